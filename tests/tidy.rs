@@ -140,6 +140,25 @@ fn edge_too_many<'a>(name: &str, used: &'a BTreeSet<String>) -> Option<&'a str> 
     crates.find(|used| !allowed.contains(used))
 }
 
+/// The edges that a page draws from crates of the host, by their names in the page.
+fn drawn_edges(page: &str) -> BTreeSet<(String, String)> {
+    let is_name = |name: &str| !name.is_empty() && name.chars().all(|c| c.is_ascii_lowercase());
+    let arrows = page.lines().filter_map(|line| line.trim().split_once(" --> "));
+    let edges = arrows.filter(|(from, to)| is_name(from) && is_name(to));
+    edges.map(|(from, to)| (from.to_owned(), to.to_owned())).collect()
+}
+
+#[test]
+fn the_picture_of_the_crates_shows_their_edges() {
+    let page = std::fs::read_to_string(root().join("host/ARCHITECTURE.md")).expect("a page");
+    let shown = |name: &str| name.strip_prefix("toolyard-").unwrap_or("host").to_owned();
+    let of_tests = ["toolyard-tests", "toolyard-readers", "toolyard-load"];
+    let product = EDGES.iter().filter(|(name, _)| !of_tests.contains(name));
+    let edges = product.flat_map(|(from, to)| to.iter().map(|to| (shown(from), shown(to))));
+    assert_eq!(drawn_edges(&page), edges.collect());
+    assert_ne!(drawn_edges(&page.replace("  store --> task\n", "")), drawn_edges(&page));
+}
+
 #[test]
 fn the_inner_crates_do_without_the_heavy_ones() {
     let manifests = manifests();

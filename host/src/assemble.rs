@@ -12,9 +12,8 @@ use prometheus_client::registry::Registry;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::{Builder, Handle};
-use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 use toolyard_cli::tell;
 use toolyard_dispatch::rules::AccessRules;
 use toolyard_dispatch::{
@@ -30,6 +29,14 @@ use toolyard_workshop::CallLog;
 
 /// How long services may take to end once they are told to.
 const SERVICES_END: Duration = Duration::from_secs(5);
+
+/// How long a client may leave untaken what it was sent over HTTP, before its connection is cut. A client
+/// that reads slowly takes something each minute; one that takes nothing is gone, and resumes its stream.
+const WRITE_TIME: Duration = Duration::from_secs(60);
+
+/// How long a question of a task waits for the client to ask for the task's result, before it goes out on
+/// any open stream. Clients that poll ask about once a second (`tasks.poll-interval`).
+const QUESTION_SETTLE: Duration = Duration::from_millis(1_500);
 
 /// Runs `main` with the two runtimes that there are: one serves clients, the
 /// other runs guests that take longer than their first poll, so that a guest
@@ -80,7 +87,7 @@ pub struct Assembled {
     services: Vec<JoinHandle<()>>,
     /// Ends after the services, whose last words it exports.
     exporter: Option<(JoinHandle<()>, CancellationToken)>,
-    stop_services: watch::Sender<bool>,
+    stop_services: DropGuard,
     store: Arc<dyn Backend>,
     capacity: u32,
 }
@@ -169,7 +176,7 @@ impl Assembled {
         if let Some(call_log) = &call_log {
             call_log.loaded(&snapshot.plugins);
         }
-        let (stop_services, stopped) = watch::channel(false);
+        let stop = CancellationToken::new();
         let publish = dispatch.clone();
         let publish = move |snapshot: Snapshot| {
             if let Some(call_log) = &call_log {
@@ -182,9 +189,9 @@ impl Assembled {
             }
         };
         let services = vec![
-            tokio::spawn(dispatch.clone().keep_time(stopped.clone())),
-            tokio::spawn(dispatch.clone().keep_lease(stopped.clone())),
-            tokio::spawn(plugins.watch(stopped, publish)),
+            tokio::spawn(dispatch.clone().keep_time(stop.clone())),
+            tokio::spawn(dispatch.clone().keep_lease(stop.clone())),
+            tokio::spawn(plugins.watch(stop.clone(), publish)),
         ];
         let exporter = exporter.map(|exporter| {
             let stop = CancellationToken::new();
@@ -225,7 +232,7 @@ impl Assembled {
             traces,
             services,
             exporter,
-            stop_services,
+            stop_services: stop.drop_guard(),
             store,
             capacity,
         })
@@ -248,7 +255,7 @@ impl Assembled {
     /// Ends the services, and closes the store last: the end of every task is in it by
     /// then, for [`Assembled::drain`] comes before.
     pub async fn close(self) {
-        self.stop_services.send_replace(true);
+        drop(self.stop_services);
         for service in self.services {
             if tokio::time::timeout(SERVICES_END, service).await.is_err() {
                 tracing::warn!("a service did not end in time");
@@ -376,21 +383,13 @@ pub fn start_engine(config: &Config) -> anyhow::Result<Arc<Engine>> {
             cpu: limits.cpu,
             wall: limits.wall,
             output: limits.output.as_u64(),
-            table: limits.table.into(),
             hostcall: limits.hostcall.as_u64(),
-            instances: limits.instances,
-            handles: limits.handles,
             stdio: limits.stdio.as_u64(),
             log: limits.log.as_u64(),
-            log_rate: limits.log_rate,
-            progress_rate: limits.progress_rate,
-            questions: limits.questions,
-            permissions: limits.permissions,
-            http_requests: limits.http_requests,
-            http_concurrent: limits.http_concurrent,
             http_request: limits.http_request.as_u64(),
             http_response: limits.http_response.as_u64(),
-            http_time: limits.http_time,
+            // The rest is for manifests to set: it depends on the plugin, not on the machine.
+            ..Limits::default()
         },
         max_runs: limits.running,
         guest_memory: limits.guest_memory.map(|size| size.as_u64()),
@@ -509,7 +508,7 @@ pub fn dispatch_settings(config: &Config, capacity: u32) -> Settings {
         kept_bytes_per_owner: limits.kept_bytes_per_principal.as_u64(),
         kept_bytes: limits.kept_bytes.as_u64(),
         question_ms: milliseconds(limits.question_wait),
-        question_settle_ms: milliseconds(limits.question_settle),
+        question_settle_ms: milliseconds(QUESTION_SETTLE),
         state_ms: milliseconds(limits.question_state),
         inline_for_ms: milliseconds(limits.inline_for),
         attempts: limits.attempts,
@@ -517,11 +516,8 @@ pub fn dispatch_settings(config: &Config, capacity: u32) -> Settings {
         adopts: true,
         shares: limits.share,
         related_task: limits.question_related_task,
-        retry_after_ms: milliseconds(limits.retry_after),
         page: limits.page,
         list_ms: milliseconds(limits.list_time),
-        list_runs: limits.list_runs.max(1),
-        permissions: limits.permissions_kept,
         sessions: limits.sessions,
         session_idle_ms: milliseconds(limits.session_idle),
     }
@@ -551,22 +547,16 @@ fn wire_settings(config: &Config) -> toolyard_transport::Settings {
         connections: connections(limits.connections),
         head_time: limits.head_time,
         body_time: limits.body_time,
-        write_time: limits.write_time,
-        batch: count(limits.batch),
+        write_time: WRITE_TIME,
         requests_per_session: count(limits.requests_per_session),
         subscriptions: count(limits.subscriptions),
         cache: limits.cache,
         stream_after: limits.stream_after,
         keep_alive: limits.keep_alive,
-        retry: limits.retry,
         replay_bytes: limits.replay_bytes.as_u64() as usize,
-        replay_events: count(limits.replay_events),
         replay_bytes_per_session: limits.replay_bytes_per_session.as_u64() as usize,
         replay_bytes_in_all: limits.replay_bytes_in_all.as_u64() as usize,
         replay_bytes_per_principal: limits.replay_bytes_per_principal.as_u64() as usize,
-        replay_time: limits.replay_time,
-        streams_per_session: count(limits.streams_per_session),
-        sessions_in_memory: count(limits.sessions_in_memory),
         eof_grace: limits.eof_grace,
     }
 }

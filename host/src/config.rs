@@ -2,6 +2,7 @@
 //! means. The conversion between the two refuses what does not fit, by name.
 
 pub mod auth;
+mod dropped;
 pub mod encryption;
 mod fingerprint;
 pub mod http;
@@ -84,7 +85,7 @@ impl Flags {
     }
 }
 
-/// Where tasks are kept.
+/// The kind of store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StoreChoice {
     /// In a file of the data folder.
@@ -112,7 +113,7 @@ impl std::fmt::Debug for Address {
     }
 }
 
-/// What it all means.
+/// The configuration in force.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// The configuration file; the one that would be read if it were there, if none is.
@@ -121,35 +122,35 @@ pub struct Config {
     pub plugins: PathBuf,
     /// The folder for tasks, sessions and compiled tools.
     pub data: PathBuf,
-    /// Where tasks are kept.
+    /// The store of tasks.
     pub store: StoreChoice,
     /// The schema of the database, if it is one.
     pub schema: String,
     /// The file with the keys that tasks are encrypted with.
     pub key_file: Option<PathBuf>,
-    /// Where HTTP is served.
+    /// The address that HTTP is served at.
     pub listen: SocketAddr,
-    /// What to log.
+    /// The filter of the log.
     pub log: Option<String>,
     /// The server's name, as clients see it.
     pub name: String,
     /// The server's name, as people see it.
     pub title: Option<String>,
-    /// What the model should know about this server.
+    /// Instructions for the model.
     pub instructions: Option<String>,
-    /// Where this host can be looked at.
+    /// The listener for the operator.
     pub admin: Admin,
-    /// Where traces go.
+    /// The destination of traces.
     pub trace: Trace,
     /// The limits in force.
     pub limits: Limits,
-    /// Who may call over HTTP, and how it is found out.
+    /// The authentication of callers over HTTP.
     pub auth: toolyard_transport::auth::AuthSettings,
     /// The names that are served over HTTP, and the pages that may call.
     pub allowed_names: AllowedNames,
-    /// Who may use what.
+    /// The access rules.
     pub rules: Vec<RuleSpec>,
-    /// Whose runs get how much of the processors.
+    /// The shares of the processors.
     pub weights: Vec<WeightSpec>,
     /// The digests of the components that may be loaded; any may, if absent.
     pub require_digest: Option<BTreeSet<String>>,
@@ -158,7 +159,7 @@ pub struct Config {
     pub deals_names: bool,
 }
 
-/// The listener for whoever looks after the host.
+/// The listener for the operator.
 #[derive(Debug, Clone, Default)]
 pub struct Admin {
     /// Its address; none if there is no such listener.
@@ -167,12 +168,12 @@ pub struct Admin {
     pub names: Vec<String>,
 }
 
-/// Where traces go.
+/// The destination of traces.
 #[derive(Debug, Clone)]
 pub struct Trace {
     /// The collector's URL; none if nothing is traced.
     pub endpoint: Option<String>,
-    /// What this host is called in traces.
+    /// The name of this host in traces.
     pub service: String,
 }
 
@@ -229,7 +230,7 @@ impl Config {
             written.take_file(&text).with_context(|| format!("in {}", file.display()))?;
             base = file.parent().map(Path::to_path_buf).unwrap_or_default();
         }
-        written.take_environment()?;
+        written.take_environment(|name| std::env::var(name).ok())?;
         for pair in &flags.set {
             let Some((key, value)) = pair.split_once('=') else {
                 bail!("--set takes KEY=VALUE, not `{pair}`");
@@ -240,7 +241,7 @@ impl Config {
     }
 }
 
-/// What was written, key by key.
+/// The values as written, key by key.
 #[derive(Default)]
 struct Written {
     file: PathBuf,
@@ -249,7 +250,7 @@ struct Written {
     tables: Tables,
 }
 
-/// What has more structure than keys and values; it stands in the file only.
+/// The tables with more structure than keys and values, which only the file has.
 #[derive(Default, Deserialize)]
 struct Tables {
     #[serde(default)]
@@ -284,7 +285,7 @@ impl Written {
                 toml::Value::String(text) => self.take(&key, text)?,
                 toml::Value::Integer(number) => self.take(&key, &number.to_string())?,
                 toml::Value::Boolean(truth) => self.take(&key, &truth.to_string())?,
-                // What is a list of words may be written as one.
+                // A list of words may also be an array.
                 toml::Value::Array(items) if LISTS.contains(&key.as_str()) => {
                     let words: Option<Vec<&str>> = items.iter().map(toml::Value::as_str).collect();
                     let words = words.with_context(|| format!("`{key}`: expected a list of texts"))?;
@@ -296,17 +297,23 @@ impl Written {
         Ok(())
     }
 
-    fn take_environment(&mut self) -> anyhow::Result<()> {
+    fn take_environment(&mut self, read: impl Fn(&str) -> Option<String>) -> anyhow::Result<()> {
         for row in TABLE {
             let variable = row.variable();
-            if let Ok(value) = std::env::var(&variable) {
+            if let Some(value) = read(&variable) {
                 self.take(row.key, &value)
                     .with_context(|| format!("in the environment variable {variable}"))?;
             }
         }
+        for dropped in dropped::TABLE {
+            let variable = limits::variable(dropped.key);
+            if read(&variable).is_some() {
+                bail!("in the environment variable {variable}: {dropped}");
+            }
+        }
         for key in PLAIN_KEYS {
-            let variable = format!("TOOLYARD_{}", key.to_uppercase().replace(['.', '-'], "_"));
-            if let Ok(value) = std::env::var(variable) {
+            let variable = limits::variable(key);
+            if let Some(value) = read(&variable) {
                 self.plain.insert(key.to_owned(), value);
             }
         }
@@ -317,6 +324,9 @@ impl Written {
         if PLAIN_KEYS.contains(&key) {
             self.plain.insert(key.to_owned(), value.to_owned());
             return Ok(());
+        }
+        if let Some(dropped) = dropped::find(key) {
+            bail!("{dropped}");
         }
         match self.limits.set(key, value) {
             Some(Ok(())) => Ok(()),
@@ -357,7 +367,7 @@ impl Written {
         let require_digest = text("plugins.require-digest").map(|listed| digests(&listed)).transpose()?;
         let Tables { auth, http, rules, weights } = self.tables;
         let listen = parse_address(address.as_deref(), &auth)?;
-        // What is wrong with a rule is said before anything is started.
+        // The host reports a bad rule before it starts anything.
         AccessRules::new(rules.clone())?;
         Weights::new(&weights).map_err(anyhow::Error::msg)?;
         Ok(Config {
@@ -412,13 +422,13 @@ fn digests(text: &str) -> anyhow::Result<BTreeSet<String>> {
     words(text).into_iter().map(digest).collect()
 }
 
-/// What is separated by commas or spaces.
+/// Words that commas or spaces separate.
 fn words(text: &str) -> Vec<String> {
     text.split([',', ' ']).filter(|word| !word.is_empty()).map(str::to_owned).collect()
 }
 
-/// The address of the admin listener. It asks nobody who they are, so that one that
-/// others reach must be meant.
+/// The address of the admin listener. It asks for no credentials, so an address that other
+/// machines reach needs `admin.on-network`.
 fn parse_admin(address: Option<&str>, on_network: bool) -> anyhow::Result<Option<SocketAddr>> {
     let Some(text) = address.filter(|text| !text.is_empty()) else { return Ok(None) };
     let Ok(address) = spelled_out(text).parse::<SocketAddr>() else {
@@ -438,8 +448,8 @@ fn spelled_out(text: &str) -> String {
     text.strip_prefix("localhost:").map_or_else(|| text.to_owned(), |port| format!("127.0.0.1:{port}"))
 }
 
-/// Where nobody is asked who they are, only this machine's users may call, unless
-/// the operator wants it otherwise by name.
+/// Without authentication only this machine's users may call, unless the operator sets
+/// `anonymous-on-network`.
 fn parse_address(address: Option<&str>, auth: &Auth) -> anyhow::Result<SocketAddr> {
     let text = address.unwrap_or("127.0.0.1:7420");
     let Ok(address) = spelled_out(text).parse::<SocketAddr>() else {

@@ -14,7 +14,6 @@ use prometheus_client::registry::{Registry, Unit};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::net::TcpListener;
-use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use toolyard_dispatch::{Clock as _, Dispatch};
@@ -29,12 +28,14 @@ const STOPPING: &str = "stopping";
 const PLUGINS: &str = "plugins";
 const STORE: &str = "store";
 
+/// How long the store may take to answer before `/readyz` reports that it does not. A store that works
+/// answers within milliseconds, and orchestrators often stop waiting after some seconds.
+const STORE_TIME: Duration = Duration::from_secs(2);
+
 /// The state of this host, as it becomes known.
 pub struct Health {
     /// Cancelled at the first signal.
     stop: CancellationToken,
-    /// How long the store may take to answer.
-    timeout: Duration,
     /// There once the plugin folder is loaded.
     loaded: OnceLock<Loaded>,
 }
@@ -48,8 +49,8 @@ struct Loaded {
 
 impl Health {
     /// Of a host that is still starting.
-    fn new(config: &Config, stop: CancellationToken) -> Arc<Self> {
-        Arc::new(Self { stop, timeout: config.limits.admin_patience, loaded: OnceLock::new() })
+    fn new(stop: CancellationToken) -> Arc<Self> {
+        Arc::new(Self { stop, loaded: OnceLock::new() })
     }
 
     async fn look(&self) -> Vec<&'static str> {
@@ -60,7 +61,7 @@ impl Health {
         }
         match loaded {
             None => failed.push(PLUGINS),
-            Some(Loaded { store, .. }) => match tokio::time::timeout(self.timeout, store.check()).await {
+            Some(Loaded { store, .. }) => match tokio::time::timeout(STORE_TIME, store.check()).await {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => {
                     tracing::warn!(error = &error as &dyn std::error::Error, "not ready: the store fails");
@@ -111,7 +112,7 @@ pub fn registry() -> Registry {
 pub struct Listening {
     health: Arc<Health>,
     service: JoinHandle<()>,
-    end: watch::Sender<bool>,
+    end: CancellationToken,
     /// The address that it listens on.
     pub address: std::net::SocketAddr,
 }
@@ -125,15 +126,11 @@ impl Listening {
             .await
             .with_context(|| format!("cannot listen on {address} (admin.listen)"))?;
         let address = listener.local_addr()?;
-        let health = Health::new(config, stop.clone());
-        let settings = AdminSettings {
-            on_network: config.limits.admin_on_network,
-            names: config.admin.names.clone(),
-            connections: config.limits.admin_connections as usize,
-            time: config.limits.admin_time,
-        };
-        let (end, ended) = watch::channel(false);
-        let service = tokio::spawn(admin::serve(health.clone(), settings, listener, ended));
+        let health = Health::new(stop.clone());
+        let settings =
+            AdminSettings { on_network: config.limits.admin_on_network, names: config.admin.names.clone() };
+        let end = CancellationToken::new();
+        let service = tokio::spawn(admin::serve(health.clone(), settings, listener, end.clone()));
         Ok(Some(Self { health, service, end, address }))
     }
 
@@ -148,7 +145,7 @@ impl Listening {
 
     /// Stops listening, as the last thing that this host does.
     pub async fn end(self) {
-        self.end.send_replace(true);
+        self.end.cancel();
         if self.service.await.is_err() {
             tracing::error!("the admin listener panicked");
         }
@@ -158,14 +155,11 @@ impl Listening {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Flags;
 
     #[tokio::test]
     async fn a_host_that_still_loads_is_not_ready_and_one_that_stops_says_so_at_once() {
-        let flags = Flags { plugins: Some("p".into()), data: Some("d".into()), ..Flags::default() };
-        let config = Config::read(&flags, None).expect("valid");
         let stop = CancellationToken::new();
-        let health = Health::new(&config, stop.clone());
+        let health = Health::new(stop.clone());
         assert_eq!(health.look().await, [PLUGINS]);
         stop.cancel();
         assert_eq!(health.look().await, [STOPPING, PLUGINS]);

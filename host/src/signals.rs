@@ -1,7 +1,6 @@
 //! Signals: the first asks for an orderly end, the second ends at once.
 
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 /// Cancelled at the first SIGINT, SIGTERM or SIGHUP. A second one ends the process on the spot, with the
@@ -30,33 +29,4 @@ pub fn stop_signal() -> std::io::Result<CancellationToken> {
         }
     });
     Ok(stop)
-}
-
-/// The token as the libraries take it: turns true when the token is cancelled.
-pub fn watched(stop: &CancellationToken) -> watch::Receiver<bool> {
-    let (sender, receiver) = watch::channel(stop.is_cancelled());
-    let stop = stop.clone();
-    // Ends with the runtime, or before it when no receiver is left.
-    tokio::spawn(async move {
-        tokio::select! {
-            () = stop.cancelled() => drop(sender.send_replace(true)),
-            () = sender.closed() => {}
-        }
-    });
-    receiver
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn a_receiver_turns_true_with_its_token_before_and_after_it_is_made() {
-        let stop = CancellationToken::new();
-        let mut early = watched(&stop);
-        assert!(!*early.borrow());
-        stop.cancel();
-        early.wait_for(|stop| *stop).await.expect("is cancelled");
-        assert!(*watched(&stop).borrow());
-    }
 }

@@ -29,6 +29,12 @@ use toolyard_dispatch::{CallEnd, EndedCall, Ids as _, TraceContext, Traces};
 
 /// How long one batch may take to be sent.
 const EXPORT_TIME: Duration = Duration::from_secs(5);
+/// How often spans are sent. A person who waits for a trace finds it soon, and a busy host still sends
+/// many spans in one request.
+const SEND_EVERY: Duration = Duration::from_secs(1);
+/// How long the last spans may take to be sent at the end. Orchestrators kill a host that ends slowly,
+/// and a collector that works takes less than a second.
+const FLUSH_TIME: Duration = Duration::from_secs(3);
 /// What a collector may answer.
 const ANSWER_BYTES: usize = 64 << 10;
 /// How often it is said that spans are lost.
@@ -42,7 +48,6 @@ pub struct Otlp {
     /// Of how many traces that begin here one is recorded, as a bound on trace ids.
     below: u128,
     scope: InstrumentationScope,
-    flush: Duration,
     recorded: Counter,
     watched: Watched,
     /// Where the ids of spans come from: the state of a generator, seeded once.
@@ -90,7 +95,7 @@ impl Otlp {
         let batch = BatchConfigBuilder::default()
             .with_max_queue_size(queue)
             .with_max_export_batch_size(queue.min(512))
-            .with_scheduled_delay(limits.trace_interval)
+            .with_scheduled_delay(SEND_EVERY)
             .build();
         let mut processor = BatchSpanProcessor::new(counting, batch);
         let resource = Resource::builder_empty().with_attributes([
@@ -104,7 +109,6 @@ impl Otlp {
             processor,
             below: limits.trace_sample.of(u128::from(u64::MAX)),
             scope: InstrumentationScope::builder("toolyard").with_version(env!("CARGO_PKG_VERSION")).build(),
-            flush: limits.trace_flush,
             recorded: Counter::default(),
             watched,
             ids: AtomicU64::new(high ^ low.rotate_left(1)),
@@ -124,8 +128,8 @@ impl Otlp {
 
     /// Sends what is left, within a bound, and ends.
     pub async fn end(self: Arc<Self>) {
-        let flush = self.flush;
-        let ended = tokio::task::spawn_blocking(move || self.processor.shutdown_with_timeout(flush)).await;
+        let ended =
+            tokio::task::spawn_blocking(move || self.processor.shutdown_with_timeout(FLUSH_TIME)).await;
         if !matches!(ended, Ok(Ok(()))) {
             tracing::warn!("the last spans could not be sent in time");
         }

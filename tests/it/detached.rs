@@ -18,16 +18,13 @@ struct Folder {
     backgrounds: Backgrounds,
 }
 
-/// How long a background host stays once nothing is left; short, so that tests see it end.
-const LINGER: (&str, &str) = ("detach.linger", "300ms");
-
 impl Folder {
     fn new() -> Self {
         Self::of(Setup::new())
     }
 
     fn of(setup: Setup) -> Self {
-        let setup = setup.with(&[guests::plugin("probe")]).set(LINGER.0, LINGER.1);
+        let setup = setup.with(&[guests::plugin("probe")]);
         let (folder, args) = setup.into_parts();
         Self::on(folder, args)
     }

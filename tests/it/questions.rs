@@ -284,7 +284,7 @@ async fn ir_1_a_task_leaves_input_required_only_when_all_answers_are_in() {
 
 #[tokio::test]
 async fn ir_4_h_20_with_only_a_get_stream_the_question_goes_there_and_nowhere_else() {
-    let host = scripted().set("questions.settle", "20ms").start().await;
+    let host = scripted().start().await;
     let session = open(&host, everything()).await;
     let mut listening = session.listen().await;
     let task = session.create_script(json!([{"ask": [form("a")]}])).await;

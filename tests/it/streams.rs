@@ -100,7 +100,7 @@ async fn h_28_only_the_events_of_that_stream_are_replayed() {
 
 #[tokio::test]
 async fn h_29_the_log_is_bounded_and_what_is_lost_is_said_to_be() {
-    let host = scripted().set("wire.replay-events", "5").start().await;
+    let host = scripted().set("wire.replay-bytes", "1KiB").start().await;
     let session = Session::open(host.port()).await;
     let mut steps = vec![json!({"sleep": 300})];
     steps.extend((0..30).map(|number| json!({"log": {"level": "error", "data": number}})));

@@ -72,7 +72,7 @@ impl Collector {
 
 async fn traced(setup: Setup) -> (Host, Collector) {
     let (collector, url) = Collector::start().await;
-    (setup.set("trace.endpoint", &url).set("trace.interval", "50ms").start().await, collector)
+    (setup.set("trace.endpoint", &url).start().await, collector)
 }
 
 fn hexadecimal(bytes: &[u8]) -> String {
@@ -245,11 +245,8 @@ async fn a_collector_that_is_away_costs_spans_and_nothing_else() {
     let nobody = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}", nobody.local_addr().expect("an address"));
     drop(nobody);
-    let setup = Setup::new()
-        .with(&[guests::plugin("probe")])
-        .set("trace.endpoint", &url)
-        .set("trace.interval", "10ms")
-        .set("trace.queue", "8");
+    let setup =
+        Setup::new().with(&[guests::plugin("probe")]).set("trace.endpoint", &url).set("trace.queue", "8");
     let mut host = setup.start().await;
     let session = Session::open(host.port()).await;
     for _ in 0..50 {

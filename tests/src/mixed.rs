@@ -84,8 +84,7 @@ pub async fn mixed(length: Length, seed: u64) -> Report {
     let mut setup = Setup::new()
         .with(&[guests::plugin("probe"), guests::plugin("jq"), guests::fixture("script")])
         .config(&stanzas.concat())
-        .set("tasks.inline-for", "40ms")
-        .set("questions.settle", "20ms");
+        .set("tasks.inline-for", "40ms");
     for rate in ["requests", "calls", "creation", "polling", "failed-lookups", "sessions"] {
         setup = setup.set(&format!("rates.{rate}"), "none");
     }

@@ -3,7 +3,7 @@
 use super::{configure, start_log_to};
 use crate::assemble::{self, Assembled};
 use crate::config::Flags;
-use crate::signals::{stop_signal, watched};
+use crate::signals::stop_signal;
 use anyhow::bail;
 use clap::Args;
 use std::process::ExitCode;
@@ -40,13 +40,12 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     assemble::with_runtimes(|guests| async move {
         let stop = stop_signal()?;
         let assembled = Assembled::start(&config, guests, &stop).await?;
-        let max_relays = config.limits.detach_connections as usize;
         let server = assembled.server.clone();
-        let mut listener = Listener::new(socket, server, max_relays, config.limits.detach_linger)?;
+        let mut listener = Listener::new(socket, server)?;
         tracing::info!(process = std::process::id(), plugins = %config.plugins.display(), "the background host serves");
         // Tasks that earlier hosts left may be why the relay started this one.
         assembled.server.dispatch.recover_now().await;
-        listener.serve(watched(&stop)).await;
+        listener.serve(stop.clone()).await;
         // Before the calls that still run are waited for: the next host serves the relays that come now.
         listener.close().await;
         assembled.shut_down(config.limits.drain, DrainMode::HandOver).await;

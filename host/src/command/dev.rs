@@ -3,7 +3,7 @@
 use super::{configure, filter};
 use crate::assemble::{self, Assembled};
 use crate::config::{Flags, StoreChoice};
-use crate::signals::{stop_signal, watched};
+use crate::signals::stop_signal;
 use crate::system::SystemClock;
 use anyhow::Context as _;
 use clap::Args;
@@ -70,7 +70,7 @@ async fn serve(
         assembled.drain(Duration::ZERO, DrainMode::End(Departure::ShutDown)).await;
     };
     tokio::join!(
-        http::serve(assembled.server.clone(), listener, watched(&stop), draining),
+        http::serve(assembled.server.clone(), listener, stop.clone(), draining),
         session.keep_up(&stop)
     );
     assembled.close().await;

@@ -4,7 +4,7 @@ use super::{configure, left_code, start_log};
 use crate::assemble::{self, Assembled};
 use crate::config::{Config, Flags};
 use crate::health::Listening;
-use crate::signals::{stop_signal, watched};
+use crate::signals::stop_signal;
 use anyhow::Context as _;
 use clap::Args;
 use std::process::ExitCode;
@@ -51,7 +51,7 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
         let recovering = assembled.server.dispatch.clone();
         let mut left = DrainReport::default();
         let draining = async { left = assembled.drain(config.limits.drain, DrainMode::HandOver).await };
-        let serving = http::serve(assembled.server.clone(), listener, watched(&stop), draining);
+        let serving = http::serve(assembled.server.clone(), listener, stop.clone(), draining);
         tokio::join!(serving, recovering.recover_now());
         assembled.close().await;
         if let Some(admin) = admin {

@@ -3,7 +3,7 @@
 use super::{WrongUsage, configure, left_code, start_log};
 use crate::assemble::{self, Assembled};
 use crate::config::{Config, Flags, StoreChoice};
-use crate::signals::{stop_signal, watched};
+use crate::signals::stop_signal;
 use crate::system::asked_variables;
 use anyhow::Context as _;
 use clap::Args;
@@ -14,7 +14,7 @@ use std::time::Duration;
 use toolyard_cli::output;
 use toolyard_detach::{BackgroundHost, Launch};
 use toolyard_dispatch::{Departure, DrainMode, DrainReport};
-use toolyard_transport::stdio;
+use toolyard_transport::stdio::{self, PipeClient};
 
 /// The options of `stdio`.
 #[derive(Debug, Args)]
@@ -55,20 +55,11 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
             left = assembled.drain(Duration::ZERO, DrainMode::End(departure)).await;
         };
         let (server, input) = (assembled.server.clone(), BufReader::new(stdin()));
-        match background {
-            Some(background) => {
-                stdio::serve_before(
-                    Arc::new(background),
-                    server,
-                    input,
-                    output::json_lines(),
-                    watched(&stop),
-                    draining,
-                )
-                .await;
-            }
-            None => stdio::serve(server, input, output::json_lines(), watched(&stop), draining).await,
-        }
+        let client = match background {
+            Some(background) => PipeClient::Relayed(Arc::new(background)),
+            None => PipeClient::Direct,
+        };
+        stdio::serve(server, client, input, output::json_lines(), stop.clone(), draining).await;
         assembled.close().await;
         // A client that leaves has ended what it began; that is no failure.
         Ok(if stop.is_cancelled() { left_code(left) } else { ExitCode::SUCCESS })

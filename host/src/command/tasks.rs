@@ -6,7 +6,7 @@ mod reencrypt;
 use super::operator;
 use super::table::table;
 use crate::config::{Config, Flags};
-use crate::signals::{stop_signal, watched};
+use crate::signals::stop_signal;
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
 use std::process::ExitCode;
@@ -67,7 +67,7 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     }
     operator::with_store(&config, async |dispatch| {
         let stop = stop_signal()?;
-        let service = tokio::spawn(dispatch.clone().keep_time(watched(&stop)));
+        let service = tokio::spawn(dispatch.clone().keep_time(stop.clone()));
         let done = tokio::select! {
             biased;
             done = act(&dispatch, &config, options) => done,

@@ -11,7 +11,7 @@ use toolyard_transport::auth::{
     Address, Algorithm, AuthSettings, IssuerSettings, KeySource, KeyTimes, TokenSettings, is_scope,
 };
 
-/// What was written.
+/// The tables of the file.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Auth {
@@ -81,7 +81,7 @@ impl Auth {
         self.anonymous_on_network
     }
 
-    /// What it means. Files are named from `base` on.
+    /// The settings of the transport. Files are named from `base` on.
     ///
     /// # Errors
     /// What does not fit, and what was expected.
@@ -127,11 +127,9 @@ impl Auth {
                 refresh: limits.jwks_refresh,
                 cool_down: limits.jwks_cool_down,
                 stale: limits.jwks_stale,
-                timeout: limits.jwks_timeout,
                 bytes: limits.jwks_size.as_u64() as usize,
             },
             token_bytes: limits.token_size.as_u64() as usize,
-            tokens_cached: limits.tokens_cached as usize,
         })
     }
 }

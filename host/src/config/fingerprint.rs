@@ -1,4 +1,4 @@
-//! What tells one background host (`stdio --detach`) from another.
+//! The fingerprint that tells one background host (`stdio --detach`) from another.
 
 use super::{Config, StoreChoice};
 use toolyard_detach::fingerprint;
@@ -48,7 +48,7 @@ mod tests {
         }
         for other in [
             named(&["guest.memory=1MiB"], "p", Some("x")),
-            named(&["detach.linger=1s"], "p", Some("x")),
+            named(&["questions.wait=1s"], "p", Some("x")),
             named(&[], "q", Some("x")),
             named(&[], "p", Some("y")),
             named(&[], "p", None),

@@ -24,7 +24,7 @@ fn flags_reach_another_process_as_they_are() {
         data: Some("/d".into()),
         store: Some("sqlite".into()),
         log: Some("debug".into()),
-        set: vec!["tasks.ttl-default=2h".into(), "detach.linger=1s".into()],
+        set: vec!["tasks.ttl-default=2h".into(), "detach.start=1s".into()],
     };
     for given in [given, Flags::default()] {
         let args = std::iter::once("toolyard".into()).chain(given.to_args());
@@ -81,6 +81,39 @@ fn h_2_h_3_hosts_and_origins_are_names() {
 fn an_unknown_key_is_refused_and_the_nearest_named() {
     assert!(refusal("[tasks]\nttl-defualt = \"1h\"").contains("did you mean `tasks.ttl-default`"));
     assert!(refusal("plugin = \"x\"").contains("did you mean `plugins`"));
+}
+
+#[test]
+fn a_dropped_key_is_refused_with_a_sentence_that_says_what_the_host_does_instead() {
+    let mut keys = BTreeSet::new();
+    for dropped in dropped::TABLE {
+        let key = dropped.key;
+        assert!(keys.insert(key), "{key} is in the table twice");
+        assert!(!TABLE.iter().any(|row| row.key == key) && !PLAIN_KEYS.contains(&key), "{key} is gone");
+        let (table, name) = key.split_once('.').expect("a table and a name");
+        // The value does not matter: an old configuration had one that was valid.
+        let in_file = refusal(&format!("[{table}]\n{name} = \"1s\""));
+        let by_flag = Config::read(&Flags { set: vec![format!("{key}=7")], ..Flags::default() }, None);
+        let variable = limits::variable(key);
+        let by_variable =
+            Written::default().take_environment(|name| (name == variable).then(|| "1s".to_owned()));
+        let by_variable = format!("{:#}", by_variable.expect_err(key));
+        assert!(by_variable.contains(&variable), "{by_variable}");
+        for refusal in [in_file, by_variable, format!("{:#}", by_flag.expect_err(key))] {
+            assert!(refusal.contains(&format!("`{key}` is no longer a setting: ")), "{refusal}");
+            assert!(refusal.ends_with(&format!("{}; remove the key", dropped.instead)), "{refusal}");
+        }
+        for named in dropped.instead.split('`').skip(1).step_by(2) {
+            let is_limit = named.strip_prefix("limits.").is_some_and(|limit| {
+                format!("guest.{limit}") == key
+                    && toolyard_manifest::Limits::ROWS.iter().any(|row| row.key == limit)
+            });
+            assert!(
+                is_limit || named == "/readyz" || TABLE.iter().any(|row| row.key == named),
+                "{key}: {named}"
+            );
+        }
+    }
 }
 
 #[test]
@@ -145,7 +178,8 @@ fn the_page_of_settings_is_the_table() {
          A setting is a key in `toolyard.toml` (`tasks.ttl-default` is `ttl-default` in the table `[tasks]`), an\n\
          environment variable, or `--set KEY=VALUE`. The flag wins over the variable, the variable over the file.\n\
          Durations are written `250ms`, `30s`, `10min`, `1h`; sizes `64KiB`, `8MiB`; rates `10/s`, `600/min`, `1000/h`\n\
-         or `none`; as many as a rate names may come at once.\n\n\
+         or `none`; as many as a rate names may come at once. The host refuses a key that earlier versions had, and says\n\
+         what it does instead.\n\n\
          | key | default | kind | what it does | environment |\n| --- | --- | --- | --- | --- |\n",
     );
     for row in TABLE {
@@ -160,8 +194,8 @@ fn the_page_of_settings_is_the_table() {
     }
     page.push_str(
         "\nBeside these: `plugins`, `data`, `store`, `listen`, `log` (flags of the same names, variables\n\
-         `TOOLYARD_PLUGINS` and so on); `server.name`, `server.title`, `server.instructions`, which are what\n\
-         clients are told of this server; `admin.listen` and `admin.names` ([metrics](metrics.md)); and\n\
+         `TOOLYARD_PLUGINS` and so on); `server.name`, `server.title`, `server.instructions`, which clients\n\
+         learn of this server; `admin.listen` and `admin.names` ([metrics](metrics.md)); and\n\
          `trace.endpoint` and `trace.service` ([tracing](tracing.md)). A file with a table `[plugins]` names the\n\
          folder there, `plugins.folder`, and one with a table `[data]` the data folder, `data.folder`;\n\
          `plugins.require-digest` lists the SHA-256 digests of the components that\n\
@@ -176,5 +210,5 @@ fn the_page_of_settings_is_the_table() {
     if std::env::var_os("UPDATE_DOCS").is_some() {
         std::fs::write(&file, &page).expect("the page can be written");
     }
-    assert_eq!(std::fs::read_to_string(file).expect("the page"), page, "UPDATE_DOCS=1 writes it anew");
+    assert_eq!(std::fs::read_to_string(file).expect("the page"), page, "UPDATE_DOCS=1 writes the page");
 }

@@ -17,7 +17,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Runtime};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::oneshot;
+use tokio_util::sync::{CancellationToken, DropGuard};
 use toolyard_dispatch::{
     CallParams, CallReply, Caller, ClientChannel, ClientRoute, Dispatch, NoClientChannel, Notice, RawJson,
     RouteScope, Stop, TaskId, Terms, ToolCall,
@@ -61,7 +62,7 @@ struct Bench {
     engine: Arc<Engine>,
     dispatch: Arc<Dispatch>,
     caller: Caller,
-    _stop: watch::Sender<bool>,
+    _stop: DropGuard,
 }
 
 struct Row {
@@ -101,9 +102,14 @@ impl Bench {
         let dispatch = inside::dispatch(guests);
         let snapshot = Plugins::open(engine.clone(), folder.join("plugins")).load().await;
         dispatch.publish(snapshot.catalog);
-        let (stop, stopped) = watch::channel(false);
-        tokio::spawn(dispatch.clone().keep_time(stopped));
-        Ok(Self { engine, dispatch, caller: Caller::local(RawJson::empty_object()), _stop: stop })
+        let stop = CancellationToken::new();
+        tokio::spawn(dispatch.clone().keep_time(stop.clone()));
+        Ok(Self {
+            engine,
+            dispatch,
+            caller: Caller::local(RawJson::empty_object()),
+            _stop: stop.drop_guard(),
+        })
     }
 
     async fn row(&self, others: u32, cancels: usize) -> anyhow::Result<Row> {

@@ -60,12 +60,9 @@ fn settings() -> Settings {
         adopts: true,
         shares: false,
         related_task: true,
-        retry_after_ms: 1_000,
         page: 200,
         list_ms: 2_000,
-        list_runs: 8,
         sessions: 10_000,
-        permissions: 100,
         session_idle_ms: 172_800_000,
     }
 }

@@ -21,11 +21,11 @@ use toolyard_protocol::{Id, Incoming, Message, Method, RawJson};
 use toolyard_readers::Reader;
 use toolyard_store::contract::{AMPLE, ManualClock, START, owner, result as outcome, task};
 use toolyard_store::{SqliteOptions, SqliteStore};
-use toolyard_task::tool::{Checked, Report, ReportBounds, Spent, ToolSpec};
+use toolyard_task::tool::{ArgumentCheck, Report, ReportBounds, RunUsage, ToolSpec};
 use toolyard_task::wire::{TaskSupport, ToolDescription};
 use toolyard_task::{
-    Catalog, Digest, Durability, Event, Room, RunContext, RunEnd, Task, TaskStore as _, Tool, Unattended,
-    apply,
+    Catalog, Digest, Durability, Event, Reservation, RunContext, RunEnd, Task, TaskStore as _, Tool,
+    Unattended, apply,
 };
 use toolyard_tests::guests;
 
@@ -178,8 +178,8 @@ async fn invoke(times: u32) -> anyhow::Result<()> {
     let arguments = RawJson::trusted(r#"{"a":19,"b":23}"#);
     let context: Arc<dyn RunContext> = Arc::new(Unattended);
     for _ in 0..times {
-        let room = tool.room().ok().context("there is room for one")?;
-        let end = tool.clone().run(arguments.clone(), room, context.clone()).await;
+        let reservation = tool.reserve().ok().context("there is room for one")?;
+        let end = tool.clone().run(arguments.clone(), reservation, context.clone()).await;
         anyhow::ensure!(matches!(end, RunEnd::Result { is_error: false, .. }), "not what was expected");
     }
     Ok(())
@@ -193,13 +193,18 @@ impl Tool for Idle {
         &self.0
     }
 
-    fn check(&self, _: &RawJson) -> Checked {
-        Checked::Fits
+    fn check(&self, _: &RawJson) -> ArgumentCheck {
+        ArgumentCheck::Fits
     }
 
-    fn run(self: Arc<Self>, _: RawJson, _: Room, context: Arc<dyn RunContext>) -> BoxFuture<'static, RunEnd> {
+    fn run(
+        self: Arc<Self>,
+        _: RawJson,
+        _: Reservation,
+        context: Arc<dyn RunContext>,
+    ) -> BoxFuture<'static, RunEnd> {
         // As the engine does.
-        context.report(Report::Spent(Spent { memory: Some(1 << 20), ..Spent::default() }));
+        context.report(Report::Usage(RunUsage { memory: Some(1 << 20), ..RunUsage::default() }));
         let end = RunEnd::Result { is_error: false, result: RawJson::trusted(RESULT), message: None };
         ready(end).boxed()
     }

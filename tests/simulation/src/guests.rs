@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use toolyard_dispatch::{RawJson, RpcError, TaskSupport};
 use toolyard_task::recovery::Durability;
-use toolyard_task::tool::{AskedQuestion, Checked, Report, ReportBounds, ToolSpec};
+use toolyard_task::tool::{ArgumentCheck, AskedQuestion, Report, ReportBounds, ToolSpec};
 use toolyard_task::wire::{ToolDescription, text_result};
-use toolyard_task::{Digest, Room, RunContext, RunEnd, Tool};
+use toolyard_task::{Digest, Reservation, RunContext, RunEnd, Tool};
 
 /// A tool that may be run again, one that may not, and one whose calls are tasks at once.
 pub const TOOLS: [(&str, Durability, Option<Duration>); 3] = [
@@ -110,14 +110,14 @@ impl Tool for Guest {
         &self.spec
     }
 
-    fn check(&self, _: &RawJson) -> Checked {
-        Checked::Fits
+    fn check(&self, _: &RawJson) -> ArgumentCheck {
+        ArgumentCheck::Fits
     }
 
     fn run(
         self: Arc<Self>,
         arguments: RawJson,
-        _: Room,
+        _: Reservation,
         context: Arc<dyn RunContext>,
     ) -> BoxFuture<'static, RunEnd> {
         Box::pin(async move {

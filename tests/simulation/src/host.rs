@@ -14,7 +14,7 @@ use crate::world::World;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
-use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 use toolyard_dispatch::{Bounds, Catalog, Dispatch, Ids, Settings, Stores};
 use toolyard_store::MemoryStore;
 use uuid::Uuid;
@@ -38,12 +38,9 @@ const SETTINGS: Settings = Settings {
     state_ms: 120_000,
     inline_for_ms: 500,
     related_task: true,
-    retry_after_ms: 1_000,
     page: 100,
     list_ms: 2_000,
-    list_runs: 8,
     sessions: 100,
-    permissions: 100,
     session_idle_ms: 3_600_000,
 };
 
@@ -55,7 +52,7 @@ pub struct Process {
     pub dispatch: Arc<Dispatch>,
     link: Arc<Link>,
     clock: Arc<HostClock>,
-    stop: watch::Sender<bool>,
+    stop: CancellationToken,
     /// Whether it is being shut down, and when it was: how many tasks it has left.
     parting: Option<Arc<Mutex<Option<u64>>>>,
 }
@@ -111,9 +108,9 @@ impl Process {
         let tools = guests::tools(&shared.world, host, without);
         dispatch.publish(Arc::new(Catalog::new(tools).expect("distinct names")));
         dispatch.set_client_lookup(Arc::new(Anywhere { world: shared.world.clone(), host }));
-        let (stop, stopped) = watch::channel(false);
-        runtime.spawn(dispatch.clone().keep_time(stopped.clone()));
-        runtime.spawn(dispatch.clone().keep_lease(stopped));
+        let stop = CancellationToken::new();
+        runtime.spawn(dispatch.clone().keep_time(stop.clone()));
+        runtime.spawn(dispatch.clone().keep_lease(stop.clone()));
         if dice.percent(50) {
             // As `serve` does; others look at the first request about a task.
             let dispatch = dispatch.clone();
@@ -188,7 +185,7 @@ impl Process {
         self.runtime.spawn(async move {
             let drained = dispatch.drain(grace, parting).await;
             // No service outlives what it serves.
-            let _ = stop.send(true);
+            stop.cancel();
             *done.lock().expect("nobody panics here") = Some(drained.handed_over as u64);
         });
     }

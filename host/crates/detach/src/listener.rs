@@ -3,18 +3,28 @@
 use crate::Greeting;
 use crate::connect::Closing;
 use crate::runtime_dir::{Lock, Socket};
+use std::future::ready;
 use std::io::{self, BufReader, Write as _};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::UnixListener;
-use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval};
-use toolyard_transport::{Server, stdio};
+use tokio_util::sync::CancellationToken;
+use toolyard_transport::Server;
+use toolyard_transport::stdio::{self, PipeClient};
 
 /// How often the listener looks whether anything is left to do.
 const LOOK: Duration = Duration::from_millis(250);
+
+/// How long the host stays without a relay and without a task. A client that is restarted finds it
+/// again; starting another takes less than a second, because the plugins are compiled.
+const LINGER: Duration = Duration::from_secs(2);
+
+/// Relays at once. Each is a process of one user with a client of its own, so that more are a mistake
+/// or a loop.
+const MAX_RELAYS: usize = 64;
 
 /// How long a relay may take to make room for a greeting, which is a line.
 const GREETING: Duration = Duration::from_secs(1);
@@ -22,42 +32,39 @@ const GREETING: Duration = Duration::from_secs(1);
 /// Serves relays at the socket of a background host.
 pub struct Listener {
     server: Arc<Server>,
-    max_relays: usize,
-    linger: Duration,
     listener: UnixListener,
     lock: Lock,
     relays: JoinSet<()>,
 }
 
 impl Listener {
-    /// A listener at this socket, for at most `max_relays` connections (`detach.connections`). It ends
-    /// when no relay has been connected and no call has run for `linger` (`detach.linger`).
+    /// A listener at this socket. It ends when no relay has been connected and no call has run for two
+    /// seconds.
     ///
     /// # Errors
     /// If the async runtime does not take the socket.
     ///
     /// # Panics
     /// Outside an async runtime.
-    pub fn new(socket: Socket, server: Arc<Server>, max_relays: usize, linger: Duration) -> io::Result<Self> {
+    pub fn new(socket: Socket, server: Arc<Server>) -> io::Result<Self> {
         let listener = UnixListener::from_std(socket.listener)?;
-        Ok(Self { server, max_relays, linger, listener, lock: socket.lock, relays: JoinSet::new() })
+        Ok(Self { server, listener, lock: socket.lock, relays: JoinSet::new() })
     }
 
-    /// Serves until `stop` turns true, or until nothing is left to do.
-    pub async fn serve(&mut self, mut stop: watch::Receiver<bool>) {
+    /// Serves until `stop` is cancelled, or until nothing is left to do.
+    pub async fn serve(&mut self, stop: CancellationToken) {
         let mut looks = interval(LOOK);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut busy = Instant::now();
-        let stopping = stop.clone();
         loop {
             tokio::select! {
                 biased;
-                _ = stop.wait_for(|stop| *stop) => {
+                () = stop.cancelled() => {
                     tracing::info!("the background host ends: it was stopped");
                     return;
                 }
                 came = self.listener.accept() => match came {
-                    Ok((stream, _)) => self.take(stream, stopping.clone()),
+                    Ok((stream, _)) => self.take(stream, stop.child_token()),
                     // Out of descriptors, most likely: those that are open are served.
                     Err(error) => {
                         tracing::warn!(%error, "a relay was not let in");
@@ -73,7 +80,7 @@ impl Listener {
             }
             if !self.relays.is_empty() || !self.server.dispatch.is_idle() {
                 busy = Instant::now();
-            } else if busy.elapsed() >= self.linger {
+            } else if busy.elapsed() >= LINGER {
                 tracing::info!("the background host ends: nothing is left to do");
                 return;
             }
@@ -89,7 +96,7 @@ impl Listener {
         while relays.join_next().await.is_some() {}
     }
 
-    fn take(&mut self, stream: tokio::net::UnixStream, stop: watch::Receiver<bool>) {
+    fn take(&mut self, stream: tokio::net::UnixStream, stop: CancellationToken) {
         match self.greet(stream) {
             Ok(Some(stream)) => {
                 tracing::info!(relays = self.relays.len() + 1, "a relay has come");
@@ -117,9 +124,8 @@ impl Listener {
         let mut stream = stream.into_std()?;
         stream.set_nonblocking(false)?;
         stream.set_write_timeout(Some(GREETING))?;
-        let full = self.relays.len() >= self.max_relays;
-        let refused =
-            full.then(|| format!("{} relays are connected, the most (detach.connections)", self.max_relays));
+        let full = self.relays.len() >= MAX_RELAYS;
+        let refused = full.then(|| format!("{MAX_RELAYS} relays are connected, the most"));
         let open = refused.is_none();
         let greeting =
             Greeting { toolyard: env!("CARGO_PKG_VERSION").to_owned(), process: std::process::id(), refused };
@@ -129,8 +135,8 @@ impl Listener {
     }
 }
 
-async fn serve(server: Arc<Server>, stream: UnixStream, stop: watch::Receiver<bool>) -> io::Result<()> {
+async fn serve(server: Arc<Server>, stream: UnixStream, stop: CancellationToken) -> io::Result<()> {
     let input = BufReader::new(stream.try_clone()?);
-    stdio::serve_relay(server, input, Closing(stream), stop).await;
+    stdio::serve(server, PipeClient::Relay, input, Closing(stream), stop, ready(())).await;
     Ok(())
 }

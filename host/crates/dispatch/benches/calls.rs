@@ -10,9 +10,9 @@ use toolyard_dispatch::{
     Stop, Stores, Terms, Timestamp, ToolCall,
 };
 use toolyard_store::MemoryStore;
-use toolyard_task::tool::{Checked, Report, ReportBounds, Spent, ToolSpec};
+use toolyard_task::tool::{ArgumentCheck, Report, ReportBounds, RunUsage, ToolSpec};
 use toolyard_task::wire::{TaskSupport, ToolDescription};
-use toolyard_task::{Digest, Room, RunContext, RunEnd, Tool};
+use toolyard_task::{Digest, Reservation, RunContext, RunEnd, Tool};
 use uuid::Uuid;
 
 const RESULT: &str = r#"{"content":[{"type":"text","text":"42"}],"isError":false}"#;
@@ -25,13 +25,18 @@ impl Tool for Idle {
         &self.0
     }
 
-    fn check(&self, _: &RawJson) -> Checked {
-        Checked::Fits
+    fn check(&self, _: &RawJson) -> ArgumentCheck {
+        ArgumentCheck::Fits
     }
 
-    fn run(self: Arc<Self>, _: RawJson, _: Room, context: Arc<dyn RunContext>) -> BoxFuture<'static, RunEnd> {
+    fn run(
+        self: Arc<Self>,
+        _: RawJson,
+        _: Reservation,
+        context: Arc<dyn RunContext>,
+    ) -> BoxFuture<'static, RunEnd> {
         // As the engine does.
-        context.report(Report::Spent(Spent { memory: Some(1 << 20), ..Spent::default() }));
+        context.report(Report::Usage(RunUsage { memory: Some(1 << 20), ..RunUsage::default() }));
         let end = RunEnd::Result { is_error: false, result: RawJson::trusted(RESULT), message: None };
         future::ready(end).boxed()
     }
@@ -107,12 +112,9 @@ fn dispatch(guests: tokio::runtime::Handle) -> Arc<Dispatch> {
         adopts: true,
         shares: false,
         related_task: true,
-        retry_after_ms: 1_000,
         page: 200,
         list_ms: 2_000,
-        list_runs: 8,
         sessions: 100,
-        permissions: 100,
         session_idle_ms: 60_000,
     };
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
@@ -158,8 +160,8 @@ fn calls(criterion: &mut Criterion) {
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("starts");
     let dispatch = dispatch(runtime.handle().clone());
     let caller = Caller::local(RawJson::empty_object());
-    let (_stop, stopped) = tokio::sync::watch::channel(false);
-    runtime.spawn(dispatch.clone().keep_time(stopped));
+    let stop = tokio_util::sync::CancellationToken::new();
+    runtime.spawn(dispatch.clone().keep_time(stop));
     criterion.bench_function("dispatch/call inline", |bencher| {
         bencher.to_async(&runtime).iter(|| call(&dispatch, &caller, r#"{"name":"idle"}"#));
     });

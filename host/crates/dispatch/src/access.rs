@@ -19,7 +19,7 @@ use rate_limit::{Operation, RateKey, RateLimits, RateUsage, Rates};
 use std::sync::Arc;
 use toolyard_task::audit::Entry;
 use toolyard_task::grant::GrantStore;
-use toolyard_task::tool::Share;
+use toolyard_task::tool::CpuShare;
 use toolyard_task::{AuditStore, Clock, Owner};
 
 /// The operator's policy: rules, rate limits and shares of principals.
@@ -90,12 +90,12 @@ impl Access {
     }
 
     /// On whose account a caller's runs compute.
-    fn share(policy: &Policy, caller: &Caller) -> Share {
-        Share { account: caller.account(), weight: policy.weights.of(&caller.principal) }
+    fn share(policy: &Policy, caller: &Caller) -> CpuShare {
+        CpuShare { account: caller.account(), weight: policy.weights.of(&caller.principal) }
     }
 
     /// On whose account the runs of this owner's tasks compute.
-    fn share_of(&self, owner: &Owner) -> Share {
+    fn share_of(&self, owner: &Owner) -> CpuShare {
         let principal = match owner {
             Owner::Local => Principal::Local,
             Owner::Session(_) | Owner::Anyone => Principal::Anonymous,
@@ -103,7 +103,7 @@ impl Access {
                 Principal::Subject(Subject::named(issuer.clone(), subject.clone()))
             }
         };
-        Share { account: owner.key().into(), weight: self.policy().weights.of(&principal) }
+        CpuShare { account: owner.key().into(), weight: self.policy().weights.of(&principal) }
     }
 
     /// Counts what was done on another host.

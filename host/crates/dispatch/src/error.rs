@@ -7,6 +7,10 @@ use toolyard_task::store::StoreError;
 use toolyard_task::wire::error::{INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND};
 use toolyard_task::wire::{RpcError, TaskStatus};
 
+/// When a client that the host refuses as busy is advised to try again, in milliseconds. `Retry-After`
+/// counts whole seconds, and most slots and places in queues are free again within one.
+pub const RETRY_AFTER_MS: u64 = 1_000;
+
 /// Why a request was not done.
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {

@@ -26,7 +26,7 @@ pub use call::reply::{CallReply, CreatedTask};
 pub use call::resources_prompts::{FetchReply, ProviderRequest};
 pub use call::sessions::NewSession;
 pub use call::tools_call::{Terms, ToolCall};
-pub use catalog::changes::{Change, ListVersions, Offers};
+pub use catalog::changes::{ListVersions, OfferChange, Offers};
 pub use catalog::tools_list::ListFor;
 pub use client::client_channel::{
     ClientChannel, ClientPresence, ClientRoute, NoClientChannel, Notice, RouteScope,
@@ -35,7 +35,7 @@ pub use client::client_lookup::ClientLookup;
 pub use client::signed_token::{open as open_cursor, seal as seal_cursor};
 pub use cluster::drain::{DrainMode, DrainReport};
 
-pub use error::Fault;
+pub use error::{Fault, RETRY_AFTER_MS};
 pub use observe::call_end::CallEnd;
 pub use observe::observer::{CallEvent, CallOutcome, ObservedCall, Observer};
 pub use observe::trace::{EndedCall, Traces};
@@ -53,10 +53,10 @@ pub use toolyard_task::recovery::{Departure, Durability};
 pub use toolyard_task::session::Session;
 pub use toolyard_task::store::After;
 pub use toolyard_task::task::{Era, Summary};
-pub use toolyard_task::tool::{AskError, GivenAnswer, Report, Spent, ToolSpec};
+pub use toolyard_task::tool::{AskError, GivenAnswer, Report, RunUsage, ToolSpec};
 pub use toolyard_task::{
-    AuditStore, Catalog, Clock, Digest, Ids, Outcome, Owner, Rate, SessionDigest, SessionId, Task, TaskId,
-    Wanted,
+    AccessRequest, AuditStore, Catalog, Clock, Digest, Ids, Outcome, Owner, Rate, SessionDigest, SessionId,
+    Task, TaskId,
 };
 
 use access::Access;
@@ -73,6 +73,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use task::Tasks;
 use tokio::sync::{broadcast, watch};
+use tokio_util::sync::CancellationToken;
 use toolyard_protocol::stateless::param_headers::ParamHeader;
 use toolyard_task::keys::KeyStore;
 use toolyard_task::node::NodeStore;
@@ -256,12 +257,12 @@ impl Dispatch {
     /// Follows changes that guests announce. Changes of the plugin folder are not among them: every
     /// process finds those itself.
     #[must_use]
-    pub fn announcements(&self) -> broadcast::Receiver<Change> {
+    pub fn announcements(&self) -> broadcast::Receiver<OfferChange> {
         self.deps.catalog.announcements()
     }
 
     /// A guest says that something has changed, here or in another process of this machine.
-    pub fn announce(&self, change: Change) {
+    pub fn announce(&self, change: OfferChange) {
         self.deps.catalog.announce(change);
     }
 
@@ -339,17 +340,17 @@ impl Dispatch {
         self.deps.node.is_shared
     }
 
-    /// The service that keeps this host alive to the others; runs until `stop` turns
-    /// true. Apart from the service that keeps time, since that one may wait for the
+    /// The service that keeps this host alive to the others; runs until `stop` is
+    /// cancelled. Apart from the service that keeps time, since that one may wait for the
     /// store.
-    pub async fn keep_lease(self: Arc<Self>, stop: watch::Receiver<bool>) {
+    pub async fn keep_lease(self: Arc<Self>, stop: CancellationToken) {
         self.deps.node.keep_lease(stop).await;
     }
 
-    /// The service that keeps time, and hears what other hosts say; runs until `stop` turns
-    /// true. It touches nothing before the first request about a task, so that a process that
+    /// The service that keeps time, and hears what other hosts say; runs until `stop` is
+    /// cancelled. It touches nothing before the first request about a task, so that a process that
     /// only answers a probe leaves the data folder alone.
-    pub async fn keep_time(self: Arc<Self>, stop: watch::Receiver<bool>) {
+    pub async fn keep_time(self: Arc<Self>, stop: CancellationToken) {
         self.cluster.keep_time(stop).await;
     }
 

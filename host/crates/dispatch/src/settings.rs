@@ -44,16 +44,10 @@ pub struct Settings {
     pub inline_for_ms: u64,
     /// Whether the questions of a task name it (T-38).
     pub related_task: bool,
-    /// The retry time in a busy answer, in milliseconds.
-    pub retry_after_ms: u64,
     /// Entries on a page of a listing.
     pub page: u32,
     /// How long one plugin may take for its part of a list of resources (milliseconds).
     pub list_ms: u64,
-    /// How often one plugin is run at most for one request that lists resources.
-    pub list_runs: u32,
-    /// Lasting permissions of one principal that are kept.
-    pub permissions: u32,
     /// Sessions that are kept.
     pub sessions: u32,
     /// How long a session is kept unseen (milliseconds).

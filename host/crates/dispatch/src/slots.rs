@@ -5,7 +5,7 @@ pub(crate) mod registry;
 pub(crate) mod stop;
 pub(crate) mod work;
 
-use crate::{Fault, Settings};
+use crate::{Fault, RETRY_AFTER_MS, Settings};
 use admission::{Admission, LimitReached};
 use registry::RunRegistry;
 use std::sync::Arc;
@@ -64,8 +64,8 @@ impl Slots {
                 ),
                 "limits.queue",
             ),
-            LimitReached::Room(shortage) => (shortage.to_string(), shortage.setting()),
+            LimitReached::Reservation(shortage) => (shortage.to_string(), shortage.setting()),
         };
-        Fault::Busy { what, limit, retry_after_ms: self.settings.retry_after_ms }
+        Fault::Busy { what, limit, retry_after_ms: RETRY_AFTER_MS }
     }
 }

@@ -12,7 +12,7 @@ use crate::access::Access;
 use crate::client::Clients;
 use crate::observe::Observers;
 use crate::slots::Slots;
-use crate::{Fault, Settings};
+use crate::{Fault, RETRY_AFTER_MS, Settings};
 use kept::RetentionSums;
 use questions::InflightQuestions;
 use std::sync::Arc;
@@ -79,7 +79,7 @@ impl Tasks {
                     QuotaScope::Owner => "tasks.waiting-per-principal",
                     QuotaScope::Store => "tasks.live",
                 },
-                retry_after_ms: self.settings.retry_after_ms,
+                retry_after_ms: RETRY_AFTER_MS,
             },
         }
     }

@@ -1,5 +1,5 @@
-//! What a call costs: a fresh store, ended in its first poll. The figure to
-//! compare with is that of wasmtime alone in `design/engine.md`, section b.
+//! The cost of a call: a fresh store that completes in its first poll. Compare with wasmtime alone
+//! in `design/engine.md`, section b.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use futures_util::FutureExt as _;
@@ -22,9 +22,10 @@ fn catalog(runtime: &tokio::runtime::Runtime) -> Arc<Catalog> {
     catalog
 }
 
-/// Polls until it ends, which is once unless this thread lost its core meanwhile.
+/// Polls to completion. More than one poll is needed only if this thread was not scheduled
+/// meanwhile.
 fn call(tool: &Arc<dyn Tool>, arguments: &RawJson, context: &Arc<dyn RunContext>) -> RunEnd {
-    let mut run = tool.clone().run(arguments.clone(), tool.room().expect("room"), context.clone());
+    let mut run = tool.clone().run(arguments.clone(), tool.reserve().expect("room"), context.clone());
     let end = loop {
         if let Some(end) = (&mut run).now_or_never() {
             break end;
@@ -49,7 +50,7 @@ fn invoke(criterion: &mut Criterion) {
         criterion.bench_function(&format!("check/{name}"), |bencher| {
             bencher.iter(|| tool.check(&arguments));
         });
-        // Two threads at once: what plain pooling does not scale to.
+        // Two threads at once, a case in which plain pooling does not scale.
         criterion.bench_function(&format!("call/{name}/2 threads"), |bencher| {
             bencher.iter_custom(|iterations| {
                 let began = std::time::Instant::now();

@@ -1,6 +1,6 @@
-//! What `wit/` says, as Rust types and a linker function.
+//! The interfaces of `wit/` as Rust types and a linker function.
 
-// The macro's output has no doc comments of its own everywhere.
+// Not every item of the macro's output has a doc comment.
 #![allow(missing_docs, clippy::all)]
 
 wasmtime::component::bindgen!({

@@ -1,4 +1,4 @@
-//! A component before it runs: the kind of its file, its machine code, and its offer.
+//! A component before it runs: its file kind, its machine code and its offer.
 
 pub(crate) mod cache;
 pub(crate) mod compile;

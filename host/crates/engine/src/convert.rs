@@ -1,4 +1,4 @@
-//! Values between guests and MCP: arguments in, results and errors out.
+//! Converts values between guests and MCP: arguments in, results and errors out.
 
 pub(crate) mod encode;
 pub(crate) mod form;

@@ -1,15 +1,15 @@
-//! Why the engine does not start, and why a file of the plugin folder is not
-//! loaded. The sentences are for whoever looks after the folder: they name the
-//! file, what is wrong with it and, where it is known, what to do.
+//! The errors of the engine: why it does not start, and why it does not load a file of the plugin
+//! folder. The messages are written for the operator of the folder. They name the file, the problem
+//! and, where it is known, the remedy.
 
 use std::time::Duration;
 use toolyard_manifest::ManifestError;
 use toolyard_task::wire::error::clip;
 use toolyard_task::wire::visible;
 
-/// The most characters of a refusal that are shown.
+/// The maximum number of characters of a refusal that are shown.
 const MAX_SHOWN_CHARS: usize = 4_000;
-/// The most characters of a name in one.
+/// The maximum number of characters of a name in a refusal.
 const MAX_NAME_CHARS: usize = 200;
 
 /// Why the engine does not start.
@@ -18,30 +18,30 @@ pub enum StartError {
     /// wasmtime refuses the configuration or the machine.
     #[error("wasmtime does not start: {0}")]
     Wasmtime(String),
-    /// There is no folder for machine code that only we can write to.
+    /// No folder for machine code is available that only this user can write to.
     #[error("the folder for machine code {path} cannot be used: {why}")]
     Cache {
         /// The folder.
         path: String,
-        /// What is wrong with it.
+        /// Why it cannot be used.
         why: String,
     },
-    /// The thread that counts the epochs cannot be started.
+    /// The thread that advances the epoch cannot be started.
     #[error("the epoch thread does not start")]
     Thread(#[source] std::io::Error),
 }
 
-/// Why a file is not loaded.
+/// Why the engine does not load a file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{file}: {}", shown(.why))]
 pub struct LoadError {
     /// The file's name.
     pub file: String,
-    /// What is wrong with it.
+    /// Why it is not loaded.
     pub why: Refusal,
 }
 
-/// What is wrong with a plugin.
+/// The reason why a plugin is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// It could not be read.
@@ -56,7 +56,7 @@ pub enum Refusal {
     /// It has no bytes.
     #[error("is empty; it may still be on its way")]
     Empty,
-    /// Everybody on this machine can change it.
+    /// Every user of this machine can change it.
     #[error(
         "can be changed by everybody on this machine, who could grant themselves anything; take that away \
          (`chmod o-w`), or set `plugins.others-may-write` if it is meant"
@@ -68,7 +68,7 @@ pub enum Refusal {
          the owner of the folder (`chown`), or set `plugins.others-may-write` if it is meant"
     )]
     ForeignOwner(u32),
-    /// The folder has more components than may be loaded.
+    /// The folder has more components than the host loads.
     #[error(
         "is one of {excess} components beyond the {limit} that this host loads from a folder; take some away, or raise \
          `plugins.max-files`"
@@ -76,10 +76,10 @@ pub enum Refusal {
     TooManyFiles {
         /// The limit.
         limit: usize,
-        /// How many there are beyond it.
+        /// The number of components beyond the limit.
         excess: usize,
     },
-    /// The operator requires digests, and this is none of them.
+    /// The operator requires digests, and this one is not listed.
     #[error("has the digest {0}, which is not among those that `plugins.require-digest` lists")]
     Unlisted(String),
     /// It is larger than the limit.
@@ -88,13 +88,13 @@ pub enum Refusal {
         /// The limit.
         limit: u64,
     },
-    /// It does not begin as WebAssembly does.
+    /// It does not begin with the WebAssembly magic bytes.
     #[error("is not WebAssembly: {0}")]
     NotWasm(&'static str),
     /// It ends too early.
     #[error("ends in the middle, at byte {at}; it may still be on its way, or its copy was cut off")]
     Truncated {
-        /// The length of what is there.
+        /// The length of the file, in bytes.
         at: u64,
     },
     /// It is a core module without the type of a component.
@@ -105,50 +105,50 @@ pub enum Refusal {
     CoreModule {
         /// The file's name.
         file: String,
-        /// The name without `.wasm`.
+        /// The file's name without `.wasm`.
         stem: String,
     },
-    /// It is a core module of which no component can be made.
+    /// It is a core module that cannot be turned into a component.
     #[error("is a core module of which no component can be made: {0}")]
     Componentize(String),
-    /// It is no valid component.
+    /// It is not a valid component.
     #[error("is not a valid component: {0}")]
     Invalid(String),
-    /// It exports nothing that could be a tool.
+    /// It exports nothing that can be a tool.
     #[error(
         "exports neither functions nor `toolyard:plugin/tools@0.1.0`, `resources`, `prompts` or `completion` \
          of that package; it exports {}",
         listed(exports)
     )]
     NoExports {
-        /// What it exports.
+        /// The names of its exports.
         exports: Vec<String>,
     },
-    /// It exports functions, none of which can be a tool.
+    /// It exports functions, but none of them can be a tool.
     #[error("exports no function that can be a tool: {}", reasons(.0))]
     NoFunctions(Vec<Skipped>),
     /// It is built for another version of the contract.
     #[error("is built for `{found}`; this host has `toolyard:plugin@0.1.0`")]
     OtherVersion {
-        /// What it exports.
+        /// The export that names the other version.
         found: String,
     },
-    /// What it exports does not have the types of the contract.
+    /// Its exports do not have the types of the contract.
     #[error("does not fit the contract: {0}")]
     Contract(String),
-    /// It imports what this host does not have.
+    /// It imports interfaces that this host does not provide.
     #[error("imports what this host does not offer: {}", listed(names))]
     Imports {
-        /// The imports.
+        /// The names of these imports.
         names: Vec<String>,
     },
-    /// It needs more memories, tables or instances than a run can have.
+    /// It needs more memories, tables or instances than one run may have.
     #[error("needs more than a run can have: {0}")]
     Resources(String),
     /// It could not be compiled.
     #[error("could not be compiled: {0}")]
     Compile(String),
-    /// It could not be compiled for a reason outside of it, which may pass.
+    /// It could not be compiled for a reason outside the file; a retry may succeed.
     #[error("could not be compiled: {0}")]
     NoCompiler(String),
     /// It took too long to compile.
@@ -157,60 +157,60 @@ pub enum Refusal {
     /// `list-tools` or `list-prompts` failed.
     #[error("`{function}` failed: {why}")]
     List {
-        /// Which.
+        /// The name of the function.
         function: &'static str,
-        /// How.
+        /// How it failed.
         why: String,
     },
     /// `list-tools` or `list-prompts` took too long.
     #[error("`{function}` took longer than {limit:?}")]
     ListTime {
-        /// Which.
+        /// The name of the function.
         function: &'static str,
-        /// What it may take.
+        /// The time limit.
         limit: Duration,
     },
-    /// It has no tools, and nothing else.
+    /// It has no tools and offers nothing else.
     #[error("`list-tools` gave no tools")]
     Toolless,
-    /// It has too many.
+    /// It has more tools than the limit allows.
     #[error("has {0} tools; 256 are the most")]
     TooManyTools(usize),
-    /// A tool's name does not fit TL-3.
+    /// A tool's name does not follow TL-3.
     #[error("the tool name {0:?} is not made of 1 to 128 characters of `A-Z a-z 0-9 _ . -`")]
     ToolName(String),
-    /// Two of its tools have one name.
+    /// Two of its tools have the same name.
     #[error("two tools are called `{0}`")]
     DuplicateTool(String),
-    /// What it says of a tool is malformed.
+    /// A tool's declaration is malformed.
     #[error("the tool `{tool}`: {what}")]
     Tool {
         /// The tool.
         tool: String,
-        /// What is wrong.
+        /// The error in the declaration.
         what: String,
     },
-    /// It has too many prompts.
+    /// It has more prompts than the limit allows.
     #[error("`list-prompts` gave {0} prompts; 256 are the most")]
     TooManyPrompts(usize),
-    /// A prompt's name is not one.
+    /// A prompt's name is not valid.
     #[error("the prompt name {0:?} is not made of 1 to 128 characters of `A-Z a-z 0-9 _ . -`")]
     PromptName(String),
-    /// Two of its prompts have one name.
+    /// Two of its prompts have the same name.
     #[error("two prompts are called `{0}`")]
     DuplicatePrompt(String),
-    /// What it says of a prompt is malformed.
+    /// A prompt's declaration is malformed.
     #[error("the prompt `{prompt}`: {what}")]
     Prompt {
         /// The prompt.
         prompt: String,
-        /// What is wrong.
+        /// The error in the declaration.
         what: String,
     },
-    /// Its manifest is wrong.
+    /// Its manifest is invalid.
     #[error(transparent)]
     Manifest(#[from] ManifestError),
-    /// Another plugin has a tool, or a prompt, of the same name.
+    /// Another plugin offers a tool or a prompt of the same name.
     #[error(
         "the {kind} `{name}` is offered by both {first} and {second}, and {first} had it before; give one of \
          them a `prefix`, or remove {first}"
@@ -220,15 +220,15 @@ pub enum Refusal {
         kind: &'static str,
         /// The name.
         name: String,
-        /// The file that has it.
+        /// The file that already has the name.
         first: String,
-        /// The file that wants it too.
+        /// The file that also claims it.
         second: String,
     },
-    /// The load was called off before its end.
+    /// The load was cancelled before it finished.
     #[error("was not loaded to the end, because the load was called off")]
     Interrupted,
-    /// The engine failed; this is a fault of ours.
+    /// The engine failed; this is a bug in the host.
     #[error("the engine failed while loading it: {0}")]
     Internal(String),
 }
@@ -238,18 +238,18 @@ pub enum Refusal {
 pub struct Skipped {
     /// The function, such as `a:b/math@1.0.0#add`.
     pub function: String,
-    /// Why.
+    /// Why it cannot be a tool.
     pub why: String,
 }
 
 impl Refusal {
-    /// Whether another try may succeed with the same file.
+    /// Whether a retry with the same file may succeed.
     pub(crate) const fn may_pass(&self) -> bool {
         matches!(self, Self::Unreadable(_) | Self::NoCompiler(_) | Self::Interrupted)
     }
 
-    /// Whether every file with the same bytes is refused for this, and it is small enough to be
-    /// remembered: finding it out again may take a compilation.
+    /// Whether this refusal applies to every file with the same bytes and is small enough to
+    /// remember. Finding it again may take a compilation.
     pub(crate) const fn is_lasting(&self) -> bool {
         matches!(
             self,
@@ -271,10 +271,12 @@ impl Refusal {
     }
 }
 
-/// A refusal quotes a component, and the quoted text could steer the terminal that shows it. A
-/// manifest is the operator's own, and its errors have several lines.
+/// The text of a refusal, safe to print: it may quote a component, and the quoted text could
+/// contain terminal control sequences. A manifest is written by the operator, and its errors have
+/// several lines.
 fn shown(why: &Refusal) -> String {
-    // The names in a component can be as long as it is, and the log says this at each change.
+    // Names in a component can be as long as the component itself, and the log repeats this text at
+    // each change.
     let text = clip(&why.to_string(), MAX_SHOWN_CHARS);
     match why {
         Refusal::Manifest(_) => visible::text(&text).into_owned(),
@@ -282,7 +284,7 @@ fn shown(why: &Refusal) -> String {
     }
 }
 
-/// "`a`, `b` and `c`"; long lists are cut.
+/// "`a`, `b` and `c`"; a long list is cut.
 fn reasons(skipped: &[Skipped]) -> String {
     const MOST: usize = 5;
     let mut shown: Vec<String> = skipped

@@ -1,4 +1,4 @@
-//! The plugin folder: its files, their plugins, and the catalog that they make.
+//! The plugin folder: its files, their plugins, and the catalog built from them.
 
 pub(crate) mod check;
 mod component_loader;

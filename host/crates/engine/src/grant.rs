@@ -1,5 +1,5 @@
-//! What a manifest grants a run: all that a guest can reach beyond pure
-//! computation. Whatever is not here does not exist for it.
+//! The grants of a manifest: everything that a guest can reach beyond pure computation. Anything
+//! else does not exist for the guest.
 
 mod checked;
 mod folders;
@@ -27,37 +27,37 @@ use std::sync::Arc;
 use toolyard_manifest::{ClockGrant, Manifest, ManifestError, NamedInjection, RandomGrant, SocketGrant};
 use toolyard_task::{NotPermitted, RunContext};
 
-/// What the runs of a plugin may reach.
+/// The resources that the runs of a plugin may use.
 #[derive(Debug, Default)]
 pub(crate) struct Grants {
     /// Environment variables.
     pub env: Vec<(String, String)>,
     /// Folders, held open.
     pub folders: Vec<OpenFolder>,
-    /// The mounts that they lie in, and those in them.
+    /// The mounts that contain the folders, and those inside them.
     pub mounts: Arc<CheckedMounts>,
     /// The files that its secrets were read from.
     pub secret_files: Vec<SecretFile>,
-    /// Hosts of outgoing requests, and the headers that are added for them.
+    /// Hosts of outgoing requests, with the headers that the host adds for them.
     pub http: HttpGrant,
     /// Peers of raw sockets.
     pub sockets: SocketGrant,
-    /// How exact its clocks are.
+    /// The resolution of its clocks.
     pub clock: ClockGrant,
-    /// Where its random numbers come from.
+    /// The source of its random numbers.
     pub random: RandomGrant,
-    /// Values that nobody else is shown.
+    /// Values that only the plugin may see.
     pub secrets: Vec<Secret>,
-    /// Finds them in what leaves the host; none where there are none.
+    /// Finds the secrets in data that leaves the host; `None` if the plugin has none.
     pub redactor: Option<Arc<Redactor>>,
 }
 
 impl Grants {
-    /// Finds on this machine what the manifest of the component `file` in the folder
-    /// `place` grants, and no other folders than those of `pins`, where these have any.
+    /// Resolves on this machine the grants in the manifest of the component `file` in the folder
+    /// `place`. A path that `pins` holds is granted only if it still leads to the same folder.
     ///
     /// # Errors
-    /// If something is not there, or may not be granted.
+    /// If a granted resource does not exist or must not be granted.
     pub fn of(
         (place, file): (&Path, &str),
         manifest: &Manifest,
@@ -104,20 +104,20 @@ impl Grants {
         }
     }
 
-    /// Whether a folder was moved, replaced or removed since it was opened, or something was
-    /// mounted in it that a guest has come upon.
+    /// Whether a folder was moved, replaced or removed since it was opened, or a guest has met a
+    /// mount that was made in one since then.
     pub fn are_stale(&self) -> bool {
         self.mounts.is_outdated() || !self.folders.iter().all(OpenFolder::is_in_place)
     }
 
-    /// The environment that a guest sees.
+    /// The environment variables that a guest sees.
     pub fn environment(&self) -> impl Iterator<Item = (&str, &str)> {
         let exposed = self.secrets.iter().filter(|secret| secret.exposed);
         let plain = self.env.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         plain.chain(exposed.map(|secret| (secret.name(), secret.reveal())))
     }
 
-    /// A text without secrets.
+    /// Replaces the secrets in a text.
     pub fn clean(&self, text: String) -> String {
         match &self.redactor {
             Some(redactor) => redactor.text(text),
@@ -125,10 +125,10 @@ impl Grants {
         }
     }
 
-    /// Asks the person who calls for the folders that the manifest leaves to them.
+    /// Asks the user for permission to use the folders that the manifest leaves to them.
     ///
     /// # Errors
-    /// The first that the run may not have; then it must not begin.
+    /// The first refused folder; the run must not begin.
     pub async fn permitted(&self, context: &Arc<dyn RunContext>) -> Result<(), NotPermitted> {
         let wanted: Vec<_> = self.folders.iter().filter_map(|folder| folder.grant.wanted()).collect();
         if wanted.is_empty() { Ok(()) } else { context.permission(wanted).await }

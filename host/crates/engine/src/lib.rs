@@ -1,10 +1,10 @@
-//! The engine: loads a folder of WebAssembly components, watches it, and runs
-//! their functions with wasmtime, each call in a fresh store and under limits.
+//! The engine: loads a folder of WebAssembly components, watches it, and runs their functions with
+//! wasmtime. Each call gets a fresh store and runs under limits.
 //!
-//! What may not live here: JSON-RPC, sessions, tasks, the store. The engine
-//! implements the ports [`toolyard_task::Tool`] and [`toolyard_task::Provider`] and reads
-//! [`toolyard_task::RunContext`]; it hands out an immutable
-//! [`toolyard_task::Catalog`], built completely and then swapped whole.
+//! JSON-RPC, sessions, tasks and task storage do not belong here. The engine implements the ports
+//! [`toolyard_task::Tool`] and [`toolyard_task::Provider`] and reads [`toolyard_task::RunContext`].
+//! It publishes an immutable [`toolyard_task::Catalog`], which it builds completely and then swaps
+//! as a whole.
 
 mod bindings;
 mod component;

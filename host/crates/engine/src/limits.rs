@@ -1,4 +1,4 @@
-//! The limits of a run: its memory, its processor time, and its part of the machine.
+//! The limits of a run: its memory, its processor time, and its share of the machine.
 
 pub(crate) mod cpu_meter;
 pub(crate) mod cpu_scheduler;

@@ -1,17 +1,17 @@
-//! The network: HTTP, raw sockets and the look-up of names.
+//! The network: HTTP, raw sockets and name look-ups.
 //!
-//! The manifest says which hosts it grants. `policy` holds the grants of one run and what was
-//! refused of them, `permission` decides on one request, `name_lookup` finds addresses, `address`
-//! tells the public ones from others, `connect` opens the connection, `exchange` is one request and
-//! its response, and `body` counts what passes.
+//! The manifest names the granted hosts. `policy` holds the grants of one run and its refusals,
+//! `permission` decides on one request, `name_lookup` finds addresses, `address` classifies them,
+//! `connect` opens the connection, `exchange` handles one request and its response, and `body`
+//! counts the transferred bytes.
 //!
-//! A name is resolved once for a request, and the host connects to one of the addresses that it
-//! has checked. Each request has a connection of its own: one that is kept would outlive the
-//! decision it was opened for, and its run. The host follows neither redirects nor proxies; each
-//! hop is a request of the guest's.
+//! A name is resolved once for each request, and the host connects to one of the addresses that it
+//! has checked. Each request has its own connection: a reused connection could outlive its run and
+//! the decision that allowed it. The host follows neither redirects nor proxies; each hop is a
+//! request of the guest.
 //!
-//! The futures of a request belong to its run: they are held in the run's table of resources, and
-//! are aborted with it.
+//! The futures of a request belong to its run: the run's resource table holds them, and they are
+//! aborted with it.
 
 pub(crate) mod address;
 mod body;
@@ -29,14 +29,14 @@ use connect::Roots;
 use name_lookup::{NameLookups, SystemResolver};
 use std::sync::Arc;
 
-/// The resolver and the certificates, which the runs of all plugins share.
+/// The resolver and the certificates. The runs of all plugins share them.
 pub(crate) struct Network {
     pub lookups: NameLookups,
     pub roots: Roots,
 }
 
 impl Network {
-    /// Those of this machine.
+    /// Uses the resolver and the certificates of this machine.
     pub fn of_system() -> Self {
         Self { lookups: NameLookups::new(Arc::new(SystemResolver)), roots: Roots::default() }
     }

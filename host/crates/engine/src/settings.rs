@@ -1,5 +1,5 @@
-//! What the host decides about the engine. A library reads neither environment
-//! nor configuration: the host fills these structs.
+//! The settings of the engine. A library reads neither the environment nor the configuration: the
+//! host fills these structs.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -12,97 +12,96 @@ const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 
-/// How components become machine code.
+/// How the engine compiles components to machine code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Compiler {
-    /// In this process. Cranelift cannot be interrupted there, so neither time
-    /// nor memory of a compilation is bounded: for tests and trusted folders.
+    /// In this process. Cranelift cannot be interrupted here, so neither the time nor the memory of
+    /// a compilation is bounded. For tests and trusted folders.
     InProcess,
-    /// In a child process that can be limited and killed: this program is run
-    /// with these arguments, followed by those of
-    /// [`compile_child`](crate::compile_child).
+    /// In a child process that can be limited and killed. The host starts the program with these
+    /// arguments, followed by those of [`compile_child`](crate::compile_child).
     Child {
-        /// The program, normally this very binary.
+        /// The program, normally this binary itself.
         program: PathBuf,
-        /// What leads it to [`compile_child`](crate::compile_child), such as
-        /// the name of a hidden subcommand.
+        /// The arguments that select [`compile_child`](crate::compile_child), such as the name of a
+        /// hidden subcommand.
         args: Vec<String>,
     },
 }
 
-/// A file or folder that no guest may be granted.
+/// A file or folder that must not be granted to a guest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Protected {
     /// The path. It need not exist yet.
     pub path: PathBuf,
     /// Its description in the error that refuses a folder.
     pub what: &'static str,
-    /// Which folders are refused on its account.
+    /// Which folders are refused because of it.
     pub scope: Scope,
 }
 
-/// Which folders are refused because of something that is protected.
+/// Which folders are refused because of a protected path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
-    /// Those that are it or hold it.
+    /// The path itself and folders that contain it.
     Around,
-    /// And those that lie in it.
+    /// As `Around`, and also folders inside the path.
     Whole,
-    /// Those that are it or hold it, if the guest may write in them.
+    /// The path itself and folders that contain it, but only if the guest may write to them.
     Changes,
 }
 
-/// What the host decides about the engine.
+/// The settings of the engine.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Where machine code is kept between starts. The engine creates it with
-    /// mode 0700 and uses none that others can write to. `None` keeps it for
-    /// this process only.
+    /// The folder that keeps machine code between starts. The engine creates it with mode 0700 and
+    /// refuses a folder that other users can write to. `None` keeps machine code for this process
+    /// only.
     pub cache: Option<PathBuf>,
-    /// How components become machine code.
+    /// How components are compiled to machine code.
     pub compiler: Compiler,
-    /// Reads a variable of the host's environment, for the secrets that manifests
-    /// name. There are none by default.
+    /// Reads a variable of the host's environment, for the secrets that manifests name. By default
+    /// it finds none.
     pub variable: fn(&str) -> Option<OsString>,
-    /// What a run may use unless its manifest says otherwise.
+    /// The limits of a run, unless its manifest sets others.
     pub limits: Limits,
-    /// How many runs may be under way at once, if the machine allows it; see
+    /// The maximum number of concurrent runs, if the machine allows it; see
     /// [`Engine::capacity`](crate::Engine::capacity).
     pub max_runs: u32,
-    /// Memory for all runs together, in bytes; three quarters of what the machine,
-    /// or the container, has, if absent.
+    /// Memory for all runs together, in bytes. `None` means three quarters of the memory of the
+    /// machine or the container.
     pub guest_memory: Option<u64>,
-    /// How many guests compute at once: threads of the runtime that they run on.
+    /// How many guests compute at once: the number of runtime threads that they run on.
     pub turns: u32,
-    /// How long the compilation of one component may take.
+    /// The time limit for the compilation of one component.
     pub compile_time: Duration,
-    /// How much memory it may use, in bytes ([`Compiler::Child`] only).
+    /// The memory limit for a compilation, in bytes ([`Compiler::Child`] only).
     pub compile_memory: u64,
-    /// The largest component file, in bytes.
+    /// The maximum size of a component file, in bytes.
     pub max_component_bytes: u64,
-    /// How many components of a folder are loaded.
+    /// The maximum number of components that are loaded from a folder.
     pub max_files: usize,
-    /// The largest JSON Schema of a tool, in bytes.
+    /// The maximum size of a tool's JSON Schema, in bytes.
     pub max_schema_bytes: usize,
-    /// How deep such a schema may nest.
+    /// The maximum nesting depth of a tool's JSON Schema.
     pub max_schema_depth: usize,
-    /// How long `list-tools` may take, by the processor and by the clock.
+    /// The limit for `list-tools`, for both processor time and wall-clock time.
     pub list_time: Duration,
-    /// The file that records which plugin has which name of a tool or prompt; `None` keeps the
-    /// names in memory alone.
+    /// The file that records which plugin owns which tool or prompt name. `None` keeps the names in
+    /// memory only.
     pub names: Option<PathBuf>,
-    /// Whether this process may change that file, as a host does, or only reads it.
+    /// Whether this process may change the `names` file, as a host does. If not, it only reads it.
     pub deals_names: bool,
-    /// The paths that no guest may be granted, besides the plugins and their manifests.
+    /// Paths that must not be granted to a guest, in addition to the plugins and their manifests.
     pub private: Vec<Protected>,
-    /// The digests of the components that may be loaded; any may, if absent.
+    /// The digests of the components that may be loaded. `None` allows any component.
     pub require_digest: Option<BTreeSet<String>>,
-    /// Whether a folder is used that everybody on this machine can write to, and a component or a
-    /// manifest that everybody or another owner can change.
+    /// Whether to accept a folder that every user of this machine can write to, and a component or
+    /// a manifest that every user or another owner can change.
     pub others_may_write: bool,
-    /// How often the folder is looked at even if nothing was heard of it.
+    /// How often to rescan the folder when no change was reported.
     pub rescan: Duration,
-    /// How long a file must keep its size and time before it is loaded.
+    /// How long a file's size and modification time must stay unchanged before it is loaded.
     pub settle: Duration,
 }
 

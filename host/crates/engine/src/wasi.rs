@@ -1,4 +1,4 @@
-//! The interfaces of WASI that the host implements or bounds.
+//! The WASI interfaces that the host implements or bounds.
 
 pub(crate) mod clocks;
 mod context;

@@ -1,4 +1,4 @@
-//! Compiling in a child process: this program is its own child.
+//! Compilation in a child process: this program is its own child.
 
 #[allow(dead_code)]
 #[path = "it/kit.rs"]
@@ -14,7 +14,7 @@ use toolyard_engine::{Compiler, PluginState, Settings};
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
     if arguments.first().is_some_and(|first| first == "compile") {
-        assert!(std::env::var_os("PATH").is_none(), "the environment stays outside");
+        assert!(std::env::var_os("PATH").is_none(), "the child inherits no environment");
         return toolyard_engine::compile_child(&arguments[1..]);
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("starts");
@@ -57,7 +57,7 @@ async fn is_killed_when_its_time_is_up() {
 async fn cannot_take_more_memory_than_it_may() {
     let folder = Folder::with(&[("jq.wasm", "jq")]);
     let program = PathBuf::from("/bin/sh");
-    // A compiler that reaches for 4 GiB of address space under the same limit.
+    // A compiler that needs 4 GiB of address space under the same limit.
     let script = "ulimit -v 100000; exec \"$0\" compile \"$@\"".to_owned();
     let own = std::env::current_exe().expect("a path").display().to_string();
     let compiler = Compiler::Child { program, args: vec!["-c".to_owned(), script, own] };
@@ -71,7 +71,7 @@ async fn says_why_it_failed() {
         (core module (func (result i32) unreachable))
         (instance $i) (export "toolyard:plugin/tools@0.1.0" (instance $i)))"#;
     let mut bytes = wat::parse_str(broken).expect("parses");
-    // `unreachable` becomes an instruction that is none.
+    // `unreachable` becomes an invalid instruction.
     let at = bytes.windows(3).position(|bytes| bytes == [0, 0, 0x0b]).expect("the body") + 1;
     bytes[at] = 0xff;
     folder.put("broken.wasm", &bytes);

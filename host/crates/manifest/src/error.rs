@@ -1,13 +1,13 @@
-//! The error of a manifest.
+//! The error type of manifests.
 
-/// What is wrong with a manifest.
+/// An error in a manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ManifestError {
     /// The manifest's file name.
     pub file: String,
-    /// The line, from 1, where it is known.
+    /// The line, from 1, if it is known.
     pub line: Option<usize>,
-    /// What is wrong.
+    /// The error message, without file and line.
     pub what: String,
 }
 

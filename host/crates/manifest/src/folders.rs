@@ -1,20 +1,27 @@
-//! `[fs]`: folders, each under the path where the guest sees it.
+//! `[fs]`: folders, by the path at which the guest sees them.
 
-use super::read::{Entry, Section};
 use crate::GrantedBy;
-use crate::error::ManifestError;
+use crate::deserializer::{Error, Lines};
+use crate::values;
+use serde::Deserialize;
+use serde::de::Deserializer;
+use std::collections::BTreeMap;
+use toml::Spanned;
 
-/// What a guest may do in a folder.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+const MAX_FOLDERS: usize = 64;
+
+/// A guest's access to a folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum FolderMode {
     /// List and read.
     Read,
-    /// And create, change and delete.
+    /// List, read, create, change and delete.
     Write,
 }
 
 impl FolderMode {
-    /// The word of the manifest.
+    /// The manifest's word for it.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -27,20 +34,20 @@ impl FolderMode {
 /// One entry of `[fs]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedFolder {
-    /// Where the guest sees it.
+    /// The guest's path.
     pub guest: String,
-    /// Where it is, from the manifest's folder.
+    /// The path on the host, relative to the manifest's folder.
     pub path: String,
-    /// The access that it gives.
+    /// The granted access.
     pub mode: FolderMode,
-    /// Who grants it.
+    /// Whether the operator grants it or the user is asked.
     pub by: GrantedBy,
-    /// The manifest's line, for complaints.
+    /// The manifest's line, for errors.
     pub line: Option<usize>,
 }
 
-/// Whether a guest may see a folder under this name: absolute and normalised, so
-/// that no two names mean one place.
+/// Whether a guest may see a folder at this path. It must be absolute and normalised, so that no
+/// two paths mean the same folder.
 fn is_guest_path(path: &str) -> bool {
     const LONGEST: usize = 1 << 10;
     let Some(rest) = path.strip_prefix('/') else { return false };
@@ -49,47 +56,45 @@ fn is_guest_path(path: &str) -> bool {
         && (rest.is_empty() || rest.split('/').all(|part| !matches!(part, "" | "." | "..")))
 }
 
-/// Reads the section.
-pub(super) fn folders(section: &Section<'_>) -> Result<Vec<NamedFolder>, ManifestError> {
-    const KEYS: &[&str] = &["path", "mode", "grant"];
-    const MOST: usize = 64;
-    let folder = |entry: Entry<'_>| {
-        let guest = entry.key();
-        if !is_guest_path(guest) {
-            return Err(entry.error(
-                "is not an absolute path without `.`, `..` and empty parts, such as \"/data\"".to_owned(),
-            ));
-        }
-        let (mut path, mut mode, mut by) = (None, None, GrantedBy::default());
-        for member in entry.section()?.entries() {
-            match member.key() {
-                "path" => match member.text_of(4 << 10)? {
-                    text if text.is_empty() || text.contains('\0') => {
-                        return Err(member.expected("the path of a folder, such as \"./data\""));
-                    }
-                    text => path = Some((text, member.line())),
-                },
-                "mode" => {
-                    mode = Some(match member.text()? {
-                        "read" => FolderMode::Read,
-                        "write" => FolderMode::Write,
-                        _ => return Err(member.expected("\"read\" or \"write\"")),
-                    });
-                }
-                "grant" => by = super::granted_by(&member)?,
-                _ => return Err(member.unknown(KEYS)),
-            }
-        }
-        let (path, line) = path.ok_or_else(|| entry.error("has no `path`".to_owned()))?;
-        let mode =
-            mode.ok_or_else(|| entry.error("has no `mode`, which is \"read\" or \"write\"".to_owned()))?;
-        Ok(NamedFolder { guest: guest.to_owned(), path, mode, by, line })
-    };
-    let folders = section.entries().map(folder).collect::<Result<Vec<_>, _>>()?;
-    match section.entries().nth(MOST) {
-        Some(entry) => Err(entry.error(format!("is one folder too many; {MOST} are the most"))),
-        None => Ok(folders),
+/// The section as in the text: folders by the guest's path.
+pub(crate) type FoldersSection = BTreeMap<String, Spanned<FolderTable>>;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct FolderTable {
+    path: Spanned<FolderPath>,
+    mode: Option<FolderMode>,
+    #[serde(default)]
+    grant: GrantedBy,
+}
+
+struct FolderPath(String);
+
+impl<'de> Deserialize<'de> for FolderPath {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let expected = "the path of a folder, such as \"./data\"";
+        let fits = |text: &str| !text.is_empty() && !text.contains('\0');
+        values::bounded(deserializer, 4 << 10, expected, fits).map(Self)
     }
+}
+
+/// Checks the section.
+pub(crate) fn folders(section: FoldersSection, lines: &Lines) -> Result<Vec<NamedFolder>, Error> {
+    if let Some(entry) = section.values().nth(MAX_FOLDERS) {
+        return Err(Error::at(entry, format!("is one folder too many; {MAX_FOLDERS} are the most")));
+    }
+    let folder = |(guest, entry): (String, Spanned<FolderTable>)| {
+        if !is_guest_path(&guest) {
+            let what = "is not an absolute path without `.`, `..` and empty parts, such as \"/data\"";
+            return Err(Error::at(&entry, what));
+        }
+        let mode = entry.get_ref().mode;
+        let mode = mode.ok_or_else(|| Error::at(&entry, "has no `mode`, which is \"read\" or \"write\""))?;
+        let FolderTable { path, grant, .. } = entry.into_inner();
+        let line = Some(lines.line(&path));
+        Ok(NamedFolder { guest, path: path.into_inner().0, mode, by: grant, line })
+    };
+    section.into_iter().map(folder).collect()
 }
 
 #[cfg(test)]

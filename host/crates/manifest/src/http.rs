@@ -1,34 +1,40 @@
-//! `[http]`: which hosts requests may go to, and the headers that the host adds.
+//! `[http]`: the hosts that requests may go to, and the headers that the host adds.
 
 pub(crate) mod rules;
 pub(crate) mod template;
 
-use super::read::{Entry, Section};
 use crate::GrantedBy;
-use crate::error::ManifestError;
+use crate::deserializer::{Error, Lines};
+use crate::secrets::NamedSecret;
+use crate::values::{self, Count, TextOrTable};
 use http::{HeaderName, Method, header};
 use rules::{Host, Hosts, Rule, Scheme, Target, Written};
+use serde::Deserialize;
+use serde::de::Deserializer;
+use std::collections::BTreeMap;
+use std::str::FromStr;
 use template::Template;
+use toml::Spanned;
 
-/// The most entries of one list.
-const MOST: usize = 256;
-const MOST_HEADERS: usize = 32;
+/// The maximum number of entries in one list.
+const MAX_ENTRIES: usize = 256;
+const MAX_HEADERS: usize = 32;
 
-/// The section.
+/// The grants and headers of the section.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NamedHttp {
-    /// `allow`: where requests may go.
+    /// `allow`: the hosts that requests may go to.
     pub rules: Vec<Rule>,
     /// `inject`: headers with secrets, by host.
     pub injections: Vec<NamedInjection>,
-    /// `idempotency-key`: whether POST and PATCH of tasks carry one.
+    /// `idempotency-key`: whether POST and PATCH requests of tasks carry a key.
     pub keyed: bool,
 }
 
 /// Headers for one host, with their secrets by name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedInjection {
-    /// The host, as the manifest names it.
+    /// The host, as written in the manifest.
     pub written: Written,
     /// Its headers.
     pub headers: Vec<NamedHeader>,
@@ -37,11 +43,11 @@ pub struct NamedInjection {
 /// One header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedHeader {
-    /// Its name.
+    /// The header's name.
     pub name: HeaderName,
-    /// Its value, with secrets by name.
+    /// The header's value, with the names of secrets.
     pub value: Template,
-    /// The manifest's line, for complaints.
+    /// The manifest's line, for errors.
     pub line: Option<usize>,
 }
 
@@ -53,8 +59,8 @@ impl NamedHttp {
     }
 }
 
-/// Whether a header belongs to the connection, so that neither a guest nor a manifest sets it: those
-/// that wasmtime forbids, `te` and `trailer`.
+/// Whether a header belongs to the connection, so that neither a guest nor a manifest may set it:
+/// the ones that wasmtime forbids, `te` and `trailer`.
 #[must_use]
 pub fn is_forbidden(name: &HeaderName) -> bool {
     const OTHERS: [&str; 3] = ["keep-alive", "proxy-connection", "http2-settings"];
@@ -71,91 +77,112 @@ pub fn is_forbidden(name: &HeaderName) -> bool {
     ) || OTHERS.contains(&name.as_str())
 }
 
-/// Reads the section.
-pub(super) fn http(section: &Section<'_>) -> Result<NamedHttp, ManifestError> {
-    let mut http = NamedHttp::default();
-    if let Some(allow) = section.entries().find(|entry| entry.key() == "allow") {
-        http.rules = allow.items(MOST)?.iter().map(rule).collect::<Result<_, _>>()?;
+/// The section as in the text.
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub(crate) struct HttpSection {
+    #[serde(deserialize_with = "values::list::<MAX_ENTRIES, _, _, _>")]
+    allow: Vec<Spanned<TextOrTable<RuleTable>>>,
+    inject: BTreeMap<String, Spanned<Headers>>,
+    idempotency_key: bool,
+}
+
+type Headers = BTreeMap<String, Spanned<Template>>;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RuleTable {
+    host: Written,
+    port: Option<Spanned<Count<1, { u16::MAX as u64 }>>>,
+    scheme: Option<Spanned<Scheme>>,
+    #[serde(default, deserialize_with = "values::list::<MAX_ENTRIES, _, _, _>")]
+    methods: Option<Vec<RuleMethod>>,
+    #[serde(default)]
+    private: bool,
+    #[serde(default)]
+    grant: GrantedBy,
+}
+
+impl FromStr for RuleTable {
+    type Err = String;
+
+    fn from_str(host: &str) -> Result<Self, String> {
+        let (host, grant) = (Written::parse(host)?, GrantedBy::Operator);
+        Ok(Self { host, port: None, scheme: None, methods: None, private: false, grant })
     }
-    for entry in section.entries() {
-        match entry.key() {
-            "allow" => {}
-            "idempotency-key" => http.keyed = entry.boolean()?,
-            "inject" => {
-                let hosts = entry.section()?.entries();
-                http.injections =
-                    hosts.map(|entry| injection(&entry, &http.rules)).collect::<Result<_, _>>()?;
-            }
-            _ => return Err(entry.unknown(&["allow", "inject", "idempotency-key"])),
+}
+
+struct RuleMethod(Method);
+
+impl<'de> Deserialize<'de> for RuleMethod {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        values::text(deserializer, "a method such as \"GET\"", |text| {
+            Method::from_bytes(text.as_bytes()).ok().filter(|_| text == text.to_ascii_uppercase())
+        })
+        .map(Self)
+    }
+}
+
+impl HttpSection {
+    /// Checks the section.
+    pub fn check(self, secrets: &[NamedSecret], lines: &Lines) -> Result<NamedHttp, Error> {
+        let rules = self.allow.into_iter().map(rule).collect::<Result<Vec<_>, _>>()?;
+        let injection = |(host, headers): (String, Spanned<Headers>)| {
+            let written =
+                injected_host(&host, headers.get_ref(), &rules).map_err(|what| Error::at(&headers, what))?;
+            let headers = headers.into_inner().into_iter();
+            let headers = headers.map(|(name, value)| named_header(&name, value, secrets, lines));
+            Ok(NamedInjection { written, headers: headers.collect::<Result<_, _>>()? })
+        };
+        let injections = self.inject.into_iter().map(injection).collect::<Result<_, _>>()?;
+        Ok(NamedHttp { rules, injections, keyed: self.idempotency_key })
+    }
+}
+
+fn rule(entry: Spanned<TextOrTable<RuleTable>>) -> Result<Rule, Error> {
+    let error = |what: &str| Err(Error::at(&entry, what));
+    let TextOrTable(table) = entry.get_ref();
+    let mut written = table.host.clone();
+    if let Some(port) = &table.port {
+        let number = u16::try_from(port.get_ref().0).ok();
+        if written.port.is_some() {
+            return Err(Error::at(port, "is said by `host` already"));
         }
+        written.port = number;
     }
-    Ok(http)
+    if let Some(scheme) = &table.scheme
+        && written.scheme.replace(*scheme.get_ref()).is_some()
+    {
+        return Err(Error::at(scheme, "is said by `host` already"));
+    }
+    if table.private && written.hosts == Hosts::Any {
+        return error("`private` would open every network of this machine; name hosts");
+    }
+    let methods = table.methods.as_deref();
+    if methods.is_some_and(<[_]>::is_empty) {
+        return error("`methods` is empty, which would grant nothing");
+    }
+    let methods = methods.unwrap_or_default().iter().map(|RuleMethod(method)| method.clone()).collect();
+    Ok(Rule { written, methods, private: table.private, by: table.grant })
 }
 
-fn rule(entry: &Entry<'_>) -> Result<Rule, ManifestError> {
-    const KEYS: &[&str] = &["host", "port", "scheme", "methods", "private", "grant"];
-    if !entry.is_table() {
-        let written = written(entry)?;
-        return Ok(Rule { written, methods: Vec::new(), private: false, by: GrantedBy::Operator });
-    }
-    let section = entry.section()?;
-    let host = section.entries().find(|member| member.key() == "host");
-    let mut written = written(&host.ok_or_else(|| entry.error("has no `host`".to_owned()))?)?;
-    let (mut methods, mut private, mut by) = (Vec::new(), false, GrantedBy::Operator);
-    for member in section.entries() {
-        match member.key() {
-            "host" => {}
-            "port" if written.port.is_some() => return Err(member.error("is said by `host` already".into())),
-            "port" => written.port = u16::try_from(member.number(1, 65_535)?).ok(),
-            "scheme" if written.scheme.is_some() => {
-                return Err(member.error("is said by `host` already".into()));
-            }
-            "scheme" => {
-                let scheme = Scheme::named(member.text()?);
-                written.scheme = Some(scheme.ok_or_else(|| member.expected("\"http\" or \"https\""))?);
-            }
-            "methods" => methods = member.items(MOST)?.iter().map(method).collect::<Result<_, _>>()?,
-            "private" => private = member.boolean()?,
-            "grant" => by = super::granted_by(&member)?,
-            _ => return Err(member.unknown(KEYS)),
-        }
-    }
-    if private && written.hosts == Hosts::Any {
-        return Err(entry.error("`private` would open every network of this machine; name hosts".to_owned()));
-    }
-    if section.entries().any(|member| member.key() == "methods") && methods.is_empty() {
-        return Err(entry.error("`methods` is empty, which would grant nothing".to_owned()));
-    }
-    Ok(Rule { written, methods, private, by })
-}
-
-fn written(entry: &Entry<'_>) -> Result<Written, ManifestError> {
-    Written::parse(entry.text()?).map_err(|what| entry.error(what))
-}
-
-fn method(entry: &Entry<'_>) -> Result<Method, ManifestError> {
-    let text = entry.text()?;
-    let method = Method::from_bytes(text.as_bytes()).ok().filter(|_| text == text.to_ascii_uppercase());
-    method.ok_or_else(|| entry.expected("a method such as \"GET\""))
-}
-
-fn injection(entry: &Entry<'_>, rules: &[Rule]) -> Result<NamedInjection, ManifestError> {
-    let written = Written::parse(entry.key()).map_err(|what| entry.error(what))?;
+/// # Errors
+/// A sentence about the host.
+fn injected_host(host: &str, headers: &Headers, rules: &[Rule]) -> Result<Written, String> {
+    let written = Written::parse(host)?;
     let Hosts::One(host) = &written.hosts else {
-        return Err(entry.error("a secret goes to one host, not to any that a star stands for".to_owned()));
+        return Err("a secret goes to one host, not to any that a star stands for".to_owned());
     };
     if !is_allowed(&written, host, rules) {
-        return Err(entry.error("is not in `http.allow`, so nothing would ever be sent there".to_owned()));
+        return Err("is not in `http.allow`, so nothing would ever be sent there".to_owned());
     }
-    let headers =
-        entry.section()?.entries().map(|entry| named_header(&entry)).collect::<Result<Vec<_>, _>>()?;
-    if headers.len() > MOST_HEADERS {
-        return Err(entry.error(format!("has too many headers; {MOST_HEADERS} are the most")));
+    if headers.len() > MAX_HEADERS {
+        return Err(format!("has too many headers; {MAX_HEADERS} are the most"));
     }
-    Ok(NamedInjection { written, headers })
+    Ok(written)
 }
 
-/// Whether any request that the headers would go with is granted.
+/// Whether the rules grant any request that would carry these headers.
 fn is_allowed(written: &Written, host: &Host, rules: &[Rule]) -> bool {
     [Scheme::Http, Scheme::Https].into_iter().any(|scheme| {
         let target = Target { scheme, host: host.clone(), port: written.port.unwrap_or(scheme.port()) };
@@ -163,12 +190,22 @@ fn is_allowed(written: &Written, host: &Host, rules: &[Rule]) -> bool {
     })
 }
 
-fn named_header(entry: &Entry<'_>) -> Result<NamedHeader, ManifestError> {
-    let name = HeaderName::from_bytes(entry.key().as_bytes())
-        .map_err(|_| entry.error("is not the name of a header".to_owned()))?;
+fn named_header(
+    key: &str,
+    value: Spanned<Template>,
+    secrets: &[NamedSecret],
+    lines: &Lines,
+) -> Result<NamedHeader, Error> {
+    let name = HeaderName::from_bytes(key.as_bytes())
+        .map_err(|_| Error::at(&value, "is not the name of a header"))?;
     if is_forbidden(&name) || name == header::CONTENT_LENGTH {
-        return Err(entry.error("is the connection's own header".to_owned()));
+        return Err(Error::at(&value, "is the connection's own header"));
     }
-    let value = Template::parse(entry.text()?).map_err(|what| entry.error(what))?;
-    Ok(NamedHeader { name, value, line: entry.line() })
+    let is_unknown = |secret: &&str| secrets.iter().all(|known| known.name != **secret);
+    if let Some(secret) = value.get_ref().secrets().find(is_unknown) {
+        let what = format!("the header `{name}` takes `{{{secret}}}`, which is not in `secrets`");
+        return Err(Error::at(&value, what));
+    }
+    let line = Some(lines.line(&value));
+    Ok(NamedHeader { name, value: value.into_inner(), line })
 }

@@ -1,35 +1,35 @@
-//! What one run may use: one table of limits, from which the manifest's keys, the
-//! listing of `toolyard tools --limits` and the sentences of errors are made.
+//! The limits of one run. The manifest's keys, the output of `toolyard tools --limits` and the
+//! error messages all come from this single table.
 
-use crate::Manifest;
-use crate::error::ManifestError;
-use crate::read::{Entry, Section};
+use crate::deserializer::Error;
+use crate::values::{Bytes, Count, Time};
 use bytesize::ByteSize;
 use jiff::SignedDuration;
-use std::sync::Arc;
+use serde::Deserialize;
 use std::time::Duration;
+use toml::Spanned;
 use toolyard_task::tool::ReportBounds;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 const SECOND: u64 = 1_000;
-/// No run is longer than this, in milliseconds.
+/// The maximum duration of a run, in milliseconds.
 const YEAR: u64 = 365 * 24 * 3600 * SECOND;
 
-/// What a limit counts.
+/// The unit of a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     /// Bytes; written as `"64MiB"`.
     Bytes,
-    /// Things; written as a number.
+    /// Items; written as a number.
     Count,
     /// Milliseconds; written as `"30s"`.
     Time,
 }
 
 impl Unit {
-    /// A figure of this unit, for people.
+    /// Formats a figure of this unit.
     #[must_use]
     pub fn show(self, figure: u64) -> String {
         match self {
@@ -48,38 +48,33 @@ impl Unit {
 pub struct LimitRow {
     /// The key in `[limits]` of a manifest.
     pub key: &'static str,
-    /// What it counts.
+    /// The unit of the limit.
     pub unit: Unit,
-    /// The least that a manifest may set.
+    /// The smallest value that a manifest may set.
     pub least: u64,
-    /// The most that it may set.
+    /// The largest value that a manifest may set.
     pub most: u64,
-    /// What it bounds.
+    /// A description of the limited quantity.
     pub sentence: &'static str,
     get: fn(&Limits) -> u64,
-    set: fn(&mut Limits, u64),
 }
 
 impl LimitRow {
-    /// The figure that `limits` has for it.
+    /// The value of this limit in `limits`.
     #[must_use]
     pub fn of(&self, limits: &Limits) -> u64 {
         (self.get)(limits)
     }
 
-    /// The same for people, such as `64.0 MiB`.
+    /// The value of this limit as text, such as `64.0 MiB`.
     #[must_use]
     pub fn shown(&self, limits: &Limits) -> String {
         self.unit.show(self.of(limits))
     }
-
-    pub(crate) fn set(&self, limits: &mut Limits, figure: u64) {
-        (self.set)(limits, figure);
-    }
 }
 
 impl Limits {
-    /// Those of them that are kept where the run is heard.
+    /// The limits that apply to the reports of a run.
     #[must_use]
     pub const fn reports(&self) -> ReportBounds {
         ReportBounds {
@@ -92,7 +87,7 @@ impl Limits {
     }
 }
 
-/// A value of the table, as a bare number.
+/// Converts a value of the table to and from a bare number.
 trait Figure {
     fn from_raw(raw: u64) -> Self;
     fn raw(&self) -> u64;
@@ -130,15 +125,15 @@ impl Figure for Duration {
 
 macro_rules! limits {
     ($($field:ident: $type:ty = $key:literal, $unit:ident, $default:expr, $least:expr => $most:expr, $sentence:literal;)*) => {
-        /// What one run may use. A manifest may set each of them for its plugin, and
-        /// for single tools of it.
+        /// The limits of one run. A manifest may set each of them for its plugin, and for single
+        /// tools of it.
         #[derive(Debug, Clone, PartialEq, Eq)]
         pub struct Limits {
             $(#[doc = $sentence] pub $field: $type,)*
         }
 
         impl Limits {
-            /// The table, in the order in which it is shown.
+            /// The table, in display order.
             pub const ROWS: &[LimitRow] = &[
                 $(LimitRow {
                     key: $key,
@@ -147,9 +142,26 @@ macro_rules! limits {
                     most: $most,
                     sentence: $sentence,
                     get: |limits| limits.$field.raw(),
-                    set: |limits, raw| limits.$field = <$type as Figure>::from_raw(raw),
                 },)*
             ];
+        }
+
+        /// `[limits]` of a plugin or of a tool, as in the text.
+        #[derive(Deserialize, Default)]
+        #[serde(deny_unknown_fields, default)]
+        pub(crate) struct LimitsSection {
+            $(#[serde(rename = $key)] $field: Option<$unit<{ $least }, { $most }>>,)*
+            concurrency: Option<Spanned<Count<1, { u32::MAX as u64 }>>>,
+            queue: Option<Spanned<Count<0, { u32::MAX as u64 }>>>,
+        }
+
+        impl LimitsSection {
+            /// The limits of the section, completed with those of `others`.
+            pub fn over(&self, others: &Limits) -> Limits {
+                Limits {
+                    $($field: self.$field.as_ref().map_or(others.$field, |figure| Figure::from_raw(figure.0)),)*
+                }
+            }
         }
 
         impl Default for Limits {
@@ -201,55 +213,27 @@ limits! {
         "One exchange, from the name's resolution to the end of the response.";
 }
 
-/// What counts over all runs of a plugin and so is no limit of a run.
-const OF_PLUGINS: [&str; 2] = ["concurrency", "queue"];
-
-impl Manifest {
-    /// Reads the section of the plugin.
-    pub(crate) fn read_limits(&mut self, section: &Section<'_>) -> Result<(), ManifestError> {
-        let mut limits = (*self.limits).clone();
-        for entry in section.entries() {
-            match entry.key() {
-                "concurrency" => self.concurrency = Some(count(&entry, 1)?),
-                "queue" => self.queue = Some(count(&entry, 0)?),
-                _ => set(&mut limits, &entry, &OF_PLUGINS)?,
-            }
-        }
-        self.limits = Arc::new(limits);
-        Ok(())
+/// `concurrency` and `queue` apply to all runs of a plugin together, so they are not limits of a
+/// run.
+impl LimitsSection {
+    /// The maximum number of concurrent runs of the plugin.
+    pub fn concurrency(&self) -> Option<u32> {
+        self.concurrency.as_ref().map(|count| Figure::from_raw(count.get_ref().0))
     }
-}
 
-/// Reads the section of a tool; what it does not say is as for its plugin.
-pub(crate) fn of_tool(section: &Section<'_>, plugin: &Limits) -> Result<Limits, ManifestError> {
-    let mut limits = plugin.clone();
-    for entry in section.entries() {
-        if OF_PLUGINS.contains(&entry.key()) {
-            return Err(entry.error("counts all runs of the plugin; set it in its `[limits]`".to_owned()));
-        }
-        set(&mut limits, &entry, &[])?;
+    /// The maximum number of waiting tasks of the plugin.
+    pub fn queue(&self) -> Option<u32> {
+        self.queue.as_ref().map(|count| Figure::from_raw(count.get_ref().0))
     }
-    Ok(limits)
-}
 
-fn count(entry: &Entry<'_>, least: u64) -> Result<u32, ManifestError> {
-    entry.number(least, u64::from(u32::MAX)).map(|number| number as u32)
-}
-
-fn set(limits: &mut Limits, entry: &Entry<'_>, others: &[&str]) -> Result<(), ManifestError> {
-    let Some(row) = Limits::ROWS.iter().find(|row| row.key == entry.key()) else {
-        let keys: Vec<&str> = Limits::ROWS.iter().map(|row| row.key).chain(others.iter().copied()).collect();
-        return Err(entry.unknown(&keys));
-    };
-    row.set(limits, figure(row, entry)?);
-    Ok(())
-}
-
-fn figure(row: &LimitRow, entry: &Entry<'_>) -> Result<u64, ManifestError> {
-    match row.unit {
-        Unit::Bytes => entry.size(row.least, row.most),
-        Unit::Count => entry.number(row.least, row.most),
-        Unit::Time => entry.duration().map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
+    /// The limits of a tool whose plugin has these limits.
+    pub fn of_tool(&self, plugin: &Limits) -> Result<Limits, Error> {
+        const WHAT: &str = "counts all runs of the plugin; set it in its `[limits]`";
+        match (&self.concurrency, &self.queue) {
+            (Some(count), _) => Err(Error::at(count, WHAT)),
+            (_, Some(count)) => Err(Error::at(count, WHAT)),
+            (None, None) => Ok(self.over(plugin)),
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! `[http]`, `[sockets]` and `[secrets]`.
+//! Tests of `[http]`, `[sockets]` and `[secrets]`.
 
 use super::*;
 
@@ -75,7 +75,7 @@ fn what_is_wrong_is_named_with_its_line() {
         (
             "[http]\nallow = [\"a.example\"]\n[http.inject.\"a.example\"]\nX = \"{K}\"",
             4,
-            &["`x`", "`{K}`", "not in `secrets`"],
+            &["`http.inject.a.example.X`", "`x`", "`{K}`", "not in `secrets`"],
         ),
         (
             "[http]\nallow = [\"a.example\"]\n[http.inject.\"a.example\"]\nHost = \"x\"",
@@ -91,7 +91,7 @@ fn what_is_wrong_is_named_with_its_line() {
         ("[secrets]\n\"a b\" = { env = \"A\" }", 2, &["letters, digits"]),
         ("[secrets]\nK = { evn = \"A\" }", 2, &["`env`"]),
         ("[secrets]\nK = \"the value\"", 2, &["a table"]),
-        ("[env]\nK = \"x\"\n[secrets]\nK = { env = \"A\" }", 1, &["`K` is in `secrets` as well"]),
+        ("[env]\nK = \"x\"\n[secrets]\nK = { env = \"A\" }", 2, &["`env.K`", "`K` is in `secrets` as well"]),
     ] {
         let error = parse(text).expect_err(text);
         let shown = error.to_string();

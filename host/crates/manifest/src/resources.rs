@@ -1,29 +1,33 @@
-//! `[resources]`: which URIs the resources of a plugin may have.
+//! `[resources]`: the URIs that the resources of a plugin may have.
 
-use super::read::Section;
-use crate::error::ManifestError;
+use crate::values;
+use serde::Deserialize;
+use serde::de::Deserializer;
 use toolyard_task::wire::UriRange;
 
-/// The most ranges of one manifest: each is compared with each URI.
+/// The maximum number of ranges in one manifest: each is compared with each URI.
 const MAX_RANGES: usize = 64;
 
-/// The ranges of URIs in `uris`; none where the key is absent.
-pub(super) fn uris(section: &Section<'_>) -> Result<Option<Vec<UriRange>>, ManifestError> {
-    let mut ranges = None;
-    for entry in section.entries() {
-        match entry.key() {
-            "uris" => {
-                let range = |item: &super::Entry<'_>| {
-                    UriRange::parse(item.text()?).ok_or_else(|| {
-                        item.expected(
-                            "a URI such as \"book:/1\", or the beginning of URIs and a star such as \"book:/*\"",
-                        )
-                    })
-                };
-                ranges = Some(entry.items(MAX_RANGES)?.iter().map(range).collect::<Result<_, _>>()?);
-            }
-            _ => return Err(entry.unknown(&["uris"])),
-        }
+/// The section as in the text.
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct ResourcesSection {
+    #[serde(deserialize_with = "values::list::<MAX_RANGES, _, _, _>")]
+    uris: Option<Vec<Range>>,
+}
+
+struct Range(UriRange);
+
+impl<'de> Deserialize<'de> for Range {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let expected = "a URI such as \"book:/1\", or the beginning of URIs and a star such as \"book:/*\"";
+        values::text(deserializer, expected, UriRange::parse).map(Self)
     }
-    Ok(ranges)
+}
+
+impl ResourcesSection {
+    /// The ranges of URIs; `None` if the key is absent.
+    pub fn uris(self) -> Option<Vec<UriRange>> {
+        self.uris.map(|ranges| ranges.into_iter().map(|Range(range)| range).collect())
+    }
 }

@@ -1,73 +1,81 @@
-//! `[secrets]`: values that are nowhere in the manifest.
+//! `[secrets]`: values that are stored outside the manifest.
 
-use super::read::{Entry, Section};
-use crate::error::ManifestError;
+use crate::deserializer::{Error, Lines};
+use crate::values;
+use serde::Deserialize;
+use serde::de::Deserializer;
+use std::collections::BTreeMap;
+use toml::Spanned;
 
-const MOST: usize = 64;
-const NAME_BYTES: usize = 128;
+const MAX_SECRETS: usize = 64;
+const MAX_NAME_BYTES: usize = 128;
 
-/// Where the value is.
+/// The source of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
-    /// In a variable of the host's environment.
+    /// A variable of the host's environment.
     Variable(String),
-    /// In a file, from the manifest's folder; a newline at its end is not part of it.
+    /// A file, relative to the manifest's folder. A newline at its end is not part of the value.
     File(String),
 }
 
 /// One entry of `[secrets]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedSecret {
-    /// Its name.
+    /// The secret's name.
     pub name: String,
-    /// Where its value is.
+    /// The source of its value.
     pub source: Source,
-    /// Whether guests see it; if nothing is said, unless it is injected.
+    /// Whether guests see it; `None` means only if it is not injected.
     pub expose: Option<bool>,
-    /// The line of the manifest, for errors.
+    /// The manifest's line, for errors.
     pub line: Option<usize>,
 }
 
-/// Reads the section.
-pub(super) fn secrets(section: &Section<'_>) -> Result<Vec<NamedSecret>, ManifestError> {
-    let secrets = section.entries().map(|entry| secret(&entry)).collect::<Result<Vec<_>, _>>()?;
-    match section.entries().nth(MOST) {
-        Some(entry) => Err(entry.error(format!("is one secret too many; {MOST} are the most"))),
-        None => Ok(secrets),
-    }
+/// The section as in the text: secrets by name.
+pub(crate) type SecretsSection = BTreeMap<String, Spanned<SecretTable>>;
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct SecretTable {
+    #[serde(deserialize_with = "variable")]
+    env: Option<String>,
+    #[serde(deserialize_with = "path")]
+    file: Option<String>,
+    expose: Option<bool>,
 }
 
-fn secret(entry: &Entry<'_>) -> Result<NamedSecret, ManifestError> {
-    let name = entry.key();
-    // It stands in the secret's place in text of any kind.
-    let fits = (1..=NAME_BYTES).contains(&name.len())
-        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
-        && !name.starts_with(|first: char| first.is_ascii_digit());
-    if !fits {
-        return Err(entry.error("is not a name of letters, digits and `_`".to_owned()));
+fn variable<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let fits = |text: &str| !text.is_empty() && !text.contains(['=', '\0']);
+    values::bounded(deserializer, 1 << 10, "the name of an environment variable", fits).map(Some)
+}
+
+fn path<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let fits = |text: &str| !text.is_empty() && !text.contains('\0');
+    values::bounded(deserializer, 4 << 10, "the path of a file, such as \"./api.key\"", fits).map(Some)
+}
+
+/// Checks the section.
+pub(crate) fn secrets(section: SecretsSection, lines: &Lines) -> Result<Vec<NamedSecret>, Error> {
+    if let Some(entry) = section.values().nth(MAX_SECRETS) {
+        return Err(Error::at(entry, format!("is one secret too many; {MAX_SECRETS} are the most")));
     }
-    let (mut source, mut expose) = (None, None);
-    for member in entry.section()?.entries() {
-        match member.key() {
-            "env" | "file" if source.is_some() => {
-                return Err(entry.error("has both `env` and `file`".to_owned()));
-            }
-            "env" => match member.text_of(1 << 10)? {
-                text if text.is_empty() || text.contains(['=', '\0']) => {
-                    return Err(member.expected("the name of an environment variable"));
-                }
-                text => source = Some(Source::Variable(text)),
-            },
-            "file" => match member.text_of(4 << 10)? {
-                text if text.is_empty() || text.contains('\0') => {
-                    return Err(member.expected("the path of a file, such as \"./api.key\""));
-                }
-                text => source = Some(Source::File(text)),
-            },
-            "expose" => expose = Some(member.boolean()?),
-            _ => return Err(member.unknown(&["env", "file", "expose"])),
+    let secret = |(name, entry): (String, Spanned<SecretTable>)| {
+        // The name replaces the secret in text of any kind.
+        let fits = (1..=MAX_NAME_BYTES).contains(&name.len())
+            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+            && !name.starts_with(|first: char| first.is_ascii_digit());
+        if !fits {
+            return Err(Error::at(&entry, "is not a name of letters, digits and `_`"));
         }
-    }
-    let source = source.ok_or_else(|| entry.error("has neither `env` nor `file`".to_owned()))?;
-    Ok(NamedSecret { name: name.to_owned(), source, expose, line: entry.line() })
+        let SecretTable { env, file, expose } = entry.get_ref();
+        let source = match (env.clone(), file.clone()) {
+            (Some(name), None) => Source::Variable(name),
+            (None, Some(path)) => Source::File(path),
+            (Some(_), Some(_)) => return Err(Error::at(&entry, "has both `env` and `file`")),
+            (None, None) => return Err(Error::at(&entry, "has neither `env` nor `file`")),
+        };
+        Ok(NamedSecret { name, source, expose: *expose, line: Some(lines.line(&entry)) })
+    };
+    section.into_iter().map(secret).collect()
 }

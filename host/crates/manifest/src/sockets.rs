@@ -1,13 +1,17 @@
-//! `[sockets]`: which places raw sockets may connect to.
+//! `[sockets]`: the peers that raw sockets may connect to.
 
-use super::read::{Entry, Section};
-use crate::error::ManifestError;
+use crate::deserializer::Error;
 use crate::http::rules::{self, Host};
+use crate::values::{self, TextOrTable};
 use ipnet::IpNet;
+use serde::Deserialize;
+use serde::de::Deserializer;
 use std::fmt;
 use std::net::SocketAddr;
+use std::str::FromStr;
+use toml::Spanned;
 
-const MOST: usize = 256;
+const MAX_RULES: usize = 256;
 
 /// A transport protocol of `[sockets]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,7 +23,7 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// The key of the manifest.
+    /// The manifest's key for it.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Tcp => "tcp",
@@ -28,31 +32,31 @@ impl Protocol {
     }
 }
 
-/// The other side of a socket.
+/// The remote side of a socket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Peer {
-    /// A name of the DNS.
+    /// A DNS name.
     Name(String),
-    /// A network, or one address.
+    /// A network or a single address.
     Net(IpNet),
 }
 
-/// One entry of `[sockets]`: one port of these places.
+/// One entry of `[sockets]`: one port of a peer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SocketRule {
     /// The peer.
     pub peer: Peer,
-    /// Its port.
+    /// The peer's port.
     pub port: u16,
-    /// Whether the addresses of the name, or in the network, may be private.
+    /// Whether the addresses of the name or network may be private.
     pub private: bool,
 }
 
 impl SocketRule {
-    /// Reads `name:port`, `address:port` or `network/length:port`.
+    /// Parses `name:port`, `address:port` or `network/length:port`.
     ///
     /// # Errors
-    /// What is wrong, in a sentence.
+    /// A sentence that describes the fault.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (place, port) = rules::split_port(text)?;
         let port = port.ok_or_else(|| format!("`{text}` names no port"))?;
@@ -85,7 +89,7 @@ impl fmt::Display for SocketRule {
     }
 }
 
-/// What `[sockets]` grants.
+/// The grants of `[sockets]`.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct SocketGrant {
     /// The peers over TCP.
@@ -108,51 +112,61 @@ impl SocketGrant {
         }
     }
 
-    /// Whether a rule names this host.
+    /// Whether a rule grants this host by name.
     #[must_use]
     pub fn names(&self, wanted: &str) -> bool {
         self.tcp.iter().chain(&self.udp).any(|rule| matches!(&rule.peer, Peer::Name(name) if name == wanted))
     }
 }
 
-/// Reads the section.
-pub(super) fn sockets(section: &Section<'_>) -> Result<SocketGrant, ManifestError> {
-    let mut grant = SocketGrant::default();
-    for entry in section.entries() {
-        let rules = |entry: &Entry<'_>| entry.items(MOST)?.iter().map(rule).collect::<Result<Vec<_>, _>>();
-        match entry.key() {
-            "tcp" => grant.tcp = rules(&entry)?,
-            "udp" => grant.udp = rules(&entry)?,
-            _ => return Err(entry.unknown(&["tcp", "udp"])),
-        }
-    }
-    Ok(grant)
+/// The section as in the text.
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct SocketsSection {
+    #[serde(deserialize_with = "values::list::<MAX_RULES, _, _, _>")]
+    tcp: Vec<RuleEntry>,
+    #[serde(deserialize_with = "values::list::<MAX_RULES, _, _, _>")]
+    udp: Vec<RuleEntry>,
 }
 
-fn rule(entry: &Entry<'_>) -> Result<SocketRule, ManifestError> {
-    if !entry.is_table() {
-        return parsed(entry);
-    }
-    let section = entry.section()?;
-    let to = section.entries().find(|member| member.key() == "to");
-    let mut rule = parsed(&to.ok_or_else(|| entry.error("has no `to`".to_owned()))?)?;
-    for member in section.entries() {
-        match member.key() {
-            "to" => {}
-            "private" => rule.private = member.boolean()?,
-            _ => return Err(member.unknown(&["to", "private"])),
-        }
-    }
-    if rule.private && matches!(rule.peer, Peer::Net(net) if net.prefix_len() == net.max_prefix_len()) {
-        return Err(
-            entry.error("`private` is for names and networks; an address that is named is meant".to_owned())
-        );
-    }
-    Ok(rule)
+type RuleEntry = Spanned<TextOrTable<RuleTable>>;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RuleTable {
+    #[serde(deserialize_with = "peer")]
+    to: SocketRule,
+    #[serde(default)]
+    private: bool,
 }
 
-fn parsed(entry: &Entry<'_>) -> Result<SocketRule, ManifestError> {
-    SocketRule::parse(entry.text()?).map_err(|what| entry.error(what))
+fn peer<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SocketRule, D::Error> {
+    values::parsed(deserializer, SocketRule::parse)
+}
+
+impl FromStr for RuleTable {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Ok(Self { to: SocketRule::parse(text)?, private: false })
+    }
+}
+
+impl SocketsSection {
+    /// Checks the section.
+    pub fn grant(self) -> Result<SocketGrant, Error> {
+        let rules = |entries: Vec<RuleEntry>| entries.into_iter().map(rule).collect::<Result<_, _>>();
+        Ok(SocketGrant { tcp: rules(self.tcp)?, udp: rules(self.udp)? })
+    }
+}
+
+fn rule(entry: RuleEntry) -> Result<SocketRule, Error> {
+    let TextOrTable(RuleTable { to, private }) = entry.get_ref();
+    if *private && matches!(to.peer, Peer::Net(net) if net.prefix_len() == net.max_prefix_len()) {
+        let what = "`private` is for names and networks; an address that is named is meant";
+        return Err(Error::at(&entry, what));
+    }
+    Ok(SocketRule { private: *private, ..to.clone() })
 }
 
 #[cfg(test)]

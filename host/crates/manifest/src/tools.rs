@@ -1,41 +1,43 @@
-//! `[tools.NAME]`: what the operator says of single tools.
+//! `[tools.NAME]`: the operator's settings for single tools.
 
-use super::limits;
-use super::read::{Entry, Section};
-use crate::error::ManifestError;
-use crate::limits::Limits;
+use crate::deserializer::Error;
+use crate::limits::{Limits, LimitsSection};
+use crate::values;
+use serde::Deserialize;
+use serde::de::{Deserializer, Error as _};
+use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Duration;
 use toolyard_task::wire::{RawJson, TaskSupport};
 use toolyard_task::{Durability, Rate};
 
-/// What it says of one tool.
+/// The settings of one tool.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolOverride {
     /// Whether clients see the tool.
     pub enabled: Option<bool>,
-    /// Whether it may be called as a task, in place of what the guest says.
+    /// Whether it may be called as a task. Overrides the guest's declaration.
     pub task_support: Option<TaskSupport>,
-    /// Its title, in place of the guest's.
+    /// Its title. Overrides the guest's.
     pub title: Option<String>,
-    /// Its description, in place of the guest's.
+    /// Its description. Overrides the guest's.
     pub description: Option<String>,
-    /// Its annotations, in place of the guest's.
+    /// Its annotations. Override the guest's.
     pub annotations: Option<RawJson>,
-    /// How often it may be called.
+    /// Its rate limit.
     pub rate: Option<Rate>,
-    /// In place of the plugin's.
+    /// Overrides the plugin's setting.
     pub inline_for: Option<Duration>,
-    /// In place of the plugin's.
+    /// Overrides the plugin's setting.
     pub durability: Option<Durability>,
-    /// Its own, where any differs from the plugin's.
+    /// The tool's own limits, if any differs from the plugin's.
     pub limits: Option<Arc<Limits>>,
 }
 
 impl ToolOverride {
-    /// What becomes of the tool's tasks when their host is gone: what the tool's key
-    /// says, else the plugin's, else the annotations that the operator gave. What a
-    /// guest says of itself does not count.
+    /// How the tool's tasks recover when their node is gone: by the tool's key, otherwise by the
+    /// plugin's, otherwise by the annotations that the operator set. The guest's own annotations do
+    /// not count.
     pub fn durability(&self, plugin: Option<Durability>) -> Durability {
         let annotated = || {
             let annotations: serde_json::Value = self.annotations.as_ref()?.decode().ok()?;
@@ -46,56 +48,57 @@ impl ToolOverride {
     }
 }
 
-/// Reads what becomes of tasks when their host is gone.
-pub(super) fn durability(entry: &Entry<'_>) -> Result<Durability, ManifestError> {
-    match entry.text()? {
-        "none" => Ok(Durability::None),
-        "rerun" => Ok(Durability::Rerun),
-        "resume" => Err(entry.error(
-            "\"resume\" is reserved for a later version; \"rerun\" runs an unfinished task again from the start"
-                .to_owned(),
-        )),
-        _ => Err(entry.expected("\"none\" or \"rerun\"")),
+/// `[tools.NAME]` as in the text.
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub(crate) struct ToolSection {
+    enabled: Option<bool>,
+    task_support: Option<TaskSupport>,
+    #[serde(deserialize_with = "values::time")]
+    inline_for: Option<Duration>,
+    #[serde(deserialize_with = "durability")]
+    durability: Option<Durability>,
+    #[serde(deserialize_with = "values::text_of::<{ 64 << 10 }, _>")]
+    description: Option<String>,
+    annotations: Option<Map<String, Value>>,
+    #[serde(deserialize_with = "values::text_of::<{ 1 << 10 }, _>")]
+    title: Option<String>,
+    #[serde(deserialize_with = "rate")]
+    rate: Option<Rate>,
+    limits: Option<LimitsSection>,
+}
+
+impl ToolSection {
+    /// Checks the section of a tool whose plugin has these limits.
+    pub fn check(self, plugin: &Limits) -> Result<ToolOverride, Error> {
+        let limits = self.limits.map(|section| section.of_tool(plugin)).transpose()?;
+        Ok(ToolOverride {
+            enabled: self.enabled,
+            task_support: self.task_support,
+            title: self.title,
+            description: self.description,
+            annotations: self.annotations.map(|annotations| RawJson::of(&Value::Object(annotations))),
+            rate: self.rate,
+            inline_for: self.inline_for,
+            durability: self.durability,
+            limits: limits.map(Arc::new),
+        })
     }
 }
 
-/// Reads the section of one tool of a plugin with these limits.
-pub(super) fn said(section: &Section<'_>, plugin: &Limits) -> Result<ToolOverride, ManifestError> {
-    const KEYS: &[&str] = &[
-        "enabled",
-        "task-support",
-        "inline-for",
-        "durability",
-        "description",
-        "annotations",
-        "title",
-        "rate",
-        "limits",
-    ];
-    let mut tool = ToolOverride::default();
-    for entry in section.entries() {
-        match entry.key() {
-            "enabled" => tool.enabled = Some(entry.boolean()?),
-            "task-support" => {
-                tool.task_support = Some(match entry.text()? {
-                    "forbidden" => TaskSupport::Forbidden,
-                    "optional" => TaskSupport::Optional,
-                    "required" => TaskSupport::Required,
-                    _ => return Err(entry.expected("\"forbidden\", \"optional\" or \"required\"")),
-                });
-            }
-            "inline-for" => tool.inline_for = Some(entry.time()?),
-            "durability" => tool.durability = Some(durability(&entry)?),
-            "title" => tool.title = Some(entry.text_of(1 << 10)?),
-            "description" => tool.description = Some(entry.text_of(64 << 10)?),
-            "annotations" => tool.annotations = Some(RawJson::of(&entry.section()?.json())),
-            "rate" => {
-                let rate = entry.text()?.parse();
-                tool.rate = Some(rate.map_err(|_| entry.expected("a rate such as \"10/s\" or \"600/min\""))?);
-            }
-            "limits" => tool.limits = Some(Arc::new(limits::of_tool(&entry.section()?, plugin)?)),
-            _ => return Err(entry.unknown(KEYS)),
-        }
-    }
-    Ok(tool)
+fn rate<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Rate>, D::Error> {
+    let expected = "a rate such as \"10/s\" or \"600/min\"";
+    values::text(deserializer, expected, |text| text.parse().ok()).map(Some)
+}
+
+/// Reads the `durability` of tasks.
+pub(crate) fn durability<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Durability>, D::Error> {
+    values::text(deserializer, "\"none\" or \"rerun\"", |word| match word {
+        "none" => Some(Ok(Some(Durability::None))),
+        "rerun" => Some(Ok(Some(Durability::Rerun))),
+        "resume" => Some(Err(D::Error::custom(
+            "\"resume\" is reserved for a later version; \"rerun\" runs an unfinished task again from the start",
+        ))),
+        _ => None,
+    })?
 }

@@ -1,55 +1,35 @@
-//! `[wasi]`: what the clocks and the randomness of WASI are.
+//! `[wasi]`: the clocks and the random numbers of guests.
 
-use super::Manifest;
-use super::read::Section;
-use crate::error::ManifestError;
+use serde::Deserialize;
 
-/// How exact the clocks of a guest are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// The resolution of a guest's clocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum ClockGrant {
-    /// They stand still, at the beginning of 1970.
+    /// The clocks stand still, at the beginning of 1970.
     #[default]
     Frozen,
-    /// They move in steps of 100 µs.
+    /// The clocks advance in steps of 100 µs.
     Coarse,
-    /// As exact as the machine's.
+    /// The machine's own resolution.
     Exact,
 }
 
-/// Where a guest's random numbers come from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// The source of a guest's random numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum RandomGrant {
-    /// The same in every run.
+    /// The same numbers in every run.
     #[default]
     Fixed,
-    /// From the machine.
+    /// The machine's secure source.
     Secure,
 }
 
-impl Manifest {
-    /// Reads the section.
-    pub(super) fn read_wasi(&mut self, section: &Section<'_>) -> Result<(), ManifestError> {
-        const KEYS: &[&str] = &["clock", "random"];
-        for entry in section.entries() {
-            match entry.key() {
-                "clock" => {
-                    self.clock = match entry.text()? {
-                        "exact" => ClockGrant::Exact,
-                        "coarse" => ClockGrant::Coarse,
-                        "frozen" => ClockGrant::Frozen,
-                        _ => return Err(entry.expected("\"exact\", \"coarse\" or \"frozen\"")),
-                    };
-                }
-                "random" => {
-                    self.random = match entry.text()? {
-                        "secure" => RandomGrant::Secure,
-                        "fixed" => RandomGrant::Fixed,
-                        _ => return Err(entry.expected("\"secure\" or \"fixed\"")),
-                    };
-                }
-                _ => return Err(entry.unknown(KEYS)),
-            }
-        }
-        Ok(())
-    }
+/// The section as in the text.
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct WasiSection {
+    pub clock: Option<ClockGrant>,
+    pub random: Option<RandomGrant>,
 }

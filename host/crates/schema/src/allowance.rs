@@ -1,9 +1,9 @@
-//! Bounds for the schemas of one component, or of the forms of one run, taken together: a component
-//! has hundreds of schemas, and the rules of a small schema take far more memory than its text.
+//! Joint bounds for the schemas of one component, or for the forms of one run. A component may have
+//! hundreds of schemas, and the rules of a small schema take far more memory than its text.
 
 use super::pattern::Patterns;
 
-/// What several schemas may still take together. Each that is compiled takes its part.
+/// The remaining resources for several schemas. Each compilation uses some of them.
 pub struct Allowance {
     pub(super) patterns: Patterns,
     bytes: Left,
@@ -35,32 +35,32 @@ impl Left {
 }
 
 impl Allowance {
-    /// For the schemas of one component.
+    /// The allowance for the schemas of one component.
     #[must_use]
     pub fn of_component() -> Self {
         let patterns = Patterns::new(512, 4 << 20);
         Self { patterns, bytes: Left::new(4 << 20), subschemas: Left::new(64 << 10) }
     }
 
-    /// For the forms that a run asks for at once.
+    /// The allowance for the forms that a run requests at once.
     #[must_use]
     pub fn of_forms() -> Self {
         let patterns = Patterns::new(16, 256 << 10);
         Self { patterns, bytes: Left::new(256 << 10), subschemas: Left::new(4 << 10) }
     }
 
-    /// Takes the bytes of the text of a schema.
+    /// Uses the bytes of a schema's text.
     ///
     /// # Errors
-    /// If they pass the bound; completes "its schema …".
+    /// If they exceed the bound; completes "its schema …".
     pub(super) fn take_bytes(&mut self, bytes: usize) -> Result<(), String> {
         self.bytes.take(bytes, "bytes")
     }
 
-    /// Takes the schemas that a schema consists of, itself included.
+    /// Uses the number of schemas that a schema consists of, including itself.
     ///
     /// # Errors
-    /// If they pass the bound; completes "its schema …".
+    /// If they exceed the bound; completes "its schema …".
     pub(super) fn take_subschemas(&mut self, count: usize) -> Result<(), String> {
         self.subschemas.take(count, "subschemas")
     }

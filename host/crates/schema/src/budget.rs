@@ -3,9 +3,9 @@
 
 use std::time::{Duration, Instant};
 
-/// The steps between two calls of the function that limits a check.
+/// The number of steps between two calls of the function that limits a check.
 const SLICE: u64 = 16_384;
-/// The bound of a check on a thread that others wait for: under a millisecond.
+/// The bounds of a check on a thread that other work waits for: under a millisecond.
 const QUICK_STEPS: u64 = 20_000;
 const QUICK_TIME: Duration = Duration::from_millis(1);
 
@@ -14,16 +14,16 @@ const QUICK_TIME: Duration = Duration::from_millis(1);
 pub enum Halt {
     /// The budget is spent.
     Spent,
-    /// The caller has cancelled or left.
+    /// The caller has cancelled or disconnected.
     Stopped,
-    /// The schema leads so deep into the value that the stack would not hold it.
+    /// The schema leads too deep into the value for the stack.
     TooDeep,
 }
 
-/// Decides after each slice of steps whether a check goes on.
+/// Decides after each slice of steps whether a check continues.
 pub type Look<'a> = dyn FnMut() -> Result<(), Halt> + 'a;
 
-/// The steps that a check may still take.
+/// The remaining steps of a check.
 pub struct Budget<'a> {
     left: u64,
     limit: Limit<'a>,
@@ -45,13 +45,13 @@ impl<'a> Budget<'a> {
         Self { left: QUICK_STEPS, limit: Limit::Quick { until: None } }
     }
 
-    /// So many steps, and not one more.
+    /// A budget of exactly this many steps.
     #[must_use]
     pub fn steps(steps: u64) -> Self {
         Self { left: steps, limit: Limit::Quick { until: None } }
     }
 
-    /// A budget that asks `look` every 16,384 steps whether the check may go on.
+    /// A budget that calls `look` every 16,384 steps to ask whether the check may continue.
     pub fn looked_after(look: &'a mut Look<'a>) -> Self {
         Self { left: SLICE, limit: Limit::Looked(look) }
     }
@@ -61,7 +61,7 @@ impl<'a> Budget<'a> {
         Self { left: 0, limit: Limit::Unlimited }
     }
 
-    /// Takes steps from what is left.
+    /// Spends steps.
     pub(crate) fn spend(&mut self, steps: u64) -> Result<(), Halt> {
         match self.left.checked_sub(steps) {
             Some(left) => {
@@ -85,8 +85,8 @@ impl<'a> Budget<'a> {
         }
     }
 
-    /// Takes steps for work whose cost depends on more than its length: regular
-    /// expressions. Looks at the clock as well.
+    /// Spends steps for regular expressions, whose cost depends on more than the length of the
+    /// text. Checks the clock too.
     pub(crate) fn spend_on_pattern(&mut self, steps: u64) -> Result<(), Halt> {
         if let Limit::Quick { until } = &mut self.limit {
             let now = Instant::now();

@@ -1,4 +1,4 @@
-//! From the JSON of a schema to rules in a list, each schema by its number.
+//! Compiles the JSON of a schema into a list of rules, one entry for each schema.
 
 use super::pattern::Pattern;
 use super::{Allowance, Bounds, DIALECT, references};
@@ -7,10 +7,10 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use toolyard_protocol::error::clip;
 
-/// The number of a schema.
+/// The index of a schema in the list.
 pub(super) type Id = u32;
 
-/// A set of the types of JSON Schema.
+/// A set of JSON Schema types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Types(u8);
 
@@ -36,14 +36,14 @@ impl Types {
 pub(super) struct Choices {
     pub strings: HashSet<Box<str>>,
     pub others: Vec<Value>,
-    /// As the schema lists them, for people; not all of a long list.
+    /// The values as listed in the schema, for messages. A long list is shortened.
     pub shown: String,
 }
 
-/// One schema. Its rules ignore values of types that they do not concern.
+/// The rules of one schema. They ignore values of types that they do not concern.
 #[derive(Default)]
 pub(super) struct Rules {
-    /// `true` or `false` instead of an object.
+    /// Set if the schema is `true` or `false` instead of an object.
     pub verdict: Option<bool>,
     pub types: Option<Types>,
     pub constant: Option<Value>,
@@ -52,12 +52,12 @@ pub(super) struct Rules {
     pub string: Option<Box<StringRules>>,
     pub array: Option<Box<ArrayRules>>,
     pub object: Option<Box<ObjectRules>>,
-    /// Applied to the same value.
+    /// Schemas that apply to the same value.
     pub in_place: Vec<InPlace>,
     pub unevaluated_items: Option<Id>,
     pub unevaluated_properties: Option<Id>,
-    /// Whether references are found in it or below it, so that one value can be checked
-    /// against it from many places.
+    /// Whether it or a subschema contains references, so that one value can be checked against it
+    /// from many places.
     pub has_references: bool,
 }
 
@@ -119,16 +119,16 @@ pub(super) struct ObjectRules {
 }
 
 impl ObjectRules {
-    /// Whether rules need to know which names there are, besides the rules of each member.
+    /// Whether some rules depend on the set of names, in addition to the rules for each member.
     pub fn looks_for_names(&self) -> bool {
         !(self.required.is_empty() && self.dependent_required.is_empty() && self.dependent_schemas.is_empty())
     }
 }
 
-/// Compiles the schema of an object: the rules of each schema in it, the whole one first.
+/// Compiles the schema of an object into the rules of each schema in it, with the whole one first.
 ///
 /// # Errors
-/// Its fault; completes "its schema …".
+/// The fault of the schema; completes "its schema …".
 pub(super) fn compile(
     value: &Value,
     bounds: Bounds,
@@ -146,7 +146,7 @@ pub(super) fn compile(
     compile_any(value, allowance)
 }
 
-/// Compiles a schema of any values.
+/// Compiles a schema of any type.
 pub(super) fn compile_any(value: &Value, allowance: &mut Allowance) -> Result<Vec<Rules>, String> {
     let mut found = Subschemas::default();
     found.collect(value)?;
@@ -169,7 +169,7 @@ pub(super) fn compile_any(value: &Value, allowance: &mut Allowance) -> Result<Ve
 }
 
 fn depth(value: &Value) -> usize {
-    // The text was no deeper than `MAX_DEPTH`, so neither is this recursion.
+    // The text nests no deeper than `MAX_DEPTH`, so neither does this recursion.
     match value {
         Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
         Value::Object(members) => 1 + members.values().map(depth).max().unwrap_or(0),
@@ -177,19 +177,19 @@ fn depth(value: &Value) -> usize {
     }
 }
 
-/// A name as a JSON pointer spells it (RFC 6901).
+/// Escapes a name for a JSON pointer (RFC 6901).
 pub(super) fn escaped(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
 
-/// How a keyword holds subschemas.
+/// How a keyword contains subschemas.
 enum Holds {
     One,
     List,
     Named,
 }
 
-/// The keywords that hold subschemas.
+/// The keywords that contain subschemas.
 fn holds(keyword: &str) -> Option<Holds> {
     Some(match keyword {
         "not"
@@ -209,12 +209,12 @@ fn holds(keyword: &str) -> Option<Holds> {
     })
 }
 
-/// Every subschema of a schema, by where it lies in memory.
+/// All subschemas of a schema, by memory address.
 #[derive(Default)]
 struct Subschemas<'a> {
     ids: HashMap<*const Value, Id>,
     order: Vec<&'a Value>,
-    /// The place of each: its parent, and the steps from there.
+    /// The location of each: its parent, and the steps from there.
     above: Vec<Option<(Id, &'a str, Option<Step<'a>>)>>,
     anchors: HashMap<&'a str, Id>,
 }
@@ -296,9 +296,9 @@ impl<'a> Subschemas<'a> {
 }
 
 enum Fault {
-    /// Of the whole schema.
+    /// A fault of the whole schema.
     Whole(String),
-    /// At the compiler's place.
+    /// A fault at the compiler's current location.
     At(String),
 }
 
@@ -306,7 +306,7 @@ struct Compiler<'a, 'b> {
     found: &'b Subschemas<'a>,
     whole: &'a Value,
     allowance: &'b mut Allowance,
-    /// The keywords on the way from the schema that is compiled to the one that is read.
+    /// The path of keywords from the compiled schema to the current one.
     place: Vec<String>,
 }
 
@@ -415,7 +415,7 @@ impl<'a> Compiler<'a, '_> {
                 let (then, otherwise) = (branch("then")?, branch("else")?);
                 rules.in_place.push(InPlace::If { condition: self.schema(value)?, then, otherwise });
             }
-            // Notes for people, and the parts of other keywords; their types count all the same.
+            // Annotations, and parts of other keywords. Their types are checked nevertheless.
             "then" | "else" | "contentSchema" => drop(self.schema(value)?),
             "$defs" | "definitions" => {
                 for (name, schema) in self::members(value)? {
@@ -467,7 +467,7 @@ impl<'a> Compiler<'a, '_> {
         self.allowance.patterns.compile(source).map_err(Fault::At)
     }
 
-    /// The schema that a reference means.
+    /// The schema that a reference points to.
     fn target(&self, reference: &Value) -> Result<Id, Fault> {
         let text = text(reference)?;
         let Some(fragment) = text.strip_prefix('#') else {
@@ -486,7 +486,7 @@ impl<'a> Compiler<'a, '_> {
     }
 }
 
-/// The text that a URI fragment spells.
+/// Decodes the percent escapes of a URI fragment.
 fn percent_decoded(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());
@@ -535,7 +535,7 @@ fn bound(value: &Value) -> Result<Bound, Fault> {
     if value.is_number() { Ok(Bound(value.to_string().into())) } else { Err(wrong(value, "a number")) }
 }
 
-/// A count; `2.0` is one as well.
+/// A count; `2.0` is also valid.
 fn count(value: &Value) -> Result<u64, Fault> {
     let whole = |float: f64| (float >= 0.0 && float.fract() == 0.0 && float < 1e15).then_some(float as u64);
     value.as_u64().or_else(|| value.as_f64().and_then(whole)).ok_or_else(|| wrong(value, "a count"))

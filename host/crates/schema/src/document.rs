@@ -1,13 +1,14 @@
-//! JSON text as a flat list of nodes in document order, for checks against a schema.
+//! JSON text as a flat list of nodes in document order, for schema checks.
 //!
-//! A node takes 20 bytes, so a text of *n* bytes takes at most about ten times *n*. A tree
-//! of `serde_json::Value` can take eighty times as much, which a hostile client would use.
+//! A node takes 20 bytes, so a text of *n* bytes takes at most about ten times *n*. A tree of
+//! `serde_json::Value` can take eighty times as much, which a hostile client would exploit.
 
 use super::budget::{Budget, Halt};
 use std::borrow::Cow;
 use toolyard_protocol::raw::MAX_DEPTH;
 
-/// The size of a node of a document in bytes: with [`nodes_of`], the memory that reading it takes.
+/// The size of a document's node, in bytes. Multiplied by [`nodes_of`], it is the memory for
+/// reading the document.
 pub const NODE_BYTES: u64 = size_of::<Node>() as u64;
 
 /// The kind of a JSON value.
@@ -26,37 +27,37 @@ struct Node {
     kind: Kind,
     /// Whether a string has escapes.
     escaped: bool,
-    /// The bytes of the value: of a string without its quotes, else with all brackets.
+    /// The byte range of the value: a string without its quotes, other values with all brackets.
     start: u32,
     end: u32,
-    /// The node behind this value and all that it holds.
+    /// The first node after this value and its contents.
     next: u32,
-    /// How many members or items it has.
+    /// The number of its members or items.
     count: u32,
 }
 
 /// A position in a document.
 pub(super) type At = u32;
 
-/// A value that was read.
+/// A parsed value.
 pub(super) struct Document<'a> {
     text: &'a str,
     nodes: Vec<Node>,
 }
 
-/// A number, exactly where it is an integer of at most 38 digits.
+/// A number. An integer of at most 38 digits is exact.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Number {
     Integer(i128),
     Float(f64),
 }
 
-/// The text is not JSON that can be checked; the reason completes "it …".
+/// The text cannot be checked as JSON; the reason completes "it …".
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Unreadable(pub &'static str);
 
-/// At most how many nodes the document of this text has. Counts instead of guessing: a
-/// long string has one node.
+/// An upper bound for the number of nodes in this text's document. It is counted, not estimated
+/// from the length, because a long string has one node.
 #[must_use]
 pub fn nodes_of(text: &str) -> u64 {
     let separators = text.bytes().filter(|byte| matches!(byte, b',' | b':' | b'[' | b'{')).count();
@@ -64,7 +65,7 @@ pub fn nodes_of(text: &str) -> u64 {
 }
 
 impl<'a> Document<'a> {
-    /// Reads a text of less than 4 GiB. Takes one step of the budget for each node.
+    /// Reads a text of less than 4 GiB. Spends one step of the budget for each node.
     pub fn read(text: &'a str, budget: &mut Budget<'_>) -> Result<Result<Self, Unreadable>, Halt> {
         if u32::try_from(text.len()).is_err() {
             return Ok(Err(Unreadable("is larger than 4 GiB")));
@@ -83,12 +84,12 @@ impl<'a> Document<'a> {
         self.node(at).kind
     }
 
-    /// The members of an object or the items of an array; zero for anything else.
+    /// The number of members of an object or items of an array; zero for other values.
     pub fn count(&self, at: At) -> u32 {
         self.node(at).count
     }
 
-    /// The text of the value, as the sender wrote it.
+    /// The text of the value, as written by the sender.
     pub fn source(&self, at: At) -> &'a str {
         let node = self.node(at);
         let quote = u32::from(node.kind == Kind::String);
@@ -100,7 +101,7 @@ impl<'a> Document<'a> {
         self.source(at) == "true"
     }
 
-    /// A string without its escapes.
+    /// The string with its escapes decoded.
     pub fn string(&self, at: At) -> Cow<'a, str> {
         let node = self.node(at);
         let inside = &self.text[node.start as usize..node.end as usize];
@@ -137,7 +138,7 @@ impl<'a> Document<'a> {
         })
     }
 
-    /// How many nodes the value has.
+    /// The number of nodes of the value.
     pub fn size(&self, at: At) -> u32 {
         self.node(at).next - at
     }
@@ -152,14 +153,14 @@ pub(super) fn number(text: &str) -> Number {
     if let Some(integer) = short_integer(text) {
         return Number::Integer(integer.into());
     }
-    // -0 and integers of more digits than fit are the floats that they are closest to.
+    // -0, and integers with too many digits, become the closest float.
     match text.parse::<i128>() {
         Ok(integer) => Number::Integer(integer),
         Err(_) => Number::Float(text.parse().unwrap_or(f64::NAN)),
     }
 }
 
-/// The value of an integer of at most 18 characters, which most numbers are.
+/// The value of an integer of at most 18 characters, as most numbers are.
 fn short_integer(text: &str) -> Option<i64> {
     if text.len() > 18 { None } else { text.parse().ok() }
 }
@@ -183,7 +184,7 @@ struct Reader<'a, 'b, 'c> {
 }
 
 impl Reader<'_, '_, '_> {
-    /// Most of what arrives was found to be JSON before, but nothing here relies on that.
+    /// Most inputs have already been validated as JSON, but this code does not rely on that.
     fn whole(&mut self) -> Result<(), Stop> {
         self.space();
         self.value(0)?;
@@ -202,7 +203,7 @@ impl Reader<'_, '_, '_> {
     }
 
     fn value(&mut self, depth: usize) -> Result<(), Stop> {
-        // Each level of the text is a level of this recursion.
+        // Each nesting level of the text is a level of this recursion.
         if depth > MAX_DEPTH {
             return Err(Stop::Unreadable("nests deeper than 128 levels"));
         }
@@ -248,7 +249,7 @@ impl Reader<'_, '_, '_> {
             self.at += 1;
         }
         let text = &self.text[start..self.at];
-        // Each look at a number reads its whole text, which can be longer than any useful float.
+        // Each use of a number parses its whole text, which can be longer than any useful float.
         self.budget.spend(text.len() as u64 / 64)?;
         if let Number::Float(float) = number(text)
             && !float.is_finite()
@@ -283,7 +284,7 @@ impl Reader<'_, '_, '_> {
         Ok(())
     }
 
-    /// Goes over one escape; a surrogate must be one of a pair.
+    /// Skips one escape. A surrogate must be part of a pair.
     fn escape(&mut self) -> Result<(), Stop> {
         let bytes = self.text.as_bytes();
         let unit = |at: usize| {
@@ -341,7 +342,7 @@ impl Reader<'_, '_, '_> {
     }
 }
 
-/// A string without its escapes, which [`Reader`] found to be right.
+/// Decodes the escapes of a string that [`Reader`] has validated.
 fn unescaped(inside: &str) -> String {
     let mut out = String::with_capacity(inside.len());
     let mut rest = inside;
@@ -420,8 +421,8 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// The reader accepts all that serde_json accepts, with the same strings and as many
-        /// values.
+        /// The reader accepts all texts that serde_json accepts, with the same strings and number
+        /// of values.
         #[test]
         fn it_reads_as_serde_json_does(text in r#"[\[\]{}",:0-9\\ntu a]{0,40}"#) {
             let theirs = serde_json::from_str::<serde_json::Value>(&text);

@@ -1,5 +1,5 @@
-//! Whether values are equal, as `const`, `enum` and `uniqueItems` want to know: objects have no
-//! order, and numbers are equal by their value.
+//! Equality of values for `const`, `enum` and `uniqueItems`: the order of object members does not
+//! matter, and numbers are compared by value.
 
 use super::budget::Halt;
 use super::compile::Choices;
@@ -24,8 +24,8 @@ impl Check<'_, '_> {
         Ok(false)
     }
 
-    /// Whether the value equals one of the schema. Objects have no order, and numbers are
-    /// equal by their value. No deeper than the document.
+    /// Whether the value equals one in the schema. The order of object members does not matter, and
+    /// numbers are compared by value. The recursion is no deeper than the document.
     pub(super) fn equals(&mut self, at: At, value: &Value) -> Result<bool, Halt> {
         let document = self.document;
         self.budget.spend(1)?;
@@ -57,8 +57,9 @@ impl Check<'_, '_> {
     }
 
     pub(super) fn is_unique(&mut self, at: At) -> Result<bool, Halt> {
-        // Equal items have equal sums. Others do by a chance that no sender can raise,
-        // since the hash is keyed at random: they are taken for equal.
+        // Equal items have equal hashes. Different items have equal hashes only by chance, and are
+        // then considered equal. A sender cannot raise the probability, because the hash has random
+        // keys.
         let keys = [RandomState::new(), RandomState::new()];
         let mut sums = Vec::new();
         for item in self.document.items(at) {
@@ -72,7 +73,7 @@ impl Check<'_, '_> {
         Ok(sums.len() == count)
     }
 
-    /// A sum of a value that does not depend on the order of members or the spelling.
+    /// A hash of a value that does not depend on the order of members or on the notation.
     fn sum(&mut self, at: At, keys: &[RandomState; 2]) -> Result<[u64; 2], Halt> {
         let document = self.document;
         let of = |what: &(u8, &[u8])| [keys[0].hash_one(what), keys[1].hash_one(what)];

@@ -1,10 +1,9 @@
-//! JSON Schema 2020-12 for the schemas of tools (TL-4, TL-5), compiled once when the plugin is
-//! loaded, and of forms (E-2), compiled when a guest asks.
+//! JSON Schema 2020-12 for the schemas of tools (TL-4, TL-5), which are compiled once when the
+//! plugin is loaded, and of forms (E-2), which are compiled when a guest asks.
 //!
-//! Schemas come from components and values from clients, and neither is trusted. So no
-//! reference leaves the schema, size, depth and patterns are bounded when it is compiled, and
-//! each check has a budget of steps (decision 24). `format` is a note for people, as the
-//! dialect says.
+//! Schemas come from components and values from clients, and neither is trusted. Therefore no
+//! reference may leave the schema, the compiler bounds size, depth and patterns, and each check has
+//! a budget of steps (decision 24). `format` is an annotation, as the dialect specifies.
 
 mod allowance;
 mod budget;
@@ -27,38 +26,37 @@ use toolyard_protocol::RawJson;
 use validate::Check;
 
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
-/// The largest value that is checked where others wait for the thread, in bytes.
+/// The maximum size, in bytes, of a value that is checked on a thread that other work waits for.
 const QUICK_BYTES: usize = 64 << 10;
 
-/// How large a schema may be.
+/// The bounds of a schema.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
-    /// The largest text, in bytes.
+    /// The maximum length of the text, in bytes.
     pub bytes: usize,
-    /// How deep it may nest.
+    /// The maximum nesting depth.
     pub depth: usize,
 }
 
-/// A schema that is ready to check values.
+/// A compiled schema.
 pub struct Schema {
     rules: Vec<Rules>,
 }
 
-/// How a check ended.
+/// The result of a check.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The value fits the schema.
     Fits,
-    /// The complaints, up to five, each with its place.
+    /// Up to five complaints, each with its location.
     Misfit(String),
 }
 
 impl Schema {
-    /// Compiles the schema of an object. It takes its part of what the schemas of its
-    /// component may take together.
+    /// Compiles the schema of an object, within the allowance for the schemas of its component.
     ///
     /// # Errors
-    /// Its fault; completes "its schema …".
+    /// The fault of the schema; completes "its schema …".
     pub fn compile(text: &RawJson, bounds: Bounds, allowance: &mut Allowance) -> Result<Self, String> {
         if text.as_bytes().len() > bounds.bytes {
             return Err(format!("is larger than {} bytes", bounds.bytes));
@@ -68,8 +66,8 @@ impl Schema {
         Ok(Self { rules: compile::compile(&value, bounds, allowance)? })
     }
 
-    /// Checks a value where others wait for the thread; `None` if that takes too long, and
-    /// [`Schema::check`] has to be used elsewhere.
+    /// Checks a value on a thread that other work waits for. Returns `None` if the check takes too
+    /// long; then [`Schema::check`] must be used on another thread.
     #[must_use]
     pub fn check_quickly(&self, value: &RawJson) -> Option<Verdict> {
         if value.as_bytes().len() > QUICK_BYTES {
@@ -82,7 +80,7 @@ impl Schema {
         }
     }
 
-    /// Checks a value with all the steps that it takes.
+    /// Checks a value without a limit of steps.
     #[cfg(test)]
     fn check_whole(&self, value: &RawJson) -> Result<(), String> {
         match self.check(value, &mut Budget::unlimited()) {
@@ -95,7 +93,7 @@ impl Schema {
     /// Checks a value.
     ///
     /// # Errors
-    /// [`Halt`] without a verdict.
+    /// [`Halt`] if the check ended without a verdict.
     pub fn check(&self, value: &RawJson, budget: &mut Budget<'_>) -> Result<Verdict, Halt> {
         let document = match Document::read(value.as_str(), budget)? {
             Ok(document) => document,

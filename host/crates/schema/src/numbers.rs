@@ -1,4 +1,4 @@
-//! Comparisons of JSON numbers, exact as far as their digits are few.
+//! Compares JSON numbers, exactly if they have few digits.
 
 use super::compile::NumberRules;
 use super::document::{At, Number, number};
@@ -33,7 +33,7 @@ impl Check<'_, '_> {
     }
 }
 
-/// The integer that a float is, if it is one and can be told exactly.
+/// The integer that a float represents, if it is one and can be represented exactly.
 pub(super) fn exact(float: f64) -> Option<i128> {
     (float.fract() == 0.0 && float.abs() < 1e38).then_some(float as i128)
 }
@@ -50,7 +50,7 @@ pub(super) fn compare(left: Number, right: Number) -> Option<std::cmp::Ordering>
     }
 }
 
-/// Whether one number is a multiple of another, in decimal digits as long as they are few.
+/// Whether one number is a multiple of another, computed in decimal if they have few digits.
 fn is_multiple(value: &str, step: &str) -> bool {
     if let (Some((value, value_power)), Some((step, step_power))) = (decimal(value), decimal(step)) {
         let scaled = |digits: i128, by: i32| {

@@ -1,7 +1,7 @@
-//! Regular expressions of schemas: in linear time, of a bounded size, and with a look at the
+//! Regular expressions in schemas. They match in linear time, have a bounded size, and check the
 //! budget after every few bytes.
 //!
-//! A lazy DFA is driven by hand, since the search functions of the library run to their end.
+//! The code drives a lazy DFA itself, because the library's search functions cannot be interrupted.
 
 use super::budget::{Budget, Halt};
 use regex_automata::hybrid::dfa::{Cache, DFA};
@@ -11,18 +11,18 @@ use regex_automata::{Anchored, Input};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The largest automaton of one pattern, in bytes.
+/// The maximum size of one pattern's automaton, in bytes.
 const MAX_AUTOMATON_BYTES: usize = 128 << 10;
-/// The longest pattern, in bytes.
+/// The maximum length of a pattern, in bytes.
 const MAX_PATTERN_BYTES: usize = 4 << 10;
-/// How much of a text is matched between two looks at the budget, in bytes. A byte can take
-/// as long as the automaton has states.
+/// How many bytes of a text are matched between two checks of the budget. One byte can take time
+/// proportional to the number of states.
 const PIECE_BYTES: usize = 64;
-/// The states that a search keeps, in bytes, where the automaton does not need more.
+/// The size of the state cache of a search, in bytes, unless the automaton needs more.
 const CACHE_BYTES: usize = 64 << 10;
 
-/// The patterns of the schemas of one component: how many different ones there may be, and
-/// how large their automata may be together.
+/// The patterns in the schemas of one component, with bounds for their number and the total size of
+/// their automata.
 pub(super) struct Patterns {
     known: HashMap<Box<str>, Arc<Pattern>>,
     most: usize,
@@ -30,15 +30,15 @@ pub(super) struct Patterns {
 }
 
 impl Patterns {
-    /// At most so many, of so many bytes together.
+    /// Allows at most `most` patterns of `bytes` bytes in total.
     pub fn new(most: usize, bytes: usize) -> Self {
         Self { known: HashMap::new(), most, left_bytes: bytes }
     }
 
-    /// Compiles a pattern, or finds it if it was compiled before.
+    /// Compiles a pattern, or returns it if it was compiled before.
     ///
     /// # Errors
-    /// The fault of the pattern, or the bound that it passes.
+    /// The fault of the pattern, or the bound that it exceeds.
     pub(super) fn compile(&mut self, source: &str) -> Result<Arc<Pattern>, String> {
         if let Some(known) = self.known.get(source) {
             return Ok(known.clone());
@@ -53,20 +53,20 @@ impl Patterns {
     }
 }
 
-/// A pattern that is ready to match.
+/// A compiled pattern.
 pub(super) struct Pattern {
     dfa: DFA,
-    /// The states that the last search found, for the next one.
+    /// The states found by the last search, for reuse.
     cache: Mutex<Option<Cache>>,
     source: Box<str>,
 }
 
 impl Pattern {
-    /// Compiles a pattern as ECMA-262 means it, but for what has no linear time: looking
-    /// around, and references back.
+    /// Compiles a pattern with the semantics of ECMA-262, except for look-around and
+    /// back-references, which cannot be matched in linear time.
     ///
     /// # Errors
-    /// The fault of the pattern, or the bound that it passes.
+    /// The fault of the pattern, or the bound that it exceeds.
     fn compile(source: &str, left_bytes: usize) -> Result<Self, String> {
         if source.len() > MAX_PATTERN_BYTES {
             return Err(format!("the pattern is longer than {MAX_PATTERN_BYTES} bytes"));
@@ -94,12 +94,12 @@ impl Pattern {
         Ok(Self { dfa, cache: Mutex::default(), source: source.into() })
     }
 
-    /// The pattern as the schema has it.
+    /// The pattern as written in the schema.
     pub fn source(&self) -> &str {
         &self.source
     }
 
-    /// Whether it matches somewhere in the text.
+    /// Whether it matches anywhere in the text.
     pub fn is_match(&self, text: &str, budget: &mut Budget<'_>) -> Result<bool, Halt> {
         let kept = self.cache.lock().unwrap_or_else(PoisonError::into_inner).take();
         let mut cache = kept.unwrap_or_else(|| self.dfa.create_cache());
@@ -109,7 +109,7 @@ impl Pattern {
     }
 
     fn search(&self, text: &[u8], cache: &mut Cache, budget: &mut Budget<'_>) -> Result<bool, Halt> {
-        // Neither error can be: the pattern has no quit bytes, and the cache never gives up.
+        // Neither error can occur: the pattern has no quit bytes, and the cache never gives up.
         let input = Input::new(text).anchored(Anchored::No);
         let Ok(mut state) = self.dfa.start_state_forward(cache, &input) else { return Err(Halt::Spent) };
         for piece in text.chunks(PIECE_BYTES) {
@@ -132,8 +132,8 @@ impl Pattern {
     }
 }
 
-/// Translates a pattern of ECMA-262 into the library's syntax. Syntax that neither knows stays
-/// unchanged, and the library refuses it.
+/// Translates an ECMA-262 pattern into the library's syntax. Syntax that neither of them knows
+/// stays unchanged, and the library rejects it.
 fn translated(source: &str) -> String {
     let mut out = String::with_capacity(source.len() + 16);
     let mut characters = source.chars().peekable();
@@ -165,7 +165,7 @@ fn translated(source: &str) -> String {
             '[' if !in_class => {
                 let negated = characters.next_if_eq(&'^').is_some();
                 if characters.next_if_eq(&']').is_some() {
-                    // `[]` matches nothing and `[^]` everything.
+                    // `[]` matches nothing, and `[^]` matches everything.
                     out.push_str(if negated { r"(?s:.)" } else { r"[^\x{0}-\x{10FFFF}]" });
                 } else {
                     in_class = true;
@@ -183,7 +183,7 @@ fn translated(source: &str) -> String {
                 out.push(']');
             }
             '.' if !in_class => out.push_str(r"[^\n\r\x{2028}\x{2029}]"),
-            // `(?<name>` and such are the same; modes would change what is translated here.
+            // Groups such as `(?<name>` are the same in both. Modes would affect this translation.
             other => out.push(other),
         }
     }
@@ -257,7 +257,7 @@ mod tests {
 
     #[test]
     fn a_search_ends_with_its_budget() {
-        // Each byte leads to a state that was not met before.
+        // Each byte leads to a new state.
         let pattern = Patterns::new(512, 4 << 20).compile("[ab]*a[ab]{300}c").expect("small");
         let text: String = (0..200_000_u32)
             .map(|n| if n.wrapping_mul(2_654_435_761) >> 31 == 0 { 'a' } else { 'b' })

@@ -1,26 +1,26 @@
-//! References between the schemas of one document: which lead in a circle, and how many
-//! schemas one value meets through them.
+//! References between the schemas of one document: finds circular references, and bounds the number
+//! of schemas that they apply to one value.
 
 use super::compile::{Id, InPlace, Rules};
 
-/// How many subschemas one value may be checked against at one place, counting through
+/// The maximum number of subschemas that apply to one value at one place, counting through
 /// references.
 const MAX_FAN: u64 = 10_000;
-/// How long a chain of subschemas for one value may be, counting through references.
+/// The maximum length of a chain of subschemas for one value, counting through references.
 const MAX_CHAIN: usize = 100;
 
-/// Marks the schemas that references are found in, and checks where references lead.
+/// Marks the schemas that contain references, and checks the targets.
 ///
 /// # Errors
-/// Its fault; completes "its schema …".
+/// The fault of the schema; completes "its schema …".
 pub(super) fn settle(rules: &mut [Rules]) -> Result<(), String> {
     mark_references(rules);
     Chains { rules, fan: vec![None; rules.len()], open: vec![false; rules.len()], length: 0 }.check()
 }
 
-/// Says of each schema whether there are references in it or below.
+/// Records for each schema whether it or a subschema contains references.
 fn mark_references(rules: &mut [Rules]) {
-    // A subschema comes behind the one that it lies in, so one pass from the end finds all.
+    // A subschema comes after the schema that contains it, so one backward pass suffices.
     for at in (0..rules.len()).rev() {
         let (mut below, mut refers) = (Vec::new(), false);
         rules[at].each_below(&mut |id| below.push(id));
@@ -33,7 +33,7 @@ fn mark_references(rules: &mut [Rules]) {
 }
 
 impl Rules {
-    /// The schemas that the same value is checked against, too.
+    /// Visits the schemas that apply to the same value.
     fn each_in_place(&self, visit: &mut impl FnMut(Id)) {
         for rule in &self.in_place {
             match rule {
@@ -51,7 +51,7 @@ impl Rules {
         object.for_each(|(_, id)| visit(*id));
     }
 
-    /// Every schema in it.
+    /// Visits every direct subschema.
     fn each_below(&self, visit: &mut impl FnMut(Id)) {
         self.each_in_place(visit);
         if let Some(array) = &self.array {
@@ -66,10 +66,10 @@ impl Rules {
     }
 }
 
-/// Follows what applies to one value.
+/// Follows the schemas that apply to one value.
 struct Chains<'a> {
     rules: &'a [Rules],
-    /// How many schemas a value meets that is checked against this one.
+    /// For each schema, the number of schemas that apply to a value it is checked against.
     fan: Vec<Option<u64>>,
     open: Vec<bool>,
     length: usize,
@@ -80,7 +80,7 @@ impl Chains<'_> {
         (0..self.rules.len() as Id).try_for_each(|id| self.fan(id).map(drop))
     }
 
-    /// How many schemas a value meets there, parts of the value not counted.
+    /// The number of schemas that apply to the value itself, without those for its parts.
     fn fan(&mut self, id: Id) -> Result<u64, String> {
         let at = id as usize;
         if let Some(known) = self.fan[at] {

@@ -2,7 +2,7 @@ use super::validate::MAX_COMPLAINTS;
 use super::*;
 use serde_json::{Map, json};
 
-/// The bounds that the host sets unless its configuration says otherwise.
+/// The host's default bounds.
 const BOUNDS: Bounds = Bounds { bytes: 256 << 10, depth: 32 };
 
 fn compile(schema: &Value) -> Result<Schema, String> {
@@ -16,7 +16,7 @@ fn refused(schema: &Value, says: &str) {
     }
 }
 
-/// J-8: of the dialect 2020-12, and of no other.
+/// J-8: only the dialect 2020-12 is supported.
 #[test]
 fn what_is_not_a_schema_of_objects_is_refused() {
     refused(&json!(true), "object");
@@ -49,7 +49,7 @@ fn references_stay_inside() {
     }
     refused(&json!({"type": "object", "properties": {"a": {"$ref": "#/$defs/none"}}}), "no subschema");
     refused(&json!({"type": "object", "properties": {"a": {"$ref": "#none"}}}), "not there");
-    // Data that looks like a reference is none.
+    // Data that looks like a reference is not one.
     assert!(compile(&json!({"type": "object", "default": {"$ref": "x"}, "enum": [{"$ref": "x"}]})).is_ok());
     assert!(compile(&json!({"type": "object", "properties": {"$ref": {"type": "string"}}})).is_ok());
 }
@@ -126,7 +126,7 @@ fn deep_values_are_checked_or_refused_but_never_overflow() {
     }
 }
 
-/// As deep as 256 KiB of schema can lead.
+/// The deepest chains that 256 KiB of schema allow.
 #[test]
 fn long_chains_of_references_do_not_overflow_the_stack() {
     let run = || {
@@ -142,7 +142,7 @@ fn long_chains_of_references_do_not_overflow_the_stack() {
             definitions.insert("5000".into(), json!({}));
             let schema =
                 json!({"type": "object", "properties": {"a": {"$ref": "#/$defs/0"}}, "$defs": definitions});
-            // Taken or refused, but not by falling over.
+            // Accepted or refused, but without a stack overflow.
             let _ = Schema::compile(
                 &RawJson::of(&schema),
                 Bounds { bytes: 1 << 20, ..BOUNDS },
@@ -150,12 +150,12 @@ fn long_chains_of_references_do_not_overflow_the_stack() {
             );
         }
     };
-    // A blocking thread's stack.
+    // The stack size of a blocking thread.
     let thread = std::thread::Builder::new().stack_size(2 << 20).spawn(run).expect("starts");
     thread.join().expect("no panic");
 }
 
-/// Compiles a schema of any values, and checks one.
+/// Compiles a schema of any type and checks a value.
 fn fits(schema: &Value, value: &Value) -> Result<bool, String> {
     let rules = compile::compile_any(schema, &mut Allowance::of_component())?;
     let text = value.to_string();
@@ -168,7 +168,7 @@ fn fits(schema: &Value, value: &Value) -> Result<bool, String> {
     Ok(fits)
 }
 
-/// A condition that holds itself, as serde and schemars describe an enum by its tag.
+/// A recursive condition, in the form in which serde and schemars describe a tagged enum.
 fn conditions() -> Schema {
     let branch = |op: &str, args: Value| json!({"type": "object", "properties": {"op": {"const": op}, "args": args}, "required": ["op", "args"]});
     let list = json!({"type": "array", "items": {"$ref": "#/$defs/condition"}});
@@ -194,7 +194,7 @@ fn a_schema_that_holds_itself_is_checked_in_time_that_grows_with_the_value_alone
         assert_eq!(schema.check_quickly(&nested(r#"{"op":"is","args":"x"}"#)), Some(Verdict::Fits));
         assert!(matches!(schema.check_quickly(&nested("7")), Some(Verdict::Misfit(_))), "{levels}");
     }
-    // Without a tag that tells the branches apart, which descend into the same member.
+    // Without a tag that distinguishes the branches, which descend into the same member.
     let branch = || json!({"properties": {"a": {"$ref": "#/$defs/d"}}});
     let schema = compile(&json!({
         "type": "object", "$ref": "#/$defs/d",
@@ -213,7 +213,7 @@ fn a_product_of_schemas_and_items_is_left_to_a_long_check_which_ends_when_it_is_
         "properties": {"a": {"type": "array", "items": {"anyOf": branches}}},
     }))
     .expect("within the bounds");
-    // Each item meets all branches before the last one fits: twelve million steps.
+    // Each item is checked against all branches before the last one fits: twelve million steps.
     let value = RawJson::of(&json!({"a": vec![3_999; 3_000]}));
     assert_eq!(schema.check_quickly(&value), None);
     let mut looks = 0;
@@ -232,7 +232,7 @@ fn large_values_are_left_to_a_long_check() {
     assert_eq!(schema.check_quickly(&RawJson::of(&json!({"a": "x".repeat(60_000)}))), Some(Verdict::Fits));
 }
 
-/// As deep as a schema and a value can lead, on the stack of a thread that serves.
+/// The deepest check that a schema and a value allow, on the stack of a thread that serves clients.
 #[test]
 fn a_check_that_leads_too_deep_is_refused_before_the_stack_ends() {
     let run = || {
@@ -359,7 +359,8 @@ mod against_another_implementation {
         #[test]
         fn both_say_the_same_of_every_value(schema in schema(), values in prop::collection::vec(value(), 1..6)) {
             let theirs = jsonschema::draft202012::new(&schema);
-            // This validator refuses a schema for its bounds, or because theirs refuses it.
+            // This validator refuses a schema because of its bounds, or because the other one
+            // refuses it too.
             let Ok(theirs) = theirs else { return Ok(()) };
             for value in &values {
                 if let Ok(ours) = fits(&schema, value) {
@@ -370,7 +371,7 @@ mod against_another_implementation {
     }
 }
 
-/// Each of these 256 schemas has a size that is allowed; their rules would take gigabytes.
+/// Each of these schemas has an allowed size; the rules of 256 such schemas would take gigabytes.
 #[test]
 fn the_schemas_of_a_component_are_bounded_together() {
     let mut allowance = Allowance::of_component();

@@ -1,8 +1,8 @@
-//! Checks of values, step by step under a budget.
+//! Checks values step by step under a budget.
 //!
-//! A verdict about a value and a schema that references lead to is remembered, good or bad,
-//! so a check takes at most as many steps as the value has parts times the schema has parts,
-//! however the references are woven.
+//! The verdict for a value and a schema that references lead to is cached. So a check takes at most
+//! as many steps as the product of the value's parts and the schema's parts, however the references
+//! are connected.
 
 use super::budget::{Budget, Halt};
 use super::compile::{ArrayRules, Contains, Id, InPlace, ObjectRules, Rules, StringRules, Types, escaped};
@@ -11,24 +11,24 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use toolyard_protocol::error::clip;
 
-/// How many complaints about one value are listed.
+/// The maximum number of complaints about one value.
 pub(super) const MAX_COMPLAINTS: usize = 5;
-/// How long each may be, in characters.
+/// The maximum length of a complaint, in characters.
 const COMPLAINT_CHARS: usize = 300;
-/// How deep schemas may lead into a value, counting each schema on the way. A level takes
-/// about a kilobyte of stack, of the two megabytes that a thread has.
+/// The maximum depth of schemas into a value, counting each schema on the way. A level takes about
+/// a kilobyte of stack, and a thread has two megabytes.
 const MAX_NESTING: usize = 800;
-/// How many verdicts are remembered; further ones are found again.
+/// The maximum number of cached verdicts. Further ones are computed again.
 const MAX_VERDICTS: usize = 1 << 20;
 
-/// One check of one document.
+/// A check of one document.
 pub(super) struct Check<'a, 'b> {
     rules: &'a [Rules],
     pub(super) document: &'a Document<'a>,
     pub(super) budget: &'a mut Budget<'b>,
     verdicts: HashMap<(Id, At), bool>,
     nesting: usize,
-    /// Where complaints are collected, if they are.
+    /// The collected complaints; `None` if none are collected.
     complaints: Option<Vec<String>>,
     path: Vec<PathStep>,
 }
@@ -39,7 +39,7 @@ enum PathStep {
     Index(usize),
 }
 
-/// Which members or items of one value were evaluated, by their order.
+/// For each member or item of one value, in order, whether it was evaluated.
 struct Evaluated(Vec<bool>);
 
 impl Evaluated {
@@ -61,8 +61,8 @@ impl<'a, 'b> Check<'a, 'b> {
         self.applies(0, 0, None)
     }
 
-    /// Up to five complaints about a document that does not fit, each with its place; then
-    /// "and more", if there are more.
+    /// Up to five complaints about a document that does not fit, each with its location, and then
+    /// "and more" if there are more.
     pub fn complaints(&mut self) -> Result<Vec<String>, Halt> {
         self.complaints = Some(Vec::new());
         self.applies(0, 0, None)?;
@@ -74,8 +74,8 @@ impl<'a, 'b> Check<'a, 'b> {
         Ok(complaints)
     }
 
-    /// Whether the value at a place fits a schema. While complaints are collected it goes on
-    /// after the first fault.
+    /// Whether the value at `at` fits a schema. If complaints are collected, continues after the
+    /// first fault.
     fn applies(&mut self, id: Id, at: At, evaluated: Option<&mut Evaluated>) -> Result<bool, Halt> {
         if self.nesting >= MAX_NESTING {
             return Err(Halt::TooDeep);
@@ -87,7 +87,7 @@ impl<'a, 'b> Check<'a, 'b> {
         fits
     }
 
-    /// The same without complaints.
+    /// As `applies`, but collects no complaints.
     fn quietly(&mut self, id: Id, at: At, evaluated: Option<&mut Evaluated>) -> Result<bool, Halt> {
         let collecting = self.complaints.take();
         let fits = self.applies(id, at, evaluated);
@@ -95,7 +95,7 @@ impl<'a, 'b> Check<'a, 'b> {
         fits
     }
 
-    /// Follows a reference.
+    /// Applies the target of a reference.
     fn refers(&mut self, id: Id, at: At, evaluated: Option<&mut Evaluated>) -> Result<bool, Halt> {
         let is_remembered = evaluated.is_none() && self.rules[id as usize].has_references;
         if !is_remembered {
@@ -107,14 +107,14 @@ impl<'a, 'b> Check<'a, 'b> {
             _ => {}
         }
         let fits = self.applies(id, at, None)?;
-        // Beyond the bound nothing new is remembered.
+        // Above the limit, new verdicts are not cached.
         if self.verdicts.len() < MAX_VERDICTS {
             self.verdicts.insert((id, at), fits);
         }
         Ok(fits)
     }
 
-    /// Notes a complaint, if any are wanted, and says whether to go on.
+    /// Adds a complaint if complaints are collected. Returns whether to continue.
     pub(super) fn complain(&mut self, at: At, what: impl FnOnce(&Self, &str) -> String) -> bool {
         let Some(complaints) = &self.complaints else { return false };
         if complaints.len() <= MAX_COMPLAINTS {
@@ -126,12 +126,12 @@ impl<'a, 'b> Check<'a, 'b> {
         self.goes_on()
     }
 
-    /// Whether a check goes on after a fault.
+    /// Whether a check continues after a fault.
     fn goes_on(&self) -> bool {
         self.complaints.as_ref().is_some_and(|complaints| complaints.len() <= MAX_COMPLAINTS)
     }
 
-    /// The JSON pointer of the present value.
+    /// The JSON pointer of the current value.
     fn place(&self) -> String {
         if self.path.is_empty() {
             return "/".to_owned();
@@ -172,7 +172,7 @@ impl<'a, 'b> Check<'a, 'b> {
                 let of = if names.len() == 1 { "type" } else { "types" };
                 format!("{value} is not of {of} {}", names.join(", "))
             });
-            // Errors of other rules do not help if the value has another type.
+            // Errors of other rules are not useful if the value has another type.
             return Ok(false);
         }
         if let Some(constant) = &rules.constant
@@ -202,7 +202,7 @@ impl<'a, 'b> Check<'a, 'b> {
                 return Ok(false);
             }
         }
-        // The evaluated parts are wanted from above, or by rules of this schema.
+        // The caller, or rules of this schema, need to know which parts were evaluated.
         let own = match kind {
             Kind::Object => rules.unevaluated_properties,
             Kind::Array => rules.unevaluated_items,
@@ -257,7 +257,7 @@ impl<'a, 'b> Check<'a, 'b> {
                     || types.has("integer")
                         && match self.document.number(at) {
                             Number::Integer(_) => true,
-                            // 1.0 and 1e3 are integers to JSON Schema.
+                            // In JSON Schema, 1.0 and 1e3 are integers.
                             Number::Float(float) => float.fract() == 0.0,
                         }
             }
@@ -294,7 +294,7 @@ impl<'a, 'b> Check<'a, 'b> {
         Ok(fits)
     }
 
-    /// Whether a value has as many members or items as its schema allows.
+    /// Whether the number of members or items is within the schema's bounds.
     fn count(&mut self, at: At, (least, most): (Option<u64>, Option<u64>), of: &str) -> bool {
         let count = u64::from(self.document.count(at));
         let mut fits = true;
@@ -334,7 +334,7 @@ impl<'a, 'b> Check<'a, 'b> {
                 for id in ids {
                     if self.quietly(*id, at, parts.as_deref_mut())? {
                         fits = true;
-                        // The others may evaluate more parts.
+                        // The other schemas may evaluate more parts.
                         if parts.is_none() {
                             break;
                         }
@@ -411,7 +411,7 @@ impl<'a, 'b> Check<'a, 'b> {
             if let (false, Some(id)) = (is_known, rules.additional) {
                 is_known = true;
                 if self.rules[id as usize].verdict == Some(false) {
-                    // Said once for all names.
+                    // One complaint lists all these names.
                     unexpected.push(name);
                     fits = false;
                     if self.complaints.is_none() {
@@ -452,7 +452,7 @@ impl<'a, 'b> Check<'a, 'b> {
         Ok(fits)
     }
 
-    /// The rules about which names there are.
+    /// The rules about the set of names.
     fn names(
         &mut self,
         rules: &ObjectRules,
@@ -460,7 +460,7 @@ impl<'a, 'b> Check<'a, 'b> {
         mut parts: Option<&mut Evaluated>,
     ) -> Result<bool, Halt> {
         let document = self.document;
-        // Few names are looked for one by one, many in a table.
+        // A few names are searched one by one, many in a table.
         let looked_for = rules.required.len()
             + rules.dependent_schemas.len()
             + rules.dependent_required.iter().map(|(_, needed)| 1 + needed.len()).sum::<usize>();

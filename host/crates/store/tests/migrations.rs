@@ -16,7 +16,9 @@ use toolyard_task::node::NodeStore;
 use toolyard_task::search::{Direction, Filter, OrderBy, Search, SortOrder};
 use toolyard_task::session::SessionStore;
 use toolyard_task::wire::{TaskStatus, Timestamp};
-use toolyard_task::{Digest, Event, Incarnation, Outcome, Owner, SessionId, Task, TaskId, TaskStore, Wanted};
+use toolyard_task::{
+    AccessRequest, Digest, Event, Incarnation, Outcome, Owner, SessionId, Task, TaskId, TaskStore,
+};
 use uuid::Uuid;
 
 const FOLDER: &str = "TOOLYARD_STORE_MIGRATION_FOLDER";
@@ -152,7 +154,7 @@ async fn the_rest_is_as_it_was(store: &SqliteStore, schema: usize) {
         assert!(lines[0].contains("cafe0001-5-0") && lines[0].contains("task.created"), "{lines:?}");
     }
     if schema >= 4 {
-        let (digest, wanted) = (Digest("ab".repeat(32)), Wanted::host("https", "example.com", 443));
+        let (digest, wanted) = (Digest("ab".repeat(32)), AccessRequest::host("https", "example.com", 443));
         let grant = store.standing(&Owner::Local, "p.wasm", &digest, &wanted).await.expect("answers");
         assert_eq!(grant.expect("was given").verdict, Verdict::Allow);
     }

@@ -7,7 +7,7 @@
 use crate::apply::Event;
 use crate::grant::{Grant, Verdict};
 use crate::id::{Digest, Owner, SessionId, TaskId};
-use crate::permission::Wanted;
+use crate::permission::AccessRequest;
 use crate::store::StoreError;
 use crate::task::{Outcome, Summary, Task};
 use crate::tool::AskError;
@@ -56,7 +56,7 @@ pub enum Action {
     Discarded,
     /// The outcome of a task was handed out.
     #[serde(rename = "task.retrieved")]
-    Retrieved,
+    ProviderAnswer,
     /// All tasks of the store were written out.
     #[serde(rename = "archive.exported")]
     ArchiveExported,
@@ -262,7 +262,7 @@ impl Entry {
     /// The handing out of what a task came to.
     #[must_use]
     pub fn retrieved(task: &Task, by: &By) -> Self {
-        Self::about(Action::Retrieved, task, by).with_end(task)
+        Self::about(Action::ProviderAnswer, task, by).with_end(task)
     }
 
     /// The entries of a change, for the commit that makes it.
@@ -319,7 +319,7 @@ impl Entry {
     pub fn verdict_given(
         verdict: Verdict,
         of: (&str, &Digest),
-        wanted: &Wanted,
+        wanted: &AccessRequest,
         how_long: &str,
         by: &By,
     ) -> Self {
@@ -341,7 +341,12 @@ impl Entry {
         }
     }
 
-    fn on_permission(action: Action, (plugin, digest): (&str, &Digest), wanted: &Wanted, by: &By) -> Self {
+    fn on_permission(
+        action: Action,
+        (plugin, digest): (&str, &Digest),
+        wanted: &AccessRequest,
+        by: &By,
+    ) -> Self {
         Self {
             plugin: Some(short(plugin)),
             digest: Some(digest.clone()),

@@ -2,7 +2,7 @@
 
 use crate::audit::Entry;
 use crate::id::{Digest, Owner};
-use crate::permission::Wanted;
+use crate::permission::AccessRequest;
 use crate::store::StoreError;
 use crate::wire::Timestamp;
 use async_trait::async_trait;
@@ -66,7 +66,7 @@ pub struct Grant {
     /// The component: a new version must ask again.
     pub digest: Digest,
     /// The thing.
-    pub wanted: Wanted,
+    pub wanted: AccessRequest,
     /// The verdict.
     pub verdict: Verdict,
     /// When, by the store's clock.
@@ -76,7 +76,7 @@ pub struct Grant {
 impl Grant {
     /// Whether it is of this: all that it is bound to but its owner.
     #[must_use]
-    pub fn is_of(&self, plugin: &str, digest: &Digest, wanted: &Wanted) -> bool {
+    pub fn is_of(&self, plugin: &str, digest: &Digest, wanted: &AccessRequest) -> bool {
         self.plugin == plugin && self.digest == *digest && self.wanted.key() == wanted.key()
     }
 }
@@ -106,7 +106,7 @@ pub trait GrantStore: Send + Sync + 'static {
         owner: &Owner,
         plugin: &str,
         digest: &Digest,
-        wanted: &Wanted,
+        wanted: &AccessRequest,
     ) -> Result<Option<Grant>, StoreError>;
 
     /// The grant of this id.

@@ -7,7 +7,7 @@ use std::fmt;
 /// (`grant = "ask"`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Wanted {
+pub enum AccessRequest {
     /// A folder.
     Folder {
         /// The path in the guest.
@@ -41,7 +41,7 @@ pub enum Access {
     Write,
 }
 
-impl Wanted {
+impl AccessRequest {
     /// Requests to a host, however it was spelled.
     #[must_use]
     pub fn host(scheme: &str, host: &str, port: u16) -> Self {
@@ -83,7 +83,7 @@ impl Access {
 }
 
 /// For the operator: the whole of it, on one line.
-impl fmt::Display for Wanted {
+impl fmt::Display for AccessRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Folder { guest, path, access, .. } => {
@@ -100,7 +100,7 @@ impl fmt::Display for Wanted {
 #[error("{} {why} (`{}`)", shown(.wanted), .wanted.manifest_key())]
 pub struct NotPermitted {
     /// The wish.
-    pub wanted: Wanted,
+    pub wanted: AccessRequest,
     /// Why not.
     pub why: WhyNot,
 }
@@ -142,10 +142,12 @@ pub enum WhyNot {
     Stopped,
 }
 
-fn shown(wanted: &Wanted) -> String {
+fn shown(wanted: &AccessRequest) -> String {
     match wanted {
-        Wanted::Folder { guest, .. } => format!("the folder `{guest}`"),
-        Wanted::Host { scheme, host, port } => format!("the host {scheme}://{}:{port}", host.escape_debug()),
+        AccessRequest::Folder { guest, .. } => format!("the folder `{guest}`"),
+        AccessRequest::Host { scheme, host, port } => {
+            format!("the host {scheme}://{}:{port}", host.escape_debug())
+        }
     }
 }
 
@@ -153,8 +155,8 @@ fn shown(wanted: &Wanted) -> String {
 mod tests {
     use super::*;
 
-    fn folder(guest: &str, path: &str, access: Access) -> Wanted {
-        Wanted::Folder { guest: guest.into(), path: path.into(), named: "./x".into(), access }
+    fn folder(guest: &str, path: &str, access: Access) -> AccessRequest {
+        AccessRequest::Folder { guest: guest.into(), path: path.into(), named: "./x".into(), access }
     }
 
     #[test]
@@ -164,10 +166,10 @@ mod tests {
             folder("/a", "/b", Access::Write),
             folder("/a/b", "/c", Access::Read),
             folder("/a", "/b/c", Access::Read),
-            Wanted::host("http", "example.com", 80),
-            Wanted::host("https", "example.com", 80),
-            Wanted::host("https", "example.com", 8),
-            Wanted::host("https", "0.example.com", 8),
+            AccessRequest::host("http", "example.com", 80),
+            AccessRequest::host("https", "example.com", 80),
+            AccessRequest::host("https", "example.com", 8),
+            AccessRequest::host("https", "0.example.com", 8),
         ];
         for (at, one) in all.iter().enumerate() {
             for (other_at, other) in all.iter().enumerate() {
@@ -175,11 +177,15 @@ mod tests {
             }
         }
         assert_eq!(
-            Wanted::host("HTTPS", "Example.COM", 443).key(),
-            Wanted::host("https", "example.com", 443).key()
+            AccessRequest::host("HTTPS", "Example.COM", 443).key(),
+            AccessRequest::host("https", "example.com", 443).key()
         );
-        let otherwise =
-            Wanted::Folder { guest: "/a".into(), path: "/b".into(), named: "y".into(), access: Access::Read };
+        let otherwise = AccessRequest::Folder {
+            guest: "/a".into(),
+            path: "/b".into(),
+            named: "y".into(),
+            access: Access::Read,
+        };
         assert_eq!(otherwise.key(), all[0].key(), "spelled otherwise in the manifest");
     }
 

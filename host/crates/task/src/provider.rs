@@ -1,7 +1,7 @@
 //! The offers of a plugin besides tools: resources, prompts, completion.
 
 use crate::id::Digest;
-use crate::reservation::{Room, Shortage};
+use crate::reservation::{Reservation, ReservationError};
 use crate::tool::{ReportBounds, RunContext};
 use crate::wire::{PromptDescription, RawJson, Reference, RpcError, UriRange};
 use futures_util::future::BoxFuture;
@@ -13,12 +13,12 @@ pub trait Provider: Send + Sync + 'static {
     /// The offers.
     fn spec(&self) -> &ProviderSpec;
 
-    /// Room for one run, as [`Tool::room`](crate::Tool::room).
+    /// The reservation of one run, as [`Tool::reserve`](crate::Tool::reserve).
     ///
     /// # Errors
     /// Why there is none now.
-    fn room(&self) -> Result<Room, Shortage> {
-        Ok(Room::UNBOUNDED)
+    fn reserve(&self) -> Result<Reservation, ReservationError> {
+        Ok(Reservation::UNBOUNDED)
     }
 
     /// As [`Tool::is_quick`](crate::Tool::is_quick).
@@ -31,7 +31,7 @@ pub trait Provider: Send + Sync + 'static {
     fn serve(
         self: Arc<Self>,
         request: Retrieval,
-        room: Room,
+        reservation: Reservation,
         context: Arc<dyn RunContext>,
     ) -> BoxFuture<'static, RetrievalEnd>;
 
@@ -101,7 +101,7 @@ pub enum Retrieval {
 
 /// The answer of a provider, encoded as MCP shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Retrieved {
+pub enum ProviderAnswer {
     /// A page of resources.
     Resources {
         /// `Resource` objects.
@@ -123,7 +123,7 @@ pub enum Retrieved {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RetrievalEnd {
     /// The requested objects.
-    Done(Retrieved),
+    Done(ProviderAnswer),
     /// With an error. Traps, limits and malformed output arrive so too, as
     /// `-32603` with a message that says what it was.
     Failed(RpcError),

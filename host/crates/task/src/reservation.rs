@@ -1,30 +1,30 @@
-//! Room for a run: what it takes of the machine, kept free for it before it begins,
-//! so that nothing runs out in the middle of a call.
+//! The reservation of a run: its memory, instances and stacks, set aside before it begins, so that
+//! nothing runs out in the middle of a call.
 
 use std::fmt;
 
-/// Room for one run. It is given back when this is dropped.
-pub struct Room(Option<Box<dyn Send + Sync>>);
+/// What is set aside for one run. It is released when this is dropped.
+pub struct Reservation(Option<Box<dyn Send + Sync>>);
 
-impl Room {
+impl Reservation {
     /// For a run that takes nothing that could run out.
     pub const UNBOUNDED: Self = Self(None);
 
-    /// Room that `held` gives back when it is dropped.
-    pub fn held(held: impl Send + Sync + 'static) -> Self {
-        Self(Some(Box::new(held)))
+    /// A reservation that `guard` releases when it is dropped.
+    pub fn new(guard: impl Send + Sync + 'static) -> Self {
+        Self(Some(Box::new(guard)))
     }
 }
 
-impl fmt::Debug for Room {
+impl fmt::Debug for Reservation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_some() { "Room" } else { "Room (unbounded)" })
+        f.write_str(if self.0.is_some() { "Reservation" } else { "Reservation (unbounded)" })
     }
 }
 
-/// Why there is no room. More of it comes free when other runs end.
+/// Why nothing can be reserved for a run now. Other runs release theirs when they end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shortage {
+pub enum ReservationError {
     /// So many runs are under way, the most.
     Runs(u32),
     /// The pool of linear memories, so many, is used up.
@@ -38,7 +38,7 @@ pub enum Shortage {
     Memory(u64),
 }
 
-impl Shortage {
+impl ReservationError {
     /// The setting of the host, or of the machine, that it comes from.
     #[must_use]
     pub const fn setting(self) -> &'static str {
@@ -50,7 +50,7 @@ impl Shortage {
     }
 }
 
-impl fmt::Display for Shortage {
+impl fmt::Display for ReservationError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Runs(most) => write!(f, "this host runs {most} calls, its most"),

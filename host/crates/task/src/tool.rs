@@ -2,10 +2,10 @@
 
 use crate::argument::ArgumentValue;
 use crate::id::{Digest, TaskId};
-use crate::permission::{NotPermitted, Wanted, WhyNot};
+use crate::permission::{AccessRequest, NotPermitted, WhyNot};
 use crate::rate::Rate;
 use crate::recovery::Durability;
-use crate::reservation::{Room, Shortage};
+use crate::reservation::{Reservation, ReservationError};
 use crate::wire::{
     LogLevel, Progress, RawJson, RpcError, TaskSupport, Timestamp, ToolDescription, TraceContext,
 };
@@ -23,13 +23,17 @@ pub trait Tool: Send + Sync + 'static {
     fn spec(&self) -> &ToolSpec;
 
     /// Checks arguments against the input schema, within a time that others can wait for:
-    /// about a millisecond. Larger checks are left [`Checked::Unfinished`].
-    fn check(&self, arguments: &RawJson) -> Checked;
+    /// about a millisecond. Larger checks are left [`ArgumentCheck::Unfinished`].
+    fn check(&self, arguments: &RawJson) -> ArgumentCheck;
 
     /// Checks arguments to the end, on a thread of its own and on the account of the caller that
     /// ordered it, for as long as a run of the tool may compute. Dropping the future ends it.
-    /// [`Checked::Unfinished`] says that it was stopped.
-    fn check_fully(self: Arc<Self>, arguments: RawJson, order: CheckOrder) -> BoxFuture<'static, Checked> {
+    /// [`ArgumentCheck::Unfinished`] says that it was stopped.
+    fn check_fully(
+        self: Arc<Self>,
+        arguments: RawJson,
+        order: CheckOrder,
+    ) -> BoxFuture<'static, ArgumentCheck> {
         drop(order);
         Box::pin(std::future::ready(self.check(&arguments)))
     }
@@ -41,12 +45,12 @@ pub trait Tool: Send + Sync + 'static {
         None
     }
 
-    /// Room for one run of it.
+    /// Reserves what one run of it takes.
     ///
     /// # Errors
     /// Why there is none now.
-    fn room(&self) -> Result<Room, Shortage> {
-        Ok(Room::UNBOUNDED)
+    fn reserve(&self) -> Result<Reservation, ReservationError> {
+        Ok(Reservation::UNBOUNDED)
     }
 
     /// Whether its runs are known to end, or to yield, soon after they begin. Others
@@ -55,14 +59,14 @@ pub trait Tool: Send + Sync + 'static {
         true
     }
 
-    /// Runs the tool in the room that [`Tool::room`] gave for it. Nothing happens
+    /// Runs the tool in what [`Tool::reserve`] set aside for it. Nothing happens
     /// before the first poll. A quick run ends in its first poll; a run that yields
     /// may be moved to another thread. Dropping the future ends the run and frees all
     /// that it holds.
     fn run(
         self: Arc<Self>,
         arguments: RawJson,
-        room: Room,
+        reservation: Reservation,
         context: Arc<dyn RunContext>,
     ) -> BoxFuture<'static, RunEnd>;
 
@@ -73,7 +77,7 @@ pub trait Tool: Send + Sync + 'static {
 
 /// How arguments fit the input schema of a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Checked {
+pub enum ArgumentCheck {
     /// They fit.
     Fits,
     /// They do not; says why, in a sentence or several that a model can act upon.
@@ -86,7 +90,7 @@ pub enum Checked {
 #[derive(Clone)]
 pub struct CheckOrder {
     /// The account.
-    pub share: Share,
+    pub share: CpuShare,
     /// Whether it must end. Cheap: it is read every millisecond.
     pub stopped: Arc<dyn Fn() -> bool + Send + Sync>,
 }
@@ -267,14 +271,14 @@ pub enum Report {
         data: RawJson,
     },
     /// The offers of the plugin have changed.
-    Changed(Change),
+    Changed(OfferChange),
     /// The user has finished the page that the question of this key, in URL mode, led to (E-6).
     ElicitationComplete {
         /// The key of the question.
         key: String,
     },
     /// The run has ended, or was dropped, and used this much. The last report.
-    Spent(Spent),
+    Usage(RunUsage),
     /// The client's connection may be closed for so many milliseconds.
     ReleaseStream {
         /// When the client should come back.
@@ -284,7 +288,7 @@ pub enum Report {
 
 /// The resources that a run used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Spent {
+pub struct RunUsage {
     /// Processor time of the guest.
     pub cpu: Duration,
     /// Elapsed time.
@@ -296,7 +300,7 @@ pub struct Spent {
 
 /// A change in a plugin's offers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Change {
+pub enum OfferChange {
     /// Its tools.
     Tools,
     /// Its prompts.
@@ -324,8 +328,8 @@ pub trait RunContext: Send + Sync + 'static {
     fn report(&self, report: Report);
 
     /// On whose account the run computes.
-    fn share(&self) -> Share {
-        Share::default()
+    fn share(&self) -> CpuShare {
+        CpuShare::default()
     }
 
     /// About the call, for the guest's `call-info`.
@@ -348,7 +352,7 @@ pub trait RunContext: Send + Sync + 'static {
     ///
     /// # Errors
     /// The first wish that is not permitted, and why.
-    async fn permission(&self, wanted: Vec<Wanted>) -> Result<(), NotPermitted> {
+    async fn permission(&self, wanted: Vec<AccessRequest>) -> Result<(), NotPermitted> {
         let refuse =
             |wanted| NotPermitted { wanted, why: WhyNot::CannotAsk("there is no user to ask".to_owned()) };
         wanted.into_iter().next().map_or(Ok(()), |first| Err(refuse(first)))
@@ -370,14 +374,14 @@ pub trait RunContext: Send + Sync + 'static {
 /// On whose account a run computes. Runs that compute at the same time share the
 /// processors by the weights of their accounts, however many each has.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Share {
+pub struct CpuShare {
     /// The account: the key of a principal.
     pub account: Arc<str>,
     /// How much of the time it gets, against the others; at least 1.
     pub weight: u32,
 }
 
-impl Default for Share {
+impl Default for CpuShare {
     fn default() -> Self {
         Self { account: "".into(), weight: 1 }
     }

@@ -38,6 +38,10 @@ use tokens::Tokens;
 use tokio_util::task::TaskTracker;
 use toolyard_dispatch::{Clock, Principal, Timestamp};
 
+/// Access tokens that are remembered as verified, by their SHA-256; others are verified at each request.
+/// An entry takes some hundred bytes, and verifying a signature about 100 µs.
+const MAX_VERIFIED: usize = 5_000;
+
 /// Why a request is not let in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum AuthError {
@@ -104,7 +108,7 @@ impl Auth {
         Self {
             anonymous: Arc::new(Principal::Anonymous),
             tokens: Tokens::new(&settings.tokens),
-            verified: Cache::new(settings.tokens_cached),
+            verified: Cache::new(MAX_VERIFIED),
             challenges: Challenges::new(&settings, metadata.as_ref().map(metadata::Document::url)),
             metadata,
             issuers,

@@ -4,7 +4,7 @@
 use crate::answer::Failure;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use toolyard_dispatch::{Fault, Stop};
+use toolyard_dispatch::{Fault, RETRY_AFTER_MS, Stop};
 use toolyard_protocol::{Id, RpcError};
 
 /// The requests under way. An id is free again with the answer (26J-3).
@@ -12,7 +12,6 @@ pub(crate) struct Inflight {
     max: usize,
     /// Where they count together, as the error for one too many says it.
     place: &'static str,
-    retry_after_ms: u64,
     by_id: Mutex<HashMap<Id, Arc<Stop>>>,
 }
 
@@ -25,8 +24,8 @@ pub(crate) struct InflightRequest {
 }
 
 impl Inflight {
-    pub fn new(max: usize, place: &'static str, retry_after_ms: u64) -> Arc<Self> {
-        Arc::new(Self { max, place, retry_after_ms, by_id: Mutex::default() })
+    pub fn new(max: usize, place: &'static str) -> Arc<Self> {
+        Arc::new(Self { max, place, by_id: Mutex::default() })
     }
 
     /// Adds a request.
@@ -43,7 +42,7 @@ impl Inflight {
             return Err(Failure::Fault(Fault::Busy {
                 what: format!("{} requests {} are under way, the most", self.max, self.place),
                 limit: "wire.requests-per-session",
-                retry_after_ms: self.retry_after_ms,
+                retry_after_ms: RETRY_AFTER_MS,
             }));
         }
         let stop = Arc::new(Stop::default());
@@ -87,7 +86,7 @@ mod tests {
 
     #[test]
     fn t_26j_3_an_id_is_free_again_once_its_request_is_answered() {
-        let inflight = Inflight::new(2, "of this test", 1);
+        let inflight = Inflight::new(2, "of this test");
         let add = |id: &Id| inflight.add(id);
         let (one, text) = (Id::Number(1), Id::Text("1".into()));
         let request = add(&one).ok().expect("nothing is under way");

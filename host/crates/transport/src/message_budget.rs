@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use toolyard_dispatch::Fault;
+use toolyard_dispatch::{Fault, RETRY_AFTER_MS};
 
 /// A message up to this size (bytes) is not counted: the number of connections and of requests bounds
 /// these messages, and nearly every call has one.
@@ -25,13 +25,13 @@ struct BudgetState {
 
 /// A message exceeds this limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NoRoom(&'static str);
+pub struct BudgetExceeded(&'static str);
 
-impl NoRoom {
+impl BudgetExceeded {
     /// The fault that its sender gets.
-    pub(crate) fn fault(self, retry_after_ms: u64) -> Fault {
+    pub(crate) fn fault(self) -> Fault {
         let what = "large messages that are still under way take all the memory that is set for them";
-        Fault::Busy { what: what.to_owned(), limit: self.0, retry_after_ms }
+        Fault::Busy { what: what.to_owned(), limit: self.0, retry_after_ms: RETRY_AFTER_MS }
     }
 }
 
@@ -49,14 +49,14 @@ impl MessageBudget {
         Arc::new(Self { most, per_principal, state: Mutex::default() })
     }
 
-    fn take(&self, principal: &Arc<str>, bytes: usize) -> Result<(), NoRoom> {
+    fn take(&self, principal: &Arc<str>, bytes: usize) -> Result<(), BudgetExceeded> {
         let mut state = self.lock();
         let own = state.principals.get(principal).copied().unwrap_or_default();
         if own + bytes > self.per_principal {
-            return Err(NoRoom("wire.body-bytes-per-principal"));
+            return Err(BudgetExceeded("wire.body-bytes-per-principal"));
         }
         if state.bytes + bytes > self.most {
-            return Err(NoRoom("wire.body-bytes"));
+            return Err(BudgetExceeded("wire.body-bytes"));
         }
         state.bytes += bytes;
         state.principals.insert(principal.clone(), own + bytes);
@@ -78,7 +78,7 @@ impl MessageReservation {
     }
 
     /// Counts so many bytes in all.
-    pub fn grow_to(&mut self, bytes: usize) -> Result<(), NoRoom> {
+    pub fn grow_to(&mut self, bytes: usize) -> Result<(), BudgetExceeded> {
         if bytes > self.bytes {
             self.budget.take(&self.principal, bytes - self.bytes)?;
             self.bytes = bytes;
@@ -130,11 +130,12 @@ mod tests {
             let mut counted = MessageReservation::none(&budget, principal.into());
             counted.grow_to(bytes).map(|()| counted)
         };
-        let no_room = |held: Result<MessageReservation, NoRoom>| held.map(drop).expect_err("no room").0;
+        let exceeded =
+            |held: Result<MessageReservation, BudgetExceeded>| held.map(drop).expect_err("no room").0;
         let mine = hold("me", 50).expect("room");
-        assert_eq!(no_room(hold("me", 20)), "wire.body-bytes-per-principal");
+        assert_eq!(exceeded(hold("me", 20)), "wire.body-bytes-per-principal");
         let other = hold("other", 40).expect("another has its own share");
-        assert_eq!(no_room(hold("third", 20)), "wire.body-bytes");
+        assert_eq!(exceeded(hold("third", 20)), "wire.body-bytes");
         let bytes = mine.keep(vec![1, 2, 3]);
         let part = bytes.slice(1..2);
         drop(bytes);

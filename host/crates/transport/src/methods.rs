@@ -13,7 +13,7 @@ use crate::session::ClientSession;
 use std::sync::Arc;
 use toolyard_dispatch::{
     CallReply, ClientChannel, CreatedTask, Fault, FetchReply, InputRequired, ListFor, NoClientChannel,
-    ProviderRequest, Stop, Terms, ToolCall,
+    ProviderRequest, RETRY_AFTER_MS, Stop, Terms, ToolCall,
 };
 use toolyard_protocol::completion::CompleteParams;
 use toolyard_protocol::method::Generation;
@@ -146,7 +146,7 @@ impl Handler {
                 "this session is subscribed to as many resources as it may be: {most}, with 256 KiB of URIs"
             ),
             limit: "wire.subscriptions",
-            retry_after_ms: dispatch.settings().retry_after_ms,
+            retry_after_ms: RETRY_AFTER_MS,
         }))
     }
 

@@ -16,8 +16,6 @@ pub struct Settings {
     pub body_time: Duration,
     /// How long a client may leave untaken what it was sent.
     pub write_time: Duration,
-    /// Messages in a batch.
-    pub batch: usize,
     /// Resources that one session may be subscribed to; also resources and tasks
     /// together of one `subscriptions/listen`.
     pub subscriptions: usize,
@@ -29,24 +27,14 @@ pub struct Settings {
     pub stream_after: Duration,
     /// How often a silent stream gets a comment that keeps it open.
     pub keep_alive: Duration,
-    /// When clients should come back after a stream broke.
-    pub retry: Duration,
     /// Bytes that one stream keeps for a client that comes back.
     pub replay_bytes: usize,
-    /// Events that one stream keeps.
-    pub replay_events: usize,
     /// Bytes that the ended streams of one session keep together.
     pub replay_bytes_per_session: usize,
     /// Bytes that the ended streams of all sessions keep together.
     pub replay_bytes_in_all: usize,
     /// Bytes that the ended streams of one principal keep together.
     pub replay_bytes_per_principal: usize,
-    /// How long an ended stream is kept.
-    pub replay_time: Duration,
-    /// Ended streams of one session that are kept.
-    pub streams_per_session: usize,
-    /// Sessions that are held in memory; more are read from the store again.
-    pub sessions_in_memory: usize,
     /// How long requests under way may go on after stdin has ended.
     pub eof_grace: Duration,
 }

@@ -13,7 +13,7 @@ use crate::session::{ClientSession, DurableState, SessionTerms, take_response};
 use crate::stateless::{claim_of, is_among};
 use bytes::Bytes;
 use futures_util::FutureExt as _;
-use futures_util::future::{BoxFuture, join_all, ready};
+use futures_util::future::{BoxFuture, join_all};
 pub use line_framing::{Line, LineReader};
 use line_framing::{Outbox, Outgoing};
 use relay::{AnnouncementReceiver, ClientResponse, Relay, RelayOutcome, RelayedRequest};
@@ -22,7 +22,8 @@ use stateless::Stateless;
 use std::io::{BufRead, Write};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 use toolyard_dispatch::{
     Caller, ClientChannel, ClientPresence, ClientRoute, Notice, RateKey, RouteScope, TaskId,
@@ -42,78 +43,44 @@ const OUTBOX: usize = 256;
 /// Lines that wait to be looked at.
 const INBOX: usize = 64;
 
-/// Serves one client until its input ends or `stop` turns true. Requests under
-/// way then get `Settings::eof_grace` to end; what has not ended is for `drained` to
-/// end, and every answer is written.
+/// The client of a pipe.
+pub enum PipeClient {
+    /// A client that is served here.
+    Direct,
+    /// A client whose calls that may begin a task go to a background host, so that a task outlives
+    /// the client and this process.
+    Relayed(Arc<dyn Background>),
+    /// The relay of such a client, which the background host serves. It gets all changes that it
+    /// cannot see itself, because it notifies its own clients.
+    Relay,
+}
+
+/// Serves one client until its input ends or `stop` is cancelled. Requests under way then get
+/// `Settings::eof_grace` to end; the rest ends with `drained`, and every answer is written.
 pub async fn serve<R, W>(
     server: Arc<Server>,
+    client: PipeClient,
     input: R,
     output: W,
-    stop: watch::Receiver<bool>,
+    stop: CancellationToken,
     drained: impl Future<Output = ()>,
 ) where
     R: BufRead + Send + 'static,
     W: Write + Send + 'static,
 {
     let (outbox, written) = line_framing::spawn_writer(output, OUTBOX);
-    let client = Client::new(&server, outbox, None);
-    client
-        .serve(
-            input,
-            written,
-            stop,
-            NotificationSource::Changes(ChangeReceiver::of(&server.dispatch)),
-            drained,
-        )
-        .await;
-}
-
-/// The same, as the relay before a background host: calls that may begin a task are made
-/// there, so that a task outlives the client, and this process.
-pub async fn serve_before<R, W>(
-    background: Arc<dyn Background>,
-    server: Arc<Server>,
-    input: R,
-    output: W,
-    stop: watch::Receiver<bool>,
-    drained: impl Future<Output = ()>,
-) where
-    R: BufRead + Send + 'static,
-    W: Write + Send + 'static,
-{
-    let (outbox, written) = line_framing::spawn_writer(output, OUTBOX);
-    let (relay, running) = Relay::start(background, server.dispatch.clone(), outbox.clone());
-    let client = Client::new(&server, outbox, Some((relay, running)));
-    client
-        .serve(
-            input,
-            written,
-            stop,
-            NotificationSource::Changes(ChangeReceiver::of(&server.dispatch)),
-            drained,
-        )
-        .await;
-}
-
-/// Serves such a relay, in the background host. It is a client like any other, except for
-/// notifications: it needs all changes that it cannot see itself, because it notifies its own
-/// clients.
-pub async fn serve_relay<R, W>(server: Arc<Server>, input: R, output: W, stop: watch::Receiver<bool>)
-where
-    R: BufRead + Send + 'static,
-    W: Write + Send + 'static,
-{
-    let (outbox, written) = line_framing::spawn_writer(output, OUTBOX);
-    let client = Client::new(&server, outbox, None);
-    client
-        .serve(
-            input,
-            written,
-            stop,
-            NotificationSource::Announcements(AnnouncementReceiver::of(&server.dispatch)),
-            ready(()),
-        )
-        .await;
+    let dispatch = &server.dispatch;
+    let notifications = match &client {
+        PipeClient::Direct | PipeClient::Relayed(_) => {
+            NotificationSource::Changes(ChangeReceiver::of(dispatch))
+        }
+        PipeClient::Relay => NotificationSource::Announcements(AnnouncementReceiver::of(dispatch)),
+    };
+    let relay = match client {
+        PipeClient::Relayed(background) => Some(Relay::start(background, dispatch.clone(), outbox.clone())),
+        PipeClient::Direct | PipeClient::Relay => None,
+    };
+    Client::new(&server, outbox, relay).serve(input, written, stop, notifications, drained).await;
 }
 
 /// The source of notifications without a request.
@@ -137,11 +104,6 @@ impl NotificationSource {
 enum ClientMessage {
     Changes(Changes),
     Message(Bytes),
-}
-
-/// Waits for the stop, and holds nothing of it after.
-async fn stopped(stop: &mut watch::Receiver<bool>) {
-    drop(stop.wait_for(|stop| *stop).await);
 }
 
 struct Client {
@@ -175,7 +137,7 @@ impl Client {
         mut self,
         input: impl BufRead + Send + 'static,
         written: oneshot::Receiver<()>,
-        mut stop: watch::Receiver<bool>,
+        stop: CancellationToken,
         mut told: NotificationSource,
         drained: impl Future<Output = ()>,
     ) {
@@ -185,7 +147,7 @@ impl Client {
         loop {
             tokio::select! {
                 biased;
-                () = stopped(&mut stop) => break,
+                () = stop.cancelled() => break,
                 line = lines.recv() => match line {
                     Some(line) => self.take(line).await,
                     None => break,
@@ -233,8 +195,8 @@ impl Client {
                     RpcError::invalid_request(format!("a line is longer than {most} bytes (wire.message)"));
                 (Err(DecodeError { id: None, error }), Bytes::new())
             }
-            Line::NoRoom(id, no_room) => {
-                let fault = no_room.fault(self.server.dispatch.settings().retry_after_ms);
+            Line::BudgetExceeded(id, exceeded) => {
+                let fault = exceeded.fault();
                 (Err(DecodeError { id, error: fault.rpc() }), Bytes::new())
             }
         };

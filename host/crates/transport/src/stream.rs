@@ -12,6 +12,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
+/// Events that one stream keeps. The bytes of its messages are bounded by a setting; this bounds the
+/// overhead of very small ones, some hundred bytes each.
+pub(crate) const MAX_EVENTS: usize = 1_000;
+
 /// How much a stream keeps.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LogBounds {

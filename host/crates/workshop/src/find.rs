@@ -12,7 +12,7 @@ const NOT_OURS: [&str; 2] = ["node_modules", "target"];
 
 /// A case file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct CaseFile {
     /// Its name: the path below the folder, without the ending.
     pub name: String,
     /// The file.
@@ -25,7 +25,7 @@ pub struct Found {
 ///
 /// # Errors
 /// A folder that cannot be read, or too many cases.
-pub fn cases(folder: &Path, words: &[String]) -> Result<Vec<Found>, String> {
+pub fn cases(folder: &Path, words: &[String]) -> Result<Vec<CaseFile>, String> {
     let mut found = Vec::new();
     look(folder, "", 0, &mut found)?;
     found.retain(|case| words.is_empty() || words.iter().any(|word| case.name.contains(word.as_str())));
@@ -33,7 +33,7 @@ pub fn cases(folder: &Path, words: &[String]) -> Result<Vec<Found>, String> {
     Ok(found)
 }
 
-fn look(folder: &Path, below: &str, depth: usize, found: &mut Vec<Found>) -> Result<(), String> {
+fn look(folder: &Path, below: &str, depth: usize, found: &mut Vec<CaseFile>) -> Result<(), String> {
     let unreadable =
         |error: std::io::Error| format!("the folder {} cannot be read: {error}", folder.display());
     for entry in std::fs::read_dir(folder).map_err(unreadable)? {
@@ -51,7 +51,7 @@ fn look(folder: &Path, below: &str, depth: usize, found: &mut Vec<Found>) -> Res
             if found.len() == MAX_CASES {
                 return Err(format!("there are more than {MAX_CASES} cases"));
             }
-            found.push(Found { name: stem.to_owned(), path: entry.path() });
+            found.push(CaseFile { name: stem.to_owned(), path: entry.path() });
         }
     }
     Ok(())

@@ -4,7 +4,7 @@ use crate::build::{ended, make};
 use crate::case::{Case, text_of};
 use crate::case_text;
 use crate::compare::Mismatch;
-use crate::find::{Found, cases};
+use crate::find::{CaseFile, cases};
 use crate::project::{PLUGIN, Project};
 use crate::run_case::{CaseResult, run_case};
 use crate::shell::Output;
@@ -45,7 +45,7 @@ pub struct TestOptions {
 pub struct Tests {
     options: TestOptions,
     project: Option<Project>,
-    cases: Vec<(Found, Case)>,
+    cases: Vec<(CaseFile, Case)>,
 }
 
 impl Tests {
@@ -140,7 +140,7 @@ impl Tests {
 
 /// A case that was run.
 struct Ran<'a> {
-    found: &'a Found,
+    found: &'a CaseFile,
     case: &'a Case,
     result: CaseResult,
     took: Duration,
@@ -148,7 +148,7 @@ struct Ran<'a> {
 }
 
 /// The cases that the options choose. The error names all that are broken.
-fn read_cases(options: &TestOptions) -> Result<Vec<(Found, Case)>, WrongUsage> {
+fn read_cases(options: &TestOptions) -> Result<Vec<(CaseFile, Case)>, WrongUsage> {
     let dir = options.dir.display();
     let found = cases(&options.dir, &options.patterns).map_err(WrongUsage)?;
     if found.is_empty() {

@@ -15,19 +15,19 @@ use crate::observe::metrics::MeasuredTool;
 use std::sync::Arc;
 use toolyard_protocol::RawJson;
 use toolyard_task::Task;
-use toolyard_task::tool::Share;
+use toolyard_task::tool::CpuShare;
 
 /// The right to call this tool with these arguments. Made by the checks in this file only.
 #[derive(Clone)]
 pub(crate) struct CallPermit {
-    share: Share,
+    share: CpuShare,
     tool: Arc<MeasuredTool>,
     arguments: RawJson,
 }
 
 impl CallPermit {
     /// On whose account the call computes.
-    pub const fn share(&self) -> &Share {
+    pub const fn share(&self) -> &CpuShare {
         &self.share
     }
 
@@ -50,13 +50,13 @@ impl CallPermit {
 /// The right to ask plugins for resources, or for a prompt. Made by the checks in this file
 /// only.
 pub(crate) struct AskPermit {
-    share: Share,
+    share: CpuShare,
     kind: ObjectKind,
 }
 
 impl AskPermit {
     /// On whose account the plugins compute.
-    pub const fn share(&self) -> &Share {
+    pub const fn share(&self) -> &CpuShare {
         &self.share
     }
 

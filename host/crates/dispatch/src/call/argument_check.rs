@@ -5,7 +5,7 @@ use crate::call::reply::CallReply;
 use crate::call::tools_call::{PermittedCall, TaskOrigin};
 use crate::{Dispatch, Fault};
 use std::sync::Arc;
-use toolyard_task::tool::{CheckOrder, Checked};
+use toolyard_task::tool::{ArgumentCheck, CheckOrder};
 
 impl Dispatch {
     /// Creates a task for a session, once its arguments are known to fit.
@@ -13,17 +13,17 @@ impl Dispatch {
         self: &Arc<Self>,
         caller: &Caller,
         call: PermittedCall,
-        checked: Checked,
+        checked: ArgumentCheck,
         origin: TaskOrigin,
     ) -> Result<CallReply, Fault> {
         let checked = match checked {
-            Checked::Unfinished => {
+            ArgumentCheck::Unfinished => {
                 let (stop, permit) = (call.stop.clone(), &call.permit);
                 let order =
                     CheckOrder { share: permit.share().clone(), stopped: Arc::new(move || stop.is_set()) };
                 let checked = permit.tool().tool().check_fully(permit.arguments().clone(), order);
                 let checked = Box::pin(checked).await;
-                if let Checked::Misfit(_) = &checked {
+                if let ArgumentCheck::Misfit(_) = &checked {
                     permit.tool().count_invalid_arguments();
                 }
                 checked
@@ -31,9 +31,9 @@ impl Dispatch {
             checked => checked,
         };
         match checked {
-            Checked::Fits => self.call_as_task(caller, call, origin).await,
-            Checked::Misfit(wrong) => Err(Fault::InvalidParams(wrong)),
-            Checked::Unfinished => Err(Fault::Cancelled),
+            ArgumentCheck::Fits => self.call_as_task(caller, call, origin).await,
+            ArgumentCheck::Misfit(wrong) => Err(Fault::InvalidParams(wrong)),
+            ArgumentCheck::Unfinished => Err(Fault::Cancelled),
         }
     }
 }

@@ -21,11 +21,14 @@ use toolyard_protocol::RawJson;
 use toolyard_protocol::page::page;
 use toolyard_protocol::resources::{not_found, uri_of};
 use toolyard_task::Provider;
-use toolyard_task::provider::{Retrieval, Retrieved};
+use toolyard_task::provider::{ProviderAnswer, Retrieval};
 
 /// How many pages of one plugin a client that goes on listing gets; more is a list
 /// without an end, which would keep the client for ever.
 const MAX_PAGES: u32 = 1_000;
+/// The most runs of one plugin for one request that lists resources. A plugin that has entries gives
+/// some in its first page; one that gave eight pages without any is taken to have no end.
+const MAX_RUNS: u32 = 8;
 /// The bytes that the pages of all plugins may take in one answer. A page that does not fit waits
 /// for the next answer.
 const MAX_PAGE_BYTES: usize = 16 << 20;
@@ -105,7 +108,7 @@ impl Dispatch {
         let until = Instant::now() + self.list_time() * 2;
         let enough = self.deps.settings.page as usize;
         let (mut given, mut bytes) = (0, 0);
-        for round in 0..self.deps.settings.list_runs {
+        for round in 0..MAX_RUNS {
             let open: Vec<usize> = (0..turns.len()).filter(|at| turns[*at].next.is_some()).collect();
             if open.is_empty() || given >= enough || Instant::now() >= until {
                 break;
@@ -133,7 +136,7 @@ impl Dispatch {
             }
         }
         for turn in turns.iter_mut() {
-            if turn.next.is_some() && turn.entries.is_empty() && turn.runs >= self.deps.settings.list_runs {
+            if turn.next.is_some() && turn.entries.is_empty() && turn.runs >= MAX_RUNS {
                 turn.next = None;
                 self.note_late(request, &turn.provider, "it gives pages without entries and without an end");
             }
@@ -159,7 +162,9 @@ impl Dispatch {
                 .ask_one(permit, request, &turn.provider, Retrieval::Resources { cursor }, (turn.time, here))
                 .await;
             given.map(|given| match given {
-                Retrieved::Resources { entries, next } => (PluginPage { entries, next }, begun.elapsed()),
+                ProviderAnswer::Resources { entries, next } => {
+                    (PluginPage { entries, next }, begun.elapsed())
+                }
                 _ => (PluginPage { entries: Vec::new(), next: None }, begun.elapsed()),
             })
         };
@@ -307,7 +312,7 @@ impl Dispatch {
         let mut all = Vec::new();
         for (at, given) in given {
             let mut templates = match given {
-                Ok(Retrieved::Templates(templates)) => templates,
+                Ok(ProviderAnswer::Templates(templates)) => templates,
                 Ok(_) => continue,
                 Err(failure) => {
                     self.note_failure(request, &providers[at], &failure);
@@ -352,7 +357,7 @@ impl Dispatch {
         let mut providers = self.resource_providers();
         let read = || Retrieval::Read { uri: uri.to_owned() };
         let fetched = |served| match served {
-            ProviderEnd::Done(Retrieved::Contents(Some(contents))) => Some(FetchReply::Done(contents)),
+            ProviderEnd::Done(ProviderAnswer::Contents(Some(contents))) => Some(FetchReply::Done(contents)),
             ProviderEnd::InputRequired(input) => Some(FetchReply::InputRequired(input)),
             ProviderEnd::Done(_) => None,
         };
@@ -440,18 +445,18 @@ impl Dispatch {
         let left = || until.saturating_duration_since(Instant::now());
         let mut learnt = PluginResources::default();
         match self.ask_one(permit, request, provider, Retrieval::Templates, (left(), false)).await {
-            Ok(Retrieved::Templates(templates)) => {
+            Ok(ProviderAnswer::Templates(templates)) => {
                 learnt.templates = Some(templates.into_iter().map(|(template, _)| template).collect());
             }
             Ok(_) | Err(ProviderFailure::Failed(_)) => {}
             Err(failure) => return Err(failure),
         }
         let mut cursor = None;
-        for _ in 0..self.deps.settings.list_runs {
+        for _ in 0..MAX_RUNS {
             let asked = cursor.clone();
             let retrieval = Retrieval::Resources { cursor };
             match self.ask_one(permit, request, provider, retrieval, (left(), false)).await {
-                Ok(Retrieved::Resources { entries, next }) => {
+                Ok(ProviderAnswer::Resources { entries, next }) => {
                     learnt.uris.extend(entries.iter().filter_map(uri_of));
                     if next.is_none() || next == asked {
                         learnt.is_whole = next.is_none();
@@ -496,7 +501,7 @@ impl Dispatch {
         provider: &Arc<dyn Provider>,
         retrieval: Retrieval,
         (time, here): (Duration, bool),
-    ) -> Result<Retrieved, ProviderFailure> {
+    ) -> Result<ProviderAnswer, ProviderFailure> {
         let plugin = &provider.spec().plugin;
         let account = request.caller.account();
         let Some(time) = self.deps.catalog.resources.patience(&account, plugin, time) else {

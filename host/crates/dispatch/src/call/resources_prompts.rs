@@ -24,7 +24,7 @@ use toolyard_protocol::prompts::GetParams;
 use toolyard_protocol::stateless::input::Retry;
 use toolyard_protocol::{RawJson, RpcError};
 use toolyard_task::Provider;
-use toolyard_task::provider::{Retrieval, RetrievalEnd, Retrieved};
+use toolyard_task::provider::{ProviderAnswer, Retrieval, RetrievalEnd};
 
 /// A request to plugins, and how the host reaches its client meanwhile.
 pub struct ProviderRequest<'a> {
@@ -51,7 +51,7 @@ pub enum FetchReply {
 
 /// The end of a provider's run.
 pub(crate) enum ProviderEnd {
-    Done(Retrieved),
+    Done(ProviderAnswer),
     InputRequired(InputRequired),
 }
 
@@ -167,7 +167,7 @@ impl Dispatch {
         params.check(prompt).map_err(Fault::Answered)?;
         let retrieval = Retrieval::Prompt { arguments: RawJson::of(&params.arguments), name: params.name };
         match self.retrieve(&permit, &request, provider, retrieval).await? {
-            ProviderEnd::Done(Retrieved::Prompt(result)) => Ok(FetchReply::Done(result)),
+            ProviderEnd::Done(ProviderAnswer::Prompt(result)) => Ok(FetchReply::Done(result)),
             ProviderEnd::InputRequired(input) => Ok(FetchReply::InputRequired(input)),
             _ => Err(Fault::Answered(RpcError::internal("The plugin gave something else than a prompt"))),
         }
@@ -215,7 +215,7 @@ impl Dispatch {
         let CompleteParams { reference, name, value, settled } = params;
         let retrieval = Retrieval::Complete { reference, name, value, settled: RawJson::of(&settled) };
         match self.retrieve(&permit, &request, &provider, retrieval).await? {
-            ProviderEnd::Done(Retrieved::Completion(result)) => Ok(result),
+            ProviderEnd::Done(ProviderAnswer::Completion(result)) => Ok(result),
             _ => Err(Fault::Answered(RpcError::internal("The plugin gave something else than a completion"))),
         }
     }
@@ -305,7 +305,7 @@ impl Dispatch {
             ..Setup::new(work, stop, client)
         };
         let run = Run::new(self.deps.clone(), setup);
-        let work = provider.clone().serve(retrieval, slot.room(), run.clone());
+        let work = provider.clone().serve(retrieval, slot.take_reservation(), run.clone());
         let over = || ProviderFailure::Over(self.stop_fault());
         match run.to_end(slot, run.clone().drive(work).boxed()).await {
             Some(DriveEnd::Done(RetrievalEnd::Done(retrieved))) => Ok(ProviderEnd::Done(retrieved)),

@@ -14,7 +14,7 @@ use std::time::Duration;
 use toolyard_protocol::stateless::input::Retry;
 use toolyard_protocol::tools::{RequestedTtl, TaskSupport, text_result};
 use toolyard_task::task::Era;
-use toolyard_task::tool::Checked;
+use toolyard_task::tool::ArgumentCheck;
 use toolyard_task::{RunEnd, Task};
 
 impl Dispatch {
@@ -30,9 +30,9 @@ impl Dispatch {
             return Err(Fault::TaskExtensionRequired);
         }
         match call.check() {
-            Checked::Fits => {}
-            Checked::Misfit(wrong) => return Ok(CallReply::Result(text_result(&wrong, true))),
-            Checked::Unfinished => call.is_checked = false,
+            ArgumentCheck::Fits => {}
+            ArgumentCheck::Misfit(wrong) => return Ok(CallReply::Result(text_result(&wrong, true))),
+            ArgumentCheck::Unfinished => call.is_checked = false,
         }
         let (name, arguments) = (call.permit.tool().spec().name(), call.permit.arguments());
         let binding = RequestBinding::of(caller, "tools/call", name.to_owned(), arguments.clone());

@@ -24,7 +24,7 @@ use toolyard_protocol::tools::{CallParams, RequestedTtl, TaskSupport, text_resul
 use toolyard_protocol::{RawJson, TraceContext};
 use toolyard_task::audit::name_of;
 use toolyard_task::task::Era;
-use toolyard_task::tool::Checked;
+use toolyard_task::tool::ArgumentCheck;
 use toolyard_task::{Fence, RunEnd, Task};
 
 /// A call, as a transport hands it over.
@@ -74,10 +74,10 @@ pub(crate) struct PermittedCall {
 
 impl PermittedCall {
     /// Checks its arguments, as far as may be done at once.
-    pub fn check(&self) -> Checked {
+    pub fn check(&self) -> ArgumentCheck {
         let tool = self.permit.tool();
         let checked = tool.check(self.permit.arguments());
-        if let Checked::Misfit(_) = &checked {
+        if let ArgumentCheck::Misfit(_) = &checked {
             tool.count_invalid_arguments();
         }
         checked
@@ -204,12 +204,12 @@ impl Dispatch {
         mut call: PermittedCall,
     ) -> Result<CallStart<'static>, Fault> {
         match call.check() {
-            Checked::Fits => {}
+            ArgumentCheck::Fits => {}
             // The model can mend this, so it is a result (TL-9).
-            Checked::Misfit(wrong) => {
+            ArgumentCheck::Misfit(wrong) => {
                 return Ok(CallStart::Replied(CallReply::Result(text_result(&wrong, true))));
             }
-            Checked::Unfinished => call.is_checked = false,
+            ArgumentCheck::Unfinished => call.is_checked = false,
         }
         Ok(CallStart::Plain(self.begin_run(caller, call, None)?))
     }
@@ -256,7 +256,7 @@ impl Dispatch {
         };
         let run = Run::new(self.deps.clone(), setup);
         let (tool, arguments) = permit.into_call();
-        let drive = run.clone().drive_tool(tool, arguments, slot.room()).boxed();
+        let drive = run.clone().drive_tool(tool, arguments, slot.take_reservation()).boxed();
         Ok(PlainCall { run, slot, drive, became, cancelled })
     }
 

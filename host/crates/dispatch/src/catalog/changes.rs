@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tokio::sync::{broadcast, watch};
 pub use toolyard_protocol::initialize::Offers;
 use toolyard_task::provider::ProviderSpec;
-pub use toolyard_task::tool::Change;
+pub use toolyard_task::tool::OfferChange;
 
 /// URIs of changed resources that may wait for a follower. A follower that falls behind notifies
 /// every subscriber of every resource: more than needed, never less.
@@ -30,7 +30,7 @@ pub struct ListVersions {
 pub(crate) struct CatalogChanges {
     lists: watch::Sender<ListVersions>,
     updates: broadcast::Sender<Option<Arc<str>>>,
-    announcements: broadcast::Sender<Change>,
+    announcements: broadcast::Sender<OfferChange>,
 }
 
 impl Default for CatalogChanges {
@@ -92,30 +92,30 @@ impl LiveCatalog {
     }
 
     #[must_use]
-    pub fn announcements(&self) -> broadcast::Receiver<Change> {
+    pub fn announcements(&self) -> broadcast::Receiver<OfferChange> {
         self.changes.announcements.subscribe()
     }
 
-    pub fn announce(&self, change: Change) {
+    pub fn announce(&self, change: OfferChange) {
         self.node.send_change(&change);
         self.announce_here(change);
     }
 
     /// A guest says that something has changed, wherever it is; clients of this host hear it.
-    pub fn announce_here(&self, change: Change) {
+    pub fn announce_here(&self, change: OfferChange) {
         // There may be no receiver, here and below.
         drop(self.changes.announcements.send(change.clone()));
         match change {
-            Change::Tools => self.changes.rise(|lists| &mut lists.tools),
-            Change::Prompts => self.changes.rise(|lists| &mut lists.prompts),
-            Change::Resources => self.changes.rise(|lists| &mut lists.resources),
-            Change::Resource(uri) => drop(self.changes.updates.send(Some(uri.into()))),
+            OfferChange::Tools => self.changes.rise(|lists| &mut lists.tools),
+            OfferChange::Prompts => self.changes.rise(|lists| &mut lists.prompts),
+            OfferChange::Resources => self.changes.rise(|lists| &mut lists.resources),
+            OfferChange::Resource(uri) => drop(self.changes.updates.send(Some(uri.into()))),
         }
     }
 
     pub fn announce_anything(&self) {
         self.resources.mark_changed(None);
-        for change in [Change::Tools, Change::Prompts, Change::Resources] {
+        for change in [OfferChange::Tools, OfferChange::Prompts, OfferChange::Resources] {
             self.announce(change);
         }
         drop(self.changes.updates.send(None));

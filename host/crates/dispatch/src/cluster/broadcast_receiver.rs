@@ -3,7 +3,7 @@
 use crate::client::client_channel::Notice;
 use crate::cluster::Cluster;
 use crate::node::broadcast::{BroadcastMessage, ChangedList, ForwardedNotice};
-use toolyard_task::tool::Change;
+use toolyard_task::tool::OfferChange;
 use toolyard_task::wire::{LogLevel, Progress};
 use toolyard_task::{SessionDigest, TaskId};
 
@@ -15,10 +15,10 @@ impl Cluster {
                 self.deliver(&session, task, notice).await
             }
             Ok(BroadcastMessage::Changed { what }) => self.deps.catalog.announce_here(match what {
-                ChangedList::Tools => Change::Tools,
-                ChangedList::Prompts => Change::Prompts,
-                ChangedList::Resources => Change::Resources,
-                ChangedList::Resource(uri) => Change::Resource(uri),
+                ChangedList::Tools => OfferChange::Tools,
+                ChangedList::Prompts => OfferChange::Prompts,
+                ChangedList::Resources => OfferChange::Resources,
+                ChangedList::Resource(uri) => OfferChange::Resource(uri),
             }),
             Ok(BroadcastMessage::Used { by }) => {
                 for (who, operation, count) in by {

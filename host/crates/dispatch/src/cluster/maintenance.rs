@@ -5,8 +5,8 @@ use crate::cluster::Cluster;
 use crate::task::commit::CommitOutcome;
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
-use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior};
+use tokio_util::sync::CancellationToken;
 use toolyard_task::store::{Hint, StoreError};
 use toolyard_task::{Incarnation, TaskId};
 
@@ -31,7 +31,7 @@ struct Tick {
 }
 
 impl Cluster {
-    pub async fn keep_time(&self, stop: watch::Receiver<bool>) {
+    pub async fn keep_time(&self, stop: CancellationToken) {
         // Beside each other: who waits for the end of a task does not wait for timed work too.
         tokio::join!(
             self.run_ticks(stop.clone()),
@@ -40,7 +40,7 @@ impl Cluster {
         );
     }
 
-    async fn run_ticks(&self, mut stop: watch::Receiver<bool>) {
+    async fn run_ticks(&self, stop: CancellationToken) {
         let shared = self.deps.node.is_shared;
         let mut seen = HashMap::new();
         let mut ticks = tokio::time::interval(TICK);
@@ -50,7 +50,7 @@ impl Cluster {
         loop {
             tokio::select! {
                 biased;
-                _ = stop.wait_for(|stop| *stop) => return,
+                () = stop.cancelled() => return,
                 _ = ticks.tick() => {}
             }
             count = count.wrapping_add(1);
@@ -68,12 +68,12 @@ impl Cluster {
         }
     }
 
-    async fn receive_hints(&self, mut stop: watch::Receiver<bool>) {
+    async fn receive_hints(&self, stop: CancellationToken) {
         let mut hints = self.deps.tasks.store.hints();
         loop {
             let hint = tokio::select! {
                 biased;
-                _ = stop.wait_for(|stop| *stop) => return,
+                () = stop.cancelled() => return,
                 hint = hints.next() => hint,
             };
             let Some(hint) = hint else { return };
@@ -81,7 +81,7 @@ impl Cluster {
         }
     }
 
-    async fn receive_broadcasts(&self, mut stop: watch::Receiver<bool>) {
+    async fn receive_broadcasts(&self, stop: CancellationToken) {
         if !self.deps.node.is_shared {
             return;
         }
@@ -89,7 +89,7 @@ impl Cluster {
         loop {
             let message = tokio::select! {
                 biased;
-                _ = stop.wait_for(|stop| *stop) => return,
+                () = stop.cancelled() => return,
                 message = messages.next() => message,
             };
             let Some(message) = message else { return };

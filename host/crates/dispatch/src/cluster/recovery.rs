@@ -18,7 +18,7 @@ use tokio::sync::watch;
 use toolyard_task::audit::{By, name_of};
 use toolyard_task::recovery::{Departure, NotRerun, Recovery, recovery};
 use toolyard_task::store::StoreError;
-use toolyard_task::tool::Checked;
+use toolyard_task::tool::ArgumentCheck;
 use toolyard_task::{Event, Incarnation, Owner, Task, TaskId};
 
 /// Tasks to recover concurrently, so that they share commits.
@@ -203,7 +203,7 @@ impl Cluster {
         };
         let setup = Setup {
             observation: self.deps.observers.observe(&name, tool.spec().name(), &task.arguments),
-            is_checked: check_arguments(&task, &tool) == Checked::Fits,
+            is_checked: check_arguments(&task, &tool) == ArgumentCheck::Fits,
             ..Setup::new(work, Arc::default(), client)
         };
         let run = Run::new(self.deps.clone(), setup);
@@ -235,12 +235,12 @@ impl Cluster {
 /// The error in the task's arguments, if its tool has changed since.
 fn argument_error(task: &Task, tool: &MeasuredTool) -> Option<String> {
     match check_arguments(task, tool) {
-        Checked::Misfit(what) => Some(what),
+        ArgumentCheck::Misfit(what) => Some(what),
         // Its run checks what takes longer.
-        Checked::Fits | Checked::Unfinished => None,
+        ArgumentCheck::Fits | ArgumentCheck::Unfinished => None,
     }
 }
 
-fn check_arguments(task: &Task, tool: &MeasuredTool) -> Checked {
-    if tool.spec().digest == task.digest { Checked::Fits } else { tool.check(&task.arguments) }
+fn check_arguments(task: &Task, tool: &MeasuredTool) -> ArgumentCheck {
+    if tool.spec().digest == task.digest { ArgumentCheck::Fits } else { tool.check(&task.arguments) }
 }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 use std::sync::Arc;
 use toolyard_task::broadcast::MAX_MESSAGE_BYTES;
-use toolyard_task::tool::Change;
+use toolyard_task::tool::OfferChange;
 use toolyard_task::wire::RawJson;
 use toolyard_task::{SessionDigest, SessionId, TaskId};
 
@@ -98,13 +98,13 @@ impl Node {
     }
 
     /// Tells the others what a guest here says has changed.
-    pub(crate) fn send_change(&self, change: &Change) {
+    pub(crate) fn send_change(&self, change: &OfferChange) {
         if self.is_shared {
             let what = match change {
-                Change::Tools => ChangedList::Tools,
-                Change::Prompts => ChangedList::Prompts,
-                Change::Resources => ChangedList::Resources,
-                Change::Resource(uri) => ChangedList::Resource(uri.clone()),
+                OfferChange::Tools => ChangedList::Tools,
+                OfferChange::Prompts => ChangedList::Prompts,
+                OfferChange::Resources => ChangedList::Resources,
+                OfferChange::Resource(uri) => ChangedList::Resource(uri.clone()),
             };
             self.send(&BroadcastMessage::Changed { what });
         }

@@ -11,8 +11,9 @@ use crate::slots::registry::RunKey;
 use std::future::pending;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::sync::{Notify, Semaphore, watch};
+use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 use toolyard_task::Incarnation;
 use toolyard_task::node::{Registration, Tenure};
 use toolyard_task::store::StoreError;
@@ -132,7 +133,7 @@ impl Node {
         Ok(incarnation)
     }
 
-    pub async fn keep_lease(&self, mut stop: watch::Receiver<bool>) {
+    pub async fn keep_lease(&self, stop: CancellationToken) {
         loop {
             let due = self.membership.held_lease().map(|held| match held.until {
                 Some(until) => held.renew_at.min(until),
@@ -140,13 +141,13 @@ impl Node {
             });
             tokio::select! {
                 biased;
-                _ = stop.wait_for(|stop| *stop) => return,
+                () = stop.cancelled() => return,
                 () = self.membership.registered.notified() => continue,
                 () = until(due) => {}
             }
             tokio::select! {
                 biased;
-                _ = stop.wait_for(|stop| *stop) => return,
+                () = stop.cancelled() => return,
                 () = self.renew() => {}
             }
         }

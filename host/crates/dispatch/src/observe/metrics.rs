@@ -19,7 +19,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use toolyard_task::Tool;
-use toolyard_task::tool::Spent;
+use toolyard_task::tool::RunUsage;
 
 const TOOL: &str = "tool";
 const OUTCOME: &str = "outcome";
@@ -122,7 +122,7 @@ impl MeasuredTool {
     }
 
     /// Adds the resources that a run used.
-    pub fn spent(&self, spent: &Spent) {
+    pub fn spent(&self, spent: &RunUsage) {
         self.duration.observe(spent.wall.as_secs_f64());
         self.cpu.inc_by(spent.cpu.as_secs_f64());
         if let Some(bytes) = spent.memory {

@@ -9,7 +9,7 @@ use crate::observe::metrics::MeasuredTool;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use toolyard_protocol::TraceContext;
 use toolyard_task::TaskId;
-use toolyard_task::tool::{Spent, ToolSpec};
+use toolyard_task::tool::{RunUsage, ToolSpec};
 
 /// A collector of traces. It must not block: the call waits for it.
 pub trait Traces: Send + Sync + 'static {
@@ -43,7 +43,7 @@ pub struct EndedCall<'a> {
     /// How.
     pub end: CallEnd,
     /// The resources that the guest used.
-    pub spent: Option<Spent>,
+    pub spent: Option<RunUsage>,
 }
 
 impl Observers {
@@ -90,7 +90,7 @@ pub(crate) struct Recording {
 #[derive(Default)]
 struct RecordedRun {
     started: Option<u64>,
-    spent: Option<Spent>,
+    spent: Option<RunUsage>,
     told: bool,
 }
 
@@ -108,7 +108,7 @@ impl Recording {
     }
 
     /// Sets the resources that the run used.
-    pub fn set_spent(&self, spent: Spent) {
+    pub fn set_spent(&self, spent: RunUsage) {
         self.lock().spent = Some(spent);
     }
 

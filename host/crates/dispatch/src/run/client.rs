@@ -6,7 +6,7 @@ use crate::client::client_channel::ClientChannel;
 use std::sync::Arc;
 use toolyard_protocol::RawJson;
 use toolyard_task::audit::{By, name_of};
-use toolyard_task::tool::Share;
+use toolyard_task::tool::CpuShare;
 use toolyard_task::{Owner, SessionId};
 
 /// The client of a run.
@@ -14,7 +14,7 @@ pub(crate) struct Client {
     /// The channel for notices and questions.
     pub channel: Arc<dyn ClientChannel>,
     /// On whose account it computes.
-    pub share: Share,
+    pub share: CpuShare,
     /// The session that may answer them.
     pub session: Option<SessionId>,
     /// The owner that permissions of the user count for; `None` for a client that the host could
@@ -32,7 +32,7 @@ impl Client {
     /// The client of a run, from who calls.
     pub fn of(
         caller: &Caller,
-        share: Share,
+        share: CpuShare,
         channel: Arc<dyn ClientChannel>,
         progress_token: Option<RawJson>,
     ) -> Self {

@@ -23,14 +23,18 @@ use toolyard_task::store::StoreError;
 use toolyard_task::tool::{AskError, GivenAnswer};
 use toolyard_task::wire::Timestamp;
 use toolyard_task::wire::error::clip;
-use toolyard_task::{NotPermitted, Owner, TaskId, Wanted};
+use toolyard_task::{AccessRequest, NotPermitted, Owner, TaskId};
 
+/// The lasting permissions and refusals that are kept of one principal; over it the oldest is
+/// forgotten, and asked for again. Nobody answers a thousand questions by hand: the bound only keeps a
+/// client that answers by itself from filling the store.
+const MAX_PERMISSIONS: u32 = 1_000;
 /// How much of an error of the client's is repeated.
 const ERROR_CHARS: usize = 200;
 
 /// One question on its way.
 struct PermissionQuestion {
-    wanted: Wanted,
+    wanted: AccessRequest,
     /// The choices of the user.
     offered: PermissionChoices,
 }
@@ -38,9 +42,9 @@ struct PermissionQuestion {
 impl Run {
     /// Whether the plugin may have all of these; who has to be asked is asked, and
     /// waited for.
-    pub(crate) async fn permitted(&self, wanted: Vec<Wanted>) -> Result<(), NotPermitted> {
+    pub(crate) async fn permitted(&self, wanted: Vec<AccessRequest>) -> Result<(), NotPermitted> {
         let _turn = self.permissions.turn.acquire().await.expect("it is never closed");
-        let mut open: Vec<Wanted> = Vec::new();
+        let mut open: Vec<AccessRequest> = Vec::new();
         for wanted in wanted {
             match self.known(&wanted).await {
                 Ok(true) => {}
@@ -54,7 +58,7 @@ impl Run {
 
     /// Whether it was said before that the plugin may have this; an error if it was
     /// said that it may not.
-    async fn known(&self, wanted: &Wanted) -> Result<bool, WhyNot> {
+    async fn known(&self, wanted: &AccessRequest) -> Result<bool, WhyNot> {
         let key = wanted.key();
         let for_this_run = self.permissions.lock().by_key.get(&key).cloned();
         if let Some(RunVerdict::No(why)) = for_this_run {
@@ -81,7 +85,7 @@ impl Run {
     }
 
     /// The caller's permanent verdict.
-    async fn standing(&self, wanted: &Wanted) -> Result<Option<Verdict>, StoreError> {
+    async fn standing(&self, wanted: &AccessRequest) -> Result<Option<Verdict>, StoreError> {
         let Some(owner) = &self.client.owner else { return Ok(None) };
         let (plugin, digest) = self.work.component();
         let grant = self.deps.access.grants.standing(owner, plugin, digest, wanted).await?;
@@ -90,7 +94,7 @@ impl Run {
 
     /// Whether the user allowed it for the whole task, possibly in an earlier run: the task keeps
     /// the answer as long as it lives.
-    async fn said_for_task(&self, id: TaskId, wanted: &Wanted) -> Result<bool, StoreError> {
+    async fn said_for_task(&self, id: TaskId, wanted: &AccessRequest) -> Result<bool, StoreError> {
         let Some(read) = self.deps.tasks.store.read(id, None).await? else { return Ok(false) };
         let name = self.question_name(wanted);
         let mut questions = read.task.questions.iter().filter(|question| question.key.starts_with(&name));
@@ -101,7 +105,7 @@ impl Run {
     }
 
     /// How the keys of all questions begin that ask for this, for this component.
-    fn question_name(&self, wanted: &Wanted) -> String {
+    fn question_name(&self, wanted: &AccessRequest) -> String {
         let (plugin, digest) = self.work.component();
         let mut hash = Sha256::new();
         for part in [plugin, &digest.0, &wanted.key()] {
@@ -117,8 +121,8 @@ impl Run {
     }
 
     /// Asks for all of these at once.
-    async fn ask_permission(&self, open: Vec<Wanted>) -> Result<(), NotPermitted> {
-        let fail = |wanted: &Wanted, why| Err(NotPermitted { wanted: wanted.clone(), why });
+    async fn ask_permission(&self, open: Vec<AccessRequest>) -> Result<(), NotPermitted> {
+        let fail = |wanted: &AccessRequest, why| Err(NotPermitted { wanted: wanted.clone(), why });
         let first = &open[0];
         if !self.permissions.asks {
             return fail(first, WhyNot::NotHere);
@@ -130,7 +134,7 @@ impl Run {
         let mut asking = Vec::with_capacity(open.len());
         for wanted in &open {
             let offered = PermissionChoices {
-                for_task: self.task().is_some() || matches!(wanted, Wanted::Host { .. }),
+                for_task: self.task().is_some() || matches!(wanted, AccessRequest::Host { .. }),
                 for_ever: self.client.owner.is_some(),
             };
             let question = form::question(self, wanted, &offered);
@@ -219,7 +223,7 @@ impl Run {
 
     /// Keeps what was said for ever. If that fails, it was still said for this run,
     /// and the person is asked again another time.
-    async fn keep(&self, wanted: &Wanted, verdict: Verdict, how_long: &str) -> bool {
+    async fn keep(&self, wanted: &AccessRequest, verdict: Verdict, how_long: &str) -> bool {
         let Some(owner) = self.client.owner.clone() else { return false };
         let (plugin, digest) = self.work.component();
         let session_only = matches!(owner, Owner::Session(_));
@@ -234,8 +238,7 @@ impl Run {
             given_at: Timestamp(0),
         };
         let entry = self.entry(wanted, verdict, if session_only { "session" } else { how_long });
-        let most = self.deps.settings.permissions;
-        match self.deps.access.grants.give(grant, most, vec![entry]).await {
+        match self.deps.access.grants.give(grant, MAX_PERMISSIONS, vec![entry]).await {
             Ok(Some(grant)) => {
                 tracing::info!(grant = %grant.id, plugin, verdict = verdict.as_str(), wanted = %wanted, "a person said so for ever");
                 true
@@ -254,11 +257,11 @@ impl Run {
     }
 
     /// Notes what was said for a while only.
-    fn note(&self, wanted: &Wanted, verdict: Verdict, how_long: &str) {
+    fn note(&self, wanted: &AccessRequest, verdict: Verdict, how_long: &str) {
         self.deps.access.note_entry(self.entry(wanted, verdict, how_long));
     }
 
-    fn entry(&self, wanted: &Wanted, verdict: Verdict, how_long: &str) -> Entry {
+    fn entry(&self, wanted: &AccessRequest, verdict: Verdict, how_long: &str) -> Entry {
         let of = self.work.component();
         let entry = Entry::verdict_given(verdict, of, wanted, how_long, &self.client.by());
         let entry = match self.work.tool_name() {

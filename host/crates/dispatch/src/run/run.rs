@@ -33,11 +33,14 @@ use toolyard_protocol::{ClientCapabilities, TraceContext};
 use toolyard_task::audit::By;
 use toolyard_task::task::Era;
 use toolyard_task::tool::{
-    AskError, AskedQuestion, CallInfo, Change, CheckOrder, Checked, GivenAnswer, Report, Share, Spent,
+    ArgumentCheck, AskError, AskedQuestion, CallInfo, CheckOrder, CpuShare, GivenAnswer, OfferChange, Report,
+    RunUsage,
 };
 use toolyard_task::wire::error::URL_ELICITATION_REQUIRED;
 use toolyard_task::wire::{LogLevel, RawJson, RpcError, Timestamp};
-use toolyard_task::{Event, Fence, NotPermitted, Room, RunContext, RunEnd, Task, TaskId, Wanted};
+use toolyard_task::{
+    AccessRequest, Event, Fence, NotPermitted, Reservation, RunContext, RunEnd, Task, TaskId,
+};
 
 /// The longest time for which a stream is released.
 const LONGEST_RELEASE: Duration = Duration::from_secs(60);
@@ -181,14 +184,14 @@ impl Run {
         self: Arc<Self>,
         tool: Arc<MeasuredTool>,
         arguments: RawJson,
-        room: Room,
+        reservation: Reservation,
     ) -> RunEnd {
         if let Some(recording) = &self.observers.recording {
             recording.set_started();
         }
         let work = match self.is_checked {
-            true => tool.tool().run(arguments, room, self.clone()),
-            false => self.clone().check_and_run(tool.clone(), arguments, room).boxed(),
+            true => tool.tool().run(arguments, reservation, self.clone()),
+            false => self.clone().check_and_run(tool.clone(), arguments, reservation).boxed(),
         };
         let end = match self.clone().drive(work).await {
             DriveEnd::Done(RunEnd::Error(error)) => self.shown(error),
@@ -213,18 +216,18 @@ impl Run {
         self: Arc<Self>,
         tool: Arc<MeasuredTool>,
         arguments: RawJson,
-        room: Room,
+        reservation: Reservation,
     ) -> RunEnd {
         let run = self.clone();
         let order =
             CheckOrder { share: self.client.share.clone(), stopped: Arc::new(move || run.stop.is_set()) };
         match tool.tool().check_fully(arguments.clone(), order).await {
-            Checked::Fits => tool.tool().run(arguments, room, self).await,
-            Checked::Misfit(wrong) => {
+            ArgumentCheck::Fits => tool.tool().run(arguments, reservation, self).await,
+            ArgumentCheck::Misfit(wrong) => {
                 tool.count_invalid_arguments();
                 RunEnd::Result { is_error: true, result: text_result(&wrong, true), message: Some(wrong) }
             }
-            Checked::Unfinished => RunEnd::Stopped,
+            ArgumentCheck::Unfinished => RunEnd::Stopped,
         }
     }
 
@@ -239,7 +242,7 @@ impl Run {
     }
 
     /// Notes what the guest took.
-    fn spent(&self, spent: Spent) {
+    fn spent(&self, spent: RunUsage) {
         if let RunTarget::Tool(tool) = &self.work {
             tool.spent(&spent);
         }
@@ -447,7 +450,7 @@ impl RunContext for Run {
             }
             Report::Log { level, logger, data } => return self.log(level, logger, data),
             Report::Changed(change) => {
-                if change == Change::Resources {
+                if change == OfferChange::Resources {
                     self.deps.catalog.resources.mark_changed(Some(self.work.plugin()));
                 }
                 return self.deps.catalog.announce(change);
@@ -459,7 +462,7 @@ impl RunContext for Run {
                 }
                 return;
             }
-            Report::Spent(spent) => return self.spent(spent),
+            Report::Usage(spent) => return self.spent(spent),
             Report::ReleaseStream { retry_ms } => {
                 // A task has no connection of its own to spare.
                 if self.task().is_none() {
@@ -472,7 +475,7 @@ impl RunContext for Run {
         self.reported.notify_one();
     }
 
-    fn share(&self) -> Share {
+    fn share(&self) -> CpuShare {
         self.client.share.clone()
     }
 
@@ -495,7 +498,7 @@ impl RunContext for Run {
         self.ask_client(questions).await
     }
 
-    async fn permission(&self, wanted: Vec<Wanted>) -> Result<(), NotPermitted> {
+    async fn permission(&self, wanted: Vec<AccessRequest>) -> Result<(), NotPermitted> {
         self.permitted(wanted).await
     }
 

@@ -1,5 +1,6 @@
 //! The run of a task, from its turn to what it came to.
 
+use crate::error::RETRY_AFTER_MS;
 use crate::observe::metrics::MeasuredTool;
 use crate::run::deps::RunDeps;
 use crate::run::run::{Run, RunTask};
@@ -78,7 +79,7 @@ impl RunDeps {
             }
         };
         // Boxed, so that the future of a queued task is small.
-        let end = Box::pin(run.drive_tool(tool, arguments, slot.room())).await;
+        let end = Box::pin(run.drive_tool(tool, arguments, slot.take_reservation())).await;
         Box::pin(self.finish_task(as_task, end)).await;
         drop(slot);
     }
@@ -97,7 +98,7 @@ impl RunDeps {
             match self.slots.admission.enqueue(request.clone()) {
                 Ok(pending) => return pending.slot().await,
                 // The queue of its plugin is full: the task was accepted, so it tries again.
-                Err(_) => tokio::time::sleep(Duration::from_millis(self.settings.retry_after_ms)).await,
+                Err(_) => tokio::time::sleep(Duration::from_millis(RETRY_AFTER_MS)).await,
             }
         }
     }

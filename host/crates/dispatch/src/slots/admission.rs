@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
-use toolyard_task::{Provider, Room, SessionId, Shortage};
+use toolyard_task::{Provider, Reservation, ReservationError, SessionId};
 
 /// The counts of another host are valid for so long without news from it.
 const SILENCE: Duration = Duration::from_secs(5);
@@ -50,8 +50,8 @@ pub(crate) enum LimitReached {
     Plugin,
     /// As many tasks of the plugin wait as may.
     Queue(u32),
-    /// The machine has no room.
-    Room(Shortage),
+    /// The machine has not what the run takes.
+    Reservation(ReservationError),
 }
 
 /// Counts the runs.
@@ -129,7 +129,7 @@ struct QueuedRequest {
 pub(crate) struct Slot {
     admission: Arc<Admission>,
     request: SlotRequest,
-    room: Option<Room>,
+    reservation: Option<Reservation>,
 }
 
 /// A place in the queue. Dropping it leaves the queue.
@@ -156,9 +156,9 @@ impl std::fmt::Debug for PendingSlot {
 }
 
 impl Slot {
-    /// The room for the run. It must be gone when the slot is given back.
-    pub fn room(&mut self) -> Room {
-        self.room.take().unwrap_or(Room::UNBOUNDED)
+    /// The reservation of the run. It must be dropped before the slot is.
+    pub fn take_reservation(&mut self) -> Reservation {
+        self.reservation.take().unwrap_or(Reservation::UNBOUNDED)
     }
 }
 
@@ -185,10 +185,10 @@ impl Admission {
     /// A slot now, or the limit that forbids it. Queued requests go first.
     pub fn admit(self: &Arc<Self>, request: SlotRequest) -> Result<Slot, LimitReached> {
         let mut state = self.lock();
-        let room = state.room(&self.bounds, &request)?;
+        let reservation = state.reserve(&self.bounds, &request)?;
         state.take(&request);
         drop(state);
-        Ok(Slot { admission: self.clone(), request, room: Some(room) })
+        Ok(Slot { admission: self.clone(), request, reservation: Some(reservation) })
     }
 
     /// A place in the queue, or the limit that forbids it.
@@ -275,9 +275,12 @@ impl Admission {
         while passed < state.turns.len() && state.running < self.bounds.running {
             let Some(owner) = state.turns.pop_front() else { break };
             match state.next_of(&self.bounds, &owner) {
-                Some((QueuedRequest { request, grant }, room)) => {
+                Some((QueuedRequest { request, grant }, reservation)) => {
                     state.take(&request);
-                    granted.push((grant, Slot { admission: self.clone(), request, room: Some(room) }));
+                    granted.push((
+                        grant,
+                        Slot { admission: self.clone(), request, reservation: Some(reservation) },
+                    ));
                     passed = 0;
                 }
                 None => passed += 1,
@@ -313,7 +316,7 @@ impl Lane {
 
 impl AdmissionState {
     /// The reservation for a run of this request, if all limits allow it.
-    fn room(&self, bounds: &Bounds, request: &SlotRequest) -> Result<Room, LimitReached> {
+    fn reserve(&self, bounds: &Bounds, request: &SlotRequest) -> Result<Reservation, LimitReached> {
         if self.running >= bounds.running {
             return Err(LimitReached::Host);
         }
@@ -325,7 +328,7 @@ impl AdmissionState {
         {
             return Err(LimitReached::Plugin);
         }
-        request.work.room().map_err(LimitReached::Room)
+        request.work.reserve().map_err(LimitReached::Reservation)
     }
 
     /// The number of an owner's runs, here and elsewhere.
@@ -401,17 +404,17 @@ impl AdmissionState {
 
     /// The first request of this owner whose limits allow it to run, and its reservation. If the
     /// first request for a target has no room, the others for it have none either.
-    fn next_of(&mut self, bounds: &Bounds, owner: &str) -> Option<(QueuedRequest, Room)> {
+    fn next_of(&mut self, bounds: &Bounds, owner: &str) -> Option<(QueuedRequest, Reservation)> {
         let counts = self.owners.get(owner)?;
         let first = |lane: &Lane| lane.waiting.first_key_value().map(|(number, _)| *number);
         let mut firsts: Vec<(u64, &Lane)> =
             counts.lanes.iter().filter_map(|lane| Some((first(lane)?, lane))).collect();
         firsts.sort_unstable_by_key(|(number, _)| *number);
-        let (number, request, room) = firsts.into_iter().find_map(|(number, lane)| {
+        let (number, request, reservation) = firsts.into_iter().find_map(|(number, lane)| {
             let request = &lane.waiting.get(&number)?.request;
-            Some((number, request.clone(), self.room(bounds, request).ok()?))
+            Some((number, request.clone(), self.reserve(bounds, request).ok()?))
         })?;
-        Some((self.leave(&request, number)?, room))
+        Some((self.leave(&request, number)?, reservation))
     }
 
     /// Whether an owner whose turn it was has another.
@@ -439,7 +442,7 @@ impl OwnerCounts {
 impl Drop for Slot {
     fn drop(&mut self) {
         // The next request may need this reservation.
-        self.room = None;
+        self.reservation = None;
         let mut state = self.admission.lock();
         state.give_back(&self.request);
         let granted = self.admission.grant(&mut state);

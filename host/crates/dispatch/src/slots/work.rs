@@ -3,7 +3,7 @@
 use crate::observe::metrics::MeasuredTool;
 use std::sync::Arc;
 use toolyard_task::tool::ReportBounds;
-use toolyard_task::{Digest, Provider, Room, Shortage};
+use toolyard_task::{Digest, Provider, Reservation, ReservationError};
 
 /// The target of a run.
 #[derive(Clone)]
@@ -64,11 +64,11 @@ impl RunTarget {
         }
     }
 
-    /// Room for a run of it.
-    pub fn room(&self) -> Result<Room, Shortage> {
+    /// Reserves what a run of it takes.
+    pub fn reserve(&self) -> Result<Reservation, ReservationError> {
         match self {
-            Self::Tool(tool) => tool.room(),
-            Self::Provider(provider) => provider.room(),
+            Self::Tool(tool) => tool.reserve(),
+            Self::Provider(provider) => provider.reserve(),
         }
     }
 

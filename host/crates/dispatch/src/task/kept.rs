@@ -8,7 +8,7 @@
 //! reached the bound. A remembered sum lacks the bytes that other hosts write meanwhile, and still
 //! includes removed ones.
 
-use crate::error::Fault;
+use crate::error::{Fault, RETRY_AFTER_MS};
 use crate::task::Tasks;
 use crate::{Outcome, Owner, Task};
 use std::collections::{HashMap, HashSet};
@@ -306,7 +306,7 @@ impl Tasks {
                 bound.bytes
             ),
             limit: bound.setting,
-            retry_after_ms: self.settings.retry_after_ms,
+            retry_after_ms: RETRY_AFTER_MS,
         }
     }
 }

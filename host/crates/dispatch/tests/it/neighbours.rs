@@ -10,12 +10,12 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
 use std::time::Duration;
-use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use tokio_util::sync::{CancellationToken, DropGuard};
 use toolyard_dispatch::rules::AccessRules;
 use toolyard_dispatch::{
-    Bounds, Caller, Change, Dispatch, Fault, NoClientChannel, Operation, Policy, Principal, RateKey, Rates,
-    RawJson, Settings, Subject,
+    Bounds, Caller, Dispatch, Fault, NoClientChannel, OfferChange, Operation, Policy, Principal, RateKey,
+    Rates, RawJson, Settings, Subject,
 };
 use toolyard_store::MemoryStore;
 use toolyard_task::rate::{Per, Rate};
@@ -27,7 +27,7 @@ use toolyard_task::{Broadcast as _, Tool};
 struct Host {
     dispatch: Arc<Dispatch>,
     services: [JoinHandle<()>; 2],
-    _stop: watch::Sender<bool>,
+    _stop: DropGuard,
 }
 
 impl Drop for Host {
@@ -45,12 +45,12 @@ fn shared() -> Arc<MemoryStore> {
 fn host(store: &Arc<MemoryStore>, settings: Settings, tools: Vec<Arc<dyn Tool>>) -> Host {
     let store = Arc::new(store.node());
     let dispatch = dispatch_by(settings, &store, store.clone(), tools);
-    let (stop, stopped) = watch::channel(false);
+    let stop = CancellationToken::new();
     let services = [
-        tokio::spawn(dispatch.clone().keep_lease(stopped.clone())),
-        tokio::spawn(dispatch.clone().keep_time(stopped)),
+        tokio::spawn(dispatch.clone().keep_lease(stop.clone())),
+        tokio::spawn(dispatch.clone().keep_time(stop.clone())),
     ];
-    Host { dispatch, services, _stop: stop }
+    Host { dispatch, services, _stop: stop.drop_guard() }
 }
 
 fn caller() -> Caller {
@@ -174,11 +174,11 @@ async fn what_a_guest_announces_is_heard_on_all_hosts() {
     let (here, there) = (host(&store, SETTINGS, tools()), host(&store, SETTINGS, tools()));
     let (mut updates, mut said) = (there.dispatch.updates(), there.dispatch.announcements());
     eventually("it to be heard", || {
-        here.dispatch.announce(Change::Resource("note://1".into()));
+        here.dispatch.announce(OfferChange::Resource("note://1".into()));
         updates.try_recv().is_ok_and(|uri| uri.as_deref() == Some("note://1"))
     })
     .await;
-    assert_eq!(said.recv().await, Ok(Change::Resource("note://1".into())));
+    assert_eq!(said.recv().await, Ok(OfferChange::Resource("note://1".into())));
 }
 
 /// A message from elsewhere may be malformed.

@@ -15,7 +15,7 @@ use toolyard_dispatch::{
 use toolyard_store::MemoryStore;
 use toolyard_task::store::{CommitStatus, ReadTask};
 use toolyard_task::wire::text_result;
-use toolyard_task::{RunContext, RunEnd, TaskStore, Tool, Wanted};
+use toolyard_task::{AccessRequest, RunContext, RunEnd, TaskStore, Tool};
 
 /// A person at a client: answers each question with the next word, and keeps what
 /// was asked.
@@ -73,12 +73,12 @@ impl ClientRoute for Person {
     }
 }
 
-fn host() -> Wanted {
-    Wanted::host("https", "Example.com", 443)
+fn host() -> AccessRequest {
+    AccessRequest::host("https", "Example.com", 443)
 }
 
 /// `yes`, or why not.
-async fn attempt(context: &Arc<dyn RunContext>, wanted: Wanted) -> String {
+async fn attempt(context: &Arc<dyn RunContext>, wanted: AccessRequest) -> String {
     match context.permission(vec![wanted]).await {
         Ok(()) => "yes".to_owned(),
         Err(refused) => refused.to_string(),
@@ -214,7 +214,7 @@ async fn a_revoked_grant_acts_at_the_next_request_of_a_run_under_way() {
 async fn what_is_wanted_twice_at_once_is_asked_once() {
     let house = House::with(tool("sends", |context| {
         async move {
-            let other = || Wanted::host("http", "other.example", 80);
+            let other = || AccessRequest::host("http", "other.example", 80);
             let (one, two, three) = tokio::join!(
                 attempt(&context, host()),
                 attempt(&context, host()),
@@ -250,7 +250,7 @@ async fn the_name_of_a_host_hides_nothing() {
         ("a\n\"b", "a\\n\\\"b"),
     ] {
         let house = House::with(tool("sends", move |context| {
-            async move { said(&[attempt(&context, Wanted::host("https", name, 8443)).await]) }.boxed()
+            async move { said(&[attempt(&context, AccessRequest::host("https", name, 8443)).await]) }.boxed()
         }));
         let person = Person::saying(&local(), &["once"]);
         assert_eq!(house.run(&person, false).await, ["yes"]);

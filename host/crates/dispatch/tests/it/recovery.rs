@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 use toolyard_dispatch::{
     CallEvent, CallOutcome, Caller, Catalog, Clock, Departure, Dispatch, DrainMode, DrainReport,
     NoClientChannel, ObservedCall, Observer, RawJson, Task, Timestamp,
@@ -198,8 +199,8 @@ async fn a_task_waits_for_a_tool_that_is_not_loaded() {
         create(&host(&first, vec![rerun(second_time)]), &caller(), "tool", Arc::new(NoClientChannel)).await;
     first.kill();
     let second = host(&Arc::new(store.node()), Vec::new());
-    let (_stop, stopped) = watch::channel(false);
-    let service = tokio::spawn(second.clone().keep_time(stopped));
+    let stop = CancellationToken::new();
+    let service = tokio::spawn(second.clone().keep_time(stop));
     let waits = task(&second, &id).await;
     assert_eq!(waits.status(), TaskStatus::Working);
     assert!(waits.status_message.expect("says why").contains("Waiting for the tool `tool`"));
@@ -403,11 +404,9 @@ async fn a_host_that_lost_its_lease_stops_its_runs_and_begins_anew() {
         .boxed()
     });
     let host = host(&store, vec![guarded]);
-    let (_stop, stopped) = watch::channel(false);
-    let services = [
-        tokio::spawn(host.clone().keep_lease(stopped.clone())),
-        tokio::spawn(host.clone().keep_time(stopped)),
-    ];
+    let stop = CancellationToken::new();
+    let services =
+        [tokio::spawn(host.clone().keep_lease(stop.clone())), tokio::spawn(host.clone().keep_time(stop))];
     let id = create(&host, &caller(), "tool", Arc::new(NoClientChannel)).await;
     let first = task(&host, &id).await.fence;
     // By the store's clock it is dead, whatever its own says.

@@ -16,7 +16,7 @@ use toolyard_dispatch::{
 use toolyard_protocol::stateless::input::Retry;
 use toolyard_store::MemoryStore;
 use toolyard_task::tool::{AnswerCheck, AskError, AskedQuestion, RunContext};
-use toolyard_task::{TaskStore, Tool, Wanted};
+use toolyard_task::{AccessRequest, TaskStore, Tool};
 
 /// The same without the tasks extension.
 async fn calls_without_tasks(dispatch: &Arc<Dispatch>, caller: &Caller, retry: Retry) -> CallReply {
@@ -115,7 +115,7 @@ async fn an_answer_without_a_state_permits_nothing() {
 
     let sends = tool("t", |context: Arc<dyn RunContext>| {
         async move {
-            let permitted = context.permission(vec![Wanted::host("https", "example.com", 443)]).await;
+            let permitted = context.permission(vec![AccessRequest::host("https", "example.com", 443)]).await;
             says(if permitted.is_ok() { "sent" } else { "not sent" })
         }
         .boxed()

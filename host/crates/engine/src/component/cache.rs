@@ -1,13 +1,14 @@
-//! Machine code on disk, by what it was made of.
+//! Machine code on disk, keyed by the component that it was compiled from.
 //!
-//! Loading machine code means trusting it like one's own program, so it is only
-//! taken from a folder that nobody else can write to, from a file that is ours, and only
-//! if its checksum is that which was noted when it was written. The folder is opened once
-//! and held: whoever can rename it, since the folder around it is open to others, does
-//! not put another one in its place. For each component there are two
-//! files: `KEY.cwasm`, and `KEY.json` with the checksum and, once it is known,
-//! what the component said that it offers. Where the component was made of a core
-//! module, it is kept as `KEY.wasm`, its checksum before it.
+//! Loading machine code means trusting it like the host program itself. The cache loads it only
+//! from a folder that no other user can write to, from a file that this user owns, and only if the
+//! checksum equals the one recorded when the file was written. The folder is opened once and the
+//! handle is kept, so a user who can write to the parent folder and rename the cache cannot put
+//! another folder in its place.
+//!
+//! Each component has two files: `KEY.cwasm`, and `KEY.json` with the checksum and, once it is
+//! known, the component's offer. A component that was made from a core module is also kept, as
+//! `KEY.wasm`, which starts with its checksum.
 
 use crate::error::StartError;
 use rustix::fs::{AtFlags, Mode, OFlags};
@@ -24,34 +25,34 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use toolyard_task::wire::{PromptDescription, ToolDescription};
 use wasmtime::component::Component;
 
-/// Of SHA-256.
+/// The length of a SHA-256 checksum.
 const CHECKSUM_BYTES: usize = 32;
-/// How much of a file is read at once.
+/// How many bytes of a file are read at once.
 const PIECE_BYTES: usize = 64 << 10;
-/// The bits of a mode that let others write.
+/// The mode bits that let other users write.
 const OTHERS_WRITE: u32 = 0o022;
 
-/// The folder.
+/// The folder that holds the files.
 pub(crate) struct Cache {
-    /// Where it was when it was opened, for people and to remove it.
+    /// The path at which it was opened, for messages and for removal.
     dir: PathBuf,
     handle: Arc<File>,
-    /// Removed at the end, where the host named none.
+    /// Whether the host named no folder, so that this temporary one is removed at the end.
     ours_alone: bool,
 }
 
-/// What is kept beside the code.
+/// The contents of `KEY.json`.
 #[derive(Debug, Serialize, Deserialize)]
 struct Note {
     code: Check,
     offer: Option<ComponentOffer>,
-    /// Its checksum: a schema that lost a bit would refuse a good plugin.
+    /// The checksum of the offer: a damaged schema would refuse a good plugin.
     offer_sum: Option<String>,
 }
 
-/// A file as it was when it was written. Shows what a disk or a copy did to it; it is no
-/// defence against people, who cannot write there. Each start looks at all code, which is
-/// three times as large as what it was made of, so this has to be quick.
+/// The size and checksum of a file at the time when it was written. They detect damage by a disk or
+/// a copy. They do not protect against attackers, who cannot write to the folder. Each start reads
+/// all machine code, which is three times as large as its components, so this check must be fast.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Check {
     bytes: u64,
@@ -59,7 +60,7 @@ struct Check {
 }
 
 impl Check {
-    /// Of a file from its beginning, without having it in memory.
+    /// Computes the check from the file's beginning, without loading the file into memory.
     fn of(mut file: &File) -> std::io::Result<Self> {
         let mut piece = vec![0; PIECE_BYTES];
         let (mut bytes, mut sum) = (0, crc32fast::Hasher::new());
@@ -83,7 +84,7 @@ pub(crate) struct ComponentOffer {
     pub prompts: Vec<PromptDescription>,
 }
 
-/// What was found.
+/// An entry that the cache found.
 pub(crate) struct CachedCode {
     pub component: Component,
     pub offer: Option<ComponentOffer>,
@@ -133,7 +134,7 @@ impl Cache {
         Ok(Self { dir, handle: Arc::new(handle), ours_alone })
     }
 
-    /// The name under which code for this component is kept.
+    /// The cache key of this component.
     pub fn key(&self, engine: &wasmtime::Engine, digest: &str) -> String {
         let mut hasher = Sha256::new();
         hasher.update(b"toolyard-4\0");
@@ -142,7 +143,7 @@ impl Cache {
         hex(&hasher.finalize())
     }
 
-    /// The code of this key, if it is there and whole.
+    /// The machine code of this key, if the cache has an undamaged copy.
     pub fn load(&self, engine: &wasmtime::Engine, key: &str) -> Option<CachedCode> {
         self.take(engine, key).unwrap_or_else(|why| {
             let path = self.dir.join(code_name(key));
@@ -151,7 +152,7 @@ impl Cache {
         })
     }
 
-    /// The same; `None` if it is not there, an error if it is and is no good.
+    /// As `load`: `None` if the code is missing, an error if it is unusable.
     fn take(&self, engine: &wasmtime::Engine, key: &str) -> Result<Option<CachedCode>, String> {
         let Some(note) = self.note(key)? else { return Ok(None) };
         let Some(file) = self.open_own(&code_name(key))? else { return Ok(None) };
@@ -162,13 +163,13 @@ impl Cache {
         Ok(Some(CachedCode { component, offer: note.whole_offer() }))
     }
 
-    /// The note beside the code; `None` also if the file is not a valid note.
+    /// The note of this key; `None` also if the file is not a valid note.
     fn note(&self, key: &str) -> Result<Option<Note>, String> {
         let note = self.read_own(&note_name(key))?;
         Ok(note.and_then(|note| serde_json::from_slice(&note).ok()))
     }
 
-    /// A file of the folder, if it exists.
+    /// Opens a file of the folder, if it exists.
     ///
     /// # Errors
     /// If another user could have written it, or it is not a regular file.
@@ -196,18 +197,18 @@ impl Cache {
         Ok(Some(bytes))
     }
 
-    /// The folder, for a process that is to work in it.
+    /// The handle of the folder, for a process that works in it.
     pub fn handle(&self) -> Arc<File> {
         self.handle.clone()
     }
 
-    /// A name for a file that will become code or was the compiler's input; the
-    /// file is removed when this is dropped.
+    /// The name of a temporary file for the compiler's input or output. Dropping it removes the
+    /// file.
     pub fn scratch(&self, suffix: &str) -> Scratch<'_> {
         Scratch { cache: self, name: format!(".{}.{suffix}", unique()) }
     }
 
-    /// Keeps code under this key and loads it from there.
+    /// Stores code under this key and loads it from there.
     pub fn keep(
         &self,
         engine: &wasmtime::Engine,
@@ -224,7 +225,7 @@ impl Cache {
         taken.map(|kept| kept.component).ok_or_else(gone)
     }
 
-    /// Keeps what a component offers. Failing to costs only time later.
+    /// Stores a component's offer. A failure only costs time later.
     pub fn keep_offer(&self, key: &str, offer: &ComponentOffer) {
         let kept = self.note(key).and_then(|note| {
             let note = note.ok_or_else(|| "its note is gone".to_owned())?;
@@ -237,8 +238,7 @@ impl Cache {
         }
     }
 
-    /// The component that was made of the core module of this key, if it is there
-    /// and whole.
+    /// The component made from the core module of this key, if the cache has an undamaged copy.
     pub fn load_component(&self, key: &str) -> Option<Vec<u8>> {
         let kept = self.read_own(&component_name(key)).unwrap_or_else(|why| {
             tracing::warn!("a component in the cache is not taken; making it again: {why}");
@@ -254,7 +254,7 @@ impl Cache {
         Some(kept)
     }
 
-    /// Keeps it. Failing to costs only time later.
+    /// Stores such a component. A failure only costs time later.
     pub fn keep_component(&self, key: &str, component: &[u8]) {
         let scratch = self.scratch("wasm");
         let kept = [&Sha256::digest(component)[..], component].concat();
@@ -283,14 +283,14 @@ fn note_name(key: &str) -> String {
     format!("{key}.json")
 }
 
-/// The component in an open file of the cache. It is mapped if the file can be named by its
-/// descriptor, else copied.
+/// The component in an open file of the cache. The file is mapped if it can be named by its
+/// descriptor, and copied otherwise.
 fn component_of(engine: &wasmtime::Engine, file: &File) -> wasmtime::Result<Component> {
     let descriptor = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
     if descriptor.exists() {
-        // SAFETY: the file was written by this program for an engine of this
-        // configuration: only we can write to it and to its folder, both of which we hold
-        // open, and the checksum noted at that time is right.
+        // SAFETY: this program wrote the file for an engine of this configuration. Only this user
+        // can write to it and to its folder, both of which are held open, and the checksum recorded
+        // at that time matches.
         return unsafe { Component::deserialize_file(engine, &descriptor) };
     }
     let mut code = Vec::new();
@@ -303,17 +303,17 @@ fn component_of(engine: &wasmtime::Engine, file: &File) -> wasmtime::Result<Comp
 impl Drop for Cache {
     fn drop(&mut self) {
         if self.ours_alone {
-            // What is mapped stays mapped. Failing leaves a folder in the
-            // system's own folder for such.
+            // Mapped code stays mapped. A failure leaves a folder behind in the system's temporary
+            // folder.
             let _ = std::fs::remove_dir_all(&self.dir);
         }
     }
 }
 
-/// A file of ours that is on its way.
+/// A temporary file that is not yet part of the cache.
 pub(crate) struct Scratch<'a> {
     cache: &'a Cache,
-    /// In the folder of the cache.
+    /// Its name in the folder of the cache.
     pub name: String,
 }
 
@@ -337,13 +337,13 @@ impl Scratch<'_> {
 
 impl Drop for Scratch<'_> {
     fn drop(&mut self) {
-        // Gone already where it was renamed.
+        // The file no longer exists if it was renamed.
         let _ = rustix::fs::unlinkat(&*self.cache.handle, self.name.as_str(), AtFlags::empty());
     }
 }
 
-/// The part of an engine's configuration that machine code depends on,
-/// wasmtime's version included.
+/// A hash of the part of an engine's configuration that machine code depends on, including
+/// wasmtime's version.
 pub(crate) fn compatibility(engine: &wasmtime::Engine) -> [u8; 32] {
     struct Sink(Sha256);
     impl Hasher for Sink {
@@ -359,7 +359,7 @@ pub(crate) fn compatibility(engine: &wasmtime::Engine) -> [u8; 32] {
     sink.0.finalize().into()
 }
 
-/// Lower-case hexadecimal digits.
+/// Encodes bytes as lower-case hexadecimal digits.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
     bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut out, byte| {
@@ -368,7 +368,7 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// Not used before by any process that is alive.
+/// A name that no other live process has used.
 fn unique() -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let nanos = std::time::UNIX_EPOCH.elapsed().map_or(0, |since| since.as_nanos());

@@ -1,10 +1,9 @@
-//! From a component to machine code, and from a core module to a component, by
-//! preference in a child process.
+//! Compiles components to machine code and turns core modules into components, preferably in a
+//! child process.
 //!
-//! Cranelift cannot be interrupted, and a component can be made so that it takes
-//! minutes and gigabytes. So a child of the same program compiles, at low
-//! priority, with limits that the kernel keeps; the parent kills it when its time
-//! is up.
+//! Cranelift cannot be interrupted, and a component can be crafted to take minutes and gigabytes.
+//! Therefore a child of the same program compiles, at low priority and under limits that the kernel
+//! enforces. The parent kills it when its time is up.
 
 use crate::component::cache::{CachedCode, Scratch};
 use crate::component::compile_turn::CompileTurn;
@@ -24,22 +23,21 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 use toolyard_manifest::Unit;
 
-/// Address space of the child beyond what the compilation may use: the program
-/// itself, stacks, and what the allocator reserves for each thread.
+/// Address space of the child beyond the compilation's limit: the program itself, its stacks, and
+/// the allocator's reservation for each thread.
 const CHILD_BASE: u64 = 1 << 30;
-/// Threads of the child.
+/// The number of the child's threads.
 const CHILD_THREADS: u32 = 2;
-/// What is kept of the child's complaints.
+/// How many bytes of the child's error output are kept.
 const COMPLAINT_BYTES: u64 = 4 << 10;
 
-/// Where code came from.
+/// Whether code came from the cache or was compiled.
 pub(crate) enum Source {
     Cache,
     Compiled(Duration),
 }
 
-/// The code of a component, from the cache or compiled. Blocks for as long as
-/// that takes.
+/// Gets the code of a component from the cache, or compiles it. Blocks until then.
 pub(crate) fn code(
     tools: Toolchain<'_>,
     turn: &mut CompileTurn,
@@ -64,8 +62,8 @@ pub(crate) fn code(
     Ok((CachedCode { component, offer: None }, Source::Compiled(began.elapsed())))
 }
 
-/// The component that a core module becomes, from the cache or made now. Blocks for
-/// as long as that takes.
+/// Gets the component that a core module becomes, from the cache or by making it. Blocks until
+/// then.
 pub(crate) fn component(
     tools: Toolchain<'_>,
     turn: &mut CompileTurn,
@@ -91,7 +89,8 @@ fn invalid(error: &wasmtime::Error) -> Refusal {
     Refusal::Compile(format!("{error:#}"))
 }
 
-/// The inner error is the child's complaint. The child is killed when the turn is over.
+/// Runs the compiler in a child process, which is killed when the turn must end. The inner error is
+/// the child's own message.
 fn in_child(
     tools: Toolchain<'_>,
     turn: &mut CompileTurn,
@@ -105,9 +104,9 @@ fn in_child(
     input.write(bytes).map_err(failed)?;
     let mut command = Command::new(program);
     let folder = tools.cache.handle();
-    // SAFETY: a call of the system and nothing else happens between `fork` and `exec`.
+    // SAFETY: only one system call happens between `fork` and `exec`.
     unsafe {
-        // By the handle: another folder may be at its path by now.
+        // Through the handle, because another folder may be at its path by now.
         command.pre_exec(move || Ok(rustix::process::fchdir(&*folder)?));
     }
     let mut child = command
@@ -116,7 +115,7 @@ fn in_child(
         .arg(&output.name)
         .arg(settings.compile_memory.to_string())
         .arg((settings.compile_time.as_secs() + 1).to_string())
-        // Nothing of our environment, which may hold secrets, goes to it.
+        // The host's environment may hold secrets, so the child does not inherit it.
         .env_clear()
         .env("RAYON_NUM_THREADS", CHILD_THREADS.to_string())
         .stdin(Stdio::null())
@@ -132,7 +131,7 @@ fn in_child(
         }
         let is_late = Instant::now() >= deadline;
         if is_late || turn.must_end() {
-            // It may have ended in this moment; it is over in any case.
+            // The child may have ended on its own just now; then the kill fails, which is harmless.
             let _ = child.kill();
             child.wait().map_err(failed)?;
             return Err(if is_late {
@@ -149,12 +148,13 @@ fn in_child(
     }
     let mut complaint = String::new();
     if let Some(stderr) = child.stderr.take() {
-        // What is not UTF-8 or cannot be read is left out.
+        // Output that is not UTF-8 or cannot be read is ignored.
         let _ = stderr.take(COMPLAINT_BYTES).read_to_string(&mut complaint);
     }
     let complaint = complaint.trim();
     if status.signal() == Some(Signal::KILL.as_raw()) {
-        // Not for a limit of its own: the kernel does so to any process when memory runs out.
+        // Not one of the child's own limits: the kernel kills any process this way when memory runs
+        // out.
         return Err(Refusal::NoCompiler(
             "the compiler was killed by another process or the kernel".to_owned(),
         ));
@@ -169,17 +169,18 @@ fn in_child(
     }))
 }
 
-/// What a child process started by [`Compiler::Child`] does: makes machine code of
-/// one component, or a component of one core module. `arguments` are the last four
-/// that it was started with: the path of what there is, the path for what shall
-/// be, both in the folder that it is started in, the bytes of memory that it may use, and the seconds of processor time. A
-/// complaint goes to the standard error.
+/// Runs as the child process that [`Compiler::Child`] starts: compiles one component to machine
+/// code, or turns one core module into a component.
+///
+/// `arguments` are the last four of the command line: the input path and the output path, both in
+/// the child's working directory, the memory limit in bytes, and the limit of processor time in
+/// seconds. Errors go to standard error.
 #[must_use]
 pub fn compile_child(arguments: &[OsString]) -> ExitCode {
     match compile_limited(arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(complaint) => {
-            // The parent hears of the failure by the code if not by this.
+            // If this fails, the parent still learns of the error from the exit code.
             let _ = writeln!(std::io::stderr(), "{complaint}");
             ExitCode::from(1)
         }
@@ -201,20 +202,20 @@ fn compile_limited(arguments: &[OsString]) -> Result<(), String> {
     limit(Resource::As, memory.saturating_add(CHILD_BASE))?;
     limit(Resource::Cpu, seconds.saturating_mul(u64::from(CHILD_THREADS)))?;
     limit(Resource::Core, 0)?;
-    // Both are courtesies: it compiles without them.
+    // Both are optional: the child compiles without them.
     let _ = rustix::process::nice(10);
     let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
 
     let bytes = std::fs::read(input).map_err(|error| format!("the component cannot be read: {error}"))?;
     let made = match magic(&bytes) {
         Ok(WasmKind::TypedModule) => componentize(&bytes, None)?,
-        // What is neither is for wasmtime to name.
+        // wasmtime reports the error of input that is neither.
         Ok(WasmKind::Component) | Err(_) => {
             let engine = wasmtime::Engine::new(&config()).map_err(|error| format!("{error:#}"))?;
             engine.precompile_component(&bytes).map_err(|error| format!("{error:#}"))?
         }
     };
-    // The parent takes it from here, or removes it.
+    // The parent takes this file over or removes it.
     let mut options = OpenOptions::new();
     options.write(true).create_new(true).mode(0o600);
     let written = options.open(output).and_then(|mut file| file.write_all(&made));

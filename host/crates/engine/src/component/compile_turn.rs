@@ -1,15 +1,16 @@
-//! Whose turn it is to be loaded. A component that takes long to compile leaves the lane of the
-//! quick ones, so it never holds up the others.
+//! Turns for loading components. A component that takes long to compile moves out of the quick
+//! lane, so it never delays the others.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::CancellationToken;
 
-/// How long a load may keep a place of the quick lane. Most components compile in a second or two.
+/// How long a load may hold a slot of the quick lane. Most components compile in a second or two.
 const QUICK_TIME: Duration = Duration::from_secs(10);
 
-/// The places for loads. Each lane has as many as there may be loads at once, so twice that many
-/// compilers run at most.
+/// The slots for loads. Each lane has as many as there may be loads at once, so at most twice that
+/// many compilers run.
 pub(crate) struct Lanes {
     quick: Arc<Semaphore>,
     slow: Arc<Semaphore>,
@@ -22,18 +23,18 @@ pub(crate) enum Lane {
     Slow,
 }
 
-/// A place in a lane.
+/// A slot in a lane.
 pub(crate) struct CompileTurn {
     /// `None` for a file that is loaded alone.
-    place: Option<Place>,
+    place: Option<LaneSlot>,
 }
 
-struct Place {
+struct LaneSlot {
     lanes: Arc<Lanes>,
     lane: Lane,
     permit: OwnedSemaphorePermit,
     began: Instant,
-    cancelled: watch::Receiver<bool>,
+    cancelled: CancellationToken,
 }
 
 impl Lanes {
@@ -46,31 +47,30 @@ impl Lanes {
         Arc::new(Self { quick: lane(), slow: lane(), quick_time })
     }
 
-    /// Waits for a place. `None` if the load is cancelled meanwhile.
-    pub async fn turn(self: &Arc<Self>, lane: Lane, cancelled: watch::Receiver<bool>) -> Option<CompileTurn> {
+    /// Waits for a slot. Returns `None` if the load is cancelled meanwhile.
+    pub async fn turn(self: &Arc<Self>, lane: Lane, cancelled: CancellationToken) -> Option<CompileTurn> {
         let places = match lane {
             Lane::Quick => &self.quick,
             Lane::Slow => &self.slow,
         };
-        let mut until = cancelled.clone();
         let permit = tokio::select! {
             biased;
-            _ = until.wait_for(|cancelled| *cancelled) => return None,
+            () = cancelled.cancelled() => return None,
             permit = places.clone().acquire_owned() => permit.ok()?,
         };
-        let place = Place { lanes: self.clone(), lane, permit, began: Instant::now(), cancelled };
+        let place = LaneSlot { lanes: self.clone(), lane, permit, began: Instant::now(), cancelled };
         Some(CompileTurn { place: Some(place) })
     }
 }
 
 impl CompileTurn {
-    /// The turn of a file that is loaded alone: it never ends.
+    /// The turn of a file that is loaded alone. It never has to end.
     pub const fn alone() -> Self {
         Self { place: None }
     }
 
-    /// Whether the load must give up: because it was cancelled, or because it took too long for the
-    /// quick lane and there is no place in the slow one. If there is a place, it takes that.
+    /// Whether the load must stop: it was cancelled, or it took too long for the quick lane and the
+    /// slow lane has no free slot. If the slow lane has one, the load moves there.
     pub fn must_end(&mut self) -> bool {
         if self.is_cancelled() {
             return true;
@@ -88,18 +88,16 @@ impl CompileTurn {
         }
     }
 
-    /// Whether the file has changed or is gone, or the host shuts down.
+    /// Whether the load was cancelled: the file changed or was removed, or the host is shutting
+    /// down.
     pub fn is_cancelled(&self) -> bool {
-        self.place.as_ref().is_some_and(|place| {
-            // A sender that is gone wants nothing any more.
-            *place.cancelled.borrow() || place.cancelled.has_changed().is_err()
-        })
+        self.place.as_ref().is_some_and(|place| place.cancelled.is_cancelled())
     }
 
-    /// Ends when the load is cancelled.
+    /// Completes when the load is cancelled.
     pub async fn cancelled(&self) {
         match &self.place {
-            Some(place) => drop(place.cancelled.clone().wait_for(|cancelled| *cancelled).await),
+            Some(place) => place.cancelled.cancelled().await,
             None => std::future::pending().await,
         }
     }
@@ -112,7 +110,7 @@ mod tests {
     #[tokio::test]
     async fn slow_loads_leave_the_quick_lane_and_wait_in_one_of_their_own() {
         let lanes = Lanes::with(1, Duration::ZERO);
-        let (cancel, cancelled) = watch::channel(false);
+        let cancelled = CancellationToken::new();
         let turn = async |lane| lanes.turn(lane, cancelled.clone()).await.expect("a place");
         let mut first = turn(Lane::Quick).await;
         assert!(!first.must_end(), "it moves");
@@ -121,7 +119,7 @@ mod tests {
         drop((first, second));
         let mut slow = turn(Lane::Slow).await;
         assert!(!slow.must_end(), "it may take its time");
-        cancel.send_replace(true);
+        cancelled.cancel();
         assert!(slow.must_end() && slow.is_cancelled());
         slow.cancelled().await;
         assert!(lanes.turn(Lane::Quick, cancelled.clone()).await.is_none());

@@ -1,9 +1,8 @@
-//! From a core module to a component, for modules that carry the type of their
-//! world in a custom section, as those of wit-bindgen do, and for modules to which
-//! it is added here.
+//! Turns core modules into components: modules that carry the type of their world in a custom
+//! section, as those of wit-bindgen do, and modules to which this code adds it.
 //!
-//! What they import of WASI preview 1 is given by the adapter of wasmtime. What may
-//! not live here: the decision which files of a folder are taken.
+//! wasmtime's adapter provides their imports of WASI preview 1. The decision which files of a
+//! folder are converted does not belong here.
 
 use crate::component::magic::{WasmKind, magic};
 use std::path::Path;
@@ -15,24 +14,24 @@ use wasmparser::{Parser, Payload};
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 use wit_parser::Resolve;
 
-/// The beginning of the names of the sections that hold a world's type.
+/// The prefix of the names of the sections that hold a world's type.
 const TYPE_SECTION: &str = "component-type";
 
-/// Whether a core module says what world it is made for.
+/// Whether a core module declares the world that it is made for.
 pub(crate) fn has_type(module: &[u8]) -> bool {
     Parser::new(0).parse_all(module).map_while(Result::ok).any(
         |payload| matches!(payload, Payload::CustomSection(section) if section.name().starts_with(TYPE_SECTION)),
     )
 }
 
-/// Makes a component of a core module.
+/// Makes a component from a core module.
 ///
-/// `world` is the WIT package (a folder or a file) and the world in it that the
-/// module is made for, where the module does not say so itself; the world's name
-/// may be left out where the package has one only.
+/// `world` is the WIT package (a folder or a file) and the world in it that the module is made for.
+/// It is needed only where the module does not declare its world. The world's name may be omitted
+/// if the package has only one.
 ///
 /// # Errors
-/// Why it cannot be done, in a sentence.
+/// A sentence that says why it cannot be done.
 pub fn componentize(module: &[u8], world: Option<(&Path, Option<&str>)>) -> Result<Vec<u8>, String> {
     match magic(module) {
         Ok(WasmKind::TypedModule) => {}
@@ -50,7 +49,7 @@ pub fn componentize(module: &[u8], world: Option<(&Path, Option<&str>)>) -> Resu
             "the module does not say which world it is made for; name it by --wit and --world".to_owned()
         );
     }
-    // A command begins at `_start`; what is called more than once is a reactor.
+    // A command starts at `_start`. A module whose exports are called more than once is a reactor.
     let adapter = if is_command(&module) {
         WASI_SNAPSHOT_PREVIEW1_COMMAND_ADAPTER
     } else {
@@ -63,8 +62,8 @@ pub fn componentize(module: &[u8], world: Option<(&Path, Option<&str>)>) -> Resu
             .adapter(WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME, adapter)?
             .encode()
     };
-    // The encoder is written for modules that a linker made, and panics at some others,
-    // such as an adapter itself.
+    // The encoder expects modules that a linker made, and panics on some others, such as an adapter
+    // itself.
     match std::panic::catch_unwind(encode) {
         Ok(encoded) => encoded.map_err(whole),
         Err(_) => Err("the encoder does not get along with it".to_owned()),
@@ -89,7 +88,7 @@ fn is_command(module: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    /// `f` as a core module exports it.
+    /// A core module that exports a function `f`.
     const MODULE: &str = r#"(module (func (export "f") (param i32) (result i32) local.get 0))"#;
 
     fn wit(text: &str) -> tempfile::TempDir {

@@ -1,5 +1,5 @@
-//! From what `list-tools` gave to tools that can be listed and checked against
-//! (TL-3 to TL-8). The same checks hold for an answer from the cache.
+//! Converts the result of `list-tools` into tools that can be listed and checked against (TL-3 to
+//! TL-8). An offer from the cache passes the same checks.
 
 use crate::bindings::toolyard::plugin::types as wit;
 use crate::error::Refusal;
@@ -12,13 +12,14 @@ use toolyard_task::wire::{
     Execution, RawJson, TaskSupport, ToolDescription, is_tool_name, is_uri, param_headers,
 };
 
-/// The most tools of one component.
+/// The maximum number of tools in one component.
 pub(crate) const MAX_TOOLS: usize = 256;
-/// The longest description.
+/// The maximum length of a description, in bytes.
 pub(crate) const DESCRIPTION_BYTES: usize = 64 << 10;
-/// The longest title.
+/// The maximum length of a title, in bytes.
 pub(crate) const TITLE_BYTES: usize = 1 << 10;
-/// The largest annotations, icons and `_meta` of a tool or a prompt.
+/// The maximum size of the annotations, the icons and the `_meta` of a tool or a prompt, in bytes
+/// each.
 pub(crate) const EXTRA_BYTES: usize = 64 << 10;
 
 /// A tool as the component declares it.
@@ -28,7 +29,7 @@ pub(crate) struct DeclaredTool {
     pub output: Option<Arc<Schema>>,
 }
 
-/// Takes over what the guest said.
+/// Converts the tools that the guest listed.
 pub(crate) fn describe(listed: Vec<wit::Tool>) -> Result<Vec<ToolDescription>, Refusal> {
     if listed.len() > MAX_TOOLS {
         return Err(Refusal::TooManyTools(listed.len()));
@@ -79,11 +80,11 @@ fn describe_one(tool: wit::Tool) -> Result<ToolDescription, Refusal> {
     })
 }
 
-/// Checks that icons are as the official schemas have them: a client that is strict takes
-/// nothing of a listing with one that is not.
+/// Checks that icons follow the official schemas. A strict client rejects a whole listing that has
+/// one invalid icon.
 ///
 /// # Errors
-/// The fault of the first bad icon.
+/// The fault of the first invalid icon.
 pub(crate) fn check_icons(icons: &RawJson) -> Result<(), String> {
     #[derive(Deserialize)]
     struct Icon {
@@ -107,7 +108,7 @@ pub(crate) fn check_icons(icons: &RawJson) -> Result<(), String> {
     Ok(())
 }
 
-/// The same for the annotations of a tool.
+/// Checks that a tool's annotations follow the official schemas.
 fn check_annotations(annotations: &RawJson) -> Result<(), String> {
     #[derive(Deserialize)]
     struct Annotations {
@@ -126,7 +127,7 @@ fn check_annotations(annotations: &RawJson) -> Result<(), String> {
     fits.map(drop).map_err(|error| format!("its annotations do not fit MCP: {error}"))
 }
 
-/// A member that may be left out, but not be `null`.
+/// A member that may be absent but not `null`.
 struct Present<T>(Option<T>);
 
 impl<T> Default for Present<T> {
@@ -141,29 +142,29 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Present<T> {
     }
 }
 
-/// `[]` or `{}`.
+/// Whether the text is `[]` or `{}`.
 pub(crate) fn is_empty(json: &RawJson) -> bool {
     json.as_str()[1..].trim_start().len() == 1
 }
 
-/// What the listing says of tasks. `forbidden` is the protocol's default and is
-/// said all the same, so that nobody has to know that (TL-8).
+/// The `execution` member of a listing. `forbidden` is the protocol's default; it is stated
+/// nevertheless, so that readers need not know the default (TL-8).
 pub(crate) fn execution(task_support: TaskSupport) -> Option<Execution> {
     Some(Execution { task_support })
 }
 
-/// What [`execution`] said.
+/// The task support that [`execution`] states.
 pub(crate) fn task_support(execution: Option<Execution>) -> TaskSupport {
     execution.map_or(TaskSupport::Forbidden, |execution| execution.task_support)
 }
 
-/// Why clients leave a tool out that they reach over HTTP: what it says of headers for
-/// its parameters is not valid (26XH-1). It is served all the same, for the others.
+/// Why clients that use HTTP ignore a tool: its header declarations for parameters are invalid
+/// (26XH-1). The host still serves it to other clients.
 pub(crate) fn header_fault(input_schema: &RawJson) -> Option<String> {
     param_headers(input_schema).err()
 }
 
-/// Checks the tools together and compiles their schemas.
+/// Checks the tools as a set and compiles their schemas.
 pub(crate) fn declare(
     described: Vec<ToolDescription>,
     settings: &Settings,
@@ -178,7 +179,7 @@ pub(crate) fn declare(
     described.into_iter().map(|description| declare_one(description, settings, &mut allowance)).collect()
 }
 
-/// Compiles the schemas of one tool; it takes its part of the allowance of its component.
+/// Compiles the schemas of one tool, which count against the allowance of its component.
 pub(crate) fn declare_one(
     description: ToolDescription,
     settings: &Settings,

@@ -1,5 +1,5 @@
-//! What a component exports of the contract, found by index when it is loaded,
-//! so that a run looks up no names, and the types that those functions have.
+//! The exports of a component that belong to the contract, and the types of their functions. They
+//! are found by index when the component is loaded, so that a run looks up no names.
 
 use crate::bindings::exports::toolyard::plugin::{completion, prompts, resources};
 use crate::bindings::toolyard::plugin::types as wit;
@@ -8,55 +8,55 @@ use crate::error::Refusal;
 use wasmtime::Store;
 use wasmtime::component::{Component, ComponentExportIndex, Instance};
 
-/// The exports of one component. At least one is there.
+/// The exports of one component. It has at least one.
 pub(crate) struct Exports {
     pub tools: Option<Tools>,
     pub resources: Option<Resources>,
     pub prompts: Option<Prompts>,
-    /// `completion.complete`.
+    /// The function `completion.complete`.
     pub complete: Option<ComponentExportIndex>,
 }
 
-/// Functions of `tools`.
+/// The functions of `tools`.
 pub(crate) struct Tools {
     pub list: ComponentExportIndex,
     pub call: ComponentExportIndex,
 }
 
-/// Functions of `resources`.
+/// The functions of `resources`.
 pub(crate) struct Resources {
     pub list: ComponentExportIndex,
     pub templates: ComponentExportIndex,
     pub read: ComponentExportIndex,
 }
 
-/// Functions of `prompts`.
+/// The functions of `prompts`.
 pub(crate) struct Prompts {
     pub list: ComponentExportIndex,
     pub get: ComponentExportIndex,
 }
 
-/// What `list-tools` gives.
+/// Result of `list-tools`.
 pub(crate) type ListedTools = (Vec<wit::Tool>,);
-/// What `call` takes.
+/// Parameters of `call`.
 pub(crate) type CallParams<'a> = (&'a str, &'a str);
-/// What it gives.
+/// Result of `call`.
 pub(crate) type Called = (Result<wit::ToolResult, wit::CallError>,);
-/// What `list-resources` takes.
+/// Parameters of `list-resources`.
 pub(crate) type PageParams<'a> = (Option<&'a str>,);
-/// What it gives.
+/// Result of `list-resources`.
 pub(crate) type Page = (Result<resources::Page, wit::RpcError>,);
-/// What `list-templates` gives.
+/// Result of `list-templates`.
 pub(crate) type Templates = (Result<Vec<resources::Template>, wit::RpcError>,);
-/// What `read` gives.
+/// Result of `read`.
 pub(crate) type Read = (Result<Option<Vec<resources::Contents>>, wit::RpcError>,);
-/// What `list-prompts` gives.
+/// Result of `list-prompts`.
 pub(crate) type ListedPrompts = (Vec<prompts::Prompt>,);
-/// What `get` gives.
+/// Result of `get`.
 pub(crate) type Got = (Result<prompts::PromptResult, wit::CallError>,);
-/// What `complete` takes.
+/// Parameters of `complete`.
 pub(crate) type CompleteParams<'a> = (&'a completion::Reference, &'a str, &'a str, &'a str);
-/// What it gives.
+/// Result of `complete`.
 pub(crate) type Completed = (Result<completion::Completions, wit::RpcError>,);
 
 impl Exports {
@@ -93,13 +93,12 @@ impl Exports {
         })
     }
 
-    /// Whether there is anything besides tools.
+    /// Whether the component exports anything besides tools.
     pub fn has_more_than_tools(&self) -> bool {
         self.resources.is_some() || self.prompts.is_some() || self.complete.is_some()
     }
 
-    /// Checks that the functions have the types of the contract. That can only be
-    /// asked of an instance.
+    /// Checks that the functions have the types of the contract, which requires an instance.
     pub fn check<T: 'static>(&self, store: &mut Store<T>, instance: Instance) -> wasmtime::Result<()> {
         if let Some(tools) = &self.tools {
             instance.get_typed_func::<(), ListedTools>(&mut *store, &tools.list)?;

@@ -1,11 +1,11 @@
-//! The imports that a component uses to get out of pure computation, found by the functions that it
-//! imports: standard libraries import whole interfaces that most programs never call into, and
-//! toolchains leave out the functions that nothing calls.
+//! The imports that let a component do more than compute, found by the functions that it imports.
+//! Standard libraries import whole interfaces that most programs never call, and toolchains omit
+//! the functions that are never called.
 
 use wasmtime::component::Component;
 use wasmtime::component::types::ComponentItem;
 
-/// A way out of pure computation, and the section of the manifest that grants it.
+/// An import beyond pure computation, and the manifest section that grants it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ImportUse {
     /// It opens files and folders.
@@ -16,15 +16,15 @@ pub enum ImportUse {
     Tcp,
     /// It sends UDP datagrams.
     Udp,
-    /// It reads environment variables; every standard library does.
+    /// It reads environment variables. Every standard library does so.
     Environment,
 }
 
 impl ImportUse {
-    /// All of them.
+    /// All variants.
     pub const ALL: [Self; 5] = [Self::Files, Self::Http, Self::Tcp, Self::Udp, Self::Environment];
 
-    /// The key of the manifest that grants it.
+    /// The manifest key that grants it.
     #[must_use]
     pub const fn section(self) -> &'static str {
         match self {
@@ -36,7 +36,7 @@ impl ImportUse {
         }
     }
 
-    /// The use that a component makes of the import, in the third person.
+    /// A phrase for this use, in the third person.
     #[must_use]
     pub const fn does(self) -> &'static str {
         match self {
@@ -48,7 +48,7 @@ impl ImportUse {
         }
     }
 
-    /// An example of what to write there.
+    /// An example value for the manifest.
     #[must_use]
     pub const fn example(self) -> &'static str {
         match self {
@@ -60,7 +60,7 @@ impl ImportUse {
         }
     }
 
-    /// The interface of WASI that it goes through.
+    /// The WASI interface that it uses.
     #[must_use]
     pub const fn interface(self) -> &'static str {
         match self {

@@ -1,5 +1,4 @@
-//! The kind of a file, its imports and its exports: found without compiling, so that most refusals
-//! cost nothing.
+//! A file's kind, imports and exports, found without compiling, so that most refusals are cheap.
 
 use crate::component::componentize;
 use crate::component::magic::{WasmKind, magic};
@@ -9,30 +8,28 @@ use wasmparser::{
     InstanceTypeDeclaration, Parser, Payload, TypeBounds,
 };
 
-/// Each of these four makes a component one that knows our contract.
+/// A component that exports one of these four implements the contract.
 pub(crate) const TOOLS: &str = "toolyard:plugin/tools@0.1.0";
 pub(crate) const RESOURCES: &str = "toolyard:plugin/resources@0.1.0";
 pub(crate) const PROMPTS: &str = "toolyard:plugin/prompts@0.1.0";
 pub(crate) const COMPLETION: &str = "toolyard:plugin/completion@0.1.0";
 
-/// The names under which components import the draft of `wasi:logging`: it was built against with
-/// and without a version.
+/// The import names of the draft of `wasi:logging`. Components were built against it with and
+/// without a version.
 pub(crate) const LOGGING: [&str; 2] = ["wasi:logging/logging", "wasi:logging/logging@0.1.0-draft"];
 
-/// Names at the surface of a component.
+/// The names that a component imports and exports.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Surface {
-    /// The imports that need a provider. Interfaces of types alone need none: the component
-    /// contains them whole.
+    /// The imports that need a provider. An interface that holds only types needs none: the
+    /// component contains it in full.
     pub imports: Vec<String>,
     pub exports: Vec<String>,
-    /// Whether it knows nothing of our contract, and exports what may be functions:
-    /// they may be tools all the same.
+    /// Whether it does not implement the contract but exports functions, which may become tools.
     pub is_plain: bool,
 }
 
-/// Looks at the first bytes of `file`, and whether it is whole; refuses what
-/// cannot be a plugin.
+/// Finds the kind of `file` and checks that it is complete. Refuses a file that cannot be a plugin.
 pub(crate) fn kind(file: &str, bytes: &[u8]) -> Result<WasmKind, Refusal> {
     let kind = magic(bytes)?;
     whole(bytes)?;
@@ -43,7 +40,7 @@ pub(crate) fn kind(file: &str, bytes: &[u8]) -> Result<WasmKind, Refusal> {
     Ok(kind)
 }
 
-/// Looks at the bytes of a component and refuses what cannot be a plugin.
+/// Inspects the bytes of a component and refuses those that cannot be a plugin.
 pub(crate) fn inspect(bytes: &[u8]) -> Result<Surface, Refusal> {
     let mut surface = surface(bytes)?;
     let is_ours = |name: &str| {
@@ -70,13 +67,12 @@ pub(crate) fn inspect(bytes: &[u8]) -> Result<Surface, Refusal> {
     if names.is_empty() { Ok(surface) } else { Err(Refusal::Imports { names }) }
 }
 
-/// Follows the sections to the end of the file; a file that is cut off ends
-/// within one.
+/// Follows the sections to the end of the file. A truncated file ends within one.
 fn whole(bytes: &[u8]) -> Result<(), Refusal> {
     let truncated = Err(Refusal::Truncated { at: bytes.len() as u64 });
     let mut at = 8;
     while at < bytes.len() {
-        at += 1; // The section's id; a wrong one is found by the parser.
+        at += 1; // The section id; the parser reports an invalid one.
         let mut size = 0_u64;
         let mut shift = 0;
         loop {
@@ -104,8 +100,8 @@ fn whole(bytes: &[u8]) -> Result<(), Refusal> {
 fn surface(bytes: &[u8]) -> Result<Surface, Refusal> {
     let mut found = Surface::default();
     let mut depth = 0_u32;
-    // The types of the component, as they are numbered: whether each is an instance
-    // of types alone.
+    // For each type of the component, by its index: whether it is an instance that holds only
+    // types.
     let mut types = Vec::new();
     let invalid = |error: wasmparser::BinaryReaderError| Refusal::Invalid(error.to_string());
     for payload in Parser::new(0).parse_all(bytes) {
@@ -157,7 +153,7 @@ fn surface(bytes: &[u8]) -> Result<Surface, Refusal> {
     Ok(found)
 }
 
-/// Whether it is an instance that has nothing but types that need no provider.
+/// Whether it is an instance that holds only types, none of which needs a provider.
 fn is_types_alone(declared: &ComponentType) -> bool {
     let ComponentType::Instance(declarations) = declared else {
         return false;
@@ -172,8 +168,8 @@ fn is_types_alone(declared: &ComponentType) -> bool {
     })
 }
 
-/// Whether the linker has an interface of this name. Whether its functions fit is
-/// found when the component is linked.
+/// Whether the linker provides an interface of this name. Linking checks whether its functions
+/// match.
 pub(crate) fn is_offered(name: &str) -> bool {
     const WASI: [(&str, &[&str]); 7] = [
         (
@@ -251,7 +247,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// A file in the folder may hold any bytes, or a damaged component.
+        /// A file in the folder may hold arbitrary bytes or a damaged component.
         #[test]
         fn no_bytes_bring_it_down(
             bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..300),

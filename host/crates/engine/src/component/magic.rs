@@ -1,4 +1,4 @@
-//! The kind of WebAssembly that a file holds, by its first eight bytes.
+//! Detects the kind of a WebAssembly file from its first eight bytes.
 
 use crate::error::Refusal;
 
@@ -6,11 +6,11 @@ use crate::error::Refusal;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WasmKind {
     Component,
-    /// A core module that says of what world it is: it can be made a component.
+    /// A core module that declares its world and can be turned into a component.
     TypedModule,
 }
 
-/// Finds the kind of a file, which need not be whole.
+/// Finds the kind of a file from its beginning.
 pub(crate) fn magic(bytes: &[u8]) -> Result<WasmKind, Refusal> {
     const MAGIC: &[u8] = b"\0asm";
     if bytes.is_empty() {

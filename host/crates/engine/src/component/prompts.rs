@@ -1,5 +1,5 @@
-//! From what `list-prompts` gave to prompts that can be listed (PR-2). The same
-//! checks hold for an answer from the cache.
+//! Converts the result of `list-prompts` into prompts that can be listed (PR-2). An offer from the
+//! cache passes the same checks.
 
 use crate::bindings::exports::toolyard::plugin::prompts as wit;
 use crate::component::describe::{self, DESCRIPTION_BYTES, EXTRA_BYTES, TITLE_BYTES};
@@ -8,14 +8,14 @@ use std::collections::HashSet;
 use toolyard_task::wire::error::clip;
 use toolyard_task::wire::{PromptArgument, PromptDescription, RawJson, is_tool_name};
 
-/// The most prompts of one component.
+/// The maximum number of prompts in one component.
 const MAX_PROMPTS: usize = 256;
-/// The most arguments of one prompt.
+/// The maximum number of arguments of one prompt.
 const MAX_ARGUMENTS: usize = 64;
-/// The longest name of an argument.
+/// The maximum length of an argument's name, in bytes.
 const ARGUMENT_BYTES: usize = 256;
 
-/// Takes over what the guest said.
+/// Converts the prompts that the guest listed.
 pub(crate) fn describe(listed: Vec<wit::Prompt>) -> Result<Vec<PromptDescription>, Refusal> {
     if listed.len() > MAX_PROMPTS {
         return Err(Refusal::TooManyPrompts(listed.len()));
@@ -73,7 +73,7 @@ fn describe_one(prompt: wit::Prompt) -> Result<PromptDescription, Refusal> {
     })
 }
 
-/// Checks the prompts together.
+/// Checks the prompts as a set.
 pub(crate) fn declare(described: Vec<PromptDescription>) -> Result<Vec<PromptDescription>, Refusal> {
     let mut names = HashSet::new();
     for description in &described {

@@ -1,10 +1,10 @@
-//! The tools that components are compiled with.
+//! The dependencies of a compilation.
 
 use crate::component::cache::Cache;
 use crate::settings::Settings;
 use wasmtime::Config;
 
-/// The engine of wasmtime, and the cache and the settings that go with it.
+/// A wasmtime engine with its cache and settings.
 #[derive(Clone, Copy)]
 pub(crate) struct Toolchain<'a> {
     pub wasm: &'a wasmtime::Engine,
@@ -12,8 +12,8 @@ pub(crate) struct Toolchain<'a> {
     pub settings: &'a Settings,
 }
 
-/// The configuration that decides what machine code looks like. The child that
-/// compiles has the same, or its code would not be taken.
+/// The configuration that determines the machine code. The compiling child uses the same one;
+/// otherwise its code would be rejected.
 pub(crate) fn config() -> Config {
     let mut config = Config::new();
     config
@@ -22,8 +22,8 @@ pub(crate) fn config() -> Config {
         .epoch_interruption(true)
         .consume_fuel(false)
         .memory_init_cow(true)
-        // As much for the host's functions as for the guest's. Of each stack that sleeps a page or
-        // two are in use; two stacks share a page of page tables.
+        // The host's functions get as much stack as the guest's. A sleeping stack uses a page or
+        // two, and two stacks share a page of page tables.
         .async_stack_size(1 << 20)
         .max_wasm_stack(512 << 10);
     config

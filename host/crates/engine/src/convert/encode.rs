@@ -1,8 +1,8 @@
-//! From a guest's result to what MCP shows, written once, straight into the bytes
-//! that go to the client: here a `CallToolResult` (TL-5, TL-6) and the blocks that
-//! it shares with prompts.
+//! Encodes a guest's result as MCP. It is written once, straight into the bytes that go to the
+//! client. This module holds `CallToolResult` (TL-5, TL-6) and the blocks that it shares with
+//! prompts.
 //!
-//! JSON that the guest gives is checked once and then spliced to the letter.
+//! JSON from the guest is checked once and then copied verbatim.
 
 pub(crate) mod prompt;
 pub(crate) mod resource;
@@ -19,15 +19,16 @@ use toolyard_task::RunEnd;
 use toolyard_task::wire::error::clip;
 use toolyard_task::wire::{RELATED_TASK, RawJson, text_result};
 
-/// What is shown of an error as the status message of its task.
+/// The maximum number of characters of an error in its task's status message.
 const STATUS_CHARS: usize = 200;
 
-/// The structured content of a result, which must be an object.
+/// Checks the structured content of a result, which must be an object.
 pub(crate) fn structured(text: Option<String>) -> Result<Option<RawJson>, Failure> {
     text.map(|text| object("structured-content", text)).transpose()
 }
 
-/// Encodes the result of a tool; its structured content was taken out and checked before.
+/// Encodes the result of a tool. The caller has already taken out and checked its structured
+/// content.
 pub(crate) fn result(given: ToolResult, structured: Option<RawJson>, limit: u64) -> Result<RunEnd, Failure> {
     let ToolResult { content, structured_content: _, is_error, meta } = given;
     let message = is_error.then(|| first_words(&content)).flatten();
@@ -58,7 +59,7 @@ pub(crate) fn result(given: ToolResult, structured: Option<RawJson>, limit: u64)
     Ok(RunEnd::Result { is_error, result: RawJson::trusted(out.bytes), message })
 }
 
-/// A result that is an error of this text.
+/// A result that reports this error text.
 pub(crate) fn error(text: &str) -> RunEnd {
     RunEnd::Result {
         is_error: true,
@@ -72,7 +73,7 @@ fn first_words(content: &[Content]) -> Option<String> {
         Content::Text(block) if !block.text.is_empty() => Some(clip(&block.text, STATUS_CHARS)),
         _ => None,
     });
-    // Two say enough: what failed, and which limit had to do with it.
+    // Two texts are enough: what failed, and which limit was involved.
     let words: Vec<String> = texts.take(2).collect();
     (!words.is_empty()).then(|| words.join("; "))
 }
@@ -82,7 +83,7 @@ pub(crate) fn text(text: String) -> Content {
     Content::Text(TextBlock { text, annotations: None, meta: None })
 }
 
-/// About how long the encoding will be, so that it rarely has to be moved.
+/// Estimates the length of the encoding, so that the buffer rarely has to grow.
 fn estimate(content: &[Content]) -> usize {
     const FRAME: usize = 64;
     content.iter().fold(FRAME, |sum, block| {
@@ -145,7 +146,7 @@ fn write_tail(out: &mut Bounded, annotations: Option<String>, meta: Option<Strin
     out.raw("}")
 }
 
-/// A block whose members the guest gives, all but `type`.
+/// Writes a block whose members the guest provides, except `type`.
 fn write_typed(out: &mut Bounded, kind: &str, json: String, needed: &[&str]) -> Result<(), Failure> {
     let json = object(kind, json)?;
     let given = members(&json, kind)?;
@@ -164,7 +165,7 @@ fn write_typed(out: &mut Bounded, kind: &str, json: String, needed: &[&str]) -> 
     out.raw("}")
 }
 
-/// The result's `_meta`, without what only the host may say (T-39).
+/// Writes the result's `_meta` without the key that only the host may set (T-39).
 fn write_meta(out: &mut Bounded, meta: &RawJson) -> Result<(), Failure> {
     out.raw(",\"_meta\":")?;
     let members = members(meta, "meta")?;
@@ -183,7 +184,7 @@ fn write_meta(out: &mut Bounded, meta: &RawJson) -> Result<(), Failure> {
     out.raw("}")
 }
 
-/// Checks that `text` is a JSON object; `what` says where it stands.
+/// Checks that `text` is a JSON object; `what` names it in errors.
 fn object(what: &str, text: String) -> Result<RawJson, Failure> {
     let json = RawJson::parse(text).map_err(|error| Failure::Malformed(format!("`{what}`: {error}")))?;
     if json.is_object() {
@@ -195,7 +196,7 @@ fn object(what: &str, text: String) -> Result<RawJson, Failure> {
 
 type Members<'a> = Vec<(Cow<'a, str>, &'a RawValue)>;
 
-/// The members of an object, in their order.
+/// The members of an object, in their original order.
 fn members<'a>(json: &'a RawJson, what: &str) -> Result<Members<'a>, Failure> {
     struct Pairs;
     impl<'de> Visitor<'de> for Pairs {
@@ -217,7 +218,7 @@ fn members<'a>(json: &'a RawJson, what: &str) -> Result<Members<'a>, Failure> {
     deserializer.deserialize_map(Pairs).map_err(|error| Failure::Malformed(format!("`{what}`: {error}")))
 }
 
-/// Bytes that stop growing at the output limit.
+/// A buffer that refuses to grow beyond the output limit.
 pub(crate) struct Bounded {
     bytes: Vec<u8>,
     limit: usize,
@@ -241,7 +242,7 @@ impl Bounded {
     }
 
     pub fn base64(&mut self, data: &[u8]) -> Result<(), Failure> {
-        // Whole groups of three, so that only the last chunk is padded.
+        // A multiple of three bytes, so that only the last chunk is padded.
         const CHUNK: usize = 3 << 10;
         let mut text = [0; CHUNK / 3 * 4];
         for chunk in data.chunks(CHUNK) {

@@ -1,10 +1,9 @@
-//! Forms that guests ask for (E-2, E-3): the schema is compiled before anybody is
-//! asked, and what comes back for an accepted form fits it when the guest gets it. The
-//! question carries the check with it, so that a client whose answer does not fit can
-//! be asked again where the protocol lets us (26M-5, 26T-22).
+//! Forms that guests request (E-2, E-3). The schema is compiled before the client is asked, and the
+//! guest receives the content of an accepted form only if it fits. Each question carries its check,
+//! so that the host can repeat the question where the protocol allows it (26M-5, 26T-22).
 //!
-//! Whether a schema has the flat shape that a form may have is the dispatcher's
-//! to say; here it is JSON Schema and no more.
+//! The dispatcher checks whether a schema has the flat shape that forms require. Here it is plain
+//! JSON Schema.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -13,16 +12,16 @@ use toolyard_schema::{Allowance, Bounds, Budget, Schema, Verdict};
 use toolyard_task::tool::{AnswerCheck, AskError, AskedQuestion, GivenAnswer};
 use toolyard_task::wire::{RawJson, RpcError};
 
-/// The largest schema of a form, in bytes: a form is what fits on a screen.
+/// The maximum size of a form's schema, in bytes: a form must fit on a screen.
 const SCHEMA_BYTES: usize = 64 << 10;
-/// The most steps that the check of an answer may take: some milliseconds. A form is flat, so this
-/// is enough for any answer that a person gives.
+/// The maximum number of steps for the check of an answer: some milliseconds. A form is flat, so
+/// this suffices for any answer that a person gives.
 const ANSWER_STEPS: u64 = 200_000;
 
-/// The schemas of the forms among the questions of one `ask`, by key.
+/// The form schemas among the questions of one `ask`, by key.
 pub(crate) struct Forms(Vec<(String, Arc<Form>)>);
 
-/// What the content of an accepted form must be.
+/// The schema that the content of an accepted form must match.
 struct Form(Schema);
 
 #[derive(Deserialize)]
@@ -41,10 +40,10 @@ struct Elicited<'a> {
 }
 
 impl Forms {
-    /// Compiles them, and gives each question its check.
+    /// Compiles the schemas and attaches each check to its question.
     ///
     /// # Errors
-    /// What is wrong with one, and with which.
+    /// The key of the first faulty question and its fault.
     pub fn compile(questions: &mut [AskedQuestion], bounds: Bounds) -> Result<Self, String> {
         let bounds = Bounds { bytes: bounds.bytes.min(SCHEMA_BYTES), ..bounds };
         let mut allowance = Allowance::of_forms();
@@ -71,7 +70,7 @@ impl Forms {
         Ok(Self(forms))
     }
 
-    /// Checks an answer; one that does not fit its form becomes a refusal.
+    /// Checks an answer. An answer that does not fit its form becomes a refusal.
     pub fn check(&self, mut answer: GivenAnswer) -> GivenAnswer {
         let form = self.0.iter().find(|(key, _)| *key == answer.key).map(|(_, form)| form);
         if let (Some(form), Ok(result)) = (form, &answer.outcome)
@@ -90,7 +89,7 @@ impl AnswerCheck for Form {
         if elicited.action != "accept" {
             return Ok(());
         }
-        // A form without fields may come back without content.
+        // A client may omit the content of a form without fields.
         let content = elicited
             .content
             .map_or_else(RawJson::empty_object, |content| RawJson::trusted(content.get().to_owned()));
@@ -163,7 +162,7 @@ mod tests {
         assert_eq!(checked(r#"{"action":"decline"}"#), Ok(()));
         let what = checked(r#"{"action":"accept","content":{"n":0}}"#).expect_err("below the minimum");
         assert!(what.contains("at `/n`"), "{what}");
-        assert!(asked[1].check.is_none(), "what is no form has nothing to fit");
+        assert!(asked[1].check.is_none(), "only a form has a check");
     }
 
     #[test]

@@ -1,5 +1,4 @@
-//! Errors that guests end a request with: JSON-RPC errors of their own, and the
-//! want of a capability.
+//! Errors with which guests end a request: their own JSON-RPC errors and missing capabilities.
 
 use crate::bindings::toolyard::plugin::types::{CallError, RpcError as GuestError};
 use crate::convert::guest_input::cut;
@@ -7,17 +6,16 @@ use serde_json::{Map, Value};
 use toolyard_task::wire::error::{INTERNAL_ERROR, URL_ELICITATION_REQUIRED};
 use toolyard_task::wire::{MISSING_CAPABILITY, RawJson, RpcError, check_page};
 
-/// The longest message (`types.rpc-error`).
+/// The maximum length of a message (`types.rpc-error`), in bytes.
 const MESSAGE_BYTES: usize = 8 << 10;
-/// The most URLs that one such error may name.
+/// The maximum number of URLs in one error.
 const MOST_ELICITATIONS: usize = 16;
-/// The longest `elicitationId` of a guest's own.
+/// The maximum length of an `elicitationId` that a guest provides, in bytes.
 const ID_BYTES: usize = 256;
-/// How much of a wanted capability is shown.
+/// The maximum size of a missing capability that is shown, in bytes.
 const CAPABILITY_BYTES: usize = 1 << 10;
 
-/// What the client gets; `subject` is what the guest was asked for, such as
-/// ``tool `x` ``.
+/// The error for the client. `subject` names the object of the request, such as ``tool `x` ``.
 pub(crate) fn rpc_error(subject: &str, error: GuestError) -> RpcError {
     let GuestError { code, message, data } = error;
     let message = cut(message, MESSAGE_BYTES);
@@ -30,7 +28,7 @@ pub(crate) fn rpc_error(subject: &str, error: GuestError) -> RpcError {
         };
     }
     let data = data.and_then(|data| match RawJson::parse(data) {
-        // Stored and read again, `null` would be no data: so it is none from the
+        // Storing and reading `null` again would yield no data, so it counts as none from the
         // start.
         Ok(data) => (data.as_str() != "null").then_some(data),
         Err(error) => {
@@ -41,8 +39,8 @@ pub(crate) fn rpc_error(subject: &str, error: GuestError) -> RpcError {
     RpcError { code, message, data }
 }
 
-/// The error for a request that is not a tool call. `told` is whether the client knows
-/// the error for a capability that it lacks.
+/// The error for a request that is not a tool call. `told` says whether the client knows the error
+/// code for a missing capability.
 pub(crate) fn call_error(subject: &str, error: CallError, told: bool) -> RpcError {
     match error {
         CallError::Rpc(error) => rpc_error(subject, error),
@@ -59,9 +57,9 @@ pub(crate) fn call_error(subject: &str, error: CallError, told: bool) -> RpcErro
 
 /// A capability that the client lacks.
 pub(crate) struct Missing {
-    /// What it is told.
+    /// The message for the client.
     pub sentence: String,
-    /// `ClientCapabilities`, if the guest gave such.
+    /// A `ClientCapabilities` object, if the guest provided one.
     wanted: Option<RawJson>,
 }
 
@@ -77,7 +75,7 @@ impl Missing {
         Self { sentence, wanted }
     }
 
-    /// The error that names it (26R-4); none where there is nothing to name.
+    /// The error that names the capability (26R-4); `None` if the guest named none.
     pub fn error(&self) -> Option<RpcError> {
         let wanted = self.wanted.as_ref()?;
         let error = RpcError::new(MISSING_CAPABILITY, &self.sentence);
@@ -90,8 +88,8 @@ fn capabilities(what: &str) -> Option<RawJson> {
     json.filter(RawJson::is_object)
 }
 
-/// The data of `-32042`: the params of elicitations in URL mode, each with the
-/// `mode` and the `elicitationId` that it must have.
+/// The data of `-32042`: the params of elicitations in URL mode. Adds a `mode` and an
+/// `elicitationId` where they are missing.
 fn elicitations(data: Option<String>) -> Result<RawJson, String> {
     let data = data.ok_or("there is none")?;
     let data = RawJson::parse(data).map_err(|error| error.to_string())?;
@@ -131,7 +129,7 @@ fn complete(entry: &mut Value) -> Result<(), String> {
     Ok(())
 }
 
-/// A version 4 UUID. Nobody must be able to guess it (E-8).
+/// A version 4 UUID. It must not be guessable (E-8).
 fn random_id() -> Result<String, String> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(|error| format!("gets no `elicitationId`: {error}"))?;
@@ -203,7 +201,7 @@ mod tests {
     fn other_errors_pass_and_a_missing_capability_is_named() {
         assert_eq!(given(-5, Some("{\"a\":1}")).data.expect("data").as_str(), "{\"a\":1}");
         assert_eq!(given(-5, Some("null")).data, None);
-        // 26R-4: by its own code to a client that knows it.
+        // 26R-4: with its own code for a client that knows it.
         for (told, code) in [(false, -32603), (true, -32021)] {
             let sampling = || CallError::MissingCapability("{\"sampling\":{}}".into());
             let error = call_error("prompt `p`", sampling(), told);

@@ -1,20 +1,20 @@
-//! What guests hand to the host, capped and checked before it goes further.
+//! Bounds and checks the values that guests pass to the host.
 
 use crate::bindings::toolyard::plugin::types as wit;
 use std::collections::HashSet;
 use toolyard_task::tool::AskedQuestion;
 use toolyard_task::wire::{LogLevel, RawJson};
 
-/// The longest progress or status message.
+/// The maximum length of a progress or status message, in bytes.
 pub(crate) const MESSAGE_BYTES: usize = 1 << 10;
-/// The longest name of a logger.
+/// The maximum length of a logger's name, in bytes.
 pub(crate) const NAME_BYTES: usize = 256;
-/// The largest datum of a log message.
+/// The maximum size of the datum of a log message, in bytes.
 const LOG_BYTES: usize = 64 << 10;
-/// The most questions in one call of `ask`.
+/// The maximum number of questions in one call of `ask`.
 const MAX_QUESTIONS: usize = 16;
 
-/// The beginning of `text`, at most so many bytes, cut between characters.
+/// Truncates `text` to at most this many bytes, between characters.
 pub(crate) fn cut(mut text: String, bytes: usize) -> String {
     if text.len() > bytes {
         text.truncate(text.floor_char_boundary(bytes));
@@ -22,17 +22,17 @@ pub(crate) fn cut(mut text: String, bytes: usize) -> String {
     text
 }
 
-/// The datum of a log message. What is no JSON is logged as the text that it is:
-/// a log message is the last thing to fail a run for.
+/// The datum of a log message. Invalid JSON is logged as text, because a log message should not
+/// fail a run.
 pub(crate) fn log_data(data: String) -> RawJson {
     if data.len() > LOG_BYTES {
         return log_text(&data);
     }
-    // Cloned only if it has to be said again.
+    // `log_text` needs the text again if it is not JSON.
     RawJson::parse(data.clone()).unwrap_or_else(|_| log_text(&data))
 }
 
-/// The datum of a log message that is a text.
+/// The datum of a log message that is plain text.
 pub(crate) fn log_text(text: &str) -> RawJson {
     if text.len() > LOG_BYTES {
         return RawJson::of(&format!("(a message of {} bytes; the most are {LOG_BYTES})", text.len()));
@@ -53,12 +53,12 @@ pub(crate) fn level(level: wit::LogLevel) -> LogLevel {
     }
 }
 
-/// Whether a question may have this key.
+/// Whether this is a valid key for a question.
 pub(crate) fn is_key(key: &str) -> bool {
     (1..=128).contains(&key.len()) && key.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-/// The questions of one `ask`, or what is wrong with them.
+/// Checks the questions of one `ask`.
 pub(crate) fn questions(asked: Vec<wit::Question>) -> Result<Vec<AskedQuestion>, String> {
     if asked.is_empty() || asked.len() > MAX_QUESTIONS {
         return Err(format!("{} questions at once; 1 to {MAX_QUESTIONS} are allowed", asked.len()));

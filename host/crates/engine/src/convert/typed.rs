@@ -1,12 +1,11 @@
-//! Components that know nothing of our contract: each ordinary function that they
-//! export becomes a tool.
+//! Components that do not implement the plugin contract: each ordinary function that they export
+//! becomes a tool.
 //!
-//! `shape` is what a type is, `export` finds the functions, `schema` says the types
-//! in JSON Schema, `read` takes arguments and `write` gives results, `docs` reads what
-//! a component says of itself in its `package-docs` section. What may not live here:
-//! how a run is driven, and what the manifest says of a tool.
+//! `shape` describes types, `export` finds the functions, `schema` turns types into JSON Schema,
+//! `read` reads arguments, `write` writes results, and `docs` reads a component's `package-docs`
+//! section. Driving a run and the manifest's settings for a tool do not belong here.
 //!
-//! The forms of values in JSON:
+//! Values have these forms in JSON:
 //!
 //! | WIT | JSON |
 //! | --- | --- |
@@ -42,9 +41,9 @@ use toolyard_task::ArgumentValue;
 use toolyard_task::wire::RawJson;
 use wasmtime::component::{ComponentExportIndex, Val};
 
-/// The greatest integer that every JSON reader keeps exact: 2^53 − 1.
+/// The largest integer that every JSON reader represents exactly: 2^53 − 1.
 const MAX_EXACT: u64 = (1 << 53) - 1;
-/// The name under which a result stands that is not an object of its own.
+/// The member that holds a result which is not an object.
 const RESULT: &str = "result";
 
 /// One exported function.
@@ -59,19 +58,18 @@ impl Function {
     /// Reads the arguments of a call.
     ///
     /// # Errors
-    /// What does not fit, and where.
+    /// The argument that does not fit, and its path.
     pub fn arguments(&self, arguments: &RawJson) -> Result<Vec<Val>, String> {
         read::fields(&self.params, arguments.as_str())
     }
 
-    /// The arguments of a call as the function gets them, in one form for each value.
-    /// `None` if they do not fit.
+    /// The arguments of a call as the function receives them, in one form for each value. `None` if
+    /// they do not fit.
     pub fn seen_arguments(&self, arguments: &RawJson) -> Option<ArgumentValue<'static>> {
         argument::of_fields(&self.params, &self.arguments(arguments).ok()?)
     }
 
-    /// Makes what the function returned the result of a tool; an `err` is a failure of
-    /// the tool.
+    /// Converts the function's return value into a tool result; an `err` is a failure of the tool.
     pub fn result(&self, returned: Option<&Val>, limit: u64) -> Result<ToolResult, Failure> {
         let (shape, value) = match (&self.result, returned) {
             (None, _) => return Ok(success(String::new(), None)),
@@ -86,7 +84,7 @@ impl Function {
             (Some(shape), Some(value)) => {
                 let json = write::json(shape, value, limit)?;
                 let structured = if shape.is_object() { json } else { format!("{{\"{RESULT}\":{json}}}") };
-                // Other values are shown as JSON text by whoever encodes the result.
+                // For other values the encoder adds their JSON text.
                 let text = if let Val::String(text) = value { text.clone() } else { String::new() };
                 Ok(success(text, Some(structured)))
             }
@@ -94,7 +92,7 @@ impl Function {
         }
     }
 
-    /// The type of a result that is no failure.
+    /// The type of a successful result.
     fn success(&self) -> Option<&Shape> {
         match &self.result {
             Some(Shape::Result(cases)) => cases[0].payload.as_ref(),

@@ -17,85 +17,84 @@ use toolyard_manifest::Limits;
 use toolyard_task::Digest;
 use toolyard_task::wire::TaskSupport;
 
-/// What is to be known about a component before it is put into service.
+/// A description of one component, to review before deployment.
 #[derive(Debug, Clone)]
 pub struct CheckReport {
     /// The file's name.
     pub file: String,
-    /// The component.
+    /// The digest of the component.
     pub digest: Digest,
     /// Its size in bytes.
     pub size: u64,
-    /// Its tools, under its manifest.
+    /// Its tools, as its manifest changes them.
     pub tools: Vec<CheckedTool>,
-    /// Functions that it exports and that are no tools.
+    /// Exported functions that are not tools.
     pub skipped: Vec<Skipped>,
-    /// Its prompts, under its manifest.
+    /// Its prompts, as its manifest changes them.
     pub prompts: Vec<CheckedPrompt>,
     /// Whether it has resources.
     pub has_resources: bool,
     /// Whether it completes arguments.
     pub has_completion: bool,
-    /// What it imports, by interface.
+    /// Its imports, by interface.
     pub imports: Vec<String>,
-    /// What it exports, by interface.
+    /// Its exports, by interface.
     pub exports: Vec<String>,
-    /// The imports that lead out of pure computation, by the functions that it imports.
+    /// The imports that it uses beyond pure computation, found by the functions that it imports.
     pub imports_used: Vec<ImportUse>,
-    /// What its manifest grants, by the same ways.
+    /// The uses that its manifest grants.
     pub granted: Vec<ImportUse>,
-    /// What a run may use.
+    /// The limits of a run.
     pub limits: Limits,
-    /// Environment variables that the manifest grants, by name.
+    /// The names of the environment variables that the manifest grants.
     pub env: Vec<String>,
     /// Folders that the manifest grants.
     pub folders: Vec<FolderGrant>,
-    /// Hosts that it grants requests to, as it names them.
+    /// The hosts that the manifest allows requests to, as written there.
     pub hosts: Vec<String>,
-    /// Peers of raw sockets, each with its protocol before it.
+    /// The peers of raw sockets, each after its protocol.
     pub peers: Vec<String>,
-    /// Secrets, by name, and whether the guest sees them.
+    /// The names of its secrets, and whether the guest sees each.
     pub secrets: Vec<(String, bool)>,
     /// The text of the manifest.
     pub manifest: Option<String>,
-    /// Whether the manifest lets it serve.
+    /// Whether the manifest enables the plugin.
     pub enabled: bool,
     /// How long it took to compile; `None` if its code was in the cache.
     pub compiled_in: Option<Duration>,
 }
 
-/// One tool of a report.
+/// A tool in a [`CheckReport`].
 #[derive(Debug, Clone)]
 pub struct CheckedTool {
     /// The name that clients use.
     pub name: String,
-    /// A name for people.
+    /// A display name.
     pub title: Option<String>,
-    /// What it does.
+    /// The tool's description.
     pub description: Option<String>,
     /// Whether it may be called as a task.
     pub task_support: TaskSupport,
-    /// Why clients that come over HTTP leave it out, if they do (26XH-1).
+    /// Why clients that use HTTP ignore it, if they do (26XH-1).
     pub header_fault: Option<String>,
 }
 
-/// One prompt of a report.
+/// A prompt in a [`CheckReport`].
 #[derive(Debug, Clone)]
 pub struct CheckedPrompt {
     /// The name that clients use.
     pub name: String,
-    /// What it is for.
+    /// The prompt's description.
     pub description: Option<String>,
-    /// The names of its arguments, and whether each must be given.
+    /// The names of its arguments, and whether each is required.
     pub arguments: Vec<(String, bool)>,
 }
 
 impl Engine {
-    /// Loads the component at `path` under its manifest, as a folder would, and
-    /// says what it is.
+    /// Loads the component at `path` with its manifest, as a folder would, and describes it.
     ///
     /// # Errors
-    /// [`LoadError`], as a folder would give it.
+    /// The [`LoadError`] that loading from a folder would return.
     pub async fn check(self: &Arc<Self>, path: &Path) -> Result<CheckReport, LoadError> {
         let file = path
             .file_name()

@@ -1,4 +1,4 @@
-//! Makes a component ready to run: compiles and links it, and asks it what it offers.
+//! Makes a component ready to run: compiles it, links it, and lists its tools and prompts.
 
 use crate::component::cache::{self, ComponentOffer};
 use crate::component::compile::{self, Source};
@@ -25,9 +25,8 @@ pub(crate) fn digest(bytes: &[u8]) -> Digest {
     Digest(cache::hex(&Sha256::digest(bytes)))
 }
 
-/// Makes a component ready. Blocks while it compiles and while it is asked
-/// what it offers; `runtime` drives the latter. [`Refusal::Interrupted`] means that the
-/// turn was over before that.
+/// Makes a component ready. Blocks during the compilation and while `runtime` drives the guest's
+/// listing functions. [`Refusal::Interrupted`] means that the turn ended first.
 pub(crate) fn load(
     engine: &Engine,
     (runtime, turn): (&Handle, &mut CompileTurn),
@@ -93,10 +92,10 @@ pub(crate) fn load(
     })
 }
 
-/// The needs of an instance.
+/// The resources that an instance needs.
 ///
 /// # Errors
-/// If the pool cannot hold one.
+/// If the pool cannot hold one instance.
 fn resources(component: &Component) -> Result<Amounts, Refusal> {
     let Some(needed) = component.resources_required() else {
         return Err(Refusal::Resources("it imports core modules, so its needs are unknown".to_owned()));

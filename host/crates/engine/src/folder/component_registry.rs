@@ -1,5 +1,5 @@
-//! Components by the digest of their bytes: each is loaded once, however many files have it, and
-//! one that was refused is not compiled again.
+//! Components by the digest of their bytes. Each is loaded once, however many files contain it, and
+//! a refused component is not compiled again.
 
 use crate::error::Refusal;
 use crate::run::loaded::LoadedComponent;
@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
-/// Refusals that are remembered. More are worth no memory: a component that is refused costs its
-/// compilation once more.
+/// The maximum number of remembered refusals. More are not worth the memory: a forgotten refusal
+/// only costs another compilation.
 const MAX_REFUSALS: usize = 4_096;
-/// How long they are remembered. A machine that was busy then may be idle later, and an operator who
-/// copies the file again wants another try.
+/// How long a refusal is remembered. A busy machine may be idle later, and an operator who copies
+/// the file again expects another attempt.
 const REFUSAL_TIME: Duration = Duration::from_secs(600);
 
 /// The components that this process knows.
@@ -23,7 +23,7 @@ pub(crate) struct ComponentRegistry(Mutex<Known>);
 struct Known {
     entries: HashMap<String, Entry>,
     refusals: usize,
-    /// Entries of components that are gone are removed when there are this many.
+    /// The number of entries at which those of dropped components are removed.
     sweep_at: usize,
 }
 
@@ -33,26 +33,26 @@ enum Entry {
     Loading(watch::Receiver<()>),
 }
 
-/// What is known about a component.
+/// The registry's answer about a component.
 pub(crate) enum Lookup {
     Loaded(Arc<LoadedComponent>),
     Refused(Refusal),
-    /// It is being loaded; the receiver ends when that is over.
+    /// The component is being loaded; the receiver completes when the load ends.
     Busy(watch::Receiver<()>),
-    /// Nothing: the holder of the claim loads it.
-    Vacant(Claim),
+    /// The component is unknown, and the holder of the permit loads it.
+    Vacant(LoadPermit),
 }
 
-/// The right to load one component. While it exists, the other files that have the component wait.
-pub(crate) struct Claim {
+/// The right to load one component. While it exists, the other files with this component wait.
+pub(crate) struct LoadPermit {
     components: Arc<ComponentRegistry>,
     digest: String,
-    /// Wakes those who wait when it is dropped.
+    /// Dropping it wakes the waiting loads.
     _loading: watch::Sender<()>,
 }
 
 impl ComponentRegistry {
-    /// Looks a component up, and claims it if it is unknown.
+    /// Looks up a component, and returns a permit if it is unknown.
     pub fn find(self: &Arc<Self>, digest: &str) -> Lookup {
         let mut known = self.lock();
         match known.entries.get(digest) {
@@ -70,7 +70,7 @@ impl ComponentRegistry {
         }
         let (sender, loading) = watch::channel(());
         known.entries.insert(digest.to_owned(), Entry::Loading(loading));
-        Lookup::Vacant(Claim { components: self.clone(), digest: digest.to_owned(), _loading: sender })
+        Lookup::Vacant(LoadPermit { components: self.clone(), digest: digest.to_owned(), _loading: sender })
     }
 
     fn lock(&self) -> MutexGuard<'_, Known> {
@@ -78,12 +78,12 @@ impl ComponentRegistry {
     }
 }
 
-impl Claim {
+impl LoadPermit {
     pub fn digest(&self) -> &str {
         &self.digest
     }
 
-    /// Keeps the outcome, so that it holds for all files with this component.
+    /// Records the outcome for all files with this component.
     pub fn settle(self, outcome: &Result<Arc<LoadedComponent>, Refusal>) {
         let mut known = self.components.lock();
         let entry = match outcome {
@@ -92,7 +92,7 @@ impl Claim {
                 known.refusals += 1;
                 Entry::Refused(why.clone(), Instant::now())
             }
-            // The drop of the claim removes the entry.
+            // Dropping the permit removes the entry.
             Err(_) => return,
         };
         known.entries.insert(self.digest.clone(), entry);
@@ -104,7 +104,7 @@ impl Claim {
     }
 }
 
-impl Drop for Claim {
+impl Drop for LoadPermit {
     fn drop(&mut self) {
         let mut known = self.components.lock();
         if matches!(known.entries.get(&self.digest), Some(Entry::Loading(_))) {
@@ -117,7 +117,7 @@ impl Drop for Claim {
 mod tests {
     use super::*;
 
-    fn claim(components: &Arc<ComponentRegistry>, digest: &str) -> Claim {
+    fn claim(components: &Arc<ComponentRegistry>, digest: &str) -> LoadPermit {
         match components.find(digest) {
             Lookup::Vacant(claim) => claim,
             _ => panic!("{digest} is known"),
@@ -132,7 +132,7 @@ mod tests {
         drop(claim(&components, "b"));
         drop(first);
         assert!(other.changed().await.is_err(), "the wait has ended");
-        // Its holder gave up, so the next one loads it.
+        // The permit was dropped, so the next look-up loads the component.
         claim(&components, "a").settle(&Err(Refusal::CompileTime(Duration::from_secs(1))));
         assert!(matches!(components.find("a"), Lookup::Refused(Refusal::CompileTime(_))));
     }

@@ -1,9 +1,9 @@
-//! One file of the plugin folder: reading it and its manifest, and making a plugin of the two.
+//! Loads one file of the plugin folder: reads it and its manifest, and makes a plugin from both.
 
 use crate::component::compile_turn::CompileTurn;
 use crate::error::Refusal;
 use crate::folder::component_loader;
-use crate::folder::component_registry::{Claim, ComponentRegistry, Lookup};
+use crate::folder::component_registry::{ComponentRegistry, LoadPermit, Lookup};
 use crate::folder::plugin::Plugin;
 use crate::folder::scan::{self, FileStamps};
 use crate::grant::Pins;
@@ -16,38 +16,38 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 use toolyard_manifest::{self as manifest, Manifest, ManifestError};
 
-/// What is known of one file.
+/// The state of one file.
 #[derive(Clone)]
 pub(crate) struct LoadedFile {
     pub seen: FileStamps,
     manifest_text: Option<String>,
     pub manifest: Result<Arc<Manifest>, Refusal>,
-    /// The folders that the manifest was found to grant.
+    /// The folders granted so far, pinned by their identity.
     pins: Pins,
-    /// The last component under this name that was good.
+    /// The last valid component under this name.
     code: Option<Arc<LoadedComponent>>,
-    /// Why the component in the folder is not that one.
+    /// Why the component now in the folder is not `code`.
     pub fault: Option<Refusal>,
-    /// The two together.
+    /// The plugin made from `code` and `manifest`.
     pub built: Result<Arc<Plugin>, Refusal>,
 }
 
 impl LoadedFile {
-    /// Whether it is worth another look though the file seems unchanged.
+    /// Whether another load may succeed or is needed although the file seems unchanged.
     pub fn may_pass(&self) -> bool {
-        // A folder that is granted, or the file of a secret, may be made yet.
+        // A granted folder or the file of a secret may be created later.
         let lacks_file = matches!(
             (&self.manifest, &self.built),
             (Ok(manifest), Err(Refusal::Manifest(_)))
                 if !manifest.folders.is_empty() || !manifest.secrets.is_empty()
         );
-        // Or one that was granted may have been replaced.
+        // A granted folder may have been replaced.
         let lost_folder = self.built.as_ref().is_ok_and(|plugin| plugin.base.grants.are_stale());
         lacks_file || lost_folder || self.fault.as_ref().is_some_and(Refusal::may_pass)
     }
 
-    /// What serves under the same manifest and component, where these were read and only the
-    /// grants are to be looked for again.
+    /// The component and the manifest, if both were read and only the grants have to be resolved
+    /// again.
     fn without_grants(&self) -> Option<(&Arc<LoadedComponent>, &Arc<Manifest>)> {
         match (&self.code, &self.manifest, &self.fault) {
             (Some(code), Ok(manifest), None) if manifest.enabled => Some((code, manifest)),
@@ -63,7 +63,7 @@ impl LoadedFile {
         self.manifest.as_ref().is_ok_and(|manifest| Arc::ptr_eq(manifest, &plugin.base.manifest))
     }
 
-    /// The state after a panic of the engine's code: the version before stays.
+    /// The state after the engine's code panicked: the previous version stays.
     pub fn after_panic(seen: FileStamps, former: Option<Arc<Self>>, error: &tokio::task::JoinError) -> Self {
         let fault = Refusal::Internal(error.to_string());
         match former {
@@ -88,7 +88,7 @@ impl LoadedFile {
         }
     }
 
-    /// Pins the folders that it was granted.
+    /// Pins the folders that the plugin was granted.
     fn hold_folders(&mut self) {
         if let Ok(plugin) = &self.built {
             self.pins.hold(&plugin.base.grants.folders);
@@ -96,12 +96,12 @@ impl LoadedFile {
     }
 }
 
-/// A file that is to be loaded, and what that needs.
+/// A file to load, with everything that the load needs.
 pub(crate) struct FileLoader {
     pub engine: Arc<Engine>,
     pub runtime: Handle,
     pub dir: Arc<Dir>,
-    /// Where that is.
+    /// The path of `dir`.
     pub place: PathBuf,
     pub name: String,
     pub seen: FileStamps,
@@ -109,13 +109,14 @@ pub(crate) struct FileLoader {
     pub components: Arc<ComponentRegistry>,
 }
 
-/// How far one turn led.
+/// The outcome of one turn.
 pub(crate) enum Step {
     Done(Arc<LoadedFile>),
-    /// Another file has the same component, which is being loaded; the receiver ends with that.
+    /// Another file has the same component, which is being loaded; the receiver completes when that
+    /// load ends.
     Busy(watch::Receiver<()>),
-    /// The component takes longer than a quick turn.
-    Slow(Claim),
+    /// The component takes too long for the quick lane.
+    Slow(LoadPermit),
     Cancelled,
 }
 
@@ -123,12 +124,12 @@ pub(crate) enum Step {
 enum NoCode {
     Refused(Refusal),
     Busy(watch::Receiver<()>),
-    Interrupted(Claim),
+    Interrupted(LoadPermit),
 }
 
 impl FileLoader {
-    /// Loads it within a turn, `claim` being that of a former turn. Blocks.
-    pub fn load(&self, turn: &mut CompileTurn, claim: Option<Claim>) -> Step {
+    /// Loads the file within a turn. `claim` is the permit from an earlier turn. Blocks.
+    pub fn load(&self, turn: &mut CompileTurn, claim: Option<LoadPermit>) -> Step {
         let former = self.former.as_deref();
         if let Some(former) = former.filter(|former| former.seen == self.seen)
             && let Some((code, manifest)) = former.without_grants()
@@ -158,7 +159,8 @@ impl FileLoader {
                 return Step::Done(Arc::new(held));
             }
         };
-        // Only now: a manifest that cannot be read for a moment is no other one.
+        // Not before this point: a manifest that is temporarily unreadable is not a different
+        // manifest.
         held.pins = held.pins.of_manifest(held.manifest_text.as_deref());
         if !manifest.enabled {
             return Step::Done(Arc::new(held));
@@ -179,8 +181,8 @@ impl FileLoader {
         Step::Done(Arc::new(held))
     }
 
-    /// The manifest's text and meaning; the former object if the text is the same,
-    /// unless it was touched so that its secrets are read anew.
+    /// Reads the manifest's text and parses it. Returns the previous object if the text is the
+    /// same, unless the file was touched so that its secrets are read again.
     fn manifest(&self) -> (Option<String>, Result<Arc<Manifest>, Refusal>) {
         let text = match self.manifest_text() {
             Ok(text) => text,
@@ -201,7 +203,7 @@ impl FileLoader {
         (text, manifest.map(Arc::new).map_err(Refusal::from))
     }
 
-    /// The manifest's text, if there is one.
+    /// The manifest's text; `None` if there is no manifest.
     pub fn manifest_text(&self) -> Result<Option<String>, ManifestError> {
         let Some(seen) = self.seen.manifest else {
             return Ok(None);
@@ -214,8 +216,12 @@ impl FileLoader {
         String::from_utf8(bytes).map(Some).map_err(|_| error("is not UTF-8".to_owned()))
     }
 
-    /// The component, from memory if its bytes are known.
-    fn code(&self, turn: &mut CompileTurn, claim: Option<Claim>) -> Result<Arc<LoadedComponent>, NoCode> {
+    /// Gets the component, from memory if its bytes are known.
+    fn code(
+        &self,
+        turn: &mut CompileTurn,
+        claim: Option<LoadPermit>,
+    ) -> Result<Arc<LoadedComponent>, NoCode> {
         let settings = &self.engine.settings;
         let bounds = (settings.max_component_bytes, settings.others_may_write);
         let bytes =
@@ -244,7 +250,7 @@ impl FileLoader {
         }
     }
 
-    /// The two together; the former object if neither changed.
+    /// Makes the plugin. Returns the previous object if neither part changed.
     fn build(
         &self,
         code: &Arc<LoadedComponent>,
@@ -262,13 +268,13 @@ impl FileLoader {
         Plugin::new(&self.engine, place, code.clone(), manifest.clone(), pins).map(Arc::new)
     }
 
-    /// Loads it for a report on it alone.
+    /// Loads the plugin for a report on this file alone.
     pub fn plugin(&self) -> Result<Plugin, Refusal> {
         let manifest = self.manifest().1?;
         let place = (&*self.place, self.name.as_str());
         let code = self.code(&mut CompileTurn::alone(), None).map_err(|none| match none {
             NoCode::Refused(why) => why,
-            // Neither happens to a file that is loaded alone.
+            // Neither occurs when a file is loaded alone.
             NoCode::Busy(_) | NoCode::Interrupted(_) => Refusal::Interrupted,
         })?;
         Plugin::new(&self.engine, place, code, manifest, &Pins::default())

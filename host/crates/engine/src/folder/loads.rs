@@ -1,4 +1,5 @@
-//! The loads under way: one at most for each file, all owned here, and ended with their owner.
+//! The loads in progress: at most one for each file. They are all owned here and end with their
+//! owner.
 
 use crate::component::compile_turn::{Lane, Lanes};
 use crate::folder::component_registry::ComponentRegistry;
@@ -6,10 +7,10 @@ use crate::folder::loader::{FileLoader, LoadedFile, Step};
 use crate::folder::scan::FileStamps;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tokio::sync::watch;
 use tokio::task::{Id, JoinSet};
+use tokio_util::sync::CancellationToken;
 
-/// The loads under way.
+/// The loads in progress.
 pub(crate) struct Loads {
     lanes: Arc<Lanes>,
     pub components: Arc<ComponentRegistry>,
@@ -19,12 +20,19 @@ pub(crate) struct Loads {
 
 struct Load {
     seen: FileStamps,
-    cancel: watch::Sender<bool>,
+    cancel: CancellationToken,
     task: Id,
 }
 
+impl Drop for Load {
+    fn drop(&mut self) {
+        // The compilation runs on its own thread, which does not end with the task.
+        self.cancel.cancel();
+    }
+}
+
 impl Loads {
-    /// As many at once as there are `places`, and as many slow ones beside them.
+    /// Allows `places` loads at once, and as many slow ones in addition.
     pub fn new(places: usize) -> Self {
         Self {
             lanes: Lanes::new(places),
@@ -34,15 +42,15 @@ impl Loads {
         }
     }
 
-    /// Starts to load a file, unless it is being loaded.
+    /// Starts to load a file, unless a load of it is in progress.
     pub fn start(&mut self, file: FileLoader) {
         let name = file.name.clone();
         if self.under_way.contains_key(&name) {
             return;
         }
         let seen = file.seen;
-        let (cancel, cancelled) = watch::channel(false);
-        let task = self.tasks.spawn(load(file, self.lanes.clone(), cancelled)).id();
+        let cancel = CancellationToken::new();
+        let task = self.tasks.spawn(load(file, self.lanes.clone(), cancel.clone())).id();
         self.under_way.insert(name, Load { seen, cancel, task });
     }
 
@@ -60,14 +68,15 @@ impl Loads {
         self.tasks.is_empty()
     }
 
-    /// Ends the load of a file; it is under way until then, and has no outcome.
+    /// Cancels the load of a file. The load stays in progress until it ends, without an outcome.
     pub fn cancel(&self, name: &str) {
         if let Some(load) = self.under_way.get(name) {
-            load.cancel.send_replace(true);
+            load.cancel.cancel();
         }
     }
 
-    /// The next load that ends, and its outcome; `None` if there are none. Cancel safe.
+    /// Waits for the next load to end and returns its outcome; `None` if no load is in progress.
+    /// Cancel safe.
     pub async fn next(&mut self) -> Option<(String, Option<Arc<LoadedFile>>)> {
         match self.tasks.join_next().await? {
             Ok((name, held)) => {
@@ -84,20 +93,20 @@ impl Loads {
         }
     }
 
-    /// Ends all of them, and waits for that.
+    /// Cancels all loads and waits until they end.
     pub async fn end(&mut self) {
         for load in self.under_way.values() {
-            load.cancel.send_replace(true);
+            load.cancel.cancel();
         }
         while self.next().await.is_some() {}
     }
 }
 
-/// Loads a file, in as many turns as that takes. `None` if it is cancelled.
+/// Loads a file in as many turns as needed. Returns `None` if the load is cancelled.
 async fn load(
     file: FileLoader,
     lanes: Arc<Lanes>,
-    mut cancelled: watch::Receiver<bool>,
+    cancelled: CancellationToken,
 ) -> (String, Option<Arc<LoadedFile>>) {
     let file = Arc::new(file);
     let name = file.name.clone();
@@ -112,8 +121,8 @@ async fn load(
             Ok(Step::Slow(claimed)) => (lane, claim) = (Lane::Slow, Some(claimed)),
             Ok(Step::Busy(mut other)) => {
                 tokio::select! {
-                    _ = cancelled.wait_for(|cancelled| *cancelled) => return (name, None),
-                    // It sends nothing, and ends when the other load does.
+                    () = cancelled.cancelled() => return (name, None),
+                    // The channel carries no values and closes when the other load ends.
                     _ = other.changed() => {}
                 }
             }

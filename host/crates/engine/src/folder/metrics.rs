@@ -1,7 +1,7 @@
-//! What is counted about the plugin folder. What runs take is told to whoever runs
-//! them (`Report::Spent`) and is counted there, by the tool's name.
+//! Metrics of the plugin folder. The resource usage of runs is counted elsewhere, by tool name: the
+//! engine reports it to the caller of a run (`Report::Usage`).
 //!
-//! No label has a value from a client or a guest: the values are the constants here.
+//! No label value comes from a client or a guest: all values are the constants below.
 
 use crate::folder::snapshot::{PluginReport, PluginState};
 use prometheus_client::metrics::counter::Counter;
@@ -18,7 +18,7 @@ const STATES: [&str; 4] = [SERVING, FORMER, REFUSED, DISABLED];
 
 type Labels = [(&'static str, &'static str); 1];
 
-/// The numbers of one folder.
+/// The metrics of one folder.
 #[derive(Clone, Default)]
 pub(crate) struct Metrics {
     plugins: Family<Labels, Gauge>,
@@ -49,7 +49,7 @@ impl Metrics {
         );
     }
 
-    /// How the files fare now.
+    /// Sets the gauges from the current reports.
     pub fn stand(&self, reports: &[PluginReport]) {
         let left_out: usize = reports.iter().map(|report| report.left_out.len()).sum();
         self.left_out.set(i64::try_from(left_out).unwrap_or(i64::MAX));
@@ -59,7 +59,7 @@ impl Metrics {
         }
     }
 
-    /// A file was loaded, or loaded anew.
+    /// Counts a load or reload of a file.
     pub fn loaded(&self, report: &PluginReport) {
         self.loads.get_or_create(&[(STATE, name(&report.state))]).inc();
     }

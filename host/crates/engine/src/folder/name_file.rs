@@ -1,7 +1,7 @@
-//! The owners of names on disk, so that a restart does not deal them out again.
+//! The owners of names on disk, so that they survive a restart.
 //!
-//! One file for each plugin folder, in the data folder. It is local to this machine: hosts
-//! that share a database have plugin folders of their own, and each decides for itself.
+//! There is one file for each plugin folder, in the data folder. It is local to this machine: nodes
+//! that share a database have their own plugin folders, and each node decides for itself.
 
 use crate::folder::names::{Name, Owner, Owners};
 use serde::{Deserialize, Serialize};
@@ -13,9 +13,9 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// A file of more than this was not written by us.
+/// The host never writes a larger file than this.
 const MAX_BYTES: u64 = 16 << 20;
-/// How long another process may hold the lock before this one goes on without it.
+/// How long to wait for a lock that another process holds before going on without it.
 const LOCK_TIME: Duration = Duration::from_secs(5);
 
 /// The file that records which plugin owns each name of one folder.
@@ -23,16 +23,16 @@ const LOCK_TIME: Duration = Duration::from_secs(5);
 pub(crate) struct NameFile {
     path: PathBuf,
     folder: PathBuf,
-    /// Whether this process deals names out, or only looks who has them.
+    /// Whether this process assigns names, or only reads them.
     writes: bool,
 }
 
-/// While it is there, no other process deals names out.
+/// While it exists, no other process assigns names.
 pub(crate) struct NamesLock(#[expect(dead_code, reason = "the lock goes with the file")] Option<File>);
 
 #[derive(Serialize, Deserialize)]
 struct Contents {
-    /// For people.
+    /// For people who read the file.
     folder: PathBuf,
     names: Vec<Entry>,
 }
@@ -46,7 +46,7 @@ struct Entry {
 }
 
 impl NameFile {
-    /// The file of this plugin folder, in this folder of such files.
+    /// The file for the plugin folder `folder`, in the folder `dir`.
     pub fn new(dir: &Path, folder: &Path, writes: bool) -> Self {
         let folder = folder.canonicalize().or_else(|_| std::path::absolute(folder));
         let folder = folder.unwrap_or_default();
@@ -55,10 +55,11 @@ impl NameFile {
         Self { path: dir.join(name), folder, writes }
     }
 
-    /// Waits for other processes, then reads. `None` if there is no file yet. Blocks.
+    /// Waits for other processes, then reads the file. Returns `None` if it does not exist yet.
+    /// Blocks.
     ///
     /// # Errors
-    /// If there is one that cannot be read.
+    /// If the file exists but cannot be read.
     pub fn take(&self) -> std::io::Result<(NamesLock, Option<Owners>)> {
         let turn = if self.writes { Some(self.lock()?) } else { None };
         Ok((NamesLock(turn), self.read()?))
@@ -76,7 +77,7 @@ impl NameFile {
             match lock.try_lock() {
                 Ok(()) => return Ok(lock),
                 Err(TryLockError::Error(error)) => return Err(error),
-                // Another process of this data folder decides; that takes milliseconds.
+                // Another process of this data folder is assigning names, which takes milliseconds.
                 Err(TryLockError::WouldBlock) if begun.elapsed() < LOCK_TIME => {
                     std::thread::sleep(Duration::from_millis(10));
                 }
@@ -97,7 +98,7 @@ impl NameFile {
         Ok(Some(contents.names.into_iter().map(|Entry { name, owner }| (name, owner)).collect()))
     }
 
-    /// Writes them, whole or not at all. Blocks.
+    /// Writes the owners atomically. Blocks.
     ///
     /// # Errors
     /// If they cannot be written.
@@ -121,7 +122,7 @@ impl NameFile {
     }
 }
 
-/// No other user can write to the data folder, and the host puts no link there.
+/// No other user can write to the data folder, and the host creates no link there.
 const NO_FOLLOW: i32 = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
 
 #[cfg(test)]
@@ -142,7 +143,7 @@ mod tests {
         file("a", true).write(&owners, &turn).expect("written");
         assert_eq!(file("a", false).take().expect("read").1, Some(owners));
         assert_eq!(file("b", false).take().expect("read").1, None);
-        // A process that may only look leaves everything unchanged.
+        // A process that only reads leaves the file unchanged.
         file("a", false).write(&Owners::new(), &turn).expect("nothing to do");
         assert!(file("a", false).take().expect("read").1.is_some());
         std::fs::write(file("a", true).path(), "{").expect("written");

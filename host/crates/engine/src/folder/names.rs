@@ -1,24 +1,26 @@
-//! Decides which plugin has which name of a tool or prompt, from the lists of plugins and the
-//! former owner of each name.
+//! Decides which plugin gets each tool and prompt name, from the names that the plugins list and
+//! the previous owner of each name.
 //!
-//! A name stays with the plugin file that had it, whatever comes into the folder later, and
-//! across restarts. A plugin that lists the name of another loses that one entry and serves
-//! the rest. A plugin has its names as long as its file is in the folder and, once its
-//! component is known, lists them. If its file is gone while the host runs, another plugin may
-//! serve the name meanwhile, and gives it back when the file returns: an operator who removes
-//! a file and then copies the next version gives nothing away. Only a start without the file
-//! makes another plugin that wants the name its owner.
+//! A name stays with the plugin file that owns it, whatever is added to the folder later, and
+//! across restarts. A plugin that lists a name of another plugin loses only that entry and serves
+//! the rest. A plugin keeps its names as long as its file is in the folder and, once its component
+//! is known, lists them.
+//!
+//! If the file is removed while the host runs, another plugin may serve the name meanwhile. It
+//! returns the name when the file comes back, so an operator who removes a file and then copies the
+//! next version loses no name. Only a start without the file transfers the name to another plugin
+//! that lists it.
 
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Names of files that are gone, at most, and names in all.
+/// The maximum number of names of removed files, and of names in total.
 const MAX_NAMES: usize = 16_384;
 
-/// A name of one kind. Tools and prompts are named apart from each other.
+/// A name and its kind. Tools and prompts have separate namespaces.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(crate) struct Name {
-    /// `tool` or `prompt`.
+    /// Whether it names a tool or a prompt.
     pub kind: NameKind,
     pub name: String,
 }
@@ -39,12 +41,12 @@ impl NameKind {
     }
 }
 
-/// The plugin that has a name.
+/// The plugin that owns a name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Owner {
     /// Its file in the folder.
     pub file: String,
-    /// The component that had the name last. A file that was renamed is known by it.
+    /// The component that last had the name. It identifies a renamed file.
     pub digest: String,
 }
 
@@ -54,11 +56,10 @@ pub(crate) type Owners = BTreeMap<Name, Owner>;
 /// One file of the folder.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Candidate {
-    /// The component and the names that it lists; `None` if it cannot be known now, because
-    /// the file is refused or disabled.
+    /// The component and the names that it lists; `None` if it is unknown because the file is
+    /// refused or disabled.
     pub listed: Option<OfferedNames>,
-    /// The version that served before, if it may go on where the one in the folder is left
-    /// with nothing.
+    /// The previously serving version, if it may continue when the one in the folder gets no names.
     pub previous: Option<OfferedNames>,
 }
 
@@ -67,24 +68,23 @@ pub(crate) struct Candidate {
 pub(crate) struct OfferedNames {
     pub digest: String,
     pub names: BTreeSet<Name>,
-    /// Whether it offers anything that has no name here, such as resources.
+    /// Whether it offers anything without a name, such as resources.
     pub has_more: bool,
 }
 
 /// The decision about one file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Outcome {
-    /// Whether the version before serves, since the listed one has nothing left.
+    /// Whether the previous version serves because the listed one gets no names.
     pub keeps_previous: bool,
-    /// Names that this version lists and does not get, and the file that has each.
+    /// Names that the serving version lists but does not get, with the file that has each.
     pub left_out: BTreeMap<Name, String>,
-    /// Names that the version in the folder would not get, where that is not the one that
-    /// serves.
+    /// Names that the version in the folder would not get, if the previous version serves.
     pub contested: BTreeMap<Name, String>,
 }
 
-/// Decides which names each file gets, and returns the owners from now on. `gone` are files that
-/// were removed since the start.
+/// Decides which names each file gets and returns the new owners. `gone` are the files that were
+/// removed since the start.
 pub(crate) fn resolve(
     files: &BTreeMap<String, Candidate>,
     owners: &Owners,
@@ -108,9 +108,9 @@ pub(crate) fn resolve(
             });
             lost.collect()
         };
-        // A version that is left with nothing gives way to the one before it. That one may
-        // take names of its own back from others, so all is decided again; each round has
-        // one more such file.
+        // A version that gets no names yields to the previous one. That version may reclaim its own
+        // names from other files, so everything is decided again. Each round adds one such file, so
+        // the loop ends.
         let emptied = offers.iter().find(|(file, offer)| {
             let has_nothing = !offer.has_more && lost(file, offer).len() == offer.names.len();
             let before = files.get(**file).and_then(|candidate| candidate.previous.as_ref());
@@ -149,7 +149,8 @@ pub(crate) fn resolve(
     }
 }
 
-/// The file that gets each name that is offered, or that is kept for a file in the folder.
+/// The file that gets each name, for names that are offered and for names reserved for a file in
+/// the folder.
 fn holders<'a>(
     files: &'a BTreeMap<String, Candidate>,
     offers: &BTreeMap<&'a str, &'a OfferedNames>,
@@ -234,7 +235,7 @@ mod tests {
         files.iter().map(|(file, candidate)| ((*file).to_owned(), candidate.clone())).collect()
     }
 
-    /// A decision at the start.
+    /// The decision at a start.
     fn start(files: &BTreeMap<String, Candidate>, owners: &Owners) -> (BTreeMap<String, Outcome>, Owners) {
         resolve(files, owners, &BTreeSet::new())
     }
@@ -255,7 +256,7 @@ mod tests {
         assert!(left_out(&outcomes, "probe.wasm").is_empty());
         assert_eq!(owners[&tool("echo")], Owner { file: "probe.wasm".to_owned(), digest: "p2".to_owned() });
         assert_eq!(owners[&tool("other")].file, "aecho.wasm");
-        // The same again, as after a restart.
+        // Deciding again, as after a restart, gives the same result.
         assert_eq!(start(&both, &owners), (outcomes, owners));
     }
 
@@ -310,10 +311,10 @@ mod tests {
         assert_eq!(lent, owners, "and does not own");
         let returned = folder(&[("a.wasm", lists("a", &["x"])), ("p.wasm", lists("p2", &["x"]))]);
         assert_eq!(left_out(&resolve(&returned, &lent, &gone).0, "a.wasm"), ["x"]);
-        // The next start makes it the owner.
+        // The next start makes the other file the owner.
         let (_, owners) = start(&alone, &lent);
         assert_eq!(left_out(&resolve(&both, &owners, &gone).0, "p.wasm"), ["x"]);
-        // A file that was renamed is the owner at once.
+        // A renamed file becomes the owner immediately.
         let renamed = folder(&[("a.wasm", lists("a", &["x"])), ("z.wasm", lists("p", &["x"]))]);
         assert_eq!(resolve(&renamed, &lent, &gone).1[&tool("x")].file, "z.wasm");
     }
@@ -369,8 +370,8 @@ mod tests {
     }
 
     proptest! {
-        /// However the folder changes: one name has one server; who had a name, is still
-        /// there and lists it, has it still; and to decide again changes nothing.
+        /// However the folder changes: each name has one server, a file that had a name and still
+        /// lists it keeps it, and deciding again changes nothing.
         #[test]
         fn names_have_one_server_and_stay(folders in proptest::collection::vec(some_folder(), 1..6), runs in any::<bool>()) {
             let mut owners = Owners::new();
@@ -405,7 +406,8 @@ mod tests {
                         prop_assert_eq!(&next[name].file, &owner.file, "{:?}", name);
                     }
                 }
-                // Where a former version serves, what it frees may serve the newer one next time.
+                // Where a previous version serves, the names that it frees may let the newer one
+                // serve next time.
                 if outcomes.values().all(|outcome| !outcome.keeps_previous) {
                     prop_assert_eq!(&resolve(&files, &next, &gone), &(outcomes, next.clone()));
                 }

@@ -1,34 +1,35 @@
-//! The users besides the host's own and root who can change a file or folder: one rule for the
-//! plugin folder, the files in it, and what the host keeps.
+//! The users besides the host's own and root who can change a file or folder. One rule covers the
+//! plugin folder, its files, and the files that the host keeps.
 
 use rustix::process::geteuid;
 use std::io::ErrorKind;
 use std::path::Path;
 
-/// The bits of a mode that let others write.
+/// The mode bits that let other users write.
 const OTHERS_WRITE: u32 = 0o002;
 const GROUP_WRITE: u32 = 0o020;
 
-/// Who else can change a file, or put things into a folder.
+/// The users besides the host's own and root who can change a file or add files to a folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outsiders {
-    /// Everybody on this machine.
+    /// All users of this machine.
     Everybody,
-    /// The user of this number, to whom it belongs.
+    /// The owner, with this user id.
     Owner(u32),
-    /// The members of the group of this number.
+    /// The members of the group with this id.
     Group(u32),
 }
 
 impl Outsiders {
-    /// Reads them from the mode and owner of a file or folder. If there are several, it is those
-    /// who are most.
+    /// Determines them from the mode and owner of a file or folder. If several apply, returns the
+    /// largest set of users.
     #[must_use]
     pub fn of(mode: u32, owner: u32, group: u32) -> Option<Self> {
         if mode & OTHERS_WRITE != 0 {
             Some(Self::Everybody)
         } else if owner != 0 && owner != geteuid().as_raw() {
-            // Before the group: an owner can give that right to any group of theirs.
+            // The owner comes before the group, because an owner can give write access to any of
+            // their groups.
             Some(Self::Owner(owner))
         } else if mode & GROUP_WRITE != 0 {
             Some(Self::Group(group))
@@ -48,11 +49,11 @@ impl std::fmt::Display for Outsiders {
     }
 }
 
-/// Who but the host's user and root can put things into the folder at `path`. A folder that does
-/// not exist has no outsiders.
+/// The users besides the host's own and root who can add files to the folder at `path`. A folder
+/// that does not exist has no outsiders.
 ///
 /// # Errors
-/// If it cannot be looked at.
+/// If the folder cannot be inspected.
 pub fn outsiders(path: &Path) -> std::io::Result<Option<Outsiders>> {
     use std::os::unix::fs::MetadataExt as _;
     match std::fs::metadata(path) {

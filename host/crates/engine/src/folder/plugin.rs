@@ -1,4 +1,4 @@
-//! A plugin: a component under its manifest.
+//! A plugin: a component with its manifest.
 
 use crate::component::describe::{self, DeclaredTool};
 use crate::error::Refusal;
@@ -17,17 +17,16 @@ use toolyard_task::provider::ProviderSpec;
 use toolyard_task::tool::ToolSpec;
 use toolyard_task::wire::{PromptDescription, ToolDescription, is_tool_name};
 
-/// A component under its manifest.
 pub(crate) struct Plugin {
     pub base: Arc<PluginBase>,
     pub tools: Vec<Arc<GuestTool>>,
-    /// Its offer besides tools.
+    /// Its resources, prompts and completions.
     pub provider: Option<Arc<GuestProvider>>,
 }
 
 impl Plugin {
-    /// Puts a component under a manifest; both lie in the folder `place`. It is granted
-    /// the folders of `pins` and no others in their place.
+    /// Combines a component with a manifest; both lie in the folder `place`. A folder that `pins`
+    /// holds is granted only if it is still the same folder.
     pub fn new(
         engine: &Arc<Engine>,
         (place, file): (&Path, &str),
@@ -78,7 +77,7 @@ impl Plugin {
     }
 }
 
-/// The name that clients use for what the guest calls `name`.
+/// The name that clients use for the guest's `name`.
 fn public(manifest: &Manifest, name: &str) -> String {
     match &manifest.prefix {
         Some(prefix) => format!("{prefix}_{name}"),

@@ -28,16 +28,16 @@ pub struct Plugins {
     folder: Arc<Mutex<Folder>>,
     pub(crate) files: BTreeMap<String, Arc<LoadedFile>>,
     pub(crate) loads: Loads,
-    /// Since when files are different from what the catalog was built of.
+    /// Since when the files differ from those that the catalog was built from.
     pub(crate) unsettled: Option<Instant>,
     excess: Excess,
     serving: Serving,
-    /// The file that records which plugin has which name.
+    /// The file that records which plugin owns each name.
     names: Option<NameFile>,
     owners: Owners,
     /// Files that were removed since the start.
     gone: BTreeSet<String>,
-    /// Why the folder could not be looked at the last time.
+    /// Why the last scan of the folder failed.
     fault: Option<String>,
     outsiders: Option<Outsiders>,
     snapshot: Snapshot,
@@ -45,8 +45,7 @@ pub struct Plugins {
 }
 
 impl Plugins {
-    /// The plugins of the folder `dir`, which need not exist yet. Nothing is
-    /// loaded so far.
+    /// Creates the plugins of the folder `dir`, which need not exist yet. Loads nothing.
     #[must_use]
     pub fn open(engine: Arc<Engine>, dir: impl Into<PathBuf>) -> Self {
         let dir = dir.into();
@@ -72,32 +71,32 @@ impl Plugins {
         }
     }
 
-    /// Registers what is counted here.
+    /// Registers the folder's metrics.
     pub fn register_metrics(&self, registry: &mut Registry) {
         self.metrics.register(registry);
     }
 
-    /// Loads what has changed since the last time, in parallel and off the async
-    /// threads, and says what is on offer.
+    /// Loads the files that changed since the last call, in parallel and off the async threads, and
+    /// returns the offer.
     pub async fn load(&mut self) -> Snapshot {
         self.load_for(None).await
     }
 
-    /// The same for a while: the loads that take longer go on, and [`watch`](Self::watch) publishes
-    /// their plugins.
+    /// As [`load`](Self::load), but returns after `wait`. Longer loads continue, and
+    /// [`watch`](Self::watch) publishes their plugins.
     pub async fn load_within(&mut self, wait: Duration) -> Snapshot {
         self.load_for(Some(wait)).await
     }
 
     async fn load_for(&mut self, wait: Option<Duration>) -> Snapshot {
         let until = wait.map(|wait| Instant::now() + wait);
-        // Files that have a name come first, also where there are too many.
+        // Files that own a name take precedence, even if the folder has too many files.
         drop(self.recall().await);
         let Some(scan) = self.scan().await else {
             return self.snapshot();
         };
         for (name, seen) in &scan.files {
-            if self.files.get(name).map(|held| held.seen) != Some(*seen) {
+            if self.files.get(name).map(|file| file.seen) != Some(*seen) {
                 self.start(&scan, name);
             }
         }
@@ -115,7 +114,7 @@ impl Plugins {
             tokio::select! {
                 biased;
                 loaded = self.loads.next() => match loaded {
-                    Some((name, held)) => self.take(name, held),
+                    Some((name, file)) => self.take(name, file),
                     None => break,
                 },
                 () = &mut late => break,
@@ -125,19 +124,19 @@ impl Plugins {
         self.snapshot()
     }
 
-    /// Ends the loads that are under way. Nothing else is left to end.
+    /// Cancels the loads in progress and waits until they end. No other work needs to be ended.
     pub async fn end(&mut self) {
         self.loads.end().await;
     }
 
-    /// What is on offer.
+    /// The current offer.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         self.snapshot.clone()
     }
 
-    /// Looks at the folder; `None` if it cannot be looked at, which may pass and
-    /// changes nothing.
+    /// Scans the folder. Returns `None` if the scan fails, which may be temporary and changes
+    /// nothing.
     pub(crate) async fn scan(&mut self) -> Option<Scan> {
         let folder = self.folder.clone();
         let first = Precedence {
@@ -153,7 +152,7 @@ impl Plugins {
                 if self.fault.take().is_some() {
                     tracing::info!(%path, "the plugin folder can be looked at again");
                 }
-                // The one who starts the host has looked at the first.
+                // The command that starts the host has already checked the first scan.
                 if let Some(outsiders) = scan.outsiders
                     && scan.outsiders != self.outsiders
                     && !self.files.is_empty()
@@ -197,15 +196,15 @@ impl Plugins {
         });
     }
 
-    /// Takes the outcome of a load, which the next [`settle`](Self::settle) puts into effect.
-    pub(crate) fn take(&mut self, name: String, held: Option<Arc<LoadedFile>>) {
-        if let Some(held) = held {
+    /// Stores the outcome of a load; the next [`settle`](Self::settle) applies it.
+    pub(crate) fn take(&mut self, name: String, file: Option<Arc<LoadedFile>>) {
+        if let Some(file) = file {
             self.change();
-            self.files.insert(name, held);
+            self.files.insert(name, file);
         }
     }
 
-    /// Forgets a file that is gone.
+    /// Drops the state of a removed file.
     pub(crate) fn remove(&mut self, name: &str) {
         self.loads.cancel(name);
         if self.files.remove(name).is_some() {
@@ -219,7 +218,7 @@ impl Plugins {
         self.unsettled.get_or_insert_with(Instant::now);
     }
 
-    /// Decides who serves which name, and builds the catalog if that is different.
+    /// Decides which plugin serves each name, and builds the catalog if that changed.
     pub(crate) async fn settle(&mut self) -> bool {
         self.unsettled = None;
         let turn = self.recall().await;
@@ -259,7 +258,7 @@ impl Plugins {
             let providers = providers.map(|provider| provider as Arc<dyn Provider>);
             match Catalog::new(tools).and_then(|catalog| catalog.with(providers)) {
                 Ok(catalog) => self.snapshot.catalog = Arc::new(catalog),
-                // `names::resolve` gives each name to one plugin.
+                // This cannot happen, because `names::resolve` gives each name to one plugin.
                 Err(collision) => tracing::error!("the catalog stays as it was: {collision}"),
             }
             self.serving = serving;
@@ -281,8 +280,8 @@ impl Plugins {
         }
     }
 
-    /// Reads who has which name, as far as it is kept. Another process of the same data
-    /// folder may have decided meanwhile.
+    /// Reads the recorded owners of names. Another process of the same data folder may have changed
+    /// them meanwhile.
     async fn recall(&mut self) -> Option<NamesLock> {
         let names = self.names.clone()?;
         match tokio::task::spawn_blocking(move || names.take()).await.map_err(std::io::Error::other).flatten()

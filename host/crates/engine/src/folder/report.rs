@@ -1,4 +1,4 @@
-//! Reports on the files of the folder, for people and for the log.
+//! Reports on the files of the folder, for the operator and the log.
 
 use crate::folder::serving::{FileOutcome, Served};
 use crate::folder::snapshot::{PluginReport, PluginState};
@@ -32,7 +32,7 @@ pub(crate) fn of(file: &str, outcome: FileOutcome) -> PluginReport {
     }
 }
 
-/// Logs a report that is different from the one before.
+/// Logs a report that differs from the previous one.
 pub(crate) fn log(report: &PluginReport) {
     let PluginReport { file, tools, prompts, has_resources, left_out, state, .. } = report;
     for why in left_out {

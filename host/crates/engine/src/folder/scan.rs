@@ -1,5 +1,4 @@
-//! The plugin folder, seen through a directory handle that no symbolic link
-//! leads out of.
+//! Scans the plugin folder through a directory handle, which no symbolic link can escape.
 
 use crate::error::Refusal;
 use crate::folder::outsiders::Outsiders;
@@ -12,16 +11,16 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Files beyond the limit that a report names.
+/// The maximum number of files beyond the limit that a report names.
 const EXCESS_NAMED: usize = 20;
 
-/// The plugin folder, held open from the first look on: a look at it needs no more descriptors, so
-/// it succeeds even if the process has none left.
+/// The plugin folder, kept open after the first scan. Later scans need no more descriptors, so they
+/// succeed even if the process has none left.
 pub(crate) struct Folder {
     path: PathBuf,
-    /// How many components it may have.
+    /// The maximum number of components.
     most: usize,
-    /// Whether it is used even if everybody can write to it.
+    /// Whether the folder is used even if every user can write to it.
     trusted: bool,
     open: Option<Open>,
 }
@@ -32,22 +31,22 @@ struct Open {
     place: (u64, u64),
 }
 
-/// Files that come first where there are more than the limit.
+/// Files that take precedence where the folder has more than the limit.
 pub(crate) struct Precedence {
-    /// Those that are loaded, or were refused for what they are.
+    /// Files that are loaded, or whose content was refused.
     pub loaded: BTreeSet<String>,
-    /// Those that have a name of a tool or prompt.
+    /// Files that own a tool or prompt name.
     pub owners: BTreeSet<String>,
 }
 
 /// The content of the folder at one moment.
 #[derive(Default)]
 pub(crate) struct Scan {
-    /// `None` if there is no folder.
+    /// `None` if the folder does not exist.
     pub dir: Option<Arc<Dir>>,
     pub files: BTreeMap<String, FileStamps>,
     pub excess: Excess,
-    /// The users besides the host's and root who can put files into it.
+    /// The users besides the host's own and root who can add files to it.
     pub outsiders: Option<Outsiders>,
 }
 
@@ -59,7 +58,7 @@ pub(crate) struct Excess {
     pub count: usize,
 }
 
-/// Why nothing is known of the folder.
+/// Why the scan failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ScanError {
     #[error("cannot be looked at: {0}")]
@@ -71,15 +70,15 @@ pub(crate) enum ScanError {
     Outsiders(Outsiders),
 }
 
-/// A component's file and its manifest's, as the directory shows them. If
-/// neither changed, neither did what is in them.
+/// The metadata of a component's file and of its manifest. If neither changed, neither did the
+/// contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FileStamps {
     pub component: Stamp,
     pub manifest: Option<Stamp>,
 }
 
-/// The signs by which a changed file is recognised without reading it.
+/// The metadata that reveals a changed file without reading it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stamp {
     kind: FileKind,
@@ -120,10 +119,10 @@ impl Folder {
         Self { path: path.to_owned(), most, trusted, open: None }
     }
 
-    /// Looks at the folder. One that is missing is empty. Blocks.
+    /// Scans the folder. A missing folder counts as empty. Blocks.
     ///
     /// # Errors
-    /// If it exists and cannot be looked at, or everybody can write to it.
+    /// If the folder exists but cannot be scanned, or every user can write to it.
     pub fn scan(&mut self, first: &Precedence) -> Result<Scan, ScanError> {
         let found = match std::fs::metadata(&self.path) {
             Ok(found) => found,
@@ -169,7 +168,7 @@ impl Folder {
 impl Open {
     fn at(path: &Path) -> std::io::Result<Self> {
         let dir = Dir::open_ambient_dir(path, ambient_authority())?;
-        // The other handle may be one that cannot list.
+        // The other handle may lack permission to list the folder.
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let entries = rustix::fs::openat(&dir, ".", flags, Mode::empty())?;
         let entries = rustix::fs::Dir::new(entries)?;
@@ -178,11 +177,12 @@ impl Open {
     }
 }
 
-/// The names of components in the folder, no more of them than are needed, however many it has.
+/// The names of components in the folder. It stores at most as many as needed, whatever the
+/// folder's size.
 #[derive(Default)]
 struct Names {
     most: usize,
-    /// By their precedence.
+    /// The names, grouped by precedence.
     ranks: [BTreeSet<String>; 3],
     dropped: usize,
 }
@@ -211,9 +211,8 @@ impl Names {
     }
 }
 
-/// Looks at one component and its manifest; `None` if it is not there. A manifest
-/// that cannot be looked at is not taken for one that is absent, which would
-/// loosen what it says.
+/// Inspects one component and its manifest; `None` if the component does not exist. A manifest that
+/// cannot be inspected does not count as absent, because that would drop its restrictions.
 pub(crate) fn look(dir: &Dir, name: &str) -> std::io::Result<Option<FileStamps>> {
     let stamp = |name: &str| match dir.symlink_metadata(name) {
         Ok(found) => Ok(Some(Stamp::of(&found))),
@@ -224,8 +223,8 @@ pub(crate) fn look(dir: &Dir, name: &str) -> std::io::Result<Option<FileStamps>>
     Ok(Some(FileStamps { component, manifest: stamp(&toolyard_manifest::file_name(name))? }))
 }
 
-/// Reads a file that was seen, if it is still the same, and if neither everybody nor another owner
-/// can change it or that is `trusted`.
+/// Reads a file that was scanned, if it is still the same. Unless `trusted`, fails if every user or
+/// another owner can change it.
 pub(crate) fn read(
     dir: &Dir,
     name: &str,
@@ -241,7 +240,7 @@ pub(crate) fn read(
         return Err(Refusal::TooLarge { limit: most });
     }
     let unreadable = |error: std::io::Error| Refusal::Unreadable(error.to_string());
-    // A pipe that took the file's place would block an open that waits for a writer.
+    // If a pipe replaced the file, a blocking open would wait for a writer.
     let mut options = OpenOptions::new();
     options.read(true).custom_flags((OFlags::NONBLOCK | OFlags::NOCTTY).bits() as i32);
     let file = dir.open_with(name, &options).map_err(unreadable)?;
@@ -249,13 +248,13 @@ pub(crate) fn read(
     if !found.is_file() {
         return Err(Refusal::NotAFile);
     }
-    // A link that took the file's place leads to another file.
+    // A symbolic link that replaced the file leads to another file.
     if Stamp::of(&found).place != seen.place {
         return Err(Refusal::Unreadable("it was replaced meanwhile".to_owned()));
     }
     match Outsiders::of(found.mode(), found.uid(), found.gid()) {
         Some(Outsiders::Everybody) if !trusted => return Err(Refusal::Writable),
-        // The owner of the folder can put anything there, and the host has said so.
+        // The owner of the folder can put any file there, and the host has already reported that.
         Some(Outsiders::Owner(owner))
             if !trusted && dir.dir_metadata().map_err(unreadable)?.uid() != owner =>
         {

@@ -1,4 +1,4 @@
-//! The plugins that serve, each without the names that another plugin has.
+//! The plugins that serve, each without the names that belong to other plugins.
 
 use crate::folder::loader::LoadedFile;
 use crate::folder::names::{Candidate, Name, NameKind, OfferedNames, Outcome};
@@ -26,7 +26,7 @@ impl PartialEq for Served {
 }
 
 impl Served {
-    /// The previous object, if it is the same.
+    /// Returns the previous object if it is equal.
     fn new(plugin: &Arc<Plugin>, left_out: BTreeSet<Name>, previous: Option<&Arc<Self>>) -> Arc<Self> {
         let prompts: BTreeSet<&str> = left_out
             .iter()
@@ -53,28 +53,29 @@ impl Served {
     }
 }
 
-/// By the names of their files.
+/// The serving plugins, by file name.
 pub(crate) type Serving = BTreeMap<String, Arc<Served>>;
 
 /// The version of a file that serves, and why.
 pub(crate) struct FileOutcome {
     pub served: Option<Arc<Served>>,
-    /// The names that it does not get, a sentence each.
+    /// One sentence for each name that it does not get.
     pub left_out: Vec<String>,
     pub state: PluginState,
 }
 
-/// The files of the folder before each has its names.
+/// The files of the folder before names are assigned.
 pub(crate) struct Files<'a> {
     files: &'a BTreeMap<String, Arc<LoadedFile>>,
     before: &'a Serving,
-    /// Files whose grants are in conflict with those of another file.
+    /// Files whose grants conflict with those of another file.
     faults: BTreeMap<&'a str, ManifestError>,
 }
 
 impl<'a> Files<'a> {
     pub fn new(files: &'a BTreeMap<String, Arc<LoadedFile>>, before: &'a Serving) -> Self {
-        // The manifests decide, not which plugin serves already, so the order makes no difference.
+        // Only the manifests decide. Which plugin already serves does not matter, so the order
+        // makes no difference.
         let granted: Vec<_> = files
             .iter()
             .filter(|(_, loaded)| !loaded.is_disabled())
@@ -83,7 +84,7 @@ impl<'a> Files<'a> {
         Self { files, before, faults: grant::faults(&granted) }
     }
 
-    /// The names that each file asks for. A file that is being loaded for the first time keeps the
+    /// The names that each file requests. A file that is being loaded for the first time keeps the
     /// names that it had before a restart.
     pub fn candidates(&self, loading: &[String]) -> BTreeMap<String, Candidate> {
         let candidate = |(file, loaded): (&String, &Arc<LoadedFile>)| {
@@ -96,7 +97,7 @@ impl<'a> Files<'a> {
         self.files.iter().map(candidate).chain(loading).collect()
     }
 
-    /// Puts the names into effect that each file has got.
+    /// Applies the names that each file received.
     pub fn serve(
         &self,
         candidates: &BTreeMap<String, Candidate>,
@@ -135,7 +136,7 @@ impl<'a> Files<'a> {
         FileOutcome { served, left_out, state }
     }
 
-    /// The version that served before, if it is another one under the same manifest.
+    /// The version that served before, if it differs and has the same manifest.
     fn previous(&self, file: &str, loaded: &LoadedFile) -> Option<&'a Arc<Plugin>> {
         let previous = &self.before.get(file)?.plugin;
         let is_other = loaded.built.as_ref().is_ok_and(|built| !Arc::ptr_eq(built, previous));

@@ -1,36 +1,36 @@
-//! What the folder offers at one moment, for the dispatcher and for people.
+//! The offer of the folder at one moment, for the dispatcher and the operator.
 
 use std::sync::Arc;
 use std::time::Duration;
 use toolyard_manifest::Limits;
 use toolyard_task::{Catalog, Digest};
 
-/// What is on offer, and how each file fares.
+/// The offer and the state of each file.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
-    /// The tools, and what else there is. As long as all that stays the same it is
-    /// the same object, so `Arc::ptr_eq` tells whether a list may have changed.
+    /// The tools, resources, prompts and completions. It stays the same object as long as none of
+    /// them changes, so `Arc::ptr_eq` tells whether a list may have changed.
     pub catalog: Arc<Catalog>,
     /// The files, by name.
     pub plugins: Vec<PluginReport>,
-    /// The files that are not known yet, because they are being loaded.
+    /// The files whose state is still unknown because they are being loaded.
     pub loading: Vec<String>,
 }
 
-/// How one file of the folder fares.
+/// The state of one file of the folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PluginReport {
     /// The file's name.
     pub file: String,
-    /// The component that serves, if one does.
+    /// The serving component, if any.
     pub digest: Option<Digest>,
     /// The tools that it serves, by the names that clients use.
     pub tools: Vec<String>,
-    /// What a run of each of the tools may use, in the order of `tools`.
+    /// The limits of a run of each tool, in the order of `tools`.
     pub limits: Vec<Arc<Limits>>,
-    /// How many runs of the plugin there may be at once, where its manifest says.
+    /// The maximum number of concurrent runs of the plugin, if its manifest sets one.
     pub concurrency: Option<u32>,
-    /// How many of its tasks may wait for their turn, where its manifest says.
+    /// The maximum number of its waiting tasks, if its manifest sets one.
     pub queue: Option<u32>,
     /// The prompts, by the names that clients use.
     pub prompts: Vec<String>,
@@ -38,29 +38,28 @@ pub struct PluginReport {
     pub has_resources: bool,
     /// Whether it completes arguments.
     pub has_completion: bool,
-    /// Its tools and prompts that it does not serve because another plugin has their names,
-    /// a sentence each.
+    /// One sentence for each tool and prompt that it does not serve because another plugin has the
+    /// name.
     pub left_out: Vec<String>,
     /// Whether it serves, and if not, why.
     pub state: PluginState,
-    /// How long it took to compile; `None` if its code was in the cache, or if
-    /// there is none.
+    /// How long it took to compile; `None` if its code was in the cache or it has none.
     pub compiled_in: Option<Duration>,
 }
 
 /// Whether a plugin serves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PluginState {
-    /// As it is in the folder.
+    /// The version in the folder serves.
     Serving,
-    /// In the version before; the one in the folder is not taken.
+    /// The previous version serves; the one in the folder was rejected.
     KeptPrevious {
-        /// Why not.
+        /// Why it was rejected.
         why: String,
     },
-    /// Not at all.
+    /// No version serves.
     Refused {
-        /// Why not.
+        /// Why it was refused.
         why: String,
     },
     /// Its manifest says `enabled = false`.

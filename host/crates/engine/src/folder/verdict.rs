@@ -20,14 +20,14 @@ pub(crate) enum FileState<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Version {
     None,
-    /// The last one that could be loaded under the manifest in the folder.
+    /// The last one that could be loaded with the manifest in the folder.
     Current,
     /// The one that served before.
     Previous,
 }
 
-/// Decides about one file. A version that gets none of its names is refused, unless the version
-/// before it can go on.
+/// Decides about one file. A version that gets none of its names is refused, unless the previous
+/// version can continue.
 pub(crate) fn decide(file: &str, state: FileState<'_>, outcome: &Outcome) -> (Version, PluginState) {
     let says = |why: Refusal| LoadError { file: file.to_owned(), why }.to_string();
     let (offer, fault) = match state {
@@ -51,7 +51,7 @@ pub(crate) fn decide(file: &str, state: FileState<'_>, outcome: &Outcome) -> (Ve
     (Version::Current, state)
 }
 
-/// The sentences about the names that a version does not get.
+/// One sentence for each name that a version does not get.
 pub(crate) fn left_out(file: &str, outcome: &Outcome) -> Vec<String> {
     let says = |lost| LoadError { file: file.to_owned(), why: collision(file, lost) }.to_string();
     outcome.left_out.iter().map(says).collect()

@@ -1,12 +1,12 @@
-//! Watching the folder: the kernel's hints, and a look of our own from time to
-//! time, because hints get lost and some file systems give none.
+//! Watches the folder through notifications of the kernel and through regular scans, because
+//! notifications get lost and some file systems send none.
 //!
-//! A file is loaded once it has kept its size and times for a while, so a copy
-//! under way is not loaded half; one that pauses for longer fails to parse, and
-//! the former version goes on until it changes again.
+//! A file is loaded once its size and times have been unchanged for a while, so that a copy in
+//! progress is not loaded half-written. A copy that pauses for longer fails to parse, and the
+//! previous version continues until the file changes again.
 //!
-//! Files that change together are published together, if their loads end soon; a slow load is
-//! published when it ends, and delays no other.
+//! Files that change together are published together if their loads end soon. A slow load is
+//! published when it ends and delays no other.
 
 use crate::folder::plugins::Plugins;
 use crate::folder::scan::Scan;
@@ -18,34 +18,31 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 
-/// How long a plugin that is ready waits for others that are being loaded, so that clients hear of
-/// them together, and new names go by the names of the files.
+/// How long a ready plugin waits for others that are being loaded, so that clients learn of them
+/// together and new names are assigned in the order of file names.
 const GATHERING: Duration = Duration::from_secs(1);
 
 impl Plugins {
-    /// Keeps up with the folder until `stop` is true or gone, and publishes what
-    /// is on offer after each real change, once. Call [`load`](Self::load) first.
-    pub async fn watch(
-        mut self,
-        mut stop: watch::Receiver<bool>,
-        publish: impl Fn(Snapshot) + Send + 'static,
-    ) {
+    /// Follows the folder until `stop` is cancelled, and publishes the offer once after each real
+    /// change. Call [`load`](Self::load) first.
+    pub async fn watch(mut self, stop: CancellationToken, publish: impl Fn(Snapshot) + Send + 'static) {
         let settings = &self.engine.settings;
         let (settle, rescan) = (settings.settle, settings.rescan);
         let mut hints = Hints::default();
         let mut last = Scan::default();
-        // The first look finds what changed since `load`.
+        // The first scan finds the changes since `load`.
         let mut restless = true;
         let mut next_look = Instant::now() + settle;
         hints.follow(&self.dir);
-        while !*stop.borrow() {
+        while !stop.is_cancelled() {
             let look = async {
                 if restless {
                     tokio::time::sleep_until(next_look.into()).await;
                 } else {
-                    // Whichever comes first; both say only "look".
+                    // Both mean only that a scan is due, so the first one suffices.
                     tokio::select! {
                         () = hints.notify.notified() => {}
                         () = tokio::time::sleep_until(next_look.into()) => {}
@@ -61,9 +58,10 @@ impl Plugins {
                 }
             };
             tokio::select! {
-                changed = stop.changed() => if changed.is_err() { break } else { continue },
+                () = stop.cancelled() => break,
                 loaded = self.loads.next(), if is_loading => match loaded {
-                    // It was called off because the file changed, so a look finds another version.
+                    // The load was cancelled because the file changed, so a scan finds another
+                    // version.
                     Some((_, None)) => (restless, next_look) = (true, Instant::now() + settle),
                     Some((name, held)) => self.take(name, held),
                     None => {}
@@ -83,8 +81,8 @@ impl Plugins {
         self.end().await;
     }
 
-    /// Looks at the folder, and starts to load what is new there. Says whether something is on the
-    /// move, so that the next look comes soon.
+    /// Scans the folder and starts to load changed files. Returns whether files are still changing,
+    /// so that the next scan is due soon.
     async fn look(&mut self, last: &mut Scan) -> bool {
         let Some(scan) = self.scan().await else { return false };
         let changes = self.changes(last, &scan);
@@ -121,7 +119,7 @@ impl Plugins {
         }
         let known = self.files.keys().chain(self.loads.names());
         for name in known.filter(|name| !now.files.contains_key(*name)) {
-            // One that is removed and made anew is not gone in between.
+            // A file that is removed and created again counts as changed, not as removed.
             if last.files.contains_key(name) || last.dir.is_none() && now.dir.is_some() {
                 changes.restless = true;
             } else {
@@ -132,30 +130,31 @@ impl Plugins {
     }
 }
 
-/// What differs from what is loaded.
+/// The differences between the folder and the loaded files.
 #[derive(Default)]
 struct Changes {
-    /// Changed, and unchanged since the last look.
+    /// Changed before the last scan and unchanged since.
     ready: BTreeSet<String>,
-    /// The same, while another version is being loaded.
+    /// As `ready`, while another version is being loaded.
     superseded: BTreeSet<String>,
-    /// Missing at the last look too.
+    /// Missing in the last scan too.
     gone: BTreeSet<String>,
-    /// Something is on the move, so the next look comes soon.
+    /// Files are still changing, so the next scan is due soon.
     restless: bool,
 }
 
-/// The kernel's hints that something happened in the folder.
+/// Notifications of the kernel about changes in the folder.
 #[derive(Default)]
 struct Hints {
     notify: Arc<Notify>,
-    /// The watcher and the folder's own identity, for a folder that is replaced.
+    /// The watcher and the identity of the watched folder, which reveals that the folder was
+    /// replaced.
     watcher: Option<(RecommendedWatcher, (u64, u64))>,
     refused: bool,
 }
 
 impl Hints {
-    /// Watches what is at `path` now.
+    /// Watches the folder that is at `path` now.
     fn follow(&mut self, path: &Path) {
         let identity = std::fs::metadata(path).ok().map(|found| (found.dev(), found.ino()));
         if identity == self.watcher.as_ref().map(|(_, identity)| *identity) {
@@ -173,7 +172,7 @@ impl Hints {
         match started {
             Ok(watcher) => {
                 self.watcher = Some((watcher, identity));
-                // What happened before it was there.
+                // Changes before the watcher existed may have been missed.
                 self.notify.notify_one();
             }
             Err(error) if !self.refused => {
@@ -185,7 +184,7 @@ impl Hints {
     }
 }
 
-/// Whether an event is somebody's reading, such as ours.
+/// Whether an event only reports reading, such as the host's own.
 fn is_reading(kind: &EventKind) -> bool {
     matches!(kind, EventKind::Access(kind) if *kind != AccessKind::Close(AccessMode::Write))
 }

@@ -1,20 +1,20 @@
-//! What a granted folder shows besides its own files: the mounts in it. Those that were there
-//! when it was opened are checked like the folder itself; a guest passes into no others.
+//! The mounts in a granted folder. Mounts that exist when the folder is opened are checked like the
+//! folder itself. A guest cannot enter any others.
 
 use super::kernel;
-use super::mounts::{Mounts, Place, mount_id};
+use super::mounts::{DevicePath, Mounts, mount_id};
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The mounts that the guests of a plugin may pass into.
+/// The mounts that the guests of a plugin may enter.
 #[derive(Debug, Default)]
 pub(crate) struct CheckedMounts {
     ids: Vec<u64>,
-    /// Where the kernel gives the number of a mount that is gone to another one, it must not go.
+    /// Handles of mounts whose ids the kernel could reuse. Open handles keep the mounts alive.
     held: Vec<OwnedFd>,
-    /// Whether a guest has come upon another one.
+    /// Whether a guest has met another mount.
     is_outdated: AtomicBool,
 }
 
@@ -27,7 +27,7 @@ impl CheckedMounts {
         }
     }
 
-    /// Those of several folders.
+    /// Merges the mounts of several folders.
     pub fn together(all: impl Iterator<Item = Self>) -> Self {
         let mut together = Self::default();
         for one in all {
@@ -37,12 +37,13 @@ impl CheckedMounts {
         together
     }
 
-    /// Whether a file was opened in one of them.
+    /// Whether a file was opened in one of these mounts.
     pub fn has(&self, file: impl AsFd) -> bool {
         number(file).is_some_and(|(id, _)| self.ids.contains(&id))
     }
 
-    /// A guest has come upon a mount that is none of them, so the folders are to be checked anew.
+    /// Records that a guest met a mount that was not checked, so that the folders are checked
+    /// again.
     pub fn miss(&self) {
         if !self.is_outdated.swap(true, Ordering::Relaxed) {
             tracing::warn!(
@@ -57,7 +58,7 @@ impl CheckedMounts {
     }
 }
 
-/// The number of the mount that a file was opened in, and whether no other one ever gets it.
+/// The id of the mount that a file was opened in, and whether the kernel never reuses it.
 #[cfg(target_os = "linux")]
 pub(crate) fn number(file: impl AsFd) -> Option<(u64, bool)> {
     let lasting = super::mounts::lasting_id(&file).map(|id| (id, true));
@@ -69,24 +70,24 @@ pub(crate) fn number(_: impl AsFd) -> Option<(u64, bool)> {
     None
 }
 
-/// Where the files of a granted folder lie.
+/// The locations of a granted folder's files.
 #[derive(Debug, Default)]
 pub(crate) struct ReachableMounts {
     /// The folder itself.
-    pub own: Vec<Place>,
-    /// The folders that it lies in.
-    pub above: Vec<Place>,
-    /// What is mounted in it.
-    inner: Vec<Place>,
-    /// Those of them that are no folders.
-    files: Vec<Place>,
+    pub own: Vec<DevicePath>,
+    /// The folders above it.
+    pub above: Vec<DevicePath>,
+    /// The mounts inside it.
+    inner: Vec<DevicePath>,
+    /// The mounts inside it that are not folders.
+    files: Vec<DevicePath>,
 }
 
 impl ReachableMounts {
-    /// Finds it for a folder, held open and found at `path`.
+    /// Determines the mounts for a folder that is open and was found at `path`.
     ///
     /// # Errors
-    /// If something of the kernel is in it.
+    /// If the folder contains a kernel file system.
     pub fn of(folder: &File, path: &Path, mounts: &Mounts) -> Result<(Self, CheckedMounts), String> {
         let mut checked = CheckedMounts::default();
         checked.add(folder);
@@ -96,7 +97,8 @@ impl ReachableMounts {
             ..Self::default()
         };
         for (mount, is_met) in mounts.inside(path) {
-            // What hides devices in the way of containers, a device over a file, is of no use to a guest.
+            // Containers hide devices by mounting a device over a file. Such a mount is of no use
+            // to a guest.
             if kernel::is_of_kernel(mount) {
                 if is_met && kernel::is_device(mount.at()) {
                     continue;
@@ -122,37 +124,37 @@ impl ReachableMounts {
     }
 
     #[cfg(test)]
-    pub fn with(own: Vec<Place>, inner: Vec<Place>) -> Self {
+    pub fn with(own: Vec<DevicePath>, inner: Vec<DevicePath>) -> Self {
         Self { own, inner, ..Self::default() }
     }
 
-    fn all(&self) -> impl Iterator<Item = &Place> {
+    fn all(&self) -> impl Iterator<Item = &DevicePath> {
         self.own.iter().chain(&self.inner)
     }
 
-    /// Whether it is or holds one of these.
-    pub fn holds_any(&self, places: &[Place]) -> bool {
+    /// Whether it is one of these or contains one.
+    pub fn holds_any(&self, places: &[DevicePath]) -> bool {
         self.all().any(|place| places.iter().any(|other| place.holds(other)))
     }
 
-    /// Whether it, or something mounted in it, lies in one of these.
-    pub fn lies_in_any(&self, places: &[Place]) -> bool {
+    /// Whether it, or a mount inside it, lies in one of these.
+    pub fn lies_in_any(&self, places: &[DevicePath]) -> bool {
         self.all().any(|place| places.iter().any(|other| other.holds(place)))
     }
 
     /// Whether a file of one of these folders is mounted in it.
-    pub fn has_file_of(&self, folders: &[Place]) -> bool {
+    pub fn has_file_of(&self, folders: &[DevicePath]) -> bool {
         self.files.iter().any(|file| folders.iter().any(|folder| file.is_directly_in(folder)))
     }
 
-    /// Whether this folder lies in the other one, so that who may write there can replace it.
+    /// Whether this folder lies in `outer`, so that a user who may write there can replace it.
     pub fn is_within(&self, outer: &Self) -> bool {
         outer.holds_any(&self.above)
             || self.own.iter().any(|own| outer.all().any(|outer| outer != own && outer.holds(own)))
     }
 }
 
-/// Opened so that nothing is done by it, whatever it is.
+/// Opens a file of any kind without side effects.
 #[cfg(target_os = "linux")]
 fn root_of(path: &Path) -> Option<OwnedFd> {
     use rustix::fs::{Mode, OFlags};

@@ -1,12 +1,11 @@
-//! Folders: what a manifest says of them, and what that is on this
-//! machine. `cap-std` keeps a guest inside of them; what is settled here is
-//! which folder it is, and that it is no way to more than was granted.
+//! Folders: what a manifest grants, and the folder that this means on this machine. `cap-std`
+//! confines a guest to its folders. This module decides which folder a path means, and that the
+//! folder gives access to nothing beyond the grant.
 //!
-//! A folder is opened once, when its plugin is loaded, and every run works with
-//! that handle: no name is resolved a second time, so nobody can put another
-//! folder between the check and its use. If another folder is at its path later, the
-//! plugin is refused until the operator says that this one is meant: the other one may be
-//! there because a guest, or another user, has put it there.
+//! A folder is opened once, when its plugin is loaded, and every run uses that handle. No name is
+//! resolved again, so no other folder can be substituted between the check and the use. If the path
+//! later leads to another folder, the plugin is refused until the operator confirms that folder,
+//! because a guest or another user may have put it there.
 
 use super::checked::{CheckedMounts, ReachableMounts};
 use super::kernel;
@@ -16,12 +15,12 @@ use crate::settings::{Protected, Scope};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use toolyard_manifest::{FolderMode, GrantedBy, ManifestError, NamedFolder};
-use toolyard_task::Wanted;
+use toolyard_task::AccessRequest;
 use toolyard_task::permission::Access;
 use wasmtime_wasi::FsPerms;
 use wasmtime_wasi::filesystem::{Dir, OpenMode};
 
-/// What its mode lets a guest do, for wasmtime.
+/// The permissions of a mode, in wasmtime's terms.
 fn permissions(mode: FolderMode) -> (FsPerms, OpenMode) {
     match mode {
         FolderMode::Read => (FsPerms::ReadOnly, OpenMode::READ),
@@ -29,31 +28,31 @@ fn permissions(mode: FolderMode) -> (FsPerms, OpenMode) {
     }
 }
 
-/// A folder that was found.
+/// A granted folder on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FolderGrant {
-    /// Where the guest sees it.
+    /// The guest's path to it.
     pub guest: String,
-    /// Where it is.
+    /// Its path on the host.
     pub host: PathBuf,
-    /// What it may do there.
+    /// Whether the guest may only read it, or also write to it.
     pub mode: FolderMode,
-    /// Who grants it.
+    /// Whether the operator grants it or the user is asked.
     pub by: GrantedBy,
-    /// What the manifest calls it.
+    /// The path as written in the manifest.
     pub named: String,
 }
 
 impl FolderGrant {
-    /// What a person is to be asked for, if one is.
-    pub(crate) fn wanted(&self) -> Option<Wanted> {
+    /// The request to the user, if the manifest leaves the grant to them.
+    pub(crate) fn wanted(&self) -> Option<AccessRequest> {
         let access = match self.mode {
             FolderMode::Read => Access::Read,
             FolderMode::Write => Access::Write,
         };
-        (self.by == GrantedBy::Person).then(|| Wanted::Folder {
+        (self.by == GrantedBy::Person).then(|| AccessRequest::Folder {
             guest: self.guest.clone(),
-            // Looked at when it was found.
+            // The path was checked to be UTF-8 when the folder was opened.
             path: self.host.to_string_lossy().into_owned(),
             named: self.named.clone(),
             access,
@@ -61,25 +60,25 @@ impl FolderGrant {
     }
 }
 
-/// A folder that was found and is held open.
+/// A granted folder that is held open.
 pub(crate) struct OpenFolder {
     pub grant: FolderGrant,
-    /// What runs get; a clone shares the handle.
+    /// The handle for runs. Clones share it.
     pub dir: Dir,
     pub identity: Identity,
-    /// The folders that it lies in, up to the root.
+    /// The folders above it, up to the root.
     pub above: Vec<Identity>,
-    /// Where its files lie, as far as mounts are shown.
+    /// Where its files lie, as far as the system shows mounts.
     pub reach: ReachableMounts,
     /// The mounts that were checked with it.
     pub mounts: CheckedMounts,
-    /// The manifest's line, for complaints.
+    /// The manifest's line, for error messages.
     pub line: Option<usize>,
 }
 
 impl OpenFolder {
-    /// Whether its path still leads to it. If not, it was moved, replaced or
-    /// removed, and what is there now has not been checked.
+    /// Whether its path still leads to it. If not, it was moved, replaced or removed, and the
+    /// folder now at the path has not been checked.
     pub fn is_in_place(&self) -> bool {
         std::fs::symlink_metadata(&self.grant.host).is_ok_and(|found| identity(&found) == self.identity)
     }
@@ -91,17 +90,18 @@ impl std::fmt::Debug for OpenFolder {
     }
 }
 
-/// The folders that a manifest was found to name. As long as its text stays the same, no
-/// others are granted by it.
+/// The folders that a manifest's paths led to. As long as its text stays the same, it grants no
+/// others.
 #[derive(Clone, Default)]
 pub(crate) struct Pins {
     manifest: Option<String>,
-    /// Each with its handle: while it is open, no other folder gets its number.
+    /// Each folder with its handle: while the handle is open, no other folder gets its inode
+    /// number.
     folders: BTreeMap<PathBuf, (Identity, Dir)>,
 }
 
 impl Pins {
-    /// The same folders for the same text, none for another.
+    /// The same pins if the manifest's text is the same, otherwise none.
     pub fn of_manifest(&self, text: Option<&str>) -> Self {
         if self.manifest.as_deref() == text {
             return self.clone();
@@ -109,7 +109,7 @@ impl Pins {
         Self { manifest: text.map(str::to_owned), folders: BTreeMap::new() }
     }
 
-    /// These were found now.
+    /// Pins the folders that were just opened.
     pub fn hold(&mut self, folders: &[OpenFolder]) {
         let held = folders.iter().map(|folder| {
             let OpenFolder { grant, dir, identity, .. } = folder;
@@ -126,9 +126,9 @@ impl Pins {
 /// Finds and opens the folders that `manifest`, a file in `place`, names.
 ///
 /// # Errors
-/// If one is not there, is no folder, is reached through a link, is not the one of
-/// `pins`, is the kernel's, or has anything in it that no guest may be granted: the
-/// plugins in `place`, or what is `protected`.
+/// If a folder does not exist, is not a folder, is reached through a link, differs from the one in
+/// `pins`, belongs to the kernel, or contains a path that must not be granted: the plugins in
+/// `place`, or a path in `protected`.
 pub(crate) fn find(
     manifest: &str,
     place: &Path,
@@ -149,7 +149,7 @@ pub(crate) fn find(
     named.iter().map(open).collect()
 }
 
-/// The error about a folder, by the key of the manifest.
+/// An error about a folder that names its key in the manifest.
 pub(super) fn fault(
     manifest: &str,
     line: Option<usize>,
@@ -160,7 +160,7 @@ pub(super) fn fault(
     ManifestError { file: manifest.to_owned(), line, what }
 }
 
-/// What the folders of one manifest are checked against.
+/// The context in which the folders of one manifest are checked.
 struct Surroundings<'a> {
     protected: Vec<(&'a Protected, Way)>,
     mounts: Option<&'a Mounts>,
@@ -177,7 +177,7 @@ fn open(place: &Path, named: &NamedFolder, around: &Surroundings<'_>) -> Result<
     let named_path = home.join(&named.path);
     let handle = unlinked::open_folder(&named_path)
         .map_err(|error| if unlinked::is_link(&error) { through_link(&named_path) } else { failed(error) })?;
-    // There is no link in it, so `..` leads to where it seems to.
+    // The path contains no link, so `..` can be resolved textually.
     let host = plain(&named_path);
     let identity = identity(&handle.metadata().map_err(failed)?);
     if !around.pins.allow(&host, identity) {
@@ -196,7 +196,7 @@ fn open(place: &Path, named: &NamedFolder, around: &Surroundings<'_>) -> Result<
     let (reach, mounts) = reached.transpose()?.unwrap_or_default();
     let (perms, mode) = permissions(named.mode);
     if named.by == GrantedBy::Person && host.to_str().is_none() {
-        // What a person says is kept for the folder by its name.
+        // The user's decision is stored by the folder's path.
         return Err("cannot be asked for: its whole path is not UTF-8".to_owned());
     }
     let (guest, path) = (named.guest.clone(), named.path.clone());
@@ -220,8 +220,8 @@ fn open(place: &Path, named: &NamedFolder, around: &Surroundings<'_>) -> Result<
     }
 }
 
-/// The sentence for a path with a link in it. Only the operator can say that where it
-/// leads is meant, by naming it.
+/// The message for a path that contains a link. Only the operator can confirm the link's target, by
+/// naming it in the manifest.
 fn through_link(path: &Path) -> String {
     match path.canonicalize() {
         Ok(real) => format!(
@@ -232,19 +232,19 @@ fn through_link(path: &Path) -> String {
 }
 
 impl OpenFolder {
-    /// Whether it is something that leads to the end of this way, or holds it, under whatever name
-    /// and through whatever mount.
+    /// Whether the folder is a step of this path or contains its end, under any name and through
+    /// any mount.
     pub fn is_or_holds(&self, way: &Way) -> bool {
         way.steps.contains(&self.identity) || self.reach.holds_any(&way.places)
     }
 
-    /// Whether it lies in the other folder.
+    /// Whether it lies in `outer`.
     pub fn lies_within(&self, outer: &Self) -> bool {
         self.above.contains(&outer.identity) || self.reach.is_within(&outer.reach)
     }
 
-    /// Whether it is, holds or, where that matters, lies in what is protected, or holds a link or
-    /// folder by which that is found.
+    /// Whether it is or contains the protected path, or a link or folder on the way to it, or, if
+    /// the scope requires, lies in the protected folder.
     fn reaches(&self, protected: &Protected, way: &Way) -> bool {
         let Protected { path, scope, .. } = protected;
         if *scope == Scope::Changes && self.grant.mode == FolderMode::Read {
@@ -356,11 +356,11 @@ mod tests {
         assert!(found[0].is_in_place(), "back again");
         drop(found);
         find(&pins).expect("the very folder");
-        // The handle of the pin keeps the number from being given to another folder.
+        // The pin's handle prevents the reuse of the inode number by another folder.
         std::fs::remove_dir(path("data")).expect("removes");
         for _ in 0..50 {
             std::fs::create_dir(path("data")).expect("makes");
-            find(&pins).expect_err("another one, whatever its number");
+            find(&pins).expect_err("another folder, whatever its number");
             std::fs::remove_dir(path("data")).expect("removes");
         }
     }

@@ -1,5 +1,5 @@
-//! The grants of `[http]`: hosts, and headers with secrets, which the host adds to requests for one
-//! named host. The guest neither sees nor chooses these headers.
+//! The grants of `[http]`: hosts, and headers with secrets. The host adds these headers to requests
+//! for one named host. The guest neither sees nor chooses them.
 
 use crate::grant::secret::Secret;
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -10,11 +10,11 @@ use toolyard_manifest::{Host, Hosts, Rule, Scheme, Target, Template, Written};
 pub(crate) struct HttpGrant {
     pub rules: Vec<Rule>,
     pub injections: Vec<Injection>,
-    /// Whether requests that are not idempotent by their method carry a key.
+    /// Whether requests whose method is not idempotent carry a key.
     pub keyed: bool,
 }
 
-/// The value of a header, which does not show itself; none if it cannot be one.
+/// The value of a header, marked as sensitive; `None` if the result is not a valid value.
 pub(crate) fn filled(template: &Template, secrets: &[Secret]) -> Option<HeaderValue> {
     let secret = |name: &str| secrets.iter().find(|secret| secret.name() == name).map(Secret::reveal);
     let mut value = HeaderValue::try_from(template.filled(secret)?).ok()?;
@@ -30,8 +30,8 @@ pub(crate) struct Injection {
 }
 
 impl Injection {
-    /// Whether they go with a request to this place. Where no scheme is said, only with
-    /// one that nobody on the way can read.
+    /// Whether the headers are added to a request to this target. If the manifest names no scheme,
+    /// only a request that cannot be read in transit gets them.
     pub fn is_for(&self, target: &Target) -> bool {
         let Written { scheme, hosts: Hosts::One(host), port } = &self.written else { return false };
         let unseen = target.scheme == Scheme::Https || is_here(host);
@@ -40,7 +40,7 @@ impl Injection {
             && port.unwrap_or(target.scheme.port()) == target.port
     }
 
-    /// Adds them, in the place of the guest's own of that name.
+    /// Adds the headers and replaces the guest's own of the same names.
     pub fn apply(&self, headers: &mut HeaderMap) {
         for (name, value) in &self.headers {
             headers.insert(name.clone(), value.clone());
@@ -48,7 +48,7 @@ impl Injection {
     }
 }
 
-/// Whether it is this machine by its very name.
+/// Whether the name or address itself means this machine.
 fn is_here(host: &Host) -> bool {
     match host {
         Host::Name(name) => name == "localhost",

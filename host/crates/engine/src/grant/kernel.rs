@@ -1,5 +1,5 @@
-//! Folders whose files are not files: through them the kernel shows the memory and the
-//! environment of this process, and the devices of the machine.
+//! Folders of kernel file systems, which give access to the memory and the environment of this
+//! process and to the devices of the machine.
 
 use super::mounts::{Mount, Mounts};
 use super::unlinked::{Identity, identity};
@@ -7,10 +7,10 @@ use std::fs::File;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::Path;
 
-/// Their file systems, by the number of `statfs` and by the name that mounts have. Their files
-/// are processes, devices, settings of the machine or memory of other programs, and none of them
-/// keeps what anybody stores, so no grant can mean one. That of `devtmpfs` is the number of
-/// `tmpfs`, so it is found by its mount alone.
+/// The kernel's file systems, by `statfs` number and by the kind that mounts show. Their files are
+/// processes, devices, machine settings or memory of other programs. They store no user data, so no
+/// grant can be meant for them. `devtmpfs` shares its number with `tmpfs`, so only its mount
+/// reveals it.
 const KINDS: [(u64, &str); 27] = [
     (0x0000_9fa0, "proc"),
     (0x6265_6572, "sysfs"),
@@ -41,7 +41,7 @@ const KINDS: [(u64, &str); 27] = [
     (0xaee7_1ee7, "gadgetfs"),
 ];
 
-/// Why a folder, held open, is one of them, if so.
+/// Why an open folder belongs to the kernel; `None` if it does not.
 pub(super) fn fault(folder: &File, above: &[Identity], mounts: Option<&Mounts>) -> Option<String> {
     number_fault(folder).or_else(|| device_fault(folder, above)).or_else(|| mount_fault(folder, mounts?))
 }
@@ -50,7 +50,7 @@ fn kernel_reason(kind: &str) -> String {
     format!("is of the kernel ({kind}): its files are devices or processes, this host among them")
 }
 
-/// Why a folder with this mount in it is refused.
+/// Why a folder that contains this mount is refused.
 pub(super) fn inside_reason(mount: &Mount) -> String {
     let (kind, at) = (&mount.kind, mount.at());
     format!("has a folder of the kernel in it ({kind} at {at:?}); name one that has not")
@@ -58,7 +58,7 @@ pub(super) fn inside_reason(mount: &Mount) -> String {
 
 #[cfg(target_os = "linux")]
 fn number_fault(folder: &File) -> Option<String> {
-    // Its type differs between architectures; the number has 32 bits.
+    // The type of `f_type` differs between architectures; the number has 32 bits.
     #[allow(clippy::unnecessary_cast, reason = "not everywhere")]
     let number = rustix::fs::fstatfs(folder).ok()?.f_type as u64 & 0xffff_ffff;
     KINDS.iter().find(|(known, _)| *known == number).map(|(_, kind)| kernel_reason(kind))
@@ -69,7 +69,7 @@ const fn number_fault(_: &File) -> Option<String> {
     None
 }
 
-/// Refuses `/dev` under any name and from any mount. Mounts in it that have no devices, such as
+/// Refuses `/dev` under any name and through any mount. Mounts in it that have no devices, such as
 /// `/dev/shm`, are allowed.
 fn device_fault(folder: &File, above: &[Identity]) -> Option<String> {
     let devices = identity(&std::fs::metadata("/dev").ok()?);
@@ -79,13 +79,13 @@ fn device_fault(folder: &File, above: &[Identity]) -> Option<String> {
     (is_its_mount || is_in_it && here.0 == devices.0).then(|| kernel_reason("/dev"))
 }
 
-/// The device of `/dev`, if that is a file system of its own.
+/// The device number of `/dev`, if it is a separate file system.
 fn device_of_devices() -> Option<u64> {
     let device = std::fs::metadata("/dev").ok()?.dev();
     (std::fs::metadata("/").ok()?.dev() != device).then_some(device)
 }
 
-/// By the mount that the folder is in.
+/// Checks the mount that contains the folder.
 fn mount_fault(folder: &File, mounts: &Mounts) -> Option<String> {
     let device = numbers(folder.metadata().ok()?.dev());
     mounts.of_device(device).find(|mount| is_named(&mount.kind)).map(|mount| kernel_reason(&mount.kind))
@@ -99,12 +99,13 @@ fn is_named(kind: &str) -> bool {
     kind == "devtmpfs" || KINDS.iter().any(|(_, known)| *known == kind)
 }
 
-/// Whether a mount shows one of them, or `/dev` where that is none, as in a container.
+/// Whether a mount shows a kernel file system, or `/dev` where that is an ordinary one, as in a
+/// container.
 pub(super) fn is_of_kernel(mount: &Mount) -> bool {
     is_named(&mount.kind) || device_of_devices().map(numbers) == Some(mount.device)
 }
 
-/// Whether this is a device, which is opened for no guest.
+/// Whether this is a character device. No guest may open one.
 pub(super) fn is_device(path: &Path) -> bool {
     std::fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_char_device())
 }

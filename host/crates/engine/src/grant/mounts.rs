@@ -1,9 +1,9 @@
-//! The mounts of this machine, as `/proc/self/mountinfo` shows them, and where in its file system
-//! a path lies.
+//! The mounts of this machine, from `/proc/self/mountinfo`, and the location of a path in its file
+//! system.
 //!
-//! A second mount shows the same files under another path: the number of the folder that holds the
-//! data of the host says nothing about a bind mount of the folder around it. So grants and
-//! protected paths are also compared by file system and path within that file system.
+//! A second mount shows the same files under another path. The inode number of the host's data
+//! folder, for example, reveals nothing about a bind mount of its parent folder. Therefore grants
+//! and protected paths are also compared by file system and path within that file system.
 
 use super::unlinked::trail;
 use std::collections::HashMap;
@@ -12,19 +12,19 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// How many overlays lie on each other at most: the kernel allows two.
+/// The maximum nesting of overlays. The kernel allows two.
 const MAX_OVERLAYS: usize = 3;
 
-/// A file or folder by its file system and its path from the root of that.
+/// A file or folder, identified by its file system and its path from that file system's root.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct DevicePath {
     device: (u32, u32),
-    /// Without a slash at its end; the root is empty.
+    /// Without a trailing slash; empty for the root.
     path: Vec<u8>,
 }
 
-impl Place {
-    /// Whether the other one is this one or lies in it.
+impl DevicePath {
+    /// Whether `other` is this path or lies in it.
     pub fn holds(&self, other: &Self) -> bool {
         self.device == other.device && beneath(&other.path, &self.path).is_some()
     }
@@ -36,7 +36,7 @@ impl Place {
     }
 }
 
-/// The rest of a path below a folder; both without a slash at the end.
+/// The rest of a path below a folder. Neither has a trailing slash.
 fn beneath<'a>(path: &'a [u8], folder: &[u8]) -> Option<&'a [u8]> {
     path.strip_prefix(folder).filter(|rest| rest.is_empty() || rest[0] == b'/')
 }
@@ -46,19 +46,19 @@ pub(crate) struct Mount {
     pub id: u64,
     parent: u64,
     pub device: (u32, u32),
-    /// What it shows of its file system.
+    /// The path within the file system that the mount shows, without a trailing slash.
     root: Vec<u8>,
-    /// Where. Both without a slash at the end.
+    /// The mount point, without a trailing slash.
     at: Vec<u8>,
     pub kind: String,
-    /// The folders that an overlay shows together, as they were named when it was mounted.
+    /// The layers of an overlay, as they were named when it was mounted.
     named_layers: Vec<PathBuf>,
-    /// Those of them that exist here, without links.
+    /// The layers that exist here, with links resolved.
     layers: OnceLock<Vec<PathBuf>>,
 }
 
 impl Mount {
-    /// A line, as proc_pid_mountinfo(5) describes it.
+    /// Parses a line as described in proc_pid_mountinfo(5).
     fn read(line: &[u8]) -> Option<Self> {
         let mut words = line.split(|byte| *byte == b' ');
         let mut number = || std::str::from_utf8(words.next()?).ok()?.parse().ok();
@@ -76,7 +76,7 @@ impl Mount {
             id,
             parent,
             device: (major.parse().ok()?, minor.parse().ok()?),
-            // So the kernel marks one that was removed since it was mounted.
+            // The kernel marks a root that was removed after mounting in this way.
             root: trimmed(root.strip_suffix(b"//deleted").unwrap_or(&root)),
             at: trimmed(&at),
             kind,
@@ -95,7 +95,7 @@ fn trimmed(path: &[u8]) -> Vec<u8> {
     path[..end].to_vec()
 }
 
-/// `\040` is a space, and so on.
+/// Decodes escapes: `\040` is a space, for example.
 fn unescaped(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text;
@@ -108,7 +108,7 @@ fn unescaped(text: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The layers that the options of an overlay name by absolute paths.
+/// The layers that an overlay's options name by absolute paths.
 fn layers(options: &[u8]) -> Vec<PathBuf> {
     let mut found = Vec::new();
     // The kernel writes a comma within a path as `\054`.
@@ -117,7 +117,7 @@ fn layers(options: &[u8]) -> Vec<PathBuf> {
         let value = unescaped(&option[equals + 1..]);
         match &option[..equals] {
             b"upperdir" | b"lowerdir+" | b"datadir+" => found.push(value),
-            // A list, with a backslash before a colon within a path.
+            // A list. A colon within a path is escaped with a backslash.
             b"lowerdir" => {
                 let mut layer = Vec::new();
                 let mut bytes = value.into_iter();
@@ -137,20 +137,20 @@ fn layers(options: &[u8]) -> Vec<PathBuf> {
     paths.map(|layer| PathBuf::from(OsStr::from_bytes(&layer))).collect()
 }
 
-/// All of them.
+/// All mounts.
 #[derive(Debug)]
 pub(crate) struct Mounts {
     all: Vec<Mount>,
-    /// Those that are mounted on another one, by its number.
+    /// The mounts on top of another one, by its id.
     upon: HashMap<u64, Vec<usize>>,
     by_id: HashMap<u64, usize>,
     root: Option<u64>,
-    /// The path without links, if it exists.
+    /// Resolves the links of a path; `None` if the path does not exist.
     real: fn(&Path) -> Option<PathBuf>,
 }
 
 impl Mounts {
-    /// Reads them. `None` where the system does not show them.
+    /// Reads the mounts. `None` if the system does not show them.
     #[cfg(target_os = "linux")]
     pub fn read() -> Option<Self> {
         let text = std::fs::read("/proc/self/mountinfo").ok()?;
@@ -167,7 +167,7 @@ impl Mounts {
         None
     }
 
-    /// Those of this text. `root` is the number of the mount that `/` is in.
+    /// Parses this text. `root` is the id of the mount that contains `/`.
     fn of(text: &[u8], root: Option<u64>, real: fn(&Path) -> Option<PathBuf>) -> Self {
         let all: Vec<Mount> = text.split(|byte| *byte == b'\n').filter_map(Mount::read).collect();
         let mut upon: HashMap<u64, Vec<usize>> = HashMap::new();
@@ -175,21 +175,21 @@ impl Mounts {
             upon.entry(mount.parent).or_default().push(n);
         }
         let by_id = all.iter().enumerate().map(|(n, mount)| (mount.id, n)).collect();
-        // The last one at `/` covers those before.
+        // The last mount at `/` covers the earlier ones.
         let root = root.or_else(|| all.iter().rfind(|mount| mount.at.is_empty()).map(|mount| mount.id));
         Self { all, upon, by_id, root, real }
     }
 
-    /// The mount that a path without links leads to, found as the kernel finds it: from the root
-    /// on, each mount that is met on the way is entered, and so are those that cover it.
+    /// The mount that a path without links leads to. The search follows the kernel: from the root
+    /// on, it enters each mount on the way and those that cover it.
     fn leading_to(&self, path: &[u8]) -> Option<&Mount> {
         let mut here = self.root?;
-        // A table that was read while it changed could go round.
+        // A table that was read during a change could contain a cycle.
         for _ in 0..=self.all.len() {
             let upon = self.upon.get(&here).map(Vec::as_slice).unwrap_or_default();
             let met = upon.iter().rev().map(|n| &self.all[*n]);
             let met = met.filter(|mount| mount.id != here && beneath(path, &mount.at).is_some());
-            // The first on the way; at the same point, the one that was mounted last.
+            // The first on the way; among several at the same point, the one that was mounted last.
             match met.min_by_key(|mount| mount.at.len()) {
                 Some(mount) => here = mount.id,
                 None => break,
@@ -198,9 +198,9 @@ impl Mounts {
         self.by_id.get(&here).map(|n| &self.all[*n])
     }
 
-    /// The places of a path without links: in the file system that it leads to, and in those
-    /// below, if that is an overlay.
-    pub fn places(&self, path: &Path) -> Vec<Place> {
+    /// The locations of a path without links: in its file system and, if that is an overlay, in the
+    /// file systems of its layers.
+    pub fn places(&self, path: &Path) -> Vec<DevicePath> {
         let path = trimmed(path.as_os_str().as_bytes());
         let mut found = Vec::new();
         if let Some(mount) = self.leading_to(&path)
@@ -211,11 +211,11 @@ impl Mounts {
         found
     }
 
-    /// The places of a folder that was opened by this path, in this mount.
-    pub fn places_in(&self, mount: Option<u64>, path: &Path) -> Vec<Place> {
+    /// The locations of a folder that was opened by this path, in this mount.
+    pub fn places_in(&self, mount: Option<u64>, path: &Path) -> Vec<DevicePath> {
         let mut found = self.places(path);
         let path = trimmed(path.as_os_str().as_bytes());
-        // Another one only if something was mounted there meanwhile.
+        // They differ only if another mount was made there meanwhile.
         if let Some(mount) = mount.and_then(|id| self.by_id.get(&id)).map(|n| &self.all[*n])
             && let Some(rest) = beneath(&path, &mount.at)
         {
@@ -225,14 +225,15 @@ impl Mounts {
         found
     }
 
-    fn add_places(&self, mount: &Mount, rest: &[u8], overlays: usize, found: &mut Vec<Place>) {
+    fn add_places(&self, mount: &Mount, rest: &[u8], overlays: usize, found: &mut Vec<DevicePath>) {
         let path = [&mount.root, rest].concat();
         if overlays < MAX_OVERLAYS && !mount.named_layers.is_empty() {
-            // Those that do not exist were named in another namespace, and lead to nothing in this.
+            // Layers that do not exist were named in another mount namespace and lead nowhere in
+            // this one.
             let layers = || mount.named_layers.iter().filter_map(|layer| (self.real)(layer)).collect();
             for layer in mount.layers.get_or_init(layers) {
                 let layer = trimmed(layer.as_os_str().as_bytes());
-                // An overlay shows no mounts that lie in its layers.
+                // An overlay does not show mounts that lie in its layers.
                 if let Some(below) = self.leading_to(&layer)
                     && let Some(inner) = beneath(&layer, &below.at)
                 {
@@ -240,10 +241,10 @@ impl Mounts {
                 }
             }
         }
-        found.push(Place { device: mount.device, path });
+        found.push(DevicePath { device: mount.device, path });
     }
 
-    /// The mounts that lie in this folder, and whether a path leads to each.
+    /// The mounts in this folder, and whether a path leads to each.
     pub fn inside<'a>(&'a self, folder: &Path) -> impl Iterator<Item = (&'a Mount, bool)> {
         let folder = trimmed(folder.as_os_str().as_bytes());
         let is_inside =
@@ -253,8 +254,8 @@ impl Mounts {
         self.all.iter().filter(is_inside).map(leads)
     }
 
-    /// What the mount itself shows.
-    pub fn roots(&self, mount: &Mount) -> Vec<Place> {
+    /// The locations of the mount's own root.
+    pub fn roots(&self, mount: &Mount) -> Vec<DevicePath> {
         let mut found = Vec::new();
         self.add_places(mount, b"", 0, &mut found);
         found
@@ -265,7 +266,7 @@ impl Mounts {
     }
 }
 
-/// The number of the mount that a file was opened in, as `mountinfo` has it.
+/// The id of the mount that a file was opened in, as in `mountinfo`.
 #[cfg(target_os = "linux")]
 pub(super) fn mount_id(file: impl std::os::fd::AsFd) -> Option<u64> {
     use rustix::fs::StatxFlags;
@@ -282,7 +283,7 @@ pub(super) fn mount_id(_: impl std::os::fd::AsFd) -> Option<u64> {
     None
 }
 
-/// The number that no other mount gets, even after this one is gone. Since Linux 6.8.
+/// An id that is never reused, even after the mount is gone. Since Linux 6.8.
 #[cfg(target_os = "linux")]
 pub(super) fn lasting_id(file: impl std::os::fd::AsFd) -> Option<u64> {
     /// `STATX_MNT_ID_UNIQUE`
@@ -297,17 +298,17 @@ fn stated_id(file: impl std::os::fd::AsFd, which: rustix::fs::StatxFlags) -> Opt
     (found.stx_mask & which.bits() != 0).then_some(found.stx_mnt_id)
 }
 
-/// All that a path leads through: folders and links, by number and by place.
+/// All folders and links that a path leads through, by identity and by location.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Way {
     pub steps: Vec<super::unlinked::Identity>,
-    pub places: Vec<Place>,
-    /// Its end, if that exists.
-    pub end: Vec<Place>,
+    pub places: Vec<DevicePath>,
+    /// The locations of its end; empty if the path does not exist.
+    pub end: Vec<DevicePath>,
 }
 
 impl Way {
-    /// The way to a path, which need not exist as a whole.
+    /// The way to a path. The path may be missing in part.
     pub fn to(path: &Path, mounts: Option<&Mounts>) -> Self {
         let trail = trail(path);
         let mut way = Self::default();

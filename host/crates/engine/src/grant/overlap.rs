@@ -1,9 +1,9 @@
-//! Checks the folders that several grants give together, of one manifest and of all plugins.
+//! Checks the combined folder grants of one manifest and of all plugins.
 //!
-//! A guest that may write a folder can replace any folder in it with another one or with a link. So
-//! the host grants no folder that lies in a writable one. It refuses the inner folder, whichever
-//! was granted first: the inner one may not be what it seems. Two grants of the very same folder
-//! are allowed, because a guest cannot replace a folder from inside it.
+//! A guest that may write to a folder can replace any folder in it with another one or with a link.
+//! Therefore the host grants no folder that lies in a writable one. It refuses the inner folder,
+//! even if that one was granted first, because the guest may already have replaced it. Two grants
+//! of exactly the same folder are allowed, because a guest cannot replace a folder from inside it.
 
 use super::Grants;
 use super::folders::{OpenFolder, fault};
@@ -21,7 +21,7 @@ pub(crate) struct SecretFile {
 }
 
 impl SecretFile {
-    /// Those of these secrets that are read from files; the manifest is in `place`.
+    /// The secrets that are read from files. The manifest lies in `place`.
     pub fn of(named: &[NamedSecret], place: &Path, mounts: Option<&Mounts>) -> Vec<Self> {
         let file = |secret: &NamedSecret| match &secret.source {
             Source::Variable(_) => None,
@@ -33,8 +33,7 @@ impl SecretFile {
     }
 }
 
-/// The errors about the folders of these plugins, each given with its file, if all of them are
-/// granted together.
+/// The errors if the folders of all these plugins are granted together, by plugin file.
 pub(crate) fn faults<'a>(plugins: &[(&'a str, &Grants)]) -> BTreeMap<&'a str, ManifestError> {
     let fault_of = |plugin: &'a str, grants: &Grants| {
         let folders = grants.folders.iter();
@@ -49,7 +48,7 @@ pub(crate) fn faults<'a>(plugins: &[(&'a str, &Grants)]) -> BTreeMap<&'a str, Ma
     plugins.iter().filter_map(|(plugin, grants)| fault_of(plugin, grants)).collect()
 }
 
-/// Whether it lies in a folder that `other` may write.
+/// Whether the folder lies in one that `other` may write to; returns the reason.
 fn nested(plugin: &str, folder: &OpenFolder, other: &str, grants: &Grants) -> Option<String> {
     let is_outer = |outer: &&OpenFolder| outer.grant.mode == FolderMode::Write && folder.lies_within(outer);
     let outer = &grants.folders.iter().find(is_outer)?.grant;

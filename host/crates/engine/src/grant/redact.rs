@@ -1,10 +1,10 @@
-//! Keeping secrets out of what leaves the host: results, errors, messages, log lines.
+//! Keeps secrets out of data that leaves the host: results, errors, messages, log lines.
 //!
-//! Found is a secret as it stands, as JSON, percent-encoded, in hexadecimal, in base64
-//! of either alphabet wherever in the encoded text it begins, and each line of one that
-//! has several. It is a net for accidents, such as an error that quotes a request. A
-//! guest that has a secret and means to give it away can write it in a way that nobody
-//! recognises; one that shall not have it gets it injected (`outgoing/inject.rs`).
+//! The redactor finds a secret verbatim, JSON-escaped, percent-encoded, in hexadecimal, in both
+//! base64 alphabets at any offset of the encoded text, and each line of a secret with several
+//! lines. It catches accidents, such as an error that quotes a request. A guest that has a secret
+//! and wants to leak it can encode it in an unrecognisable way. If a guest must not know a secret,
+//! the host injects it (`grant/http.rs`).
 
 use crate::bindings::toolyard::plugin::types::{Content, RpcError as GuestError, ToolResult};
 use crate::grant::secret::Secret;
@@ -13,18 +13,18 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use serde_json::{Map, Value};
 use toolyard_task::RunEnd;
-use toolyard_task::provider::{RetrievalEnd, Retrieved};
+use toolyard_task::provider::{ProviderAnswer, RetrievalEnd};
 use toolyard_task::wire::{RawJson, RpcError};
 
-/// Lines that are shorter are not looked for.
+/// Shorter lines of a secret are not searched for.
 const LEAST_LINE: usize = 8;
-/// The least of a secret that is taken for its beginning.
+/// The minimum length of a prefix that counts as the beginning of a secret.
 const LEAST_BEGINNING: usize = 4;
 
 /// Finds the secrets of one plugin.
 pub(crate) struct Redactor {
     search: AhoCorasick,
-    /// What stands in the place of each pattern.
+    /// The replacement for each pattern.
     marks: Vec<String>,
     secrets: Vec<Secret>,
     longest: usize,
@@ -37,10 +37,10 @@ impl std::fmt::Debug for Redactor {
 }
 
 impl Redactor {
-    /// None if there is nothing to find, so that nothing is paid for it.
+    /// Returns `None` if there are no secrets, so that redaction costs nothing.
     ///
     /// # Errors
-    /// If the secrets are too large to be looked for.
+    /// If the secrets are too large to search for.
     pub fn new(secrets: &[Secret]) -> Result<Option<Self>, String> {
         if secrets.is_empty() {
             return Ok(None);
@@ -58,7 +58,7 @@ impl Redactor {
         Ok(Some(Self { search, marks, secrets: secrets.to_vec(), longest }))
     }
 
-    /// The longest text that stands for a secret, in bytes.
+    /// The length of the longest pattern, in bytes.
     pub fn longest(&self) -> usize {
         self.longest
     }
@@ -71,7 +71,7 @@ impl Redactor {
         if self.finds(&text) { self.search.replace_all(&text, &self.marks) } else { text }
     }
 
-    /// The same for text that was cut off, perhaps within a secret.
+    /// As [`text`](Self::text), for text that may have been cut off within a secret.
     pub fn cut_text(&self, text: String) -> String {
         let text = self.text(text);
         let beginning = self.secrets.iter().find_map(|secret| {
@@ -87,8 +87,8 @@ impl Redactor {
         }
     }
 
-    /// Where to part `line`, at `wished` or before, without parting a secret. It must
-    /// hold [`Redactor::longest`] bytes more than that.
+    /// Where to split `line`, at `wished` or earlier, without splitting a secret. `line` must
+    /// contain [`Redactor::longest`] more bytes than `wished`.
     pub fn part(&self, line: &[u8], wished: usize) -> usize {
         let parted =
             self.search.find_iter(line).find(|found| (found.start() + 1..found.end()).contains(&wished));
@@ -101,7 +101,7 @@ impl Redactor {
 
     pub fn json(&self, json: RawJson) -> RawJson {
         let text = json.as_str();
-        // What is escaped without need may be anything.
+        // Unnecessary escapes can hide any text.
         if !self.finds(text) && !text.contains("\\u") && !text.contains("\\/") {
             return json;
         }
@@ -111,7 +111,7 @@ impl Redactor {
         if self.scrub(&mut value) { RawJson::of(&value) } else { json }
     }
 
-    /// Whether there was something.
+    /// Redacts a value; returns whether it contained a secret.
     fn scrub(&self, value: &mut Value) -> bool {
         match value {
             Value::Null | Value::Bool(_) => false,
@@ -143,7 +143,7 @@ impl Redactor {
         }
     }
 
-    /// The texts of a result, before anything is cut out of them.
+    /// Redacts the texts of a result, before they are truncated.
     pub fn guest_result(&self, result: &mut ToolResult) {
         for block in &mut result.content {
             if let Content::Text(block) = block {
@@ -152,7 +152,7 @@ impl Redactor {
         }
     }
 
-    /// The message of a guest's error, before it is cut.
+    /// Redacts the message of a guest's error, before it is truncated.
     pub fn guest_error(&self, error: &mut GuestError) {
         error.message = self.text(std::mem::take(&mut error.message));
     }
@@ -162,7 +162,7 @@ impl Redactor {
         RpcError { code, message: self.text(message), data: data.map(|data| self.json(data)) }
     }
 
-    /// How a run of a tool ended.
+    /// Redacts the outcome of a tool run.
     pub fn run_end(&self, end: RunEnd) -> RunEnd {
         match end {
             RunEnd::Result { is_error, result, message } => RunEnd::Result {
@@ -175,7 +175,7 @@ impl Redactor {
         }
     }
 
-    /// How a request to a provider ended.
+    /// Redacts the outcome of a request to a provider.
     pub fn retrieval_end(&self, end: RetrievalEnd) -> RetrievalEnd {
         match end {
             RetrievalEnd::Done(retrieved) => RetrievalEnd::Done(self.retrieved(retrieved)),
@@ -184,25 +184,25 @@ impl Redactor {
         }
     }
 
-    fn retrieved(&self, retrieved: Retrieved) -> Retrieved {
+    fn retrieved(&self, retrieved: ProviderAnswer) -> ProviderAnswer {
         match retrieved {
-            Retrieved::Resources { entries, next } => Retrieved::Resources {
+            ProviderAnswer::Resources { entries, next } => ProviderAnswer::Resources {
                 entries: entries.into_iter().map(|entry| self.json(entry)).collect(),
                 next: next.map(|next| self.text(next)),
             },
-            Retrieved::Templates(list) => Retrieved::Templates(
+            ProviderAnswer::Templates(list) => ProviderAnswer::Templates(
                 list.into_iter().map(|(uri, template)| (self.text(uri), self.json(template))).collect(),
             ),
-            Retrieved::Contents(contents) => {
-                Retrieved::Contents(contents.map(|contents| self.json(contents)))
+            ProviderAnswer::Contents(contents) => {
+                ProviderAnswer::Contents(contents.map(|contents| self.json(contents)))
             }
-            Retrieved::Prompt(prompt) => Retrieved::Prompt(self.json(prompt)),
-            Retrieved::Completion(completion) => Retrieved::Completion(self.json(completion)),
+            ProviderAnswer::Prompt(prompt) => ProviderAnswer::Prompt(self.json(prompt)),
+            ProviderAnswer::Completion(completion) => ProviderAnswer::Completion(self.json(completion)),
         }
     }
 }
 
-/// The texts that stand for a value.
+/// The texts that represent a value.
 fn forms(value: &str) -> Vec<String> {
     let mut forms = vec![value.to_owned()];
     forms.extend(value.lines().filter(|line| line.len() >= LEAST_LINE).map(str::to_owned));
@@ -227,8 +227,8 @@ fn percent(value: &str, lower: bool) -> String {
     value.bytes().map(byte).collect()
 }
 
-/// What base64 makes of the value after so many other bytes, without the digits that
-/// depend on its neighbours.
+/// The base64 encoding of the value after `offset` other bytes, without the digits that depend on
+/// its neighbours.
 fn base64(value: &str, offset: usize) -> [String; 2] {
     let mut bytes = vec![0; offset];
     bytes.extend_from_slice(value.as_bytes());

@@ -1,5 +1,5 @@
-//! Secrets that a manifest names: read from the host's environment or from a file when
-//! the manifest is, and never shown.
+//! Secrets that a manifest names. They are read from the host's environment or from a file together
+//! with the manifest, and never shown.
 
 use rustix::fs::OFlags;
 use std::ffi::OsString;
@@ -11,22 +11,22 @@ use std::path::Path;
 use std::sync::Arc;
 use toolyard_manifest::{ManifestError, NamedSecret, Source};
 
-/// What is shorter cannot be told from other text, and so not be kept out of it.
+/// A shorter value cannot be distinguished from other text and therefore cannot be redacted.
 const LEAST_BYTES: usize = 8;
 const MOST_BYTES: u64 = 64 << 10;
 
-/// A secret.
+/// A named secret. Its `Debug` and `Display` forms show only the name.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Secret {
     name: Arc<str>,
     value: Arc<str>,
-    /// Whether guests have it as an environment variable.
+    /// Whether guests get it as an environment variable.
     pub exposed: bool,
 }
 
 impl Secret {
     /// # Errors
-    /// Why the value is none.
+    /// Why the value cannot be a secret.
     pub fn new(name: &str, value: &str) -> Result<Self, String> {
         if value.len() < LEAST_BYTES {
             return Err(format!(
@@ -43,12 +43,12 @@ impl Secret {
         &self.name
     }
 
-    /// The value. Whoever calls this says where it goes.
+    /// The value. The caller is responsible for where it goes.
     pub fn reveal(&self) -> &str {
         &self.value
     }
 
-    /// What stands in its place.
+    /// The replacement text.
     pub fn mark(&self) -> String {
         format!("[secret {}]", self.name)
     }
@@ -66,11 +66,11 @@ impl fmt::Display for Secret {
     }
 }
 
-/// Reads the secrets that `manifest`, a file in `place`, names; `injected` are the names
-/// of those that the host puts into headers.
+/// Reads the secrets that `manifest`, a file in `place`, names. `injected` are the names of the
+/// secrets that the host puts into headers.
 ///
 /// # Errors
-/// If one is not there or cannot be a secret; the value is never part of it.
+/// If a secret is missing or invalid. The message never contains the value.
 pub(crate) fn find(
     manifest: &str,
     place: &Path,
@@ -110,7 +110,7 @@ fn read(path: &Path) -> Result<String, String> {
         std::io::ErrorKind::NotFound => "is not there".to_owned(),
         kind => format!("cannot be read: {kind}"),
     };
-    // An open that waits would block on a pipe until it has a writer.
+    // A blocking open of a pipe would wait for a writer.
     let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits() as i32;
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(unreadable)?;
     if !file.metadata().map_err(unreadable)?.is_file() {

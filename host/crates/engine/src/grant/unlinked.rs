@@ -1,7 +1,8 @@
-//! Paths that are followed without their links, and the folders above a file.
+//! Opens paths without following links, and finds the folders above a file.
 //!
-//! A user who can write in a folder can put a symbolic link there, and a path of a manifest may
-//! lead through such a folder. So the host follows no link in the path, regardless of its owner.
+//! A user who can write to a folder can put a symbolic link there, and a path in a manifest may
+//! lead through such a folder. Therefore the host follows no link in the path, regardless of its
+//! owner.
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
 use rustix::io::Errno;
@@ -11,19 +12,19 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
 
-/// Folders that are opened only to go on from them.
+/// For folders that are opened only to reach a file below them.
 #[cfg(target_os = "linux")]
 const ON_THE_WAY: OFlags = OFlags::PATH;
 #[cfg(not(target_os = "linux"))]
 const ON_THE_WAY: OFlags = OFlags::RDONLY;
 
-/// How many links one path may lead through, as in the kernel.
+/// The maximum number of links in one path, as in the kernel.
 const MAX_LINKS: usize = 40;
 
-/// How many folders one may lie in. The kernel's longest path has about 2,000.
+/// The maximum number of folders above a file. The kernel's longest path has about 2,000.
 const MAX_DEPTH: usize = 1 << 12;
 
-/// A file or folder under any name: its device and its number there.
+/// The device and inode number of a file or folder, independent of its name.
 pub(crate) type Identity = (u64, u64);
 
 pub(crate) fn identity(found: &Metadata) -> Identity {
@@ -38,18 +39,18 @@ fn identity_of(found: &rustix::fs::Stat) -> Identity {
 /// Opens a folder for reading. `path` is absolute.
 ///
 /// # Errors
-/// `ELOOP` if any part of it is a symbolic link, else what the system says.
+/// `ELOOP` if any part of it is a symbolic link, otherwise the system's error.
 pub(crate) fn open_folder(path: &Path) -> io::Result<File> {
     #[cfg(target_os = "linux")]
     match by_kernel(path) {
-        // The kernel is older than Linux 5.6, or a filter of system calls forbids this one.
+        // The kernel is older than Linux 5.6, or a system call filter forbids this call.
         Err(Errno::NOSYS | Errno::PERM) => {}
         opened => return Ok(File::from(opened?)),
     }
     Ok(File::from(by_walking(path)?))
 }
 
-/// Whether this is the error of [`open_folder`] for a link.
+/// Whether [`open_folder`] failed because of a link.
 pub(crate) fn is_link(error: &io::Error) -> bool {
     error.raw_os_error() == Some(Errno::LOOP.raw_os_error())
 }
@@ -62,7 +63,7 @@ fn by_kernel(path: &Path) -> Result<OwnedFd, Errno> {
     rustix::fs::openat2(CWD, path, flags, Mode::empty(), resolve)
 }
 
-/// The same, where the kernel does not offer it.
+/// Opens the folder where the kernel lacks `openat2`.
 fn by_walking(path: &Path) -> Result<OwnedFd, Errno> {
     let mut parts = path.components().peekable();
     if parts.next() != Some(Component::RootDir) {
@@ -77,12 +78,12 @@ fn by_walking(path: &Path) -> Result<OwnedFd, Errno> {
     Ok(folder)
 }
 
-/// One name further down. The last folder is opened for reading.
+/// Opens the next folder of the path. The last one is opened for reading.
 fn step(folder: impl AsFd, name: &Path, is_last: bool) -> Result<OwnedFd, Errno> {
     let access = if is_last { OFlags::RDONLY } else { ON_THE_WAY };
     let flags = access | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     rustix::fs::openat(&folder, name, flags, Mode::empty()).map_err(|error| match error {
-        // A link is no folder, which is all that some systems say of it.
+        // Some systems report a link only as "not a folder".
         Errno::NOTDIR if is_link_at(&folder, name) => Errno::LOOP,
         error => error,
     })
@@ -93,11 +94,11 @@ fn is_link_at(folder: impl AsFd, name: &Path) -> bool {
         .is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::Symlink)
 }
 
-/// The folders that an open folder lies in, the next one first, up to the root. They are
-/// asked of the folder itself, so that no name can be changed meanwhile.
+/// The folders above an open folder, from its parent to the root. They are determined from the
+/// handle, so a concurrent rename cannot affect the result.
 ///
 /// # Errors
-/// If a folder may not be entered, so that its identity stays unknown.
+/// If a folder may not be entered, so that its identity is unknown.
 pub(crate) fn above(folder: &File) -> io::Result<Vec<Identity>> {
     let mut found = Vec::new();
     let mut here = identity(&folder.metadata()?);
@@ -106,7 +107,7 @@ pub(crate) fn above(folder: &File) -> io::Result<Vec<Identity>> {
     while found.len() < MAX_DEPTH {
         folder = rustix::fs::openat(&folder, "..", flags, Mode::empty())?;
         let next = identity_of(&rustix::fs::fstat(&folder)?);
-        // The root lies in itself.
+        // The root is its own parent.
         if next == here {
             return Ok(found);
         }
@@ -116,10 +117,10 @@ pub(crate) fn above(folder: &File) -> io::Result<Vec<Identity>> {
     Err(Errno::NAMETOOLONG.into())
 }
 
-/// What a path leads through.
+/// The steps of a path.
 #[derive(Debug, Default)]
 pub(super) struct Trail {
-    /// Each folder, and each link with its target, by the path to it that has no links.
+    /// Each folder and each link with its target, by its path without links.
     pub steps: Vec<(PathBuf, Identity)>,
     /// Whether the path exists.
     pub is_whole: bool,
@@ -132,7 +133,7 @@ impl Trail {
     }
 }
 
-/// Everything on the way to `path`. A user who can write in one of the folders decides where the
+/// All steps on the way to `path`. A user who can write to one of the folders decides where the
 /// path leads. If `path` does not exist, the trail covers the part that exists.
 pub(super) fn trail(path: &Path) -> Trail {
     let mut trail = Trail::default();
@@ -163,7 +164,7 @@ pub(super) fn trail(path: &Path) -> Trail {
     trail
 }
 
-/// A path without `.` and `..`, as it is if there are no links.
+/// A path without `.` and `..`, which is correct if it contains no links.
 pub(crate) fn plain(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {
@@ -183,7 +184,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
 
-    /// A folder with links of every kind in it.
+    /// A folder that contains links of every kind.
     fn tree() -> (tempfile::TempDir, PathBuf) {
         let folder = tempfile::tempdir().expect("a folder");
         let at = folder.path().canonicalize().expect("is there");
@@ -246,7 +247,7 @@ mod tests {
             ] {
                 assert_eq!(open(&at.join(path)).map(drop), Err(error), "{way} {path}");
             }
-            // Links of the kernel, which lead where no name does.
+            // Links of the kernel, whose targets have no name.
             for path in ["/proc/self", "/proc/self/cwd", "/proc/self/root/tmp", "/proc/self/fd/0"] {
                 if Path::new("/proc/self").exists() {
                     assert_eq!(open(Path::new(path)).map(drop), Err(Errno::LOOP), "{way} {path}");
@@ -261,7 +262,7 @@ mod tests {
         let folder = open_folder(&at.join("a/b/c")).expect("opens");
         let of = |path: &Path| identity(&std::fs::metadata(path).expect("is there"));
         let expected: Vec<_> = at.join("a/b/c").ancestors().skip(1).map(of).collect();
-        // The folder that a container is in may be the root twice.
+        // In a container, the root may occur twice.
         assert_eq!(above(&folder).expect("known")[..3], expected[..3]);
         assert_eq!(above(&folder).expect("known").last(), Some(&of(Path::new("/"))));
         std::fs::rename(at.join("a/b/c"), at.join("moved")).expect("moves");
@@ -283,7 +284,7 @@ mod tests {
         // The trail of an absent path covers the part that exists.
         let absent = super::trail(&at.join("first/none/deep"));
         assert!(absent.contains(&of("a/b")) && absent.contains(&of("links")));
-        // Neither of them goes round for ever.
+        // Both terminate.
         super::trail(&at.join("a/loop"));
         super::trail(&at.join("a/b/parent/b/parent/b"));
     }

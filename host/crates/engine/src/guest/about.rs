@@ -7,16 +7,15 @@ use std::time::Instant;
 use toolyard_manifest::Limits;
 use toolyard_schema::Bounds;
 
-/// The plugin and the function of a run, with its grants and limits.
 #[derive(Clone)]
 pub(crate) struct About {
     pub plugin: Arc<str>,
-    /// A tool, or a function of the contract.
+    /// The name of a tool or of a function of the contract.
     pub function: Arc<str>,
     pub is_tool: bool,
     pub grants: Arc<Grants>,
     pub limits: Arc<Limits>,
-    /// How large the schemas of forms may be.
+    /// The bounds of form schemas.
     pub schemas: Bounds,
     pub network: Arc<Network>,
     pub began: Instant,

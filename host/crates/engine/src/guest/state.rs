@@ -14,23 +14,22 @@ use wasmtime::component::ResourceTable;
 use wasmtime_wasi::WasiCtx;
 use wasmtime_wasi_http::{WasiHttpCtxView, WasiHttpView};
 
-/// The state of one run, in its store.
 pub(crate) struct GuestState {
     pub limiter: MemoryLimiter,
     pub context: Arc<dyn RunContext>,
     pub about: About,
-    /// Made when the guest first uses WASI; many never do.
+    /// Created when the guest first uses WASI; many guests never do.
     pub wasi: Option<Box<WasiCtx>>,
     pub table: ResourceTable,
-    /// Made when the guest first uses the network.
+    /// Created when the guest first uses the network.
     policy: OnceLock<Arc<NetworkPolicy>>,
     outgoing: Option<Box<OutgoingHttp>>,
 }
 
 impl GuestState {
     /// # Errors
-    /// If a granted folder is not where it was. The run could still use it, but an operator who has
-    /// moved it away expects that it cannot.
+    /// If a granted folder is no longer in its place. The run could still use it, but an operator
+    /// who has moved it expects that it cannot.
     pub fn new(limiter: MemoryLimiter, context: Arc<dyn RunContext>, about: About) -> Result<Self, Failure> {
         if let Some(lost) = about.grants.folders.iter().find(|folder| !folder.is_in_place()) {
             let (plugin, folder) = (&about.plugin, lost.grant.host.display());
@@ -50,7 +49,6 @@ impl GuestState {
         Ok(run)
     }
 
-    /// The network policy of the run.
     pub fn network_policy(&self) -> &Arc<NetworkPolicy> {
         self.policy.get_or_init(|| {
             let About { plugin, function, grants, limits, network, .. } = self.about.clone();
@@ -58,18 +56,18 @@ impl GuestState {
         })
     }
 
-    /// Its refusals of the network, in sentences.
+    /// The network accesses that were refused to the run, one sentence each.
     pub fn refusals(&self) -> Vec<String> {
         self.policy.get().map(|policy| policy.refusals()).unwrap_or_default()
     }
 
-    /// Reports a log message of the guest's.
+    /// Reports a log message of the guest.
     pub fn report_log(&self, level: LogLevel, logger: Option<String>, data: RawJson) {
         let logger = logger.map(|logger| guest_input::cut(self.clean(logger), guest_input::NAME_BYTES));
         self.context.report(Report::Log { level, logger, data: self.clean_json(data) });
     }
 
-    /// A text of the guest's without its secrets.
+    /// Redacts the secrets in a text of the guest.
     pub fn clean(&self, text: String) -> String {
         self.about.grants.clean(text)
     }

@@ -6,23 +6,23 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use toolyard_task::RunContext;
-use toolyard_task::tool::Spent;
+use toolyard_task::tool::RunUsage;
 use wasmtime::{Store, StoreContextMut, UpdateDeadline};
 
-/// How long a run has been polled, readable from inside the poll.
+/// How long a run has been polled. It can be read during a poll.
 pub(crate) struct CpuMeter {
     born: Instant,
-    /// Nanoseconds of the polls that are over.
+    /// Nanoseconds of the completed polls.
     spent: AtomicU64,
-    /// When the present poll began, in nanoseconds after `born`.
+    /// When the current poll began, in nanoseconds after `born`.
     entered: AtomicU64,
     budget: Duration,
     over: AtomicBool,
     /// The linear memory at the end, in bytes; 0 before.
     memory: AtomicU64,
-    /// What of the processor time has been charged at the gate, in nanoseconds.
+    /// The processor time already charged by the CPU scheduler, in nanoseconds.
     charged: AtomicU64,
-    /// Its place at the gate, from its first long poll on.
+    /// Its entry in the CPU scheduler, from its first long poll on.
     runner: OnceLock<ScheduledRun>,
 }
 
@@ -50,15 +50,15 @@ impl CpuMeter {
         self.over.load(Ordering::Relaxed)
     }
 
-    /// Notes how much linear memory the run had at its end.
+    /// Records how much linear memory the run had at its end.
     pub fn had(&self, bytes: u64) {
         self.memory.store(bytes, Ordering::Relaxed);
     }
 
-    /// What the run has taken, between two polls.
-    pub fn spent(&self) -> Spent {
+    /// The resources that the run has used. To be called between two polls.
+    pub fn spent(&self) -> RunUsage {
         let memory = self.memory.load(Ordering::Relaxed);
-        Spent {
+        RunUsage {
             cpu: Duration::from_nanos(self.spent.load(Ordering::Relaxed)),
             wall: self.born.elapsed(),
             memory: (memory > 0).then_some(memory),
@@ -69,28 +69,28 @@ impl CpuMeter {
         self.entered.store(self.now(), Ordering::Relaxed);
     }
 
-    /// Gives how long the poll took.
+    /// Ends a poll and returns its duration.
     pub fn leave(&self) -> Duration {
         let took = self.in_this_poll();
         self.spent.fetch_add(took, Ordering::Relaxed);
         Duration::from_nanos(took)
     }
 
-    /// The guest waits in the host, so that it needs no turn.
+    /// Releases the turn of a guest that waits in the host.
     pub fn rest(&self) {
         if let Some(runner) = self.runner.get() {
             runner.rest();
         }
     }
 
-    /// What the guest has computed and was not charged for yet.
+    /// Takes the computing time that has not been charged yet.
     fn charge(&self, in_this_poll: u64) -> Duration {
         let computed = self.computed(in_this_poll);
         let charged = self.charged.swap(computed, Ordering::Relaxed);
         Duration::from_nanos(computed.saturating_sub(charged))
     }
 
-    /// All that the guest has computed, in nanoseconds.
+    /// The guest's total computing time, in nanoseconds.
     fn computed(&self, in_this_poll: u64) -> u64 {
         self.spent.load(Ordering::Relaxed).saturating_add(in_this_poll)
     }
@@ -103,7 +103,7 @@ impl CpuMeter {
         self.born.elapsed().as_nanos() as u64
     }
 
-    /// Whether the budget is spent; remembered if so.
+    /// Whether the budget is spent. Records it if so.
     fn check(&self, in_this_poll: u64) -> bool {
         let over = Duration::from_nanos(self.computed(in_this_poll)) >= self.budget;
         if over {
@@ -113,8 +113,8 @@ impl CpuMeter {
     }
 }
 
-/// Makes the store's guest look up at each tick: stopped or out of processor
-/// time, it is interrupted; else it waits for its next turn.
+/// Checks the store's guest at each tick. A guest that was stopped or has no processor time left is
+/// interrupted. Any other guest waits for its next turn.
 pub(crate) fn arm<T: 'static>(
     store: &mut Store<T>,
     scheduler: &Arc<CpuScheduler>,
@@ -130,8 +130,8 @@ pub(crate) fn arm<T: 'static>(
             return Ok(UpdateDeadline::Interrupt);
         }
         if in_this_poll < TICK.as_nanos() as u64 {
-            // The tick came soon after the poll began: a quick call shall end in
-            // its first poll wherever the ticks fall.
+            // The tick came soon after the poll began. A quick call should end in its first poll
+            // wherever the ticks fall.
             return Ok(UpdateDeadline::Continue(1));
         }
         let runner = meter.runner.get_or_init(|| scheduler.runner(context.share()));

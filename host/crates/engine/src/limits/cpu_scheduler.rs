@@ -1,11 +1,12 @@
-//! Turns to compute. A guest that computes for longer than a tick needs a turn for
-//! each further tick; there are as many turns at once as threads that run guests.
-//! Whose turn is next is decided by stride: each account has a pass, which moves on
-//! by the time that its runs computed, divided by its weight, and the account with
-//! the lowest pass goes first. So one account's hundred runs and another's single run
-//! get the same time, and a guest that only just began waits for nobody.
+//! Schedules turns to compute. A guest that computes for longer than a tick needs a turn for each
+//! further tick. The number of concurrent turns equals the number of threads that run guests.
 //!
-//! What may not live here: wasmtime, and why a guest yields.
+//! The next turn is assigned by stride scheduling: each account has a pass, which advances by the
+//! time that its runs computed, divided by its weight. The account with the lowest pass goes first.
+//! So an account with a hundred runs and an account with one run get the same time, and a guest
+//! that has just begun does not wait.
+//!
+//! wasmtime, and the reasons why a guest yields, do not belong here.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
@@ -14,62 +15,62 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
-use toolyard_task::tool::Share;
+use toolyard_task::tool::CpuShare;
 
-/// Hands out turns.
+/// Assigns turns.
 pub(crate) struct CpuScheduler {
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
-    /// Turns that nobody has.
+    /// Turns that no run has.
     free: u32,
-    /// The pass of whoever was let through last: newcomers begin here, so that an
-    /// account that was away has saved up nothing.
+    /// The pass of the account that got the last turn. New accounts start here, so that an account
+    /// saves up no time while it is absent.
     now: u64,
     accounts: HashMap<Arc<str>, Account>,
-    /// Accounts that have somebody waiting, by their pass.
+    /// Accounts with waiting runs, by pass.
     order: BinaryHeap<Reverse<(u64, Arc<str>)>>,
 }
 
 #[derive(Default)]
 struct Account {
     pass: u64,
-    /// Runs of it that are here: computing or waiting.
+    /// The number of its runs, whether they compute or wait.
     runs: u32,
     waiting: VecDeque<Arc<Mutex<TurnState>>>,
 }
 
-/// Where a run stands.
+/// The state of a run.
 #[derive(Default)]
 enum TurnState {
     /// It needs no turn: it has only just begun to compute, or waits in the host.
     #[default]
     Away,
-    /// In line.
+    /// It waits for a turn.
     Waiting(Waker),
-    /// It has been given a turn that it has not taken up yet.
+    /// It was assigned a turn and has not started it yet.
     Called,
     /// It computes.
     Computing,
 }
 
-/// One run at the gate. What it has is given back when this is dropped.
+/// A run in the scheduler. Dropping it releases its turn.
 pub(crate) struct ScheduledRun {
     scheduler: Arc<CpuScheduler>,
-    share: Share,
+    share: CpuShare,
     turn_state: Arc<Mutex<TurnState>>,
 }
 
 impl CpuScheduler {
-    /// A gate with so many turns at once.
+    /// Creates a scheduler with this many concurrent turns.
     pub fn new(turns: u32) -> Arc<Self> {
         Arc::new(Self { state: Mutex::new(State { free: turns.max(1), ..State::default() }) })
     }
 
-    /// A run that comes to the gate for the first time.
-    pub fn runner(self: &Arc<Self>, share: Share) -> ScheduledRun {
+    /// Registers a run.
+    pub fn runner(self: &Arc<Self>, share: CpuShare) -> ScheduledRun {
         let mut state = self.lock();
         let now = state.now;
         let account = state.accounts.entry(share.account.clone()).or_default();
@@ -82,7 +83,7 @@ impl CpuScheduler {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // What is left after a panic is at worst unfair.
+        // After a panic the state is at worst unfair.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -92,15 +93,15 @@ fn lock(turn_state: &Mutex<TurnState>) -> MutexGuard<'_, TurnState> {
 }
 
 impl State {
-    /// Charges an account for time in which one of its runs computed.
-    fn charge(&mut self, share: &Share, time: Duration) {
+    /// Charges an account for the computing time of one of its runs.
+    fn charge(&mut self, share: &CpuShare, time: Duration) {
         if let Some(account) = self.accounts.get_mut(&share.account) {
             let stride = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX) / u64::from(share.weight.max(1));
             account.pass = account.pass.saturating_add(stride.max(1));
         }
     }
 
-    fn line_up(&mut self, share: &Share, turn_state: &Arc<Mutex<TurnState>>) {
+    fn line_up(&mut self, share: &CpuShare, turn_state: &Arc<Mutex<TurnState>>) {
         let Some(account) = self.accounts.get_mut(&share.account) else { return };
         account.waiting.push_back(turn_state.clone());
         if account.waiting.len() == 1 {
@@ -108,7 +109,7 @@ impl State {
         }
     }
 
-    /// Gives the free turns to those who wait. Returns whom to wake.
+    /// Assigns the free turns to waiting runs. Returns the wakers of these runs.
     fn call(&mut self) -> Vec<Waker> {
         let mut called = Vec::new();
         while self.free > 0 {
@@ -118,7 +119,7 @@ impl State {
                 continue;
             }
             if account.pass > pass {
-                // It has computed since it lined up.
+                // The account was charged since it entered the queue.
                 self.order.push(Reverse((account.pass, name)));
                 continue;
             }
@@ -127,7 +128,7 @@ impl State {
                 self.order.push(Reverse((account.pass, name)));
             }
             let mut turn_state = lock(&turn_state);
-            // Who is no longer waiting has gone away.
+            // A run that is no longer waiting was dropped.
             if let TurnState::Waiting(waker) = std::mem::replace(&mut *turn_state, TurnState::Called) {
                 self.now = self.now.max(pass);
                 self.free -= 1;
@@ -141,8 +142,8 @@ impl State {
 }
 
 impl ScheduledRun {
-    /// Waits for the next turn, after having computed for so long since the last.
-    /// Others are let run in any case.
+    /// Charges the time computed since the last turn and waits for the next one. Always yields
+    /// once, so that others can run.
     pub fn turn(&self, computed: Duration) -> impl Future<Output = ()> + Send + 'static {
         Turn {
             scheduler: self.scheduler.clone(),
@@ -152,7 +153,7 @@ impl ScheduledRun {
         }
     }
 
-    /// The guest waits in the host: it needs no turn now.
+    /// Releases the turn of a guest that waits in the host.
     pub fn rest(&self) {
         let mut turn_state = lock(&self.turn_state);
         if matches!(*turn_state, TurnState::Computing) {
@@ -193,12 +194,12 @@ impl Drop for ScheduledRun {
     }
 }
 
-/// The wait for a turn.
+/// Waits for a turn.
 struct Turn {
     scheduler: Arc<CpuScheduler>,
-    share: Share,
+    share: CpuShare,
     turn_state: Arc<Mutex<TurnState>>,
-    /// What is to be charged; taken at the first poll.
+    /// The time to charge; taken at the first poll.
     computed: Option<Duration>,
 }
 
@@ -220,8 +221,8 @@ impl Future for Turn {
                 TurnState::Away | TurnState::Computing => Poll::Ready(()),
             };
         };
-        // Even if the turn comes at once it is taken up at the next poll, so that
-        // whatever else waits for this thread is let run.
+        // Even if a turn is free, it starts at the next poll, so that other tasks of this thread
+        // can run.
         let had = std::mem::replace(&mut *lock(&self.turn_state), TurnState::Waiting(cx.waker().clone()));
         let mut state = self.scheduler.lock();
         if matches!(had, TurnState::Computing | TurnState::Called) {

@@ -1,22 +1,22 @@
 //! The thread that advances wasmtime's epoch while guests compute.
 //!
-//! Guests look at the epoch at every loop head and call; a change makes them
-//! call back into [`crate::limits::cpu_meter`], which stops them or lets others run. While no
-//! guest is being polled the thread sleeps, so an idle host uses no processor.
+//! Guests check the epoch at every loop head and call. A change makes them call
+//! [`crate::limits::cpu_meter`], which stops them or lets others run. The thread sleeps while no
+//! guest is being polled, so an idle host uses no processor time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How often computing guests are looked at.
+/// How often computing guests are interrupted for a check.
 pub(crate) const TICK: Duration = Duration::from_millis(1);
 
-/// How long the thread goes on when nobody computes any more, so that a series
-/// of quick calls does not pay for waking it each time.
+/// How long the thread continues when no guest computes any more, so that a series of quick calls
+/// does not pay for waking it each time.
 const LINGER: Duration = Duration::from_millis(20);
 
-/// The thread, which ends with this value.
+/// Owns the thread; dropping it ends the thread.
 pub(crate) struct Ticker {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
@@ -29,7 +29,7 @@ struct Shared {
     ended: AtomicBool,
 }
 
-/// While it lives, the epoch advances.
+/// The epoch advances while this value exists.
 pub(crate) struct Ticking<'a>(&'a Shared);
 
 impl Ticker {
@@ -43,8 +43,7 @@ impl Ticker {
     }
 
     pub fn ticking(&self) -> Ticking<'_> {
-        // The order of these two, against the reverse order in `tick`, is what
-        // keeps a wake-up from being lost.
+        // `tick` uses the reverse order. Together they ensure that no wake-up is lost.
         self.shared.polling.fetch_add(1, Ordering::SeqCst);
         if self.shared.parked.load(Ordering::SeqCst) {
             self.wake();
@@ -70,7 +69,7 @@ impl Drop for Ticker {
         self.shared.ended.store(true, Ordering::SeqCst);
         self.wake();
         if let Some(thread) = self.thread.take() {
-            // It cannot panic; there is nothing to do if it did.
+            // The thread cannot panic, and there would be nothing to do if it did.
             let _ = thread.join();
         }
     }

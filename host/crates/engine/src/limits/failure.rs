@@ -1,6 +1,6 @@
-//! How a run failed, in a sentence for the model: which limit it met, with its
-//! value and its key in the manifest, or how the guest crashed. Paths of the
-//! host and addresses are never part of it.
+//! The failure of a run, described for the model: the limit that was reached, with its value and
+//! its key in the manifest, or how the guest crashed. The description never contains paths of the
+//! host or addresses.
 
 use crate::limits::memory_limiter::DeniedGrowth;
 use bytesize::ByteSize;
@@ -12,33 +12,33 @@ use toolyard_task::wire::error::clip;
 use wasmtime::Trap;
 use wasmtime::component::ResourceTableError;
 
-/// How a run failed.
+/// The failure of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Failure {
     /// A growth was refused, and the guest gave up.
     DeniedGrowth(DeniedGrowth, String),
     Cpu,
     Wall,
-    /// The host has too little memory left to check the data that it was given.
+    /// The host has too little memory left to check data that it received.
     NoMemory,
     Output,
     Hostcall,
-    /// Its table of handles is full.
+    /// Its handle table is full.
     Handles,
-    /// It is made of too many core instances.
+    /// It consists of too many core instances.
     Instances,
     Stack,
-    /// It left by `exit`.
+    /// It called `exit`.
     Exit(i32),
     /// It crashed.
     Trap(String),
-    /// What it gave back is not what the contract says.
+    /// Its result does not follow the contract.
     Malformed(String),
-    /// The folder that it is granted under this name is not where it was.
+    /// The folder granted under this name is no longer in its place.
     Folder(String),
-    /// It was not begun: a person does not let the plugin have something.
+    /// It was not started, because the user did not permit an access.
     NotPermitted(NotPermitted),
-    /// It could not be started, or the host failed it.
+    /// It could not be started, or the host failed.
     Host,
 }
 
@@ -46,7 +46,7 @@ fn bytes(bytes: u64) -> String {
     ByteSize::b(bytes).display().iec().to_string()
 }
 
-/// What happened, with the limit that was met and its key.
+/// Describes an event, with the limit that was reached and its key.
 pub(crate) fn limit(limits: &Limits, key: &'static str, what: &str) -> String {
     let row = Limits::ROWS.iter().find(|row| row.key == key);
     let value = row.map(|row| row.shown(limits)).unwrap_or_default();
@@ -54,7 +54,7 @@ pub(crate) fn limit(limits: &Limits, key: &'static str, what: &str) -> String {
 }
 
 impl DeniedGrowth {
-    /// Which limit it was, its value and its key.
+    /// Names the limit with its value and its key.
     pub fn sentence(self, limits: &Limits) -> String {
         match self {
             Self::Memory => format!("memory limit of {} reached (`limits.memory`)", bytes(limits.memory)),
@@ -68,8 +68,7 @@ impl DeniedGrowth {
 }
 
 impl Failure {
-    /// Tells why wasmtime ended a run, before or after the guest's function had
-    /// been `entered`.
+    /// Determines why wasmtime ended a run, before or after the guest's function was `entered`.
     pub fn of(error: &wasmtime::Error, denied: Option<DeniedGrowth>, entered: bool) -> Self {
         if let Some(exit) = error.downcast_ref::<wasmtime_wasi::I32Exit>() {
             return denied.map_or(Self::Exit(exit.0), |denied| Self::DeniedGrowth(denied, "exit".to_owned()));
@@ -89,7 +88,8 @@ impl Failure {
             return Self::Hostcall;
         }
         let is_full = matches!(error.downcast_ref(), Some(ResourceTableError::Full));
-        // Nor those of the other table and of the count of instances.
+        // wasmtime does not export the error types of the store's own handle table and of the
+        // instance count either.
         if is_full || text.contains("store handle limit exceeded") {
             return Self::Handles;
         }
@@ -99,14 +99,14 @@ impl Failure {
         match denied {
             // Its first memory is larger than the limit.
             Some(denied) => Self::DeniedGrowth(denied, "no instance".to_owned()),
-            // A string that is not UTF-8, too many handles, and the like.
+            // An invalid UTF-8 string, too many handles, and similar errors.
             None if entered => Self::Trap(clip(&text, 200)),
             None => Self::Host,
         }
     }
 
-    /// The same with what had been refused before, if that may be why: a guest that
-    /// gives up in a trap has no words of its own.
+    /// Adds earlier refusals if they may be the cause: a guest that traps cannot give a reason
+    /// itself.
     pub fn after(self, refused: &[String]) -> Self {
         match self {
             Self::Trap(how) if !refused.is_empty() => {
@@ -116,7 +116,7 @@ impl Failure {
         }
     }
 
-    /// The sentence; `subject` is what the guest was asked for, such as ``tool `x` ``.
+    /// Describes the failure. `subject` names the object of the request, such as ``tool `x` ``.
     pub fn sentence(&self, subject: &str, limits: &Limits) -> String {
         let time = |time: Duration| {
             SignedDuration::try_from(time).map_or_else(|_| format!("{time:?}"), |time| format!("{time:#}"))

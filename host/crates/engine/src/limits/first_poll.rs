@@ -1,21 +1,21 @@
-//! Whether runs of something are quick to end or to yield. Learned from the runs
-//! themselves, because nothing else tells.
+//! Whether the runs of a tool soon end or yield. This is learned from earlier runs, because there
+//! is no other source of this information.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// A first poll of this length is quick: what follows is looked at each tick.
+/// The maximum length of a quick first poll. Computing beyond it is checked at each tick.
 const QUICK: Duration = crate::limits::epoch::TICK;
-/// Nothing is known yet.
+/// No run has been observed yet.
 const UNKNOWN: u32 = u32::MAX;
-/// What a slow first poll counts, against one for a quick one.
+/// The weight of a slow first poll; a quick one has weight one.
 const SLOW: u32 = 4;
-/// From here on it counts as slow: more than a fifth of the polls are.
+/// From this score on the tool counts as slow: more than a fifth of its first polls are slow.
 const THRESHOLD: u32 = 8;
-/// It never takes more quick ones than this to be trusted again.
+/// The maximum score, which bounds how many quick polls make a tool quick again.
 const CEILING: u32 = 16;
 
-/// What is known of the first polls of one tool.
+/// The history of the first polls of one tool.
 #[derive(Debug)]
 pub(crate) struct FirstPolls(AtomicU32);
 
@@ -26,15 +26,15 @@ impl Default for FirstPolls {
 }
 
 impl FirstPolls {
-    /// Whether it may begin on a thread that others wait for.
+    /// Whether a run may start on a thread that other work waits for.
     pub fn is_quick(&self) -> bool {
         self.0.load(Ordering::Relaxed) < THRESHOLD
     }
 
-    /// A first poll took so long.
+    /// Records the duration of a first poll.
     pub fn note(&self, first_poll: Duration) {
         let score = self.0.load(Ordering::Relaxed);
-        // Two notes at once may count as one, which changes nothing that matters.
+        // Two concurrent notes may count as one, which is harmless.
         let next = match (score, first_poll <= QUICK) {
             (UNKNOWN, true) => 0,
             (UNKNOWN, false) => THRESHOLD,

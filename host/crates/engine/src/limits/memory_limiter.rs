@@ -1,38 +1,37 @@
-//! Memory and tables of one run, bounded over all its instances, and by what the
-//! host has left for all runs together.
+//! Bounds the memory and tables of one run, over all its instances, and by the memory that the host
+//! has left for all runs together.
 //!
-//! wasmtime asks before each growth. A refusal makes `memory.grow` return -1,
-//! which most guests answer with a trap; so the refusal is remembered, and a trap
-//! that follows is reported as the limit that caused it.
+//! wasmtime asks before each growth. A refusal makes `memory.grow` return -1, and most guests then
+//! trap. So the refusal is recorded, and a subsequent trap is reported as the limit that caused it.
 
 use crate::limits::run_budget::RunBudget;
 use std::sync::Arc;
 use toolyard_manifest::Limits;
 use wasmtime::ResourceLimiter;
 
-/// The most core instances that a component can be allowed (Python needs 20).
+/// The maximum number of core instances that a manifest can allow (Python needs 20).
 pub(crate) const MAX_INSTANCES: usize = 200;
-/// Linear memories of one component (QuickJS needs 3).
+/// The maximum number of linear memories in one component (QuickJS needs 3).
 pub(crate) const MAX_MEMORIES: usize = 32;
-/// Tables of one component.
+/// The maximum number of tables in one component.
 pub(crate) const MAX_TABLES: usize = 64;
 
-/// What was refused first.
+/// The first growth that was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DeniedGrowth {
     Memory,
     Table,
-    /// The memory of the host for all guests together, so many bytes.
+    /// The host's memory for all guests together, in bytes.
     Host(u64),
 }
 
-/// Counts what a run has and refuses what is above its limits.
+/// Counts the memory and tables of a run and refuses growth beyond its limits.
 pub(crate) struct MemoryLimiter {
     memory: Counter,
     table: Counter,
     instances: usize,
     budget: Arc<RunBudget>,
-    /// Bytes of memory that the run's room already has.
+    /// Bytes of memory that the run's reservation already includes.
     prepaid: u64,
     pub denied: Option<DeniedGrowth>,
 }
@@ -42,19 +41,18 @@ struct Counter {
     most: u64,
 }
 
-/// What a growth comes to.
+/// The outcome of a growth.
 enum Growth {
-    /// So much is used after it.
+    /// The total use after it.
     To(u64),
-    /// It fails by itself, by the memory's or the table's own declaration.
+    /// It fails by the memory's or the table's own maximum.
     Fails,
     TooMuch,
 }
 
 impl Counter {
-    /// What is granted stays counted even if the growth fails after all, which
-    /// only a machine out of memory brings about: taking it back would trust
-    /// that each failure was preceded by a grant.
+    /// A granted growth stays counted even if it then fails, which happens only on a machine
+    /// without free memory. Undoing the count would rely on each failure following a grant.
     fn growth(&self, current: usize, desired: usize, maximum: Option<usize>) -> Growth {
         if maximum.is_some_and(|maximum| desired > maximum) {
             return Growth::Fails;
@@ -65,7 +63,7 @@ impl Counter {
 }
 
 impl MemoryLimiter {
-    /// For a run whose room has `prepaid` bytes for its memories.
+    /// Creates the limiter of a run whose reservation has `prepaid` bytes for its memories.
     pub fn new(limits: &Limits, budget: Arc<RunBudget>, prepaid: u64) -> Self {
         let counter = |most| Counter { used: 0, most };
         Self {
@@ -78,12 +76,12 @@ impl MemoryLimiter {
         }
     }
 
-    /// The linear memory that was granted so far; it is never taken back.
+    /// The linear memory granted so far, in bytes. It never decreases.
     pub fn memory(&self) -> u64 {
         self.memory.used
     }
 
-    /// What has been drawn from the host beyond what was prepaid.
+    /// The bytes taken from the host's budget beyond the prepaid ones.
     fn drawn(&self) -> u64 {
         self.memory.used.saturating_sub(self.prepaid)
     }

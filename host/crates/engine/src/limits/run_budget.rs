@@ -1,38 +1,37 @@
-//! What the machine has for guests, and how it is shared out: instances, memories
-//! and tables of the pool, memory mappings of the process, bytes of memory. All that
-//! a run is certain to need is set aside before it begins, so that neither the pool
-//! nor the kernel refuses it later; what its memories grow by is drawn as they grow.
+//! The machine's capacity for guests and its distribution: instances, memories and tables of the
+//! pool, memory mappings of the process, and bytes of memory. A run's minimum is reserved before it
+//! begins, so that neither the pool nor the kernel refuses it later. The growth of its memories is
+//! taken from the budget as it happens.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use sysinfo::{MemoryRefreshKind, RefreshKind, System};
-use toolyard_task::{Room, Shortage};
+use toolyard_task::{Reservation, ReservationError};
 use wasmtime::ResourcesRequired;
 
-/// Memory mappings of a run besides those of its memories (`engine.md`, section d):
-/// its stack and its tables.
+/// Memory mappings of a run besides those of its memories (`engine.md`, section d): its stack and
+/// its tables.
 const MAPPINGS_PER_RUN: u32 = 4;
 /// Memory mappings of one linear memory.
 const MAPPINGS_PER_MEMORY: u32 = 3;
-/// Mappings that are left for everything else: code, threads, files.
+/// Mappings reserved for everything else: code, threads, files.
 const MAPPINGS_RESERVED: u32 = 5_000;
-/// More memories of 4 GiB and their guards than this do not fit the address
-/// space for certain.
+/// The maximum number of memories: more of them, at 4 GiB each with guards, certainly exceed the
+/// address space.
 const MOST_MEMORIES: u32 = 16_000;
-/// Tables of the pool for each run: most components have two.
+/// Tables of the pool for each run. Most components have two.
 const TABLES_PER_RUN: u32 = 20;
 /// Bytes of a run besides its memories: stack, store, page tables.
 const BYTES_PER_RUN: u64 = 96 << 10;
 /// A page of linear memory.
 const PAGE: u64 = 64 << 10;
-/// Of the memory of this machine, guests get so many hundredths unless the operator
-/// says how much.
+/// The percentage of this machine's memory for guests, unless the operator sets an amount.
 const HUNDREDTHS: u64 = 75;
-/// What is assumed where the machine does not say how much memory it has.
+/// The memory size assumed if the machine does not report it, in bytes.
 const UNKNOWN_MEMORY: u64 = 2 << 30;
-/// Where the kernel does not say how many mappings there may be: its default.
+/// The kernel's default limit of mappings, used if the kernel does not report the limit.
 const DEFAULT_MAPPINGS: u32 = 65_530;
 
-/// What there is of each thing, or what somebody takes of it.
+/// An amount of each resource: a total, or the part that is in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Amounts {
     pub runs: u32,
@@ -43,9 +42,9 @@ pub(crate) struct Amounts {
 }
 
 impl Amounts {
-    /// What a run of a component needs.
+    /// The amounts that a run of a component needs.
     pub fn of(needed: &ResourcesRequired) -> Self {
-        // Counted in pages.
+        // The unit is a page.
         let memory = needed.max_initial_memory_size.unwrap_or_default().saturating_mul(PAGE);
         Self {
             runs: 1,
@@ -56,18 +55,18 @@ impl Amounts {
         }
     }
 
-    /// The same for a run whose memories are limited to `memory` bytes in all: it
-    /// needs no more, since with more it does not begin.
+    /// The amounts for a run whose memories are limited to `memory` bytes in total. It needs no
+    /// more, because a run above its limit does not begin.
     pub fn within(self, memory: u64) -> Self {
         Self { bytes: self.bytes.min(memory.saturating_add(BYTES_PER_RUN)), ..self }
     }
 
-    /// How much of the bytes is for memories.
+    /// The part of the bytes that is for memories.
     pub fn prepaid(&self) -> u64 {
         self.bytes.saturating_sub(BYTES_PER_RUN)
     }
 
-    /// What there is for `wished` runs on this machine.
+    /// The capacity of this machine for `wished` runs.
     pub fn on_this_machine(wished: u32, bytes: Option<u64>) -> Self {
         let mappings = mappings().saturating_sub(MAPPINGS_RESERVED);
         let possible = (mappings / (MAPPINGS_PER_RUN + MAPPINGS_PER_MEMORY)).clamp(1, MOST_MEMORIES);
@@ -81,8 +80,8 @@ impl Amounts {
         }
         Self {
             runs,
-            // Most components have one memory; twice that leaves room for those that
-            // have more.
+            // Most components have one memory; twice the number leaves room for those that have
+            // more.
             memories: (runs * 2).min(MOST_MEMORIES),
             tables: runs.saturating_mul(TABLES_PER_RUN),
             mappings,
@@ -98,7 +97,7 @@ fn mappings() -> u32 {
         .unwrap_or(DEFAULT_MAPPINGS)
 }
 
-/// The memory of this machine, or of the container that this process is in.
+/// The memory of this machine, or of the container of this process, in bytes.
 fn machine_memory() -> u64 {
     let system = System::new_with_specifics(
         RefreshKind::nothing().with_memory(MemoryRefreshKind::nothing().with_ram()),
@@ -117,15 +116,15 @@ fn machine_memory() -> u64 {
     }
 }
 
-/// What there is, and what of it is taken.
+/// The total capacity and the part in use.
 #[derive(Debug)]
 pub(crate) struct RunBudget {
     most: Amounts,
     taken: Mutex<Amounts>,
 }
 
-/// A run's amounts, given back when this is dropped.
-struct Reservation {
+/// A run's amounts. Dropping it returns them to the budget.
+struct ReservedAmounts {
     budget: Arc<RunBudget>,
     amounts: Amounts,
 }
@@ -135,26 +134,26 @@ impl RunBudget {
         Arc::new(Self { most, taken: Mutex::default() })
     }
 
-    /// What there is in all.
+    /// The total capacity.
     pub fn most(&self) -> &Amounts {
         &self.most
     }
 
-    /// Checks whether the machine could ever give these amounts.
+    /// Checks whether the machine could ever provide these amounts.
     ///
     /// # Errors
-    /// [`Shortage`] if it could not.
-    pub fn could_take(&self, amounts: Amounts) -> Result<(), Shortage> {
+    /// [`ReservationError`] if it could not.
+    pub fn could_take(&self, amounts: Amounts) -> Result<(), ReservationError> {
         Self::check(&self.most, &Amounts::default(), &amounts)
     }
 
-    /// What is taken now.
+    /// The amounts in use.
     pub fn taken(&self) -> Amounts {
         *self.lock()
     }
 
-    /// Sets a amounts aside.
-    pub fn take(self: &Arc<Self>, amounts: Amounts) -> Result<Room, Shortage> {
+    /// Reserves these amounts.
+    pub fn take(self: &Arc<Self>, amounts: Amounts) -> Result<Reservation, ReservationError> {
         let mut taken = self.lock();
         Self::check(&self.most, &taken, &amounts)?;
         taken.runs += amounts.runs;
@@ -163,30 +162,30 @@ impl RunBudget {
         taken.mappings += amounts.mappings;
         taken.bytes += amounts.bytes;
         drop(taken);
-        Ok(Room::held(Reservation { budget: self.clone(), amounts }))
+        Ok(Reservation::new(ReservedAmounts { budget: self.clone(), amounts }))
     }
 
-    fn check(most: &Amounts, taken: &Amounts, amounts: &Amounts) -> Result<(), Shortage> {
+    fn check(most: &Amounts, taken: &Amounts, amounts: &Amounts) -> Result<(), ReservationError> {
         let fits = |taken: u32, more: u32, most: u32| taken.saturating_add(more) <= most;
         if !fits(taken.runs, amounts.runs, most.runs) {
-            return Err(Shortage::Runs(most.runs));
+            return Err(ReservationError::Runs(most.runs));
         }
         if !fits(taken.memories, amounts.memories, most.memories) {
-            return Err(Shortage::Memories(most.memories));
+            return Err(ReservationError::Memories(most.memories));
         }
         if !fits(taken.tables, amounts.tables, most.tables) {
-            return Err(Shortage::Tables(most.tables));
+            return Err(ReservationError::Tables(most.tables));
         }
         if !fits(taken.mappings, amounts.mappings, most.mappings) {
-            return Err(Shortage::Mappings(most.mappings));
+            return Err(ReservationError::Mappings(most.mappings));
         }
         if taken.bytes.saturating_add(amounts.bytes) > most.bytes {
-            return Err(Shortage::Memory(most.bytes));
+            return Err(ReservationError::Memory(most.bytes));
         }
         Ok(())
     }
 
-    /// Draws bytes for a memory that grows; false if there are not so many.
+    /// Takes bytes for a growing memory; returns false if too few are left.
     pub fn draw(&self, bytes: u64) -> bool {
         let mut taken = self.lock();
         let wanted = taken.bytes.saturating_add(bytes);
@@ -197,19 +196,19 @@ impl RunBudget {
         fits
     }
 
-    /// Gives back what was drawn.
+    /// Returns bytes that were taken by `draw`.
     pub fn give_back(&self, bytes: u64) {
         let mut taken = self.lock();
         taken.bytes = taken.bytes.saturating_sub(bytes);
     }
 
     fn lock(&self) -> MutexGuard<'_, Amounts> {
-        // Nothing panics between two of its changes.
+        // No code panics between two changes of the amounts.
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Reservation {
+impl Drop for ReservedAmounts {
     fn drop(&mut self) {
         let mut taken = self.budget.lock();
         taken.runs -= self.amounts.runs;
@@ -230,18 +229,18 @@ mod tests {
     #[test]
     fn each_thing_runs_out_by_itself_and_comes_back() {
         for (large, shortage) in [
-            (Amounts { memories: 6, ..ONE }, Shortage::Memories(6)),
-            (Amounts { tables: 9, ..ONE }, Shortage::Tables(10)),
-            (Amounts { mappings: 24, ..ONE }, Shortage::Mappings(30)),
-            (Amounts { bytes: 901, ..ONE }, Shortage::Memory(1_000)),
-            (Amounts { runs: 3, ..ONE }, Shortage::Runs(3)),
+            (Amounts { memories: 6, ..ONE }, ReservationError::Memories(6)),
+            (Amounts { tables: 9, ..ONE }, ReservationError::Tables(10)),
+            (Amounts { mappings: 24, ..ONE }, ReservationError::Mappings(30)),
+            (Amounts { bytes: 901, ..ONE }, ReservationError::Memory(1_000)),
+            (Amounts { runs: 3, ..ONE }, ReservationError::Runs(3)),
         ] {
             let budget = RunBudget::new(MOST);
-            let one = budget.take(ONE).expect("room");
+            let one = budget.take(ONE).expect("reserved");
             assert_eq!(budget.take(large).expect_err("too large"), shortage);
             assert_eq!(budget.taken(), ONE, "a refusal takes nothing");
             drop(one);
-            drop(budget.take(large).expect("room now"));
+            drop(budget.take(large).expect("reserved now"));
             assert_eq!(budget.taken(), Amounts::default());
         }
     }
@@ -249,9 +248,9 @@ mod tests {
     #[test]
     fn growth_is_drawn_from_what_is_left() {
         let budget = RunBudget::new(MOST);
-        let one = budget.take(ONE).expect("room");
+        let one = budget.take(ONE).expect("reserved");
         assert!(budget.draw(900) && !budget.draw(1));
-        assert_eq!(budget.take(Amounts::default()).map(drop), Ok(()), "what needs nothing fits");
+        assert_eq!(budget.take(Amounts::default()).map(drop), Ok(()), "an empty reservation fits");
         budget.give_back(900);
         drop(one);
         assert_eq!(budget.taken(), Amounts::default());

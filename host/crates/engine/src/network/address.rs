@@ -1,26 +1,26 @@
-//! What kind of place an IP address is. What the whole internet cannot reach is
-//! reached only by who was named, because services there often trust whoever comes.
+//! Classifies IP addresses. An address that is not reachable from the whole internet must be named
+//! in a grant, because services at such addresses often trust every client.
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use toolyard_manifest::{Host, Hosts};
 
-/// What kind of place an address is.
+/// The kind of an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AddressKind {
-    /// Anybody may reach it.
+    /// Reachable from the whole internet.
     Public,
     /// This machine.
     Loopback,
-    /// A network of its own, or none at all; the word says which.
+    /// Part of a non-public network or not routable. The word names the range.
     Private(&'static str),
-    /// Where a cloud tells its machines their secrets: reached only by who named
-    /// the very address.
+    /// A service that gives cloud machines their credentials. Only a grant that names exactly this
+    /// address reaches it.
     Metadata,
 }
 
 impl AddressKind {
-    /// In a word.
+    /// The kind as a word for messages.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Public => "public",
@@ -40,7 +40,7 @@ const fn v6(segments: [u16; 4], length: u8) -> Ipv6Net {
     Ipv6Net::new_assert(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0), length)
 }
 
-/// The metadata services of the clouds, and what hands out credentials to containers.
+/// The metadata services of the clouds, and services that give credentials to containers.
 const METADATA_V4: [Ipv4Addr; 6] = [
     Ipv4Addr::new(169, 254, 169, 254),
     Ipv4Addr::new(169, 254, 170, 2),
@@ -56,7 +56,7 @@ const METADATA_V6: [Ipv6Addr; 3] = [
     Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254),
 ];
 
-/// The registry of special-purpose addresses, as far as it is not public.
+/// The registry of special-purpose addresses, without the public ones.
 const SPECIAL_V4: [(Ipv4Net, &str); 15] = [
     (v4(0, 0, 0, 0, 8), "unspecified"),
     (v4(10, 0, 0, 0, 8), "private"),
@@ -92,7 +92,7 @@ const SPECIAL_V6: [(Ipv6Net, &str); 14] = [
     (v6([0xff00, 0, 0, 0], 8), "multicast"),
 ];
 
-/// What kind of place it is.
+/// The kind of an address.
 pub(crate) fn kind(address: IpAddr) -> AddressKind {
     match address {
         IpAddr::V4(address) => kind_v4(address),
@@ -100,8 +100,8 @@ pub(crate) fn kind(address: IpAddr) -> AddressKind {
     }
 }
 
-/// Whether a network lies in one that is not public, so that its addresses are all of one
-/// kind and none of them is meant by chance.
+/// Whether a network lies within a single range that is not public. Then all its addresses are of
+/// one kind, and the grant cannot include one of them by accident.
 pub(crate) fn is_of_one_kind(net: &IpNet) -> bool {
     const LOOPBACK: Ipv4Net = v4(127, 0, 0, 0, 8);
     match net {
@@ -140,8 +140,8 @@ fn kind_v6(address: Ipv6Addr) -> AddressKind {
     special.map_or(AddressKind::Public, |(_, word)| AddressKind::Private(word))
 }
 
-/// The IPv4 address that an IPv6 address leads to: mapped, compatible, and those of
-/// NAT64 and 6to4, which a gateway would take apart.
+/// The IPv4 address that an IPv6 address embeds: mapped, compatible, and NAT64 and 6to4 addresses,
+/// which a gateway would translate.
 fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let [a, b, c, d, e, f, g, h] = address.segments();
     let low = |high: u16, low: u16| {

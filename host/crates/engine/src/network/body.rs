@@ -1,4 +1,4 @@
-//! Bodies that are counted while they pass. Nothing is held back: what is over the
+//! Bodies that count their bytes during the transfer. They buffer nothing: a body that exceeds its
 //! limit ends the exchange.
 
 use crate::network::policy::NetworkPolicy;
@@ -24,12 +24,12 @@ pub(super) struct RequestBody {
 pub(super) struct ResponseBody {
     inner: Incoming,
     left: u64,
-    /// The end of the exchange.
+    /// The deadline of the exchange.
     end: Pin<Box<Sleep>>,
-    /// How long the guest waits between two pieces, and until when now.
+    /// How long the guest waits between two pieces, and the current deadline.
     patience: Option<(Duration, Pin<Box<Sleep>>)>,
     policy: Arc<NetworkPolicy>,
-    /// Given back when the body is over.
+    /// Released at the end of the body.
     place: Option<OwnedSemaphorePermit>,
 }
 
@@ -38,7 +38,7 @@ impl RequestBody {
         Self { inner, left: policy.limits.http_request, policy }
     }
 
-    /// The error for one that is too large.
+    /// Records that the body is too large and returns the error.
     pub fn too_large(policy: &NetworkPolicy) -> Error {
         policy.over("http-request", "the body of a request is too large");
         Error::HttpRequestBodySize(Some(policy.limits.http_request))

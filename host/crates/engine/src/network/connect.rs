@@ -1,5 +1,5 @@
-//! Connections: to the first of the addresses that answers, and TLS over it, with a
-//! certificate for the name that was asked for.
+//! Opens a connection to the first address that answers, with TLS and a certificate for the
+//! requested name if necessary.
 
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, RootCertStore};
@@ -15,7 +15,7 @@ use tokio_rustls::TlsConnector;
 use toolyard_manifest::{Host, Scheme, Target};
 use wasmtime_wasi_http::Error;
 
-/// The most addresses of a name that are tried.
+/// The maximum number of addresses of a name that are tried.
 const MOST_ADDRESSES: usize = 8;
 
 /// A connection, with or without TLS.
@@ -23,8 +23,7 @@ pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
-/// Whose certificates are trusted: those that this machine trusts, read when the first
-/// connection needs them.
+/// The trusted certificates: those of this machine, read when the first connection needs them.
 #[derive(Default)]
 pub(crate) struct Roots(OnceCell<Arc<ClientConfig>>);
 
@@ -37,7 +36,7 @@ impl Roots {
         self.0.get_or_try_init(read).await.cloned()
     }
 
-    /// These and no others.
+    /// Trusts only these certificates.
     #[cfg(test)]
     pub fn of(certificates: RootCertStore) -> Self {
         let config = config(certificates).expect("the defaults are fine");
@@ -50,7 +49,8 @@ fn native() -> Result<ClientConfig, String> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(found.certs);
     if roots.is_empty() {
-        // Where they were looked for is nobody's business but the operator's.
+        // The error for the guest does not show where the certificates were searched for; only the
+        // operator may see that.
         let errors: Vec<String> = found.errors.iter().map(ToString::to_string).collect();
         tracing::warn!(?errors, "no trusted certificates are found");
         return Err("there are no trusted certificates on this machine".to_owned());
@@ -65,12 +65,12 @@ fn config(roots: RootCertStore) -> Result<ClientConfig, String> {
     Ok(builder.with_root_certificates(roots).with_no_client_auth())
 }
 
-/// Connects to the first of the addresses that answers; all of them have `time`, which
-/// whoever calls this bounds.
+/// Connects to the first address that answers. `time` is shared among the addresses; the caller
+/// must enforce it for the last one.
 pub(super) async fn tcp(addresses: &[IpAddr], port: u16, time: Duration) -> Result<TcpStream, Error> {
     let addresses = &addresses[..addresses.len().min(MOST_ADDRESSES)];
     let Some((last, others)) = addresses.split_last() else { return Err(Error::DestinationNotFound) };
-    // One that is silent must not take the time of all.
+    // An address that does not answer must not use up the time of all.
     let share = time / u32::try_from(addresses.len()).unwrap_or(u32::MAX);
     for address in others {
         if let Ok(Ok(stream)) = timeout(share, TcpStream::connect(SocketAddr::new(*address, port))).await {
@@ -82,7 +82,7 @@ pub(super) async fn tcp(addresses: &[IpAddr], port: u16, time: Duration) -> Resu
 }
 
 fn quick(stream: TcpStream) -> TcpStream {
-    // Only a matter of speed.
+    // This is only an optimisation.
     drop(stream.set_nodelay(true));
     stream
 }
@@ -96,13 +96,13 @@ fn unreached(error: &io::Error) -> Error {
     }
 }
 
-/// Why there is no secure connection: for the guest, and in words for the operator.
+/// Why TLS failed: an error for the guest and a message for the operator.
 pub(super) struct Insecure {
     pub error: Error,
     pub why: String,
 }
 
-/// Puts TLS over a connection if the scheme asks for it.
+/// Adds TLS to a connection if the scheme requires it.
 pub(super) async fn secure(
     stream: TcpStream,
     target: &Target,

@@ -1,13 +1,13 @@
-//! Errors of connections in the words of WASI.
+//! Maps connection errors to WASI error codes.
 
 use std::error::Error as _;
 use std::io::ErrorKind;
 use wasmtime_wasi_http::Error;
 
-/// The most bytes in the head of a response.
+/// The maximum number of bytes in the head of a response.
 pub(super) const HEAD_BYTES: usize = 64 << 10;
 
-/// The error of WASI for a connection that failed.
+/// The WASI error for a failed connection.
 pub(super) fn of_connection(error: &hyper::Error) -> Error {
     let mut source = error.source();
     while let Some(cause) = source {

@@ -1,5 +1,5 @@
-//! One exchange: from the decision to the response's head. Its body follows while the
-//! guest reads it.
+//! One exchange, from the decision to the response's head. The response's body is transferred while
+//! the guest reads it.
 
 use super::body::{RequestBody, ResponseBody};
 use super::connect;
@@ -29,11 +29,11 @@ const MAX_HEADERS: usize = 128;
 
 /// The body of a request or a response.
 pub(super) type Body = UnsyncBoxBody<Bytes, Error>;
-/// The rest of a connection once the response has begun.
+/// The rest of a connection after the response has begun.
 pub(super) type Rest = Box<dyn Future<Output = Result<(), Error>> + Send>;
 pub(super) type Exchanged = Result<(Response<Body>, Rest), Error>;
 
-/// Sends a request that the run has a place for, if it may.
+/// Sends a request for which the run has a permit, if its grants allow it.
 pub(super) async fn exchange(
     policy: Arc<NetworkPolicy>,
     place: OwnedSemaphorePermit,
@@ -61,7 +61,7 @@ pub(super) async fn exchange(
         let body = |body| ResponseBody::new(body, policy.clone(), end, patience, place).boxed_unsync();
         let rest: Rest = Box::new(async move {
             if let Some(connection) = connection {
-                // How it ended is said by the body.
+                // The body reports how the connection ended.
                 drop(timeout_at(end, connection).await);
             }
             Ok(())
@@ -85,8 +85,8 @@ pub(super) async fn exchange(
         .unwrap_or_else(|_| Err(policy.over("http-time", &format!("{target} took too long"))))
 }
 
-/// Methods that are not sent, however they are written: the answer to one is a tunnel, to
-/// the others, from a server that minds no case, the headers that were added.
+/// Methods that are never sent, in any letter case. CONNECT opens a tunnel, and a server that
+/// ignores case answers TRACE and TRACK with the headers that the host added.
 const NEVER: [&str; 3] = ["CONNECT", "TRACE", "TRACK"];
 
 /// Methods of requests without a body. A server that expects no body reads one as the next request,
@@ -97,9 +97,9 @@ fn is(method: &Method, name: &str) -> bool {
     method.as_str().eq_ignore_ascii_case(name)
 }
 
-/// Ends with an error when the guest writes to the body of a request that has none.
+/// Returns an error when the guest writes to the body of a request that has none.
 async fn refuse_data(mut body: Body, policy: &NetworkPolicy, target: &Target) -> Error {
-    // A guest that drops its body without finishing it has written nothing either.
+    // A guest that drops its body without finishing it has not written anything either.
     while let Some(Ok(frame)) = body.frame().await {
         if frame.data_ref().is_some_and(|data| !data.is_empty()) {
             return refuse_body(policy, target);
@@ -113,7 +113,7 @@ fn refuse_body(policy: &NetworkPolicy, target: &Target) -> Error {
     Error::HttpRequestBodySize(Some(0))
 }
 
-/// The request as it goes out; and the guest's body, where the request has none.
+/// Prepares the outgoing request. Also returns the guest's body if the request must not have one.
 fn prepared(
     policy: &Arc<NetworkPolicy>,
     target: &Target,
@@ -132,7 +132,7 @@ fn prepared(
             return Err(refuse_body(policy, target));
         }
     }
-    // Only a proxy is told more than the path.
+    // Only a proxy needs more than the path.
     let path = head.uri.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"));
     head.uri = Uri::from(path);
     head.version = Version::HTTP_11;
@@ -155,7 +155,7 @@ fn prepared(
     Ok((Request::from_parts(head, RequestBody::new(body, policy.clone())), unwanted))
 }
 
-/// Says which trace the request is part of, unless the guest has a word of its own.
+/// Adds the trace headers, unless the guest has set its own.
 fn trace(policy: &NetworkPolicy, headers: &mut http::HeaderMap) {
     const PARENT: HeaderName = HeaderName::from_static("traceparent");
     const STATE: HeaderName = HeaderName::from_static("tracestate");
@@ -173,7 +173,7 @@ fn trace(policy: &NetworkPolicy, headers: &mut http::HeaderMap) {
 
 type Connection = http1::Connection<TokioIo<Box<dyn connect::Stream>>, RequestBody>;
 
-/// Connects, sends, and waits for the head of the response.
+/// Connects, sends the request, and waits for the head of the response.
 async fn sent(
     policy: &NetworkPolicy,
     target: &Target,
@@ -182,7 +182,7 @@ async fn sent(
     options: &RequestOptions,
 ) -> Result<(Response<Incoming>, Option<Connection>), Error> {
     let time = policy.limits.http_time;
-    // The time of the exchange is over where it ends, not here.
+    // `exchange` enforces the total time.
     let shorter = |asked: Option<Duration>| asked.filter(|asked| *asked < time);
     let connecting = shorter(options.connect_timeout);
     let connected = async {
@@ -214,7 +214,7 @@ async fn sent(
     Ok((response.map_err(|error| of_connection(&error))?, connection))
 }
 
-/// Waits no longer than the guest wants to.
+/// Waits for at most the time that the guest allows.
 async fn patient<T>(
     time: Option<Duration>,
     over: Error,

@@ -1,5 +1,5 @@
-//! Outgoing HTTP: what a guest sends by `wasi:http`, through a sender of our own, counted and
-//! bounded for each run.
+//! Outgoing HTTP over `wasi:http`. The host's own sender counts and bounds the requests of each
+//! run.
 
 use super::exchange::{self, Body, Exchanged, Rest};
 use crate::network::policy::NetworkPolicy;
@@ -9,12 +9,12 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use toolyard_manifest::is_forbidden;
 use wasmtime_wasi_http::{Error, ForbiddenHeaderFilter, RequestOptions, WasiHttpCtx, WasiHttpHooks};
 
-/// What headers of one message may take, in memory.
+/// The maximum size of one message's headers in memory.
 const FIELD_BYTES: usize = 64 << 10;
-/// What a guest may write to a body at once.
+/// The maximum size of one write to a body.
 const CHUNK_BYTES: usize = 64 << 10;
 
-/// The outgoing side of one run.
+/// The outgoing HTTP state of one run.
 pub(crate) struct OutgoingHttp {
     pub context: WasiHttpCtx,
     pub sender: Sender,
@@ -30,18 +30,18 @@ impl OutgoingHttp {
     }
 }
 
-/// Sends requests, and counts them.
+/// Sends and counts requests.
 pub(crate) struct Sender {
     left: u32,
-    /// Requests that had a key.
+    /// The number of requests that were given a key.
     keyed: u32,
     at_once: Arc<Semaphore>,
     policy: Arc<NetworkPolicy>,
 }
 
 impl Sender {
-    /// Gives a request of a task the key that the same request had in an earlier attempt: the
-    /// task and the number of the request, of those that have one. A guest's own stays.
+    /// Adds a key to a request of a task that is the same in each attempt: the task and the
+    /// request's number among those with a key. A key that the guest has set is kept.
     fn key(&mut self, request: &mut Request<Body>) {
         const KEY: HeaderName = HeaderName::from_static("idempotency-key");
         let keyed = self.policy.grants.http.keyed
@@ -55,12 +55,12 @@ impl Sender {
         }
     }
 
-    /// A place among the requests of the run.
+    /// Admits a request if the run's limits allow it.
     fn admit(&mut self) -> Result<OwnedSemaphorePermit, Error> {
         let Some(left) = self.left.checked_sub(1) else {
             return Err(self.policy.over("http-requests", "no more requests are sent"));
         };
-        // Whoever waited here might be holding what it waits for.
+        // Waiting could deadlock, because the waiting code may hold the permit that it waits for.
         let Ok(place) = self.at_once.clone().try_acquire_owned() else {
             return Err(self.policy.over("http-concurrent", "too many requests are under way at once"));
         };
@@ -75,7 +75,7 @@ impl WasiHttpHooks for Sender {
     }
 
     fn set_host_header(&mut self) -> bool {
-        // `exchange` sets it, from what it connects to.
+        // `exchange` sets it from the connection's target.
         false
     }
 

@@ -1,9 +1,10 @@
-//! From a name to addresses, by the resolver of this machine, for outgoing requests and raw sockets.
+//! Resolves names to addresses with this machine's resolver, for outgoing requests and raw sockets.
 //!
-//! That resolver blocks its thread until the name server answers, ten seconds and more where it does
-//! not, and cannot be stopped. So look-ups have threads of their own, a bounded number in all and for
-//! each account. A look-up whose run has ended still counts until it ends: otherwise a client that
-//! cancels could start any number. Those who ask for the same name wait for the same look-up.
+//! The resolver blocks its thread until the name server answers, or for ten seconds and more if it
+//! does not, and cannot be stopped. Therefore look-ups have their own threads, whose number is
+//! bounded in total and for each account. A look-up counts until it ends, even if its run has
+//! ended; otherwise a client could start any number of them by cancelling. Concurrent requests for
+//! the same name share one look-up.
 
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, Shared};
@@ -13,17 +14,18 @@ use std::net::{IpAddr, ToSocketAddrs as _};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-/// How many look-ups there are at once, each with a thread.
+/// The maximum number of concurrent look-ups. Each has a thread.
 const MAX_LOOKUPS: usize = 64;
-/// How many of them an account has.
+/// The maximum number of concurrent look-ups of one account.
 const MAX_LOOKUPS_OF_ACCOUNT: usize = 8;
-/// Accounts are forgotten when there are twice as many as at the last time, but not before.
+/// Unused accounts are removed each time the number of accounts reaches the map's capacity, from
+/// this number on.
 const ACCOUNTS_KEPT: usize = 64;
 
-/// Finds the addresses of a name, and blocks until it has. A test has one that changes its mind.
+/// Finds the addresses of a name and blocks until then. Tests use one whose answers change.
 pub(crate) trait Resolver: Send + Sync {
     /// # Errors
-    /// If there are none, or no name server answers.
+    /// If the name has no addresses, or no name server answers.
     fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>>;
 }
 
@@ -37,9 +39,9 @@ impl Resolver for SystemResolver {
     }
 }
 
-/// The addresses of a name; nothing if it could not be resolved.
-type Found = Option<Arc<[IpAddr]>>;
-type UnderWay = Shared<BoxFuture<'static, Found>>;
+/// The addresses of a name; `None` if it could not be resolved.
+type Addresses = Option<Arc<[IpAddr]>>;
+type UnderWay = Shared<BoxFuture<'static, Addresses>>;
 
 /// The look-ups of all runs.
 pub(crate) struct NameLookups {
@@ -49,14 +51,15 @@ pub(crate) struct NameLookups {
     under_way: Arc<Mutex<HashMap<Arc<str>, UnderWay>>>,
 }
 
-/// What a look-up holds while it lasts. Its name is free for another one when it ends, also by a panic.
-struct Place {
+/// The resources of a running look-up. Dropping it, even during a panic, lets another look-up of
+/// the name start.
+struct LookupGuard {
     name: Arc<str>,
     under_way: Arc<Mutex<HashMap<Arc<str>, UnderWay>>>,
     _permits: [OwnedSemaphorePermit; 2],
 }
 
-impl Drop for Place {
+impl Drop for LookupGuard {
     fn drop(&mut self) {
         self.under_way.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.name);
     }
@@ -72,30 +75,30 @@ impl NameLookups {
         }
     }
 
-    /// The addresses of a name; nothing if it could not be resolved. Waits for a free place, and the
-    /// caller bounds the time.
-    pub async fn find(&self, name: &str, account: &Arc<str>) -> Found {
+    /// The addresses of a name; `None` if it could not be resolved. Waits for a free slot. The
+    /// caller must bound the time.
+    pub async fn find(&self, name: &str, account: &Arc<str>) -> Addresses {
         if let Some(found) = self.joined(name) {
             return found.await;
         }
-        // Neither is ever closed.
+        // The semaphores are never closed.
         let own = self.account(account).acquire_owned().await.ok()?;
         let place = self.all.clone().acquire_owned().await.ok()?;
         self.begin(name.into(), [own, place]).await
     }
 
-    /// The look-up of this name that is under way, if one is.
+    /// The running look-up of this name, if any.
     fn joined(&self, name: &str) -> Option<UnderWay> {
         self.under_way.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
     }
 
     fn begin(&self, name: Arc<str>, permits: [OwnedSemaphorePermit; 2]) -> UnderWay {
         let mut under_way = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
-        // Another may have begun it while this one waited for a place.
+        // Another task may have started the look-up while this one waited for a slot.
         if let Some(found) = under_way.get(&name) {
             return found.clone();
         }
-        let place = Place { name: name.clone(), under_way: self.under_way.clone(), _permits: permits };
+        let place = LookupGuard { name: name.clone(), under_way: self.under_way.clone(), _permits: permits };
         let (done, found) = oneshot::channel();
         let found = async move { found.await.ok().flatten() }.boxed().shared();
         under_way.insert(name.clone(), found.clone());
@@ -104,10 +107,11 @@ impl NameLookups {
         let look_up = move || {
             let found = resolver.resolve(&place.name).ok().map(Arc::from);
             drop(place);
-            // Those who asked may be gone.
+            // The receiver may have been dropped.
             let _ = done.send(found);
         };
-        // Not joined: the resolver cannot be stopped, and the host does not wait for it when it ends.
+        // The thread is not joined: the resolver cannot be stopped, and the host does not wait for
+        // it on shutdown.
         if let Err(error) = std::thread::Builder::new().name("name look-up".to_owned()).spawn(look_up) {
             tracing::warn!(%error, "a thread for the look-up of a name cannot be started");
         }
@@ -136,7 +140,7 @@ mod tests {
     use std::time::Duration;
     use tokio::time::timeout;
 
-    /// Answers names that begin with `slow` only once it is released.
+    /// Answers names that begin with `slow` only after its release.
     #[derive(Default)]
     struct Slow {
         asked: AtomicUsize,
@@ -168,7 +172,7 @@ mod tests {
         }
     }
 
-    async fn soon(lookups: &NameLookups, name: &str, account: &Arc<str>) -> Option<Found> {
+    async fn soon(lookups: &NameLookups, name: &str, account: &Arc<str>) -> Option<Addresses> {
         timeout(Duration::from_millis(500), lookups.find(name, account)).await.ok()
     }
 
@@ -177,7 +181,7 @@ mod tests {
         let slow = Arc::new(Slow::default());
         let lookups = NameLookups::new(slow.clone());
         let (hostile, honest): (Arc<str>, Arc<str>) = ("hostile".into(), "honest".into());
-        // Each is given up, as by a client that cancels, and goes on nevertheless.
+        // Each call is abandoned, as when a client cancels, but its look-up continues.
         for number in 0..20 {
             let name = format!("slow{number}");
             let given_up = timeout(Duration::from_millis(5), lookups.find(&name, &hostile)).await;

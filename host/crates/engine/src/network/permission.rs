@@ -1,23 +1,23 @@
-//! The decision on one request.
+//! The decision about one request.
 
 use super::address::{self, AddressKind};
 use crate::network::policy::NetworkPolicy;
 use http::Method;
 use std::net::IpAddr;
 use toolyard_manifest::{GrantedBy, Rule, Target};
-use toolyard_task::Wanted;
+use toolyard_task::AccessRequest;
 use wasmtime_wasi_http::Error;
 
-/// The rules that cover a request. Whoever connects must hold one, and asks it about
-/// each address.
+/// The rules that cover a request. Code that connects must hold a permit and check each address
+/// with it.
 #[derive(Debug)]
 pub(super) struct RequestPermit(Vec<Rule>);
 
 impl RequestPermit {
-    /// The addresses that may be connected to.
+    /// The addresses that the host may connect to.
     ///
     /// # Errors
-    /// If there are some, and none of them.
+    /// If the name has addresses but none of them is allowed.
     pub fn reachable(
         &self,
         policy: &NetworkPolicy,
@@ -45,9 +45,8 @@ impl RequestPermit {
     }
 }
 
-/// Whether this run may send `method` to `target`: all that decides it is here, and
-/// whatever else shall be asked before a request goes out belongs here. Nothing has
-/// been resolved yet, and no time runs.
+/// Decides whether this run may send `method` to `target`. All checks before a request goes out
+/// belong here. No name has been resolved yet, and the request's time has not started.
 ///
 /// # Errors
 /// [`Error::HttpRequestDenied`], with the reason in the log and in the result.
@@ -82,15 +81,15 @@ pub(super) async fn check_send(
     Err(Error::HttpRequestDenied)
 }
 
-/// Asks the person who calls, or whoever remembers what they said.
+/// Asks the user, or uses their earlier decision.
 async fn by_person(policy: &NetworkPolicy, target: &Target) -> Result<(), Error> {
     let host = target.host.to_string();
     if policy.grants.clean(host.clone()) != host {
-        // It would be shown to the person, and kept.
+        // The name would be shown to the user and stored.
         policy.refused(format!("{target} was not asked for: there is a secret in its name"));
         return Err(Error::HttpRequestDenied);
     }
-    let wanted = Wanted::host(target.scheme.as_str(), &host, target.port);
+    let wanted = AccessRequest::host(target.scheme.as_str(), &host, target.port);
     policy.context.permission(vec![wanted]).await.map_err(|refused| {
         policy.refused(refused.to_string());
         Error::HttpRequestDenied

@@ -1,6 +1,6 @@
-//! The network policy of one run: what it may connect to, and what it was refused. The host logs
-//! each reason once for the operator and keeps it for the result, because most error codes of WASI
-//! carry no words.
+//! The network policy of one run: what it may connect to, and which accesses were refused. The host
+//! logs each reason once for the operator and keeps it for the result, because most WASI error
+//! codes carry no text.
 
 use crate::grant::Grants;
 #[cfg(test)]
@@ -14,10 +14,9 @@ use toolyard_manifest::Limits;
 use toolyard_task::RunContext;
 use wasmtime_wasi_http::Error;
 
-/// The most refusals of a run that are kept and logged.
+/// The maximum number of refusals of a run that are kept and logged.
 const MAX_REFUSALS: usize = 8;
 
-/// The network policy of one run.
 pub(crate) struct NetworkPolicy {
     pub plugin: Arc<str>,
     pub function: Arc<str>,
@@ -42,7 +41,7 @@ impl NetworkPolicy {
         Self { plugin, function, grants, limits, network, context, resolved, refusals }
     }
 
-    /// The policy of a test, with one rule or more.
+    /// A policy for tests.
     #[cfg(test)]
     pub fn of(http: HttpGrant, limits: Limits, network: Network, context: Arc<dyn RunContext>) -> Self {
         let grants = Grants { http, ..Grants::default() };
@@ -50,18 +49,18 @@ impl NetworkPolicy {
         Self::new(names, Arc::new(grants), Arc::new(limits), Arc::new(network), context)
     }
 
-    /// The addresses of a name, looked up on the account of the run's caller; nothing if it could not
-    /// be resolved.
+    /// The addresses of a name, looked up for the account of the run's caller; `None` if it could
+    /// not be resolved.
     pub async fn addresses(&self, name: &str) -> Option<Arc<[IpAddr]>> {
         self.network.lookups.find(name, &self.context.share().account).await
     }
 
-    /// The manifest that would have to grant more.
+    /// The file name of the manifest that would have to grant more.
     pub fn manifest(&self) -> String {
         toolyard_manifest::file_name(&self.plugin)
     }
 
-    /// Notes why something was refused, and logs it the first time.
+    /// Records why an access was refused, and logs the reason the first time.
     pub fn refused(&self, why: String) {
         // A guest chooses the hosts that it names, and may put a secret into them.
         let why = self.grants.clean(why);
@@ -72,7 +71,7 @@ impl NetworkPolicy {
         }
     }
 
-    /// Whether the run may still do something outside; notes it if not.
+    /// Whether the run may still have effects outside the host. Records a refusal if not.
     pub fn may_act(&self) -> bool {
         let may = self.context.may_act();
         if !may {
@@ -83,14 +82,14 @@ impl NetworkPolicy {
         may
     }
 
-    /// Notes that a limit was met, and gives an error that says so.
+    /// Records that a limit was reached, and returns an error that says so.
     pub fn over(&self, key: &'static str, what: &str) -> Error {
         let why = failure::limit(&self.limits, key, what);
         self.refused(why.clone());
         Error::InternalError(Some(why))
     }
 
-    /// The refusals, in sentences.
+    /// The refusals, one sentence each.
     pub fn refusals(&self) -> Vec<String> {
         self.refusals.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -1,5 +1,5 @@
-//! Which peers a run may exchange data with over raw sockets: those of granted addresses, and those
-//! that a granted name was resolved to in this run.
+//! The peers that a run may exchange data with over raw sockets: granted addresses, and the
+//! addresses that a granted name resolved to in this run.
 
 use crate::network::address::{self, AddressKind};
 use ipnet::IpNet;
@@ -8,10 +8,10 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Mutex, PoisonError};
 use toolyard_manifest::{Host, Hosts, Peer, Protocol, SocketGrant, SocketRule};
 
-/// The most addresses that are remembered for a run.
+/// The maximum number of addresses recorded for a run.
 const MAX_ADDRESSES: usize = 256;
 
-/// Whether an address that the name of this rule resolved to may be given.
+/// Whether the guest may receive an address that the name of this rule resolved to.
 fn gives(rule: &SocketRule, address: IpAddr) -> bool {
     match &rule.peer {
         Peer::Name(name) => address::reaches(&Hosts::One(Host::Name(name.clone())), rule.private, address),
@@ -19,13 +19,13 @@ fn gives(rule: &SocketRule, address: IpAddr) -> bool {
     }
 }
 
-/// The addresses that a run was given for names that it may connect to.
+/// The addresses that a run received for names that it may connect to.
 #[derive(Default)]
 pub(crate) struct ResolvedPeers(Mutex<BTreeSet<(Protocol, u16, IpAddr)>>);
 
 impl ResolvedPeers {
-    /// Notes an address of a name, for the ports that are granted with it; whether
-    /// there are any.
+    /// Records an address of a name for each port that is granted with it. Returns whether it
+    /// recorded any.
     pub fn note(&self, grant: &SocketGrant, name: &str, address: IpAddr) -> bool {
         let mut given = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut any = false;
@@ -57,8 +57,8 @@ impl ResolvedPeers {
     }
 }
 
-/// Whether a granted network covers an address in it. An address that is not public is covered only
-/// where it is named, alone or by a network of its own kind: a grant of the whole internet does not
+/// Whether a granted network covers an address in it. A non-public address is covered only if the
+/// grant names it alone or names a network of its kind: a grant of the whole internet does not
 /// include this machine.
 fn covers(net: &IpNet, private: bool, address: IpAddr) -> bool {
     if net.prefix_len() == net.max_prefix_len() {

@@ -1,5 +1,5 @@
-//! Raw sockets: which peers a manifest lets a guest connect to, by address or by a name that the
-//! run has looked up. No guest listens.
+//! Raw sockets: the peers that a manifest lets a guest connect to, by address or by a name that the
+//! run has looked up. Guests cannot listen.
 
 use crate::network::policy::NetworkPolicy;
 use std::net::SocketAddr;
@@ -8,7 +8,7 @@ use toolyard_manifest::{Peer, Protocol};
 use wasmtime_wasi::WasiCtxBuilder;
 use wasmtime_wasi::sockets::SocketAddrUse;
 
-/// Lets a run have the sockets that are granted.
+/// Gives a run the granted sockets.
 pub(crate) fn grant(wasi: &mut WasiCtxBuilder, policy: &Arc<NetworkPolicy>) {
     let grant = &policy.grants.sockets;
     let has_names = grant.tcp.iter().chain(&grant.udp).any(|rule| matches!(rule.peer, Peer::Name(_)));
@@ -24,8 +24,8 @@ fn may_use(policy: &NetworkPolicy, address: SocketAddr, used: SocketAddrUse) -> 
     let protocol = match used {
         SocketAddrUse::TcpConnect => Protocol::Tcp,
         SocketAddrUse::UdpSend | SocketAddrUse::UdpReceive => Protocol::Udp,
-        // A socket that connects is bound to some port of any address first. Data from other
-        // peers is dropped, or refused with `TcpListen`.
+        // A connecting socket is first bound to any port of any address. Data from other peers is
+        // dropped, or refused with `TcpListen`.
         SocketAddrUse::TcpBind | SocketAddrUse::UdpBind
             if address.ip().to_canonical().is_unspecified() && address.port() == 0 =>
         {
@@ -43,7 +43,7 @@ fn may_use(policy: &NetworkPolicy, address: SocketAddr, used: SocketAddrUse) -> 
         return false;
     }
     let may = policy.resolved.may_reach(&policy.grants.sockets, protocol, address);
-    // Strangers may send datagrams to whom they like.
+    // A datagram from an unknown peer is not an attempt of the guest, so it is not recorded.
     if !may && !matches!(used, SocketAddrUse::UdpReceive) {
         let (protocol, manifest) = (protocol.as_str(), policy.manifest());
         policy.refused(format!(

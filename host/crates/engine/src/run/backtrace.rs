@@ -1,20 +1,19 @@
-//! Where in a guest a run ended, for whoever debugs it: the functions that were being
-//! called, innermost first, if the component carries their names.
+//! Backtraces of guests, for debugging: the active functions, innermost first, if the component
+//! carries their names.
 //!
-//! It goes to the log, beside what the guest wrote to its standard error, and never to
-//! a client.
+//! They go to the log, like the guest's standard error, and never to a client.
 
 use crate::wasi::stdio::printable;
 use rustc_demangle::demangle;
 use toolyard_task::wire::error::clip;
 use wasmtime::WasmBacktrace;
 
-/// The most functions that are shown.
+/// The maximum number of functions that are shown.
 const MOST_FRAMES: usize = 24;
-/// The longest name that is shown, in characters.
+/// The maximum length of a name that is shown, in characters.
 const NAME_CHARS: usize = 200;
 
-/// The lines to show; none where the guest was not reached.
+/// The lines to show; empty if the guest was not entered.
 pub(crate) fn of(error: &wasmtime::Error) -> Vec<String> {
     let Some(trace) = error.downcast_ref::<WasmBacktrace>() else {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! One wasmtime engine for the process: its configuration and its pool.
+//! The wasmtime engine of the process: its configuration and its pool.
 
 use crate::component::cache::Cache;
 use crate::component::toolchain::{self, Toolchain};
@@ -16,11 +16,11 @@ use std::sync::Arc;
 use wasmtime::component::Linker;
 use wasmtime::{Enabled, InstanceAllocationStrategy, PoolingAllocationConfig};
 
-/// How many components are loaded at once; each asks what its component offers, in
-/// instances beyond those that runs are admitted to.
+/// The maximum number of concurrent loads. Each lists its component's offer in instances beyond
+/// those that runs may use.
 const LOADS_AT_ONCE: u32 = 8;
 
-/// The engine: one for the process.
+/// The engine. A process has one.
 pub struct Engine {
     pub(crate) wasm: wasmtime::Engine,
     pub(crate) linker: Linker<GuestState>,
@@ -38,8 +38,8 @@ impl Engine {
     /// Starts the engine.
     ///
     /// # Errors
-    /// [`StartError`] if wasmtime refuses the machine, or the folder for machine
-    /// code cannot be used.
+    /// [`StartError`] if wasmtime refuses the machine, or the folder for machine code cannot be
+    /// used.
     pub fn start(settings: &Settings) -> Result<Arc<Self>, StartError> {
         let cache = Cache::open(settings.cache.as_deref())?;
         let most = Amounts::on_this_machine(settings.max_runs, settings.guest_memory);
@@ -73,8 +73,8 @@ impl Engine {
         }))
     }
 
-    /// How many runs can be under way at once: what was wished for, bounded by
-    /// the memory mappings and the address space that a process may have.
+    /// The maximum number of concurrent runs: the configured number, bounded by the memory mappings
+    /// and the address space of a process.
     #[must_use]
     pub fn capacity(&self) -> u32 {
         self.budget.most().runs
@@ -86,29 +86,29 @@ impl Engine {
         self.pooled
     }
 
-    /// How many runs are under way.
+    /// The number of runs in progress.
     #[must_use]
     pub fn running(&self) -> u32 {
         self.budget.taken().runs
     }
 
-    /// How much memory all runs may have together, in bytes.
+    /// The memory for all runs together, in bytes.
     #[must_use]
     pub fn guest_memory(&self) -> u64 {
         self.budget.most().bytes
     }
 
-    /// How many components may be loaded at once.
+    /// The maximum number of components that are loaded at once.
     pub(crate) fn loads_at_once() -> usize {
         std::thread::available_parallelism().map_or(1, |cores| cores.get().min(LOADS_AT_ONCE as usize))
     }
 
-    /// The tools that components are compiled with.
+    /// The dependencies of a compilation.
     pub(crate) fn toolchain(&self) -> Toolchain<'_> {
         Toolchain { wasm: &self.wasm, cache: &self.cache, settings: &self.settings }
     }
 
-    /// Makes guests that are computing look at their stop signs at once.
+    /// Makes computing guests check at once whether they were stopped.
     pub(crate) fn interrupt(&self) {
         self.wasm.increment_epoch();
     }
@@ -120,7 +120,7 @@ impl std::fmt::Debug for Engine {
     }
 }
 
-/// Figures from `engine.md`, "Recommended settings".
+/// The values come from `engine.md`, "Recommended settings".
 fn pool(most: &Amounts) -> PoolingAllocationConfig {
     let slots = most.runs + LOADS_AT_ONCE;
     let warm = std::thread::available_parallelism().map_or(2, |cores| cores.get() as u32) * 2;
@@ -128,7 +128,7 @@ fn pool(most: &Amounts) -> PoolingAllocationConfig {
     pool.total_component_instances(slots)
         .total_stacks(slots)
         .total_memories(most.memories + LOADS_AT_ONCE * MAX_MEMORIES as u32)
-        // A mere counter, which shall never be what runs out.
+        // This is only a counter, which should never be the limiting one.
         .total_core_instances(slots.saturating_mul(MAX_INSTANCES as u32))
         .total_tables(most.tables + LOADS_AT_ONCE * MAX_TABLES as u32)
         .max_core_instances_per_component(MAX_INSTANCES as u32)

@@ -1,4 +1,4 @@
-//! The interface `host` of the contract: what the host does for a guest.
+//! The contract's interface `host`: the functions that the host provides to a guest.
 
 use crate::bindings::toolyard::plugin::types as wit;
 use crate::bindings::toolyard::plugin::{host, types};
@@ -6,7 +6,7 @@ use crate::convert::form::Forms;
 use crate::convert::guest_input;
 use crate::guest::state::GuestState;
 use std::time::Duration;
-use toolyard_task::tool::{AskError, Change, GivenAnswer, Report};
+use toolyard_task::tool::{AskError, GivenAnswer, OfferChange, Report};
 use toolyard_task::wire::{Progress, RawJson, RpcError, Timestamp, is_uri};
 
 impl types::Host for GuestState {}
@@ -18,7 +18,7 @@ impl host::Host for GuestState {
         total: Option<f64>,
         message: Option<String>,
     ) -> wasmtime::Result<()> {
-        // JSON has no word for these.
+        // JSON cannot represent infinite values or NaN.
         if progress.is_finite() {
             let total = total.filter(|total| total.is_finite());
             let message =
@@ -44,7 +44,7 @@ impl host::Host for GuestState {
     }
 
     async fn sleep(&mut self, milliseconds: u64) -> wasmtime::Result<()> {
-        // No run outlives its wall-clock limit, so no sleep needs to, but it must
+        // No run outlives its wall-clock limit, so a longer sleep is pointless. But the sleep must
         // not end before the limit is noticed.
         let time = Duration::from_millis(milliseconds).min(self.about.limits.wall.saturating_mul(2));
         if !time.is_zero() {
@@ -121,12 +121,12 @@ impl host::Host for GuestState {
 
     fn changed(&mut self, what: wit::Change) -> wasmtime::Result<()> {
         let change = match what {
-            wit::Change::Tools => Change::Tools,
-            wit::Change::Prompts => Change::Prompts,
-            wit::Change::Resources => Change::Resources,
+            wit::Change::Tools => OfferChange::Tools,
+            wit::Change::Prompts => OfferChange::Prompts,
+            wit::Change::Resources => OfferChange::Resources,
             // No client can have subscribed to it.
             wit::Change::Resource(uri) if !is_uri(&uri) || self.holds_secret(&uri) => return Ok(()),
-            wit::Change::Resource(uri) => Change::Resource(uri),
+            wit::Change::Resource(uri) => OfferChange::Resource(uri),
         };
         self.context.report(Report::Changed(change));
         Ok(())

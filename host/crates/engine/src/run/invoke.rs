@@ -1,8 +1,8 @@
-//! One run of a guest: a fresh store, the typed call, and what came of it.
+//! One run of a guest: a fresh store, the typed call, and its outcome.
 //!
-//! A quick call ends in the first poll and takes no timer, no channel and no
-//! thread of its own. The limit on the time by the clock stands outside the
-//! guest's future, because a busy guest would stop it there.
+//! A quick call ends in the first poll and needs no timer, channel or thread of its own. The
+//! wall-clock limit is enforced outside the guest's future, because a busy guest would block it
+//! inside.
 
 use crate::component::exports::{Exports, ListedPrompts, ListedTools};
 use crate::convert::typed::Function;
@@ -26,48 +26,48 @@ use tokio::time::Sleep;
 use toolyard_manifest::Limits;
 use toolyard_task::permission::WhyNot;
 use toolyard_task::tool::Report;
-use toolyard_task::{NotPermitted, Room, RunContext, Unattended};
+use toolyard_task::{NotPermitted, Reservation, RunContext, Unattended};
 use wasmtime::component::{
     ComponentExportIndex, ComponentNamedList, Instance, InstancePre, Lift, Lower, Val,
 };
 use wasmtime::{Store, Trap};
 
-/// What a run is of.
+/// The function that a run executes.
 pub(crate) enum Subject {
-    /// A tool, by its guest's name.
+    /// A tool, by the guest's name for it.
     Tool(Arc<str>),
     /// A function of the contract.
     Function(&'static str),
 }
 
-/// The time that a run has left when its guest has returned, for what the host does with
-/// its result.
+/// The time that a run has left when its guest has returned. The host uses it to process the
+/// result.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct TimeLeft {
     pub cpu: Duration,
     pub wall: Duration,
 }
 
-/// The refusals of a run, which it may not know in words; and what it has left.
+/// The refusals of a run, whose reasons the guest may not know, and the time it has left.
 #[derive(Debug, Default)]
 pub(crate) struct Refusals {
     pub left: TimeLeft,
-    /// The limit on growth that it met.
+    /// The growth limit that it reached.
     pub growth: Option<DeniedGrowth>,
-    /// Of the network, in sentences.
+    /// Refused network accesses, one sentence each.
     pub network: Vec<String>,
 }
 
-/// How a run ended.
+/// The outcome of a run.
 pub(crate) enum RunOutcome<R> {
-    /// The guest's function returned; what it had been refused.
+    /// The guest's function returned. Includes the refusals.
     Returned(R, Refusals),
     Failed(Failure),
     Stopped,
 }
 
 impl<R> RunOutcome<R> {
-    /// The same with what the function returned made something else.
+    /// Converts the function's return value.
     pub fn map<T>(self, make: impl FnOnce(R) -> T) -> RunOutcome<T> {
         match self {
             Self::Returned(value, refused) => RunOutcome::Returned(make(value), refused),
@@ -77,7 +77,7 @@ impl<R> RunOutcome<R> {
     }
 }
 
-/// Tells what a run took, however it ends: who drops the run wants to know it too.
+/// Reports the resource usage of a run however it ends, even if its future is dropped.
 struct SpentReport<'a> {
     meter: &'a CpuMeter,
     context: &'a Arc<dyn RunContext>,
@@ -85,19 +85,19 @@ struct SpentReport<'a> {
 
 impl Drop for SpentReport<'_> {
     fn drop(&mut self) {
-        self.context.report(Report::Spent(self.meter.spent()));
+        self.context.report(Report::Usage(self.meter.spent()));
     }
 }
 
-/// How a run failed before it gave anything.
+/// A run that failed before it returned a value.
 struct FailedRun {
     error: wasmtime::Error,
     refused: Refusals,
-    /// Whether the guest's function had been reached.
+    /// Whether the guest's function was entered.
     entered: bool,
 }
 
-/// Why a future that was driven is over.
+/// Why `drive` ended.
 enum DriveEnd<T> {
     Done(T),
     Stopped,
@@ -106,10 +106,10 @@ enum DriveEnd<T> {
 
 /// A call of an exported function.
 pub(crate) trait Call: Send {
-    /// What the function gives back.
+    /// The function's return value.
     type Returned: Send + 'static;
 
-    /// Calls it in an instance of its component.
+    /// Calls the function in an instance of its component.
     fn call(
         self,
         store: &mut Store<GuestState>,
@@ -117,7 +117,7 @@ pub(crate) trait Call: Send {
     ) -> impl Future<Output = wasmtime::Result<Self::Returned>> + Send;
 }
 
-/// A call of a function of the contract, whose types are known here.
+/// A call of a function of the contract, whose types are known at compile time.
 pub(crate) struct ContractCall<'a, P, R> {
     export: &'a ComponentExportIndex,
     params: P,
@@ -143,14 +143,14 @@ where
     }
 }
 
-/// A call of a function of any types.
+/// A call of a function of arbitrary types.
 pub(crate) struct PlainCall<'a> {
     pub function: &'a Function,
     pub arguments: Vec<Val>,
 }
 
 impl Call for PlainCall<'_> {
-    /// Nothing where the function has no result.
+    /// `None` if the function has no result.
     type Returned = Option<Val>;
 
     async fn call(self, store: &mut Store<GuestState>, instance: Instance) -> wasmtime::Result<Option<Val>> {
@@ -158,22 +158,22 @@ impl Call for PlainCall<'_> {
         let func = instance
             .get_func(&mut *store, function.index)
             .ok_or_else(|| wasmtime::Error::msg("the component lacks a function that it had"))?;
-        // Whatever stands here is written over.
+        // The call overwrites this value.
         let mut results = function.result.as_ref().map(|_| Val::Bool(false));
         func.call_async(store, &arguments, results.as_mut_slice()).await?;
         Ok(results)
     }
 }
 
-/// What shall run.
+/// The order for a run.
 pub(crate) struct Invocation<'a> {
     pub base: &'a PluginBase,
     pub limits: &'a Arc<Limits>,
-    /// What is known of how such runs begin.
+    /// The history of the first polls of such runs.
     pub first_polls: &'a FirstPolls,
     pub subject: Subject,
-    /// Kept until the run is over.
-    pub room: Room,
+    /// Held until the run ends.
+    pub reservation: Reservation,
 }
 
 /// Runs one exported function of a plugin, with all that its manifest grants.
@@ -185,8 +185,8 @@ pub(crate) async fn invoke<C: Call>(
     if context.stopped() {
         return RunOutcome::Stopped;
     }
-    let Invocation { base, limits, first_polls, subject, room: _room } = order;
-    // Before the time of the run begins: a person thinks for as long as they like.
+    let Invocation { base, limits, first_polls, subject, reservation: _reservation } = order;
+    // This precedes the start of the run's time, because a user may take any time to decide.
     match base.grants.permitted(context).await {
         Ok(()) => {}
         Err(NotPermitted { why: WhyNot::Stopped, .. }) => return RunOutcome::Stopped,
@@ -256,15 +256,15 @@ pub(crate) async fn invoke<C: Call>(
     }
 }
 
-/// What a component said that it offers.
+/// The tools and prompts that a component lists.
 #[derive(Default)]
 pub(crate) struct ListedOffer {
     pub tools: ListedTools,
     pub prompts: ListedPrompts,
 }
 
-/// Asks a new component what it offers, with nothing granted, each question in a
-/// store of its own; and whether its functions have the types of the contract.
+/// Lists the offer of a new component and checks that its functions have the types of the contract.
+/// Nothing is granted, and each step has its own store.
 pub(crate) async fn list(
     engine: &Engine,
     pre: &InstancePre<GuestState>,
@@ -335,7 +335,7 @@ async fn check_types(
 
 fn unlisted(function: &'static str, broken: &FailedRun, limits: &Limits) -> Refusal {
     let why = match Failure::of(&broken.error, broken.refused.growth, broken.entered) {
-        // Whoever looks after the folder may see it all.
+        // The operator of the folder may see the full error.
         Failure::Host => format!("{:#}", broken.error),
         failure => failure.sentence(&format!("function `{function}`"), limits),
     };
@@ -344,7 +344,7 @@ fn unlisted(function: &'static str, broken: &FailedRun, limits: &Limits) -> Refu
 
 type UngrantedRun = (Arc<Limits>, Arc<CpuMeter>, GuestState, Arc<dyn RunContext>);
 
-/// A run that nobody asked for: nothing is granted to it and nobody hears it.
+/// A run without a caller: it has no grants, and its reports go nowhere.
 fn ungranted(engine: &Engine, plugin: &Arc<str>, function: &'static str) -> Result<UngrantedRun, Refusal> {
     let time = engine.settings.list_time;
     let limits = Arc::new(Limits { cpu: time, wall: time, ..engine.settings.limits.clone() });
@@ -371,13 +371,13 @@ fn store(engine: &Engine, limits: &Limits, meter: &Arc<CpuMeter>, state: GuestSt
     let mut store = Store::new(&engine.wasm, state);
     store.limiter(|run| &mut run.limiter);
     store.set_hostcall_fuel(usize::try_from(limits.hostcall).unwrap_or(usize::MAX));
-    // Those of the host's table, and those that a component hands to itself.
+    // The handles of the host's table, and those that a component passes to itself.
     store.set_max_component_handles(limits.handles as usize);
     cpu_meter::arm(&mut store, &engine.scheduler, meter, &context);
     store
 }
 
-/// One call of an exported function in a store of its own, and what it was refused.
+/// Calls an exported function in a store of its own. Returns the refusals too.
 async fn guest<C: Call>(
     engine: &Engine,
     pre: &InstancePre<GuestState>,
@@ -390,8 +390,7 @@ async fn guest<C: Call>(
     let mut store = store(engine, limits, meter, state);
     let mut entered = false;
     let called = async {
-        // A stop that came before the deadline was armed has moved an epoch
-        // that this store did not look at.
+        // A stop before the deadline was armed has advanced an epoch that this store did not check.
         if context.stopped() {
             return Err(Trap::Interrupt.into());
         }
@@ -410,8 +409,7 @@ async fn guest<C: Call>(
     }
 }
 
-/// Polls a guest's future to its end, counting the time, with the epoch ticking
-/// only during the polls.
+/// Polls a guest's future to completion and counts the time. The epoch ticks only during the polls.
 async fn drive<T>(
     engine: &Engine,
     (meter, first_polls): (&CpuMeter, &FirstPolls),
@@ -421,8 +419,8 @@ async fn drive<T>(
 ) -> DriveEnd<T> {
     let mut timer: Option<Pin<Box<Sleep>>> = None;
     poll_fn(|cx| {
-        // From the second poll on: what ends the run comes before the guest, or
-        // a guest that wakes late could outlive its time.
+        // From the second poll on, the end of the run is checked before the guest is polled.
+        // Otherwise a guest that wakes late could outlive its time.
         if let Some(timer) = &mut timer {
             if context.stopped() {
                 return Poll::Ready(DriveEnd::Stopped);

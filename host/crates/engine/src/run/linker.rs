@@ -1,4 +1,4 @@
-//! The linker, which has all that a component may import.
+//! The linker, which provides all imports that a component may have.
 
 use crate::bindings::FullPlugin;
 use crate::guest::state::GuestState;
@@ -6,12 +6,12 @@ use crate::wasi::{files, logging};
 use wasmtime::component::{HasSelf, Linker};
 use wasmtime_wasi::p2::bindings::sockets::ip_name_lookup;
 
-/// The linker with all that a component may import.
+/// Creates the linker.
 pub(crate) fn linker(engine: &wasmtime::Engine) -> wasmtime::Result<Linker<GuestState>> {
     let mut linker = Linker::new(engine);
     wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
     wasmtime_wasi_http::p2::add_only_http_to_linker_async(&mut linker)?;
-    // In the place of wasmtime's own look-up, which is for all names or none.
+    // Replaces wasmtime's own name look-up, which can only be allowed for all names or for none.
     linker.allow_shadowing(true);
     ip_name_lookup::add_to_linker::<_, HasSelf<GuestState>>(&mut linker, |run| run)?;
     linker.allow_shadowing(false);
@@ -72,7 +72,7 @@ mod tests {
             let text = format!("(component {imports} (instance $i) (export \"x:own/y\" (instance $i)))");
             wat::parse_str(text).expect("parses")
         };
-        // Types of the component's own, imported, exported and aliased, stand between.
+        // The component's own types, imported, exported and aliased, stand in between.
         let types = r#"
             (type $a u32)
             (import "a:b/types" (instance $t (type $r (record (field "n" u32))) (export "r" (type (eq $r)))))

@@ -1,4 +1,5 @@
-//! A component that is ready to run, and the part of a plugin that its tools and its provider share.
+//! A component that is ready to run, and the part of a plugin that its tools and its provider
+//! share.
 
 use crate::component::describe::DeclaredTool;
 use crate::component::exports::Exports;
@@ -15,16 +16,16 @@ use toolyard_task::Digest;
 use toolyard_task::wire::PromptDescription;
 use wasmtime::component::InstancePre;
 
-/// A component: compiled, linked, and asked what it offers.
+/// A component that is compiled and linked and whose offer is known.
 pub(crate) struct LoadedComponent {
     pub digest: Digest,
     pub size: u64,
     pub surface: Surface,
     pub pre: InstancePre<GuestState>,
     pub exports: Exports,
-    /// Of a component that knows nothing of the contract.
+    /// The functions of a component that does not implement the contract.
     pub functions: Functions,
-    /// The needs of a run, of what the machine has.
+    /// The amounts of the machine's resources that a run needs.
     pub needs: Amounts,
     pub declared: Vec<Arc<DeclaredTool>>,
     pub prompts: Vec<PromptDescription>,
@@ -38,6 +39,6 @@ pub(crate) struct PluginBase {
     pub file: Arc<str>,
     pub component: Arc<LoadedComponent>,
     pub manifest: Arc<Manifest>,
-    /// The grants of the manifest, found on this machine.
+    /// The grants of the manifest, resolved on this machine.
     pub grants: Arc<Grants>,
 }

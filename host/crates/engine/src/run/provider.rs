@@ -1,5 +1,4 @@
-//! What a plugin offers besides tools, as the dispatcher sees it: resources,
-//! prompts, completion.
+//! The offer of a plugin besides tools, for the dispatcher: resources, prompts, completion.
 
 use crate::bindings::exports::toolyard::plugin::completion::Reference as GuestReference;
 use crate::component::exports::{
@@ -14,26 +13,26 @@ use crate::run::loaded::PluginBase;
 use futures_util::future::BoxFuture;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use toolyard_task::provider::{ProviderSpec, Retrieval, RetrievalEnd, Retrieved};
+use toolyard_task::provider::{ProviderAnswer, ProviderSpec, Retrieval, RetrievalEnd};
 use toolyard_task::wire::error::clip;
 use toolyard_task::wire::{RawJson, Reference, RpcError};
-use toolyard_task::{Provider, Room, RunContext, Shortage};
+use toolyard_task::{Provider, Reservation, ReservationError, RunContext};
 use wasmtime::component::{ComponentExportIndex, ComponentNamedList, Lift, Lower};
 
-/// How much of a name or URI of the client's is repeated to it.
+/// The maximum number of characters of a client's name or URI that are repeated to it.
 const SHOWN_CHARS: usize = 200;
 
 /// The resources, prompts and completion of one plugin.
 pub(crate) struct GuestProvider {
     pub spec: ProviderSpec,
-    /// What the guest calls its prompts, by the names that clients use.
+    /// The guest's names of its prompts, by the names that clients use.
     pub guest_names: BTreeMap<String, Arc<str>>,
     pub first_polls: FirstPolls,
     pub base: Arc<PluginBase>,
 }
 
 impl GuestProvider {
-    /// The same without these prompts.
+    /// A copy without these prompts.
     pub fn without(&self, left_out: &BTreeSet<&str>) -> Self {
         let mut spec = self.spec.clone();
         spec.prompts.retain(|prompt| !left_out.contains(prompt.name.as_str()));
@@ -48,7 +47,7 @@ impl Provider for GuestProvider {
         &self.spec
     }
 
-    fn room(&self) -> Result<Room, Shortage> {
+    fn reserve(&self) -> Result<Reservation, ReservationError> {
         self.base.engine.budget.take(self.base.component.needs.within(self.base.manifest.limits.memory))
     }
 
@@ -59,11 +58,11 @@ impl Provider for GuestProvider {
     fn serve(
         self: Arc<Self>,
         request: Retrieval,
-        room: Room,
+        reservation: Reservation,
         context: Arc<dyn RunContext>,
     ) -> BoxFuture<'static, RetrievalEnd> {
         Box::pin(async move {
-            let end = serve(&self, request, room, &context).await;
+            let end = serve(&self, request, reservation, &context).await;
             match &self.base.grants.redactor {
                 Some(redactor) => redactor.retrieval_end(end),
                 None => end,
@@ -76,11 +75,11 @@ impl Provider for GuestProvider {
     }
 }
 
-/// What a plugin without an interface would answer is what is answered for it.
+/// Serves a request. If the plugin lacks the interface, the host returns an empty answer.
 async fn serve(
     provider: &GuestProvider,
     request: Retrieval,
-    room: Room,
+    reservation: Reservation,
     context: &Arc<dyn RunContext>,
 ) -> RetrievalEnd {
     let exports = &provider.base.component.exports;
@@ -88,30 +87,30 @@ async fn serve(
     match request {
         Retrieval::Resources { cursor } => {
             let Some(resources) = &exports.resources else {
-                return done(Retrieved::Resources { entries: Vec::new(), next: None });
+                return done(ProviderAnswer::Resources { entries: Vec::new(), next: None });
             };
             let params: PageParams<'_> = (cursor.as_deref(),);
             let subject = format!("list of resources of `{}`", provider.base.file);
-            let order = Request { room, provider, subject, function: "list-resources", context };
+            let order = Request { reservation, provider, subject, function: "list-resources", context };
             order
                 .run::<_, Page, _, _>(&resources.list, params, |page| page.0, rpc_error, resource::page)
                 .await
         }
         Retrieval::Templates => {
             let Some(resources) = &exports.resources else {
-                return done(Retrieved::Templates(Vec::new()));
+                return done(ProviderAnswer::Templates(Vec::new()));
             };
             let subject = format!("list of resource templates of `{}`", provider.base.file);
-            let order = Request { room, provider, subject, function: "list-templates", context };
+            let order = Request { reservation, provider, subject, function: "list-templates", context };
             let encode = resource::templates;
             order.run::<_, Templates, _, _>(&resources.templates, (), |list| list.0, rpc_error, encode).await
         }
         Retrieval::Read { uri } => {
             let Some(resources) = &exports.resources else {
-                return done(Retrieved::Contents(None));
+                return done(ProviderAnswer::Contents(None));
             };
             let subject = format!("resource `{}`", clip(&uri, SHOWN_CHARS));
-            let order = Request { room, provider, subject, function: "read", context };
+            let order = Request { reservation, provider, subject, function: "read", context };
             let params = (uri.as_str(),);
             order
                 .run::<_, Read, _, _>(&resources.read, params, |read| read.0, rpc_error, resource::contents)
@@ -123,15 +122,20 @@ async fn serve(
                 return RetrievalEnd::Failed(no_prompt(&name));
             };
             let params: CallParams<'_> = (guest_name, arguments.as_str());
-            let order =
-                Request { room, provider, subject: format!("prompt `{name}`"), function: "get", context };
+            let order = Request {
+                reservation,
+                provider,
+                subject: format!("prompt `{name}`"),
+                function: "get",
+                context,
+            };
             let told = context.tells_missing_capabilities();
             let fault = |subject: &str, error| call_error(subject, error, told);
             order.run::<_, Got, _, _>(&prompts.get, params, |got| got.0, fault, prompt::made).await
         }
         Retrieval::Complete { reference, name, value, settled } => {
             let Some(complete) = &exports.complete else {
-                return done(Retrieved::Completion(RawJson::trusted(
+                return done(ProviderAnswer::Completion(RawJson::trusted(
                     "{\"completion\":{\"values\":[],\"hasMore\":false}}",
                 )));
             };
@@ -144,14 +148,14 @@ async fn serve(
             };
             let subject = format!("completion of `{}`", clip(&name, SHOWN_CHARS));
             let params: CompleteParams<'_> = (&reference, &name, &value, settled.as_str());
-            let order = Request { room, provider, subject, function: "complete", context };
+            let order = Request { reservation, provider, subject, function: "complete", context };
             let encode = prompt::completed;
             order.run::<_, Completed, _, _>(complete, params, |values| values.0, rpc_error, encode).await
         }
     }
 }
 
-/// CO-3, PR-4.
+/// The error for an unknown prompt (CO-3, PR-4).
 fn no_prompt(name: &str) -> RpcError {
     RpcError::invalid_params(format!("There is no prompt `{}`", clip(name, SHOWN_CHARS)))
 }
@@ -159,10 +163,10 @@ fn no_prompt(name: &str) -> RpcError {
 /// One request to a guest.
 struct Request<'a> {
     provider: &'a GuestProvider,
-    /// What is asked for, in words that go into a sentence about it.
+    /// A description of the requested object, as part of a sentence.
     subject: String,
     function: &'static str,
-    room: Room,
+    reservation: Reservation,
     context: &'a Arc<dyn RunContext>,
 }
 
@@ -173,7 +177,7 @@ impl Request<'_> {
         params: P,
         unwrap: fn(R) -> Result<T, E>,
         fault: impl Fn(&str, E) -> RpcError,
-        encode: fn(T, u64) -> Result<Retrieved, Failure>,
+        encode: fn(T, u64) -> Result<ProviderAnswer, Failure>,
     ) -> RetrievalEnd
     where
         P: ComponentNamedList + Lower + Send + Sync,
@@ -186,7 +190,7 @@ impl Request<'_> {
             limits,
             first_polls: &self.provider.first_polls,
             subject: Subject::Function(self.function),
-            room: self.room,
+            reservation: self.reservation,
         };
         let fail = |failure: Failure| RpcError::internal(failure.sentence(&self.subject, limits));
         match invoke::invoke(order, ContractCall::<P, R>::new(export, params), self.context).await {

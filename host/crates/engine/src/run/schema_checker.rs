@@ -1,5 +1,5 @@
-//! Checks of values that take longer than a thread that serves clients may give: on threads
-//! of their own, in the turns of their account, within the time and memory of a run.
+//! Checks values that would occupy a thread that serves clients for too long. The checks run on
+//! their own threads, in the turns of their account, and within the time and memory of a run.
 
 use crate::limits::cpu_scheduler::CpuScheduler;
 use crate::limits::epoch::TICK;
@@ -14,12 +14,13 @@ use toolyard_schema::{Budget, Halt, NODE_BYTES, Schema, Verdict, nodes_of};
 use toolyard_task::tool::CheckOrder;
 use toolyard_task::wire::RawJson;
 
-/// How many checks are under way at once; each has a thread, and most of them wait for a turn.
+/// The maximum number of concurrent checks. Each has a thread, and most of them wait for a turn.
 const MAX_CHECKS: usize = 16;
-/// Accounts are forgotten when there are twice as many as at the last time, but not before.
+/// Unused accounts are removed each time the number of accounts reaches the map's capacity, from
+/// this number on.
 const ACCOUNTS_KEPT: usize = 64;
 
-/// Runs the checks that take long.
+/// Runs long checks.
 pub(crate) struct SchemaChecker {
     scheduler: Arc<CpuScheduler>,
     budget: Arc<RunBudget>,
@@ -28,18 +29,18 @@ pub(crate) struct SchemaChecker {
     accounts: Mutex<HashMap<Arc<str>, Weak<Semaphore>>>,
 }
 
-/// How a long check ended.
+/// The outcome of a long check.
 pub(crate) enum CheckEnd {
     Verdict(Verdict),
-    /// The caller has cancelled or left.
+    /// The caller has cancelled or disconnected.
     Stopped,
-    /// The time is spent.
+    /// The time ran out.
     Spent,
-    /// There is no memory left for the value.
+    /// Too little memory is left for the value.
     NoMemory,
 }
 
-/// Ends the check when its waiter goes away.
+/// Stops the check when the waiting future is dropped.
 struct StopOnDrop(Arc<AtomicBool>);
 
 impl Drop for StopOnDrop {
@@ -48,7 +49,7 @@ impl Drop for StopOnDrop {
     }
 }
 
-/// Memory that was drawn for a check.
+/// Memory that was reserved for a check.
 struct Drawn<'a> {
     budget: &'a RunBudget,
     bytes: u64,
@@ -65,7 +66,7 @@ impl SchemaChecker {
         Self { scheduler, budget, all: Arc::new(Semaphore::new(MAX_CHECKS)), accounts: Mutex::default() }
     }
 
-    /// Checks a value for as long as `time` lets it compute. Dropping the future ends it.
+    /// Checks a value with at most `time` of computing. Dropping the future stops the check.
     pub async fn check(
         &self,
         schema: Arc<Schema>,
@@ -92,11 +93,11 @@ impl SchemaChecker {
             drop(place);
             checked
         });
-        // It does not panic, and is not aborted; a runtime that shuts down takes its runs with it.
+        // The task neither panics nor is aborted. A runtime that shuts down ends its runs too.
         checking.await.unwrap_or(CheckEnd::Stopped)
     }
 
-    /// Waits until it is this account's turn to check something.
+    /// Waits for a slot of this account and for one of the total.
     async fn place(&self, order: &CheckOrder) -> Option<[OwnedSemaphorePermit; 2]> {
         let account = {
             let mut accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
@@ -112,7 +113,7 @@ impl SchemaChecker {
                 }
             }
         };
-        // Neither is ever closed.
+        // The semaphores are never closed.
         Some([account.acquire_owned().await.ok()?, self.all.clone().acquire_owned().await.ok()?])
     }
 }

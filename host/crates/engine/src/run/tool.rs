@@ -1,4 +1,4 @@
-//! A tool of a plugin, as the dispatcher sees it.
+//! A tool of a plugin, for the dispatcher.
 
 use crate::bindings::toolyard::plugin::types::{CallError, ToolResult};
 use crate::component::describe::DeclaredTool;
@@ -15,15 +15,15 @@ use futures_util::future::BoxFuture;
 use std::sync::Arc;
 use toolyard_manifest::Limits;
 use toolyard_schema::{Schema, Verdict};
-use toolyard_task::tool::{CheckOrder, Checked, ToolSpec};
+use toolyard_task::tool::{ArgumentCheck, CheckOrder, ToolSpec};
 use toolyard_task::wire::RawJson;
-use toolyard_task::{ArgumentValue, Room, RunContext, RunEnd, Shortage, Tool};
+use toolyard_task::{ArgumentValue, Reservation, ReservationError, RunContext, RunEnd, Tool};
 use wasmtime::component::{ComponentExportIndex, Val};
 
-/// One tool and all that a run of it needs.
+/// A tool, with everything that a run of it needs.
 pub(crate) struct GuestTool {
     pub spec: ToolSpec,
-    /// What the guest calls it, without the manifest's prefix.
+    /// The guest's name for it, without the manifest's prefix.
     pub guest_name: Arc<str>,
     pub declared: Arc<DeclaredTool>,
     pub callee: Callee,
@@ -32,7 +32,7 @@ pub(crate) struct GuestTool {
     pub base: Arc<PluginBase>,
 }
 
-/// What is called for it.
+/// The function that implements a tool.
 pub(crate) enum Callee {
     /// The function `call` of the contract.
     Contract(ComponentExportIndex),
@@ -45,28 +45,34 @@ impl Tool for GuestTool {
         &self.spec
     }
 
-    fn check(&self, arguments: &RawJson) -> Checked {
+    fn check(&self, arguments: &RawJson) -> ArgumentCheck {
         match self.declared.input.check_quickly(arguments) {
-            Some(Verdict::Fits) => Checked::Fits,
-            Some(Verdict::Misfit(what)) => Checked::Misfit(self.misfit(&what)),
-            None => Checked::Unfinished,
+            Some(Verdict::Fits) => ArgumentCheck::Fits,
+            Some(Verdict::Misfit(what)) => ArgumentCheck::Misfit(self.misfit(&what)),
+            None => ArgumentCheck::Unfinished,
         }
     }
 
-    fn check_fully(self: Arc<Self>, arguments: RawJson, order: CheckOrder) -> BoxFuture<'static, Checked> {
+    fn check_fully(
+        self: Arc<Self>,
+        arguments: RawJson,
+        order: CheckOrder,
+    ) -> BoxFuture<'static, ArgumentCheck> {
         Box::pin(async move {
             let Self { declared, base, limits, .. } = &*self;
             let checker = &base.engine.checker;
             let subject = || format!("check of the arguments of `{}`", self.spec.name());
             match checker.check(declared.input.clone(), arguments, order, limits.cpu).await {
-                schema_checker::CheckEnd::Verdict(Verdict::Fits) => Checked::Fits,
+                schema_checker::CheckEnd::Verdict(Verdict::Fits) => ArgumentCheck::Fits,
                 schema_checker::CheckEnd::Verdict(Verdict::Misfit(what)) => {
-                    Checked::Misfit(self.misfit(&what))
+                    ArgumentCheck::Misfit(self.misfit(&what))
                 }
-                schema_checker::CheckEnd::Stopped => Checked::Unfinished,
-                schema_checker::CheckEnd::Spent => Checked::Misfit(Failure::Cpu.sentence(&subject(), limits)),
+                schema_checker::CheckEnd::Stopped => ArgumentCheck::Unfinished,
+                schema_checker::CheckEnd::Spent => {
+                    ArgumentCheck::Misfit(Failure::Cpu.sentence(&subject(), limits))
+                }
                 schema_checker::CheckEnd::NoMemory => {
-                    Checked::Misfit(Failure::NoMemory.sentence(&subject(), limits))
+                    ArgumentCheck::Misfit(Failure::NoMemory.sentence(&subject(), limits))
                 }
             }
         })
@@ -79,7 +85,7 @@ impl Tool for GuestTool {
         }
     }
 
-    fn room(&self) -> Result<Room, Shortage> {
+    fn reserve(&self) -> Result<Reservation, ReservationError> {
         self.base.engine.budget.take(self.base.component.needs.within(self.limits.memory))
     }
 
@@ -90,10 +96,10 @@ impl Tool for GuestTool {
     fn run(
         self: Arc<Self>,
         arguments: RawJson,
-        room: Room,
+        reservation: Reservation,
         context: Arc<dyn RunContext>,
     ) -> BoxFuture<'static, RunEnd> {
-        Box::pin(run(self, arguments, room, context))
+        Box::pin(run(self, arguments, reservation, context))
     }
 
     fn interrupt(&self) {
@@ -101,23 +107,33 @@ impl Tool for GuestTool {
     }
 }
 
-/// Runs one call; its secrets stay here.
-async fn run(tool: Arc<GuestTool>, arguments: RawJson, room: Room, context: Arc<dyn RunContext>) -> RunEnd {
+/// Runs one call and redacts its result.
+async fn run(
+    tool: Arc<GuestTool>,
+    arguments: RawJson,
+    reservation: Reservation,
+    context: Arc<dyn RunContext>,
+) -> RunEnd {
     let redactor = tool.base.grants.redactor.clone();
-    let end = call(tool, arguments, room, context).await;
+    let end = call(tool, arguments, reservation, context).await;
     match redactor {
         Some(redactor) => redactor.run_end(end),
         None => end,
     }
 }
 
-async fn call(tool: Arc<GuestTool>, arguments: RawJson, room: Room, context: Arc<dyn RunContext>) -> RunEnd {
+async fn call(
+    tool: Arc<GuestTool>,
+    arguments: RawJson,
+    reservation: Reservation,
+    context: Arc<dyn RunContext>,
+) -> RunEnd {
     let order = Invocation {
         base: &tool.base,
         limits: &tool.limits,
         first_polls: &tool.first_polls,
         subject: Subject::Tool(tool.guest_name.clone()),
-        room,
+        reservation,
     };
     match &tool.callee {
         Callee::Contract(export) => {
@@ -132,7 +148,7 @@ async fn call(tool: Arc<GuestTool>, arguments: RawJson, room: Room, context: Arc
                 Ok(read) => read,
                 Err(what) => return encode::error(&tool.misfit(&what)),
             };
-            // It is no longer needed, and may be large.
+            // The text is no longer needed and may be large.
             drop(arguments);
             let ended = invoke::invoke(order, PlainCall { function, arguments: read }, &context).await;
             let result =
@@ -147,8 +163,7 @@ impl GuestTool {
         format!("The arguments do not fit the input schema of `{}`: {what}", self.spec.name())
     }
 
-    /// A result as the dispatcher takes it, once it fits the output schema; nothing if the run
-    /// was stopped.
+    /// Encodes a result after checking it against the output schema; `None` if the run was stopped.
     async fn result(
         &self,
         mut given: ToolResult,
@@ -178,7 +193,7 @@ impl GuestTool {
         encode::result(given, structured, self.limits.output).map(Some)
     }
 
-    /// Checks a large result, in what is left of the time of its run.
+    /// Checks a large result in the remaining time of its run.
     async fn check_output(
         &self,
         schema: &Arc<Schema>,
@@ -198,8 +213,8 @@ impl GuestTool {
         }
     }
 
-    /// What came of a call, as the dispatcher takes it. `told` is whether the client
-    /// knows the error for a capability that it lacks.
+    /// Converts the outcome of a call for the dispatcher. `told` says whether the client knows the
+    /// error code for a missing capability.
     async fn end(
         &self,
         ended: RunOutcome<Result<Result<ToolResult, CallError>, Failure>>,
@@ -207,7 +222,7 @@ impl GuestTool {
         context: &Arc<dyn RunContext>,
     ) -> RunEnd {
         let limits = &*self.limits;
-        // Made only for what needs it: a good result says nothing of its tool.
+        // Built only if needed: a successful result does not mention its tool.
         let name = || format!("tool `{}`", self.spec.name());
         let fail = |failure: Failure| encode::error(&failure.sentence(&name(), limits));
         let redactor = self.base.grants.redactor.as_deref();
@@ -216,8 +231,8 @@ impl GuestTool {
             RunOutcome::Failed(failure) | RunOutcome::Returned(Err(failure), _) => fail(failure),
             RunOutcome::Returned(Ok(Ok(mut result)), refused) => {
                 if result.is_error {
-                    // A guest that was refused something and fails in its own words does
-                    // not know what the limit was, or the grant.
+                    // A guest that was refused an access and fails with its own message does not
+                    // know which limit or grant was the reason.
                     let growth = refused.growth.map(|denied| denied.sentence(limits));
                     result.content.extend(growth.into_iter().chain(refused.network).map(encode::text));
                 }

@@ -1,4 +1,4 @@
-//! The clocks and the randomness that a guest sees.
+//! The clocks and random numbers of guests.
 
 use rand::SeedableRng as _;
 use rand::rngs::SmallRng;
@@ -7,15 +7,15 @@ use toolyard_manifest::{ClockGrant, RandomGrant};
 use wasmtime_wasi::WasiCtxBuilder;
 use wasmtime_wasi::clocks::{HostMonotonicClock, HostWallClock};
 
-/// The step of coarse clocks: enough to measure work, too much to measure caches.
+/// The step of coarse clocks: fine enough to measure work, too coarse to measure caches.
 const STEP: Duration = Duration::from_micros(100);
-/// What a monotonic clock begins at, frozen or not. Where it begins means nothing, but
-/// runtimes take zero for a clock that is broken: Go's does not start.
+/// The first value of a monotonic clock, frozen or not. The start has no meaning, but runtimes
+/// consider a clock at zero broken: Go's does not start.
 const BEGINNING: Duration = Duration::from_secs(1);
-/// Where fixed randomness begins: any number, the same for ever.
+/// The seed of fixed randomness: an arbitrary number that never changes.
 const SEED: u64 = 0x746f_6f6c_7961_7264;
 
-/// The time as a guest with this grant sees it.
+/// The time that a guest with this grant sees.
 fn rounded(grant: ClockGrant, time: Duration) -> Duration {
     match grant {
         ClockGrant::Frozen => Duration::ZERO,
@@ -34,7 +34,7 @@ const fn resolution(grant: ClockGrant) -> Duration {
     }
 }
 
-/// Sets both of them.
+/// Configures the clocks and the random numbers.
 pub(crate) fn grant(wasi: &mut WasiCtxBuilder, clock: ClockGrant, random: RandomGrant) {
     wasi.wall_clock(Wall(clock)).monotonic_clock(Monotonic { grant: clock, origin: Instant::now() });
     if random == RandomGrant::Fixed {

@@ -1,4 +1,4 @@
-//! The context of WASI for one run, with nothing granted but what the manifest does.
+//! The WASI context of one run, with only the grants of its manifest.
 
 use crate::guest::about::About;
 use crate::guest::state::GuestState;
@@ -7,10 +7,10 @@ use crate::wasi::clocks;
 use crate::wasi::stdio::{self, GuestOutput};
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
-/// Random bytes that a guest may ask for at once.
+/// The maximum number of random bytes that a guest may request at once.
 const MAX_RANDOM: u64 = 1 << 20;
 
-/// No arguments, no input, and of the network what is granted.
+/// A context without arguments and standard input, and with the granted network access.
 fn context(run: &GuestState) -> WasiCtx {
     let About { plugin, function, grants, limits, .. } = &run.about;
     let budget = stdio::budget(limits.stdio);

@@ -1,17 +1,15 @@
-//! Files, where the way of wasmtime-wasi would let a guest hold up the host or
-//! fill it; everything else about them is its.
+//! File functions where wasmtime-wasi would let a guest block the host or exhaust its memory. All
+//! other file functions are those of wasmtime-wasi.
 //!
 //! - A granted folder is the handle that was opened when the plugin was loaded.
-//! - Nothing is opened that can block: a pipe without a writer would keep one of
-//!   the threads for blocking work for ever, whatever the run's limits are, and
-//!   some hundreds of pipes all such threads. So only files and folders are
-//!   opened, without waiting.
-//! - A folder is listed piece by piece, not all at once: its entries are memory of
-//!   the host, and a guest can make as many as it likes.
-//! - No path leads into a mount that was not there, and checked, when the granted folder was
-//!   opened ([`beneath`]).
-//! - The last quarter of the file descriptors that the process may have is the
-//!   host's own.
+//! - The host opens nothing that can block. A pipe without a writer would occupy a blocking thread
+//!   forever, regardless of the run's limits, and some hundreds of pipes would occupy all of them.
+//!   So the host opens only files and folders, without waiting.
+//! - A folder is listed in pieces, because its entries occupy memory of the host and a guest can
+//!   create any number of them.
+//! - No path leads into a mount that did not exist, and was not checked, when the granted folder
+//!   was opened ([`beneath`]).
+//! - The last quarter of the process's file descriptors is reserved for the host.
 
 mod beneath;
 #[cfg(target_os = "linux")]
@@ -41,21 +39,21 @@ use wasmtime_wasi::p2::bindings::filesystem::types::{
 };
 use wasmtime_wasi::runtime::spawn_blocking;
 
-/// The interface under the name that wasmtime-wasi gives it.
+/// The interface, under wasmtime-wasi's name for it.
 const TYPES: &str = "wasi:filesystem/types@0.2.12";
-/// Entries that are read from a folder at once.
+/// The number of entries that are read from a folder at once.
 const PIECE: usize = 256;
 
 /// A folder that is being listed.
 struct Listing {
-    /// `None` when it is at its end.
+    /// `None` at the end of the folder.
     unread: Option<ReadDir>,
     read: VecDeque<Result<DirectoryEntry, ErrorCode>>,
 }
 
 type Handle = Resource<Descriptor>;
 
-/// Takes the place of some of what wasmtime-wasi has put there.
+/// Replaces some of wasmtime-wasi's functions.
 pub(crate) fn add_to_linker(linker: &mut Linker<GuestState>) -> wasmtime::Result<()> {
     linker.allow_shadowing(true);
     preopens::add_to_linker::<GuestState, HasSelf<GuestState>>(linker, |run| run)?;
@@ -104,7 +102,8 @@ pub(crate) fn add_to_linker(linker: &mut Linker<GuestState>) -> wasmtime::Result
     Ok(())
 }
 
-/// What a function gives: its result or its error; what is neither is a trap.
+/// Splits an outcome into the function's result and traps: an error without an error code is a
+/// trap.
 fn given<T>(outcome: FsResult<T>) -> wasmtime::Result<(Result<T, ErrorCode>,)> {
     match outcome {
         Ok(value) => Ok((Ok(value),)),
@@ -189,7 +188,7 @@ enum Opened {
     File(std::fs::File),
 }
 
-/// Opens a file or a folder without ever waiting for anybody, and nothing else.
+/// Opens a file or a folder without ever blocking. Fails for anything else.
 fn open_promptly(
     folder: &Dir,
     name: &str,
@@ -212,8 +211,8 @@ fn cap(folder: &Dir) -> io::Result<cap_std::fs::Dir> {
     folder.dir.try_clone().map(cap_std::fs::Dir::from_std_file)
 }
 
-/// Keeps some of the process's descriptors for the host. A new one has the lowest
-/// number that is free, so its number says how many there are at least.
+/// Reserves some of the process's descriptors for the host. A new descriptor has the lowest free
+/// number, so its number is a lower bound of the count.
 fn leave_some(opened: &std::fs::File) -> Result<(), ErrorCode> {
     let most = getrlimit(Limited::Nofile).current.unwrap_or(u64::MAX);
     let number = u64::try_from(opened.as_raw_fd()).unwrap_or(u64::MAX);
@@ -229,7 +228,7 @@ async fn set_times_at(
     modified: NewTimestamp,
 ) -> FsResult<()> {
     if !path.contains(PathFlags::SYMLINK_FOLLOW) {
-        // Sets those of the name itself, and so opens nothing.
+        // Sets the times of the name itself and opens nothing.
         #[cfg(target_os = "linux")]
         return paths::set_times_of_name(run, folder, name, (accessed, modified)).await;
         #[cfg(not(target_os = "linux"))]
@@ -249,7 +248,7 @@ async fn set_times_at(
     let checked = run.about.grants.mounts.clone();
     let set = move || -> Result<(), ErrorCode> {
         let open = |writes: bool| open_promptly(&folder, &name, access(!writes, writes), &checked);
-        // A file that may be written need not be readable.
+        // A writable file need not be readable.
         let (Opened::Folder(file) | Opened::File(file)) = match open(false) {
             Err(ErrorCode::Access) => open(true)?,
             opened => opened?,
@@ -273,7 +272,7 @@ fn moment(given: NewTimestamp) -> Result<Option<SystemTime>, ErrorCode> {
 async fn list(run: &mut GuestState, folder: &Handle) -> FsResult<Resource<Listing>> {
     let folder = folder_of(run, folder)?;
     let begin = move || -> Result<ReadDir, ErrorCode> {
-        // The listing takes as many descriptors as this.
+        // The listing needs as many descriptors as this.
         leave_some(&folder.dir.try_clone()?)?;
         Ok(cap(&folder)?.entries()?)
     };
@@ -309,7 +308,7 @@ fn entry(found: io::Result<cap_std::fs::DirEntry>) -> Result<DirectoryEntry, Err
     } else {
         DescriptorType::Unknown
     };
-    // A guest cannot say such a name, so it cannot use it.
+    // A guest cannot express such a name, so it cannot use it.
     let name = found.file_name().into_string().map_err(|_| ErrorCode::IllegalByteSequence)?;
     Ok(DirectoryEntry { type_, name })
 }

@@ -1,8 +1,8 @@
-//! The interface `wasi:logging/logging`: a draft of WASI that stands beside 0.2 and that
-//! published components import. Its messages are log messages of the call, as those
-//! of `log` in the contract are, under the same limits.
+//! The interface `wasi:logging/logging`, a draft outside WASI 0.2 that published components import.
+//! Its messages are log messages of the call, like those of the contract's `log`, and have the same
+//! limits.
 //!
-//! What may not live here: what becomes of a log message.
+//! The processing of a log message does not belong here.
 
 use crate::component::inspect::LOGGING;
 use crate::convert::guest_input;
@@ -33,7 +33,7 @@ enum Level {
 impl From<Level> for LogLevel {
     fn from(level: Level) -> Self {
         match level {
-            // MCP has nothing below it.
+            // MCP has no lower level.
             Level::Trace | Level::Debug => Self::Debug,
             Level::Info => Self::Info,
             Level::Warn => Self::Warning,

@@ -1,5 +1,5 @@
-//! The interface `wasi:sockets/ip-name-lookup`: the host looks names up on threads that it counts,
-//! only where the manifest grants the name, and remembers for the run which addresses it gave.
+//! The interface `wasi:sockets/ip-name-lookup`. The host resolves names on a bounded number of
+//! threads, and only names that the manifest grants. It records the addresses that a run received.
 
 use crate::guest::state::GuestState;
 use crate::network::address;
@@ -16,10 +16,10 @@ use wasmtime_wasi::p2::{DynPollable, Pollable, SocketError, subscribe};
 use wasmtime_wasi::runtime::{AbortOnDropJoinHandle, spawn};
 use wasmtime_wasi::sockets::WasiSocketsView as _;
 
-/// The type of a look-up under way, which wasmtime does not name.
+/// The type of a running look-up, which wasmtime does not export by name.
 type Stream = wasmtime_wasi::p2::bindings::sockets::ip_name_lookup::ResolveAddressStream;
 
-/// A look-up of a guest, which it reads address by address.
+/// A guest's look-up, which the guest reads address by address.
 pub(crate) struct NameLookup {
     name: Option<Arc<str>>,
     state: LookupState,
@@ -44,9 +44,9 @@ impl Pollable for NameLookup {
 }
 
 impl NameLookup {
-    /// The next address, as far as the look-up is.
+    /// The next address, if the look-up has completed.
     fn next(&mut self) -> Result<Option<IpAddr>, ErrorCode> {
-        // The look-up ends only when it is polled.
+        // The look-up advances only when it is polled.
         let _ = self.ready().now_or_never();
         match &mut self.state {
             LookupState::UnderWay(_) => Err(ErrorCode::WouldBlock),
@@ -56,12 +56,12 @@ impl NameLookup {
     }
 }
 
-/// The handle of a look-up, given the handle that WASI calls a stream of addresses.
+/// Converts the handle of what WASI calls an address stream.
 fn ours(stream: &Resource<Stream>) -> Resource<NameLookup> {
     Resource::new_borrow(stream.rep())
 }
 
-/// Look-ups on threads that are counted, in place of wasmtime's, and only of names that are granted.
+/// Replaces wasmtime's look-ups: bounded threads, and only granted names.
 impl Lookup for GuestState {
     fn resolve_addresses(
         &mut self,
@@ -69,7 +69,7 @@ impl Lookup for GuestState {
         name: String,
     ) -> Result<Resource<Stream>, SocketError> {
         let policy = self.network_policy().clone();
-        // The network stands for the right to use it.
+        // The network handle represents the right to use it.
         self.table.get(&network)?;
         let lookup = match Host::parse(&in_uri(name)) {
             Ok(Host::Address(address)) => {
@@ -96,7 +96,7 @@ impl Lookup for GuestState {
     }
 }
 
-/// A host as a URI writes it: an IPv6 address in brackets.
+/// The host in URI syntax: an IPv6 address in brackets.
 fn in_uri(name: String) -> String {
     if name.parse::<Ipv6Addr>().is_ok() { format!("[{name}]") } else { name }
 }
@@ -130,7 +130,7 @@ impl HostResolveAddressStream for GuestState {
     }
 }
 
-/// Conversions of the errors of a look-up.
+/// Converts the errors of a look-up.
 impl network::Host for GuestState {
     fn convert_error_code(&mut self, error: SocketError) -> wasmtime::Result<ErrorCode> {
         error.downcast()

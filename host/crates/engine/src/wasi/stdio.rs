@@ -1,6 +1,5 @@
-//! What guests write to their standard output and error: it goes to the host's
-//! log, line by line, bounded for each run. Beyond the bound it is swallowed,
-//! because writing must never fail a guest.
+//! The standard output and error of guests. They go to the host's log line by line, up to a limit
+//! for each run. Further output is discarded, because writing must never fail a guest.
 
 use crate::grant::redact::Redactor;
 use async_trait::async_trait;
@@ -12,25 +11,25 @@ use toolyard_task::wire::visible;
 use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
 use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
 
-/// Longer lines are cut into pieces of this many bytes.
+/// Longer lines are split into pieces of this many bytes.
 const LINE_BYTES: usize = 4 << 10;
-/// What a guest may write at once.
+/// The maximum number of bytes in one write of a guest.
 const WRITE_BYTES: usize = 64 << 10;
 
-/// One of the two streams of a run. Clones write to the same.
+/// One of a run's two streams. Clones write to the same stream.
 #[derive(Clone)]
 pub(crate) struct GuestOutput(Arc<Mutex<Lines>>);
 
-/// What a run may still write to both streams together.
+/// The number of bytes that a run may still write to both streams together.
 pub(crate) type Budget = Arc<Mutex<OutputLeft>>;
 
-/// How many bytes are left, and whether it was said that there are none.
+/// The remaining bytes, and whether the log already says that none are left.
 pub(crate) struct OutputLeft {
     bytes: usize,
     told: bool,
 }
 
-/// The budget of a run.
+/// Creates the budget of a run.
 pub(crate) fn budget(bytes: u64) -> Budget {
     Arc::new(Mutex::new(OutputLeft { bytes: usize::try_from(bytes).unwrap_or(usize::MAX), told: false }))
 }
@@ -42,7 +41,7 @@ struct Lines {
     line: Vec<u8>,
     budget: Budget,
     redactor: Option<Arc<Redactor>>,
-    /// Whether the budget is spent and there was more.
+    /// Whether output was discarded because the budget was spent.
     swallows: bool,
 }
 
@@ -74,7 +73,7 @@ impl Lines {
             self.swallows |= allowed < bytes.len();
             (allowed, is_over)
         };
-        // A secret that begins in one piece of a long line must be whole in it.
+        // A secret that begins in one piece of a long line must be complete in that piece.
         let most = LINE_BYTES + self.redactor.as_ref().map_or(0, |redactor| redactor.longest());
         for &byte in &bytes[..allowed] {
             if byte == b'\n' {
@@ -114,11 +113,11 @@ impl Lines {
         self.line.clear();
     }
 
-    /// The line as it is logged.
+    /// The line in the form that is logged.
     fn shown(&self) -> String {
         let line = printable(&self.line);
         match &self.redactor {
-            // What was cut at the bound may have been cut within a secret.
+            // Text that was truncated at the limit may have been cut within a secret.
             Some(redactor) if self.swallows => redactor.cut_text(line),
             Some(redactor) => redactor.text(line),
             None => line,
@@ -132,7 +131,8 @@ impl Drop for Lines {
     }
 }
 
-/// One line of text. A guest must not steer the terminal of a person who reads the log.
+/// Makes one line of text safe to print: a guest must not send control sequences to the terminal of
+/// a person who reads the log.
 pub(crate) fn printable(bytes: &[u8]) -> String {
     visible::line(&String::from_utf8_lossy(bytes)).into_owned()
 }
@@ -217,7 +217,7 @@ mod tests {
         };
         assert_eq!((line(), state()), (b"two th".to_vec(), (0, false)));
         output.take(b"r");
-        assert_eq!((line(), state()), (Vec::new(), (0, true)), "flushed, and said");
+        assert_eq!((line(), state()), (Vec::new(), (0, true)), "flushed and reported");
         output.take(b"four");
         assert!(line().is_empty());
         assert_eq!(printable(b"a\x1b[31mb\xff"), "a\\u{1b}[31mb\u{fffd}");
@@ -230,7 +230,7 @@ mod tests {
             let output = output(&budget(1 << 20), Some(secret));
             output.take("x".repeat(before).as_bytes());
             output.take(secret.as_bytes());
-            // Enough for the first piece to go, which the log has then.
+            // Enough to flush the first piece to the log.
             output.take("y".repeat(LINE_BYTES - 200).as_bytes());
             let rest = shown(&output);
             assert!(!rest.contains("ij") && !rest.contains("ab"), "{before}: {rest}");
@@ -238,6 +238,6 @@ mod tests {
         let output = output(&budget(8), Some(secret));
         output.take(&secret.as_bytes()[..8]);
         output.0.lock().expect("free").swallows = true;
-        assert_eq!(shown(&output), "[secret KEY]", "though it was cut");
+        assert_eq!(shown(&output), "[secret KEY]", "although it was cut");
     }
 }

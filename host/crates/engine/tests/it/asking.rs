@@ -1,4 +1,4 @@
-//! What guests ask clients: forms are schemas, answers fit them, and URLs.
+//! Questions of guests to clients: forms are schemas, answers fit them, and URLs.
 
 use crate::kit::{Recorder, engine, ok, only, run, settings, tool};
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ async fn asks() -> Arc<Catalog> {
     only(&engine(&settings()), "asks", "").await
 }
 
-/// What the guest hears, and how many questions were asked.
+/// The guest's result, and the number of questions to the client.
 async fn heard(catalog: &Catalog, params: Value, answer: &str) -> (String, usize) {
     let recorder = Arc::new(Recorder { answer: Some(answer.to_owned()), ..Recorder::default() });
     let arguments = json!({ "params": params }).to_string();

@@ -1,4 +1,4 @@
-//! Machine code on disk: taken when it is right, made again when it is not.
+//! Machine code on disk is used if it is valid, and compiled again otherwise.
 
 use crate::kit::{Folder, call, engine, guest, ok, report, settings, state};
 use std::os::unix::fs::PermissionsExt as _;
@@ -10,7 +10,7 @@ fn files(dir: &Path, ending: &str) -> Vec<PathBuf> {
     entries.filter(|path| path.extension().is_some_and(|found| found == ending)).collect()
 }
 
-/// Loads the folder with a new engine; says whether the code was in the cache.
+/// Loads the folder with a new engine. Returns whether the code was in the cache.
 async fn load(folder: &Folder, settings: &Settings) -> bool {
     let engine = engine(settings);
     let snapshot = folder.load(&engine).await;
@@ -39,15 +39,15 @@ async fn code_is_kept_and_damaged_code_is_made_again() {
         let middle = flipped.len() / 2;
         flipped[middle] ^= 1;
         std::fs::write(path, flipped).expect("writes");
-        // A flipped byte in the JSON may leave the code as it is; what the
-        // component offers is then asked anew.
+        // A flipped byte in the JSON may leave the code valid. The component's offer is then listed
+        // again.
         let found = load(&folder, &settings).await;
         assert!(!found || ending == "json");
         std::fs::remove_file(path).expect("removes");
         assert!(!load(&folder, &settings).await);
         assert!(load(&folder, &settings).await);
     }
-    assert!(files(&cache, "wasm").is_empty(), "nothing is left lying about");
+    assert!(files(&cache, "wasm").is_empty(), "no files are left behind");
 }
 
 #[tokio::test]
@@ -74,7 +74,7 @@ async fn what_others_could_have_put_there_is_not_loaded() {
         code.clone()
     };
     let (good, evil) = (compile("add", "good").await, compile("versioned_v1", "evil").await);
-    // Another folder in the place of the one that the engine holds.
+    // Another folder at the path of the one that the engine holds.
     let cache = home.path().join("cache");
     let settings = Settings { cache: Some(cache.clone()), ..settings() };
     let held = engine(&settings);
@@ -89,7 +89,7 @@ async fn what_others_could_have_put_there_is_not_loaded() {
     assert_eq!(ok(&call(&snapshot.catalog, "add", "{\"a\":1,\"b\":2}").await), "3");
     assert!(report(&snapshot, "add.wasm").compiled_in.is_some(), "compiled again, in the held folder");
     assert_eq!(std::fs::read_dir(&cache).expect("lists").count(), 2);
-    // A file that others may write, and a link, in the very folder.
+    // A file that other users may write, and a link, in the engine's own folder.
     std::fs::set_permissions(&cache, std::fs::Permissions::from_mode(0o700)).expect("sets");
     std::fs::copy(&good, under("cwasm")).expect("copies");
     std::fs::copy(good.with_extension("json"), under("json")).expect("copies");
@@ -100,7 +100,7 @@ async fn what_others_could_have_put_there_is_not_loaded() {
         std::fs::rename(under(ending), home.path().join(ending)).expect("moves");
         std::os::unix::fs::symlink(home.path().join(ending), under(ending)).expect("links");
         assert!(!load(&folder, &settings).await, "a link to {ending}");
-        assert!(load(&folder, &settings).await, "our own stands there now");
+        assert!(load(&folder, &settings).await, "the file is the engine's own again");
     }
 }
 

@@ -1,4 +1,4 @@
-//! What calls give, and what guests reach.
+//! Results of calls, and what guests can reach.
 
 use crate::kit::{self, Folder, Recorder, call, engine, error, ok, only, run, settings, start, tool};
 use futures_util::FutureExt as _;
@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use toolyard_engine::Settings;
-use toolyard_task::tool::{Checked, Report, Spent};
+use toolyard_task::tool::{ArgumentCheck, Report, RunUsage};
 use toolyard_task::wire::{RawJson, TaskSupport};
-use toolyard_task::{RunEnd, Shortage};
+use toolyard_task::{ReservationError, RunEnd};
 
 #[tokio::test]
 async fn a_quick_call_ends_in_its_first_poll() {
@@ -23,7 +23,7 @@ async fn a_quick_call_ends_in_its_first_poll() {
                 at_once += 1;
                 end
             }
-            // This thread lost its core for longer than a tick.
+            // This thread was not scheduled for longer than a tick.
             None => run.await,
         };
         assert_eq!(ok(&end), format!("é{n}"));
@@ -37,7 +37,7 @@ async fn nothing_happens_before_the_first_poll() {
     let catalog = only(&engine, "probe", "").await;
     let run =
         start(&tool(&catalog, "echo"), RawJson::trusted("{\"text\":\"x\"}"), Arc::new(Recorder::default()));
-    assert_eq!(engine.running(), 1, "its room is taken");
+    assert_eq!(engine.running(), 1, "it counts as running");
     drop(run);
     assert_eq!(engine.running(), 0);
 }
@@ -76,14 +76,14 @@ async fn specs_say_what_the_component_and_the_manifest_say() {
     assert_eq!(spec.description.annotations.as_ref().map(RawJson::as_str), Some("{\"readOnlyHint\":true}"));
     assert_eq!((spec.poll_interval_ms, spec.concurrency), (Some(250), Some(2)));
     assert_eq!(spec.immediate_response.as_deref(), Some("Started."));
-    // 26T-3: its own word, then its plugin's, then the host's.
+    // 26T-3: the tool's setting has priority over the plugin's, and that over the host's.
     assert_eq!(spec.inline_for, Some(Duration::ZERO));
     assert_eq!(tool(&catalog, "lab_batch").spec().inline_for, Some(Duration::from_secs(5)));
     let catalog_without = only(&engine, "probe", "").await;
     assert_eq!(tool(&catalog_without, "wait").spec().inline_for, None);
     assert_eq!((spec.plugin.as_str(), spec.digest.0.len()), ("guest.wasm", 64));
     assert_eq!(tool(&catalog, "lab_batch").spec().task_support, TaskSupport::Required);
-    // The guest hears its own name for the tool.
+    // The guest sees its own name for the tool.
     assert_eq!(ok(&call(&catalog, "lab_wait", "{\"ms\":0}").await), "waited 0 ms");
 }
 
@@ -92,9 +92,9 @@ async fn arguments_are_checked_against_the_schema() {
     let catalog = only(&engine(&settings()), "probe", "").await;
     let echo = tool(&catalog, "echo");
     let check = |text: &'static str| echo.check(&RawJson::trusted(text));
-    assert_eq!(check("{\"text\":\"x\"}"), Checked::Fits);
+    assert_eq!(check("{\"text\":\"x\"}"), ArgumentCheck::Fits);
     for (text, says) in [("{}", "required"), ("{\"text\":1}", "/text"), ("{\"text\":\"\",\"y\":1}", "'y'")] {
-        let Checked::Misfit(what) = check(text) else { panic!("{text} fits") };
+        let ArgumentCheck::Misfit(what) = check(text) else { panic!("{text} fits") };
         assert!(what.contains("`echo`") && what.contains(says), "{what}");
     }
 }
@@ -161,9 +161,9 @@ async fn _26r_4_a_missing_capability_is_an_error_of_its_own_to_a_client_that_kno
     assert_eq!(named.code, -32021);
     let data: serde_json::Value = named.data.expect("data").decode().expect("JSON");
     assert!(data["requiredCapabilities"]["elicitation"].is_object(), "{data}");
-    // To others it is the same sentence, for the model to read.
+    // Other clients get the same sentence, for the model to read.
     assert_eq!(error(&call(&catalog, "missing_capability", "{}").await), named.message);
-    // What names no capability has nothing to be required.
+    // If the guest names no capability, there is nothing to list as required.
     assert!(error(&told("bad_capability").await).contains("capability"));
 }
 
@@ -216,7 +216,7 @@ async fn the_manifest_grants_environment_variables() {
 #[tokio::test]
 async fn writing_to_standard_output_never_fails_a_guest() {
     let catalog = only(&engine(&settings()), "stdout", "").await;
-    // Far more than is kept.
+    // Far more than the limit keeps.
     assert_eq!(ok(&call(&catalog, "print", "{\"lines\":5000}").await), "printed 5000 lines");
 }
 
@@ -257,19 +257,19 @@ async fn every_run_tells_once_what_it_took_however_it_ends() {
     ok(&run(tool(&catalog, "spin"), "{\"ms\":30}", recorder.clone()).await);
     let spent = recorder.spent.lock().expect("free").clone();
     let [spent] = spent[..] else { panic!("{spent:?}") };
-    // It spins for that long by the clock, of which others may take their part.
+    // It spins for that long in wall-clock time, during which other threads may run too.
     assert!(spent.wall >= Duration::from_millis(30) && spent.wall >= spent.cpu, "{spent:?}");
     assert!(!spent.cpu.is_zero(), "{spent:?}");
     assert!(spent.memory.is_some_and(|bytes| bytes >= 64 << 10), "{spent:?}");
 
-    // It sleeps, which is no processor time, and is dropped.
+    // It sleeps, which uses no processor time, and is dropped.
     let recorder = Arc::new(Recorder::default());
     let mut waits = start(&tool(&catalog, "wait"), RawJson::trusted("{\"ms\":60000}"), recorder.clone());
     assert!((&mut waits).now_or_never().is_none());
-    assert!(recorder.spent.lock().expect("free").is_empty(), "it is not over");
+    assert!(recorder.spent.lock().expect("free").is_empty(), "it has not ended");
     drop(waits);
     let spent = recorder.spent.lock().expect("free").clone();
-    assert!(matches!(spent[..], [Spent { memory: None, .. }]), "{spent:?}");
+    assert!(matches!(spent[..], [RunUsage { memory: None, .. }]), "{spent:?}");
 
     let recorder = Arc::new(Recorder::default());
     error(&run(tool(&catalog, "trap"), "{}", recorder.clone()).await);
@@ -284,7 +284,7 @@ async fn above_capacity_there_is_no_room() {
         start(&tool(&catalog, "wait"), RawJson::trusted("{\"ms\":60000}"), Arc::new(Recorder::default()));
     assert!((&mut first).now_or_never().is_none());
     assert_eq!(engine.running(), 1);
-    assert_eq!(tool(&catalog, "echo").room().expect_err("no room"), Shortage::Runs(1));
+    assert_eq!(tool(&catalog, "echo").reserve().expect_err("no room"), ReservationError::Runs(1));
     drop(first);
     assert_eq!(engine.running(), 0);
     ok(&call(&catalog, "echo", "{\"text\":\"x\"}").await);
@@ -292,18 +292,18 @@ async fn above_capacity_there_is_no_room() {
 
 #[tokio::test]
 async fn what_a_component_needs_is_set_aside_before_it_runs_and_growth_is_drawn_from_the_rest() {
-    // Room for the memory that one instance begins with, and little more.
+    // Enough for the initial memory of one instance and little more.
     let engine = engine(&Settings { guest_memory: Some(3 << 20), ..settings() });
     let catalog = only(&engine, "probe", "").await;
     let echo = tool(&catalog, "echo");
-    let first = echo.room().expect("room for one");
-    let second = echo.room();
+    let first = echo.reserve().expect("room for one");
+    let second = echo.reserve();
     let mut held = vec![first];
     held.extend(second);
-    while let Ok(room) = echo.room() {
-        held.push(room);
+    while let Ok(reservation) = echo.reserve() {
+        held.push(reservation);
     }
-    assert_eq!(echo.room().expect_err("no more"), Shortage::Memory(3 << 20));
+    assert_eq!(echo.reserve().expect_err("no more"), ReservationError::Memory(3 << 20));
     assert!(held.len() < 4, "{} instances of more than a MiB each in 3 MiB", held.len());
     held.clear();
     let large = format!("{{\"text\":\"{}\"}}", "x".repeat(3 << 20));
@@ -330,7 +330,7 @@ async fn as_many_runs_as_the_capacity_can_be_suspended_at_once() {
         waiting.push(run);
     }
     assert_eq!(engine.running(), engine.capacity());
-    // New components are still asked for their tools.
+    // New components can still list their tools.
     folder.put("add.wasm", &kit::guest("add"));
     let catalog = folder.load(&engine).await.catalog;
     drop(waiting);

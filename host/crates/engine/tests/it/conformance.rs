@@ -1,12 +1,11 @@
-//! The plugin that the official suites are run against gives what they compare
-//! with, to the letter.
+//! The plugin for the official conformance suites returns exactly the results that they expect.
 
 use crate::kit::{Recorder, call, engine, error, ok, only, read, retrieve, run, settings, tool};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use toolyard_task::provider::{Retrieval, Retrieved};
-use toolyard_task::tool::{CallInfo, Change, Report};
+use toolyard_task::provider::{ProviderAnswer, Retrieval};
+use toolyard_task::tool::{CallInfo, OfferChange, Report};
 use toolyard_task::wire::{LogLevel, RawJson, TaskSupport};
 use toolyard_task::{Catalog, RunEnd};
 
@@ -89,8 +88,8 @@ async fn tools_that_report() {
     assert_eq!(logged, ["Tool execution started", "Tool processing data", "Tool execution completed"]);
     assert!(matches!(reports("test_reconnection").await[..], [Report::ReleaseStream { .. }]));
     assert!(matches!(reports("test_logging_tool").await[..], [Report::Log { .. }]));
-    assert_eq!(reports("test_trigger_tool_change").await, [Report::Changed(Change::Tools)]);
-    assert_eq!(reports("test_trigger_prompt_change").await, [Report::Changed(Change::Prompts)]);
+    assert_eq!(reports("test_trigger_tool_change").await, [Report::Changed(OfferChange::Tools)]);
+    assert_eq!(reports("test_trigger_prompt_change").await, [Report::Changed(OfferChange::Prompts)]);
 }
 
 #[tokio::test]
@@ -131,7 +130,7 @@ async fn tools_that_ask() {
     assert!(said.contains("not supported by this client"), "{said}");
 }
 
-/// A client that declares all of this and answers everything with `answer`.
+/// A client that declares all these capabilities and answers every question with `answer`.
 fn client(capabilities: &Value, answer: &Value) -> Arc<Recorder> {
     let info = CallInfo {
         task: None,
@@ -180,7 +179,7 @@ async fn _26m_4_tools_that_ask_under_the_keys_of_the_suite() {
         assert!(said.contains(says), "{name}: {said}");
         assert_eq!(keys(&client), asked, "{name}");
     }
-    // 26M-3: only what the client declares.
+    // 26M-3: only the capabilities that the client declares.
     let name = "test_input_required_result_capabilities";
     let model = client(&json!({"sampling": {}}), &sampled);
     ok(&run(tool(&catalog, name), "{}", model.clone()).await);
@@ -209,12 +208,13 @@ async fn _26r_4_tools_that_need_what_a_client_may_lack() {
     let all = json!({"elicitation": {"form": {}}, "roots": {}, "sampling": {}});
     assert_eq!(required("test_input_required_result_multiple_inputs", mute()).await, (-32021, all));
 
-    // 26T-4: needs the extension, and asks nobody in vain.
+    // 26T-4: the tool needs the extension, and does not ask without it.
     let tasks = json!({"extensions": {"io.modelcontextprotocol/tasks": {}}});
     let without = nothing();
     assert_eq!(required("test_tool_with_task", without.clone()).await, (-32021, tasks.clone()));
     assert_eq!(keys(&without), [""; 0]);
-    // It asks while the call is a plain one, and then begins a task; this client's call did not become one.
+    // The tool asks during the plain call and then begins a task. This client's call did not become
+    // a task.
     let with = client(&tasks, &accepted);
     assert_eq!(required("test_tool_with_task", with.clone()).await, (-32021, tasks));
     assert_eq!(keys(&with), ["user_name"]);
@@ -244,13 +244,13 @@ async fn resources_and_prompts() {
         ("test://template/123/data", r#"{"id":"123","templateTest":true,"data":"Data for ID: 123"}"#),
     ] {
         match retrieve(&catalog, read(uri)).await {
-            Retrieved::Contents(Some(contents)) => {
+            ProviderAnswer::Contents(Some(contents)) => {
                 assert_eq!(contents.decode::<Value>().expect("JSON")["contents"][0]["text"], expected);
             }
             other => panic!("{other:?}"),
         }
     }
-    assert_eq!(retrieve(&catalog, read("test://nonexistent")).await, Retrieved::Contents(None));
+    assert_eq!(retrieve(&catalog, read("test://nonexistent")).await, ProviderAnswer::Contents(None));
     for (name, arguments, texts) in [
         ("test_simple_prompt", "{}", vec!["This is a simple prompt for testing."]),
         (
@@ -265,7 +265,7 @@ async fn resources_and_prompts() {
         ),
     ] {
         let request = Retrieval::Prompt { name: name.to_owned(), arguments: RawJson::trusted(arguments) };
-        let Retrieved::Prompt(result) = retrieve(&catalog, request).await else { panic!("{name}") };
+        let ProviderAnswer::Prompt(result) = retrieve(&catalog, request).await else { panic!("{name}") };
         let result: Value = result.decode().expect("JSON");
         let said: Vec<&str> = result["messages"]
             .as_array()

@@ -1,5 +1,5 @@
-//! Folders that a manifest grants: what a guest reaches in them, and that it
-//! reaches nothing else.
+//! Folders that a manifest grants: what a guest can reach in them, and that it reaches nothing
+//! else.
 
 use crate::kit::{Folder, call, engine, error, ok, settings, state, why};
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use toolyard_task::Catalog;
 const READ: &str = "[fs]\n\"/data\" = { path = \"./data\", mode = \"read\" }\n";
 const WRITE: &str = "[fs]\n\"/data\" = { path = \"./data\", mode = \"write\" }\n";
 
-/// A plugin folder with a guest that tries things, a folder `data` with a note,
-/// and a secret beside it.
+/// A plugin folder with a guest that attempts file accesses, a folder `data` with a note, and a
+/// secret beside it.
 struct Place {
     folder: Folder,
     engine: Arc<Engine>,
@@ -103,7 +103,7 @@ async fn nothing_leads_out_of_a_folder() {
         outside.as_str(),
     ] {
         for what in ["read", "write", "delete"] {
-            // Who deletes a link deletes the link.
+            // Deleting a link removes only the link.
             if (what, ["/data/up", "/data/away"].contains(&path)) != ("delete", true) {
                 place.denied(what, path, "overwritten").await;
             }
@@ -112,7 +112,7 @@ async fn nothing_leads_out_of_a_folder() {
     place.denied("list", "/data/above", "").await;
     place.denied("rename", "/data/note", "/data/../stolen").await;
     place.denied("hard-link", "/data/../secret", "/data/mine").await;
-    // A link of the guest's own making is no way out either.
+    // A link that the guest creates is no way out either.
     place.attempt("link", "/data/own", "../secret").await;
     place.denied("read", "/data/own", "").await;
     place.denied("link", "/data/absolute", &outside).await;

@@ -1,4 +1,4 @@
-//! What the tests share: guests, a folder, a context that records, waiting.
+//! Test helpers: guests, a plugin folder, a recording context, waiting.
 
 use async_trait::async_trait;
 use futures_util::future::BoxFuture;
@@ -8,15 +8,15 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use toolyard_engine::{Engine, PluginReport, PluginState, Plugins, Settings, Snapshot};
 use toolyard_task::permission::WhyNot;
-use toolyard_task::provider::{Retrieval, RetrievalEnd, Retrieved};
-use toolyard_task::tool::{AskError, AskedQuestion, CallInfo, GivenAnswer, Report, Spent};
+use toolyard_task::provider::{ProviderAnswer, Retrieval, RetrievalEnd};
+use toolyard_task::tool::{AskError, AskedQuestion, CallInfo, GivenAnswer, Report, RunUsage};
 use toolyard_task::wire::{RawJson, RpcError, Timestamp};
-use toolyard_task::{Catalog, NotPermitted, RunContext, RunEnd, Tool, Wanted};
+use toolyard_task::{AccessRequest, Catalog, NotPermitted, RunContext, RunEnd, Tool};
 
-/// Longer than anything takes on the slowest machine; reached only by failing.
+/// Longer than any operation takes on the slowest machine. Only a failing test reaches it.
 pub const BOUND: Duration = Duration::from_secs(60);
 
-/// The bytes of a component that the build scripts made.
+/// The bytes of a component built by the build scripts.
 pub fn guest(name: &str) -> Vec<u8> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
     let paths = [
@@ -32,7 +32,7 @@ pub fn engine(settings: &Settings) -> Arc<Engine> {
     Engine::start(settings).expect("the engine starts")
 }
 
-/// Small and quick.
+/// Settings that keep tests small and quick.
 pub fn settings() -> Settings {
     Settings {
         max_runs: 32,
@@ -42,7 +42,7 @@ pub fn settings() -> Settings {
     }
 }
 
-/// A plugin folder.
+/// A temporary plugin folder.
 pub struct Folder(tempfile::TempDir);
 
 impl Folder {
@@ -50,7 +50,7 @@ impl Folder {
         Self(tempfile::tempdir().expect("a temporary folder"))
     }
 
-    /// A folder with these guests under these names.
+    /// Creates a folder that contains these guests under these names.
     pub fn with(guests: &[(&str, &str)]) -> Self {
         let folder = Self::new();
         for (file, name) in guests {
@@ -72,7 +72,7 @@ impl Folder {
         std::fs::write(self.file(name), bytes).expect("writes");
     }
 
-    /// Puts a file in place whole, as careful builds do.
+    /// Puts a complete file in place by renaming, as careful builds do.
     pub fn replace(&self, name: &str, bytes: &[u8]) {
         let temporary = self.file(&format!("{name}.tmp"));
         std::fs::write(&temporary, bytes).expect("writes");
@@ -88,7 +88,7 @@ impl Folder {
     }
 }
 
-/// The one guest of this name under this manifest.
+/// Loads the single guest of this name with this manifest.
 pub async fn only(engine: &Arc<Engine>, name: &str, manifest: &str) -> Arc<Catalog> {
     let folder = Folder::with(&[("guest.wasm", name)]);
     folder.put("guest.toml", manifest.as_bytes());
@@ -121,7 +121,7 @@ pub fn tool(catalog: &Catalog, name: &str) -> Arc<dyn Tool> {
     catalog.get(name).unwrap_or_else(|| panic!("no {name} in {catalog:?}")).clone()
 }
 
-/// Runs a tool to its end.
+/// Runs a tool to completion.
 pub async fn call(catalog: &Catalog, name: &str, arguments: &str) -> RunEnd {
     run(tool(catalog, name), arguments, Arc::new(Recorder::default())).await
 }
@@ -131,32 +131,32 @@ pub async fn run(tool: Arc<dyn Tool>, arguments: &str, context: Arc<dyn RunConte
     tokio::time::timeout(BOUND, start(&tool, arguments, context)).await.expect("ends in time")
 }
 
-/// Begins a run.
+/// Starts a run.
 pub fn start(
     tool: &Arc<dyn Tool>,
     arguments: RawJson,
     context: Arc<dyn RunContext>,
 ) -> BoxFuture<'static, RunEnd> {
-    tool.clone().run(arguments, tool.room().expect("room"), context)
+    tool.clone().run(arguments, tool.reserve().expect("reserved"), context)
 }
 
-/// Serves a request of the one provider that there is.
+/// Serves a request of the only provider.
 pub async fn serve(catalog: &Catalog, request: Retrieval) -> RetrievalEnd {
     let [provider] = catalog.providers() else { panic!("one provider") };
     let served =
-        provider.clone().serve(request, provider.room().expect("room"), Arc::new(Recorder::default()));
+        provider.clone().serve(request, provider.reserve().expect("reserved"), Arc::new(Recorder::default()));
     tokio::time::timeout(BOUND, served).await.expect("ends in time")
 }
 
-/// Serves one that goes well.
-pub async fn retrieve(catalog: &Catalog, request: Retrieval) -> Retrieved {
+/// Serves a request that succeeds.
+pub async fn retrieve(catalog: &Catalog, request: Retrieval) -> ProviderAnswer {
     match serve(catalog, request).await {
         RetrievalEnd::Done(retrieved) => retrieved,
         other => panic!("{other:?}"),
     }
 }
 
-/// Serves one that fails.
+/// Serves a request that fails.
 pub async fn failure(catalog: &Catalog, request: Retrieval) -> RpcError {
     match serve(catalog, request).await {
         RetrievalEnd::Failed(error) => error,
@@ -192,7 +192,7 @@ pub fn error(end: &RunEnd) -> String {
     text
 }
 
-/// Waits until `condition` gives something.
+/// Waits until `condition` returns a value.
 pub async fn eventually<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
     let began = Instant::now();
     loop {
@@ -204,25 +204,25 @@ pub async fn eventually<T>(what: &str, mut condition: impl FnMut() -> Option<T>)
     }
 }
 
-/// A context that keeps what it is told and answers what it is set to.
+/// A context that records reports and returns preset answers.
 #[derive(Default)]
 pub struct Recorder {
     pub stop: AtomicBool,
     pub reports: Mutex<Vec<Report>>,
-    /// What it took, told apart from the rest because every run tells it.
-    pub spent: Mutex<Vec<Spent>>,
+    /// Resource usage, kept apart from the other reports because every run reports it.
+    pub spent: Mutex<Vec<RunUsage>>,
     pub asked: Mutex<Vec<AskedQuestion>>,
     pub answer: Option<String>,
-    /// Never answers.
+    /// Whether questions are never answered.
     pub hangs: bool,
     pub info: Option<CallInfo>,
     pub begun: AtomicBool,
-    /// Whether the client has an error for a capability that it lacks.
+    /// Whether the client knows the error code for a missing capability.
     pub tells_missing: bool,
-    /// How long a person thinks who permits everything; nobody does if absent.
+    /// How long a user who permits everything takes to decide; `None` refuses.
     pub permits_after: Option<Duration>,
-    /// What was to be permitted.
-    pub wanted: Mutex<Vec<Wanted>>,
+    /// The requested permissions.
+    pub wanted: Mutex<Vec<AccessRequest>>,
 }
 
 impl Recorder {
@@ -238,7 +238,7 @@ impl RunContext for Recorder {
     }
 
     fn report(&self, report: Report) {
-        if let Report::Spent(spent) = report {
+        if let Report::Usage(spent) = report {
             self.spent.lock().expect("free").push(spent);
             return;
         }
@@ -274,7 +274,7 @@ impl RunContext for Recorder {
             .collect())
     }
 
-    async fn permission(&self, wanted: Vec<Wanted>) -> Result<(), NotPermitted> {
+    async fn permission(&self, wanted: Vec<AccessRequest>) -> Result<(), NotPermitted> {
         self.wanted.lock().expect("free").extend(wanted.clone());
         match self.permits_after {
             Some(time) => {

@@ -1,4 +1,4 @@
-//! Each limit bites, names itself, and harms nothing else; stopping stops.
+//! Each limit takes effect, is named in the error and harms nothing else. Stopping a run works.
 
 use crate::kit::{BOUND, Recorder, call, engine, error, eventually, ok, only, run, settings, start, tool};
 use futures_util::FutureExt as _;
@@ -8,13 +8,13 @@ use toolyard_engine::Settings;
 use toolyard_task::RunEnd;
 use toolyard_task::wire::RawJson;
 
-/// Far beyond what any test waits for.
+/// Far longer than any test waits.
 const FOR_EVER: &str = "{\"ms\":86400000}";
 
 #[tokio::test]
 async fn memory() {
     let catalog = only(&engine(&settings()), "probe", "[limits]\nmemory = \"8MiB\"").await;
-    // This guest looks whether it got the memory.
+    // This guest checks whether it got the memory.
     assert!(error(&call(&catalog, "grow", "{\"mib\":64}").await).contains("memory was refused after"));
     assert_eq!(ok(&call(&catalog, "grow", "{\"mib\":2}").await), "grew 2 MiB");
 }
@@ -27,7 +27,7 @@ async fn memory_that_the_guest_does_not_check() {
     let what = error(&call(&catalog, "echo", &format!("{{\"text\":\"{text}\"}}")).await);
     assert!(what.contains("memory limit of 2.0 MiB reached (`limits.memory`)"), "{what}");
     assert_eq!(ok(&call(&catalog, "echo", "{\"text\":\"x\"}").await), "x");
-    // Not even its first memory fits.
+    // Not even its initial memory fits.
     let catalog = only(&engine, "probe", "[limits]\nmemory = \"64KiB\"").await;
     let what = error(&call(&catalog, "echo", "{\"text\":\"x\"}").await);
     assert!(what.contains("memory limit of 64.0 KiB"), "{what}");
@@ -38,7 +38,7 @@ async fn processor_time() {
     let catalog = only(&engine(&settings()), "probe", "[limits]\ncpu = \"50ms\"").await;
     let what = error(&call(&catalog, "spin", FOR_EVER).await);
     assert!(what.contains("processor time limit of 50ms reached (`limits.cpu`)"), "{what}");
-    // Sleeping costs none.
+    // Sleeping uses none.
     assert_eq!(ok(&call(&catalog, "wait", "{\"ms\":200}").await), "waited 200 ms");
 }
 
@@ -69,15 +69,15 @@ async fn output_and_what_is_copied_at_once() {
 async fn stack() {
     let catalog = only(&engine(&settings()), "stack", "").await;
     let what = error(&call(&catalog, "recurse", "{}").await);
-    // Rust guests have a stack of their own in their memory besides wasmtime's;
-    // which is used up first is the compiler's choice.
+    // Rust guests have a stack in their own memory besides wasmtime's. The compiler determines
+    // which one is exhausted first.
     let ways = ["call stack exhausted", "out of bounds memory access"];
     assert!(ways.iter().any(|way| what == format!("The tool `recurse` trapped: {way}")), "{what}");
 }
 
 #[tokio::test]
 async fn tables() {
-    // Standard libraries have a table of functions, which counts.
+    // Standard libraries have a function table, which counts.
     let catalog = only(&engine(&settings()), "probe", "[limits]\ntable = 1").await;
     let what = error(&call(&catalog, "echo", "{\"text\":\"x\"}").await);
     assert!(what.contains("table limit of 1 elements reached (`limits.table`)"), "{what}");

@@ -1,10 +1,10 @@
-//! Damaged components: each is refused or loaded, and none brings the host down.
+//! Damaged components: each is refused or loaded, and none crashes the host.
 
 use crate::kit::{engine, guest, settings};
 use std::time::Duration;
 use toolyard_engine::{LoadError, Settings};
 
-/// A small generator, so that a failure can be repeated by its seed.
+/// A small random number generator, so that a failure can be reproduced from its seed.
 struct Dice(u64);
 
 impl Dice {
@@ -32,7 +32,7 @@ async fn damaged_components_are_refused_or_loaded() {
                 bytes[at] ^= 1 << dice.below(8);
             }
             2 => {
-                // The head holds most of the structure.
+                // Most of the structure is near the beginning.
                 let at = dice.below(4096.min(whole.len()));
                 bytes[at] = dice.below(256) as u8;
             }

@@ -1,4 +1,4 @@
-//! The shipped plugin `notes` over a folder of its own.
+//! The shipped plugin `notes` with a folder of its own.
 
 use crate::kit::{
     Folder, Recorder, call, engine, error, failure, guest, ok, read, retrieve, run, settings, state, tool,
@@ -6,12 +6,12 @@ use crate::kit::{
 use serde_json::{Value, json};
 use std::sync::Arc;
 use toolyard_engine::PluginState;
-use toolyard_task::provider::{Retrieval, Retrieved};
-use toolyard_task::tool::{Change, Report};
+use toolyard_task::provider::{ProviderAnswer, Retrieval};
+use toolyard_task::tool::{OfferChange, Report};
 use toolyard_task::wire::{RawJson, Reference};
 use toolyard_task::{Catalog, RunEnd};
 
-/// The plugin with the manifest that is shipped.
+/// Loads the plugin with its shipped manifest.
 async fn notes(notes: &[(&str, &[u8])]) -> (Folder, Arc<Catalog>) {
     let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../plugins/notes/notes.toml");
     let folder = Folder::new();
@@ -57,8 +57,8 @@ async fn notes_are_searched_read_and_appended_to() {
         let arguments = "{\"name\":\"new\",\"text\":\"tea\"}";
         let end = run(tool(&catalog, "append_note"), arguments, recorder.clone()).await;
         assert_eq!(structured(&end)["created"], created);
-        let changed = Report::Changed(Change::Resource("notes:///new.md".to_owned()));
-        let mut told = vec![Report::Changed(Change::Resources), changed];
+        let changed = Report::Changed(OfferChange::Resource("notes:///new.md".to_owned()));
+        let mut told = vec![Report::Changed(OfferChange::Resources), changed];
         let told = told.split_off(usize::from(!created));
         assert_eq!(*recorder.reports.lock().expect("free"), told);
         assert_eq!(std::fs::read_to_string(folder.file("notes/new.md")).expect("written"), expected);
@@ -74,7 +74,7 @@ async fn r_2_r_3_r_4_each_note_is_a_resource() {
     let (mut cursor, mut uris) = (None, Vec::new());
     loop {
         let page = retrieve(&catalog, Retrieval::Resources { cursor: cursor.take() }).await;
-        let Retrieved::Resources { entries, next } = page else { panic!("{page:?}") };
+        let ProviderAnswer::Resources { entries, next } = page else { panic!("{page:?}") };
         for entry in &entries {
             let entry: Value = entry.decode().expect("JSON");
             assert_eq!(entry["mimeType"], "text/markdown");
@@ -89,7 +89,7 @@ async fn r_2_r_3_r_4_each_note_is_a_resource() {
     assert_eq!(uris.len(), 151);
     assert!(uris.is_sorted());
     let contents = async |uri: &str| match retrieve(&catalog, read(uri)).await {
-        Retrieved::Contents(contents) => contents.map(|json| json.decode::<Value>().expect("JSON")),
+        ProviderAnswer::Contents(contents) => contents.map(|json| json.decode::<Value>().expect("JSON")),
         other => panic!("{other:?}"),
     };
     assert_eq!(contents("notes:///007.md").await.expect("there")["contents"][0]["text"], "text");
@@ -98,7 +98,7 @@ async fn r_2_r_3_r_4_each_note_is_a_resource() {
         assert_eq!(contents(uri).await, None, "{uri}");
     }
     match retrieve(&catalog, Retrieval::Templates).await {
-        Retrieved::Templates(list) => assert_eq!(list[0].0, "notes:///{name}"),
+        ProviderAnswer::Templates(list) => assert_eq!(list[0].0, "notes:///{name}"),
         other => panic!("{other:?}"),
     }
 }
@@ -111,7 +111,7 @@ async fn pr_3_co_2_a_note_is_summarised_and_its_name_completed() {
         arguments: RawJson::of(&json!({ "name": name })),
     };
     match retrieve(&catalog, prompt("shop.md")).await {
-        Retrieved::Prompt(result) => {
+        ProviderAnswer::Prompt(result) => {
             let result: Value = result.decode().expect("JSON");
             assert_eq!(
                 result["messages"][0]["content"],
@@ -133,7 +133,7 @@ async fn pr_3_co_2_a_note_is_summarised_and_its_name_completed() {
     let of_template = Reference::Template { uri: "notes:///{name}".to_owned() };
     for reference in [of_prompt.clone(), of_template] {
         match retrieve(&catalog, complete(reference, "name")).await {
-            Retrieved::Completion(result) => assert_eq!(
+            ProviderAnswer::Completion(result) => assert_eq!(
                 result.decode::<Value>().expect("JSON")["completion"],
                 json!({"values": ["shop.md", "Show.md"], "total": 2, "hasMore": false})
             ),

@@ -1,12 +1,12 @@
-//! What a manifest leaves to a person (`grant = "ask"`): the run begins when they
-//! have said yes to all of it, and not before.
+//! Grants that a manifest leaves to a user (`grant = "ask"`): the run begins only after they have
+//! permitted all of them.
 
 use crate::kit::{Folder, Recorder, engine, error, ok, run, settings, state, tool};
 use std::sync::Arc;
 use std::time::Duration;
 use toolyard_engine::PluginState;
 use toolyard_task::permission::Access;
-use toolyard_task::{RunEnd, Wanted};
+use toolyard_task::{AccessRequest, RunEnd};
 
 const MANIFEST: &str = "\
 [fs]
@@ -17,7 +17,7 @@ const MANIFEST: &str = "\
 wall = \"3s\"
 ";
 
-/// Reads a note of the folder `data` in this context.
+/// Reads a note in the folder `data` in this context.
 async fn read(context: &Arc<Recorder>) -> (Folder, RunEnd) {
     let folder = Folder::with(&[("files.wasm", "hostile_files")]);
     folder.put("files.toml", MANIFEST.as_bytes());
@@ -42,7 +42,7 @@ async fn all_that_is_left_to_a_person_is_asked_for_at_once_and_nothing_else() {
         let place = folder.path().canonicalize().expect("is there").join(name);
         place.to_str().expect("plain").to_owned()
     };
-    let wanted = |guest: &str, path: &str, named: &str, access| Wanted::Folder {
+    let wanted = |guest: &str, path: &str, named: &str, access| AccessRequest::Folder {
         guest: guest.into(),
         path: place(path),
         named: named.into(),
@@ -53,7 +53,7 @@ async fn all_that_is_left_to_a_person_is_asked_for_at_once_and_nothing_else() {
         wanted("/more", "more", "./data/../more", Access::Write),
     ];
     let mut asked = context.wanted.lock().expect("free").clone();
-    asked.sort_by_key(Wanted::key);
+    asked.sort_by_key(AccessRequest::key);
     assert_eq!(asked, expected);
 }
 
@@ -65,10 +65,10 @@ async fn what_is_not_permitted_is_not_begun() {
         error(&end),
         "The tool `file` was not run: the folder `/data` was not allowed by the user (`fs.\"/data\".grant`)"
     );
-    assert!(context.spent.lock().expect("free").is_empty(), "no guest was there to take anything");
+    assert!(context.spent.lock().expect("free").is_empty(), "no guest ran");
 }
 
-/// The person may think for longer than the run may take.
+/// The user may take longer to decide than the run's time limit.
 #[tokio::test]
 async fn the_time_of_a_person_is_not_the_time_of_the_run() {
     let context =

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use toolyard_engine::{PluginState, Settings};
 use toolyard_task::Catalog;
-use toolyard_task::provider::{Retrieval, RetrievalEnd, Retrieved};
+use toolyard_task::provider::{ProviderAnswer, Retrieval, RetrievalEnd};
 use toolyard_task::wire::{RawJson, Reference};
 
 async fn library(manifest: &str) -> Arc<Catalog> {
@@ -51,7 +51,7 @@ async fn r_2_n_1_resources_come_in_pages_of_the_guests_own() {
     let (mut cursor, mut seen) = (None, Vec::new());
     loop {
         match retrieve(&catalog, page(cursor.as_deref())).await {
-            Retrieved::Resources { entries, next } => {
+            ProviderAnswer::Resources { entries, next } => {
                 seen.extend(entries.iter().map(value));
                 cursor = next;
             }
@@ -74,7 +74,7 @@ async fn r_2_n_1_resources_come_in_pages_of_the_guests_own() {
 async fn r_3_templates() {
     let catalog = library("").await;
     match retrieve(&catalog, Retrieval::Templates).await {
-        Retrieved::Templates(list) => {
+        ProviderAnswer::Templates(list) => {
             let [(uri, template)] = &list[..] else { panic!("{list:?}") };
             assert_eq!(uri, "book:/{n}");
             assert_eq!(
@@ -90,7 +90,7 @@ async fn r_3_templates() {
 async fn r_4_r_5_text_bytes_and_what_is_not_there() {
     let catalog = library("").await;
     let contents = |retrieved| match retrieved {
-        Retrieved::Contents(contents) => contents.as_ref().map(value),
+        ProviderAnswer::Contents(contents) => contents.as_ref().map(value),
         other => panic!("{other:?}"),
     };
     assert_eq!(
@@ -103,7 +103,7 @@ async fn r_4_r_5_text_bytes_and_what_is_not_there() {
     assert_eq!(blob["contents"][0]["blob"], "AP8B");
     assert_eq!(contents(retrieve(&catalog, read("book:/none")).await), None);
     assert_eq!(failure(&catalog, read("book:/forbidden")).await.message, "not this one");
-    // There is no tool to name.
+    // No tool is called, so none is named.
     let info = contents(retrieve(&catalog, read("book:/info")).await).expect("there");
     let info: Value =
         serde_json::from_str(info["contents"][0]["text"].as_str().expect("text")).expect("JSON");
@@ -114,7 +114,7 @@ async fn r_4_r_5_text_bytes_and_what_is_not_there() {
 async fn pr_3_pr_4_prompts_are_made_from_arguments() {
     let catalog = library("").await;
     match retrieve(&catalog, prompt("recommend", "{\"genre\":\"crime\"}")).await {
-        Retrieved::Prompt(result) => assert_eq!(
+        ProviderAnswer::Prompt(result) => assert_eq!(
             value(&result),
             json!({"description": "d", "messages": [
                 {"role": "user", "content": {"type": "text", "text": "recommend: crime"}},
@@ -134,7 +134,7 @@ async fn pr_3_pr_4_prompts_are_made_from_arguments() {
 async fn co_2_co_3_values_for_arguments_of_prompts_and_templates() {
     let catalog = library("").await;
     let values = |retrieved| match retrieved {
-        Retrieved::Completion(result) => value(&result)["completion"].clone(),
+        ProviderAnswer::Completion(result) => value(&result)["completion"].clone(),
         other => panic!("{other:?}"),
     };
     let of_prompt = |name: &str| Reference::Prompt { name: name.to_owned() };
@@ -156,7 +156,7 @@ async fn a_prefix_is_put_before_prompts_and_taken_off_for_the_guest() {
     let catalog = library("prefix = \"city\"").await;
     assert!(catalog.prompt("recommend").is_none());
     match retrieve(&catalog, prompt("city_recommend", "{\"genre\":\"x\"}")).await {
-        Retrieved::Prompt(result) => {
+        ProviderAnswer::Prompt(result) => {
             assert_eq!(value(&result)["messages"][0]["content"]["text"], "recommend: x");
         }
         other => panic!("{other:?}"),
@@ -164,7 +164,7 @@ async fn a_prefix_is_put_before_prompts_and_taken_off_for_the_guest() {
     assert_eq!(failure(&catalog, prompt("recommend", "{}")).await.code, -32602);
     let reference = Reference::Prompt { name: "city_recommend".to_owned() };
     match retrieve(&catalog, complete(reference, "x")).await {
-        Retrieved::Completion(result) => {
+        ProviderAnswer::Completion(result) => {
             assert_eq!(value(&result)["completion"]["values"][0], "prompt recommend");
         }
         other => panic!("{other:?}"),
@@ -190,7 +190,7 @@ async fn prompts_of_one_name_collide_as_tools_do() {
     assert_eq!(report(&snapshot, "b.wasm").prompts, ["b_recommend", "b_unable"]);
     assert!(report(&snapshot, "b.wasm").has_resources && report(&snapshot, "b.wasm").has_completion);
     assert_eq!(snapshot.catalog.providers().len(), 2);
-    assert!(!Arc::ptr_eq(&snapshot.catalog, &former), "clients hear of it");
+    assert!(!Arc::ptr_eq(&snapshot.catalog, &former), "clients get a new catalog");
 }
 
 #[tokio::test]

@@ -1,9 +1,8 @@
-//! Providers that misbehave: each fails its own request, with a sentence that
-//! says how, and nothing else.
+//! Providers that misbehave. Each fails only its own request, with a sentence that says how.
 
 use crate::kit::{BOUND, Folder, Recorder, engine, eventually, failure, only, read, retrieve, settings, why};
 use std::sync::Arc;
-use toolyard_task::provider::{Retrieval, RetrievalEnd, Retrieved};
+use toolyard_task::provider::{ProviderAnswer, Retrieval, RetrievalEnd};
 
 fn page(cursor: &str) -> Retrieval {
     Retrieval::Resources { cursor: Some(cursor.to_owned()) }
@@ -30,7 +29,7 @@ async fn r_2_r_3_a_wrong_entry_fails_the_listing_and_is_named() {
     let error = failure(&catalog, page("error")).await;
     assert_eq!((error.code, error.data.expect("data").as_str()), (-5, "7"), "its own error passes");
     match retrieve(&catalog, page("thousand")).await {
-        Retrieved::Resources { entries, .. } => assert_eq!(entries.len(), 1_000),
+        ProviderAnswer::Resources { entries, .. } => assert_eq!(entries.len(), 1_000),
         other => panic!("{other:?}"),
     }
 }
@@ -50,7 +49,11 @@ async fn r_4_what_is_read_is_limited_as_a_tool_is() {
         assert_eq!(error.code, -32603, "{uri}");
         assert!(error.message.contains(says), "{error}");
     }
-    assert_eq!(retrieve(&catalog, read("a:none")).await, Retrieved::Contents(None), "and lives on");
+    assert_eq!(
+        retrieve(&catalog, read("a:none")).await,
+        ProviderAnswer::Contents(None),
+        "the provider still works"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -61,7 +64,7 @@ async fn a_read_that_computes_for_ever_is_stopped_at_once() {
     let recorder = Arc::new(Recorder::default());
     let running = tokio::spawn(provider.clone().serve(
         read("a:spin"),
-        provider.room().expect("room"),
+        provider.reserve().expect("reserved"),
         recorder.clone(),
     ));
     eventually("it runs", || (engine.running() == 1).then_some(())).await;
@@ -82,7 +85,7 @@ async fn pr_2_prompts_that_are_wrong_are_refused_when_they_are_loaded() {
 #[tokio::test]
 async fn functions_of_other_types_are_refused_when_they_are_loaded() {
     let folder = Folder::new();
-    // A `complete` that takes nothing.
+    // A `complete` function without parameters.
     let component = r#"(component
         (core module $m (func (export "f")))
         (core instance $i (instantiate $m))

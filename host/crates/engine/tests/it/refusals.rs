@@ -1,4 +1,4 @@
-//! Every way in which a file can be wrong is said in a sentence that names it.
+//! Each kind of invalid file is reported in a sentence that names the fault.
 
 use crate::kit::{Folder, engine, guest, report, settings, state, why};
 use std::time::Duration;
@@ -49,7 +49,7 @@ async fn files_that_are_no_plugins() {
     }
     std::os::unix::fs::symlink("/etc/passwd", folder.file("link.wasm")).expect("links");
     std::fs::create_dir(folder.file("folder.wasm")).expect("makes");
-    // Not looked at.
+    // These files are ignored.
     folder.put(".hidden.wasm", b"x");
     folder.put("~temporary.wasm", b"x");
     folder.put("half.wasm.tmp", b"x");

@@ -1,4 +1,4 @@
-//! The folder changes under a running host.
+//! Changes to the folder while the host runs.
 
 use crate::kit::{
     BOUND, Folder, Recorder, call, engine, eventually, guest, ok, report, run, settings, state, tool, why,
@@ -8,14 +8,14 @@ use std::io::Write as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
 use toolyard_engine::{Engine, PluginState, Plugins, Settings, Snapshot};
 
-/// A folder that is being watched.
+/// A watched folder.
 struct Watched {
     published: Arc<Mutex<VecDeque<Snapshot>>>,
-    stop: watch::Sender<bool>,
+    stop: CancellationToken,
     watching: JoinHandle<()>,
     now: Snapshot,
 }
@@ -25,20 +25,20 @@ impl Watched {
         let mut plugins = Plugins::open(engine.clone(), dir);
         let now = plugins.load().await;
         let published = Arc::new(Mutex::new(VecDeque::new()));
-        let (stop, stopped) = watch::channel(false);
+        let stop = CancellationToken::new();
         let sink = published.clone();
         let publish = move |snapshot| sink.lock().expect("free").push_back(snapshot);
-        let watching = tokio::spawn(plugins.watch(stopped, publish));
+        let watching = tokio::spawn(plugins.watch(stop.clone(), publish));
         Self { published, stop, watching, now }
     }
 
-    /// The next that is published.
+    /// Waits for the next published snapshot.
     async fn next(&mut self) -> &Snapshot {
         self.now = eventually("a new snapshot", || self.published.lock().expect("free").pop_front()).await;
         &self.now
     }
 
-    /// What is published until it is as wanted.
+    /// Waits until a published snapshot meets the condition.
     async fn until(&mut self, what: &str, is_so: impl Fn(&Snapshot) -> bool) -> &Snapshot {
         while !is_so(&self.now) {
             self.now = eventually(what, || self.published.lock().expect("free").pop_front()).await;
@@ -46,9 +46,9 @@ impl Watched {
         &self.now
     }
 
-    /// Ends the watching; nothing more may have been published.
+    /// Stops watching. No further snapshot may have been published.
     async fn end(self) {
-        self.stop.send(true).expect("it listens");
+        self.stop.cancel();
         tokio::time::timeout(BOUND, self.watching).await.expect("ends").expect("no panic");
         assert!(self.published.lock().expect("free").is_empty(), "more was published");
     }
@@ -58,8 +58,8 @@ fn is(snapshot: &Snapshot, file: &str, wanted: &PluginState) -> bool {
     snapshot.plugins.iter().any(|report| report.file == file && report.state == *wanted)
 }
 
-/// Changes a sentinel and waits for it, so that whatever else would have been
-/// published was published before.
+/// Changes a sentinel file and waits for it, so that any other change would have been published
+/// before.
 async fn nothing_else(watched: &mut Watched, folder: &Folder) {
     let before = watched.now.plugins.len();
     folder.replace("zz-sentinel.wasm", b"");
@@ -80,7 +80,7 @@ async fn added_replaced_broken_mended_renamed_removed() {
     let catalog = watched.next().await.catalog.clone();
     assert_eq!(catalog.len(), 3);
 
-    // A run that is under way ends on the version that it began with.
+    // A run in progress completes with the version that it began with.
     let old =
         tokio::spawn(run(tool(&catalog, "slow_version"), "{\"ms\":300}", Arc::new(Recorder::default())));
     eventually("it runs", || (engine.running() == 1).then_some(())).await;
@@ -191,8 +191,8 @@ async fn manifests_take_effect_and_a_wrong_one_stops_the_plugin() {
     assert!(matches!(state(wrong, "a.wasm"), PluginState::Refused { .. }));
     assert!(why(wrong, "a.wasm").contains("a.toml line 1: `prefix`"));
 
-    // The component changes to something broken while the manifest is wrong: the
-    // former component comes back, under the new manifest.
+    // The component breaks while the manifest is invalid. The previous component comes back with
+    // the new manifest.
     folder.replace("a.wasm", b"broken");
     folder.replace("a.toml", b"prefix = \"y\"");
     let former =
@@ -207,7 +207,7 @@ async fn manifests_take_effect_and_a_wrong_one_stops_the_plugin() {
     folder.remove("a.toml");
     let plain = watched.until("plain", |now| is(now, "a.wasm", &PluginState::Serving)).await;
     assert_eq!(ok(&call(&plain.catalog, "version", "{}").await), "v2");
-    // Whoever resolved the tool long ago still has it.
+    // A caller that resolved the tool earlier still has it.
     assert_eq!(ok(&run(version, "{}", Arc::new(Recorder::default())).await), "v1");
     watched.end().await;
 }
@@ -226,7 +226,7 @@ async fn whoever_serves_a_name_keeps_it_until_it_goes() {
     assert_eq!(state(alone, "a.wasm"), &PluginState::Serving);
     assert_eq!(ok(&call(&alone.catalog, "version", "{}").await), "v2");
 
-    // A new version that takes another's name is not taken; the former goes on.
+    // A new version that claims another plugin's name is rejected; the previous one continues.
     folder.replace("b.wasm", &guest("add"));
     watched.until("add", |now| now.catalog.get("add").is_some()).await;
     folder.replace("b.wasm", &guest("versioned_v2"));
@@ -263,7 +263,7 @@ async fn hints_are_heard_without_a_rescan() {
     let settings = Settings { rescan: Duration::from_secs(86_400), ..settings() };
     let folder = Folder::new();
     let mut watched = Watched::start(&engine(&settings), folder.path()).await;
-    // In place, in pieces and by renaming.
+    // The file is written in place, in pieces, and by renaming.
     folder.put("a.wasm", &guest("add"));
     watched.until("put", |now| now.catalog.len() == 1).await;
     folder.replace("a.wasm", &guest("versioned_v1"));
@@ -283,7 +283,7 @@ async fn a_plugin_whose_granted_folder_is_made_later_serves_from_then_on() {
     std::fs::create_dir(folder.file("data")).expect("makes");
     let served = watched.next().await;
     assert_eq!(state(served, "files.wasm"), &PluginState::Serving);
-    // Another grant is another plugin, and clients hear of a new catalog.
+    // A changed grant creates a new plugin, and clients learn of the new catalog.
     let former = served.catalog.clone();
     folder.replace("files.toml", b"[fs]\n\"/data\" = { path = \"./data\", mode = \"write\" }");
     let changed = watched.next().await;

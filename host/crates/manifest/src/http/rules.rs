@@ -1,10 +1,13 @@
-//! Which hosts a manifest grants: `[scheme://]host[:port]`, and what that covers.
+//! The hosts that a manifest grants: the form `[scheme://]host[:port]` and its meaning.
 //!
-//! Names are compared as lower-case ASCII without a trailing dot. Which addresses
-//! a name may resolve to is the business of the one who connects.
+//! Names are compared as lower-case ASCII without a trailing dot. The code that connects decides
+//! which addresses a name may resolve to.
 
 use crate::GrantedBy;
+use crate::values;
 use http::{Method, Uri};
+use serde::Deserialize;
+use serde::de::Deserializer;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -18,7 +21,7 @@ pub enum Scheme {
 }
 
 impl Scheme {
-    /// The scheme as it stands in a URI.
+    /// The scheme as written in a URI.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Http => "http",
@@ -26,7 +29,7 @@ impl Scheme {
         }
     }
 
-    /// The port that it has unless a URI says another.
+    /// The default port of the scheme.
     pub const fn port(self) -> u16 {
         match self {
             Self::Http => 80,
@@ -34,23 +37,29 @@ impl Scheme {
         }
     }
 
-    /// The scheme of this name, in any case.
+    /// The scheme with this name, in any letter case.
     pub fn named(name: &str) -> Option<Self> {
         [Self::Http, Self::Https].into_iter().find(|scheme| scheme.as_str().eq_ignore_ascii_case(name))
+    }
+}
+
+impl<'de> Deserialize<'de> for Scheme {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        values::text(deserializer, "\"http\" or \"https\"", Self::named)
     }
 }
 
 /// One host.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Host {
-    /// A name of the DNS, in lower case and without a final dot.
+    /// A DNS name, in lower case and without a trailing dot.
     Name(String),
-    /// An address; an IPv4 address never as IPv6.
+    /// An address. An IPv4 address is never in IPv6 form.
     Address(IpAddr),
 }
 
 impl Host {
-    /// Reads a host as it stands in a URI: brackets about an IPv6 address.
+    /// Parses a host as written in a URI, with an IPv6 address in brackets.
     pub fn parse(text: &str) -> Result<Self, String> {
         if let Some(inner) = text.strip_prefix('[') {
             let inner = inner.strip_suffix(']').and_then(|inner| inner.parse::<Ipv6Addr>().ok());
@@ -74,7 +83,7 @@ impl fmt::Display for Host {
     }
 }
 
-/// A name of the DNS, in the one form in which names are compared.
+/// Normalises a DNS name to the form in which names are compared.
 pub fn name(text: &str) -> Result<String, String> {
     if !text.is_ascii() {
         return Err(format!("`{text}` is not ASCII; write the name as it stands in the DNS, with `xn--`"));
@@ -87,7 +96,7 @@ pub fn name(text: &str) -> Result<String, String> {
     if plain.len() > 253 || !plain.split('.').all(is_label) {
         return Err(format!("`{text}` is not the name of a host"));
     }
-    // Resolvers take `127.1`, `0x7f000001` and the like for addresses.
+    // Resolvers interpret `127.1`, `0x7f000001` and similar names as addresses.
     let last = plain.rsplit('.').next().unwrap_or_default();
     if last.bytes().all(|byte| byte.is_ascii_digit()) || last.starts_with("0x") {
         return Err(format!("`{text}` is a number and no name; write an address as `127.0.0.1` or `[::1]`"));
@@ -95,14 +104,14 @@ pub fn name(text: &str) -> Result<String, String> {
     Ok(plain)
 }
 
-/// Which hosts a rule is about.
+/// The hosts that a rule covers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Hosts {
-    /// `*`: every host that is public.
+    /// `*`: every public host.
     Any,
-    /// `*.example.com`: every name below it, and not itself.
+    /// `*.example.com`: every name below it, but not the name itself.
     Below(String),
-    /// This one.
+    /// This single host.
     One(Host),
 }
 
@@ -140,20 +149,20 @@ impl fmt::Display for Hosts {
     }
 }
 
-/// `[scheme://]host[:port]`, read.
+/// A parsed `[scheme://]host[:port]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Written {
-    /// The scheme; both, if absent.
+    /// The scheme; `None` means both.
     pub scheme: Option<Scheme>,
     /// The hosts.
     pub hosts: Hosts,
-    /// The port; that of the scheme, if absent.
+    /// The port; `None` means the scheme's port.
     pub port: Option<u16>,
 }
 
 impl Written {
     /// # Errors
-    /// What is wrong, in a sentence.
+    /// A sentence that describes the fault.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (scheme, rest) = match text.split_once("://") {
             None => (None, text),
@@ -170,7 +179,13 @@ impl Written {
     }
 }
 
-/// Parts `host:port`.
+impl<'de> Deserialize<'de> for Written {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        values::parsed(deserializer, Self::parse)
+    }
+}
+
+/// Splits `host:port`.
 pub(crate) fn split_port(text: &str) -> Result<(&str, Option<u16>), String> {
     // The colons of an IPv6 address are within its brackets.
     let after = text.rfind(']').map_or(0, |at| at + 1);
@@ -188,17 +203,17 @@ pub(crate) fn split_port(text: &str) -> Result<(&str, Option<u16>), String> {
 /// One entry of `[http] allow`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
-    /// The place, as the manifest names it.
+    /// The hosts, as written in the manifest.
     pub written: Written,
-    /// None means all of them.
+    /// The allowed methods; empty means all.
     pub methods: Vec<Method>,
-    /// Whether what the name resolves to may be private.
+    /// Whether the name may resolve to private addresses.
     pub private: bool,
-    /// Who grants it.
+    /// Whether the operator grants it or the user is asked.
     pub by: GrantedBy,
 }
 
-/// Where a request goes.
+/// The destination of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
     /// The scheme.
@@ -211,7 +226,7 @@ pub struct Target {
 
 impl Target {
     /// # Errors
-    /// What is wrong with the URI.
+    /// The fault of the URI.
     pub fn of(uri: &Uri) -> Result<Self, String> {
         let scheme =
             uri.scheme_str().and_then(Scheme::named).ok_or("its scheme is neither http nor https")?;
@@ -223,7 +238,8 @@ impl Target {
         Ok(Self { scheme, host: Host::parse(host)?, port: port.unwrap_or(scheme.port()) })
     }
 
-    /// What `Host` says, and what an entry of a manifest that covers it would.
+    /// The value of the `Host` header, which is also the text of a manifest entry that covers the
+    /// target.
     pub fn authority(&self) -> String {
         if self.port == self.scheme.port() {
             self.host.to_string()
@@ -239,7 +255,7 @@ impl fmt::Display for Target {
     }
 }
 
-/// As the manifest has it, and what it says besides.
+/// The manifest's text of the rule, with its methods and conditions.
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Written { scheme, hosts, port } = &self.written;
@@ -259,7 +275,7 @@ impl fmt::Display for Rule {
 }
 
 impl Rule {
-    /// Whether it is about this place, whatever the method.
+    /// Whether it covers this target, regardless of the method.
     pub fn is_about(&self, target: &Target) -> bool {
         let Written { scheme, hosts, port } = &self.written;
         hosts.has(&target.host)
@@ -267,7 +283,7 @@ impl Rule {
             && port.unwrap_or(target.scheme.port()) == target.port
     }
 
-    /// Whether it grants this method.
+    /// Whether it allows this method.
     pub fn has_method(&self, method: &Method) -> bool {
         self.methods.is_empty() || self.methods.contains(method)
     }

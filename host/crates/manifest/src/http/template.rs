@@ -1,6 +1,10 @@
-//! The values of headers that the host adds, with the names of secrets in braces.
+//! The values of headers that the host adds. They contain the names of secrets in braces.
 
-/// A value with the names of secrets in braces.
+use crate::values;
+use serde::Deserialize;
+use serde::de::Deserializer;
+
+/// A value that contains the names of secrets in braces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template(Vec<Part>);
 
@@ -10,9 +14,15 @@ enum Part {
     Secret(String),
 }
 
+impl<'de> Deserialize<'de> for Template {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        values::parsed(deserializer, Self::parse)
+    }
+}
+
 impl Template {
     /// # Errors
-    /// What is wrong with it.
+    /// The fault of the text.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut parts = Vec::new();
         let mut rest = text;
@@ -28,7 +38,7 @@ impl Template {
         Ok(Self(parts))
     }
 
-    /// The secrets that it names.
+    /// The names of the secrets that it contains.
     pub fn secrets(&self) -> impl Iterator<Item = &str> {
         self.0.iter().filter_map(|part| match part {
             Part::Secret(name) => Some(name.as_str()),
@@ -36,7 +46,7 @@ impl Template {
         })
     }
 
-    /// The text with a value for each secret; `None` if `value` has none for one of them.
+    /// The text with the value of each secret inserted; `None` if `value` lacks one of them.
     pub fn filled<'a>(&self, value: impl Fn(&str) -> Option<&'a str>) -> Option<String> {
         let parts = self.0.iter().map(|part| match part {
             Part::Text(plain) => Some(plain.as_str()),

@@ -1,7 +1,8 @@
 use super::*;
+use crate::Manifest;
 use std::path::Path;
 
-/// The page of the manifest holds the table of limits.
+/// `manifest.md` contains the table of limits.
 #[test]
 fn the_page_of_the_manifest_has_the_table() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/manifest.md");
@@ -20,7 +21,7 @@ fn the_page_of_the_manifest_has_the_table() {
     if std::env::var_os("UPDATE_DOCS").is_some() {
         std::fs::write(&file, &wanted).expect("the page can be written");
     }
-    assert_eq!(std::fs::read_to_string(file).expect("the page"), wanted, "UPDATE_DOCS=1 writes it anew");
+    assert_eq!(std::fs::read_to_string(file).expect("the page"), wanted, "UPDATE_DOCS=1 rewrites it");
 }
 
 #[test]
@@ -28,9 +29,15 @@ fn every_default_lies_between_its_bounds_and_every_row_sets_its_own_figure() {
     let defaults = Limits::default();
     for row in Limits::ROWS {
         assert!((row.least..=row.most).contains(&row.of(&defaults)), "{}", row.key);
-        let mut changed = defaults.clone();
-        row.set(&mut changed, row.least.max(7));
-        assert_eq!(row.of(&changed), row.least.max(7), "{}", row.key);
+        let figure = row.least.max(7);
+        let written = match row.unit {
+            Unit::Bytes => format!("\"{figure}B\""),
+            Unit::Count => figure.to_string(),
+            Unit::Time => format!("\"{figure}ms\""),
+        };
+        let text = format!("[limits]\n{} = {written}", row.key);
+        let changed = Manifest::parse("p.toml", &text, &defaults).expect(row.key).limits;
+        assert_eq!(row.of(&changed), figure, "{}", row.key);
         for other in Limits::ROWS.iter().filter(|other| other.key != row.key) {
             assert_eq!(other.of(&changed), other.of(&defaults), "{} sets {}", row.key, other.key);
         }

@@ -7,16 +7,16 @@ use toolyard_task::audit::{By, Entry};
 use toolyard_task::grant::{AfterGrant, Grant, GrantId, Verdict};
 use toolyard_task::permission::Access;
 use toolyard_task::wire::Timestamp;
-use toolyard_task::{Digest, Owner, Wanted};
+use toolyard_task::{AccessRequest, Digest, Owner};
 
 const MANY: u32 = 1_000;
 
-fn folder(guest: &str) -> Wanted {
+fn folder(guest: &str) -> AccessRequest {
     let (path, named) = ("/srv/data".into(), "./data".into());
-    Wanted::Folder { guest: guest.into(), path, named, access: Access::Read }
+    AccessRequest::Folder { guest: guest.into(), path, named, access: Access::Read }
 }
 
-fn grant(owner: &Owner, wanted: Wanted) -> Grant {
+fn grant(owner: &Owner, wanted: AccessRequest) -> Grant {
     Grant {
         id: GrantId(random()),
         owner: owner.clone(),
@@ -59,7 +59,7 @@ async fn actions(store: &dyn Store) -> Vec<String> {
 pub async fn a_grant_is_found_for_exactly_what_it_was_given(fixture: Fixture) {
     let (here, there) = (fixture.store(), fixture.store());
     let alice = owner("alice");
-    for wanted in [folder("/data"), Wanted::host("https", "example.com", 443)] {
+    for wanted in [folder("/data"), AccessRequest::host("https", "example.com", 443)] {
         let new = grant(&alice, wanted);
         assert_eq!(standing(&*here, &new).await, None);
         let kept = given(&*here, new.clone()).await;
@@ -72,7 +72,7 @@ pub async fn a_grant_is_found_for_exactly_what_it_was_given(fixture: Fixture) {
             Grant { plugin: "other.wasm".into(), ..new.clone() },
             Grant { digest: Digest("cd".repeat(32)), ..new.clone() },
             Grant { wanted: folder("/else"), ..new.clone() },
-            Grant { wanted: Wanted::host("http", "example.com", 443), ..new.clone() },
+            Grant { wanted: AccessRequest::host("http", "example.com", 443), ..new.clone() },
         ] {
             assert_eq!(standing(&*there, &other).await, None, "{other:?}");
         }
@@ -88,8 +88,12 @@ pub async fn what_is_said_later_stands_in_place_of_what_was_said_before(fixture:
     let first = given(&*here, grant(&owner("a"), folder("/data"))).await;
     fixture.clock.advance(5);
     let named = "elsewhere/../data".to_owned();
-    let wanted =
-        Wanted::Folder { guest: "/data".into(), path: "/srv/data".into(), named, access: Access::Read };
+    let wanted = AccessRequest::Folder {
+        guest: "/data".into(),
+        path: "/srv/data".into(),
+        named,
+        access: Access::Read,
+    };
     let second = Grant { verdict: Verdict::Deny, ..grant(&owner("a"), wanted) };
     let second = given(&*there, second).await;
     assert_eq!(standing(&*here, &first).await, Some(second.clone()));

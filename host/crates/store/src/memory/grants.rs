@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use toolyard_task::audit::Entry;
 use toolyard_task::grant::{AfterGrant, Grant, GrantId, GrantStore};
 use toolyard_task::store::StoreError;
-use toolyard_task::{Digest, Owner, SessionId, Wanted};
+use toolyard_task::{AccessRequest, Digest, Owner, SessionId};
 
 fn place(grant: &Grant) -> AfterGrant {
     AfterGrant { given_at: grant.given_at, id: grant.id }
@@ -62,7 +62,7 @@ impl GrantStore for MemoryStore {
         owner: &Owner,
         plugin: &str,
         digest: &Digest,
-        wanted: &Wanted,
+        wanted: &AccessRequest,
     ) -> Result<Option<Grant>, StoreError> {
         let state = self.state()?;
         let mut grants = state.grants.values();

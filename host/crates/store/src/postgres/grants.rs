@@ -11,7 +11,7 @@ use tokio_postgres::{Error, Row};
 use toolyard_task::audit::Entry;
 use toolyard_task::grant::{AfterGrant, Grant, GrantId, GrantStore};
 use toolyard_task::store::StoreError;
-use toolyard_task::{Digest, Owner, Wanted};
+use toolyard_task::{AccessRequest, Digest, Owner};
 
 const TIME: &str = "SELECT store_time($1)";
 /// A later verdict replaces an earlier one.
@@ -51,7 +51,7 @@ impl GrantStore for PostgresStore {
         owner: &Owner,
         plugin: &str,
         digest: &Digest,
-        wanted: &Wanted,
+        wanted: &AccessRequest,
     ) -> Result<Option<Grant>, StoreError> {
         let (owner, wanted) = (owner.key().into_bytes(), wanted.key());
         self.readers

@@ -18,10 +18,11 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use tokio::sync::{broadcast, mpsc, watch};
+use tokio::sync::{broadcast, mpsc};
 use tokio::task::JoinHandle;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{AsyncMessage, Client, Error, Statement};
+use tokio_util::sync::CancellationToken;
 use toolyard_task::TaskId;
 use toolyard_task::broadcast::{Broadcast, BroadcastReceiver, MAX_MESSAGE_BYTES};
 use toolyard_task::store::{Hint, Hints, StoreError};
@@ -83,7 +84,7 @@ struct HintFeeds {
 /// Feeds, and what fills them.
 pub(super) struct Listener {
     feeds: Mutex<Option<HintFeeds>>,
-    stop: watch::Sender<bool>,
+    stop: CancellationToken,
     task: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -107,7 +108,7 @@ impl Listener {
         let (words, said) = mpsc::channel(WORDS);
         let feeds =
             HintFeeds { hints: broadcast::Sender::new(BEHIND), words: broadcast::Sender::new(BEHIND) };
-        let (stop, stopped) = watch::channel(false);
+        let stop = CancellationToken::new();
         let ear = HintReceiver {
             own: 0,
             is_ready: false,
@@ -116,7 +117,16 @@ impl Listener {
             receiver,
             refusals: RefusedMessages { metrics, logged: None, unlogged: 0 },
         };
-        let work = HintTask { place, channel, inbox, said, missed: missed.clone(), sender, ear, stopped };
+        let work = HintTask {
+            place,
+            channel,
+            inbox,
+            said,
+            missed: missed.clone(),
+            sender,
+            ear,
+            stopped: stop.clone(),
+        };
         let task = Mutex::new(Some(tokio::spawn(work.run())));
         Ok((Self { feeds: Mutex::new(Some(feeds)), stop, task }, HintSender { changed, missed, words }))
     }
@@ -135,7 +145,7 @@ impl Listener {
 
     /// Tells what is left to tell, and ends the feeds.
     pub(super) async fn stop(&self) {
-        self.stop.send_replace(true);
+        self.stop.cancel();
         let task = self.task.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(task) = task
             && task.await.is_err()
@@ -162,7 +172,7 @@ struct HintTask {
     missed: Arc<AtomicBool>,
     sender: Sender,
     ear: HintReceiver,
-    stopped: watch::Receiver<bool>,
+    stopped: CancellationToken,
 }
 
 /// The connection, while it stands.
@@ -189,9 +199,9 @@ impl HintTask {
             }
             // No hint can be sent until then.
             self.missed.store(true, Ordering::Relaxed);
-            let mut stopped = self.stopped.clone();
+            let stopped = self.stopped.clone();
             tokio::select! {
-                () = until(&mut stopped) => return,
+                () = stopped.cancelled() => return,
                 () = tokio::time::sleep(PAUSE) => {}
             }
         }
@@ -213,7 +223,7 @@ impl HintTask {
         }
         let say = self.ear.during(&mut messages, client.prepare(SAY)).await?;
         let mut channel = Channel { client, messages, say, clock: ServerClock::new(asked, now) };
-        let mut stopped = self.stopped.clone();
+        let stopped = self.stopped.clone();
         loop {
             if channel.clock.is_older_than(QUIET) {
                 self.look_at_the_clock(&mut channel).await?;
@@ -222,7 +232,7 @@ impl HintTask {
             tokio::select! {
                 biased;
                 taken = self.inbox.recv_many(&mut ids, MAX_IDS) => if taken == 0 { return Ok(()) },
-                () = until(&mut stopped) => {
+                () = stopped.cancelled() => {
                     while let Ok(id) = self.inbox.try_recv() {
                         ids.push(id);
                     }
@@ -295,11 +305,6 @@ impl HintTask {
 trait Messages: Stream<Item = Result<AsyncMessage, Error>> + Unpin {}
 
 impl<M: Stream<Item = Result<AsyncMessage, Error>> + Unpin> Messages for M {}
-
-/// Waits for the end of the store.
-async fn until(stopped: &mut watch::Receiver<bool>) {
-    drop(stopped.wait_for(|stopped| *stopped).await);
-}
 
 /// Receives the hints of other hosts.
 struct HintReceiver {

@@ -119,7 +119,7 @@ impl TaskStore for PostgresStore {
     }
 
     async fn commit(&self, task: &Task, entries: Vec<Entry>) -> Result<CommitStatus, StoreError> {
-        let change = Change::of(task, &self.sealing).map_err(corrupt)?;
+        let change = EncodedTask::of(task, &self.sealing).map_err(corrupt)?;
         let bodies = audit_lines::bodies(self.state.audit.on, &entries).map_err(corrupt)?;
         let (id, at) = (task.id, task.updated_at);
         let change = Arc::new((change, bodies));
@@ -338,7 +338,7 @@ fn status(task: &Task) -> i16 {
 }
 
 /// A change, encoded by its caller.
-struct Change {
+struct EncodedTask {
     id: TaskId,
     status: i16,
     updated: i64,
@@ -355,7 +355,7 @@ struct Change {
     key: Option<KeyId>,
 }
 
-impl Change {
+impl EncodedTask {
     fn of(task: &Task, sealing: &Sealing) -> Result<Self, CodecError> {
         let (record, outcome) = (sealing.record_of(task)?, sealing.outcome_of(task)?);
         Ok(Self {

@@ -10,7 +10,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use toolyard_task::audit::Entry;
 use toolyard_task::grant::{AfterGrant, Grant, GrantId, GrantStore};
 use toolyard_task::store::StoreError;
-use toolyard_task::{Digest, Owner, Wanted};
+use toolyard_task::{AccessRequest, Digest, Owner};
 
 const FORMER: &str =
     "DELETE FROM permission WHERE owner = ?1 AND plugin = ?2 AND digest = ?3 AND wanted = ?4";
@@ -43,7 +43,7 @@ impl GrantStore for SqliteStore {
         owner: &Owner,
         plugin: &str,
         digest: &Digest,
-        wanted: &Wanted,
+        wanted: &AccessRequest,
     ) -> Result<Option<Grant>, StoreError> {
         let of = [owner.key(), plugin.to_owned(), digest.0.clone(), wanted.key()];
         self.readers.read(move |on| one(on, STANDING, of.iter())).await

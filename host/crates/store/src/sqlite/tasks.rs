@@ -110,7 +110,7 @@ impl TaskStore for SqliteStore {
     }
 
     async fn commit(&self, task: &Task, entries: Vec<Entry>) -> Result<CommitStatus, StoreError> {
-        let change = Change::of(task, &self.sealing).map_err(corrupt)?;
+        let change = EncodedTask::of(task, &self.sealing).map_err(corrupt)?;
         let bodies = audit_lines::bodies(self.state.audit.on, &entries).map_err(corrupt)?;
         let at = task.updated_at;
         #[cfg(feature = "failpoints")]
@@ -282,7 +282,7 @@ fn create(
 }
 
 /// A change, encoded by its caller, so that the writing thread only writes.
-struct Change {
+struct EncodedTask {
     id: TaskId,
     status: i64,
     updated: i64,
@@ -297,7 +297,7 @@ struct Change {
     key: Option<KeyId>,
 }
 
-impl Change {
+impl EncodedTask {
     fn of(task: &Task, sealing: &Sealing) -> Result<Self, CodecError> {
         let (record, outcome) = (sealing.record_of(task)?, sealing.outcome_of(task)?);
         Ok(Self {

@@ -24,8 +24,6 @@ pub struct AuthSettings {
     pub keys: KeyTimes,
     /// Bytes of one token.
     pub token_bytes: usize,
-    /// Verified tokens that are remembered.
-    pub tokens_cached: usize,
 }
 
 /// A token of the configuration.
@@ -77,8 +75,6 @@ pub struct KeyTimes {
     pub cool_down: Duration,
     /// How long keys serve while the issuer cannot be reached.
     pub stale: Duration,
-    /// How long a fetch may take.
-    pub timeout: Duration,
     /// Bytes of a document of an issuer.
     pub bytes: usize,
 }

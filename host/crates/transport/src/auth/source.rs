@@ -16,6 +16,11 @@ use hyper_util::rt::TokioExecutor;
 use serde::Deserialize;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long a fetch may take. Calls wait for the first one of an issuer; one that takes longer is as bad
+/// as none, and its keys may be older by `jwks.stale`.
+const FETCH_TIME: Duration = Duration::from_secs(5);
 
 /// Why there are no keys.
 #[derive(Debug, thiserror::Error)]
@@ -26,7 +31,7 @@ pub(super) enum NoKeys {
     Unreachable(String, #[source] Box<dyn std::error::Error + Send + Sync>),
     #[error("{0} answered with the status {1}")]
     Status(String, StatusCode),
-    #[error("{0} did not answer in time (jwks.timeout)")]
+    #[error("{0} did not answer within {time}s", time = FETCH_TIME.as_secs())]
     TooSlow(String),
     #[error("{0} is larger than {1} bytes (jwks.size)")]
     TooLarge(String, usize),
@@ -112,7 +117,7 @@ async fn fetch(address: &Address, times: KeyTimes) -> Result<Bytes, NoKeys> {
         let connector = tokio::task::spawn_blocking(encrypted).await.map_err(|_| NoKeys::Ended)??;
         get(&Client::builder(TokioExecutor::new()).build(connector), address, times.bytes).await
     };
-    tokio::time::timeout(times.timeout, fetching).await.map_err(|_| NoKeys::TooSlow(name))?
+    tokio::time::timeout(FETCH_TIME, fetching).await.map_err(|_| NoKeys::TooSlow(name))?
 }
 
 fn encrypted() -> Result<hyper_rustls::HttpsConnector<HttpConnector>, NoKeys> {

@@ -15,9 +15,10 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use toolyard_dispatch::Fault;
+use toolyard_dispatch::{Fault, RETRY_AFTER_MS};
 
 /// How long open connections may go on once everything has ended: for answers that
 /// are being written.
@@ -25,13 +26,13 @@ const LINGER: Duration = Duration::from_secs(2);
 /// How long one who has to make room may take to send the request that it has begun.
 const FAREWELL: Duration = Duration::from_secs(1);
 
-/// Serves `listener` until `stop` turns true. From then on it accepts no connections and sends no
+/// Serves `listener` until `stop` is cancelled. From then on it accepts no connections and sends no
 /// notifications, and each connection ends with the answer that is under way. Calls go on until
 /// `drained` ends. Then answers are written, and it returns.
 pub async fn serve(
     server: Arc<Server>,
     listener: TcpListener,
-    mut stop: watch::Receiver<bool>,
+    stop: CancellationToken,
     drained: impl Future<Output = ()>,
 ) {
     let connections = TaskTracker::new();
@@ -47,7 +48,7 @@ pub async fn serve(
     };
     tokio::select! {
         biased;
-        _ = stop.wait_for(|stop| *stop) => {}
+        () = stop.cancelled() => {}
         // Only a dropped listener ends: new clients are refused, and a successor finds the port
         // free.
         () = acceptor.accept(listener) => {}
@@ -73,7 +74,7 @@ struct Acceptor {
     overflow: Arc<Semaphore>,
     connections: TaskTracker,
     endpoint: Arc<Endpoint>,
-    stop: watch::Receiver<bool>,
+    stop: CancellationToken,
 }
 
 impl Acceptor {
@@ -100,19 +101,24 @@ impl Acceptor {
         }
     }
 
+    /// The stop as a connection sees it: a child, because a shared token has one lock for all that wait for it.
+    fn connection_stop(&self) -> CancellationToken {
+        self.stop.child_token()
+    }
+
     fn serve(&self, stream: TcpStream, peer: IpAddr, slot: ConnectionSlot) {
-        let (endpoint, stop) = (self.endpoint.clone(), self.stop.clone());
+        let (endpoint, stop) = (self.endpoint.clone(), self.connection_stop());
         self.connections.spawn(connection(stream, peer, endpoint, stop, slot));
     }
 
     /// Has a connection wait for a slot.
     fn wait_for_slot(&self, stream: TcpStream, peer: IpAddr, place: tokio::sync::OwnedSemaphorePermit) {
-        let (endpoint, mut stop, limit) = (self.endpoint.clone(), self.stop.clone(), self.limit.clone());
+        let (endpoint, stop, limit) = (self.endpoint.clone(), self.connection_stop(), self.limit.clone());
         self.connections.spawn(async move {
             let fault = full(&endpoint.server);
             let waited = tokio::select! {
                 biased;
-                _ = stop.wait_for(|stop| *stop) => return,
+                () = stop.cancelled() => return,
                 waited = overflow::wait(stream, &limit, &fault) => waited,
             };
             drop(place);
@@ -128,7 +134,7 @@ fn full(server: &Server) -> Fault {
     Fault::Busy {
         what: format!("this server serves {} connections, its most", server.settings.connections),
         limit: "wire.connections",
-        retry_after_ms: server.dispatch.settings().retry_after_ms,
+        retry_after_ms: RETRY_AFTER_MS,
     }
 }
 
@@ -136,13 +142,13 @@ async fn connection(
     mut stream: TcpStream,
     peer: IpAddr,
     endpoint: Arc<Endpoint>,
-    mut stop: watch::Receiver<bool>,
+    stop: CancellationToken,
     slot: ConnectionSlot,
 ) {
     let _open = OpenGauge::one(&endpoint.server.metrics.connections);
     let Settings { head_time, write_time, .. } = endpoint.server.settings;
     prepare(&stream, write_time);
-    match first_byte(&stream, head_time, &mut stop, &slot).await {
+    match first_byte(&stream, head_time, &stop, &slot).await {
         FirstByte::Read => {}
         FirstByte::Never => return,
         // Told why: its request may be on its way.
@@ -175,10 +181,9 @@ async fn connection(
         .max_buf_size(64 * 1024)
         .serve_connection(TokioIo::new(stream), service);
     tokio::pin!(connection);
-    let stopping = async move { stop.wait_for(|stop| *stop).await.is_ok() };
     let done = tokio::select! {
         done = &mut connection => Some(done),
-        _ = stopping => None,
+        () = stop.cancelled() => None,
         () = slot.leave() => None,
     };
     let done = match done {
@@ -216,7 +221,7 @@ enum FirstByte {
 async fn first_byte(
     stream: &TcpStream,
     head_time: Duration,
-    stop: &mut watch::Receiver<bool>,
+    stop: &CancellationToken,
     slot: &ConnectionSlot,
 ) -> FirstByte {
     let mut byte = [0];
@@ -227,7 +232,7 @@ async fn first_byte(
             Ok(Ok(0) | Err(_)) | Err(_) => FirstByte::Never,
         },
         () = slot.leave() => FirstByte::Leaves,
-        _ = stop.wait_for(|stop| *stop) => FirstByte::Never,
+        () = stop.cancelled() => FirstByte::Never,
     }
 }
 

@@ -19,9 +19,16 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+/// Connections at once; further ones wait to be accepted. A few probes and collectors ask, each now
+/// and then.
+const MAX_CONNECTIONS: usize = 16;
+/// How long a connection may last, all in all. It carries one request, and its answer is ready within
+/// the time that the store has to answer; Prometheus too gives up after ten seconds.
+const CONNECTION_TIME: Duration = Duration::from_secs(10);
 /// How long answers under way may take once the listener stops.
 const LINGER: Duration = Duration::from_secs(1);
 
@@ -42,10 +49,6 @@ pub struct AdminSettings {
     pub on_network: bool,
     /// Names beside those of loopback that the `Host` header may have.
     pub names: Vec<String>,
-    /// Connections at once; further ones wait to be accepted.
-    pub connections: usize,
-    /// How long a connection may last, all in all. It carries one request.
-    pub time: Duration,
 }
 
 struct Admin {
@@ -55,29 +58,28 @@ struct Admin {
 
 type AdminReply = Response<Full<Bytes>>;
 
-/// Serves `listener` until `stop` turns true.
+/// Serves `listener` until `stop` is cancelled.
 pub async fn serve(
     health: Arc<dyn Health>,
     settings: AdminSettings,
     listener: TcpListener,
-    mut stop: watch::Receiver<bool>,
+    stop: CancellationToken,
 ) {
-    let permits = Arc::new(Semaphore::new(settings.connections));
+    let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     let admin = Arc::new(Admin { health, settings });
     let connections = TaskTracker::new();
     loop {
         // As at the front door: over the limit, who comes waits in the kernel's queue.
         let accepted = tokio::select! {
             biased;
-            _ = stop.wait_for(|stop| *stop) => break,
+            () = stop.cancelled() => break,
             accepted = accept(&listener, &permits) => accepted,
         };
         match accepted {
             Ok((stream, permit)) => {
                 let admin = admin.clone();
                 connections.spawn(async move {
-                    let time = admin.settings.time;
-                    if tokio::time::timeout(time, connection(stream, admin)).await.is_err() {
+                    if tokio::time::timeout(CONNECTION_TIME, connection(stream, admin)).await.is_err() {
                         tracing::debug!("a connection of the admin listener took too long");
                     }
                     drop(permit);
@@ -107,14 +109,13 @@ async fn accept(
 }
 
 async fn connection(stream: TcpStream, admin: Arc<Admin>) {
-    let head_time = admin.settings.time;
     let service = service_fn(move |request: Request<Incoming>| {
         let admin = admin.clone();
         async move { Ok::<_, std::convert::Infallible>(admin.answer(&request).await) }
     });
     let served = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(head_time)
+        .header_read_timeout(CONNECTION_TIME)
         .keep_alive(false)
         .max_headers(64)
         .max_buf_size(16 * 1024)
@@ -213,12 +214,8 @@ mod tests {
     }
 
     fn knows(on_network: bool, names: &[&str], host: &str) -> bool {
-        let settings = AdminSettings {
-            on_network,
-            names: names.iter().map(|name| (*name).to_owned()).collect(),
-            connections: 1,
-            time: Duration::from_secs(1),
-        };
+        let settings =
+            AdminSettings { on_network, names: names.iter().map(|name| (*name).to_owned()).collect() };
         let admin = Admin { health: Arc::new(Fine), settings };
         let mut headers = HeaderMap::new();
         headers.insert(HOST, host.parse().expect("a test's header"));

@@ -1,7 +1,7 @@
 //! The body of a request: one block of bytes, capped and timed before anything
 //! looks at it (H-7).
 
-use crate::message_budget::{MessageBudget, MessageReservation, NoRoom, UNCOUNTED};
+use crate::message_budget::{BudgetExceeded, MessageBudget, MessageReservation, UNCOUNTED};
 use bytes::Bytes;
 use http::HeaderMap;
 use http::header::CONTENT_LENGTH;
@@ -19,7 +19,7 @@ pub(crate) enum BodyError {
     TooLarge,
     TooSlow,
     Broken,
-    NoRoom(NoRoom),
+    BudgetExceeded(BudgetExceeded),
 }
 
 /// How a body may be.
@@ -78,9 +78,9 @@ async fn counted(
         }
         if length > UNCOUNTED && length > counted.bytes() {
             let wanted = length.next_multiple_of(STEP).min(announced.unwrap_or(most)).max(length);
-            if let Err(no_room) = counted.grow_to(wanted) {
+            if let Err(exceeded) = counted.grow_to(wanted) {
                 drop((bytes, counted));
-                return Err(drained(body, most - length.min(most), BodyError::NoRoom(no_room)).await);
+                return Err(drained(body, most - length.min(most), BodyError::BudgetExceeded(exceeded)).await);
             }
         }
         bytes.extend_from_slice(&data);

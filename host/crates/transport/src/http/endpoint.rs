@@ -16,7 +16,7 @@ use hyper::body::Incoming;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toolyard_dispatch::{Fault, Operation, Principal, RateKey};
 use toolyard_protocol::method::Generation;
@@ -33,8 +33,8 @@ pub(crate) struct Endpoint {
     pub registry: Arc<Registry>,
     /// Requests that go on though their connection may be gone.
     pub requests: TaskTracker,
-    /// Turns true when the server stops, which ends subscriptions.
-    pub stopping: watch::Receiver<bool>,
+    /// Cancelled when the server stops, which ends subscriptions.
+    pub stopping: CancellationToken,
     pub large: LargeMessages,
 }
 
@@ -49,7 +49,7 @@ pub(crate) struct HttpCaller {
 }
 
 impl Endpoint {
-    pub fn new(server: Arc<Server>, requests: TaskTracker, stopping: watch::Receiver<bool>) -> Self {
+    pub fn new(server: Arc<Server>, requests: TaskTracker, stopping: CancellationToken) -> Self {
         Self {
             registry: Registry::new(server.clone()),
             server,
@@ -135,13 +135,13 @@ impl Endpoint {
 
     /// Tells every client what has changed on offer, once, and lets go of old
     /// streams.
-    pub async fn attend(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
+    pub async fn attend(self: Arc<Self>, stop: CancellationToken) {
         let mut changes = ChangeReceiver::of(&self.server.dispatch);
         let mut sweep = tokio::time::interval(SWEEP_EVERY);
         loop {
             let changes = tokio::select! {
                 biased;
-                _ = stop.wait_for(|stop| *stop) => return,
+                () = stop.cancelled() => return,
                 changes = changes.next() => Some(changes),
                 _ = sweep.tick() => None,
             };

@@ -39,7 +39,6 @@ impl Endpoint {
 pub(super) fn manner(server: &Server, session: &LiveSession) -> EventFormat {
     EventFormat {
         priming: session.client.revision.has_priming_event(),
-        retry: server.settings.retry,
         keep_alive: server.settings.keep_alive,
     }
 }

@@ -7,6 +7,7 @@ use super::get::manner;
 use super::large_messages::LARGE_BYTES;
 use super::reply::{self, RefusalReply, Reply, SESSION_ID};
 use super::session_registry::{LiveSession, StreamPurpose};
+use super::sse::RECONNECT;
 use super::{body, header_check, is_json, sse};
 use crate::answer::Answer;
 use crate::request::{AnswerForm, Request, RequestMessage};
@@ -156,10 +157,9 @@ impl Endpoint {
             Principal::Anonymous => format!("anonymous {}", by.peer).into(),
             known => known.to_string().into(),
         };
-        let body = body::read(headers, body, bounds, principal).await.map_err(|why| {
-            let retry_after_ms = self.server.dispatch.settings().retry_after_ms;
-            reply::bad_body(why, settings.message_bytes, retry_after_ms)
-        })?;
+        let body = body::read(headers, body, bounds, principal)
+            .await
+            .map_err(|why| reply::bad_body(why, settings.message_bytes))?;
         Ok(body)
     }
 
@@ -234,7 +234,7 @@ impl Endpoint {
         }
         if stream.ended().is_none() {
             if let Some((client, id)) = abandoned {
-                let (stream, gone_for) = (stream.clone(), self.server.settings.retry + ABANDONED);
+                let (stream, gone_for) = (stream.clone(), RECONNECT + ABANDONED);
                 let cancel = move || client.inflight.cancel(&id);
                 // In a box, so that it does not enlarge what is spawned for a call.
                 answering = while_read(answering, stream, gone_for, cancel).boxed();

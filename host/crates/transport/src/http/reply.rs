@@ -17,7 +17,7 @@ use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use toolyard_dispatch::{Fault, Handover};
+use toolyard_dispatch::{Fault, Handover, RETRY_AFTER_MS};
 use toolyard_protocol::{RpcError, response};
 
 /// The header that names a session (H-22).
@@ -230,7 +230,7 @@ impl From<HostOriginError> for Reply {
     }
 }
 
-pub(crate) fn bad_body(why: BodyError, most: usize, retry_after_ms: u64) -> Reply {
+pub(crate) fn bad_body(why: BodyError, most: usize) -> Reply {
     match why {
         BodyError::TooLarge => refuse(
             StatusCode::PAYLOAD_TOO_LARGE,
@@ -243,9 +243,9 @@ pub(crate) fn bad_body(why: BodyError, most: usize, retry_after_ms: u64) -> Repl
         BodyError::Broken => {
             refuse(StatusCode::BAD_REQUEST, &RpcError::invalid_request("the body broke off"))
         }
-        BodyError::NoRoom(no_room) => {
-            let mut reply = refuse(StatusCode::SERVICE_UNAVAILABLE, &no_room.fault(retry_after_ms).rpc());
-            let retry = seconds(Duration::from_millis(retry_after_ms));
+        BodyError::BudgetExceeded(exceeded) => {
+            let mut reply = refuse(StatusCode::SERVICE_UNAVAILABLE, &exceeded.fault().rpc());
+            let retry = seconds(Duration::from_millis(RETRY_AFTER_MS));
             reply.headers_mut().insert(RETRY_AFTER, retry);
             reply
         }

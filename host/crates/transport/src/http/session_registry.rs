@@ -8,7 +8,7 @@ use crate::change_notifications::Changes;
 use crate::notifications::Audience;
 use crate::replay::ReplayBudget;
 use crate::session::{ClientSession, DurableState, SessionTerms, level_of};
-use crate::stream::{LogBounds, Stream};
+use crate::stream::{LogBounds, MAX_EVENTS, Stream};
 use bytes::Bytes;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,6 +21,15 @@ use toolyard_protocol::Revision;
 const TOUCH_EVERY: Duration = Duration::from_secs(60);
 /// How often the store is asked what other hosts have done to a session in use.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Ended streams of one session that are kept for a client that reconnects. A client resumes the calls
+/// that it had under way, which are rarely more; the bytes of the streams are bounded by settings.
+const MAX_ENDED_STREAMS: usize = 64;
+/// How long an ended stream is kept. A client that lost its connection reconnects after about a second;
+/// five minutes cover a restarted proxy or a laptop that changes networks.
+const REPLAY_TIME: Duration = Duration::from_secs(5 * 60);
+/// Sessions held in memory; the host reads others from the store again when a client uses them. One
+/// takes some KiB beside its streams, which settings bound, and reading one takes about a millisecond.
+const MAX_IN_MEMORY: usize = 2_000;
 /// GET streams of one session; clients have one, or a few while they reconnect.
 const STANDALONE: usize = 8;
 
@@ -37,8 +46,6 @@ pub(crate) struct LiveSession {
 #[derive(Clone, Copy)]
 struct SessionBounds {
     log: LogBounds,
-    streams: usize,
-    replay: Duration,
     replay_bytes: usize,
 }
 
@@ -215,7 +222,7 @@ impl Registry {
         let revision = Revision::parse(&session.revision).unwrap_or(Revision::LATEST);
         let now = Instant::now();
         let mut live = self.lock();
-        if live.len() >= settings.sessions_in_memory
+        if live.len() >= MAX_IN_MEMORY
             && let Some(forgotten) = forget_longest_unused(&mut live)
         {
             self.digests().remove(&forgotten.digest());
@@ -244,9 +251,7 @@ impl Registry {
                         SessionChannel::new(self.me.clone(), session.id.clone()),
                     )),
                     bounds: SessionBounds {
-                        log: LogBounds { bytes: settings.replay_bytes, events: settings.replay_events },
-                        streams: settings.streams_per_session,
-                        replay: settings.replay_time,
+                        log: LogBounds { bytes: settings.replay_bytes, events: MAX_EVENTS },
                         replay_bytes: settings.replay_bytes_per_session,
                     },
                     replay: (self.replay.clone(), principal.to_string().into()),
@@ -346,7 +351,7 @@ impl LiveSession {
     pub fn keep(&self, stream: &Arc<Stream>, purpose: StreamPurpose) {
         self.forget_old();
         let mut streams = self.lock();
-        streams.drop_over(self.bounds.streams, |kept| kept.stream.ended().is_some());
+        streams.drop_over(MAX_ENDED_STREAMS, |kept| kept.stream.ended().is_some());
         streams.drop_over(STANDALONE, |kept| kept.purpose == StreamPurpose::Standalone);
         streams.kept.push(KeptStream { stream: stream.clone(), purpose });
         drop(streams);
@@ -362,7 +367,7 @@ impl LiveSession {
             streams.kept.iter().filter(|kept| ended(kept).is_some()).map(|kept| kept.stream.bytes()).sum();
         streams.kept.retain(|kept| {
             let Some(since) = ended(kept) else { return true };
-            let stays = since.elapsed() < self.bounds.replay && bytes <= self.bounds.replay_bytes;
+            let stays = since.elapsed() < REPLAY_TIME && bytes <= self.bounds.replay_bytes;
             if !stays {
                 bytes -= kept.stream.bytes();
             }

@@ -38,12 +38,15 @@ impl fmt::Display for EventId {
 /// A comment that keeps a silent stream open.
 pub(crate) const KEEP_ALIVE: Bytes = Bytes::from_static(b": keep-alive\n\n");
 
+/// When a client is advised to reconnect after an event stream broke: soon enough that nobody waits, and
+/// late enough that clients of a host that restarts do not press it.
+pub(super) const RECONNECT: Duration = Duration::from_secs(1);
+
 /// How a stream is written out.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EventFormat {
     /// Whether the client copes with an event whose data is empty (H-13).
     pub priming: bool,
-    pub retry: Duration,
     pub keep_alive: Duration,
 }
 
@@ -55,7 +58,7 @@ pub(crate) fn events(
     manner: EventFormat,
 ) -> impl FutureStream<Item = Bytes> + Send + use<> {
     let reader = stream.read_after(number);
-    let opening = (manner.priming && number == 0).then(|| opening(stream.id(), manner.retry));
+    let opening = (manner.priming && number == 0).then(|| opening(stream.id()));
     stream::unfold((Some(reader), stream.id(), opening), move |(reader, id, opening)| async move {
         let mut reader = reader?;
         if let Some(opening) = opening {
@@ -78,8 +81,8 @@ async fn next_event(reader: &mut StreamReader, id: u64, keep_alive: Duration) ->
     }
 }
 
-fn opening(stream: u64, retry: Duration) -> Bytes {
-    pause(EventId { stream, number: 0 }, retry)
+fn opening(stream: u64) -> Bytes {
+    pause(EventId { stream, number: 0 }, RECONNECT)
 }
 
 /// An event without data: it names the place to come back to, and when.

@@ -13,7 +13,7 @@ use crate::answer::{Answer, Failure, Status};
 use crate::methods;
 use crate::request::{Request, RequestMessage, Sender};
 use crate::stateless::{RequestChannel, Subscription};
-use crate::stream::{LogBounds, ReadStep, Stream, StreamReader};
+use crate::stream::{LogBounds, MAX_EVENTS, ReadStep, Stream, StreamReader};
 use bytes::Bytes;
 use futures_util::{FutureExt as _, Stream as FutureStream, stream};
 use http::{HeaderMap, StatusCode};
@@ -102,7 +102,7 @@ impl Endpoint {
     /// As one object if it is quick and nothing precedes it, else as a stream (26H-11).
     async fn call(&self, request: Box<Request>) -> Reply {
         let settings = &self.server.settings;
-        let bounds = LogBounds { bytes: settings.replay_bytes, events: settings.replay_events };
+        let bounds = LogBounds { bytes: settings.replay_bytes, events: MAX_EVENTS };
         // It has no name: no client resumes it (26H-12).
         let stream = Stream::new(0, bounds);
         let channel = RequestChannel::new(request.log_level(), {
@@ -136,7 +136,7 @@ impl Endpoint {
     /// 26SUB-4: a stream that stays open until the client closes it.
     async fn listen(&self, request: Box<Request>) -> Reply {
         let keep_alive = self.server.settings.keep_alive;
-        match Subscription::open(request, self.stopping.clone()).await {
+        match Subscription::open(request, self.stopping.child_token()).await {
             Ok(subscription) => reply::events(subscription_events(subscription, keep_alive)),
             Err(answer) => reply::answer(answer, &self.server.auth),
         }

@@ -13,8 +13,8 @@ use bytes::Bytes;
 use futures_util::StreamExt as _;
 use futures_util::stream::{BoxStream, SelectAll};
 use std::collections::VecDeque;
-use tokio::sync::watch;
-use toolyard_dispatch::{Dispatch, Fault, Operation, Task, TaskId};
+use tokio_util::sync::CancellationToken;
+use toolyard_dispatch::{Dispatch, Fault, Operation, RETRY_AFTER_MS, Task, TaskId};
 use toolyard_protocol::ClientCapabilities;
 use toolyard_protocol::stateless::error::tasks_required;
 use toolyard_protocol::stateless::listen::{self, Filter};
@@ -29,8 +29,8 @@ pub(crate) struct Subscription {
     tasks: SelectAll<BoxStream<'static, Task>>,
     /// Messages that are to be taken before anything else is looked at.
     ready: VecDeque<Bytes>,
-    /// The server stops.
-    ending: watch::Receiver<bool>,
+    /// Cancelled when the server stops.
+    ending: CancellationToken,
     over: bool,
 }
 
@@ -40,7 +40,7 @@ impl Subscription {
     ///
     /// # Errors
     /// The answer to a request that is not granted anything because of what it asks.
-    pub async fn open(request: Box<Request>, ending: watch::Receiver<bool>) -> Result<Self, Answer> {
+    pub async fn open(request: Box<Request>, ending: CancellationToken) -> Result<Self, Answer> {
         // Before anything is looked at, so that no change falls in between.
         let changes = ChangeReceiver::of(&request.server.dispatch);
         match grant(&request).await {
@@ -54,7 +54,7 @@ impl Subscription {
         granted: Filter,
         ids: Vec<TaskId>,
         changes: ChangeReceiver,
-        ending: watch::Receiver<bool>,
+        ending: CancellationToken,
     ) -> Self {
         let mut ready = VecDeque::from([listen::acknowledged(&request.id, &granted)]);
         let over = granted.is_empty();
@@ -82,8 +82,7 @@ impl Subscription {
             }
             tokio::select! {
                 biased;
-                // The sender may be gone, which is the end as well.
-                () = ended(&mut self.ending) => {
+                () = self.ending.cancelled() => {
                     self.over = true;
                     return Some(listen::ended(&self.request.id));
                 }
@@ -105,10 +104,6 @@ impl Subscription {
     }
 }
 
-async fn ended(ending: &mut watch::Receiver<bool>) {
-    drop(ending.wait_for(|ending| *ending).await);
-}
-
 /// The granted part of the request, and the tasks in it.
 async fn grant(request: &Request) -> Result<(Filter, Vec<TaskId>), Failure> {
     let Request { server, caller, method, params, .. } = request;
@@ -127,8 +122,7 @@ async fn grant(request: &Request) -> Result<(Filter, Vec<TaskId>), Failure> {
     let most = server.settings.subscriptions;
     if filter.uris.len() + filter.tasks.len() > most {
         let what = format!("{method} names more than {most} resources and tasks, the most");
-        let retry_after_ms = dispatch.settings().retry_after_ms;
-        return Err(Fault::Busy { what, limit: "wire.subscriptions", retry_after_ms }.into());
+        return Err(Fault::Busy { what, limit: "wire.subscriptions", retry_after_ms: RETRY_AFTER_MS }.into());
     }
     let offers = dispatch.offers();
     filter.prompts &= offers.prompts;

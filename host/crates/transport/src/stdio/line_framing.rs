@@ -2,7 +2,7 @@
 //! block.
 
 use crate::answer::one_line;
-use crate::message_budget::{MessageBudget, MessageReservation, NoRoom, UNCOUNTED};
+use crate::message_budget::{BudgetExceeded, MessageBudget, MessageReservation, UNCOUNTED};
 use bytes::Bytes;
 use std::io::{BufRead, Write};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub enum Line {
     /// It was longer than allowed and was skipped.
     TooLong,
     /// There was no memory for it, and it was dropped. With the id of its request, if it was one.
-    NoRoom(Option<Id>, NoRoom),
+    BudgetExceeded(Option<Id>, BudgetExceeded),
 }
 
 /// Cuts input into lines and keeps no more of one than is allowed.
@@ -105,9 +105,9 @@ fn counted(text: Bytes, budget: &Arc<MessageBudget>) -> Line {
     let mut reservation = MessageReservation::none(budget, "local".into());
     match reservation.grow_to(text.len()) {
         Ok(()) => Line::Text(reservation.keep(text)),
-        Err(no_room) => match decode(&text) {
-            Ok(Incoming::One(Message::Request { id, .. })) => Line::NoRoom(Some(id), no_room),
-            _ => Line::NoRoom(None, no_room),
+        Err(exceeded) => match decode(&text) {
+            Ok(Incoming::One(Message::Request { id, .. })) => Line::BudgetExceeded(Some(id), exceeded),
+            _ => Line::BudgetExceeded(None, exceeded),
         },
     }
 }

@@ -13,7 +13,8 @@ use bytes::Bytes;
 use futures_util::FutureExt as _;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::oneshot;
+use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 use toolyard_dispatch::{Principal, RateKey};
 use toolyard_protocol::method::Generation;
@@ -29,7 +30,9 @@ pub(super) struct Stateless {
     requests: TaskTracker,
     subscriptions: TaskTracker,
     /// Ends the subscriptions.
-    end: watch::Sender<bool>,
+    end: CancellationToken,
+    /// Ends them too where the pipe is no longer served.
+    _end_on_drop: DropGuard,
     /// The relay, if there is a background host.
     relay: Option<Relay>,
 }
@@ -37,18 +40,16 @@ pub(super) struct Stateless {
 impl Stateless {
     pub fn new(server: &Arc<Server>, outbox: Outbox, relay: Option<Relay>) -> Self {
         let principal = Arc::new(Principal::Local);
+        let end = CancellationToken::new();
         Self {
             server: server.clone(),
             sender: Sender { principal, peer: None, key: RateKey::Local },
             outbox,
-            inflight: Inflight::new(
-                server.settings.requests_per_session,
-                "on this pipe",
-                server.dispatch.settings().retry_after_ms,
-            ),
+            inflight: Inflight::new(server.settings.requests_per_session, "on this pipe"),
             requests: TaskTracker::new(),
             subscriptions: TaskTracker::new(),
-            end: watch::Sender::new(false),
+            _end_on_drop: end.clone().drop_guard(),
+            end,
             relay,
         }
     }
@@ -66,7 +67,7 @@ impl Stateless {
             }
         };
         if request.method == Method::SubscriptionsListen {
-            let subscribed = subscribe(request, self.end.subscribe(), self.outbox.clone(), kept);
+            let subscribed = subscribe(request, self.end.child_token(), self.outbox.clone(), kept);
             self.subscriptions.spawn(subscribed);
             return None;
         }
@@ -124,7 +125,7 @@ impl Stateless {
     /// Ends the subscriptions, each with its response, and waits until no request is
     /// under way.
     pub async fn ended(&self) {
-        self.end.send_replace(true);
+        self.end.cancel();
         self.subscriptions.close();
         self.requests.close();
         self.subscriptions.wait().await;
@@ -179,12 +180,7 @@ async fn place<'a>(
 }
 
 /// One subscription, until its client cancels it or the server ends (26SUB-4).
-async fn subscribe(
-    request: Box<Request>,
-    ending: watch::Receiver<bool>,
-    outbox: Outbox,
-    kept: InflightRequest,
-) {
+async fn subscribe(request: Box<Request>, ending: CancellationToken, outbox: Outbox, kept: InflightRequest) {
     let mut subscription = match Subscription::open(request, ending).await {
         Ok(subscription) => subscription,
         Err(answer) => return deliver(&outbox, Some(answer), kept).await,

@@ -11,8 +11,9 @@ use std::io::BufReader;
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex};
-use tokio::sync::{Notify, mpsc, watch};
-use toolyard_dispatch::{Change, DrainMode, RawJson, Report, TaskSupport};
+use tokio::sync::{Notify, mpsc};
+use tokio_util::sync::CancellationToken;
+use toolyard_dispatch::{DrainMode, OfferChange, RawJson, Report, TaskSupport};
 use toolyard_protocol::LogLevel;
 use toolyard_protocol::tools::text_result;
 use toolyard_store::MemoryStore;
@@ -20,7 +21,7 @@ use toolyard_task::tool::AskedQuestion;
 use toolyard_task::wire::Progress;
 use toolyard_task::{RunContext, RunEnd, Tool};
 use toolyard_transport::Server;
-use toolyard_transport::stdio::{self, Background, Connection};
+use toolyard_transport::stdio::{self, Background, Connection, PipeClient};
 
 /// A background host that is a server in this process.
 struct Behind {
@@ -29,7 +30,7 @@ struct Behind {
     connections: Mutex<Vec<UnixStream>>,
     /// Why there is none.
     refused: Option<&'static str>,
-    stop: watch::Sender<bool>,
+    stop: CancellationToken,
 }
 
 impl Behind {
@@ -54,8 +55,15 @@ impl Background for Behind {
             let half = |stream: &UnixStream| stream.try_clone().expect("a clone");
             self.connections.lock().expect("no panic").push(half(&theirs));
             let input = BufReader::new(half(&theirs));
-            let stop = self.stop.subscribe();
-            tokio::spawn(stdio::serve_relay(self.server.clone(), input, theirs, stop));
+            let stop = self.stop.clone();
+            tokio::spawn(stdio::serve(
+                self.server.clone(),
+                PipeClient::Relay,
+                input,
+                theirs,
+                stop,
+                std::future::ready(()),
+            ));
             let input = Box::new(BufReader::new(half(&ours)));
             Ok(Connection { input, output: Box::new(Closing(ours)) })
         }
@@ -121,11 +129,11 @@ fn relayed_unless(
     let other = Arc::new(store.node());
     let before = server_on(store, clock.clone(), tools("relay", &told));
     let behind = server_on(other, clock, tools("background", &told));
-    let stop = watch::Sender::new(false);
+    let stop = CancellationToken::new();
     let behind = Arc::new(Behind { server: behind, connections: Mutex::default(), refused, stop });
-    let (background, server) = (behind.clone(), before.clone());
+    let (relayed, server) = (PipeClient::Relayed(behind.clone()), before.clone());
     let client = client(|input, output, stop| {
-        stdio::serve_before(background, server, input, output, stop, std::future::ready(()))
+        stdio::serve(server, relayed, input, output, stop, std::future::ready(()))
     });
     (Relayed { client, behind, before }, told, said)
 }
@@ -357,7 +365,7 @@ fn talkative(_place: &'static str, told: &Told) -> Vec<Arc<dyn Tool>> {
                 context.report(Report::Log { level, logger: None, data: RawJson::trusted("1") });
             }
             context.report(Report::Progress(Progress { progress: 1.0, total: None, message: None }));
-            context.report(Report::Changed(Change::Tools));
+            context.report(Report::Changed(OfferChange::Tools));
             told.go.notified().await;
             done("told")
         }

@@ -7,13 +7,15 @@ use futures_util::FutureExt as _;
 use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader, Error, PipeReader, PipeWriter, Write};
 use std::sync::Arc;
-use tokio::sync::{Notify, mpsc, watch};
+use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
+use tokio_util::sync::{CancellationToken, DropGuard};
 use toolyard_dispatch::TaskSupport;
 use toolyard_protocol::stateless::META_SUBSCRIPTION;
 use toolyard_protocol::tools::text_result;
 use toolyard_task::{RunEnd, Tool};
-use toolyard_transport::{Server, stdio};
+use toolyard_transport::Server;
+use toolyard_transport::stdio::{self, PipeClient};
 
 fn done(text: &str) -> RunEnd {
     RunEnd::Result { is_error: false, result: text_result(text, false), message: None }
@@ -53,7 +55,7 @@ fn waiting(
 struct Client {
     input: Option<PipeWriter>,
     lines: mpsc::Receiver<String>,
-    _stop: watch::Sender<bool>,
+    _stop: DropGuard,
     serving: JoinHandle<()>,
 }
 
@@ -64,9 +66,15 @@ fn serve(server: Arc<Server>) -> Client {
 
 fn serve_to(server: Arc<Server>, written: impl Write + Send + 'static, output: Option<PipeReader>) -> Client {
     let (input, given) = std::io::pipe().expect("a pipe");
-    let (stop, stopping) = watch::channel(false);
-    let serving =
-        tokio::spawn(stdio::serve(server, BufReader::new(input), written, stopping, std::future::ready(())));
+    let stop = CancellationToken::new();
+    let serving = tokio::spawn(stdio::serve(
+        server,
+        PipeClient::Direct,
+        BufReader::new(input),
+        written,
+        stop.clone(),
+        std::future::ready(()),
+    ));
     let (sender, lines) = mpsc::channel(100);
     let read = move || {
         for line in output.into_iter().flat_map(|output| BufReader::new(output).lines()) {
@@ -76,7 +84,7 @@ fn serve_to(server: Arc<Server>, written: impl Write + Send + 'static, output: O
         }
     };
     std::thread::spawn(read);
-    Client { input: Some(given), lines, _stop: stop, serving }
+    Client { input: Some(given), lines, _stop: stop.drop_guard(), serving }
 }
 
 impl Client {

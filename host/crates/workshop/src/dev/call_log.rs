@@ -60,7 +60,7 @@ impl CallLog {
             // Of no interest by itself: what was used shows in the time.
             Report::Changed(_)
             | Report::ElicitationComplete { .. }
-            | Report::Spent(_)
+            | Report::Usage(_)
             | Report::ReleaseStream { .. } => {}
         }
     }

@@ -3,7 +3,7 @@ use futures_util::future::BoxFuture;
 use toolyard_task::provider::{Retrieval, RetrievalEnd};
 use toolyard_task::tool::ReportBounds;
 use toolyard_task::wire::UriRange;
-use toolyard_task::{Digest, Room, RunContext};
+use toolyard_task::{Digest, Reservation, RunContext};
 
 struct Fixed(ProviderSpec);
 
@@ -15,7 +15,7 @@ impl Provider for Fixed {
     fn serve(
         self: Arc<Self>,
         _: Retrieval,
-        _: Room,
+        _: Reservation,
         _: Arc<dyn RunContext>,
     ) -> BoxFuture<'static, RetrievalEnd> {
         Box::pin(async { RetrievalEnd::Stopped })

@@ -6,7 +6,7 @@ use toolyard_protocol::RawJson;
 use toolyard_protocol::question::CheckedQuestion;
 use toolyard_task::permission::Access;
 use toolyard_task::wire::QuestionKind;
-use toolyard_task::{Owner, Wanted};
+use toolyard_task::{AccessRequest, Owner};
 
 /// The name of the one field.
 const FIELD: &str = "decision";
@@ -88,7 +88,7 @@ impl PermissionAnswer {
 
 /// The form. `enumNames` rather than `oneOf`: clients of every revision that has
 /// forms know it.
-pub(super) fn question(of: &Run, wanted: &Wanted, offered: &PermissionChoices) -> CheckedQuestion {
+pub(super) fn question(of: &Run, wanted: &AccessRequest, offered: &PermissionChoices) -> CheckedQuestion {
     let choices: Vec<PermissionAnswer> =
         PermissionAnswer::ALL.into_iter().filter(|decision| offered.has(*decision)).collect();
     let values: Vec<&str> = choices.iter().map(|decision| decision.value()).collect();
@@ -109,14 +109,14 @@ pub(super) fn question(of: &Run, wanted: &Wanted, offered: &PermissionChoices) -
 /// The question in words. Names that come from a guest or a manifest are quoted, with all
 /// characters escaped that could hide or reverse a part of them (`Debug` of a text escapes control,
 /// format and separator characters).
-fn message(of: &Run, wanted: &Wanted) -> String {
+fn message(of: &Run, wanted: &AccessRequest) -> String {
     let (plugin, _) = of.work.component();
     let who = match of.work.tool_name() {
         Some(tool) => format!("The tool {tool:?} of the plugin {plugin:?}"),
         None => format!("The plugin {plugin:?}"),
     };
     match wanted {
-        Wanted::Folder { guest, path, named, access } => {
+        AccessRequest::Folder { guest, path, named, access } => {
             let does = match access {
                 Access::Read => "to read the files",
                 Access::Write => "to read, create, change and delete files",
@@ -125,7 +125,7 @@ fn message(of: &Run, wanted: &Wanted) -> String {
             let place = if of.client.owner == Some(Owner::Local) { path } else { named };
             format!("{who} wants {does} in the folder {place:?}, which it calls {guest:?}. May it?")
         }
-        Wanted::Host { scheme, host, port } => {
+        AccessRequest::Host { scheme, host, port } => {
             let host: String = host.chars().take(HOST_CHARS).flat_map(char::escape_default).collect();
             format!("{who} wants to send requests to the host \"{scheme}://{host}:{port}\". May it?")
         }

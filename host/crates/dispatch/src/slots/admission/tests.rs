@@ -11,7 +11,7 @@ const BOUNDS: Bounds = Bounds { running: 3, running_per_principal: 2, waiting_pe
 /// A provider that never runs.
 struct Idle {
     spec: ProviderSpec,
-    room: Mutex<Result<(), Shortage>>,
+    reservation: Mutex<Result<(), ReservationError>>,
 }
 
 impl Provider for Idle {
@@ -19,14 +19,14 @@ impl Provider for Idle {
         &self.spec
     }
 
-    fn room(&self) -> Result<Room, Shortage> {
-        self.room.lock().expect("free").map(|()| Room::UNBOUNDED)
+    fn reserve(&self) -> Result<Reservation, ReservationError> {
+        self.reservation.lock().expect("free").map(|()| Reservation::UNBOUNDED)
     }
 
     fn serve(
         self: Arc<Self>,
         _: Retrieval,
-        _: Room,
+        _: Reservation,
         _: Arc<dyn RunContext>,
     ) -> BoxFuture<'static, RetrievalEnd> {
         Box::pin(async { RetrievalEnd::Stopped })
@@ -47,7 +47,7 @@ fn idle(plugin: &str) -> Arc<Idle> {
         uris: None,
         has_completion: false,
     };
-    Arc::new(Idle { spec, room: Mutex::new(Ok(())) })
+    Arc::new(Idle { spec, reservation: Mutex::new(Ok(())) })
 }
 
 fn request(owner: &str, plugin: &str) -> SlotRequest {
@@ -59,11 +59,14 @@ fn who_finds_no_room_on_the_machine_waits_until_another_ends() {
     let admission = Admission::new(BOUNDS);
     let other = admission.admit(request("a", "x")).expect("room");
     let large = idle("large");
-    *large.room.lock().expect("free") = Err(Shortage::Memory(1 << 30));
+    *large.reservation.lock().expect("free") = Err(ReservationError::Memory(1 << 30));
     let request = SlotRequest { owner: "b".into(), work: RunTarget::Provider(large.clone()) };
-    assert_eq!(admission.admit(request.clone()).err(), Some(LimitReached::Room(Shortage::Memory(1 << 30))));
+    assert_eq!(
+        admission.admit(request.clone()).err(),
+        Some(LimitReached::Reservation(ReservationError::Memory(1 << 30)))
+    );
     let waits = granted(admission.enqueue(request).expect("a place")).expect_err("no room yet");
-    *large.room.lock().expect("free") = Ok(());
+    *large.reservation.lock().expect("free") = Ok(());
     drop(other);
     drop(granted(waits).expect("room now"));
     assert_eq!(admission.running(), 0);

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
-use tokio::sync::watch;
+use tokio_util::sync::{CancellationToken, DropGuard};
 use toolyard_dispatch::{
     Bounds, CallParams, CallReply, Caller, Catalog, ClientChannel, ClientLookup, Clock, Dispatch, DrainMode,
     Fault, InputRequired, Outcome, RawJson, RequestedTtl, SessionId, Settings, Stop, Stores, Task, TaskId,
@@ -108,7 +108,7 @@ pub struct Stage {
 struct Host {
     dispatch: Arc<Dispatch>,
     /// Its services go on for as long as this is there.
-    _stop: Arc<watch::Sender<bool>>,
+    _stop: Arc<DropGuard>,
 }
 
 impl Stage {
@@ -427,10 +427,10 @@ fn start(stores: Stores, clock: &Arc<StageClock>, tools: Vec<Arc<dyn Tool>>, cli
     let dispatch = Dispatch::new(settings, stores, clock.clone(), ids, Handle::current());
     dispatch.publish(Arc::new(Catalog::new(tools).expect("distinct names")));
     dispatch.set_client_lookup(Arc::new(client.clone()));
-    let (stop, stopped) = watch::channel(false);
-    tokio::spawn(dispatch.clone().keep_time(stopped.clone()));
-    tokio::spawn(dispatch.clone().keep_lease(stopped));
-    Host { dispatch, _stop: Arc::new(stop) }
+    let stop = CancellationToken::new();
+    tokio::spawn(dispatch.clone().keep_time(stop.clone()));
+    tokio::spawn(dispatch.clone().keep_lease(stop.clone()));
+    Host { dispatch, _stop: Arc::new(stop.drop_guard()) }
 }
 
 /// The caller.

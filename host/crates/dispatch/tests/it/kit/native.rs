@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use toolyard_dispatch::{Catalog, Clock, Dispatch, Ids, RawJson, Settings, Stores, TaskSupport, Timestamp};
 use toolyard_store::MemoryStore;
-use toolyard_task::tool::{Checked, ReportBounds, ToolSpec};
+use toolyard_task::tool::{ArgumentCheck, ReportBounds, ToolSpec};
 use toolyard_task::wire::ToolDescription;
-use toolyard_task::{Digest, Durability, Room, RunContext, RunEnd, TaskStore, Tool};
+use toolyard_task::{Digest, Durability, Reservation, RunContext, RunEnd, TaskStore, Tool};
 
 pub struct TestClock(pub AtomicI64);
 
@@ -45,11 +45,16 @@ impl Tool for NativeTool {
         &self.spec
     }
 
-    fn check(&self, _arguments: &RawJson) -> Checked {
-        Checked::Fits
+    fn check(&self, _arguments: &RawJson) -> ArgumentCheck {
+        ArgumentCheck::Fits
     }
 
-    fn run(self: Arc<Self>, _: RawJson, _: Room, context: Arc<dyn RunContext>) -> BoxFuture<'static, RunEnd> {
+    fn run(
+        self: Arc<Self>,
+        _: RawJson,
+        _: Reservation,
+        context: Arc<dyn RunContext>,
+    ) -> BoxFuture<'static, RunEnd> {
         (self.body)(context)
     }
 

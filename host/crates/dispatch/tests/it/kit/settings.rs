@@ -21,11 +21,8 @@ pub const SETTINGS: Settings = Settings {
     adopts: true,
     shares: false,
     related_task: true,
-    retry_after_ms: 1000,
     page: 100,
     list_ms: 2_000,
-    list_runs: 8,
     sessions: 100,
-    permissions: 100,
     session_idle_ms: 3_600_000,
 };

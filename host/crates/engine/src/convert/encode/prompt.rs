@@ -1,14 +1,14 @@
-//! Prompts that were made (PR-3), and values for their arguments (CO-2).
+//! Encodes rendered prompts (PR-3) and completions of their arguments (CO-2).
 
 use super::{Bounded, write_content};
 use crate::bindings::exports::toolyard::plugin::completion::Completions;
 use crate::bindings::exports::toolyard::plugin::prompts::{Message, PromptResult, Role};
 use crate::limits::failure::Failure;
-use toolyard_task::provider::Retrieved;
+use toolyard_task::provider::ProviderAnswer;
 use toolyard_task::wire::{MAX_VALUES, RawJson};
 
 /// Encodes a `GetPromptResult`.
-pub(crate) fn made(result: PromptResult, limit: u64) -> Result<Retrieved, Failure> {
+pub(crate) fn made(result: PromptResult, limit: u64) -> Result<ProviderAnswer, Failure> {
     let PromptResult { description, messages } = result;
     let mut out = Bounded::new(0, limit);
     out.raw("{")?;
@@ -30,12 +30,12 @@ pub(crate) fn made(result: PromptResult, limit: u64) -> Result<Retrieved, Failur
         out.raw("}")?;
     }
     out.raw("]}")?;
-    Ok(Retrieved::Prompt(RawJson::trusted(out.bytes)))
+    Ok(ProviderAnswer::Prompt(RawJson::trusted(out.bytes)))
 }
 
-/// Encodes a `CompleteResult`. Values above the hundred that may be are cut, and
-/// said to be there.
-pub(crate) fn completed(given: Completions, limit: u64) -> Result<Retrieved, Failure> {
+/// Encodes a `CompleteResult`. Values beyond the hundred that MCP allows are dropped, and `hasMore`
+/// is set.
+pub(crate) fn completed(given: Completions, limit: u64) -> Result<ProviderAnswer, Failure> {
     let Completions { values, total, has_more } = given;
     let mut out = Bounded::new(0, limit);
     out.raw("{\"completion\":{\"values\":[")?;
@@ -51,7 +51,7 @@ pub(crate) fn completed(given: Completions, limit: u64) -> Result<Retrieved, Fai
     }
     let has_more = has_more || values.len() > MAX_VALUES;
     out.raw(if has_more { ",\"hasMore\":true}}" } else { ",\"hasMore\":false}}" })?;
-    Ok(Retrieved::Completion(RawJson::trusted(out.bytes)))
+    Ok(ProviderAnswer::Completion(RawJson::trusted(out.bytes)))
 }
 
 #[cfg(test)]
@@ -70,14 +70,14 @@ mod tests {
             messages: vec![message(Role::User, "hi"), message(Role::Assistant, "\n")],
         };
         match made(result, LIMIT).expect("fine") {
-            Retrieved::Prompt(json) => assert_eq!(
+            ProviderAnswer::Prompt(json) => assert_eq!(
                 json.as_str(),
                 r#"{"description":"d","messages":[{"role":"user","content":{"type":"text","text":"hi"}},{"role":"assistant","content":{"type":"text","text":"\n"}}]}"#
             ),
             other => panic!("{other:?}"),
         }
         let none = PromptResult { description: None, messages: vec![] };
-        assert_eq!(made(none, LIMIT), Ok(Retrieved::Prompt(RawJson::trusted("{\"messages\":[]}"))));
+        assert_eq!(made(none, LIMIT), Ok(ProviderAnswer::Prompt(RawJson::trusted("{\"messages\":[]}"))));
         let malformed = Message { role: Role::User, content: Content::EmbeddedResource("{}".into()) };
         let result = PromptResult { description: None, messages: vec![malformed] };
         assert!(matches!(made(result, LIMIT), Err(Failure::Malformed(_))), "as for tools");
@@ -91,7 +91,7 @@ mod tests {
         let completed = |number: usize, total, has_more| {
             let values = (0..number).map(|n| n.to_string()).collect();
             match completed(Completions { values, total, has_more }, LIMIT).expect("fine") {
-                Retrieved::Completion(json) => json.decode::<serde_json::Value>().expect("JSON"),
+                ProviderAnswer::Completion(json) => json.decode::<serde_json::Value>().expect("JSON"),
                 other => panic!("{other:?}"),
             }
         };

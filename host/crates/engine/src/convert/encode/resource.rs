@@ -1,5 +1,5 @@
-//! Listings of resources and what resources hold, as MCP shows them (R-2 to R-4).
-//! All of one answer goes into one buffer, which the output limit bounds.
+//! Encodes listings and contents of resources as MCP (R-2 to R-4). One answer goes into one buffer,
+//! which the output limit bounds.
 
 use super::{Bounded, Members, members};
 use crate::bindings::exports::toolyard::plugin::resources::{Body, Contents, Entry, Page, Template};
@@ -9,21 +9,21 @@ use bytes::Bytes;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::ops::Range;
-use toolyard_task::provider::Retrieved;
+use toolyard_task::provider::ProviderAnswer;
 use toolyard_task::wire::error::clip;
 use toolyard_task::wire::{RawJson, URI_BYTES, is_uri};
 
-/// The most entries of a page, templates of a component, and parts of a resource.
+/// The maximum number of entries in a page, templates of a component, and parts of a resource.
 const MOST: usize = 1_000;
-/// The longest short name.
+/// The maximum length of a resource's name, in bytes.
 const NAME_BYTES: usize = 1 << 10;
-/// The longest cursor of a guest's own.
+/// The maximum length of a cursor that a guest provides, in bytes.
 const CURSOR_BYTES: usize = 4 << 10;
-/// The longest media type.
+/// The maximum length of a media type, in bytes.
 const MIME_BYTES: usize = 256;
 
 /// Encodes a page of resources.
-pub(crate) fn page(page: Page, limit: u64) -> Result<Retrieved, Failure> {
+pub(crate) fn page(page: Page, limit: u64) -> Result<ProviderAnswer, Failure> {
     let Page { entries, next } = page;
     at_most(entries.len(), "entries")?;
     if next.as_ref().is_some_and(|next| next.len() > CURSOR_BYTES) {
@@ -37,11 +37,11 @@ pub(crate) fn page(page: Page, limit: u64) -> Result<Retrieved, Failure> {
         }
         list.push(&place, ("uri", &uri), &name, more)?;
     }
-    Ok(Retrieved::Resources { entries: list.finish(), next })
+    Ok(ProviderAnswer::Resources { entries: list.finish(), next })
 }
 
 /// Encodes the templates.
-pub(crate) fn templates(templates: Vec<Template>, limit: u64) -> Result<Retrieved, Failure> {
+pub(crate) fn templates(templates: Vec<Template>, limit: u64) -> Result<ProviderAnswer, Failure> {
     at_most(templates.len(), "templates")?;
     let mut list = Listed::new(limit);
     let mut names = Vec::with_capacity(templates.len());
@@ -53,13 +53,13 @@ pub(crate) fn templates(templates: Vec<Template>, limit: u64) -> Result<Retrieve
         list.push(&place, ("uriTemplate", &uri_template), &name, more)?;
         names.push(uri_template);
     }
-    Ok(Retrieved::Templates(names.into_iter().zip(list.finish()).collect()))
+    Ok(ProviderAnswer::Templates(names.into_iter().zip(list.finish()).collect()))
 }
 
 /// Encodes a `ReadResourceResult`.
-pub(crate) fn contents(parts: Option<Vec<Contents>>, limit: u64) -> Result<Retrieved, Failure> {
+pub(crate) fn contents(parts: Option<Vec<Contents>>, limit: u64) -> Result<ProviderAnswer, Failure> {
     let Some(parts) = parts else {
-        return Ok(Retrieved::Contents(None));
+        return Ok(ProviderAnswer::Contents(None));
     };
     at_most(parts.len(), "parts")?;
     let mut out = Bounded::new(0, limit);
@@ -100,7 +100,7 @@ pub(crate) fn contents(parts: Option<Vec<Contents>>, limit: u64) -> Result<Retri
         out.raw("}")?;
     }
     out.raw("]}")?;
-    Ok(Retrieved::Contents(Some(RawJson::trusted(out.bytes))))
+    Ok(ProviderAnswer::Contents(Some(RawJson::trusted(out.bytes))))
 }
 
 fn malformed<T>(what: String) -> Result<T, Failure> {
@@ -117,7 +117,7 @@ fn json_object(place: &str, what: &str, text: String) -> Result<RawJson, Failure
     if json.is_object() { Ok(json) } else { malformed(format!("{place}: its `{what}` is not a JSON object")) }
 }
 
-/// Objects of a listing, one after the other in one buffer.
+/// The objects of a listing, one after another in one buffer.
 struct Listed {
     out: Bounded,
     places: Vec<Range<usize>>,
@@ -159,8 +159,8 @@ impl Listed {
     }
 }
 
-/// Checks that the members which MCP knows have the types that it gives them: one
-/// entry of the wrong shape, and a strict client takes none of the listing.
+/// Checks the types of the members that MCP defines. A strict client rejects a whole listing that
+/// has one malformed entry.
 fn check(members: &Members<'_>, uri: &str) -> Result<(), String> {
     for (name, value) in members {
         let name = name.as_ref();
@@ -182,7 +182,7 @@ fn check(members: &Members<'_>, uri: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// R-2.
+/// Checks annotations (R-2).
 fn annotations(text: &str) -> Result<bool, String> {
     let Ok(given) = serde_json::from_str::<BTreeMap<String, Value>>(text) else { return Ok(false) };
     for (name, value) in &given {
@@ -208,9 +208,8 @@ fn annotations(text: &str) -> Result<bool, String> {
     Ok(true)
 }
 
-/// Whether a text has the form of a URI template: expressions in braces that are
-/// closed, of the characters that they may have, and between them what a URI may
-/// have.
+/// Whether a text is a valid URI template: closed braces around expressions of allowed characters,
+/// and between them only characters that a URI may have.
 fn is_template(text: &str) -> bool {
     if text.is_empty() || text.len() > URI_BYTES {
         return false;
@@ -249,7 +248,7 @@ mod tests {
 
     fn listed(entries: Vec<Entry>) -> Result<Vec<String>, String> {
         match page(Page { entries, next: Some("c".into()) }, LIMIT) {
-            Ok(Retrieved::Resources { entries, next }) => {
+            Ok(ProviderAnswer::Resources { entries, next }) => {
                 assert_eq!(next.as_deref(), Some("c"));
                 Ok(entries.iter().map(|entry| entry.as_str().to_owned()).collect())
             }
@@ -331,7 +330,7 @@ mod tests {
         let template =
             |text: &str| Template { uri_template: text.into(), name: "n".into(), more: "{}".into() };
         match templates(vec![template("a:{x}")], LIMIT).expect("fine") {
-            Retrieved::Templates(list) => {
+            ProviderAnswer::Templates(list) => {
                 assert_eq!(list[0].0, "a:{x}");
                 assert_eq!(list[0].1.as_str(), r#"{"uriTemplate":"a:{x}","name":"n"}"#);
             }
@@ -344,7 +343,7 @@ mod tests {
     fn r_4_text_and_bytes() {
         let part = |uri: &str, body| Contents { uri: uri.into(), mime_type: None, body, meta: None };
         let read = |parts| match contents(Some(parts), LIMIT) {
-            Ok(Retrieved::Contents(Some(json))) => Ok(json.as_str().to_owned()),
+            Ok(ProviderAnswer::Contents(Some(json))) => Ok(json.as_str().to_owned()),
             Ok(other) => panic!("{other:?}"),
             Err(failure) => Err(failure),
         };
@@ -357,7 +356,7 @@ mod tests {
             read(vec![typed.clone(), part("a:c", Body::Blob(vec![1, 2, 3, 4]))]).expect("fine"),
             r#"{"contents":[{"uri":"a:b","mimeType":"text/plain; charset=utf-8","text":"\"","_meta":{}},{"uri":"a:c","blob":"AQIDBA=="}]}"#
         );
-        assert_eq!(contents(None, LIMIT).expect("none"), Retrieved::Contents(None));
+        assert_eq!(contents(None, LIMIT).expect("none"), ProviderAnswer::Contents(None));
         for (wrong, says) in [
             (part("b", Body::Text(String::new())), "absolute URI"),
             (Contents { mime_type: Some("a\n".into()), ..typed.clone() }, "media type"),

@@ -63,7 +63,7 @@ fn media_are_base64_whatever_their_length() {
     }
 }
 
-/// TL-11: links and resources; text and media are above.
+/// TL-11: links and resources; text and media are tested above.
 #[test]
 fn blocks_given_as_json_get_our_type_and_only_ours() {
     let link = |json: &str| of(vec![Content::ResourceLink(json.into())]);
@@ -98,7 +98,7 @@ fn tl_6_structured_content_without_text_is_given_as_text_too() {
 fn t_39_a_guest_cannot_say_which_task_a_result_is_of() {
     let meta = |json: &str| encoded(ToolResult { meta: Some(json.into()), ..of(vec![]) });
     assert!(meta("{\"a\":1}").ends_with(r#","_meta":{"a":1}}"#));
-    // The second spelling is the same key, which a search for the text misses.
+    // The second spelling is the same key, which a text search would miss.
     for key in ["io.modelcontextprotocol/related-task", "\\u0069o.modelcontextprotocol/related-task"] {
         let related = meta(&format!(r#"{{"a":1,"{key}":{{"taskId":"x"}},"b":[]}}"#));
         assert!(related.ends_with(r#","_meta":{"a":1,"b":[]}}"#), "{related}");

@@ -1,12 +1,11 @@
-//! Values of WIT types as the access rules see them: one form for each value, however the
-//! client wrote it.
+//! Values of WIT types for the access rules: one form for each value, however the client wrote it.
 
 use super::shape::{Case, Field, Shape};
 use std::borrow::Cow;
 use toolyard_task::ArgumentValue;
 use wasmtime::component::Val;
 
-/// The arguments of a function. `None` if a value is not of its type.
+/// The arguments of a function. `None` if a value does not match its type.
 pub(crate) fn of_fields(fields: &[Field], values: &[Val]) -> Option<ArgumentValue<'static>> {
     let members = fields.iter().zip(values).map(|(field, value)| {
         let name = Cow::Owned(field.name.clone());
@@ -82,7 +81,7 @@ fn text(text: &str) -> ArgumentValue<'static> {
     ArgumentValue::Text(Cow::Owned(text.to_owned()))
 }
 
-/// `shortest` is the shortest text that is read back as the value.
+/// `shortest` is the shortest text that parses to the same value.
 fn float(value: f64, shortest: String) -> ArgumentValue<'static> {
     if value.is_nan() {
         text("NaN")

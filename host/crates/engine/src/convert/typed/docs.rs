@@ -1,8 +1,8 @@
-//! What a component says of its functions in its `package-docs` section, which holds
-//! the comments of its WIT package: one byte for the version (0 or 1), then JSON.
+//! The documentation of a component's functions, from its `package-docs` section, which holds the
+//! comments of its WIT package: one byte for the version (0 or 1), then JSON.
 //!
-//! Lines of a comment that begin with `@` and a word of ours say what a description
-//! cannot: `@task forbidden|optional|required`, `@title TEXT`, and the hints `@read-only`,
+//! Comment lines that begin with `@` and a known word state facts that do not fit into a
+//! description: `@task forbidden|optional|required`, `@title TEXT`, and the hints `@read-only`,
 //! `@destructive`, `@idempotent`, `@open-world`, with or without `true` or `false`.
 
 use serde::Deserialize;
@@ -12,12 +12,12 @@ use toolyard_task::wire::TaskSupport;
 use wasmparser::{Parser, Payload};
 
 const SECTION: &str = "package-docs";
-/// A larger section is not read. That of all of WASI has a tenth of this.
+/// A larger section is ignored. The section of all of WASI is a tenth of this size.
 const MAX_BYTES: usize = 1 << 20;
-/// How many worlds and interfaces a section may have, those within worlds included.
+/// The maximum number of worlds and interfaces in a section, including those within worlds.
 const MAX_SCOPES: usize = 4_000;
 
-/// What is said of one function.
+/// The documentation of one function.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub(crate) struct Said {
     pub title: Option<String>,
@@ -27,11 +27,11 @@ pub(crate) struct Said {
     pub annotations: Map<String, Value>,
 }
 
-/// The comments of all functions, by the name of the interface, if there is one, and of the function.
+/// The comments of all functions, by interface name (if any) and function name.
 #[derive(Debug, Default)]
 pub(crate) struct Docs(HashMap<Option<String>, HashMap<String, String>>);
 
-/// Sorted, so that of several worlds it is always the same one that says what a function does.
+/// Sorted, so that the same world always documents a function that occurs in several.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Package {
@@ -54,7 +54,7 @@ struct Interface {
     funcs: BTreeMap<String, Documented>,
 }
 
-/// Version 0 had the text alone.
+/// Version 0 has only text.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum Documented {
@@ -63,7 +63,7 @@ enum Documented {
 }
 
 impl Docs {
-    /// Reads the section of a component; one that is no good says nothing.
+    /// Reads the section of a component. An invalid section counts as empty.
     pub fn of(component: &[u8]) -> Self {
         let mut depth = 0_u32;
         for payload in Parser::new(0).parse_all(component).map_while(Result::ok) {
@@ -87,8 +87,7 @@ impl Docs {
         serde_json::from_slice(json).map(Self::index).unwrap_or_default()
     }
 
-    /// Finds each function once, however many worlds there are and however many functions are asked
-    /// about.
+    /// Indexes each function once, independently of the number of worlds and later look-ups.
     fn index(Package { worlds, interfaces }: Package) -> Self {
         let within = |world: &World| world.interfaces.len() + world.interface_exports.len();
         let scopes: usize = worlds.len() + interfaces.len() + worlds.values().map(within).sum::<usize>();
@@ -106,7 +105,7 @@ impl Docs {
         docs
     }
 
-    /// Adds what is not known yet.
+    /// Adds comments of functions that have none yet.
     fn add(&mut self, interface: Option<String>, functions: BTreeMap<String, Documented>) {
         let known = self.0.entry(interface).or_default();
         for (name, documented) in functions {
@@ -116,7 +115,7 @@ impl Docs {
         }
     }
 
-    /// What is said of a function of an interface, by the interface's own name, or of a
+    /// The documentation of a function of an interface, by the interface's own name, or of a
     /// function of a world.
     pub fn function(&self, interface: Option<&str>, function: &str) -> Said {
         let interface = interface.map(str::to_owned);
@@ -128,7 +127,7 @@ impl Docs {
     }
 }
 
-/// Takes the lines that are for us out of a comment.
+/// Separates the `@` lines of a comment from its description.
 fn said(text: &str) -> Said {
     let mut said = Said::default();
     let mut rest = Vec::new();
@@ -142,7 +141,7 @@ fn said(text: &str) -> Said {
     said
 }
 
-/// Whether the line was for us.
+/// Reads an `@` line; returns whether it was one.
 fn tag(line: &str, said: &mut Said) -> bool {
     let Some((word, value)) = line.strip_prefix('@').map(|tag| tag.split_once(' ').unwrap_or((tag, "")))
     else {
@@ -209,7 +208,7 @@ mod tests {
         assert_eq!(docs.function(Some("math"), "sub").description.as_deref(), Some("Subtracts."));
     }
 
-    /// With a look at each world for each function this would take minutes.
+    /// Scanning each world for each function would take minutes.
     #[test]
     fn a_section_of_many_worlds_costs_no_more_than_its_bytes() {
         let worlds = |count: usize| {

@@ -1,4 +1,4 @@
-//! The ordinary functions of a component, each as a tool or with the reason why not.
+//! The ordinary functions of a component, each as a tool or with the reason why it is not one.
 
 use super::docs::{Docs, Said};
 use super::shape::{Field, Reading, Shape, write_fields};
@@ -15,22 +15,22 @@ use wasmtime::Engine;
 use wasmtime::component::types::{ComponentFunc, ComponentItem};
 use wasmtime::component::{Component, ComponentExportIndex};
 
-/// The most functions that are looked at.
+/// The maximum number of functions that are examined.
 const MOST: usize = 2_000;
-/// Of how many parts the types of all functions of a component may be made.
+/// The maximum number of parts in the types of all functions of a component.
 const MAX_PARTS: usize = 50_000;
 
-/// All of them.
+/// The functions of a component.
 #[derive(Debug, Default)]
 pub(crate) struct Functions {
-    /// Those that are tools, by the tool's name.
+    /// The functions that are tools, by the tool's name.
     pub by_name: HashMap<String, Arc<Function>>,
     pub skipped: Vec<Skipped>,
 }
 
-/// A function where it was found.
-struct Found {
-    /// `a:b/math@1.0.0#add`, or `add`.
+/// A function and where it was found.
+struct ExportedFunction {
+    /// Its full name, such as `a:b/math@1.0.0#add` or `add`.
     path: String,
     /// The name of its interface, without package and version.
     interface: Option<String>,
@@ -40,7 +40,7 @@ struct Found {
 }
 
 impl Functions {
-    /// Finds them in a component that was compiled of these bytes, and declares their
+    /// Finds the functions of a component that was compiled from these bytes and declares their
     /// tools.
     pub fn of(
         engine: &Engine,
@@ -82,7 +82,7 @@ impl Functions {
         Ok((functions, declared))
     }
 
-    fn find(&mut self, engine: &Engine, component: &Component) -> Vec<Found> {
+    fn find(&mut self, engine: &Engine, component: &Component) -> Vec<ExportedFunction> {
         let mut all = Vec::new();
         for (name, item) in component.component_type().exports(engine) {
             let mut skip = |why: &str| {
@@ -92,7 +92,7 @@ impl Functions {
                 ComponentItem::ComponentFunc(func) => {
                     if let Some(index) = component.get_export_index(None, name) {
                         let (path, name) = (name.to_owned(), name.to_owned());
-                        all.push(Found { path, interface: None, name, index, func });
+                        all.push(ExportedFunction { path, interface: None, name, index, func });
                     }
                 }
                 ComponentItem::ComponentInstance(_) if name.starts_with("wasi:") => {
@@ -105,7 +105,7 @@ impl Functions {
                         let Some(index) = component.get_export_index(Some(&place), function) else {
                             continue;
                         };
-                        all.push(Found {
+                        all.push(ExportedFunction {
                             path: format!("{name}#{function}"),
                             interface: Some(own_name(name).to_owned()),
                             name: function.to_owned(),
@@ -126,27 +126,27 @@ impl Functions {
     }
 }
 
-/// `math` of `a:b/math@1.0.0`.
+/// The own name of an interface: `math` for `a:b/math@1.0.0`.
 fn own_name(interface: &str) -> &str {
     let path = interface.split('@').next().unwrap_or_default();
     path.rsplit('/').next().unwrap_or_default()
 }
 
-/// `math_add`, or `add` for a function without an interface. Names in WIT have no
-/// underscore, so two functions of one interface never meet.
-fn tool_name(found: &Found) -> String {
+/// The tool's name: `math_add`, or `add` for a function without an interface. WIT names contain no
+/// underscore, so two functions of one interface never collide.
+fn tool_name(found: &ExportedFunction) -> String {
     match &found.interface {
         Some(interface) => format!("{interface}_{}", found.name),
         None => found.name.clone(),
     }
 }
 
-/// The tool that a function is.
+/// Makes a tool from a function.
 ///
 /// # Errors
-/// Why it is none.
+/// Why the function cannot be a tool.
 fn tool(
-    found: &Found,
+    found: &ExportedFunction,
     name: String,
     docs: &Docs,
     settings: &Settings,
@@ -171,7 +171,7 @@ fn tool(
     }
     let mut reading = Reading::default();
     let read = read_types(found, &mut reading);
-    // Also for one that is refused: reading it took as long.
+    // Refused functions count too, because reading them took as long.
     *parts_left = parts_left.saturating_sub(reading.parts());
     let (params, result) = read?;
     let function = Function { index: found.index, params, result };
@@ -188,7 +188,7 @@ fn tool(
         input_schema: RawJson::of(&schema::object(&function.params)),
         output_schema: function.success().map(|shape| RawJson::of(&schema::output(shape))),
         annotations: (!annotations.is_empty()).then(|| RawJson::of(&annotations)),
-        // Any run can be a task; only who knows the tool can know that it must not.
+        // Any run can be a task. Only the plugin's author can know that a tool must not be one.
         execution: describe::execution(task_support.unwrap_or(TaskSupport::Optional)),
         meta: None,
     };
@@ -200,18 +200,21 @@ fn tool(
 /// The parameters and the result of a function.
 ///
 /// # Errors
-/// Why a value of them cannot be JSON.
-fn read_types(found: &Found, reading: &mut Reading) -> Result<(Vec<Field>, Option<Shape>), String> {
+/// Why a value of their types cannot be JSON.
+fn read_types(
+    found: &ExportedFunction,
+    reading: &mut Reading,
+) -> Result<(Vec<Field>, Option<Shape>), String> {
     let param = |(name, of): (&str, _)| Ok(Field { name: reading.name(name)?, shape: reading.shape(&of)? });
     let params = found.func.params().map(param).collect::<Result<Vec<_>, String>>()?;
     let result = found.func.results().next().map(|of| reading.shape(&of)).transpose()?;
     Ok((params, result))
 }
 
-/// What stands for a description where there is none: the function in WIT.
-fn signature(found: &Found, function: &Function) -> String {
+/// The default description: the function in WIT syntax.
+fn signature(found: &ExportedFunction, function: &Function) -> String {
     let mut out = format!("`{}: func(", found.path);
-    // Writing to a String does not fail.
+    // Writing to a `String` cannot fail.
     let _ = write_fields(&mut out, &function.params);
     out.push(')');
     if let Some(result) = &function.result {

@@ -1,7 +1,7 @@
-//! From JSON to values of WIT types, in one pass over the text.
+//! Reads JSON into values of WIT types, in one pass over the text.
 //!
-//! The arguments have been checked against the schema before. What is left to refuse
-//! here is what the schema cannot say, and names that stand twice.
+//! The arguments have already been checked against the schema. This code rejects only what the
+//! schema cannot express, and duplicate names.
 
 use super::shape::{Case, Field, Integer, Shape};
 use base64::Engine as _;
@@ -13,20 +13,20 @@ use std::cell::RefCell;
 use std::fmt;
 use wasmtime::component::Val;
 
-/// Reads a JSON object with these members; the values come in the order of the fields.
+/// Reads a JSON object with these members. The values are in the order of the fields.
 ///
 /// # Errors
-/// What does not fit, and where.
+/// The value that does not fit, and its path.
 pub(crate) fn fields(fields: &[Field], json: &str) -> Result<Vec<Val>, String> {
-    let place = Place::default();
+    let place = ValuePath::default();
     let mut reader = serde_json::Deserializer::from_str(json);
     let read = reader.deserialize_map(FieldsVisitor { fields, place: &place });
     read.map_err(|error| place.tell(&error))
 }
 
-/// Where in the value the reading is, for its complaints.
+/// The current position within the value, for error messages.
 #[derive(Default)]
-struct Place<'a> {
+struct ValuePath<'a> {
     steps: RefCell<Vec<Step<'a>>>,
     why: RefCell<Option<String>>,
 }
@@ -37,8 +37,8 @@ enum Step<'a> {
     Index(usize),
 }
 
-impl<'a> Place<'a> {
-    /// Reads a part. The step stays where the reading failed.
+impl<'a> ValuePath<'a> {
+    /// Reads a part of the value. If the read fails, the step stays on the path.
     fn within<T, E>(&self, step: Step<'a>, read: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
         self.steps.borrow_mut().push(step);
         let read = read()?;
@@ -57,7 +57,7 @@ impl<'a> Place<'a> {
         let mut out = String::from("at `");
         let steps = self.steps.borrow();
         for step in steps.iter() {
-            // Writing to a String does not fail.
+            // Writing to a `String` cannot fail.
             let _ = match step {
                 Step::Name(name) => write!(out, "/{name}"),
                 Step::Index(index) => write!(out, "/{index}"),
@@ -76,7 +76,7 @@ impl<'a> Place<'a> {
 #[derive(Clone, Copy)]
 struct Seed<'a> {
     shape: &'a Shape,
-    place: &'a Place<'a>,
+    place: &'a ValuePath<'a>,
 }
 
 impl<'a> Seed<'a> {
@@ -168,7 +168,7 @@ impl<'de> DeserializeSeed<'de> for Seed<'_> {
     }
 }
 
-/// Reads an integer from its JSON text; wide integers may be digits in a string.
+/// Reads an integer from its JSON text. A wide integer may be a string of digits.
 fn integer_of(integer: Integer, text: &str) -> Result<Val, String> {
     let number = match text.strip_prefix('"') {
         None => text.parse::<i128>().ok().or_else(|| whole(text)),
@@ -180,7 +180,7 @@ fn integer_of(integer: Integer, text: &str) -> Result<Val, String> {
     if !(least..=greatest).contains(&number) {
         return Err(format!("{number} is not between {least} and {greatest}"));
     }
-    // In range, so none of these cuts anything off.
+    // The value is in range, so none of these casts truncates it.
     Ok(match integer {
         Integer::S8 => Val::S8(number as i8),
         Integer::U8 => Val::U8(number as u8),
@@ -193,21 +193,21 @@ fn integer_of(integer: Integer, text: &str) -> Result<Val, String> {
     })
 }
 
-/// A number with a fraction of zeros or an exponent, such as 1.0 and 1e3, which JSON Schema
-/// calls integers.
+/// An integer written with a zero fraction or an exponent, such as 1.0 or 1e3, which JSON Schema
+/// accepts as an integer.
 fn whole(text: &str) -> Option<i128> {
     let number: f64 = text.parse().ok()?;
     (number.fract() == 0.0 && number.abs() <= super::MAX_EXACT as f64).then_some(number as i128)
 }
 
-/// An integer in a string: digits, in the one way to write it. The form with a plus, a
-/// fraction, or leading zeros would be another spelling of the same value.
+/// An integer in a string, in its only accepted spelling. A plus sign, a fraction or leading zeros
+/// would be another spelling of the same value.
 fn digits(text: &str) -> Option<i128> {
     let number = text.parse::<i128>().ok()?;
     (number.to_string() == text).then_some(number)
 }
 
-/// What a float's JSON text says; `infinity` is the type's own.
+/// Reads a float from its JSON text; `infinity` is that of the type.
 fn float_of<F>(text: &str, infinity: F) -> Result<F, String>
 where
     F: std::str::FromStr + PartialEq + Copy + std::ops::Neg<Output = F>,
@@ -229,10 +229,10 @@ fn unknown(name: &str, names: &[String]) -> String {
     format!("`{}` is none of: {}", toolyard_task::wire::error::clip(name, 100), names.join(", "))
 }
 
-/// The members of an object, by their fields.
+/// Visits the members of an object, by field.
 struct FieldsVisitor<'a> {
     fields: &'a [Field],
-    place: &'a Place<'a>,
+    place: &'a ValuePath<'a>,
 }
 
 impl<'de> Visitor<'de> for FieldsVisitor<'_> {
@@ -268,10 +268,10 @@ impl<'de> Visitor<'de> for FieldsVisitor<'_> {
     }
 }
 
-/// The items of an array.
+/// Visits the items of an array.
 struct ItemsVisitor<'a> {
     seed: Seed<'a>,
-    /// How many there must be.
+    /// The required number of items.
     length: Option<u32>,
 }
 
@@ -297,7 +297,7 @@ impl<'de> Visitor<'de> for ItemsVisitor<'_> {
     }
 }
 
-/// Bytes, in base64 or one by one.
+/// Visits bytes, in base64 or as an array of integers.
 struct BytesVisitor<'a>(ItemsVisitor<'a>);
 
 impl<'de> Visitor<'de> for BytesVisitor<'_> {
@@ -319,7 +319,7 @@ impl<'de> Visitor<'de> for BytesVisitor<'_> {
     }
 }
 
-/// A map by strings.
+/// Visits a map with string keys.
 struct EntriesVisitor<'a> {
     seed: Seed<'a>,
 }
@@ -340,7 +340,7 @@ impl<'de> Visitor<'de> for EntriesVisitor<'_> {
     }
 }
 
-/// A map by other values: an array of pairs.
+/// Visits a map with other keys: an array of pairs.
 struct PairsVisitor<'a> {
     key: Seed<'a>,
     value: Seed<'a>,
@@ -394,7 +394,7 @@ impl<'de> Visitor<'de> for Pair<'_> {
 
 struct TupleVisitor<'a> {
     items: &'a [Shape],
-    place: &'a Place<'a>,
+    place: &'a ValuePath<'a>,
 }
 
 impl<'de> Visitor<'de> for TupleVisitor<'_> {
@@ -422,10 +422,10 @@ impl<'de> Visitor<'de> for TupleVisitor<'_> {
     }
 }
 
-/// A case: its name, or an object of its name and its payload.
+/// Visits a case: its name, or an object of its name and its payload.
 struct CaseVisitor<'a> {
     cases: &'a [Case],
-    place: &'a Place<'a>,
+    place: &'a ValuePath<'a>,
 }
 
 impl<'a> CaseVisitor<'a> {
@@ -474,7 +474,7 @@ impl<'de> Visitor<'de> for CaseVisitor<'_> {
     }
 }
 
-/// An option; of an option, `{"some": …}`.
+/// Visits an option; an option of an option is `{"some": …}`.
 struct OptionVisitor<'a>(Seed<'a>);
 
 impl<'de> Visitor<'de> for OptionVisitor<'_> {

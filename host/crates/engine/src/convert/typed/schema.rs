@@ -1,5 +1,5 @@
-//! WIT types in JSON Schema 2020-12. What these schemas accept, `read` takes, but for
-//! values of 64 bits that are out of range, and what `write` gives, they accept.
+//! WIT types in JSON Schema 2020-12. `read` takes every value that these schemas accept, except
+//! 64-bit integers that are out of range. The schemas accept everything that `write` produces.
 
 use super::RESULT;
 use super::shape::{Case, Field, Shape};
@@ -18,7 +18,7 @@ pub(crate) fn object(fields: &[Field]) -> Value {
     schema
 }
 
-/// The schema of the structured content of a function that gives such a value.
+/// The schema of the structured content of a function that returns such a value.
 pub(crate) fn output(shape: &Shape) -> Value {
     if shape.is_object() {
         return value(shape);
@@ -85,7 +85,7 @@ fn tuple<'a>(items: impl IntoIterator<Item = &'a Shape>) -> Value {
     json!({"type": "array", "prefixItems": items, "minItems": length, "maxItems": length})
 }
 
-/// An object with this member and no other.
+/// An object with this single member.
 fn single(name: &str, schema: Value) -> Value {
     json!({
         "type": "object",

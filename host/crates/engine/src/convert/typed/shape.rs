@@ -1,13 +1,13 @@
-//! What a WIT type is, apart from the engine that compiled it.
+//! WIT types, independent of the engine that compiled them.
 
 use std::fmt;
 use wasmtime::component::Type;
 
-/// How deep a type may nest: arguments and results are JSON, which is bounded too.
+/// The maximum nesting depth of a type: arguments and results are JSON, whose depth is bounded too.
 const MAX_DEPTH: usize = 60;
-/// Of how many parts a type may be made, each counted as often as it is used.
+/// The maximum number of parts in a type. A part counts each time it is used.
 const MAX_PARTS: usize = 4_000;
-/// How many bytes all names in them may have together, counted likewise.
+/// The maximum total length of all names in a type, in bytes, counted in the same way.
 const MAX_NAMES: usize = 64 << 10;
 
 /// A named part: a field of a record, or a parameter.
@@ -24,7 +24,6 @@ pub(crate) struct Case {
     pub payload: Option<Shape>,
 }
 
-/// The integers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Integer {
     S8,
@@ -37,7 +36,7 @@ pub(crate) enum Integer {
     U64,
 }
 
-/// A type.
+/// A WIT type.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Shape {
     Bool,
@@ -55,12 +54,12 @@ pub(crate) enum Shape {
     Enum(Vec<String>),
     Flags(Vec<String>),
     Option(Box<Shape>),
-    /// With the cases `ok` and `err`.
+    /// A variant with the cases `ok` and `err`.
     Result(Box<[Case; 2]>),
 }
 
 impl Integer {
-    /// The least and the greatest value.
+    /// The smallest and the largest value.
     pub const fn range(self) -> (i128, i128) {
         match self {
             Self::S8 => (i8::MIN as i128, i8::MAX as i128),
@@ -74,7 +73,7 @@ impl Integer {
         }
     }
 
-    /// Whether it has values that not every JSON reader keeps exact.
+    /// Whether some of its values lose precision in some JSON readers.
     pub const fn is_wide(self) -> bool {
         matches!(self, Self::S64 | Self::U64)
     }
@@ -108,13 +107,13 @@ impl Shape {
         }
     }
 
-    /// Whether it is bytes, which stand in base64.
+    /// Whether it is a byte list, whose JSON form is base64.
     pub fn is_bytes(&self) -> bool {
         matches!(self, Self::List(item) if **item == Self::Integer(Integer::U8))
     }
 }
 
-/// Takes types over; one is used for all types of a function, so that they are bounded
+/// Converts types. One `Reading` serves all types of a function, so that the bounds apply to them
 /// together.
 #[derive(Default)]
 pub(crate) struct Reading {
@@ -123,7 +122,7 @@ pub(crate) struct Reading {
 }
 
 impl Reading {
-    /// How many parts the types have so far.
+    /// The number of parts in the types so far.
     pub const fn parts(&self) -> usize {
         self.parts
     }
@@ -131,12 +130,12 @@ impl Reading {
     /// The shape of a type.
     ///
     /// # Errors
-    /// Why a value of it cannot be JSON.
+    /// Why a value of this type cannot be JSON.
     pub fn shape(&mut self, of: &Type) -> Result<Shape, String> {
         self.at(of, 0)
     }
 
-    /// A name of a part, of a parameter too.
+    /// Counts the name of a part or a parameter.
     ///
     /// # Errors
     /// If all names together are too long.
@@ -222,8 +221,7 @@ impl Reading {
     }
 }
 
-/// As WIT writes it; types that WIT names have no name in a component, so their parts
-/// are shown.
+/// WIT syntax. A component does not keep the names of types, so their parts are shown.
 impl fmt::Display for Shape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names = |f: &mut fmt::Formatter<'_>, kind: &str, names: &[String]| {
@@ -274,7 +272,7 @@ impl fmt::Display for Shape {
     }
 }
 
-/// Names and types, as between the brackets of a function.
+/// Writes names and types as between the parentheses of a function.
 pub(crate) fn write_fields(f: &mut impl fmt::Write, fields: &[Field]) -> fmt::Result {
     for (index, field) in fields.iter().enumerate() {
         write!(f, "{}{}: {}", if index > 0 { ", " } else { "" }, field.name, field.shape)?;

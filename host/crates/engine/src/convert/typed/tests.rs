@@ -1,4 +1,4 @@
-//! Types and values to JSON and back, by themselves and through real components.
+//! Types and values to JSON and back, alone and through real components.
 
 mod arbitrary;
 mod echo;
@@ -47,7 +47,7 @@ fn written(shape: &Shape, value: &Val) -> Value {
     serde_json::from_str(&text).expect("it is JSON")
 }
 
-/// Whether a value fits a schema, and why not.
+/// Checks a value against a schema; the error says why it does not fit.
 fn fits(schema: &Schema, value: &RawJson) -> Result<(), String> {
     match schema.check(value, &mut Budget::steps(u64::MAX)).expect("the budget is enough") {
         Verdict::Fits => Ok(()),
@@ -55,7 +55,7 @@ fn fits(schema: &Schema, value: &RawJson) -> Result<(), String> {
     }
 }
 
-/// The schema that arguments of this one shape are checked against.
+/// The schema of arguments with a single member of this shape.
 fn checked(shape: &Shape) -> Schema {
     let schema = schema::object(&[field("v", shape.clone())]);
     Schema::compile(
@@ -94,7 +94,7 @@ fn an_integer_in_a_string_is_written_in_one_way() {
             let arguments = RawJson::of(&json!({"v": wrong}));
             assert!(fits(&checked(&shape), &arguments).is_err(), "{wrong}");
         }
-        // The escape is one of JSON and stands for a digit; it is refused like the others.
+        // The JSON escape stands for a digit; it is refused like the others.
         assert!(read_text(&shape, r#"{"v":"\u0037"}"#).is_err());
         assert!(read_one(&shape, &json!("7")).is_ok());
         assert!(read_one(&shape, &json!("0")).is_ok());
@@ -107,7 +107,7 @@ fn whole_numbers_with_a_point_are_integers_as_json_schema_has_it() {
     assert_eq!(read_text(&shape, "{\"v\":1.0}"), Ok(Val::S32(1)));
     assert_eq!(read_text(&shape, "{\"v\":1e3}"), Ok(Val::S32(1000)));
     assert!(read_text(&shape, "{\"v\":1.5}").is_err());
-    assert!(read_text(&shape, "{\"v\":\"1\"}").is_err(), "small integers are no strings");
+    assert!(read_text(&shape, "{\"v\":\"1\"}").is_err(), "a small integer is not a string");
 }
 
 #[test]
@@ -242,7 +242,7 @@ fn maps_by_string_are_objects_and_others_pairs() {
     assert!(read_one(&shape, &json!([true, false])).is_ok());
 }
 
-/// A function whose result is this.
+/// A function with this result.
 fn returning(result: Option<Shape>) -> Function {
     let module = wat::parse_str(
         r#"(component (core module $m (func (export "f"))) (core instance $i (instantiate $m))
@@ -281,7 +281,7 @@ fn results_become_structured_content_and_errors_failures() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
-    /// What is written is accepted by the schema and read back as it was.
+    /// The schema accepts every written value, and reading returns the original.
     #[test]
     fn every_value_of_every_type_survives_json((shape, value) in arbitrary::shape_and_value(true)) {
         let json = written(&shape, &value);
@@ -291,7 +291,7 @@ proptest! {
         prop_assert_eq!(read.map(arbitrary::normal), Ok(arbitrary::normal(value)));
     }
 
-    /// The access rules see every value, in one form, however it was written.
+    /// The access rules get every value in one form, however the client wrote it.
     #[test]
     fn every_value_has_one_form_for_the_rules((shape, value) in arbitrary::shape_and_value(true)) {
         let fields = [field("v", shape.clone())];
@@ -303,7 +303,7 @@ proptest! {
         prop_assert_eq!(again, argument::of_fields(&fields, &[arbitrary::normal(value)]));
     }
 
-    /// Any JSON is read or refused, whatever the type.
+    /// Any JSON is either read or refused, whatever the type.
     #[test]
     fn no_json_brings_the_reader_down((shape, _) in arbitrary::shape_and_value(true), json in arbitrary::json()) {
         let read = read_one(&shape, &json);

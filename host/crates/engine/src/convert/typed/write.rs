@@ -1,4 +1,4 @@
-//! From values of WIT types to JSON text.
+//! Writes values of WIT types as JSON text.
 
 use super::MAX_EXACT;
 use super::shape::{Case, Shape};
@@ -6,18 +6,18 @@ use crate::convert::encode::Bounded;
 use crate::limits::failure::Failure;
 use wasmtime::component::Val;
 
-/// The JSON form of a value, which may have so many bytes.
+/// The JSON form of a value, of at most `limit` bytes.
 ///
 /// # Errors
-/// [`Failure::Output`] if it has more.
+/// [`Failure::Output`] if it is longer.
 pub(crate) fn json(shape: &Shape, value: &Val, limit: u64) -> Result<String, Failure> {
     let mut out = Bounded::new(64, limit);
     write(&mut out, shape, value)?;
-    // Only whole texts were written.
+    // Only complete strings were written.
     String::from_utf8(out.into_bytes()).map_err(|_| mismatch())
 }
 
-/// The engine gave a value of another type than it said.
+/// The engine returned a value of another type than the function declares.
 pub(crate) fn mismatch() -> Failure {
     Failure::Malformed("its result is not of its type".to_owned())
 }
@@ -44,7 +44,7 @@ fn write(out: &mut Bounded, shape: &Shape, value: &Val) -> Result<(), Failure> {
             array(out, items, |index| shapes.get(index).ok_or_else(mismatch))
         }
         (Shape::Map(entry), Val::Map(entries)) if entry.0 == Shape::String => {
-            // Where a key stands twice, the last counts, as WIT says.
+            // If a key occurs twice, the last value counts, as WIT requires.
             let last: std::collections::BTreeMap<&str, &Val> = entries
                 .iter()
                 .map(|(key, value)| match key {
@@ -67,7 +67,7 @@ fn write(out: &mut Bounded, shape: &Shape, value: &Val) -> Result<(), Failure> {
         }
         (Shape::Record(fields), Val::Record(values)) if fields.len() == values.len() => {
             let given = fields.iter().zip(values);
-            // An option that is none is left out.
+            // A `none` option is omitted.
             let given = given.filter(|(_, (_, value))| !matches!(value, Val::Option(None)));
             members(out, given.map(|(field, (_, value))| (field.name.as_str(), &field.shape, value)))
         }
@@ -106,7 +106,7 @@ fn integer(out: &mut Bounded, value: i128) -> Result<(), Failure> {
     }
 }
 
-/// `shortest` is the shortest text that is read back as the value.
+/// `shortest` is the shortest text that parses to the same value.
 fn float(out: &mut Bounded, value: f64, shortest: &str) -> Result<(), Failure> {
     if value.is_nan() {
         out.raw("\"NaN\"")

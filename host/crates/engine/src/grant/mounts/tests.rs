@@ -5,7 +5,7 @@ use proptest::prelude::*;
 /// A table whose lines are `id parent device root at kind options`.
 fn table(lines: &[&str]) -> Mounts {
     Mounts::of(text(lines).as_bytes(), Some(1), |path| {
-        // As if these were links into `/store`, and nothing else were missing here.
+        // Paths below `/short` are links into `/store`. Otherwise only `/elsewhere` is missing.
         match path.strip_prefix("/short") {
             Ok(rest) => Some(Path::new("/store").join(rest)),
             Err(_) => (!path.starts_with("/elsewhere")).then(|| path.to_owned()),
@@ -23,11 +23,11 @@ fn text(lines: &[&str]) -> String {
     lines.iter().map(line).collect()
 }
 
-fn place(device: u32, path: &str) -> Place {
-    Place { device: (8, device), path: path.as_bytes().to_vec() }
+fn place(device: u32, path: &str) -> DevicePath {
+    DevicePath { device: (8, device), path: path.as_bytes().to_vec() }
 }
 
-fn places(mounts: &Mounts, path: &str) -> Vec<Place> {
+fn places(mounts: &Mounts, path: &str) -> Vec<DevicePath> {
     mounts.places(Path::new(path))
 }
 
@@ -37,7 +37,7 @@ fn a_line_is_read_as_the_kernel_writes_it() {
     let mount = Mount::read(line).expect("a line");
     assert_eq!((mount.id, mount.parent, mount.device), (36, 35, (98, 0)));
     assert_eq!((mount.root.as_slice(), mount.at.as_slice()), (&b"/mnt1"[..], &b"/mnt two/a\\b\t\n"[..]));
-    // Without optional fields, with a root of no path, and with one that is gone.
+    // Without optional fields, with a root that is not a path, and with a removed root.
     let mount = Mount::read(b"1 0 0:4 net:[4026531840] /run/ns rw - nsfs nsfs rw").expect("a line");
     assert_eq!((mount.kind.as_str(), mount.at()), ("nsfs", Path::new("/run/ns")));
     let mount = Mount::read(b"1 0 0:4 /a//deleted /b rw - ext4 x rw").expect("a line");
@@ -58,11 +58,11 @@ fn a_place_is_found_through_bind_mounts_and_what_covers_them() {
         "2 1 8:2 / /vol xfs",
         "3 1 8:2 /data /srv/data xfs",
         "4 1 8:2 /plugins/own /srv/plug\\040in xfs",
-        // One upon another at the same point, and one below the upper one.
+        // Two mounts at the same point, and one below the upper mount.
         "5 1 8:5 / /stack ext4",
         "6 5 8:6 /sub /stack ext4",
         "7 6 8:7 / /stack/in ext4",
-        // Hidden: what is mounted at `/a` later covers `/a/b/c`.
+        // Hidden: the later mount at `/a` covers `/a/b/c`.
         "8 1 8:8 / /a/b/c ext4",
         "9 1 8:9 / /a ext4",
     ]);
@@ -89,7 +89,7 @@ fn a_place_is_found_through_bind_mounts_and_what_covers_them() {
     assert_eq!(inside("/stack"), [(7, true)]);
     assert_eq!(inside("/a"), [(8, false)]);
     assert_eq!(inside("/").len(), 8);
-    // A folder that was opened before something was mounted over it.
+    // A folder that was opened before another mount covered it.
     let both = mounts.places_in(Some(5), Path::new("/stack/x"));
     assert_eq!(both, [place(6, "/sub/x"), place(5, "/x")]);
 }
@@ -121,7 +121,7 @@ fn an_overlay_shows_the_places_of_its_layers_that_exist_here() {
         assert!(found.contains(&is), "{is:?} {found:?}");
     }
     assert_eq!(found.len(), 4);
-    // One upon another, and none that goes round for ever.
+    // Overlays on overlays, and one that contains itself, which must terminate.
     assert!(places(&mounts, "/new/b").contains(&place(1, "/srv/up/a/b")));
     assert!(places(&mounts, "/new/b").contains(&place(1, "/srv/data/b")));
     assert_eq!(places(&mounts, "/round/y").len(), MAX_OVERLAYS + 1);
@@ -171,11 +171,11 @@ fn what_can_be_replaced_through_another_mount_lies_within() {
         ("/srv/a/in", "/vol", true),
         ("/srv/a/in", "/vol/a", true),
         ("/srv/a", "/vol", true),
-        // The very same folder.
+        // Exactly the same folder.
         ("/srv/a", "/vol/a", false),
         ("/srv/a", "/vol/b", false),
         ("/vol/a", "/srv/a/in", false),
-        // A mount in it, whose folder may not be moved; what is above it may.
+        // A mount inside it. The mount point cannot be moved, but the folders above it can.
         ("/vol/a/m", "/srv/a", true),
     ] {
         assert_eq!(reach(inner).is_within(&reach(outer)), is, "{inner} {outer}");
@@ -193,9 +193,9 @@ fn a_table_of_any_length_is_read_and_one_that_goes_round_ends() {
     assert_eq!(places(&table(&[]), "/x"), []);
 }
 
-/// Mounts that are made one after the other, and what a path means after that, in the plainest way:
-/// every path is followed name by name through the latest mount at each folder.
-fn naive(made: &[(u32, String, String)], path: &str) -> Place {
+/// Resolves a path after these mounts in the simplest way: name by name, through the latest mount
+/// at each folder.
+fn naive(made: &[(u32, String, String)], path: &str) -> DevicePath {
     let mut here = (1, String::new());
     for name in path.split('/').skip(1) {
         here.1 = format!("{}/{name}", here.1);
@@ -206,7 +206,7 @@ fn naive(made: &[(u32, String, String)], path: &str) -> Place {
     place(here.0, &here.1)
 }
 
-/// A folder by its place. Devices are new with each mount, so each folder is in one mount alone.
+/// The key of a folder. Each mount has a new device, so each folder is in only one mount.
 fn key((device, path): &(u32, String)) -> String {
     format!("{device}{path}")
 }

@@ -57,7 +57,7 @@ fn other_text_stays_as_it_is() {
         assert_eq!(redactor.text(text.to_owned()), text);
     }
     let json = RawJson::parse("{ \"b\":1.50, \"a\":[\"\\u0041\"] }").expect("JSON");
-    assert_eq!(redactor.json(json.clone()), json, "to the letter");
+    assert_eq!(redactor.json(json.clone()), json, "unchanged");
 }
 
 #[test]
@@ -117,11 +117,14 @@ fn every_part_of_an_end_is_looked_at() {
     }
     for end in [
         RetrievalEnd::Failed(error()),
-        RetrievalEnd::Done(Retrieved::Resources { entries: vec![leak()], next: Some("abcdefghij".into()) }),
-        RetrievalEnd::Done(Retrieved::Templates(vec![("abcdefghij".into(), leak())])),
-        RetrievalEnd::Done(Retrieved::Contents(Some(leak()))),
-        RetrievalEnd::Done(Retrieved::Prompt(leak())),
-        RetrievalEnd::Done(Retrieved::Completion(leak())),
+        RetrievalEnd::Done(ProviderAnswer::Resources {
+            entries: vec![leak()],
+            next: Some("abcdefghij".into()),
+        }),
+        RetrievalEnd::Done(ProviderAnswer::Templates(vec![("abcdefghij".into(), leak())])),
+        RetrievalEnd::Done(ProviderAnswer::Contents(Some(leak()))),
+        RetrievalEnd::Done(ProviderAnswer::Prompt(leak())),
+        RetrievalEnd::Done(ProviderAnswer::Completion(leak())),
     ] {
         let shown = format!("{:?}", redactor.retrieval_end(end));
         assert!(!shown.contains("abcdef") && shown.contains("[secret KEY]"), "{shown}");
@@ -137,7 +140,7 @@ proptest! {
         let redactor = redactor(&secret);
         let text = redactor.text(texts.join(&secret));
         prop_assert!(!redactor.finds(&text) || secret.contains("[secret KEY]") , "{text}");
-        // A mark may hold a secret that is a part of it.
+        // A mark may contain a secret that is a part of the mark.
         prop_assert!(!text.contains(&secret) || "[secret KEY]".contains(&secret), "{text}");
     }
 

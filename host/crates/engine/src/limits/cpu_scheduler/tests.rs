@@ -11,8 +11,8 @@ struct Busy {
     turn: Pin<Box<dyn Future<Output = ()> + Send>>,
 }
 
-fn share(name: &str, weight: u32) -> Share {
-    Share { account: name.into(), weight }
+fn share(name: &str, weight: u32) -> CpuShare {
+    CpuShare { account: name.into(), weight }
 }
 
 fn busy(scheduler: &Arc<CpuScheduler>, name: &'static str, weight: u32) -> Busy {
@@ -21,8 +21,8 @@ fn busy(scheduler: &Arc<CpuScheduler>, name: &'static str, weight: u32) -> Busy 
     Busy { name, runner, turn }
 }
 
-/// Polls all of them so many times; who has a turn computes for a tick and wants the
-/// next. Counts the turns of each account.
+/// Polls all runs for this many rounds. A run that has a turn computes for a tick and requests the
+/// next turn. Counts the turns of each account.
 fn play(busy: &mut [Busy], rounds: usize) -> BTreeMap<&'static str, u32> {
     let mut turns = BTreeMap::new();
     let waker = noop_waker();

@@ -6,7 +6,7 @@ use std::net::Ipv4Addr;
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
-/// An authority that signs, and its own certificate.
+/// A certificate authority with its own certificate.
 struct Authority {
     issuer: Issuer<'static, KeyPair>,
     certificate: CertificateDer<'static>,
@@ -28,7 +28,7 @@ impl Authority {
         Roots::of(store)
     }
 
-    /// A server with a certificate for this name, until this year.
+    /// Starts a server with a certificate for this name that is valid until this year.
     async fn serves(&self, name: &str, until: i32) -> u16 {
         let mut params = CertificateParams::new(vec![name.to_owned()]).expect("a name");
         params.not_before = date_time_ymd(2000, 1, 1);
@@ -48,7 +48,7 @@ impl Authority {
         let port = listener.local_addr().expect("bound").port();
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                // The client's word is what counts.
+                // Only the client's result matters.
                 drop(acceptor.accept(stream).await);
             }
         });
@@ -56,7 +56,7 @@ impl Authority {
     }
 }
 
-/// What comes of a connection to `port` for a host of this name.
+/// The result of a connection to `port` for a host of this name.
 async fn connected(host: &str, port: u16, roots: &Roots) -> Result<(), (String, String)> {
     let host = Host::parse(host).expect("a host");
     let target = Target { scheme: Scheme::Https, host, port };
@@ -99,7 +99,7 @@ async fn what_does_not_speak_tls_is_no_secure_connection() {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("listens");
     let port = listener.local_addr().expect("bound").port();
     let answering = async {
-        let (mut stream, _) = listener.accept().await.expect("somebody comes");
+        let (mut stream, _) = listener.accept().await.expect("a client connects");
         tokio::io::AsyncWriteExt::write_all(&mut stream, b"HTTP/1.1 200 OK\r\n\r\n").await.expect("writes");
         stream
     };
@@ -115,6 +115,6 @@ async fn the_next_address_is_tried_where_one_refuses() {
     let addresses = [Ipv4Addr::new(127, 0, 0, 2).into(), Ipv4Addr::LOCALHOST.into()];
     let minute = Duration::from_secs(60);
     assert!(tcp(&addresses, port, minute).await.is_ok());
-    let refused = tcp(&addresses[..1], port, minute).await.expect_err("nobody listens there");
+    let refused = tcp(&addresses[..1], port, minute).await.expect_err("no server listens there");
     assert_eq!(format!("{refused:?}"), "ConnectionRefused");
 }

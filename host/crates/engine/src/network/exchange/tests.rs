@@ -17,8 +17,8 @@ use toolyard_task::tool::{AskError, AskedQuestion, CallInfo, GivenAnswer, Report
 use toolyard_task::{TaskId, Unattended};
 use wasmtime_wasi_http::WasiHttpHooks as _;
 
-/// Answers with the next of its answers, and with the last of them for ever; notes the
-/// names that it was asked for.
+/// Returns its answers in order and then repeats the last one. Records the names that it was asked
+/// for.
 struct Fickle {
     answers: Mutex<Vec<Vec<IpAddr>>>,
     asked: Arc<Mutex<Vec<String>>>,
@@ -32,7 +32,7 @@ impl Resolver for Fickle {
     }
 }
 
-/// A server that answers whatever comes, and notes it.
+/// A server that answers every request and records it.
 async fn server() -> (u16, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("listens");
     let port = listener.local_addr().expect("bound").port();
@@ -106,13 +106,13 @@ async fn a_name_is_resolved_once_and_what_was_looked_at_is_connected_to() {
     let uri = format!("http://localhost:{port}/");
     assert_eq!(run.get(&uri).await, Ok(200));
     assert_eq!(run.asked.lock().expect("free").len(), 1);
-    // The name has moved: the next request is judged by where it leads now.
+    // The name has moved. The next request is checked against its new address.
     assert_eq!(run.get(&uri).await, Err("DestinationIpProhibited".to_owned()));
     assert_eq!(seen.lock().expect("free").len(), 1);
     assert!(run.policy.refusals()[0].contains("metadata address"), "{:?}", run.policy.refusals());
 }
 
-/// The run of a task, whose host may lose it.
+/// The run of a task whose node may lose it.
 struct OfTask(AtomicBool);
 
 #[async_trait]
@@ -152,8 +152,8 @@ fn of_task(port: u16, keyed: bool) -> (Run, Arc<OfTask>) {
     (Run::granted(grant, &[&[]], Limits::default(), context.clone()), context)
 }
 
-/// A6: what has effects carries the key that the same request has in another attempt, where
-/// the operator wants it and the guest has none.
+/// A6: a request with effects carries the key that it has in every other attempt, if the operator
+/// enables this and the guest has set no key.
 #[tokio::test]
 async fn requests_of_a_task_carry_a_key_if_that_is_wanted() {
     let (port, seen) = server().await;
@@ -179,7 +179,7 @@ async fn requests_of_a_task_carry_a_key_if_that_is_wanted() {
     assert_eq!(keys, [&[None][..], &attempt, &attempt].concat());
 }
 
-/// A4: a host that may be dead to the others lets nothing out any more.
+/// A4: a node that other nodes may consider dead sends nothing any more.
 #[tokio::test]
 async fn a_run_whose_host_may_have_lost_its_task_sends_nothing() {
     let (port, seen) = server().await;
@@ -246,7 +246,7 @@ async fn what_is_not_granted_is_not_even_resolved() {
     }
 }
 
-/// A server that expects none would take it for the next request.
+/// A server that expects no body would read it as the next request.
 #[tokio::test]
 async fn a_get_has_no_body() {
     let (port, seen) = server().await;
@@ -320,7 +320,7 @@ async fn requests_are_counted_and_the_limits_named() {
     assert!(run.policy.refusals().iter().any(|why| why.contains("(`limits.http-request`)")));
 }
 
-/// Here nobody can be asked.
+/// No user can be asked here.
 #[tokio::test]
 async fn what_is_left_to_a_person_is_not_even_resolved_before_they_said_yes() {
     let (port, seen) = server().await;
@@ -335,11 +335,11 @@ async fn what_is_left_to_a_person_is_not_even_resolved_before_they_said_yes() {
     let why = run.policy.refusals().join("\n");
     assert!(why.contains(&format!("http://localhost:{port} needs the user's permission")), "{why}");
     assert!(why.contains("(`http.allow.grant`)"), "{why}");
-    // Another method is not theirs to grant.
+    // The user cannot grant another method.
     assert_eq!(run.send(request(Method::POST, &uri)).await, Err("HttpRequestDenied".to_owned()));
     assert!(run.policy.refusals()[1].contains("add \"POST\" to the `methods`"));
     assert!(run.asked.lock().expect("free").is_empty());
-    // What the operator grants as well is not asked for.
+    // If the operator also grants the request, the user is not asked.
     let own = entry(GrantedBy::Operator, Vec::new());
     let mut run = Run::of(vec![asked, own], &[&["127.0.0.1"]], Limits::default());
     assert_eq!(run.get(&uri).await, Ok(200));

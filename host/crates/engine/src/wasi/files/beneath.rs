@@ -1,9 +1,9 @@
-//! How the path that a guest names is resolved: beneath the folder that it begins in, and on the
-//! mounts that were checked when the granted folder was opened.
+//! Resolves a guest's path beneath its starting folder, and only into mounts that were checked when
+//! the granted folder was opened.
 //!
-//! The kernel resolves nearly all paths in one step that passes into no other mount. Only where it
-//! came upon one, the path is walked name by name, and each mount on it is looked up among those
-//! that were checked. Nothing behind another mount is looked at, opened, made or emptied.
+//! The kernel resolves nearly all paths in one step that enters no other mount. Only if it meets
+//! one, the path is walked name by name, and each mount on it must be among the checked ones.
+//! Nothing behind any other mount is inspected, opened, created or truncated.
 
 use super::leave_some;
 use crate::grant::{CheckedMounts, number};
@@ -13,7 +13,7 @@ use std::fs::File;
 use std::io;
 use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
 
-/// Opens what the path leads to.
+/// Opens the target of the path.
 pub(super) fn open(
     folder: &File,
     path: &str,
@@ -24,10 +24,10 @@ pub(super) fn open(
     {
         use rustix::io::Errno;
         match by_kernel::open(folder, path, flags) {
-            // It leads into another mount, or out of the folder; or `..` was resolved while
-            // something was renamed.
+            // The path leads into another mount or out of the folder, or a rename interfered with
+            // resolving `..`.
             Err(Errno::XDEV | Errno::AGAIN) => return by_kernel::walk(folder, path, flags, checked),
-            // The kernel is older than Linux 5.6, or a filter of system calls forbids this one.
+            // The kernel is older than Linux 5.6, or a system call filter forbids this call.
             Err(Errno::NOSYS | Errno::PERM) => {}
             opened => return Ok(File::from(opened.map_err(io::Error::from)?)),
         }
@@ -35,8 +35,7 @@ pub(super) fn open(
     by_names(folder, path, flags, checked)
 }
 
-/// The same where the kernel does not offer it: what was opened is looked at afterwards, before
-/// anything is done with it.
+/// Opens the path where the kernel lacks `openat2`. The opened file is checked before it is used.
 fn by_names(folder: &File, path: &str, flags: OFlags, checked: &CheckedMounts) -> Result<File, ErrorCode> {
     let start = cap_std::fs::Dir::from_std_file(folder.try_clone()?);
     let empties = flags.contains(OFlags::TRUNC);
@@ -76,25 +75,25 @@ mod by_kernel {
     use std::io;
     use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-    /// How often a path with `..` is resolved anew because something was renamed meanwhile.
+    /// How often a path with `..` is resolved before giving up because of concurrent renames.
     const TRIES: usize = 4;
-    /// How many links one path may lead through, as in the kernel.
+    /// The maximum number of links in one path, as in the kernel.
     const MAX_LINKS: usize = 40;
-    /// How deep a path that passes into another mount may lead: each folder on it is held open.
+    /// The maximum depth of a path that enters another mount. Each folder on it is held open.
     const MAX_DEPTH: usize = 256;
-    /// Opened so that nothing is done by it, whatever it is.
+    /// Opens a file of any kind without side effects.
     const LOOK: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW);
-    /// Those of the flags that do something to what is there.
+    /// The flags that change the file or folder.
     const DOES: OFlags = OFlags::CREATE.union(OFlags::EXCL).union(OFlags::TRUNC);
 
-    /// Opens what lies in the same mount as the folder.
+    /// Opens a path within the folder's own mount.
     pub fn open(folder: impl AsFd, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
         resolve(folder, path, flags, ResolveFlags::NO_XDEV)
     }
 
     fn resolve(folder: impl AsFd, path: &str, flags: OFlags, how: ResolveFlags) -> Result<OwnedFd, Errno> {
         let how = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS | how;
-        // What `umask` leaves of it, as for any other program.
+        // `umask` applies, as for any other program.
         let mode = if flags.contains(OFlags::CREATE) { Mode::from_raw_mode(0o666) } else { Mode::empty() };
         let mut tries = 0;
         loop {
@@ -106,8 +105,8 @@ mod by_kernel {
         }
     }
 
-    /// The same name by name, into mounts that were checked. `..` leads to where the walk came
-    /// from, whatever was renamed meanwhile.
+    /// Resolves a path name by name, also into checked mounts. `..` returns to the previous folder
+    /// of the walk, regardless of renames.
     pub fn walk(
         folder: &File,
         path: &str,
@@ -119,7 +118,8 @@ mod by_kernel {
         let mut links = 0;
         let mut link = parts(path)?;
         loop {
-            // A link that ends in a slash leads to a folder, whatever follows it or not.
+            // The target of a link that ends in a slash is a folder, whether or not more names
+            // follow.
             for part in link.drain(..).rev() {
                 rest.push_front(part);
             }
@@ -137,18 +137,18 @@ mod by_kernel {
                 name => walk.step(name)?,
             };
             match found {
-                Found::Folder => {}
-                Found::Opened(opened) => return Ok(opened),
-                Found::Link(target) if links < MAX_LINKS => {
+                Entry::Folder => {}
+                Entry::Opened(opened) => return Ok(opened),
+                Entry::Link(target) if links < MAX_LINKS => {
                     links += 1;
                     link = parts(&target)?;
                 }
-                Found::Link(_) => return Err(ErrorCode::Loop),
+                Entry::Link(_) => return Err(ErrorCode::Loop),
             }
         }
     }
 
-    /// The names of a path; a slash at its end is a step into the folder.
+    /// The names of a path. A trailing slash is a step into the folder.
     fn parts(path: &str) -> Result<Vec<String>, ErrorCode> {
         if path.starts_with('/') {
             return Err(ErrorCode::NotPermitted);
@@ -165,13 +165,13 @@ mod by_kernel {
 
     struct Walk<'a> {
         folder: &'a File,
-        /// The folders from there on.
+        /// The folders entered since then.
         passed: Vec<OwnedFd>,
         checked: &'a CheckedMounts,
     }
 
-    enum Found {
-        /// Entered.
+    enum Entry {
+        /// A folder that was entered.
         Folder,
         Link(String),
         Opened(File),
@@ -182,26 +182,26 @@ mod by_kernel {
             self.passed.last().map_or(self.folder.as_fd(), AsFd::as_fd)
         }
 
-        /// Goes one name further.
-        fn step(&mut self, name: &str) -> Result<Found, ErrorCode> {
+        /// Resolves the next name.
+        fn step(&mut self, name: &str) -> Result<Entry, ErrorCode> {
             let found = match open(self.here(), name, LOOK) {
                 Err(Errno::XDEV) => self.pass(name)?,
                 found => found.map_err(io::Error::from)?,
             };
             match kind(&found)? {
-                FileType::Symlink => Ok(Found::Link(target(&found, "")?)),
+                FileType::Symlink => Ok(Entry::Link(target(&found, "")?)),
                 FileType::Directory if self.passed.len() == MAX_DEPTH => Err(ErrorCode::NameTooLong),
                 FileType::Directory => {
                     let found = File::from(found);
                     leave_some(&found)?;
                     self.passed.push(found.into());
-                    Ok(Found::Folder)
+                    Ok(Entry::Folder)
                 }
                 _ => Err(ErrorCode::NotDirectory),
             }
         }
 
-        /// Looks at what is mounted at this name, if that was checked.
+        /// Opens the mount at this name for inspection, if it was checked.
         fn pass(&self, name: &str) -> Result<OwnedFd, ErrorCode> {
             let found = resolve(self.here(), name, LOOK, ResolveFlags::empty()).map_err(io::Error::from)?;
             self.admit(found)
@@ -216,27 +216,27 @@ mod by_kernel {
         }
 
         /// Opens the last name.
-        fn last(&self, name: &str, flags: OFlags) -> Result<Found, ErrorCode> {
+        fn last(&self, name: &str, flags: OFlags) -> Result<Entry, ErrorCode> {
             let follows = !flags.contains(OFlags::NOFOLLOW);
             match open(self.here(), name, flags | OFlags::NOFOLLOW) {
                 Err(Errno::XDEV) => self.mounted(name, flags),
-                // So the kernel says that it is a link.
+                // The kernel reports a link with these errors.
                 Err(error @ (Errno::LOOP | Errno::NOTDIR)) => match target(self.here(), name) {
-                    Ok(target) if follows => Ok(Found::Link(target)),
+                    Ok(target) if follows => Ok(Entry::Link(target)),
                     _ => Err(io::Error::from(error).into()),
                 },
                 Err(error) => Err(io::Error::from(error).into()),
                 Ok(found)
                     if follows && flags.contains(OFlags::PATH) && kind(&found)? == FileType::Symlink =>
                 {
-                    Ok(Found::Link(target(&found, "")?))
+                    Ok(Entry::Link(target(&found, "")?))
                 }
-                Ok(found) => Ok(Found::Opened(found.into())),
+                Ok(found) => Ok(Entry::Opened(found.into())),
             }
         }
 
-        /// Opens what is mounted there.
-        fn mounted(&self, name: &str, flags: OFlags) -> Result<Found, ErrorCode> {
+        /// Opens a mounted file or folder.
+        fn mounted(&self, name: &str, flags: OFlags) -> Result<Entry, ErrorCode> {
             let found = self.pass(name)?;
             if flags.contains(OFlags::CREATE | OFlags::EXCL) {
                 return Err(ErrorCode::Exist);
@@ -254,7 +254,7 @@ mod by_kernel {
             } else if is_folder {
                 open(&found, ".", flags - OFlags::NOFOLLOW).map_err(io::Error::from)?
             } else {
-                // By its name once more, so it is looked at once more, before it is emptied.
+                // The file is opened by name again, so it is checked again before it is truncated.
                 let flags = (flags - DOES) | OFlags::NOFOLLOW;
                 let opened = resolve(self.here(), name, flags, ResolveFlags::empty());
                 self.admit(opened.map_err(io::Error::from)?)?
@@ -262,7 +262,7 @@ mod by_kernel {
             if flags.contains(OFlags::TRUNC) && !is_folder {
                 ftruncate(&opened, 0).map_err(io::Error::from)?;
             }
-            Ok(Found::Opened(opened.into()))
+            Ok(Entry::Opened(opened.into()))
         }
     }
 
@@ -270,7 +270,7 @@ mod by_kernel {
         Ok(FileType::from_raw_mode(fstat(file).map_err(io::Error::from)?.st_mode))
     }
 
-    /// Where a link leads.
+    /// The target of a link.
     fn target(folder: impl AsFd, name: &str) -> Result<String, ErrorCode> {
         let target = readlinkat(folder, name, Vec::new()).map_err(io::Error::from)?;
         target.into_string().map_err(|_| ErrorCode::IllegalByteSequence)
@@ -291,7 +291,7 @@ mod tests {
         ways
     }
 
-    /// Each way opens, makes and refuses the same.
+    /// All three implementations open, create and refuse the same paths.
     #[test]
     fn all_ways_resolve_alike() {
         let folder = tempfile::tempdir().expect("a folder");
@@ -372,7 +372,7 @@ mod tests {
             for flags in &kinds {
                 let outcomes = ways().into_iter().map(|(way, open)| {
                     let outcome = seen(path, open(&start, path, *flags, &CheckedMounts::default()));
-                    // What was made is no longer there for the next way.
+                    // A created file must not exist when the next implementation runs.
                     if path == "dangling" || path == "none" {
                         let _ = std::fs::remove_file(at.join("in/none"));
                     }
@@ -390,7 +390,7 @@ mod tests {
                 }
             }
         }
-        // Nothing of the outside was reached.
+        // The file outside was not reached.
         assert_eq!(std::fs::read_to_string(at.join("out")).expect("there"), "x");
         for (way, open) in ways() {
             std::fs::write(at.join("in/file"), "long").expect("writes");

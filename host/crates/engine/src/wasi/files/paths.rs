@@ -1,6 +1,6 @@
-//! The functions of `wasi:filesystem` that take a path besides opening. The path is resolved by
-//! [`beneath`], up to its last name; what is done with that name is wasmtime-wasi's, which would
-//! pass into any mount on the way.
+//! The functions of `wasi:filesystem` that take a path, except opening. [`beneath`] resolves the
+//! path up to its last name. wasmtime-wasi then performs the operation on that name; it would enter
+//! any mount if it resolved the whole path.
 
 use super::beneath;
 use super::{Handle, TYPES, folder_of, given};
@@ -22,7 +22,7 @@ use wasmtime_wasi::p2::bindings::filesystem::types::{
 };
 use wasmtime_wasi::runtime::spawn_blocking;
 
-/// Takes the place of what wasmtime-wasi has put there.
+/// Replaces wasmtime-wasi's functions.
 pub(super) fn add_to_linker(linker: &mut Linker<GuestState>) -> wasmtime::Result<()> {
     let mut types = linker.instance(TYPES)?;
     types.func_wrap_async(
@@ -86,7 +86,7 @@ pub(super) fn add_to_linker(linker: &mut Linker<GuestState>) -> wasmtime::Result
     Ok(())
 }
 
-/// What is done with one name.
+/// An operation on one name.
 #[derive(Clone)]
 enum Act {
     Make,
@@ -102,12 +102,12 @@ impl Act {
         !matches!(self, Self::ReadLink)
     }
 
-    /// Whether slashes behind a name do not lead into the folder of that name.
+    /// Whether trailing slashes are stripped instead of leading into the folder of that name.
     const fn strips_slashes(&self) -> bool {
         matches!(self, Self::Make)
     }
 
-    /// Whether the system would do it to what is mounted at the name. The others fail there.
+    /// Whether the operation would affect a mount at the name. The other operations fail there.
     const fn enters_mounts(&self) -> bool {
         matches!(self, Self::ReadLink | Self::Times(..))
     }
@@ -132,7 +132,7 @@ impl Act {
     }
 }
 
-/// What is done with two names.
+/// An operation on two names.
 #[derive(Clone, Copy)]
 enum Two {
     Link(PathFlags),
@@ -153,14 +153,14 @@ impl Two {
     }
 }
 
-/// Where the last name of a path is.
+/// The location of a path's last name.
 #[derive(Debug, PartialEq, Eq)]
 enum Last<'a> {
-    /// In the folder that the path begins in.
+    /// In the folder where the path starts.
     Here,
-    /// In the folder of this path.
+    /// In the folder with this path.
     In(&'a str, &'a str),
-    /// The path leads to a folder, as such.
+    /// The path leads to the folder itself.
     Folder,
 }
 
@@ -176,7 +176,7 @@ fn last(path: &str, strips_slashes: bool) -> Result<Last<'_>, ErrorCode> {
     if folder.is_empty() { Ok(Last::Here) } else { Ok(Last::In(folder, &path[folder.len() + 1..])) }
 }
 
-/// Opens the folder in which the last name of a path is, and gives that name.
+/// Opens the folder that contains the last name of a path. Returns that name too.
 fn parent(
     folder: &Dir,
     path: &str,
@@ -192,12 +192,12 @@ fn parent(
 }
 
 fn handle(table: &mut ResourceTable, folder: File, like: &Dir) -> FsResult<Handle> {
-    // The thread may be blocked: it is one for that.
+    // This thread is meant for blocking work.
     let mode = OpenMode::READ | OpenMode::WRITE;
     Ok(table.push(Descriptor::Dir(Dir::new(folder, like.perms, mode, true)))?)
 }
 
-/// What a function of wasmtime-wasi gives where the thread may be blocked: it never waits.
+/// Completes a wasmtime-wasi function on a thread for blocking work, where it never waits.
 fn at_once<T>(outcome: impl Future<Output = FsResult<T>>) -> FsResult<T> {
     outcome.now_or_never().unwrap_or_else(|| Err(ErrorCode::Io.into()))
 }
@@ -266,7 +266,7 @@ fn checked(run: &GuestState) -> Arc<CheckedMounts> {
     run.about.grants.mounts.clone()
 }
 
-/// Looks at what a path leads to, and asks wasmtime-wasi about that.
+/// Opens the target of a path for inspection and queries wasmtime-wasi about it.
 async fn look<T: Send + 'static>(
     run: &mut GuestState,
     folder: &Handle,

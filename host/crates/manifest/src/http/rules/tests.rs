@@ -122,8 +122,8 @@ fn a_method_is_granted_by_its_list_or_by_none() {
 }
 
 proptest! {
-    /// Whatever is written, it is read or refused; and what is read covers nothing that
-    /// is not below, or is not, what was written.
+    /// Any text is either read or refused, and a text that is read covers no host other than those
+    /// it names.
     #[test]
     fn whatever_is_written_is_read_or_refused(text in "\\PC{0,40}", host in "[a-z0-9.:\\[\\]*-]{0,30}") {
         for text in [&text, &host] {

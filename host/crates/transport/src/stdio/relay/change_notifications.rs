@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use tokio::sync::broadcast;
-use toolyard_dispatch::{Change, Dispatch};
+use toolyard_dispatch::{Dispatch, OfferChange};
 use toolyard_protocol::RawJson;
 use toolyard_protocol::response::notification;
 
@@ -22,7 +22,7 @@ enum Announcement {
 }
 
 /// Follows the announcements, in the background host.
-pub(in crate::stdio) struct AnnouncementReceiver(broadcast::Receiver<Change>);
+pub(in crate::stdio) struct AnnouncementReceiver(broadcast::Receiver<OfferChange>);
 
 impl AnnouncementReceiver {
     pub fn of(dispatch: &Dispatch) -> Self {
@@ -32,10 +32,10 @@ impl AnnouncementReceiver {
     /// The message for the next one. Safe to drop while it waits.
     pub async fn next(&mut self) -> Bytes {
         let changed = match self.0.recv().await {
-            Ok(Change::Tools) => Announcement::Tools,
-            Ok(Change::Prompts) => Announcement::Prompts,
-            Ok(Change::Resources) => Announcement::Resources,
-            Ok(Change::Resource(uri)) => Announcement::Resource { uri },
+            Ok(OfferChange::Tools) => Announcement::Tools,
+            Ok(OfferChange::Prompts) => Announcement::Prompts,
+            Ok(OfferChange::Resources) => Announcement::Resources,
+            Ok(OfferChange::Resource(uri)) => Announcement::Resource { uri },
             Err(broadcast::error::RecvError::Lagged(_)) => Announcement::Anything,
             // The dispatcher outlives its followers.
             Err(broadcast::error::RecvError::Closed) => std::future::pending().await,
@@ -48,10 +48,10 @@ impl AnnouncementReceiver {
 pub(super) fn announce(dispatch: &Dispatch, params: Option<&RawJson>) {
     let changed = params.and_then(|params| params.decode::<Announcement>().ok());
     dispatch.announce(match changed {
-        Some(Announcement::Tools) => Change::Tools,
-        Some(Announcement::Prompts) => Change::Prompts,
-        Some(Announcement::Resources) => Change::Resources,
-        Some(Announcement::Resource { uri }) => Change::Resource(uri),
+        Some(Announcement::Tools) => OfferChange::Tools,
+        Some(Announcement::Prompts) => OfferChange::Prompts,
+        Some(Announcement::Resources) => OfferChange::Resources,
+        Some(Announcement::Resource { uri }) => OfferChange::Resource(uri),
         Some(Announcement::Anything) => return dispatch.announce_anything(),
         None => return tracing::warn!("the background host announced what is not understood"),
     });

@@ -9,15 +9,15 @@ use serde_json::Value;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
 use toolyard_protocol::stateless::VERSION;
 use toolyard_transport::{Server, http as transport};
 
 /// A server that is served on a port of its own.
 pub struct Served {
     pub address: SocketAddr,
-    stop: watch::Sender<bool>,
+    stop: CancellationToken,
     serving: JoinHandle<()>,
 }
 
@@ -53,8 +53,8 @@ impl Served {
     ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("bound");
-        let (stop, stopping) = watch::channel(false);
-        let serving = tokio::spawn(transport::serve(server, listener, stopping, drained));
+        let stop = CancellationToken::new();
+        let serving = tokio::spawn(transport::serve(server, listener, stop.clone(), drained));
         Self { address, stop, serving }
     }
 
@@ -101,13 +101,13 @@ impl Served {
 
     /// The server stops, and has stopped.
     pub async fn stopped(self) {
-        self.stop.send_replace(true);
+        self.stop.cancel();
         self.serving.await.expect("the server ends well");
     }
 
     /// The server begins to stop.
     pub fn stop(&self) {
-        self.stop.send_replace(true);
+        self.stop.cancel();
     }
 }
 

@@ -2,27 +2,28 @@
 
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader, PipeReader, PipeWriter, Write};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// The client.
 pub struct Client {
     input: Option<PipeWriter>,
     lines: mpsc::Receiver<String>,
-    _stop: watch::Sender<bool>,
+    _stop: DropGuard,
     serving: JoinHandle<()>,
 }
 
 /// A client of whatever serves these pipes until the stop.
 pub fn client<F, S>(serve: F) -> Client
 where
-    F: FnOnce(BufReader<PipeReader>, PipeWriter, watch::Receiver<bool>) -> S,
+    F: FnOnce(BufReader<PipeReader>, PipeWriter, CancellationToken) -> S,
     S: Future<Output = ()> + Send + 'static,
 {
     let (output, written) = std::io::pipe().expect("a pipe");
     let (input, given) = std::io::pipe().expect("a pipe");
-    let (stop, stopping) = watch::channel(false);
-    let serving = tokio::spawn(serve(BufReader::new(input), written, stopping));
+    let stop = CancellationToken::new();
+    let serving = tokio::spawn(serve(BufReader::new(input), written, stop.clone()));
     let (sender, lines) = mpsc::channel(100);
     std::thread::spawn(move || {
         for line in BufReader::new(output).lines() {
@@ -31,7 +32,7 @@ where
             }
         }
     });
-    Client { input: Some(given), lines, _stop: stop, serving }
+    Client { input: Some(given), lines, _stop: stop.drop_guard(), serving }
 }
 
 impl Client {

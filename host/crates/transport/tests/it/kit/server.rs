@@ -10,9 +10,9 @@ use toolyard_dispatch::{
     Bounds, Catalog, Clock, Dispatch, Ids, RawJson, Stores, TaskSupport, Timestamp, ToolSpec,
 };
 use toolyard_store::MemoryStore;
-use toolyard_task::tool::{Checked, ReportBounds};
+use toolyard_task::tool::{ArgumentCheck, ReportBounds};
 use toolyard_task::wire::ToolDescription;
-use toolyard_task::{Digest, Room, RunContext, RunEnd, Tool};
+use toolyard_task::{Digest, Reservation, RunContext, RunEnd, Tool};
 use toolyard_transport::auth::{self, Auth, KeyTimes};
 use toolyard_transport::http::host_origin::AllowedNames;
 use toolyard_transport::{
@@ -54,11 +54,16 @@ impl Tool for NativeTool {
         &self.spec
     }
 
-    fn check(&self, _arguments: &RawJson) -> Checked {
-        Checked::Fits
+    fn check(&self, _arguments: &RawJson) -> ArgumentCheck {
+        ArgumentCheck::Fits
     }
 
-    fn run(self: Arc<Self>, _: RawJson, _: Room, context: Arc<dyn RunContext>) -> BoxFuture<'static, RunEnd> {
+    fn run(
+        self: Arc<Self>,
+        _: RawJson,
+        _: Reservation,
+        context: Arc<dyn RunContext>,
+    ) -> BoxFuture<'static, RunEnd> {
         (self.body)(context)
     }
 
@@ -163,11 +168,8 @@ fn application() -> toolyard_dispatch::Settings {
         adopts: true,
         shares: false,
         related_task: true,
-        retry_after_ms: 1000,
         page: 100,
         list_ms: 2_000,
-        list_runs: 8,
-        permissions: 100,
         sessions: 100,
         session_idle_ms: 3_600_000,
     }
@@ -181,22 +183,16 @@ fn wire() -> Settings {
         head_time: long,
         body_time: long,
         write_time: long,
-        batch: 10,
         subscriptions: 3,
         cache: Duration::from_secs(10),
         requests_per_session: 100,
         // Every answer that is not ready at once is a stream at once.
         stream_after: Duration::ZERO,
         keep_alive: long,
-        retry: Duration::from_secs(1),
         replay_bytes: 1 << 20,
-        replay_events: 100,
         replay_bytes_per_session: 1 << 20,
         replay_bytes_in_all: 16 << 20,
         replay_bytes_per_principal: 4 << 20,
-        replay_time: long,
-        streams_per_session: 10,
-        sessions_in_memory: 100,
         eof_grace: long,
     }
 }
@@ -211,8 +207,7 @@ pub fn nobody_is_asked() -> auth::AuthSettings {
         required_scopes: Vec::new(),
         tokens: Vec::new(),
         issuers: Vec::new(),
-        keys: KeyTimes { refresh: never, cool_down: never, stale: never, timeout: never, bytes: 1 },
+        keys: KeyTimes { refresh: never, cool_down: never, stale: never, bytes: 1 },
         token_bytes: 100,
-        tokens_cached: 1,
     }
 }

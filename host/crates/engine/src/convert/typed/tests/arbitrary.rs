@@ -1,4 +1,4 @@
-//! Types and their values at random.
+//! Random types and values of them.
 
 use super::super::shape::{Case, Field, Integer, Shape};
 use proptest::collection::vec;
@@ -8,7 +8,7 @@ use serde_json::Value;
 use wasmtime::component::Val;
 
 fn names(count: usize) -> Vec<String> {
-    // Kebab case, as WIT has it.
+    // Names in kebab case, as WIT requires.
     (0..count).map(|index| format!("n{index}-x")).collect()
 }
 
@@ -17,7 +17,7 @@ fn integer() -> impl Strategy<Value = Integer> {
     proptest::sample::select(&[S8, U8, S16, U16, S32, U32, S64, U64][..])
 }
 
-/// A type; `is_new` are those that components rarely have yet.
+/// A type; `is_new` includes types that components rarely use yet.
 pub fn shape(is_new: bool) -> BoxedStrategy<Shape> {
     let leaf = prop_oneof![
         Just(Shape::Bool),
@@ -125,8 +125,8 @@ pub fn shape_and_value(is_new: bool) -> impl Strategy<Value = (Shape, Val)> {
     })
 }
 
-/// The same value in the one form that comparing needs: NaNs are one, flags and the
-/// entries of maps are in order and stand once.
+/// The value in a form that can be compared: all NaNs are equal, and flags and map entries are
+/// sorted without duplicates.
 pub fn normal(value: Val) -> Val {
     let all = |items: Vec<Val>| items.into_iter().map(normal).collect();
     let boxed = |value: Option<Box<Val>>| value.map(|value| Box::new(normal(*value)));
@@ -158,7 +158,7 @@ pub fn normal(value: Val) -> Val {
     }
 }
 
-/// Any JSON, with the names that the types above use.
+/// Random JSON with the names that the types above use.
 pub fn json() -> impl Strategy<Value = Value> {
     let name =
         prop_oneof![proptest::sample::select(names(4)), "ok|err|some|[a-z]{1,3}".prop_map(String::from)];

@@ -1,5 +1,4 @@
-//! Values through real components that give back what they are given, one for each
-//! type, made at random.
+//! Random values through real components that return their arguments, one component for each type.
 
 use super::super::Functions;
 use super::super::shape::{Case, Shape};
@@ -15,12 +14,12 @@ use toolyard_task::wire::RawJson;
 use wasmtime::Store;
 use wasmtime::component::{Component, Linker, Val};
 
-/// How many types, and how many values of each.
+/// The number of types, and of values for each.
 const TYPES: usize = 60;
 const VALUES: usize = 20;
 
-/// With so many more parts, a value is passed by a pointer, so that the core function
-/// has nothing to do but to give the pointer back.
+/// With this many additional parts a value is passed by pointer, so the core function only has to
+/// return the pointer.
 const PADDING: &str = "u8, u8, u8, u8, u8, u8, u8, u8, u8, u8, u8, u8, u8, u8, u8, u8, u8";
 
 const CORE: &str = r#"(module
@@ -39,7 +38,7 @@ const CORE: &str = r#"(module
   (func (export "a:b/echo#echo") (param i32) (result i32) local.get 0)
 )"#;
 
-/// Writes the declarations that a type needs, and gives the text that refers to it.
+/// Writes the declarations that a type needs and returns the text that refers to it.
 fn wit(shape: &Shape, out: &mut String, count: &mut usize) -> String {
     let mut named = |out: &mut String, kind: &str, body: String| {
         *count += 1;
@@ -90,7 +89,7 @@ fn wit(shape: &Shape, out: &mut String, count: &mut usize) -> String {
     }
 }
 
-/// A component whose `echo` takes and gives a tuple of a value of the type and padding.
+/// A component whose `echo` takes and returns a tuple of a value of the type and padding.
 fn component(shape: &Shape, dir: &Path) -> Vec<u8> {
     let mut types = String::new();
     let used = wit(shape, &mut types, &mut 0);
@@ -120,7 +119,7 @@ fn values_of_random_types_come_back_from_real_components() {
         let function = &functions.by_name["echo_echo"];
         let mut parts = vec![shape.clone()];
         parts.extend(std::iter::repeat_n(Shape::Integer(super::Integer::U8), 17));
-        assert_eq!(function.params[0].shape, Shape::Tuple(parts), "the type as WIT has it");
+        assert_eq!(function.params[0].shape, Shape::Tuple(parts), "the type as declared in WIT");
         for _ in 0..VALUES {
             let value = arbitrary::value(&shape).new_tree(&mut runner).expect("made").current();
             let mut given = vec![value.clone()];
@@ -149,8 +148,8 @@ fn values_of_random_types_come_back_from_real_components() {
     }
 }
 
-/// Each function has a type that is allowed; the schemas of all of them would take many times the
-/// memory of the component.
+/// Each function has an allowed type; the schemas of all of them together would take many times the
+/// component's memory.
 #[test]
 fn the_functions_of_a_component_are_bounded_together() {
     const FUNCTIONS: usize = 40;

@@ -1,0 +1,64 @@
+//! Keys that earlier versions had. The host refuses a configuration that still names one, so that no
+//! operator believes in a limit that does not hold.
+
+use std::fmt;
+
+/// A key that is gone.
+#[derive(Debug, Clone, Copy)]
+pub struct DroppedKey {
+    /// The key, as it stood in `toolyard.toml`.
+    pub key: &'static str,
+    /// The behavior of the host in its place; follows "is no longer a setting:".
+    pub instead: &'static str,
+}
+
+impl fmt::Display for DroppedKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` is no longer a setting: {}; remove the key", self.key, self.instead)
+    }
+}
+
+/// The dropped key of this name.
+pub fn find(key: &str) -> Option<&'static DroppedKey> {
+    TABLE.iter().find(|dropped| dropped.key == key)
+}
+
+macro_rules! dropped {
+    ($($key:literal: $instead:literal,)*) => {
+        /// All of them.
+        pub const TABLE: &[DroppedKey] = &[$(DroppedKey { key: $key, instead: $instead },)*];
+    };
+}
+
+dropped! {
+    "calls.retry-after": "the host always advises a client that it refuses as busy to try again after 1s",
+    "resources.list-runs": "the host runs one plugin at most 8 times for one request that lists resources",
+    "questions.settle": "the host always waits 1500ms for the client to ask for a task's result before it sends a question on any open stream",
+    "guest.table": "a run has at most 100000 table elements, unless a manifest sets `limits.table`",
+    "guest.instances": "a component has at most 100 core instances, unless its manifest sets `limits.instances`",
+    "guest.handles": "a run has at most 256 handles at once, unless a manifest sets `limits.handles`",
+    "guest.log-rate": "the host sends at most 50 log messages a second of one run to the client, unless a manifest sets `limits.log-rate`",
+    "guest.progress-rate": "the host sends at most 20 progress messages a second of one run to the client, unless a manifest sets `limits.progress-rate`",
+    "guest.questions": "a run may ask at most 64 questions, unless a manifest sets `limits.questions`",
+    "guest.permissions": "a run may ask for at most 8 permissions, unless a manifest sets `limits.permissions`",
+    "guest.http-requests": "a run may send at most 1000 HTTP requests, unless a manifest sets `limits.http-requests`",
+    "guest.http-concurrent": "a run may have at most 8 HTTP requests under way, unless a manifest sets `limits.http-concurrent`",
+    "guest.http-time": "an HTTP exchange of a run may take 60s, unless a manifest sets `limits.http-time`",
+    "wire.write-time": "the host always cuts a connection whose client takes nothing for 60s",
+    "wire.batch": "a batch always has at most 100 messages",
+    "wire.retry": "the host always advises clients to reconnect 1s after an event stream broke",
+    "wire.replay-events": "an event stream keeps at most 1000 events, and `wire.replay-bytes` bounds their bytes",
+    "wire.replay-time": "the host keeps an ended event stream for 5min, if the `wire.replay-bytes` settings leave room",
+    "wire.streams-per-session": "the host keeps at most 64 ended event streams of one session, and `wire.replay-bytes-per-session` bounds their bytes",
+    "permissions.kept": "the host keeps at most 1000 lasting permissions and refusals of one principal",
+    "sessions.in-memory": "the host holds at most 2000 sessions in memory and reads others from the store",
+    "tokens.cached": "the host remembers at most 5000 access tokens as verified",
+    "jwks.timeout": "a fetch of an issuer's keys may take 5s, and `jwks.stale` bounds how long older keys serve",
+    "admin.connections": "the admin listener serves at most 16 connections at once",
+    "admin.time": "a connection to the admin listener lasts at most 10s",
+    "admin.patience": "`/readyz` reports the store as failed if it does not answer within 2s",
+    "trace.interval": "the host sends spans every second",
+    "trace.flush": "the host waits at most 3s at its end to send the last spans",
+    "detach.linger": "a background host ends 2s after its last task and its last client",
+    "detach.connections": "a background host serves at most 64 clients at once",
+}
