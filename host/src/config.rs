@@ -58,7 +58,7 @@ pub struct Flags {
     #[arg(long, value_name = "FILTER", env = "TOOLYARD_LOG", global = true)]
     pub log: Option<String>,
 
-    /// Sets any setting of host/docs/settings.md, such as tasks.ttl-default=2h;
+    /// Sets any setting of host/docs/reference/settings.md, such as tasks.ttl-default=2h;
     /// may be repeated. [env: TOOLYARD_TASKS_TTL_DEFAULT and so on] [key: the
     /// same]
     #[arg(long = "set", value_name = "KEY=VALUE", global = true)]
@@ -333,7 +333,7 @@ impl Written {
             Some(Err(expected)) => bail!("`{key}`: {expected}"),
             None => match nearest(key, TABLE.iter().map(|row| row.key).chain(PLAIN_KEYS)) {
                 Some(nearest) => bail!("unknown key `{key}`; did you mean `{nearest}`?"),
-                None => bail!("unknown key `{key}`; host/docs/settings.md lists all of them"),
+                None => bail!("unknown key `{key}`; host/docs/reference/settings.md lists all of them"),
             },
         }
     }
@@ -458,8 +458,8 @@ fn parse_address(address: Option<&str>, auth: &Auth) -> anyhow::Result<SocketAdd
     if !address.ip().is_loopback() && !auth.asks() && !auth.anonymous_on_network() {
         bail!(
             "`listen`: {address} can be reached from other machines, and nobody is asked who they are; configure \
-             [[auth.tokens]] or [[auth.issuers]] (host/docs/authentication.md), listen on 127.0.0.1 or [::1], or let \
-             everybody in by `anonymous-on-network = true` in [auth]"
+             [[auth.tokens]] or [[auth.issuers]] (host/docs/guides/secure/authentication.md), listen on \
+             127.0.0.1 or [::1], or let everybody in by `anonymous-on-network = true` in [auth]"
         );
     }
     Ok(address)

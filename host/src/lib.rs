@@ -38,7 +38,7 @@ Examples:
 
 Exit codes: 0 done, 1 failed (of a server: calls had to be cut at its end),
 2 wrong usage, 128 + n ended by signal n (130: Ctrl-C).
-Every setting stands in host/docs/settings.md.";
+Every setting stands in host/docs/reference/settings.md.";
 
 /// A folder of WebAssembly tools, each sandboxed, served over MCP as plain calls
 /// and as durable tasks.

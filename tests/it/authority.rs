@@ -394,7 +394,7 @@ fn toml_after<'a>(page: &'a str, heading: &str) -> &'a str {
 async fn the_configurations_on_the_pages_are_valid() {
     let page = |name: &str| std::fs::read_to_string(guests::root().join(name)).expect("the page");
     let readme = page("README.md").replace("6d4c\u{2026}", &"0".repeat(64));
-    let rules = page("host/docs/authority.md");
+    let rules = page("host/docs/guides/secure/access-rules.md");
     for (config, args, says) in [
         (toml_after(&rules, "## Rules"), ["local", "jq"], "allowed: rule 4 says so"),
         (toml_after(&readme, "## Let others in"), ["token:ci", "read_note"], "allowed: rule 2 says so"),

@@ -1,4 +1,4 @@
-//! The table of crash points in `host/docs/reliability.md`, row by row: the process is
+//! The table of crash points in `host/docs/explanation/reliability.md`, row by row: the process is
 //! stopped exactly there, by a fail point or in the middle of an effect, and what was
 //! promised is read after the restart. Effects are counted outside of the host.
 

@@ -38,7 +38,7 @@ impl Place {
     }
 
     /// Stops the process, but not while it holds the lock of the database: then nobody
-    /// could write until it wakes, which `host/docs/reliability.md` says.
+    /// could write until it wakes, which `host/docs/explanation/reliability.md` says.
     async fn stop(&self) {
         let path = self.host.data().join("toolyard.sqlite");
         eventually("the process to be stopped outside of a transaction", || async {

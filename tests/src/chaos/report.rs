@@ -1,4 +1,4 @@
-//! What a chaos run came to, for a terminal and for `host/docs/reliability.md`.
+//! What a chaos run came to, for a terminal and for `host/docs/explanation/reliability.md`.
 
 use super::board::Board;
 use super::effects::Tally;
