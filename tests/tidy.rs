@@ -1,8 +1,11 @@
-//! Rules of the workspace: the edges of crates and folders, the length and names of files, and
-//! forbidden phrases.
+//! Rules of the workspace: the edges of crates and folders, the length and names of files, forbidden
+//! phrases, and the links and paths in pages.
 
 #[path = "tidy/names.rs"]
 mod names;
+
+#[path = "tidy/pages.rs"]
+mod pages;
 
 use names::is_test;
 use std::collections::{BTreeMap, BTreeSet};
