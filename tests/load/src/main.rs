@@ -1,6 +1,6 @@
 //! The load generator behind `make bench`: drives the real binary over real
 //! sockets and says how fast it is, each figure beside what the machine itself
-//! gives in the same run. `host/docs/benchmarks/README.md` says what each row means.
+//! gives in the same run. `host/docs/benchmarks/method.md` explains each row.
 
 mod baseline;
 mod calls;
