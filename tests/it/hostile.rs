@@ -3,7 +3,7 @@
 //! meant to meet, by name; another client is served before, during and after; and
 //! when a family of them is over, the host is at rest again.
 //!
-//! The page `host/docs/explanation/security.md` lists them all; `tests/checklist.rs` holds the
+//! The pages in `host/docs/reference/attacks` list them all; `tests/checklist.rs` holds the
 //! list and these functions against each other.
 
 /// Runs attacks on a stage one after the other. Each is a function of its name.
