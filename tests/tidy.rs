@@ -187,8 +187,8 @@ fn versions_stand_in_one_table() {
     }
 }
 
-/// Files that git tracks or would track.
-fn sources() -> Vec<PathBuf> {
+/// Paths that git tracks or would track: files, and symbolic links to files or folders.
+fn tracked() -> Vec<PathBuf> {
     let listed = std::process::Command::new("git")
         .args(["ls-files", "--cached", "--others", "--exclude-standard"])
         .current_dir(root())
@@ -199,8 +199,13 @@ fn sources() -> Vec<PathBuf> {
         .expect("plain names")
         .lines()
         .map(|line| root().join(line))
-        .filter(|path| path.is_file())
+        .filter(|path| path.exists())
         .collect()
+}
+
+/// The files among them.
+fn sources() -> Vec<PathBuf> {
+    tracked().into_iter().filter(|path| path.is_file()).collect()
 }
 
 #[test]

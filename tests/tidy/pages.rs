@@ -1,6 +1,6 @@
 //! Pages: their links, the paths that they name, and their length.
 
-use super::sources;
+use super::tracked;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use toolyard_tests::guests::root;
@@ -16,7 +16,7 @@ const BUILT_FOLDERS: [&str; 1] = ["plugins/dist"];
 
 /// The files of the repository, by paths from its root.
 struct Tree {
-    /// All files and folders; the root is the empty path.
+    /// All files, links and folders; the root is the empty path.
     paths: BTreeSet<String>,
     /// The texts of the pages.
     pages: BTreeMap<String, String>,
@@ -30,7 +30,7 @@ impl Tree {
 
     fn of_repository() -> Self {
         let path = |file: &Path| file.strip_prefix(root()).expect("below the root").display().to_string();
-        let files: Vec<String> = sources().iter().map(|file| path(file)).collect();
+        let files: Vec<String> = tracked().iter().map(|file| path(file)).collect();
         let pages = files.iter().filter(|file| file.ends_with(".md"));
         let text = |page: &String| std::fs::read_to_string(root().join(page)).expect("text");
         let pages = pages.map(|page| (page.clone(), text(page))).collect();
