@@ -1,8 +1,8 @@
-//! Which calls of each example show what every language has to do.
+//! The calls of each example that show what every language has to do.
 
 use serde_json::{Value, json};
 
-/// A call, and what is at one place of its structured content.
+/// A call, and the expected value at one place of its structured content.
 pub struct Shown {
     pub tool: &'static str,
     pub arguments: Value,
@@ -17,22 +17,22 @@ type Call = (&'static str, Value);
 pub struct Row {
     pub language: &'static str,
     pub call: Shown,
-    /// Tells its progress at least twice, with time between.
+    /// Reports its progress at least twice, with time in between.
     pub progress: Call,
-    /// Asks; and the content of the answer, which shows in the result.
+    /// Asks a question; the second part is the content of the answer, which the result shows.
     pub ask: (Shown, Value),
-    /// Computes practically for ever.
+    /// Computes practically without end.
     pub endless: Call,
     /// Needs more memory than `limit`.
     pub memory: Call,
     pub limit: &'static str,
-    /// Fails as a tool does, with words that help.
+    /// Fails with a tool error whose text helps.
     pub mistake: (Call, &'static str),
     /// Fits the schema, but makes no sense.
     pub senseless: (Call, &'static str),
-    /// Gives a text back as it is.
+    /// Returns a text unchanged.
     pub unicode: fn(&str) -> Shown,
-    /// Has an argument of so many bytes, or some more.
+    /// Has an argument of at least this many bytes.
     pub large: fn(usize) -> Shown,
 }
 
