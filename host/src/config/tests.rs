@@ -168,8 +168,7 @@ fn every_default_in_the_table_is_valid_and_every_key_has_a_variable_of_its_own()
     assert_eq!(variables.len(), TABLE.len());
 }
 
-/// The page is made from the table, so that it is never wrong. `UPDATE_DOCS=1`
-/// writes it.
+/// The page is generated from the table, so it is never wrong. `UPDATE_DOCS=1` writes it.
 #[test]
 fn the_page_of_settings_is_the_table() {
     let mut page = String::from(

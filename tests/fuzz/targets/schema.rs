@@ -1,5 +1,5 @@
-//! Schemas of components and values of clients: nothing panics, compiling is not slow, a check
-//! keeps to its budget, and what a long check says is what a short one has said.
+//! Schemas of components and values of clients: none causes a panic, compiling is not slow, a check keeps to
+//! its budget, and a long check gives the same result as a short one.
 
 #![no_main]
 

@@ -192,7 +192,7 @@ fn typescript() -> Row {
         limit: "16MiB",
         mistake: (
             (TOOL, json!({"columns": [{"name": "t", "type": "text", "pattern": "("}], "rows": []})),
-            "The pattern for “t” is no regular expression",
+            "The pattern for “t” is not a regular expression",
         ),
         senseless: (
             (TOOL, json!({"columns": [{"name": "n", "type": "integer", "min": 2, "max": 1}], "rows": []})),
@@ -220,7 +220,7 @@ fn python() -> Row {
         memory: (TOOL, lines(&["prime_count(1000000000)"])),
         limit: "96MiB",
         mistake: ((TOOL, lines(&["half = 1/2", "half / 0"])), "line 2: `half / 0`: division by zero"),
-        senseless: ((TOOL, json!({"lines": ["1"], "given": {"1st": "2"}})), "`1st` in `given` is no name"),
+        senseless: ((TOOL, json!({"lines": ["1"], "given": {"1st": "2"}})), "`1st` in `given` is not a name"),
         unicode: |text| shown(TOOL, json!({"lines": ["1"], "title": text}), "/title", text),
         large: |bytes| {
             let count = bytes / 8;
