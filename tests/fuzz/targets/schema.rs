@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use toolyard_fuzz::{Budget, within};
 use toolyard_protocol::RawJson;
 use toolyard_readers::Reader;
-use toolyard_schema::{Bounds, Allowance, Schema};
+use toolyard_schema::{Allowance, Bounds, Schema};
 
 const BUDGET: Budget = Budget { fixed: 1_000_000, per_byte: 300 };
 
