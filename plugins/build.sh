@@ -2,19 +2,18 @@
 # Builds the plugins of this folder and puts each component and its manifest
 # into plugins/dist, an ordinary plugin folder.
 #
-# A host may be watching that folder, so a file is replaced only if it differs,
-# and by renaming: the host never sees half a component, and a build that
-# changed nothing makes it reload nothing.
+# A host may be watching that folder, so a file is replaced only if it differs, and by renaming. The host
+# never sees half a component, and a build that changed nothing causes no reload.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/.." && pwd)
 dist=$here/dist
-# Guests have a folder of their own whatever CARGO_TARGET_DIR says, or a build
-# of the host with other flags would throw them out.
+# Guests have their own target folder whatever CARGO_TARGET_DIR says. Otherwise a build of the host with other
+# flags would invalidate them.
 guests=$root/target/guests
 
-# Takes the place of RUSTFLAGS as well, which are meant for the host.
+# This also replaces RUSTFLAGS, which are meant for the host.
 CARGO_ENCODED_RUSTFLAGS=$("$here/wasip2-target.sh")
 export CARGO_ENCODED_RUSTFLAGS
 
@@ -33,10 +32,10 @@ place() {
 mkdir -p "$dist"
 for folder in "$here"/*/; do
     name=$(basename "$folder")
-    # A folder with a manifest of its own name is a plugin; others are libraries.
+    # A folder with a manifest of the same name is a plugin; others are libraries.
     if [ -f "$folder/$name.toml" ]; then
-        # A folder that the manifest grants comes before it, or the plugin would
-        # be refused. What is in it belongs to whoever uses it from then on.
+        # A folder that the manifest grants must exist first, or the host would refuse the plugin. After the
+        # first copy its content belongs to the user.
         if [ -d "$folder/start" ] && [ ! -e "$dist/$name" ]; then
             rm -rf "$dist/$name".*.tmp
             cp -R "$folder/start" "$dist/$name.$$.tmp"

@@ -1,21 +1,19 @@
 #!/usr/bin/env bash
-# Makes sure that guests can be compiled for wasm32-wasip2, and prints on
-# standard output the compiler flags they need, in the form that cargo reads
-# from CARGO_ENCODED_RUSTFLAGS (flags parted by the byte 0x1f, so that folders
-# with spaces in their names survive). Everything said to people goes to
-# standard error.
+# Makes sure that guests can be compiled for wasm32-wasip2. Prints the compiler flags that they need on
+# standard output, in the format of CARGO_ENCODED_RUSTFLAGS (separated by the byte 0x1f, so that paths may
+# contain spaces). Messages for people go to standard error.
 #
 #   CARGO_ENCODED_RUSTFLAGS=$(plugins/wasip2-target.sh)
 #   export CARGO_ENCODED_RUSTFLAGS
 #
-# Three ways, the first that works wins:
+# Tries three ways in this order:
 #   1. the toolchain, or our private sysroot, has the target already;
 #   2. `rustup target add`;
 #   3. on Debian: the distribution's sources of the standard library, compiled
-#      into target/wasip2-sysroot. It needs neither root nor write access to the
-#      toolchain, and the folder appears whole or not at all.
+#      into target/wasip2-sysroot. This needs neither root nor write access to the
+#      toolchain, and the folder appears only when it is complete.
 #
-# WASIP2_RUSTUP_SECONDS bounds the second way (default 90; 0 skips it).
+# WASIP2_RUSTUP_SECONDS limits the second way (default 90; 0 skips it).
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -42,8 +40,8 @@ toolchain_has_target() {
     has_std "$("$rustc" --print target-libdir --target "$target" 2>/dev/null)"
 }
 
-# The library must come from the very compiler that uses it, so the sysroot
-# remembers which one that was; after an update of Rust it is built again.
+# The standard library must come from the very compiler that uses it. So the sysroot records its compiler, and
+# is rebuilt after an update of Rust.
 sysroot_fits() {
     has_std "$sysroot/lib/rustlib/$target/lib" &&
         [ "$(cat "$sysroot/compiler" 2>/dev/null)" = "$("$rustc" -vV)" ]
@@ -51,8 +49,8 @@ sysroot_fits() {
 
 print_flags() {
     local cargo_home=${CARGO_HOME:-${HOME:-/nonexistent}/.cargo}
-    # A guest carries the paths of its sources in panic messages; whose machine
-    # built it is nobody's business, and equal sources should give equal bytes.
+    # A guest contains the paths of its sources in panic messages. The flags hide the build machine's folders,
+    # and let equal sources give equal bytes.
     local flags="--remap-path-prefix=$root=.${separator}--remap-path-prefix=$cargo_home=cargo"
     if [ "$1" = private ]; then
         flags="--sysroot${separator}$sysroot${separator}$flags"
@@ -77,7 +75,7 @@ add_by_rustup() {
     say "asking rustup for $target (at most $seconds s) ..."
     local limit=()
     command -v timeout >/dev/null && limit=(timeout "$seconds")
-    # rustup would try an unreachable server several times over.
+    # By default, rustup retries an unreachable server several times.
     if RUSTUP_MAX_RETRIES=0 ${limit[@]+"${limit[@]}"} rustup target add "$target" >"$log" 2>&1 </dev/null &&
         toolchain_has_target; then
         say "rustup has added it."
@@ -91,8 +89,8 @@ add_by_rustup() {
 
 # --- The third way -----------------------------------------------------------
 
-# Prints the mirror that this system uses for its own release. apt reads its
-# sources for us, whichever of their two notations they are in.
+# Prints the mirror that this system uses for its own release. apt parses its sources, in either of their two
+# formats.
 debian_mirror() {
     local codename
     codename=$(. /etc/os-release && printf '%s' "${VERSION_CODENAME:-sid}")
@@ -100,15 +98,15 @@ debian_mirror() {
         awk -v release="$codename" '$2 == release && $3 == "main" { print $1; exit }'
 }
 
-# A private apt state: the system's lists, caches and hooks stay as they are,
-# its proxy and certificate settings still hold.
+# Makes a private apt state: the system's lists, caches and hooks stay unchanged, and its proxy and
+# certificate settings still apply.
 write_apt_settings() {
     local stage=$1 mirror=$2 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
     local options='' suite
     [ -r "$keyring" ] && options="[signed-by=$keyring] "
     mkdir -p "$stage"/apt/{lists,cache}/partial
-    # Where the standard library of a current compiler lies, and wasi-libc with
-    # files for wasip2; suites that lack one of them cost a few megabytes.
+    # Suites with the standard library of a current compiler, and wasi-libc with files for wasip2. Suites that
+    # lack one of them cost a few megabytes.
     for suite in trixie-backports forky sid trixie; do
         printf 'deb %s%s %s main\n' "$options" "$mirror" "$suite"
     done >"$stage/apt/sources"
@@ -126,7 +124,7 @@ write_apt_settings() {
         printf 'Acquire::PDiffs "false";\n'
         printf 'Acquire::IndexTargets::deb::DEP-11::DefaultEnabled "false";\n'
         printf 'Acquire::http::Timeout "30";\n'
-        # The sandbox user cannot write into our folder.
+        # The sandbox user cannot write to this folder.
         printf 'APT::Sandbox::User "%s";\n' "$(id -un)"
     } >"$stage/apt/apt.conf"
 }
@@ -149,7 +147,7 @@ lay_out_sysroot() {
     crt=$(find "$stage/unpacked" -path "*/$target/crt1-reactor.o" -print -quit)
     [ -n "$crt" ] || { echo "wasi-libc has no files for $target"; return 1; }
     mkdir -p "$lib/src/rust" "$lib/$target/lib/self-contained"
-    # The linker for components belongs to the host's part of the toolchain.
+    # The linker for components is in the host part of the toolchain.
     ln -s "$("$rustc" --print sysroot)/lib/rustlib/$host" "$lib/$host"
     mv "$stage/unpacked/usr/src/rustc-$release/library" "$lib/src/rust/library"
     cp "${crt%/*}"/{crt1-command.o,crt1-reactor.o,libc.a} "$lib/$target/lib/self-contained/"
@@ -159,20 +157,20 @@ compile_std() {
     local stage=$1 lib=$1/sysroot/lib/rustlib/$target/lib
     mkdir -p "$stage/empty/src"
     : >"$stage/empty/src/lib.rs"
-    # An own workspace, or cargo would look for one in the folders above.
+    # A workspace of its own, or cargo would search the parent folders for one.
     printf '[package]\nname = "empty"\nversion = "0.0.0"\nedition = "2024"\n[workspace]\n' >"$stage/empty/Cargo.toml"
-    # The paths of the library's sources end up in guests too; here they would
-    # name a folder that is gone, and another one each time.
+    # The paths of the library's sources also end up in guests. Without the flag, they would name a temporary
+    # folder, which differs in each build.
     printf '#!/bin/sh\nexec "%s" "$@" --sysroot "%s" --remap-path-prefix "%s=rust"\n' \
         "$(command -v "$rustc")" "$stage/sysroot" "$stage/sysroot/lib/rustlib/src/rust" >"$stage/rustc"
     chmod +x "$stage/rustc"
-    # A stable compiler builds its own standard library only when told that this
-    # is what it is doing, which is the case.
+    # A stable compiler builds its own standard library only with RUSTC_BOOTSTRAP, which exists for this
+    # purpose.
     (cd "$stage/empty" && unset RUSTFLAGS CARGO_ENCODED_RUSTFLAGS CARGO_BUILD_TARGET &&
         RUSTC=$stage/rustc RUSTC_BOOTSTRAP=1 cargo build --release --target "$target" \
             -Zbuild-std=std,panic_abort --target-dir "$stage/build")
     find "$stage/build/$target/release/deps" -name '*.rlib' ! -name 'libempty-*' -exec cp {} "$lib/" \;
-    # Only the compiled library is used from here on.
+    # From here on only the compiled library is needed.
     rm -rf "$stage/sysroot/lib/rustlib/src"
     "$rustc" -vV >"$stage/sysroot/compiler"
     has_std "$lib"
@@ -191,14 +189,13 @@ build_from_debian() {
     mirror=$(debian_mirror)
     [ -n "$mirror" ] || fail "The apt sources of this system name no mirror of its release."
 
-    # Not local: the trap that clears it away runs after the function.
+    # Not local: the trap that removes it runs after the function.
     stage=$root/target/wasip2-sysroot.stage.$$
     trap 'rm -rf "$stage"' EXIT
     rm -rf "$root"/target/wasip2-sysroot.stage.*
     mkdir -p "$stage"
     say "building the standard library of Rust $release from Debian's sources (about a minute, 50 MB) ..."
-    # bash ignores `set -e` inside of anything whose result is looked at, so the
-    # result is looked at afterwards.
+    # bash ignores `set -e` inside any command whose status is tested, so the status is tested afterwards.
     local status
     set +e
     (
@@ -225,8 +222,7 @@ command -v "$rustc" >/dev/null || fail "There is no Rust compiler ($rustc) on th
 finish_if_present
 
 mkdir -p "$root/target"
-# Two builds started together would both fetch and compile; the second waits
-# and then finds the work done.
+# Two builds at the same time would both fetch and compile. The second waits, and then finds the work done.
 if command -v flock >/dev/null; then
     exec 9>"$root/target/wasip2-sysroot.lock"
     flock -n 9 || { say "another build is getting $target; waiting for it ..." && flock 9; }

@@ -66,7 +66,7 @@ fn items(sections: impl Iterator<Item = (&'static str, u32)>) -> BTreeSet<String
         .collect()
 }
 
-/// The part of a file that is tests, or what tests are made of.
+/// The part of a file that is tests or test support.
 fn tests_of<'a>(name: &str, text: &'a str) -> &'a str {
     let whole = name.starts_with("tests/")
         || name.contains("/tests/")
@@ -90,7 +90,7 @@ fn test_sources() -> Vec<String> {
         .lines()
         .filter(|name| *name != "tests/checklist.rs")
         .filter(|name| ["rs", "mjs", "py"].map(Some).contains(&extension(name)))
-        // One that was deleted is listed until that is committed.
+        // Git lists a deleted file until the deletion is committed.
         .filter_map(|name| Some(tests_of(name, &std::fs::read_to_string(root().join(name)).ok()?).to_owned()))
         .collect()
 }
@@ -99,7 +99,7 @@ fn extension(name: &str) -> Option<&str> {
     Path::new(name).extension().and_then(|extension| extension.to_str())
 }
 
-/// The items that a text names, in whichever of the two spellings.
+/// The items that a text names, in either spelling.
 fn cited(text: &str) -> BTreeSet<String> {
     let word = |c: char| c.is_alphanumeric() || c == '-' || c == '_';
     let mut cited = BTreeSet::new();
@@ -128,7 +128,7 @@ fn every_item_is_cited_by_a_test() {
     assert!(uncited.is_empty(), "no test cites {uncited:?}");
 }
 
-/// The names that `attacks!` is given in the tests.
+/// The names of all attacks in the tests, as given to `attacks!`.
 fn attacks_made() -> BTreeSet<String> {
     let folder = root().join("tests/it/hostile");
     let mut made = BTreeSet::new();
@@ -174,7 +174,7 @@ fn items_are_found_in_names_comments_and_strings() {
     }
 }
 
-/// The counts above are those of the checklists, where they are on this machine.
+/// Compares the counts above with the checklists, if they are on this machine.
 #[test]
 fn the_sections_are_those_of_the_checklists() {
     for (file, sections) in CHECKLISTS {
@@ -194,8 +194,8 @@ fn the_sections_are_those_of_the_checklists() {
     }
 }
 
-/// The rows of the table of places where the host computes on foreign data: the place, and
-/// the tests that hold its bound.
+/// The rows of the table of places where the host computes on foreign data: the place, and the tests that
+/// check its bound.
 fn computing_places() -> Vec<(String, Vec<String>)> {
     let page =
         std::fs::read_to_string(root().join("host/docs/explanation/foreign-data.md")).expect("the page");

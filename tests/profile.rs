@@ -1,15 +1,15 @@
-//! That make compiles everything once and with the profile of calls, as
-//! `host/docs/decisions/0023-a-profile-of-calls.md` has decided.
+//! Checks that make compiles everything once and with the profile of calls, as
+//! `host/docs/decisions/0023-a-profile-of-calls.md` decides.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use toolyard_tests::guests::root;
 
-/// The variable by which Cargo takes flags for this target.
+/// The variable from which Cargo takes flags for this target.
 const VARIABLE: &str = "CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUSTFLAGS";
 
-/// The flags for a compiler that says this of itself.
+/// The flags for a compiler with this hash and host.
 fn flags(script: &Path, hash: &str, host: &str, mode: &str) -> Vec<String> {
     let folder = tempfile::tempdir().expect("a folder");
     let rustc = folder.path().join("rustc");
@@ -27,7 +27,7 @@ fn flags(script: &Path, hash: &str, host: &str, mode: &str) -> Vec<String> {
     text.split_whitespace().map(str::to_owned).collect()
 }
 
-/// The compiler and the machine that the profile is of.
+/// The compiler and the machine that the profile was made with.
 fn profiled() -> (String, String) {
     let of = std::fs::read_to_string(root().join("host/profile/calls.rustc")).expect("names the compiler");
     let line = |key: &str| of.lines().find_map(|line| line.strip_prefix(key)).expect(key).to_owned();
@@ -89,7 +89,7 @@ fn whatever_builds_the_host_switches_the_profile_on_and_nothing_else_does() {
     }
 }
 
-/// The features of each package that these kinds of dependencies bring.
+/// The features of each package that dependencies of these kinds enable.
 fn features(kinds: &str) -> BTreeMap<String, BTreeSet<String>> {
     let output = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
         .args(["tree", "--workspace", "--locked", "--offline", "--prefix", "none", "--edges", kinds])
@@ -106,8 +106,8 @@ fn features(kinds: &str) -> BTreeMap<String, BTreeSet<String>> {
     features
 }
 
-/// Cargo compiles a crate once more for each set of features, with all that depends on it,
-/// and the profile knows the functions of the one that is built without tests.
+/// Cargo compiles a crate again for each set of features, with all crates that depend on it. The profile fits
+/// only the functions of the build without tests.
 #[test]
 fn tests_and_benchmarks_want_no_feature_that_the_host_is_built_without() {
     let with_tests = features("normal,dev");

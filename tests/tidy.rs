@@ -12,8 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use toolyard_tests::guests::root;
 
-/// The dependencies that each crate may have. An arrow that is not here is a decision that has not
-/// been made (`host/docs/decisions/`).
+/// The dependencies that each crate may have. A dependency that is missing here needs a decision first
+/// (`host/docs/decisions/`).
 const EDGES: [(&str, &[&str]); 15] = [
     ("toolyard-protocol", &[]),
     ("toolyard-task", &["toolyard-protocol"]),
@@ -40,7 +40,7 @@ const EDGES: [(&str, &[&str]); 15] = [
         ],
     ),
     ("toolyard-tests", &[]),
-    // Has the readers of foreign data that the fuzzer and the counter of instructions run.
+    // It has the readers of foreign data that the fuzzer and the instruction counter run.
     (
         "toolyard-readers",
         &[
@@ -52,7 +52,7 @@ const EDGES: [(&str, &[&str]); 15] = [
             "toolyard-transport",
         ],
     ),
-    // Counts the instructions of each by itself.
+    // It counts the instructions of each crate separately.
     (
         "toolyard-load",
         &[
@@ -143,7 +143,7 @@ fn edge_too_many<'a>(name: &str, used: &'a BTreeSet<String>) -> Option<&'a str> 
     crates.find(|used| !allowed.contains(used))
 }
 
-/// The edges that a page draws from crates of the host, by their names in the page.
+/// The edges between crates of the host that a page draws, by their names in the page.
 fn drawn_edges(page: &str) -> BTreeSet<(String, String)> {
     let is_name = |name: &str| !name.is_empty() && name.chars().all(|c| c.is_ascii_lowercase());
     let arrows = page.lines().filter_map(|line| line.trim().split_once(" --> "));
@@ -223,7 +223,7 @@ fn files_are_short_and_named_for_what_they_hold() {
 
 #[test]
 fn nothing_sleeps_is_ignored_or_expected_to_panic() {
-    // Spelled in pieces, so that this file does not find itself.
+    // In pieces, so that this file does not match itself.
     let banned = [concat!("#[ign", "ore"), concat!("#[should_", "panic"), concat!("thread::", "sleep")];
     let tests = root().join("tests/it");
     for path in sources().iter().filter(|path| path.starts_with(&tests)) {
@@ -234,7 +234,7 @@ fn nothing_sleeps_is_ignored_or_expected_to_panic() {
     }
 }
 
-/// The manifests switch doc tests off: rustdoc would take a minute to find that there are none.
+/// The manifests disable doc tests: rustdoc would take a minute to find none.
 #[test]
 fn documentation_has_no_examples_because_nothing_compiles_them() {
     let is_example =
@@ -249,11 +249,11 @@ fn documentation_has_no_examples_because_nothing_compiles_them() {
     }
 }
 
-/// The folders of `dispatch` from the ground up. A folder uses only folders below it.
+/// The folders of `dispatch`, the lowest first. A folder uses only folders below it.
 const DISPATCH_FLOORS: [&str; 10] =
     ["observe", "access", "client", "slots", "task", "node", "catalog", "run", "cluster", "call"];
 
-/// The folders of `engine` from the ground up, above the files of the crate root: `bindings`, `error` and
+/// The folders of `engine`, the lowest first, above the files of the crate root: `bindings`, `error` and
 /// `settings`.
 const ENGINE_FLOORS: [&str; 9] =
     ["limits", "grant", "component", "convert", "network", "guest", "wasi", "run", "folder"];
@@ -285,8 +285,8 @@ fn exporter<'a>(name: &str, root: &'a str) -> Option<&'a str> {
     export.split("::").next()
 }
 
-/// A folder that this text uses although it is in `floor`, which is below that folder. A name that
-/// the crate root exports counts as the folder that it comes from.
+/// A folder above `floor` that this text, a file of `floor`, uses. A name that the crate root exports counts
+/// as the folder that it comes from.
 fn uses_a_higher_floor<'a>(floors: &[&'a str], floor: &str, text: &str, root: &str) -> Option<&'a str> {
     let rank = |name: &str| floors.iter().position(|floor| *floor == name);
     let own = rank(floor)?;
@@ -297,7 +297,7 @@ fn uses_a_higher_floor<'a>(floors: &[&'a str], floor: &str, text: &str, root: &s
         .map(|used| floors[used])
 }
 
-/// Holds every file of a crate to the floors of its folders.
+/// Checks every file of a crate against the order of its folders.
 fn check_floors(src: &Path, floors: &[&str]) {
     let lib = std::fs::read_to_string(src.join("lib.rs")).expect("text");
     for path in sources().iter().filter(|path| path.starts_with(src)) {
@@ -313,7 +313,7 @@ fn check_floors(src: &Path, floors: &[&str]) {
 /// beside the folders, which every folder may use.
 type FolderEdges = &'static [(&'static str, &'static [&'static str])];
 
-/// The two ways in share everything but themselves.
+/// The two transports share everything except their own folders.
 const TRANSPORT_FOLDERS: FolderEdges = &[
     ("auth", &[]),
     ("methods", &[]),
@@ -357,7 +357,7 @@ fn the_folders_of_engine_are_floors() {
             "{name}: every folder of the engine has its floor listed here"
         );
     }
-    // The ground is below all of them.
+    // The files of the crate root are below all folders.
     let lib = std::fs::read_to_string(src.join("lib.rs")).expect("text");
     for file in ["bindings", "error", "settings"] {
         let text = std::fs::read_to_string(src.join(file).with_extension("rs")).expect("text");
@@ -375,7 +375,7 @@ fn the_folders_of_engine_are_floors() {
     assert_eq!(bad("use crate::grant::Grants;"), None);
 }
 
-/// The paths of a tree of `use`, or the single path, that this text begins with.
+/// The paths of the `use` tree, or the single path, at the start of this text.
 fn paths(prefix: &str, text: &str) -> Vec<String> {
     let end = text.find(|c: char| !c.is_alphanumeric() && c != '_' && c != ':').unwrap_or(text.len());
     let (path, rest) = text.split_at(end);
@@ -400,7 +400,7 @@ fn paths(prefix: &str, text: &str) -> Vec<String> {
 fn module_uses(files: &BTreeMap<String, String>) -> BTreeMap<&str, BTreeSet<&str>> {
     let is_below = |low: &str, high: &str| low.strip_prefix(high).is_some_and(|rest| rest.starts_with("::"));
     let related = |one: &str, other: &str| one == other || is_below(one, other) || is_below(other, one);
-    // The longest beginning of a path that is a module.
+    // The longest prefix of a path that is a module.
     let module = |path: &str| {
         let names: Vec<&str> = path.split("::").collect();
         (1..=names.len()).rev().find_map(|most| files.get_key_value(&names[..most].join("::")))
@@ -419,7 +419,7 @@ fn module_uses(files: &BTreeMap<String, String>) -> BTreeMap<&str, BTreeSet<&str
     files.iter().map(|(name, text)| (name.as_str(), uses(name, text))).collect()
 }
 
-/// A module that uses itself by way of others, and the modules on the way.
+/// A module that uses itself through others, and the modules on the way.
 fn circle<'a>(uses: &BTreeMap<&'a str, BTreeSet<&'a str>>) -> Option<Vec<&'a str>> {
     uses.keys().find_map(|start| {
         let mut ways = vec![vec![*start]];
@@ -485,7 +485,8 @@ fn the_folders_of_transport_and_store_use_each_other_as_the_tables_say() {
     assert_eq!(bad("http", "use crate::methods::answer;"), None);
 }
 
-/// A mutation that does not apply any more shows nothing, and only `make mutants` would say so.
+/// A mutation that no longer applies shows nothing, and without this test only `make mutants` would report
+/// it.
 #[test]
 fn every_mutation_applies_to_the_code_as_it_is() {
     for path in sources().iter().filter(|path| path.extension().is_some_and(|kind| kind == "patch")) {

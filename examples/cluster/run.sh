@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Three hosts that share a PostgreSQL database, behind nginx, on this machine: one
-# deployment, whichever host a client reaches. Ctrl-C stops all of it; a second start goes on
-# with the same data. Who dies is started again after a second.
+# Runs three hosts that share a PostgreSQL database, behind nginx, on this machine: one deployment,
+# whichever host a client reaches. Ctrl-C stops everything; a second start continues with the same
+# data. The script restarts a process that dies after one second.
 #
-#   CLUSTER_PORT        where clients connect (7420); the hosts have the three ports after it
-#   CLUSTER_HOST_PORTS  or these: "7421 7422 7423"
-#   CLUSTER_DATA        where everything is kept
+#   CLUSTER_PORT        the port for clients (7420); the hosts use the next three ports
+#   CLUSTER_HOST_PORTS  or these ports: "7421 7422 7423"
+#   CLUSTER_DATA        the folder for all data
 #   TOOLYARD_BIN        the program (target/release/toolyard, or the one on the PATH)
 #   TOOLYARD_PLUGINS    the folder of tools, the same for all hosts (plugins/dist)
 set -euo pipefail
@@ -17,7 +17,7 @@ is_root() { [ "$(id -u)" = 0 ]; }
 port=${CLUSTER_PORT:-7420}
 read -r -a host_ports <<<"${CLUSTER_HOST_PORTS:-$((port + 1)) $((port + 2)) $((port + 3))}"
 if is_root; then
-  # A home of root's is closed to the user that PostgreSQL runs as.
+  # The user that PostgreSQL runs as cannot enter root's home.
   data=${CLUSTER_DATA:-/var/lib/toolyard-cluster}
 else
   data=${CLUSTER_DATA:-${XDG_STATE_HOME:-$HOME/.local/state}/toolyard-cluster}
@@ -28,11 +28,11 @@ fail() {
   exit 1
 }
 
-# --- What is needed --------------------------------------------------------------------
+# --- Requirements ----------------------------------------------------------------------
 
 postgres_bin() {
   local folder
-  # The newest of those that packages install comes last.
+  # Packages install several versions side by side; the newest comes first.
   for folder in $(printf '%s\n' /usr/lib/postgresql/*/bin /usr/pgsql-*/bin | sort -rV) ${PATH//:/ }; do
     if [ -x "$folder/initdb" ] && [ -x "$folder/postgres" ] && [ -x "$folder/pg_isready" ]; then
       echo "$folder"
@@ -69,9 +69,9 @@ if [ ${#missing[@]} -gt 0 ]; then fail "${missing[@]}"; fi
 toolyard=$(cd "$(dirname "$toolyard")" && pwd)/$(basename "$toolyard")
 [ ${#host_ports[@]} = 3 ] || fail "CLUSTER_HOST_PORTS has to name three ports, as \"7421 7422 7423\" does."
 
-# --- Where it is kept ------------------------------------------------------------------
+# --- Data folder -----------------------------------------------------------------------
 
-# 711: as root, the folders in it belong to different users, who must reach theirs.
+# 711: as root, its subfolders belong to different users, who must be able to enter them.
 mkdir -p "$data" || fail "CLUSTER_DATA names another folder."
 data=$(cd "$data" && pwd)
 chmod 711 "$data"
@@ -79,11 +79,11 @@ case $data in
   *[!A-Za-z0-9/._-]*) fail "The path $data holds characters that do not fit into all the places where it is written;" \
     "CLUSTER_DATA names another folder, with letters, digits and ._- only." ;;
 esac
-# The kernel takes no longer names of sockets: .s.PGSQL.5432 follows.
+# The kernel limits the length of socket paths, and .s.PGSQL.5432 is appended.
 [ ${#data} -le 70 ] || fail "The path $data is too long for a socket; CLUSTER_DATA names another folder."
 
-# As root, PostgreSQL and nginx run as nobody. Where setpriv is there, whatever was started
-# ends with this script, also if that is killed.
+# As root, PostgreSQL and nginx run as nobody. With setpriv, every process ends with this script,
+# even if the script is killed.
 apart() { # SIGNAL COMMAND…
   local signal=$1
   shift
@@ -99,8 +99,8 @@ beside() {
   exec "$@"
 }
 
-# Nobody but its user and root gets into this folder, and so to the database: it listens on a
-# socket there and on no port, and needs no password.
+# Only its user and root can enter this folder and so reach the database: it listens on a socket
+# there and on no port, and needs no password.
 database=$data/postgres
 proxy=$data/nginx
 for folder in "$database" "$proxy"; do
@@ -111,7 +111,7 @@ done
 (cd / && apart TERM test -x "$database") ||
   fail "The user nobody, as whom PostgreSQL runs, cannot get to $data; CLUSTER_DATA names another folder."
 
-# --- What runs -------------------------------------------------------------------------
+# --- Processes -------------------------------------------------------------------------
 
 names=(postgres host-1 host-2 host-3 nginx)
 pids=(0 0 0 0 0)
@@ -129,8 +129,8 @@ launch() { # NAME
       apart TERM "$nginx" -p "$proxy/" -c "$data/nginx.conf"
       ;;
     host-*)
-      # Five seconds, so that it can be watched how the tasks of a dead host are seen to; by
-      # default it is fifteen.
+      # Five seconds instead of the default fifteen, so that you can watch the recovery of a dead
+      # host's tasks.
       TOOLYARD_STORE="postgres:///postgres?user=toolyard&host=$database" beside TERM "$toolyard" serve \
         --listen "127.0.0.1:${host_ports[${1#host-} - 1]}" --plugins "$plugins" --data "$data/$1" \
         --set cluster.lease=5s
@@ -138,8 +138,8 @@ launch() { # NAME
   esac
 }
 
-# Each in a process group of its own: Ctrl-C is meant for this script, which stops them one
-# after the other.
+# Each process has its own process group: Ctrl-C reaches only this script, which stops the processes
+# in order.
 start() { # INDEX
   local name=${names[$1]}
   set -m
@@ -155,7 +155,7 @@ lives() { # INDEX
 }
 
 pause() {
-  # Waited for, so that a signal is heard at once.
+  # In the background, so that signals are handled at once.
   sleep "$1" &
   wait $! || true
 }
@@ -177,7 +177,7 @@ until_ready() { # INDEX COMMAND…
 
 database_answers() { "$pg/pg_isready" -q -h "$database" -U toolyard -d postgres; }
 
-# Whether a word of HTTP comes back. A host takes connections before its tools are loaded.
+# Whether the port answers HTTP. A host accepts connections before its tools are loaded.
 answers() { # PORT
   local line=
   {
@@ -191,7 +191,7 @@ is_taken() { # PORT
   (: 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null
 }
 
-# --- The end ---------------------------------------------------------------------------
+# --- Shutdown --------------------------------------------------------------------------
 
 end() { # SIGNAL SECONDS INDEX…
   local signal=$1 tries=$(($2 * 10)) index
@@ -201,7 +201,7 @@ end() { # SIGNAL SECONDS INDEX…
   done
   for index in "$@"; do
     while lives "$index" && [ $((tries -= 1)) -gt 0 ]; do pause 0.1; done
-    # What is left of its group, if it did not end in order.
+    # Kills the rest of its process group, if it did not end by itself.
     if [ "${pids[index]}" != 0 ]; then kill -s KILL -- "-${pids[index]}" 2>/dev/null || true; fi
     rm -f "$data/${names[index]}.pid"
   done
@@ -211,8 +211,8 @@ stop() {
   local code=$?
   trap - EXIT
   trap 'end KILL 1 0 1 2 3 4; exit 1' INT TERM HUP
-  # Hosts first: what they still do goes into the database, and out by nginx. They take
-  # shutdown.drain, 10 s, for what runs.
+  # Hosts first: they still write to the database and answer through nginx. They wait up to
+  # shutdown.drain, 10 s, for running calls.
   end TERM 20 1 2 3
   end TERM 5 4
   end INT 20 0
@@ -228,13 +228,13 @@ done
 trap stop EXIT
 trap 'echo "Stopping; once more to end it at once"; exit 0' INT TERM HUP
 
-# --- The beginning ---------------------------------------------------------------------
+# --- Startup ---------------------------------------------------------------------------
 
 for index in 0 1 2 3 4; do : >"$data/${names[index]}.log"; done
 
 if [ ! -d "$database/data" ]; then
   echo "Making a database in $database"
-  # Under another name until it is whole, should this be interrupted.
+  # Under a temporary name until it is complete, in case this is interrupted.
   # shellcheck disable=SC2016
   (cd "$database" && apart TERM sh -c 'rm -rf data.new && "$1" --username=toolyard --auth=trust \
     --encoding=UTF8 --locale=C -D data.new && mv data.new data' sh "$pg/initdb") >>"$data/postgres.log" 2>&1 ||
@@ -269,13 +269,13 @@ Try, in another terminal:
 Ctrl-C stops all of it; the next start finds the same tasks.
 END
 
-# --- From now on -----------------------------------------------------------------------
+# --- Supervision -----------------------------------------------------------------------
 
 while :; do
   for index in 0 1 2 3 4; do
     lives "$index" && continue
     echo "${names[index]} has ended; it is started again (its log: $data/${names[index]}.log)"
-    # Workers of nginx hold its port.
+    # Worker processes of nginx keep its port.
     kill -s KILL -- "-${pids[index]}" 2>/dev/null || true
     pause 1
     start "$index"

@@ -1,12 +1,11 @@
 #!/usr/bin/env bash
-# Builds the examples of this folder: each project's component goes into its own plugin/
-# folder and, under the name of the language, into target/examples/. Tools are pinned by
-# toolchains/ and installed into target/toolchains/, unless they are there already; a
-# second run with nothing changed builds nothing. A language whose tools cannot be had is
-# left out, loudly; target/examples/LANGUAGE.skipped then says why. CI does not get away
-# with that, but for Go.
+# Builds the examples of this folder. Each project's component goes into its own plugin/ folder and,
+# under the name of the language, into target/examples/. toolchains/ pins the tools, which are
+# installed into target/toolchains/ if they are not there yet. A second run without changes builds
+# nothing. A language whose tools cannot be installed is skipped with a message;
+# target/examples/LANGUAGE.skipped contains the reason. In CI this is an error, except for Go.
 #
-# With arguments: only these languages.
+# Arguments select languages.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -23,13 +22,14 @@ mkdir -p "$out" "$tools"
 skip() { # LANGUAGE, WHY
   rm -f "$out/$1.wasm"
   echo "$2" >"$out/$1.skipped"
-  # Go comes from where not every machine reaches, even in CI.
+  # The server that offers Go is not reachable from every machine, even in CI.
   local ci=${CI:-}
   if [ "$1" = go ]; then ci=; fi
   CI=$ci without "$out/$1.built" "The example in $1" "$2"
 }
 
-# Each gives the reason if its tools cannot be had. What a package manager prints is kept for that.
+# Each prints the reason if its tools cannot be installed. The log keeps the package manager's
+# output for that.
 npm_tools() {
   if ! command -v node >/dev/null || ! command -v npm >/dev/null; then
     echo "It needs Node.js $NODE_AT_LEAST or newer, with npm: node or npm is not on the PATH."
@@ -48,9 +48,9 @@ npm_tools() {
   echo "Installing the tools of npm into target/toolchains/npm" >&2
   mkdir -p "$tools/npm"
   cp "$here/toolchains/"{package.json,package-lock.json,.npmrc} "$tools/npm/"
-  # Not `npm ci`, which refuses a lock without the optional packages that componentize-qjs
-  # names but has not published; what the lock has is installed by its hash all the same.
-  # The binaries come as packages: none has to run a script.
+  # Not `npm ci`, which refuses a lockfile without the optional packages that componentize-qjs names
+  # but has not published. npm install also checks the hashes in the lockfile. The packages contain
+  # the binaries, so no install script has to run.
   if ! (cd "$tools/npm" && npm install --no-save --ignore-scripts --loglevel=error) >"$tools/npm.log" 2>&1; then
     echo "npm could not install its tools: $(grep -v 'complete log' "$tools/npm.log" | head -n 3 | tr '\n' ' ')"
     return 1
@@ -82,7 +82,7 @@ except ImportError:
     echo "pip could not install $1: $(tail -n 1 "$tools/$name.log")"
     return 1
   fi
-  # A folder of its own on PATH: the environment has a Python as well, which is nobody's business.
+  # Only this folder is on PATH, because the environment also has a Python that must not be used.
   mkdir -p "$tools/bin"
   case $name in
     ziglang) printf '#!/bin/sh\nexec "%s" -m ziglang "$@"\n' "$tools/$name/bin/python" >"$tools/bin/zig" ;;
@@ -95,12 +95,12 @@ except ImportError:
 
 pinned() { grep "^$1==" "$here/toolchains/requirements.txt"; }
 
-# What a component is made from: its project, the contract, the pins, and the libraries.
+# The inputs of a component: its project, the contract, the pins, and the libraries.
 sources() { # LANGUAGE
   local shared=("$root/wit" "$here/toolchains")
   case $1 in
     rust*) shared+=("$root/plugins/sdk" "$root/plugins/wasip2-target.sh") ;;
-    # What an example has of its template are links.
+    # Files that an example shares with its template are links.
     javascript | typescript) shared+=("$root/host/templates/js" "$root/host/templates/ts") ;;
     *) shared+=("$root/host/templates/$1") ;;
   esac
@@ -143,9 +143,9 @@ if [ ! -x "$toolyard" ]; then
   echo "build.sh: $toolyard is not there: run \`make host\` first" >&2
   exit 1
 fi
-# What is pinned here is on PATH for all projects, so that their own setup finds it there.
+# The pinned tools are on PATH for all projects, so that their own setup finds them.
 export PATH="$tools/bin:$tools/npm/node_modules/.bin:$PATH"
-# Neither compiler writes below the home of whoever builds.
+# Keeps the compilers' caches out of the user's home folder.
 export ZIG_GLOBAL_CACHE_DIR="$tools/zig-cache" GOCACHE="$tools/go-cache" GOPATH="$tools/go-path"
 
 languages=("$@")

@@ -1,5 +1,4 @@
-//! Puts the parts together: engine, stores, dispatcher, services; and takes them
-//! apart again in the right order.
+//! Assembles the parts (engine, stores, dispatcher, services) and shuts them down in the right order.
 
 use crate::audit::{Destination, Exporter, LogFile};
 use crate::config::value::AuditTo;
@@ -27,20 +26,19 @@ use toolyard_transport::auth::Auth;
 use toolyard_transport::{Implementation, MessageBudget, Server, ServerIdentity};
 use toolyard_workshop::CallLog;
 
-/// How long services may take to end once they are told to.
+/// The time that each service may take to end after its stop token is cancelled.
 const SERVICES_END: Duration = Duration::from_secs(5);
 
-/// How long a client may leave untaken what it was sent over HTTP, before its connection is cut. A client
-/// that reads slowly takes something each minute; one that takes nothing is gone, and resumes its stream.
+/// The time after which the host cuts an HTTP connection whose client reads nothing. A slow client reads
+/// something each minute. A client that reads nothing is gone, and resumes its stream later.
 const WRITE_TIME: Duration = Duration::from_secs(60);
 
-/// How long a question of a task waits for the client to ask for the task's result, before it goes out on
-/// any open stream. Clients that poll ask about once a second (`tasks.poll-interval`).
+/// How long a question of a task waits for the client to request the task's result. After that the host sends
+/// it on any open stream. Clients that poll ask about once a second (`tasks.poll-interval`).
 const QUESTION_SETTLE: Duration = Duration::from_millis(1_500);
 
-/// Runs `main` with the two runtimes that there are: one serves clients, the
-/// other runs guests that take longer than their first poll, so that a guest
-/// which computes for ever never delays a client.
+/// Runs `main` with two runtimes: one serves clients, the other runs guests that take longer than their first
+/// poll. So a guest that computes for ever never delays a client.
 pub fn with_runtimes<T, F: Future<Output = anyhow::Result<T>>>(
     main: impl FnOnce(Handle) -> F,
 ) -> anyhow::Result<T> {
@@ -55,37 +53,37 @@ pub fn with_runtimes<T, F: Future<Output = anyhow::Result<T>>>(
     let guests = runtime("guest")?;
     let serving = runtime("serve")?;
     let done = serving.block_on(main(guests.handle().clone()));
-    // Whoever needed these has been waited for; what is left, such as a read of
-    // stdin that cannot be called off, must not hold the process.
+    // All work that matters has ended. The rest, such as a blocking read of stdin, must not keep the process
+    // alive.
     serving.shutdown_background();
     guests.shutdown_background();
     done
 }
 
-/// How the parts are started.
+/// The options of a start.
 #[derive(Default)]
 struct Start {
-    /// Whether tasks that a host left are taken over.
+    /// Whether this host takes over tasks of dead hosts.
     adopts: bool,
-    /// How long components that are being compiled are waited for; until the end, if absent.
+    /// The longest wait for components that are being compiled. `None` waits until all are compiled.
     wait: Option<Duration>,
-    /// Shows calls, and the plugins that are loaded.
+    /// The observer of calls and of loaded plugins.
     call_log: Option<Arc<CallLog>>,
 }
 
-/// The parts, put together.
+/// The assembled parts.
 pub struct Assembled {
-    /// What the transports serve.
+    /// The server that the transports use.
     pub server: Arc<Server>,
-    /// What was found in the plugin folder at the start.
+    /// The plugins that the host found in the plugin folder at the start.
     pub plugins: Vec<PluginReport>,
-    /// The files that were still being loaded then.
+    /// The files that were still being loaded at that moment.
     pub loading: Vec<String>,
-    /// The metrics, for a listener that shows them.
+    /// The metrics, for the admin listener.
     pub registry: Registry,
     traces: Option<Arc<Otlp>>,
     services: Vec<JoinHandle<()>>,
-    /// Ends after the services, whose last words it exports.
+    /// Ends after the services, because it exports their last entries.
     exporter: Option<(JoinHandle<()>, CancellationToken)>,
     stop_services: DropGuard,
     store: Arc<dyn Backend>,
@@ -93,14 +91,14 @@ pub struct Assembled {
 }
 
 impl Assembled {
-    /// Starts the parts and loads the plugin folder; gives up if `stop` is cancelled meanwhile. Services
-    /// end when [`Assembled::shut_down`] is called, which must be called in any case.
+    /// Starts the parts and loads the plugin folder; gives up if `stop` is cancelled meanwhile. Services end
+    /// when [`Assembled::shut_down`] is called, which the caller must do in any case.
     pub async fn start(config: &Config, guests: Handle, stop: &CancellationToken) -> anyhow::Result<Self> {
         Self::start_as(config, guests, stop, Start { adopts: true, ..Start::default() }).await
     }
 
-    /// The same, but components that take long to compile are waited for no longer than
-    /// `plugins.start-wait` says, and served when they are ready.
+    /// Like [`Assembled::start`], but waits for components that take long to compile no longer than
+    /// `plugins.start-wait`, and serves them when they are ready.
     pub async fn start_promptly(
         config: &Config,
         guests: Handle,
@@ -110,8 +108,8 @@ impl Assembled {
         Self::start_as(config, guests, stop, start).await
     }
 
-    /// The same, as the relay before a background host: tasks that a host left are taken
-    /// over there, and never here.
+    /// Like [`Assembled::start`], as the relay before a background host. The background host takes over tasks
+    /// of dead hosts; the relay never does.
     pub async fn start_relay(
         config: &Config,
         guests: Handle,
@@ -120,7 +118,7 @@ impl Assembled {
         Self::start_as(config, guests, stop, Start::default()).await
     }
 
-    /// The same, with a log that shows calls and the plugins that are loaded.
+    /// Like [`Assembled::start`], with an observer of calls and of loaded plugins.
     pub async fn start_observed(
         config: &Config,
         guests: Handle,
@@ -182,8 +180,8 @@ impl Assembled {
             if let Some(call_log) = &call_log {
                 call_log.loaded(&snapshot.plugins);
             }
-            // The same object means the same tools: only a file that is not
-            // loaded has changed, which clients need not hear of.
+            // The same object means the same tools. Only a file that is not loaded has changed, so clients
+            // need no notification.
             if !Arc::ptr_eq(&snapshot.catalog, &publish.catalog()) {
                 publish.publish(snapshot.catalog);
             }
@@ -238,8 +236,8 @@ impl Assembled {
         })
     }
 
-    /// Takes no more calls, lets runs go on for `grace`, and ends what is left or hands
-    /// it over. Says what was left unfinished.
+    /// Takes no more calls, lets runs continue for `grace`, and then ends the rest or hands it over. Returns
+    /// the runs that did not finish.
     pub async fn drain(&self, grace: Duration, mode: DrainMode) -> DrainReport {
         let running = self.server.dispatch.running();
         if running > 0 && !grace.is_zero() {
@@ -247,13 +245,13 @@ impl Assembled {
         }
         #[cfg(feature = "failpoints")]
         toolyard_store::failpoint::reach("drain.begun");
-        // Nobody finds what is only in memory.
+        // No other host can find tasks that exist only in memory.
         let mode = if self.store.is_durable() { mode } else { DrainMode::End(Departure::ShutDown) };
         self.server.dispatch.drain(grace, mode).await
     }
 
-    /// Ends the services, and closes the store last: the end of every task is in it by
-    /// then, for [`Assembled::drain`] comes before.
+    /// Ends the services and closes the store last. [`Assembled::drain`] comes before, so the end of every
+    /// task is in the store by then.
     pub async fn close(self) {
         drop(self.stop_services);
         for service in self.services {
@@ -261,7 +259,7 @@ impl Assembled {
                 tracing::warn!("a service did not end in time");
             }
         }
-        // The end of every task is committed by now, and the store still open.
+        // The end of every task is committed by now, and the store is still open.
         if let Some((exporter, stop)) = self.exporter {
             stop.cancel();
             if tokio::time::timeout(SERVICES_END, exporter).await.is_err() {
@@ -274,19 +272,19 @@ impl Assembled {
         self.store.shut_down().await;
     }
 
-    /// Both at once, for whoever serves nobody any more.
+    /// Drains and closes, for commands that serve no more clients.
     pub async fn shut_down(self, grace: Duration, mode: DrainMode) -> DrainReport {
         let drained = self.drain(grace, mode).await;
         self.close().await;
         drained
     }
 
-    /// Where tasks are kept.
+    /// The store of tasks.
     pub fn store(&self) -> Arc<dyn Backend> {
         self.store.clone()
     }
 
-    /// What the folder offers, in a few lines for a terminal.
+    /// A summary of the folder in a few lines, for a terminal.
     pub fn greeting(&self, config: &Config) -> String {
         let catalog = self.server.dispatch.catalog();
         let names: Vec<&str> = catalog.tools().map(|tool| tool.spec().name()).collect();
@@ -326,7 +324,7 @@ impl Assembled {
         let kept = match &config.store {
             StoreChoice::Sqlite => config.data.display().to_string(),
             StoreChoice::Memory => "memory; they are lost when this process ends".to_owned(),
-            // It was read when the store was opened.
+            // The host parsed it already when it opened the store.
             StoreChoice::Postgres(address) => PostgresLocation::parse(address.reveal(), &config.schema)
                 .map_or_else(|_| "PostgreSQL".to_owned(), |place| place.to_string()),
         };
@@ -348,7 +346,7 @@ async fn load(plugins: &mut Plugins, wait: Option<Duration>) -> Snapshot {
     }
 }
 
-/// Says on stderr what takes so long, where it does.
+/// Awaits `loading`, and says on stderr after one second what takes so long.
 async fn patiently<T>(loading: impl Future<Output = T>, config: &Config) -> T {
     tokio::pin!(loading);
     if let Ok(loaded) = tokio::time::timeout(Duration::from_secs(1), &mut loading).await {
@@ -370,7 +368,7 @@ fn listed(names: &[&str]) -> String {
     visible::line(&text).into_owned()
 }
 
-/// The engine, its cache in the data folder.
+/// Starts the engine, with its cache in the data folder.
 pub fn start_engine(config: &Config) -> anyhow::Result<Arc<Engine>> {
     let limits = &config.limits;
     let program = std::env::current_exe().context("this program does not know where it is")?;
@@ -388,7 +386,7 @@ pub fn start_engine(config: &Config) -> anyhow::Result<Arc<Engine>> {
             log: limits.log.as_u64(),
             http_request: limits.http_request.as_u64(),
             http_response: limits.http_response.as_u64(),
-            // The rest is for manifests to set: it depends on the plugin, not on the machine.
+            // Manifests set the other limits: those depend on the plugin, not on the machine.
             ..Limits::default()
         },
         max_runs: limits.running,
@@ -409,8 +407,7 @@ pub fn start_engine(config: &Config) -> anyhow::Result<Arc<Engine>> {
     Ok(Engine::start(&settings)?)
 }
 
-/// Opens the store that was chosen. One that cannot be used ends the start; nothing falls
-/// back to memory by itself.
+/// Opens the configured store. If it cannot be used, the start fails; the host never falls back to memory.
 pub async fn open_store(config: &Config) -> anyhow::Result<Arc<dyn Backend>> {
     Ok(match &config.store {
         StoreChoice::Memory => {
@@ -419,7 +416,7 @@ pub async fn open_store(config: &Config) -> anyhow::Result<Arc<dyn Backend>> {
         }
         StoreChoice::Sqlite => open_sqlite(config)?,
         StoreChoice::Postgres(address) => {
-            // What is on its way out of the store is noted there.
+            // With PostgreSQL, too, the host keeps files in the data folder, such as the audit log.
             protect::data_folder(config)?;
             let place = PostgresLocation::parse(address.reveal(), &config.schema)?;
             let options = PostgresOptions {
@@ -435,7 +432,7 @@ pub async fn open_store(config: &Config) -> anyhow::Result<Arc<dyn Backend>> {
     })
 }
 
-/// What this host is called among those that share a database.
+/// The name of this host among those that share a database.
 fn host_name() -> String {
     let machine = sysinfo::System::host_name().unwrap_or_else(|_| "unknown".to_owned());
     format!("{machine} {}", std::process::id())
@@ -469,14 +466,14 @@ fn audited(config: &Config) -> bool {
     matches!(config.limits.audit_to, AuditTo::File | AuditTo::Stderr)
 }
 
-/// What exports audit entries, if anything does.
+/// The exporter of audit entries; `None` if this process exports none.
 ///
 /// # Errors
-/// If they go to a file that others could change.
+/// If they go to a file that other users could change.
 pub fn exporter(config: &Config, stores: &Stores) -> anyhow::Result<Option<Exporter>> {
     let limits = &config.limits;
     let to = match limits.audit_to {
-        // Which commands have a log of their own is theirs to say.
+        // Commands that have a log of their own choose it before this point.
         AuditTo::Auto | AuditTo::Off => return Ok(None),
         AuditTo::Stderr => Destination::Stderr,
         AuditTo::File => {
@@ -491,7 +488,7 @@ pub fn exporter(config: &Config, stores: &Stores) -> anyhow::Result<Option<Expor
     Ok(Some(Exporter::new(stores.audit.clone(), to, &config.data, backlog)))
 }
 
-/// The dispatcher's settings. `capacity` is what the machine can run at once.
+/// The dispatcher's settings. `capacity` is the number of runs that the machine can execute at once.
 pub fn dispatch_settings(config: &Config, capacity: u32) -> Settings {
     let limits = &config.limits;
     Settings {
@@ -523,7 +520,7 @@ pub fn dispatch_settings(config: &Config, capacity: u32) -> Settings {
     }
 }
 
-/// Who may do what, and how often.
+/// The access rules, rate limits and weights.
 fn policy(config: &Config) -> anyhow::Result<Policy> {
     let limits = &config.limits;
     let rates = Rates {
@@ -561,8 +558,8 @@ fn wire_settings(config: &Config) -> toolyard_transport::Settings {
     }
 }
 
-/// Half of the descriptors at most are for clients: without any the host could open
-/// neither its store nor a plugin.
+/// Clients get half of the descriptors at most: without any, the host could open neither its store nor a
+/// plugin.
 fn connections(wanted: u32) -> usize {
     let wanted = wanted as usize;
     let half = crate::system::descriptor_limit().and_then(|most| usize::try_from(most / 2).ok());
@@ -575,7 +572,7 @@ fn connections(wanted: u32) -> usize {
     wanted.min(most)
 }
 
-/// A quarter of the descriptors at most are for components: each that is loaded keeps one.
+/// Components get a quarter of the descriptors at most: each loaded one keeps one open.
 fn plugin_files(wanted: u32) -> usize {
     let quarter = crate::system::descriptor_limit().map_or(u64::MAX, |most| most / 4);
     quarter.min(wanted.into()) as usize

@@ -1,7 +1,6 @@
-//! The export of audit entries: from the store, where they wait, to a file or to
-//! stderr (T-43). An entry is forgotten by the store only when it is safe at its
-//! destination, so each arrives at least once; a crash in between repeats some,
-//! with the same ids.
+//! The export of audit entries from the store, where they wait, to a file or to stderr (T-43). The store
+//! forgets an entry only when it is safe at its destination, so each arrives at least once. A crash in
+//! between repeats some entries, with the same ids.
 
 mod file;
 mod lock;
@@ -20,24 +19,24 @@ use tokio_util::sync::CancellationToken;
 use toolyard_cli::output;
 use toolyard_dispatch::AuditStore;
 
-/// How often it is looked whether another process left something to export.
+/// How often the exporter checks whether another process left something to export.
 const LOOK: Duration = Duration::from_secs(1);
 /// The least time between two passes, so that under load one flush of the disk
 /// serves many entries.
 const GAP: Duration = Duration::from_millis(250);
 /// The longest time between two attempts while the destination cannot be written.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
-/// How often a destination that cannot be written is told of in the log.
+/// How often the log repeats that the destination cannot be written.
 const TELL_AGAIN: Duration = Duration::from_secs(60);
-/// How long the last pass may take, which waits for its turn.
+/// The time limit of the last pass, including the wait for the lock.
 const LAST: Duration = Duration::from_secs(3);
-/// Batches that are read at a time.
+/// The number of batches that one read returns at most.
 const BATCHES: u32 = 256;
-/// Taken in turn by the processes that share a data folder, so that no entry of its store
-/// is exported by two of them. The file has a lock of its own.
+/// The lock that the processes which share a data folder take in turn, so that no two of them export the same
+/// entry. The file has a lock of its own.
 const TURN: &str = "audit.lock";
 
-/// Where entries go.
+/// The destination of audit entries.
 #[derive(Debug)]
 pub enum Destination {
     /// To a file, which is rotated.
@@ -47,7 +46,7 @@ pub enum Destination {
 }
 
 impl Destination {
-    /// Writes whole lines; safe on the disk, where it is one, when this returns.
+    /// Writes whole lines. A file's lines are safe on the disk when this returns.
     fn write(&self, text: &str) -> io::Result<()> {
         match self {
             Self::File(file) => file.append(text),
@@ -60,35 +59,35 @@ impl Destination {
     }
 }
 
-/// The service that exports.
+/// The service that exports audit entries.
 pub struct Exporter {
     store: Arc<dyn AuditStore>,
     to: Arc<Destination>,
     turn: PathBuf,
-    /// What may wait while the destination cannot be written (bytes).
+    /// The most bytes of entries that the store keeps while the destination cannot be written.
     backlog: u64,
 }
 
-/// What a pass came to.
+/// The outcome of a pass.
 #[derive(Debug, PartialEq, Eq)]
 enum Pass {
-    /// Everything that was there is exported.
+    /// All entries that the store had are exported.
     Done,
-    /// Another process is at it.
+    /// Another process holds the lock.
     NotOurTurn,
 }
 
 impl Exporter {
-    /// An exporter of what is in this store, which is that of this data folder.
+    /// An exporter of the entries in `store`, which belongs to the data folder `data`.
     pub fn new(store: Arc<dyn AuditStore>, to: Destination, data: &Path, backlog: u64) -> Self {
         Self { store, to: Arc::new(to), turn: data.join(TURN), backlog }
     }
 
-    /// Exports until `stop` is cancelled, and then what is left.
+    /// Exports until `stop` is cancelled, then exports the rest.
     pub async fn run(self, stop: CancellationToken) {
         let mut trouble = Trouble::default();
         loop {
-            // Whichever is dropped loses nothing: a pass reads again what there is.
+            // Dropping either future loses nothing: a pass reads again what the store has.
             tokio::select! {
                 biased;
                 () = stop.cancelled() => break,
@@ -114,7 +113,7 @@ impl Exporter {
         self.finish().await;
     }
 
-    /// Exports what is there, and what was noted before.
+    /// Flushes the store and exports all entries in it.
     pub async fn finish(&self) {
         let last = async {
             self.store.flush().await?;
@@ -132,16 +131,16 @@ impl Exporter {
         }
     }
 
-    /// Exports everything that is there, if it is our turn.
+    /// Exports all entries in the store, if no other process holds the lock.
     async fn pass(&self) -> anyhow::Result<Pass> {
-        // Nothing is touched where there is nothing to do.
+        // Without entries, it touches no file.
         if self.store.pending(1).await?.is_empty() {
             return Ok(Pass::Done);
         }
         let path = self.turn.clone();
         let Some(turn) = blocking(move || take_turn(&path)).await? else { return Ok(Pass::NotOurTurn) };
         loop {
-            // Under the lock: what another process has exported is forgotten by now.
+            // Under the lock: the store has forgotten by now what another process exported.
             let batches = self.store.pending(BATCHES).await?;
             let Some(last) = batches.last() else { break };
             let up_to = last.number;
@@ -152,7 +151,7 @@ impl Exporter {
             }
             let to = self.to.clone();
             blocking(move || to.write(&text).context("the audit log cannot be written")).await?;
-            // Only now: what is forgotten is safe.
+            // Only now: the entries that the store forgets are safe.
             self.store.exported(up_to).await?;
         }
         drop(turn);
@@ -170,7 +169,7 @@ impl Exporter {
     }
 }
 
-/// The lock, unless somebody else has it. The kernel frees it with the process.
+/// Takes the lock, unless another process holds it. The kernel frees it when the process ends.
 fn take_turn(path: &Path) -> anyhow::Result<Option<File>> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false).mode(0o600);
@@ -189,7 +188,7 @@ async fn blocking<T: Send + 'static>(
     tokio::task::spawn_blocking(work).await.context("the export of audit entries panicked")?
 }
 
-/// Attempts that failed one after the other.
+/// Consecutive failed attempts.
 #[derive(Default)]
 struct Trouble {
     pause: Duration,
@@ -197,7 +196,7 @@ struct Trouble {
 }
 
 impl Trouble {
-    /// One more. Gives how long to wait before the next attempt.
+    /// Counts one more. Returns the pause before the next attempt.
     fn again(&mut self, error: &anyhow::Error) -> Duration {
         if self.told.is_none_or(|told| told.elapsed() >= TELL_AGAIN) {
             self.told = Some(Instant::now());

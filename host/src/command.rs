@@ -1,5 +1,5 @@
-//! The commands, one file each. All but `stdio` print on stdout what they were
-//! asked for; there it belongs to the protocol.
+//! The commands, one file each. All but `stdio` print their results on stdout; there, stdout belongs to the
+//! protocol.
 
 pub mod background;
 pub mod build;
@@ -32,19 +32,19 @@ use toolyard_dispatch::DrainReport;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
 
-/// Reads the configuration; what is wrong with it is wrong usage.
+/// Reads the configuration. An error in it counts as wrong usage.
 fn configure(flags: &Flags, listen: Option<&str>) -> anyhow::Result<Config> {
     Config::read(flags, listen).map_err(|error| WrongUsage(format!("{error:#}")).into())
 }
 
-/// Logs to stderr, by the configuration's filter or else `default`.
+/// Logs to stderr, with the configuration's filter or else `default`.
 fn start_log(config: &Config, default: &str) -> anyhow::Result<()> {
     let log = tracing_subscriber::fmt().with_env_filter(filter(config, default)?).fmt_fields(ShownFields);
     log.with_writer(std::io::stderr).with_ansi(std::io::stderr().is_terminal()).init();
     Ok(())
 }
 
-/// The same, to another place.
+/// Logs to another writer, with the same filter.
 fn start_log_to(
     config: &Config,
     default: &str,
@@ -60,8 +60,8 @@ fn filter(config: &Config, default: &str) -> anyhow::Result<EnvFilter> {
     EnvFilter::try_new(filter).map_err(|error| WrongUsage(format!("`log`: {error}")).into())
 }
 
-/// The exit code of a host that was told to stop: whether it had to cut anything. Says on
-/// stderr what was left.
+/// The exit code of a host that received a stop signal: 0, or 1 if it had to cut calls. Says on stderr how
+/// many.
 fn left_code(left: DrainReport) -> ExitCode {
     let DrainReport { cut, handed_over } = left;
     let counted = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });

@@ -1,5 +1,5 @@
-//! Configuration: what was written, by flag, environment and file, and what it
-//! means. The conversion between the two refuses what does not fit, by name.
+//! Configuration: the values as flags, environment and file give them, and their meaning. The conversion
+//! names and refuses every value that does not fit.
 
 pub mod auth;
 mod dropped;
@@ -27,9 +27,8 @@ use toolyard_dispatch::{WeightSpec, Weights};
 use toolyard_store::postgres::SCHEMA;
 use toolyard_transport::http::host_origin::AllowedNames;
 
-/// The flags that most commands share. Each has an environment variable and a
-/// key in the configuration file; the flag wins over the variable, the variable
-/// over the file.
+/// The flags that most commands share. Each has an environment variable and a key in the configuration file.
+/// The flag overrides the variable, and the variable overrides the file.
 #[derive(Debug, Clone, Default, Args)]
 pub struct Flags {
     /// The configuration file. [default: toolyard.toml, if it exists]
@@ -46,28 +45,26 @@ pub struct Flags {
     #[arg(long, value_name = "DIR", env = "TOOLYARD_DATA", global = true)]
     pub data: Option<PathBuf>,
 
-    /// Where tasks are kept: sqlite (in the data folder), memory (lost at the end),
-    /// or a database that several hosts share (postgres://user@host/database). An
-    /// address with a password is better given by TOOLYARD_STORE. [key: store]
-    /// [default: sqlite]
+    /// The store of tasks: sqlite (in the data folder), memory (lost at the end), or a database that several
+    /// hosts share (postgres://user@host/database). Give an address with a password in TOOLYARD_STORE
+    /// instead. [key: store] [default: sqlite]
     #[arg(long, value_name = "STORE", env = "TOOLYARD_STORE", hide_env_values = true, global = true)]
     pub store: Option<String>,
 
-    /// What to log to stderr: error, warn, info, debug, trace, or a filter such as
+    /// The filter of the log on stderr: error, warn, info, debug, trace, or a filter such as
     /// toolyard_engine=debug. [key: log] [default: info when serving, else warn]
     #[arg(long, value_name = "FILTER", env = "TOOLYARD_LOG", global = true)]
     pub log: Option<String>,
 
-    /// Sets any setting of host/docs/reference/settings.md, such as tasks.ttl-default=2h;
-    /// may be repeated. [env: TOOLYARD_TASKS_TTL_DEFAULT and so on] [key: the
-    /// same]
+    /// Set any setting of host/docs/reference/settings.md, such as tasks.ttl-default=2h; may be repeated.
+    /// [env: TOOLYARD_TASKS_TTL_DEFAULT and so on] [key: the same]
     #[arg(long = "set", value_name = "KEY=VALUE", global = true)]
     pub set: Vec<String>,
 }
 
 impl Flags {
-    /// The same flags, to be given to another process of this program in the same folder
-    /// and with the same environment.
+    /// These flags as arguments for another process of this program, in the same folder and with the same
+    /// environment.
     pub fn to_args(&self) -> Vec<OsString> {
         let Self { config, plugins, data, store, log, set } = self;
         let flag = |name: &str, value: &Option<OsString>| {
@@ -96,12 +93,12 @@ pub enum StoreChoice {
     Postgres(Address),
 }
 
-/// The address of a database. There may be a password in it.
+/// The address of a database. It may contain a password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Address(String);
 
 impl Address {
-    /// All of it.
+    /// The whole address, with a password if it has one.
     pub fn reveal(&self) -> &str {
         &self.0
     }
@@ -113,10 +110,10 @@ impl std::fmt::Debug for Address {
     }
 }
 
-/// The configuration in force.
+/// The effective configuration.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// The configuration file; the one that would be read if it were there, if none is.
+    /// The configuration file. If there is none, the path that would be read.
     pub file: PathBuf,
     /// The folder with the tools.
     pub plugins: PathBuf,
@@ -124,9 +121,9 @@ pub struct Config {
     pub data: PathBuf,
     /// The store of tasks.
     pub store: StoreChoice,
-    /// The schema of the database, if it is one.
+    /// The schema in PostgreSQL.
     pub schema: String,
-    /// The file with the keys that tasks are encrypted with.
+    /// The file with the encryption keys of tasks.
     pub key_file: Option<PathBuf>,
     /// The address that HTTP is served at.
     pub listen: SocketAddr,
@@ -146,38 +143,38 @@ pub struct Config {
     pub limits: Limits,
     /// The authentication of callers over HTTP.
     pub auth: toolyard_transport::auth::AuthSettings,
-    /// The names that are served over HTTP, and the pages that may call.
+    /// The host names that HTTP requests may address, and the web origins that may call.
     pub allowed_names: AllowedNames,
     /// The access rules.
     pub rules: Vec<RuleSpec>,
-    /// The shares of the processors.
+    /// The weights that share the processors between principals.
     pub weights: Vec<WeightSpec>,
-    /// The digests of the components that may be loaded; any may, if absent.
+    /// The digests of the components that may be loaded. `None` allows any.
     pub require_digest: Option<BTreeSet<String>>,
-    /// Whether this process decides which plugin has which tool name from now on. A host does,
-    /// a command that only looks or tries out does not.
+    /// Whether this process decides for the future which plugin has which tool name. A host decides; a
+    /// command that only inspects or tries out does not.
     pub deals_names: bool,
 }
 
 /// The listener for the operator.
 #[derive(Debug, Clone, Default)]
 pub struct Admin {
-    /// Its address; none if there is no such listener.
+    /// Its address; `None` if there is no such listener.
     pub listen: Option<SocketAddr>,
-    /// Names that it may be called by, beside those of loopback.
+    /// Host names under which it may be addressed, besides those of loopback.
     pub names: Vec<String>,
 }
 
 /// The destination of traces.
 #[derive(Debug, Clone)]
 pub struct Trace {
-    /// The collector's URL; none if nothing is traced.
+    /// The collector's URL; `None` if nothing is traced.
     pub endpoint: Option<String>,
     /// The name of this host in traces.
     pub service: String,
 }
 
-/// The file of this name is read if no other is named.
+/// The file that is read if the operator names no other.
 const DEFAULT_FILE: &str = "toolyard.toml";
 /// The largest configuration file, in bytes.
 const MAX_BYTES: u64 = 4 << 20;
@@ -203,14 +200,14 @@ const PLAIN_KEYS: [&str; 17] = [
     "trace.service",
 ];
 
-/// Those of them that are lists of words.
+/// The keys that hold lists of words.
 const LISTS: [&str; 2] = ["plugins.require-digest", "admin.names"];
 
 impl Config {
-    /// Reads the file and the environment and puts the flags on top.
+    /// Reads the file and the environment, and applies the flags on top.
     ///
     /// # Errors
-    /// What does not fit, where it stands, and what was expected.
+    /// The value that does not fit, its place, and the expected form.
     pub fn read(flags: &Flags, listen: Option<&str>) -> anyhow::Result<Self> {
         let mut written = Written::default();
         let file = flags.config.clone().or_else(|| {
@@ -241,7 +238,7 @@ impl Config {
     }
 }
 
-/// The values as written, key by key.
+/// The values as text, by key.
 #[derive(Default)]
 struct Written {
     file: PathBuf,
@@ -250,7 +247,7 @@ struct Written {
     tables: Tables,
 }
 
-/// The tables with more structure than keys and values, which only the file has.
+/// The tables with more structure than keys and values; only the file has them.
 #[derive(Default, Deserialize)]
 struct Tables {
     #[serde(default)]
@@ -272,7 +269,7 @@ impl Written {
         let mut table: toml::Table = text.parse().map_err(read)?;
         table.retain(|name, _| !TABLES.contains(&name));
         self.take_table("", &table)?;
-        // From the text, so that an error shows the line.
+        // Parsed from the text, so that an error shows the line.
         self.tables = toml::from_str(text).map_err(read)?;
         Ok(())
     }
@@ -402,7 +399,7 @@ fn parse_store(store: Option<&str>) -> anyhow::Result<StoreChoice> {
         Some(url) if url.starts_with("postgres://") || url.starts_with("postgresql://") => {
             Ok(StoreChoice::Postgres(Address(url.to_owned())))
         }
-        // It may have a password in it all the same.
+        // The value may still contain a password.
         Some(other) if other.contains(':') => bail!("`store`: expected sqlite, memory or postgres://…"),
         Some(other) => bail!("`store`: expected sqlite, memory or postgres://…, not `{other}`"),
     }
@@ -457,9 +454,9 @@ fn parse_address(address: Option<&str>, auth: &Auth) -> anyhow::Result<SocketAdd
     };
     if !address.ip().is_loopback() && !auth.asks() && !auth.anonymous_on_network() {
         bail!(
-            "`listen`: {address} can be reached from other machines, and nobody is asked who they are; configure \
+            "`listen`: {address} can be reached from other machines, and callers need no credentials; configure \
              [[auth.tokens]] or [[auth.issuers]] (host/docs/guides/secure/authentication.md), listen on \
-             127.0.0.1 or [::1], or let everybody in by `anonymous-on-network = true` in [auth]"
+             127.0.0.1 or [::1], or let everybody in with `anonymous-on-network = true` in [auth]"
         );
     }
     Ok(address)

@@ -1,4 +1,4 @@
-//! The program `toolyard-failpoints`: `toolyard` with places at which a test stops it.
+//! The program `toolyard-failpoints`: `toolyard` with points at which a test stops it.
 
 fn main() -> std::process::ExitCode {
     toolyard::run()

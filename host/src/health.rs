@@ -1,5 +1,5 @@
-//! The health of this host for its operator: its metrics, and whether it is ready. The crates count;
-//! this file puts their metrics together.
+//! The health of this host for its operator: its metrics, and whether it is ready. The crates count; this
+//! file collects their metrics.
 
 use crate::assemble::Assembled;
 use crate::config::Config;
@@ -23,7 +23,7 @@ use toolyard_transport::http::admin::{self, AdminSettings};
 /// The media type of `/metrics`.
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// The checks of `/readyz`.
+/// The names of failed checks in `/readyz`.
 const STOPPING: &str = "stopping";
 const PLUGINS: &str = "plugins";
 const STORE: &str = "store";
@@ -36,7 +36,7 @@ const STORE_TIME: Duration = Duration::from_secs(2);
 pub struct Health {
     /// Cancelled at the first signal.
     stop: CancellationToken,
-    /// There once the plugin folder is loaded.
+    /// Set once the plugin folder is loaded.
     loaded: OnceLock<Loaded>,
 }
 
@@ -48,7 +48,7 @@ struct Loaded {
 }
 
 impl Health {
-    /// Of a host that is still starting.
+    /// The health of a host that is still starting.
     fn new(stop: CancellationToken) -> Arc<Self> {
         Arc::new(Self { stop, loaded: OnceLock::new() })
     }
@@ -83,16 +83,15 @@ impl admin::Health for Health {
         let mut text = String::new();
         let empty = Registry::default();
         let registry = self.loaded.get().map_or(&empty, |loaded| &loaded.registry);
-        // Writing to a text does not fail, and a part of the numbers is better than
-        // none.
+        // Writing to a String does not fail, and incomplete metrics are better than none.
         if encode(&mut text, registry).is_err() {
-            tracing::error!("the numbers could not be written down whole");
+            tracing::error!("the metrics could not be encoded completely");
         }
         (text, OPENMETRICS)
     }
 }
 
-/// The numbers that belong to the process as a whole.
+/// The metrics of the process as a whole.
 pub fn registry() -> Registry {
     let mut registry = Registry::default();
     let build = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
@@ -108,7 +107,7 @@ pub fn registry() -> Registry {
     registry
 }
 
-/// The admin listener, if the operator wants one.
+/// The admin listener, if the operator configured one.
 pub struct Listening {
     health: Arc<Health>,
     service: JoinHandle<()>,
@@ -134,12 +133,12 @@ impl Listening {
         Ok(Some(Self { health, service, end, address }))
     }
 
-    /// The plugin folder is loaded.
+    /// Reports that the plugin folder is loaded.
     pub fn loaded(&self, assembled: &mut Assembled) {
         let registry = std::mem::take(&mut assembled.registry);
         let loaded =
             Loaded { dispatch: assembled.server.dispatch.clone(), store: assembled.store(), registry };
-        // There is one start.
+        // A host starts once.
         drop(self.health.loaded.set(loaded));
     }
 

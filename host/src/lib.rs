@@ -1,8 +1,7 @@
 //! Toolyard: a folder of WebAssembly tools, served over MCP.
 //!
-//! This package is flags, configuration, assembly and signals. The libraries under `crates/` do the
-//! work. It is a library so that the two programs, `toolyard` and
-//! `toolyard-failpoints`, are one line each.
+//! This package contains flags, configuration, assembly and signals. The libraries under `crates/` do the
+//! work. It is a library so that the two programs, `toolyard` and `toolyard-failpoints`, are one line each.
 
 mod assemble;
 mod audit;
@@ -20,8 +19,8 @@ use config::Flags;
 use std::process::ExitCode;
 use toolyard_cli::{WrongUsage, tell};
 
-/// The system's own allocator keeps what large results of guests took: after hours of
-/// them, several times what the host needs at rest.
+/// The system's allocator does not return the memory of large guest results: after hours, the host would hold
+/// several times what it needs at rest.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -31,14 +30,14 @@ Examples:
   toolyard stdio --plugins ./tools              the same over stdin and stdout
   toolyard check tool.wasm                      what a component offers and needs
   toolyard call csv_profile '{\"text\":\"a\\n1\"}'   run one tool from the shell
-  toolyard new hello --lang python              a plugin project that builds as it stands
+  toolyard new hello --lang python              a plugin project that builds unchanged
   toolyard test hello                           build it and run its recorded cases
   toolyard dev hello                            serve it, reload it on change, show its calls
   toolyard tasks list                           what clients have under way
 
 Exit codes: 0 done, 1 failed (of a server: calls had to be cut at its end),
 2 wrong usage, 128 + n ended by signal n (130: Ctrl-C).
-Every setting stands in host/docs/reference/settings.md.";
+host/docs/reference/settings.md lists every setting.";
 
 /// A folder of WebAssembly tools, each sandboxed, served over MCP as plain calls
 /// and as durable tasks.
@@ -57,17 +56,17 @@ enum Command {
     Serve(command::serve::Options),
     /// Serve the plugin folder over stdin and stdout.
     Stdio(command::stdio::Options),
-    /// Validate a plugin: its tools, its imports, what it would need granted.
+    /// Validate a plugin: its tools, its imports, and the grants that it would need.
     Check(command::check::Options),
-    /// Make a component of a core module.
+    /// Make a component from a core module.
     Componentize(command::componentize::Options),
     /// List what the plugin folder offers.
     Tools(command::tools::Options),
     /// Run one tool from the shell.
     Call(command::call::Options),
-    /// Write a plugin project that builds as it stands.
+    /// Write a plugin project that builds unchanged.
     New(command::new::Options),
-    /// Build a plugin project, and say what its component offers.
+    /// Build a plugin project, and report what its component offers.
     Build(command::build::Options),
     /// Serve a plugin project; build and reload it on change, and show what happens.
     Dev(command::dev::Options),
@@ -75,13 +74,13 @@ enum Command {
     Test(command::test::Options),
     /// Write the contract with plugins into a folder: WIT, or bindings for C.
     Wit(command::wit::Options),
-    /// Look at the stored tasks, cancel them, and carry them from store to store.
+    /// List and cancel the stored tasks, and move them between stores.
     Tasks(command::tasks::Options),
-    /// List the hosts that share a PostgreSQL database, and what components they lack.
+    /// List the hosts that share a PostgreSQL database, and the components that they lack.
     Hosts(command::hosts::Options),
-    /// Look at the permissions that people gave when asked, and take them back.
+    /// List and revoke the permissions that people gave when asked.
     Grants(command::grants::Options),
-    /// Say what the authority rules of the configuration allow.
+    /// Explain what the access rules of the configuration allow.
     Rules(command::rules::Options),
     /// Make a token for a client, to be allowed in the configuration.
     Token(command::token::Options),

@@ -1,5 +1,5 @@
-//! How events of the log are written. Fields hold text of guests and clients, so each is
-//! shown within its line; styles and the rest of the line are ours.
+//! Formats the events of the log. Fields hold text of guests and clients, so each is kept within its line.
+//! Styles and the rest of the line come from this program.
 
 use std::error::Error;
 use std::fmt::{self, Debug, Write as _};

@@ -15,7 +15,7 @@ use toolyard_transport::auth::KeySource;
 /// The setting that allows others to change these files.
 pub const OVERRIDE: &str = "`data.others-may-write = true`";
 
-/// The bits of a mode that let others do anything.
+/// The mode bits that give other users any access.
 const OTHERS: u32 = 0o077;
 
 /// The file of the store and those that SQLite keeps beside it.
@@ -37,7 +37,7 @@ pub fn withheld(config: &Config) -> Vec<Protected> {
     };
     withhold(&config.data, "the data of this host", Scope::Whole);
     withhold(&config.plugins, "the plugins of this host", Scope::Around);
-    // One that is not there yet is read at the next start, if a guest can make it.
+    // If it does not exist yet, the next start would read a file that a guest made there.
     let scope = if config.file.exists() { Scope::Around } else { Scope::Changes };
     withhold(&config.file, "the configuration file of this host", scope);
     if let Some(keys) = &config.key_file {
@@ -60,7 +60,7 @@ pub fn withheld(config: &Config) -> Vec<Protected> {
     withheld
 }
 
-/// Where audit entries go, if that may be a file.
+/// The path of the audit log, if entries may go to a file.
 pub fn audit_file(config: &Config) -> Option<PathBuf> {
     let limits = &config.limits;
     match limits.audit_to {
@@ -69,9 +69,9 @@ pub fn audit_file(config: &Config) -> Option<PathBuf> {
     }
 }
 
-/// Checks the configuration file of the current folder, which no flag names: whoever wrote it decides
-/// which files this host writes, and what runs. Members of its group are taken for friends, since
-/// many systems give new files to the group of their user.
+/// Checks the configuration file of the current folder, which no flag names. Its author decides which files
+/// this host writes, and what runs. Members of the file's group are trusted, since many systems give new
+/// files to the group of their user.
 ///
 /// # Errors
 /// If another user than this one or root could have written it.
@@ -87,10 +87,10 @@ pub fn configuration(file: &Path, found: &Metadata) -> anyhow::Result<()> {
     }
 }
 
-/// Checks the plugin folder and the data folder, and warns of what cannot be checked.
+/// Checks the plugin folder and the data folder, and warns of paths that cannot be checked.
 ///
 /// # Errors
-/// If another user decides what runs here, or could have changed what this host keeps.
+/// If another user decides what runs here, or could have changed the host's data.
 pub fn check(config: &Config) -> anyhow::Result<()> {
     plugin_folder(config)?;
     data_folder(config)?;
@@ -118,9 +118,9 @@ fn plugin_folder(config: &Config) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Makes the data folder, and checks its content. It holds the arguments and results of other
-/// people, signing keys, and machine code of this host. So no other user may look into it, and the
-/// host uses nothing in it that another user could have put there.
+/// Makes the data folder, and checks its content. It holds the arguments and results of all principals,
+/// signing keys, and machine code of this host. So no other user may read it, and the host uses nothing in it
+/// that another user could have written.
 ///
 /// # Errors
 /// If it cannot be made, or others may change it or its content.
@@ -156,8 +156,8 @@ pub fn data_folder(config: &Config) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Checks a file of the database, if it exists. No other user may have been able to write to it. If
-/// others may read it, the host removes that right.
+/// Checks a file of the database, if it exists. No other user may have been able to write to it. If others
+/// may read it, the host removes that permission.
 fn database(path: &Path) -> anyhow::Result<()> {
     let Some(found) = look(path)? else { return Ok(()) };
     let path_shown = path.display();
@@ -179,9 +179,9 @@ fn database(path: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Warns of files with more than one name. A folder is granted or refused by the paths that lead
-/// to these files, and no path leads from a file to its other names: a guest would read it by one
-/// that lies in its folder.
+/// Warns of files with more than one name. A folder is granted or refused by the paths that lead to these
+/// files, and no path leads from a file to its other names. So a guest could read such a file by a name in
+/// its own folder.
 fn warn_of_links(config: &Config) {
     let named = withheld(config).into_iter().filter(|protected| protected.scope == Scope::Around);
     let named = named.map(|protected| (protected.path, protected.what));
@@ -201,7 +201,7 @@ fn has_other_names(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|found| found.is_file() && found.nlink() > 1)
 }
 
-/// The file or link of this name.
+/// The metadata of the file or link of this name; `None` if there is none.
 fn look(path: &Path) -> anyhow::Result<Option<Metadata>> {
     match std::fs::symlink_metadata(path) {
         Ok(found) => Ok(Some(found)),
@@ -215,7 +215,7 @@ pub fn outsiders_of(found: &Metadata) -> Option<Outsiders> {
     Outsiders::of(found.mode(), found.uid(), found.gid())
 }
 
-/// The advice to the operator about them.
+/// The advice to the operator about these users.
 pub const fn remedy(outsiders: Outsiders) -> &'static str {
     match outsiders {
         Outsiders::Everybody | Outsiders::Group(_) => "take that away (`chmod go-w`)",

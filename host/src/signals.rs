@@ -1,10 +1,10 @@
-//! Signals: the first asks for an orderly end, the second ends at once.
+//! Signals: the first starts an orderly shutdown, the second ends the process at once.
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-/// Cancelled at the first SIGINT, SIGTERM or SIGHUP. A second one ends the process on the spot, with the
-/// exit code that shells expect.
+/// A token that the first SIGINT, SIGTERM or SIGHUP cancels. A second signal ends the process at once, with
+/// the exit code that shells expect.
 ///
 /// # Errors
 /// If the handlers cannot be installed.
@@ -14,7 +14,7 @@ pub fn stop_signal() -> std::io::Result<CancellationToken> {
     let mut hangup = signal(SignalKind::hangup())?;
     let stop = CancellationToken::new();
     let stopping = stop.clone();
-    // Ends with the runtime: it does nothing but wait.
+    // Ends with the runtime: it only waits for signals.
     tokio::spawn(async move {
         loop {
             let number = tokio::select! {

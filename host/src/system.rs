@@ -1,5 +1,4 @@
-//! The real clock, the real dice and the limits of the process: the one place
-//! that touches them.
+//! The real clock, the real random numbers and the limits of the process. Only this file touches them.
 
 #![allow(clippy::disallowed_methods, reason = "behind the ports that everybody else uses")]
 
@@ -20,7 +19,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// The same in nanoseconds since 1970, for traces.
+/// The time in nanoseconds since 1970, for traces.
 pub fn unix_nanos() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
@@ -35,28 +34,27 @@ impl Ids for RandomIds {
     }
 }
 
-/// How many file descriptors the process may have; none if that is not bounded.
+/// The number of file descriptors that the process may open; `None` if there is no limit.
 pub fn descriptor_limit() -> Option<u64> {
     getrlimit(Resource::Nofile).current
 }
 
-/// Lets the process have as many file descriptors as it is allowed to: connections
-/// and the files of guests need more than the 1,024 that are usual at the start. A
-/// refusal is no reason not to serve.
+/// Raises the soft limit of file descriptors to the hard limit: connections and the files of guests need more
+/// than the usual 1,024. A refusal does not stop the start.
 pub fn raise_descriptor_limit() {
     let mut limit = getrlimit(Resource::Nofile);
     if limit.current != limit.maximum {
         limit.current = limit.maximum;
         if let Err(error) = setrlimit(Resource::Nofile, limit) {
-            tracing::debug!("the limit of file descriptors stays as it is: {error}");
+            tracing::debug!("the limit of file descriptors cannot be raised: {error}");
         }
     }
 }
 
 static ASKED: Mutex<Variables> = Mutex::new(Variables::new());
 
-/// A variable of the environment that a manifest names. That it was asked for is noted:
-/// what a plugin does may depend on it.
+/// Reads an environment variable that a manifest names. Records the name, since a plugin's behaviour may
+/// depend on it.
 pub fn variable(name: &str) -> Option<OsString> {
     let value = std::env::var_os(name);
     ASKED.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), value.clone());

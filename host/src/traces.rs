@@ -1,7 +1,7 @@
 //! Traces of calls, sent to an OpenTelemetry collector over OTLP.
 //!
-//! Spans are made when a call is over, and sent in batches by a thread of their own.
-//! Its queue is bounded: a collector that is slow or away loses spans, never calls.
+//! Spans are made when a call ends, and sent in batches by a thread of their own. Its queue is bounded: a
+//! slow or absent collector loses spans, never calls.
 
 use crate::config::Config;
 use crate::system::{RandomIds, unix_nanos};
@@ -27,34 +27,34 @@ use tokio::net::TcpStream;
 use tokio::runtime::Handle;
 use toolyard_dispatch::{CallEnd, EndedCall, Ids as _, TraceContext, Traces};
 
-/// How long one batch may take to be sent.
+/// The time limit for sending one batch.
 const EXPORT_TIME: Duration = Duration::from_secs(5);
-/// How often spans are sent. A person who waits for a trace finds it soon, and a busy host still sends
+/// The interval between batches. A person who waits for a trace finds it soon, and a busy host still sends
 /// many spans in one request.
 const SEND_EVERY: Duration = Duration::from_secs(1);
-/// How long the last spans may take to be sent at the end. Orchestrators kill a host that ends slowly,
-/// and a collector that works takes less than a second.
+/// The time limit for sending the last spans at shutdown. Orchestrators kill a host that ends slowly, and a
+/// working collector takes less than a second.
 const FLUSH_TIME: Duration = Duration::from_secs(3);
-/// What a collector may answer.
+/// The largest answer of a collector, in bytes.
 const ANSWER_BYTES: usize = 64 << 10;
-/// How often it is said that spans are lost.
+/// The interval between warnings about lost spans.
 const COMPLAIN_EVERY: Duration = Duration::from_secs(60);
-/// Where OTLP over HTTP takes traces, if the endpoint names no path.
+/// The path for traces in OTLP over HTTP, used if the endpoint names none.
 const PATH: &str = "/v1/traces";
 
 /// Keeps the traces of this host.
 pub struct Otlp {
     processor: BatchSpanProcessor,
-    /// Of how many traces that begin here one is recorded, as a bound on trace ids.
+    /// The sampling ratio of traces that begin here, as an upper bound on trace ids.
     below: u128,
     scope: InstrumentationScope,
     recorded: Counter,
     watched: Watched,
-    /// Where the ids of spans come from: the state of a generator, seeded once.
+    /// The state of the generator of span ids, seeded once.
     ids: AtomicU64,
 }
 
-/// What became of what was sent.
+/// The counts of spans by outcome.
 #[derive(Clone, Default)]
 struct Watched {
     sent: Counter,
@@ -62,11 +62,11 @@ struct Watched {
 }
 
 impl Otlp {
-    /// Traces as the operator wants them; none if no endpoint is named. `runtime`
-    /// carries the requests to the collector.
+    /// Traces as the operator configured them; `None` without an endpoint. `runtime` carries the requests to
+    /// the collector.
     ///
     /// # Errors
-    /// If the endpoint is none that we can send to.
+    /// If the host cannot send to the endpoint.
     pub fn start(config: &Config, runtime: Handle) -> anyhow::Result<Option<Arc<Self>>> {
         let Some(endpoint) = &config.trace.endpoint else { return Ok(None) };
         let uri: http::Uri = endpoint.parse().context("`trace.endpoint` is no URL")?;
@@ -115,7 +115,7 @@ impl Otlp {
         })))
     }
 
-    /// Registers what is counted here.
+    /// Registers the metrics of spans.
     pub fn register_metrics(&self, registry: &mut Registry) {
         registry.register("toolyard_spans_recorded", "Spans that were made", self.recorded.clone());
         registry.register("toolyard_spans_sent", "Spans that a collector took", self.watched.sent.clone());
@@ -126,7 +126,7 @@ impl Otlp {
         );
     }
 
-    /// Sends what is left, within a bound, and ends.
+    /// Sends the remaining spans within a time limit, and ends.
     pub async fn end(self: Arc<Self>) {
         let ended =
             tokio::task::spawn_blocking(move || self.processor.shutdown_with_timeout(FLUSH_TIME)).await;
@@ -135,8 +135,8 @@ impl Otlp {
         }
     }
 
-    /// Numbers that nobody meets twice: the sequence is a permutation of all (Weyl's
-    /// steps, mixed), from a random start.
+    /// Returns a number that does not repeat: the sequence is a permutation of all 64-bit numbers (Weyl
+    /// steps, mixed) from a random start.
     fn id(&self) -> u64 {
         loop {
             let step = self.ids.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
@@ -189,7 +189,7 @@ impl Traces for Otlp {
         let parent = call.parent.map_or(SpanId::INVALID, |parent| SpanId::from(parent.span));
         let mut links = SpanLinks::default();
         if let (Some(parent), Some(_)) = (call.parent, call.task) {
-            // The request that made the task was over long before the task was.
+            // The request that made the task ended long before the task did.
             links.links.push(Link::with_context(context(parent, true)));
         }
         let span = SpanData {
@@ -221,8 +221,8 @@ impl Traces for Otlp {
     }
 }
 
-/// As the semantic conventions for MCP name things, and ours where they do not. No
-/// argument, no result, no session: a session's id is as good as a key.
+/// Attributes named as in the semantic conventions for MCP, with our own names for the rest. They contain no
+/// argument, result or session: a session's id works like a credential.
 fn attributes(call: &EndedCall<'_>) -> Vec<KeyValue> {
     let mut attributes = vec![
         KeyValue::new("mcp.method.name", "tools/call"),
@@ -247,7 +247,7 @@ fn attributes(call: &EndedCall<'_>) -> Vec<KeyValue> {
     attributes
 }
 
-/// The guest's share of a call.
+/// The attributes of the guest's part of a call.
 fn share(call: &EndedCall<'_>) -> Vec<KeyValue> {
     let mut attributes = vec![KeyValue::new("toolyard.component.digest", call.tool.digest.0.clone())];
     if let Some(spent) = call.spent {
@@ -291,7 +291,7 @@ fn seconds(from: u64, to: u64) -> f64 {
     Duration::from_nanos(to.saturating_sub(from)).as_secs_f64()
 }
 
-/// Counts what is sent and what is lost, and says the latter now and then.
+/// Counts sent and lost spans, and warns of lost ones at most once per [`COMPLAIN_EVERY`].
 #[derive(Debug)]
 struct Counting {
     exporter: SpanExporter,
@@ -339,7 +339,7 @@ impl opentelemetry_sdk::trace::SpanExporter for Counting {
     }
 }
 
-/// Carries batches: one request on a connection of its own, every few seconds.
+/// Sends batches: one request on a connection of its own, every second.
 #[derive(Debug)]
 struct Courier {
     runtime: Handle,
@@ -348,7 +348,7 @@ struct Courier {
 #[async_trait::async_trait]
 impl HttpClient for Courier {
     async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
-        // The thread that waits here is none of the runtime's.
+        // The thread that waits here does not belong to the runtime.
         let sent = self.runtime.spawn(async { tokio::time::timeout(EXPORT_TIME, send(request)).await });
         Ok(sent.await???)
     }
@@ -367,7 +367,7 @@ async fn send(mut request: Request<Bytes>) -> Result<Response<Bytes>, HttpError>
         let body = Limited::new(body, ANSWER_BYTES).collect().await?.to_bytes();
         Ok::<_, HttpError>(Response::from_parts(head, body))
     };
-    // Ends with the exchange, whose end drops the sender.
+    // Ends with the exchange, which drops the sender.
     let (answer, _) = tokio::join!(exchange, connection);
     answer
 }

@@ -1,18 +1,16 @@
 #!/usr/bin/env bash
-# Installs the clients that tests/it/ drives the host with. Here, those of the first
-# generation: the TypeScript SDK and the Inspector into node_modules/, the Python SDK and
-# FastMCP into .venv/. In v2/, those of the second: the TypeScript client and the Python
-# SDK. Versions are pinned by package-lock.json and requirements.txt. A second run does
-# nothing.
+# Installs the clients that tests/it/ runs against the host. Here are those of the first generation:
+# the TypeScript SDK and the Inspector in node_modules/, the Python SDK and FastMCP in .venv/. v2/
+# has those of the second: the TypeScript client and the Python SDK. package-lock.json and
+# requirements.txt pin the versions. A second run does nothing.
 #
-# Where Node.js or Python is missing, a person's machine goes without that client,
-# loudly; CI does not get away with it.
+# Without Node.js or Python, the script skips that client with a message; in CI it fails.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . tests/pins.sh
 
 readonly PYTHON_AT_LEAST=3.11
-# What tells an installation that is complete, and from what it was made.
+# Marks a complete installation, with the fingerprint of its sources.
 readonly TYPESCRIPT=node_modules/.installed
 readonly PYTHON=.venv/.installed
 
@@ -31,7 +29,7 @@ install_typescript() { # FOLDER, CLIENT, NODE
     return
   fi
   local print
-  # The major version alone: nothing that is installed is compiled.
+  # The major version is enough: nothing that is installed is compiled.
   print=$(fingerprint "${major%%.*}" package.json package-lock.json)
   if is_current "$TYPESCRIPT" "$print"; then return; fi
   echo "Installing $client into $folder/node_modules"
@@ -46,7 +44,7 @@ install_python() { # FOLDER, CLIENT
     without "$PYTHON" "$client" "It needs Python $PYTHON_AT_LEAST or newer: python3 is not on the PATH."
     return
   fi
-  # One start of the interpreter, which is most of the time of a run with nothing to do.
+  # One start of the interpreter, which takes most of the time of a run with nothing to do.
   local found
   found=$(python3 -c '
 import sys
@@ -69,7 +67,7 @@ print("%d.%d" % sys.version_info[:2], can, sys.base_prefix)
   fi
   local print
   print=$(fingerprint "$version $prefix" requirements.txt)
-  # An interpreter that was taken away leaves a dangling link.
+  # An interpreter that was removed leaves a dangling link.
   if is_current "$PYTHON" "$print" && [ -x .venv/bin/python ]; then return; fi
   echo "Installing $client into $folder/.venv"
   rm -rf .venv
@@ -78,7 +76,7 @@ print("%d.%d" % sys.version_info[:2], can, sys.base_prefix)
   echo "$print" >"$PYTHON"
 }
 
-# In a shell of its own, each comes back from its folder.
+# In subshells, so that each starts in the root folder.
 (install_typescript tests/clients "the TypeScript client and the Inspector" 18)
 (install_python tests/clients "the Python client and FastMCP")
 (install_typescript tests/clients/v2 "the second TypeScript client" 20)

@@ -1,10 +1,8 @@
 #!/usr/bin/env bash
-# Installs the official conformance suites into node_modules/, with the Node.js 22
-# that they need and that the Inspector needs. Versions are pinned by
-# package-lock.json. A second run does nothing.
+# Installs the official conformance suites into node_modules/, with the Node.js 22 that they and the
+# Inspector need. package-lock.json pins the versions. A second run does nothing.
 #
-# Where npm is missing, a person's machine goes without them, loudly; CI does not
-# get away with it.
+# Without npm, the script skips them with a message; in CI it fails.
 set -euo pipefail
 cd "$(dirname "$0")"
 . ../pins.sh
@@ -13,7 +11,7 @@ readonly NODE_AT_LEAST=22
 readonly STAMP=node_modules/.installed
 readonly SUITES="the conformance suites and the Inspector"
 
-# The package of Node.js, where there is one for this machine, or that on the PATH.
+# Selects the package of Node.js for this machine, or the Node.js on the PATH.
 provide_node() {
   if [ -x node_modules/.bin/node ]; then return; fi
   local version
@@ -30,7 +28,7 @@ if ! command -v node >/dev/null || ! command -v npm >/dev/null; then
   without "$STAMP" "$SUITES" "They are installed by npm: node or npm is not on the PATH."
   exit 0
 fi
-# Nothing that is installed is compiled, but packages are chosen by the machine.
+# Nothing that is installed is compiled, but the machine decides which packages are chosen.
 print=$(fingerprint "$(uname -sm)" package.json package-lock.json install.sh)
 if is_current "$STAMP" "$print" && [ -x node_modules/.bin/node ]; then exit 0; fi
 echo "Installing the conformance suites into tests/conformance/node_modules"

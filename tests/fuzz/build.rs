@@ -1,5 +1,5 @@
-//! Has the calls for each edge of the control flow come to `src/lib.rs` instead of libFuzzer, which
-//! has functions of these names and does nothing in them.
+//! Links the coverage callbacks of `src/lib.rs` instead of those of libFuzzer, which have the same names and
+//! do nothing.
 
 fn main() {
     for name in ["__sanitizer_cov_trace_pc_guard", "__sanitizer_cov_trace_pc_guard_init"] {

@@ -1,14 +1,13 @@
 #!/usr/bin/env bash
-# Fuzzes what reads bytes from outside, each target for FUZZ_SECONDS (16):
+# Fuzzes the readers of bytes from outside, each target for FUZZ_SECONDS (16):
 #
 #     tests/fuzz/run.sh             all targets
 #     tests/fuzz/run.sh decode      one
 #
-# libFuzzer with the stable toolchain: the flags below are what gives it the
-# coverage of the code and the values of its comparisons. Corpora grow in
-# target/fuzz/corpus; the seeds in tests/fuzz/corpus stay as they are. Where there
-# is no C++ compiler for libFuzzer itself, a person's machine goes without,
-# loudly; CI does not get away with it.
+# Uses libFuzzer with the stable toolchain: the flags below provide the coverage of the code and the
+# values of its comparisons. Corpora grow in target/fuzz/corpus; the seeds in tests/fuzz/corpus do
+# not change. Without a C++ compiler for libFuzzer itself, the script prints a message and skips
+# fuzzing; in CI it fails.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -30,7 +29,7 @@ readonly INSTRUMENTED=(
 require_compiler() {
   local compiler
   for compiler in "${CXX:-c++}" g++ clang++; do
-    # CXX may carry arguments, or a wrapper before the compiler.
+    # CXX may contain arguments, or a wrapper before the compiler.
     if command -v "${compiler%% *}" >/dev/null; then return; fi
   done
   {
@@ -47,9 +46,9 @@ require_compiler() {
 }
 
 build() {
-  # With a target named, build scripts and macros are not instrumented: they run
-  # in the compiler, which has no runtime for it. Not --locked: what the crates of
-  # the host depend on changes with them, and Cargo.lock here follows.
+  # With an explicit target, build scripts and macros are not instrumented: they run in the
+  # compiler, which lacks the runtime for it. Not --locked: the dependencies of the host's crates
+  # change with them, and Cargo.lock here follows.
   env -u CARGO_ENCODED_RUSTFLAGS RUSTFLAGS="${INSTRUMENTED[*]}" \
     "$CARGO" build --release --manifest-path tests/fuzz/Cargo.toml \
     --target "$TRIPLE" --target-dir "$OUT"
@@ -90,7 +89,7 @@ report() { # TARGET, LOG
   executions=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
   seeds=$(coverage INITED "$log")
   last=$(coverage DONE "$log")
-  # Without feedback it would run on and find nothing.
+  # Without feedback, it would keep running and find nothing.
   if [ "${last:-0}" -eq 0 ]; then
     tail -n 20 "$log" >&2
     echo "$target: no coverage was measured; the instrumentation does not work" >&2
@@ -100,8 +99,8 @@ report() { # TARGET, LOG
     "$(inputs "$OUT/corpus/$target") inputs kept$(costliest "$target")"
 }
 
-# What the costliest input of the corpus takes of the budget that its target sets, where it sets one
-# (src/lib.rs); an input above the budget has failed before. The input is kept.
+# Prints the share of its target's budget (src/lib.rs) that the costliest input of the corpus uses,
+# if the target has one. An input above the budget has failed before. The input is kept.
 costliest() { # TARGET
   local cost
   cost=$(COSTLIEST=$OUT/costliest/$1 "$OUT/$TRIPLE/release/$1" -runs=0 "$OUT/corpus/$1" 2>&1 |
@@ -121,8 +120,8 @@ require_compiler
 TRIPLE=$(rustc -vV | sed -n 's/^host: //p')
 readonly TRIPLE
 build
-# As many at once as there are processors: a target uses one. Whoever fails leaves a mark, because
-# bash forgets how a job ended that `wait -n` has seen.
+# One target per processor runs at a time. A failing target leaves a file, because bash forgets the
+# status of a job that `wait -n` has reported.
 rm -f "$OUT/failed"
 for target in "${@:-${ALL[@]}}"; do
   while [ "$(jobs -rp | wc -l)" -ge "$JOBS" ]; do wait -n || true; done

@@ -1,5 +1,5 @@
-//! The audit log (T-43): what is written of the life of a task, by whom, and that
-//! it is there whatever happens to the process, the file, or the disk.
+//! The audit log (T-43): which lines the host writes about the life of a task, and in whose name. The log is
+//! complete even if the process is killed, the file is replaced or the disk is full.
 
 use crate::questions::{accepted, everything, form, open, scripted};
 use rustix::process::Signal;
@@ -11,7 +11,7 @@ use toolyard_tests::exchange::next;
 use toolyard_tests::host::Setup;
 use toolyard_tests::{Host, Session, eventually, guests};
 
-/// The lines of a log and of those that were put aside, the oldest first.
+/// The lines of a log and of its rotated files, the oldest first.
 fn lines(file: &Path) -> Vec<Value> {
     let aside = |number: u32| {
         file.with_file_name(format!("{}.{number}", file.file_name().expect("a file").display()))
@@ -20,7 +20,7 @@ fn lines(file: &Path) -> Vec<Value> {
     for file in (1..=50).rev().map(aside).chain([file.to_owned()]) {
         text += &std::fs::read_to_string(file).unwrap_or_default();
     }
-    // The last one may be on its way.
+    // The host may still be writing the last line.
     let whole = text.rfind('\n').map_or(0, |end| end + 1);
     text[..whole].lines().map(|line| serde_json::from_str(line).expect("a line is JSON")).collect()
 }
@@ -29,7 +29,7 @@ fn log(host: &Host) -> Vec<Value> {
     lines(&host.data().join("audit.jsonl"))
 }
 
-/// What the log says of this task, once it says this last.
+/// The lines about this task, once `last` is the event of the last one.
 async fn said_of(host: &Host, task: &str, last: &str) -> Vec<Value> {
     eventually(&format!("{last} in the log"), || async {
         let of_task: Vec<Value> = log(host).into_iter().filter(|line| line["task"] == task).collect();
@@ -115,10 +115,10 @@ async fn t_43_who_cancelled_is_in_the_log_and_so_are_failed_look_ups() {
     assert_eq!(stranger.error("tasks/get", json!({"taskId": mine})).await["code"], -32602);
     let unknown = said_of(&host, &mine, "task.unknown").await.pop().expect("the last line");
     assert_eq!(unknown["principal"], "anonymous");
-    assert_eq!(unknown.get("owner"), None, "nobody is told whose it is, nor is it looked up");
+    assert_eq!(unknown.get("owner"), None, "the owner is neither named nor looked up");
 }
 
-/// A reply that came is in the log, whenever the process was killed.
+/// Each acknowledged change is in the log, no matter when the process was killed.
 #[tokio::test]
 async fn t_43_no_line_of_an_acknowledged_change_is_lost_to_kill_9() {
     let mut host = Host::with_probe().await;
@@ -147,7 +147,7 @@ async fn t_43_no_line_of_an_acknowledged_change_is_lost_to_kill_9() {
     }
 }
 
-/// What ends while the host goes down is in the log when it is down.
+/// Tasks that end during the shutdown are in the log once the host has stopped.
 #[tokio::test]
 async fn t_43_the_log_is_complete_when_the_host_has_stopped() {
     let mut host = Setup::new().with(&[guests::plugin("probe")]).set("shutdown.drain", "10ms").start().await;
@@ -202,15 +202,15 @@ async fn t_43_the_log_can_go_to_stderr_or_nowhere() {
     host.signal(Signal::TERM);
     assert!(host.ended().await.success());
     assert!(!host.data().join("audit.jsonl").exists());
-    // Nor does anything wait for a host that has a log.
+    // A host with a log does not wait either.
     let host = host.another_with(&["--set", "audit.to=file"]).await;
     let later = Session::open(host.port()).await.create("wait", json!({"ms": 1})).await;
     said_of(&host, &later, "task.ended").await;
     assert!(log(&host).iter().all(|line| line["task"] != task));
 }
 
-/// The host works on while its log cannot be written, and says so; nothing is lost
-/// if that passes.
+/// The host works on while it cannot write its log, and reports that. If writing works again, nothing is
+/// lost.
 #[tokio::test]
 async fn t_43_a_log_that_cannot_be_written_is_waited_for() {
     let host = Host::with_probe().await;
@@ -225,7 +225,7 @@ async fn t_43_a_log_that_cannot_be_written_is_waited_for() {
     assert_eq!(actions(&said), ["task.created", "task.ended"]);
 }
 
-/// Two hosts on one folder write one file, and neither writes what the other did.
+/// Two hosts on one data folder write to one file, and neither repeats the other's lines.
 #[tokio::test]
 async fn t_43_two_hosts_share_one_log() {
     let first = Host::with_probe().await;

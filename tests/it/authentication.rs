@@ -1,4 +1,4 @@
-//! Who are you: every way to be refused, and the ways in (A-1 to A-5, H-2, H-3).
+//! Authentication: every reason to reject a request, and every way to authenticate (A-1 to A-5, H-2, H-3).
 
 use hyper::Method;
 use serde_json::{Value, json};
@@ -15,13 +15,13 @@ async fn send(host: &Host, method: Method, path: &str, headers: &[(&str, &str)],
     Connection::open(host.port()).await.send(method, path, headers, body.to_owned()).await
 }
 
-/// An `initialize` with these headers besides.
+/// Sends an `initialize` with these additional headers.
 async fn knock(host: &Host, more: &[(&str, &str)]) -> Answer {
     let headers = [&HEADERS[..], more].concat();
     send(host, Method::POST, "/mcp", &headers, &initialize(LATEST, json!({})).to_string()).await
 }
 
-/// A changed copy; `null` takes a member away.
+/// A copy with these changes; `null` removes a member.
 fn with(value: &Value, changes: Value) -> Value {
     let mut value = value.clone();
     for (name, change) in changes.as_object().expect("an object") {
@@ -33,7 +33,7 @@ fn with(value: &Value, changes: Value) -> Value {
     value
 }
 
-/// What a refusal is, to the byte.
+/// The expected refusal, to the byte.
 struct Refusal {
     status: u16,
     challenge: String,
@@ -116,7 +116,7 @@ async fn a_3_a_5_a_request_without_one_readable_token_is_refused() {
         assert_eq!(knock(&host, &[("authorization", &header)]).await.status, 200, "{scheme}");
     }
     assert_eq!(provider.fetches(), 1);
-    // Neither the path nor anything of the request is told apart before that.
+    // Before that, the answer depends neither on the path nor on anything else in the request.
     assert_eq!(send(&host, Method::POST, "/mcpx", &[], PING).await.status, 404);
     for (method, headers) in
         [(Method::PUT, &[][..]), (Method::POST, &[("accept", "text/html")]), (Method::OPTIONS, &[])]
@@ -125,7 +125,7 @@ async fn a_3_a_5_a_request_without_one_readable_token_is_refused() {
     }
 }
 
-/// Everything that can be wrong with a token: one answer to all.
+/// Tokens with every possible fault. The host gives the same answer to all.
 fn wrong_tokens(provider: &IdentityProvider, keys: &[Key; 3], rotated: &Key) -> Vec<(&'static str, String)> {
     let [rsa, ec, ed] = keys;
     let good = provider.claims("alice");
@@ -170,7 +170,7 @@ fn wrong_tokens(provider: &IdentityProvider, keys: &[Key; 3], rotated: &Key) -> 
         ("a key of another algorithm", header(rsa, json!({"alg": "RS512"}))),
         ("an unknown key", header(ec, json!({"kid": "four"}))),
         ("no name where there is a choice", header(ec, json!({"kid": null}))),
-        ("a name that is no text", header(ec, json!({"kid": 2}))),
+        ("a name that is not a string", header(ec, json!({"kid": 2}))),
         ("a path", header(ec, json!({"kid": "../../../../dev/null"}))),
         ("a name with SQL", header(ec, json!({"kid": "two' OR '1'='1"}))),
         ("a stranger's key of a known name", stranger.sign(&good)),
@@ -239,7 +239,7 @@ async fn a_5_every_method_and_every_message_needs_a_token() {
     assert_eq!(session.request("ping", json!({})).await["result"], json!({}), "nothing was ended");
 }
 
-/// H-25: to another principal a session is as unknown as one that never was.
+/// H-25: another principal's session is as unknown as one that never existed.
 #[tokio::test]
 async fn h_25_a_session_id_opens_nothing_to_another_principal() {
     let key = Key::ed("one");

@@ -1,5 +1,5 @@
-//! Authority rules: who may use what. What a caller may not use does not exist for
-//! it, and where a scope would help it is told so (A-3).
+//! Access rules: which principal may use which tools, resources and prompts. For a caller, anything that it
+//! may not use does not exist. If a missing scope is the only reason, the host names that scope (A-3).
 
 use crate::questions::scripted;
 use serde_json::{Value, json};
@@ -46,8 +46,7 @@ resources = ["book:/1", "book:/2", "book:/{n}"]
 prompts = ["recommend"]
 "#;
 
-/// A host with rules, for alice who may do everything but one thing, and bob who
-/// may do little.
+/// A host with access rules: alice may use everything but one tool, bob may use little.
 async fn ruled() -> Host {
     let config = [stanza("alice", &["read"]), stanza("bob", &["read"]), RULES.to_owned()].concat();
     let components = [guests::plugin("probe"), guests::fixture("library")];
@@ -107,7 +106,7 @@ async fn a_page_is_full_of_what_the_caller_sees() {
     assert_eq!(names, ["ask", "count", "echo", "wait"]);
 }
 
-/// The answer to a call, with the name that was asked for taken out.
+/// The answer to a call, without the requested name.
 async fn nameless(session: &Session, method: &str, params: Value, name: &str) -> (u16, String) {
     let answer = post(session, method, params).await;
     let status = answer.status.as_u16();
@@ -140,7 +139,8 @@ async fn what_is_denied_is_answered_like_what_does_not_exist() {
     assert_eq!(bob.result("resources/read", read("book:/1")).await["contents"][0]["text"], "the first");
     let complete = |name: &str| json!({"ref": {"type": "ref/prompt", "name": name}, "argument": {"name": "genre", "value": "1"}});
     let get = |name: &str| json!({"name": name, "arguments": {"genre": "crime"}});
-    // With the scope that one rule asks for, there is no telling; so without it.
+    // No rule of this host asks for a scope, which would change the answers: a forbidden name and an unknown
+    // one look the same.
     let host = Setup::new()
         .with(&[guests::fixture("library")])
         .config(
@@ -182,7 +182,7 @@ async fn a_3_where_a_scope_would_help_it_is_named_whether_the_thing_exists_or_no
         assert_eq!(body["error"]["code"], -32600);
         assert_eq!(body["error"]["data"], json!({"requiredScopes": ["write"]}));
     }
-    // No task came of it.
+    // The host made no task for it.
     assert_eq!(bob.result("tasks/list", json!({})).await["tasks"], json!([]));
 }
 
@@ -210,7 +210,7 @@ async fn arguments_are_judged_as_a_whole_and_the_pattern_stays_untold() {
         assert_eq!(error["code"], -32602, "{text}");
         assert_eq!(error["message"], "The tool `echo` may not be called with these arguments");
     }
-    // One name twice: the guest might read the other one.
+    // A duplicate name: the guest might read the other value.
     let twice = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":"abcdef","text":"short"}}}"#;
     let answer = Connection::open(host.port())
         .await
@@ -248,7 +248,7 @@ async fn a_subscriber_hears_only_of_what_it_may_read() {
     assert_eq!(updated(&mut bob_hears).await, "test://public", "and nothing before it");
 }
 
-/// The next resource that a client is told of.
+/// The URI of the next resource update that a client receives.
 async fn updated(events: &mut toolyard_tests::http::Events) -> String {
     loop {
         let message = toolyard_tests::exchange::next(events).await.expect("the stream stays open");
@@ -289,7 +289,7 @@ async fn the_rules_hold_on_stdio_for_the_local_user() {
     assert_eq!(tools["result"]["tools"].as_array().expect("tools").len(), 1);
     let denied = stdio.request("tools/call", json!({"name": "count", "arguments": {}})).await;
     assert_eq!(denied["error"]["code"], -32602);
-    // Whoever has no name has nothing.
+    // A caller without a principal may use nothing.
     let host = scripted().config(rules).start().await;
     let anonymous = Session::open(host.port()).await;
     assert_eq!(anonymous.result("tools/list", json!({})).await["tools"], json!([]));
@@ -313,7 +313,7 @@ async fn explain_says_which_rule_decides_and_why() {
         (&["token:bob", "wait"], "denied: no rule allows it"),
         (&["token:bob", "count"], "needs the scope write"),
         (&["token:bob", "count", "--scope", "write"], "allowed: rule 3 (writers) says so"),
-        // The scopes of a token of the configuration are known.
+        // The command knows the scopes of a token in the configuration.
         (&["token:wendy", "count"], "allowed: rule 3 (writers) says so"),
         (&["https://idp.example#x", "count", "--scope", "write"], "allowed: rule 3 (writers) says so"),
         (&["anonymous", "count"], "denied: no rule allows it"),
@@ -366,7 +366,7 @@ async fn a_3_a_6_rules_read_the_issuer_the_claims_and_the_scopes_of_a_token() {
     assert_eq!(listed(&finance, "tools/list", "tools", "name").await, ["echo"]);
     let staff = open("dave", json!({"groups": ["staff"]})).await;
     assert_eq!(listed(&staff, "tools/list", "tools", "name").await, [""; 0]);
-    // Alice lacks a scope, and is told where to get it; nobody else is.
+    // Alice lacks a scope, and the host names it to her and to no other caller.
     let alice = open("alice", json!({})).await;
     let wait = || json!({"name": "wait", "arguments": {"ms": 1}});
     let answer = post(&alice, "tools/call", wait()).await;
@@ -376,7 +376,7 @@ async fn a_3_a_6_rules_read_the_issuer_the_claims_and_the_scopes_of_a_token() {
         assert!(challenge.contains(part), "{challenge}");
     }
     assert_eq!(staff.error("tools/call", wait()).await["message"], "Unknown tool: wait");
-    // With a better token she goes on in the same session, and sees more.
+    // With a better token she continues in the same session, and sees more tools.
     let better = alice.bearing(Some(&token("alice", json!({"scope": "tools long"}))));
     assert_eq!(better.call("wait", json!({"ms": 1})).await["isError"], false);
     assert_eq!(listed(&better, "tools/list", "tools", "name").await, ["wait"]);

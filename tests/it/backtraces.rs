@@ -1,4 +1,4 @@
-//! Where a guest ended is told to the operator, and to no client.
+//! The log has the backtrace of a trap; no client receives it.
 
 use serde_json::json;
 use toolyard_tests::host::Setup;

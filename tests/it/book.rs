@@ -1,26 +1,26 @@
-//! The first chapters of the book, executed as they stand: each `sh` block is run, each
-//! block with `file=` is written, and what a `text` block shows must be printed.
+//! Executes the first chapters of the book exactly as written: runs each `sh` block, writes each block with
+//! `file=`, and expects the output that a `text` block shows.
 //!
-//! What a chapter says that it needs is had from `make examples`. A language whose tools
-//! could not be had there is skipped here too, loudly.
+//! `make examples` installs everything that the chapters need. If it could not install the tools of a
+//! language, the test skips that language too, and prints so.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use toolyard_tests::guests::{binary, root};
 
-/// What stands between two fences.
+/// The content of a fenced block.
 #[derive(Debug)]
 enum Block {
-    /// To be run.
+    /// A script to run.
     Run(String),
-    /// To be written.
+    /// A file to write.
     File(PathBuf, String),
-    /// To be printed by the block before; `…` stands for anything.
+    /// The expected output of the block before; `…` matches anything.
     Printed(String),
 }
 
-/// A remark in the text that keeps the next block from being run.
+/// A comment in the page; the test does not run the block that follows it.
 const NOT_RUN: &str = "<!-- not run:";
 
 /// Reads the blocks of a page.
@@ -45,7 +45,7 @@ fn blocks(page: &str) -> Vec<Block> {
     blocks
 }
 
-/// Whether `line` is `wanted`, where `…` stands for anything.
+/// Whether `line` matches `wanted`, where `…` matches anything.
 fn is_like(line: &str, wanted: &str) -> bool {
     let mut rest = line;
     let parts: Vec<&str> = wanted.split('…').collect();
@@ -59,7 +59,7 @@ fn is_like(line: &str, wanted: &str) -> bool {
     wanted.ends_with('…') || rest.is_empty()
 }
 
-/// What a reader has on the machine who has what the chapter asks for.
+/// A machine with everything that the chapter asks for.
 struct Reader {
     path: OsString,
     rustflags: String,
@@ -78,7 +78,7 @@ impl Reader {
         Self { path, rustflags: String::from_utf8(flags.stdout).expect("UTF-8").trim_end().to_owned() }
     }
 
-    /// Runs a block in a folder; gives what was printed, and the folder it ended in.
+    /// Runs a block in a folder; returns its output and its last working folder.
     fn run(&self, folder: &Path, home: &Path, block: &str) -> (String, PathBuf) {
         let tools = root().join("target/toolchains");
         let end = home.join(".end");

@@ -1,4 +1,4 @@
-//! A short chaos; `make chaos` is the long one.
+//! A short chaos run; `make chaos` is the long one.
 
 #![allow(clippy::print_stdout, reason = "what was seen is the report of a test")]
 
@@ -7,7 +7,7 @@ use toolyard_tests::chaos::chaos;
 use toolyard_tests::chaos::cluster::disasters;
 use toolyard_tests::races::{races, races_between_hosts};
 
-/// So long disasters happen here, and until there was one of each kind.
+/// The disasters go on for this long, and until each kind has happened.
 const DISASTERS: Duration = Duration::from_secs(300);
 
 /// A1, A2, A3, A5.
@@ -18,7 +18,7 @@ async fn kill_9_fifty_times_under_load_breaks_no_promise() {
     assert_eq!(report.missing(), Vec::<&str>::new(), "a run that did not see these shows nothing");
 }
 
-/// A1 to A5 and A7, of hosts that share a database.
+/// A1 to A5 and A7, for hosts that share a database.
 #[tokio::test]
 async fn disasters_of_three_hosts_and_of_their_database_break_no_promise() {
     let Some(report) = disasters(DISASTERS, 20_261_122, |line| println!("{line}")).await else { return };
@@ -26,7 +26,7 @@ async fn disasters_of_three_hosts_and_of_their_database_break_no_promise() {
     assert_eq!(report.missing(), Vec::<&str>::new(), "a run that did not see these shows nothing");
 }
 
-/// A2: whoever is first has decided.
+/// A2: the first of the two decides.
 #[tokio::test]
 async fn a_cancel_and_the_end_of_its_task_race_and_nothing_acknowledged_changes() {
     let report = races(2_000, 20_261_122).await;
@@ -34,7 +34,7 @@ async fn a_cancel_and_the_end_of_its_task_race_and_nothing_acknowledged_changes(
     assert!(report.is_mixed(), "{report:?}");
 }
 
-/// The same where the cancel comes to another host than the one that runs the task.
+/// The same, with the cancel on another host than the one that runs the task.
 #[tokio::test]
 async fn a_cancel_on_one_host_and_the_end_of_its_task_on_another_race() {
     let Some(report) = races_between_hosts(2_000, 20_261_122).await else { return };

@@ -1,6 +1,5 @@
-//! The official clients, which hold the host to what they make of the protocol.
-//! What they do is in `tests/clients/`; here is what they are run against, with a
-//! tap between.
+//! The official clients, which test how the host implements the protocol. Their scenarios are in
+//! `tests/clients/`; this module starts the hosts for them, with a tap in between.
 
 pub mod second;
 
@@ -12,7 +11,7 @@ use toolyard_tests::host::Setup;
 use toolyard_tests::tap::Proxy;
 use toolyard_tests::{guests, schema};
 
-/// A scenario takes some five seconds on a machine that does nothing else.
+/// A scenario takes about five seconds on an otherwise idle machine.
 const PATIENCE: Duration = Duration::from_secs(180);
 
 /// An official client and the scenario written for it.
@@ -20,7 +19,7 @@ struct Client {
     name: &'static str,
     interpreter: &'static str,
     script: &'static str,
-    /// What `install.sh` leaves when it is through.
+    /// A file that `install.sh` creates last.
     installed: &'static str,
 }
 
@@ -44,7 +43,7 @@ const PYTHON_ASKED: Client = Client { script: "python/questions.py", ..PYTHON };
 const FASTMCP: Client = Client { name: "FastMCP's client", script: "fastmcp/scenario.py", ..PYTHON };
 
 impl Client {
-    /// Whether its packages are there. A person may go without; CI may not.
+    /// Whether its packages are installed. They are optional on a developer's machine and required in CI.
     fn is_installed(&self) -> bool {
         let installed = folder().join(self.installed).exists();
         if !installed {
@@ -53,7 +52,7 @@ impl Client {
         installed
     }
 
-    /// Runs its scenario against `target`; the checks it made are the output.
+    /// Runs its scenario against `target`; the scenario prints the checks that it made.
     async fn run(&self, target: &[&str]) {
         let interpreter = match self.interpreter.contains('/') {
             true => folder().join(self.interpreter),
@@ -65,8 +64,8 @@ impl Client {
     }
 }
 
-/// Runs a script with the packages of the Python client; gives what it printed, or
-/// nothing where they are not installed.
+/// Runs a script with the packages of the Python client; returns its output, or `None` if they are not
+/// installed.
 pub async fn python(script: &str, args: &[PathBuf]) -> Option<String> {
     if !PYTHON.is_installed() {
         return None;
@@ -76,10 +75,10 @@ pub async fn python(script: &str, args: &[PathBuf]) -> Option<String> {
     Some(finished(command, script).await)
 }
 
-/// Runs a client to its good end; gives what it printed.
+/// Runs a client until it succeeds; returns its output.
 pub async fn finished(mut command: Command, what: &str) -> String {
     let run = command
-        // The sources are not the place for compiled scripts.
+        // Keeps compiled scripts out of the source tree.
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .stdin(Stdio::null())
         .kill_on_drop(true)
@@ -97,17 +96,15 @@ pub fn folder() -> PathBuf {
     guests::root().join("tests/clients")
 }
 
-/// Compiles what is in the plugin folder, so that a host answers its first line as soon
-/// as it reads it: clients that find out what it speaks wait ten seconds, and take
-/// silence for the older revision.
+/// Compiles the components in the plugin folder, so that a host answers its first line at once. Clients that
+/// probe for the revision wait ten seconds, and take silence for the older revision.
 pub async fn compile(folder: &Path, settings: &[String]) {
     let tools = toolyard_tests::host::command("tools", folder, settings).output().await;
     let tools = tools.expect("the binary starts");
     assert!(tools.status.success(), "{}", String::from_utf8_lossy(&tools.stderr));
 }
 
-/// The command that starts a host at the other end of a pipe, with a tap on the
-/// pipe that writes down what it finds.
+/// The command that starts a host on a pipe, with a tap on the pipe that records its findings.
 pub fn tapped_stdio(folder: &Path, settings: &[String]) -> Vec<String> {
     let path = |name: &str| folder.join(name).display().to_string();
     let tap = env!("CARGO_BIN_EXE_tap").to_owned();
@@ -119,12 +116,12 @@ pub fn tapped_stdio(folder: &Path, settings: &[String]) -> Vec<String> {
     command
 }
 
-/// Demands that what the tap on the pipe has written down is all good.
+/// Asserts that the tap on the pipe has found no fault.
 pub fn expect_clean(folder: &Path) {
     expect_clean_since("InitializeResult", folder);
 }
 
-/// As [`expect_clean`], where something else comes first.
+/// As [`expect_clean`], for a first message other than `InitializeResult`.
 pub fn expect_clean_since(beginning: &str, folder: &Path) {
     if schema::Schema::official().is_none() {
         return;
@@ -134,13 +131,12 @@ pub fn expect_clean_since(beginning: &str, folder: &Path) {
     assert!(report.contains(&format!("ok {beginning}")), "the tap heard the beginning:\n{report}");
 }
 
-/// Pages so small that clients have to follow them, and polling so frequent that
-/// they do not spend their time waiting.
+/// Pages so small that clients have to follow them, and polling so frequent that clients hardly wait.
 fn setup() -> Setup {
     Setup::new().with(&[guests::plugin("probe")]).set("lists.page", "5").set("tasks.poll-interval", "100ms")
 }
 
-/// A tool with a simple question, and one that asks whatever it is told to.
+/// A tool with a simple question, and one that asks whatever its script says.
 fn asking() -> Setup {
     let setup = Setup::new().with(&[guests::plugin("probe"), guests::fixture("script")]);
     setup.set("tasks.poll-interval", "100ms")

@@ -1,5 +1,5 @@
-//! Several hosts on one PostgreSQL: whichever is asked, a task is the same, and hosts may
-//! come and go (durability A1 to A7).
+//! Several hosts on one PostgreSQL: each of them answers for every task, and hosts may join and leave
+//! (durability A1 to A7).
 
 use crate::network::authority;
 use crate::questions::{RELATED, accepted, everything, form, open};
@@ -18,7 +18,7 @@ struct Cluster {
 }
 
 impl Cluster {
-    /// On the server that the tests of this process share; none where there is none.
+    /// On the server that the tests of this process share; `None` if there is no server.
     fn on_shared() -> Option<Self> {
         let server = postgres::shared()?;
         Some(Self { server, schema: server.schema() })
@@ -28,8 +28,7 @@ impl Cluster {
         self.bare().with(&[guests::plugin("probe"), guests::fixture("script")])
     }
 
-    /// A host without plugins. Its lease is long enough for a machine that has other things
-    /// to do as well.
+    /// A host without plugins. Its lease is long enough for a busy machine.
     fn bare(&self) -> Setup {
         Setup::new()
             .variable("TOOLYARD_STORE", &self.server.address())
@@ -46,24 +45,24 @@ impl Cluster {
     }
 }
 
-/// A host is asked for whatever another one has, by clients of both eras.
+/// Each host answers for the tasks of the others, to clients of both eras.
 #[tokio::test]
 async fn any_host_answers_for_any_task() {
     let Some(cluster) = Cluster::on_shared() else { return };
     let [a, b, c] = cluster.hosts().await;
-    // With a session, which any host serves.
+    // With a session, which every host serves.
     let on_a = Session::open(a.port()).await;
     let (on_b, on_c) = (on_a.at(b.port()), on_a.at(c.port()));
     let running = on_a.create("wait", json!({"ms": 600_000})).await;
     assert_eq!(on_b.task(&running).await["status"], "working");
     assert_eq!(on_c.result("tasks/list", json!({})).await["tasks"][0]["taskId"], running.as_str());
-    // A result is waited for elsewhere, by both.
+    // Clients of both other hosts wait for the result.
     let quick = on_a.create("wait", json!({"ms": 700})).await;
     let wait = json!({"taskId": quick});
     let results =
         tokio::join!(on_b.result("tasks/result", wait.clone()), on_c.result("tasks/result", wait.clone()),);
     assert_eq!((&results.0["isError"], &results.1["isError"]), (&json!(false), &json!(false)));
-    // A cancel is final before it is acknowledged, whoever runs it, and its guest stops.
+    // A cancel is final before it is acknowledged, no matter which host runs the task, and the guest stops.
     let spinning = on_a.create("spin", json!({"ms": 600_000})).await;
     on_a.until(&spinning, "working").await;
     assert_eq!(on_c.result("tasks/cancel", json!({"taskId": spinning})).await["status"], "cancelled");
@@ -71,7 +70,7 @@ async fn any_host_answers_for_any_task() {
         assert_eq!(session.task(&spinning).await["status"], "cancelled");
         assert_eq!(session.error("tasks/cancel", json!({"taskId": spinning})).await["code"], -32602);
     }
-    // Without one.
+    // Without a session.
     let there = Client::with_tasks(b.port());
     let id = there.create("batch", json!({"steps": 1, "ms": 600_000})).await;
     let elsewhere = there.again(c.port());
@@ -80,7 +79,7 @@ async fn any_host_answers_for_any_task() {
     there.again(a.port()).until(&id, "cancelled").await;
 }
 
-/// The guest of a task that was cancelled elsewhere is stopped, not just disregarded.
+/// If a task is cancelled on another host, its guest stops; the host does not merely ignore its result.
 #[tokio::test]
 async fn a_cancel_stops_the_guest_on_another_host() {
     let Some(cluster) = Cluster::on_shared() else { return };
@@ -93,8 +92,8 @@ async fn a_cancel_stops_the_guest_on_another_host() {
     eventually("the guest to stop", || async { (a.runs().await == 0).then_some(()) }).await;
 }
 
-/// A7: a question is asked by whichever host its client waits on, and the first answer
-/// counts, whichever host gets it.
+/// A7: the host on which the client waits asks the question. The first answer counts, whichever host receives
+/// it.
 #[tokio::test]
 async fn questions_of_a_task_are_asked_and_answered_on_other_hosts() {
     let Some(cluster) = Cluster::on_shared() else { return };
@@ -112,8 +111,8 @@ async fn questions_of_a_task_are_asked_and_answered_on_other_hosts() {
     assert_eq!(on_a.task(&task).await["status"], "completed");
 }
 
-/// A1, A3: the tasks of a host that was killed end, or are run by another one, within the
-/// length of its lease and a little more; what it had acknowledged is found.
+/// A1, A3: if a host is killed, its tasks fail or another host runs them, soon after its lease expires. The
+/// tasks that it had acknowledged still exist.
 #[tokio::test]
 async fn tasks_of_a_host_that_was_killed_end_or_move() {
     let Some(cluster) = Cluster::on_shared() else { return };
@@ -137,8 +136,8 @@ async fn tasks_of_a_host_that_was_killed_end_or_move() {
     assert_eq!(on_b.task(&cancelled).await["status"], "cancelled");
 }
 
-/// A4: a host that was stopped for longer than its lease has lost its tasks when it wakes,
-/// and nothing that it still does counts.
+/// A4: a host that was paused for longer than its lease has lost its tasks when it resumes. It cannot change
+/// them any more.
 #[tokio::test]
 async fn a_host_that_was_paused_changes_nothing_when_it_wakes() {
     let Some(cluster) = Cluster::on_shared() else { return };
@@ -149,18 +148,17 @@ async fn a_host_that_was_paused_changes_nothing_when_it_wakes() {
     a.stop().await;
     let failed = on_b.until(&task, "failed").await;
     a.signal(rustix::process::Signal::CONT);
-    // Its run would have ended long ago.
+    // Without the pause, its run would have ended long ago.
     eventually("the host to notice", || async { a.log().contains("lost its hold").then_some(()) }).await;
     let settled: Value = on_b.task(&task).await;
     assert_eq!(settled["lastUpdatedAt"], failed["lastUpdatedAt"]);
     assert_eq!(on_a.task(&task).await["status"], "failed");
-    // And it goes on with new ones.
+    // It still runs new tasks.
     let next = on_a.create("wait", json!({"ms": 1})).await;
     on_b.until(&next, "completed").await;
 }
 
-/// A6: a task that is run again on another host sends its requests with the keys that they
-/// had on the first.
+/// A6: if another host runs a task again, its requests carry the same idempotency keys as the first attempt.
 #[tokio::test]
 async fn an_attempt_on_another_host_sends_the_same_idempotency_keys() {
     let Some(cluster) = Cluster::on_shared() else { return };
@@ -171,7 +169,7 @@ async fn an_attempt_on_another_host_sends_the_same_idempotency_keys() {
     let mut a = setup().start().await;
     let b = setup().start().await;
     let on_a = Session::open(a.port()).await;
-    // It is never answered.
+    // The site never answers this request.
     let order = json!({"url": site.url("/silent"), "method": "POST", "body": "pay"});
     let task = on_a.create("request", order).await;
     let sent = async |times: usize| {
@@ -188,8 +186,8 @@ async fn an_attempt_on_another_host_sends_the_same_idempotency_keys() {
     on_a.at(b.port()).result("tasks/cancel", json!({"taskId": task})).await;
 }
 
-/// Tasks that wait on a host are run by another one that has room, each once, and in turns
-/// of their owners; where that is wanted, and the component is the same.
+/// Work stealing: a host with room takes tasks that wait on another host. It takes each task once, gives the
+/// owners turns, and needs the same component and the setting.
 #[tokio::test]
 async fn tasks_that_wait_are_run_by_hosts_that_have_room() {
     let Some(cluster) = Cluster::on_shared() else { return };
@@ -200,7 +198,7 @@ async fn tasks_that_wait_are_run_by_hosts_that_have_room() {
     for _ in 0..4 {
         waiting.push(on_a.create("wait", json!({"ms": 1})).await);
     }
-    // Of another component, which nobody else has.
+    // A task of a component that no other host has.
     let alone = on_a.create_script(json!([])).await;
     for id in waiting.iter().chain([&alone]) {
         let message = on_a.task(id).await["statusMessage"].clone();
@@ -222,7 +220,7 @@ async fn tasks_that_wait_are_run_by_hosts_that_have_room() {
     on_a.until(&alone, "completed").await;
 }
 
-/// A session that one host closes is closed on all, a moment later.
+/// If one host closes a session, all hosts close it a moment later.
 #[tokio::test]
 async fn a_session_is_the_same_on_every_host() {
     let Some(cluster) = Cluster::on_shared() else { return };
@@ -238,14 +236,14 @@ async fn a_session_is_the_same_on_every_host() {
     .await;
 }
 
-/// What a task has to say goes to whichever host its client listens on.
+/// The notifications of a task reach its client on whichever host it listens.
 #[tokio::test]
 async fn notices_of_a_task_reach_a_client_that_listens_on_another_host() {
     let Some(cluster) = Cluster::on_shared() else { return };
     let [a, b] = cluster.hosts().await;
     let on_a = Session::open(a.port()).await;
     let mut listening = on_a.at(b.port()).listen().await;
-    // The stream is open once something has come on it; until then what is said is lost.
+    // The stream is known to be open once it has carried a message; earlier messages are lost.
     let log = json!({"log": {"level": "error", "logger": "script", "data": "here"}});
     let steps = vec![[log, json!({"sleep": 50})]; 40].concat();
     let task = on_a.create_script(json!(steps)).await;
@@ -266,7 +264,8 @@ async fn notices_of_a_task_reach_a_client_that_listens_on_another_host() {
     }
 }
 
-/// The key of tasks is changed host by host; once all is written anew, nobody needs the old one.
+/// The encryption key changes host by host. Once all tasks are encrypted with the new key, no host needs the
+/// old one.
 #[tokio::test]
 async fn the_key_of_tasks_is_changed_while_hosts_run() {
     let Some(cluster) = Cluster::on_shared() else { return };
@@ -278,7 +277,7 @@ async fn the_key_of_tasks_is_changed_while_hosts_run() {
     let task = on_first.create_script(json!([{"sleep": 1}])).await;
     on_first.until(&task, "completed").await;
     let second = with(&both).start().await;
-    // What one tells the other, it can read.
+    // The hosts can read each other's messages.
     let mut listening = on_first.at(second.port()).listen().await;
     first.kill().await;
     let third = with(&both).start().await;
@@ -306,7 +305,7 @@ async fn the_key_of_tasks_is_changed_while_hosts_run() {
     }
 }
 
-/// Folders that differ are seen from any host's machine.
+/// Any host lists the differences between the plugin folders.
 #[tokio::test]
 async fn hosts_and_the_components_that_some_lack_are_listed() {
     let Some(cluster) = Cluster::on_shared() else { return };
@@ -334,12 +333,11 @@ async fn hosts_and_the_components_that_some_lack_are_listed() {
     assert!(shown.contains("Not all have the same components"), "{shown}");
     let lacked: Vec<_> = shown.lines().skip_while(|line| !line.contains("NOT ON HOST")).skip(1).collect();
     assert_eq!(lacked.len(), 1, "{shown}");
-    // A store of one machine has nothing of the kind to say.
+    // A store of a single machine has no such list.
     assert_eq!(a.command(&["hosts"]).await.status.code(), Some(2));
 }
 
-/// A database elsewhere is spoken to encrypted, by every connection, and nobody else is taken
-/// for it.
+/// All connections to a remote database are encrypted, and the host checks the certificate of the server.
 #[tokio::test]
 async fn the_certificate_of_a_database_is_checked() {
     let Some(server) = Server::start(Flushing::Off) else { return };
@@ -381,12 +379,12 @@ async fn the_certificate_of_a_database_is_checked() {
     }
     let said = refused(address("require", "localhost"), &foreign).await;
     assert!(said.contains("certificate"), "{said}");
-    // The certificate is another machine's.
+    // The certificate names another machine.
     let said = refused(address("require", "127.0.0.1"), &trusted).await;
     assert!(said.contains("certificate"), "{said}");
 }
 
-/// Nobody who can look at the list of processes, or at a log, sees the password.
+/// The password shows neither in the list of processes nor in a log.
 #[tokio::test]
 async fn an_address_that_leads_nowhere_is_explained_without_its_password() {
     let (folder, mut args) = Setup::new().into_parts();

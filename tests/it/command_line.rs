@@ -87,7 +87,7 @@ async fn call_prints_what_the_tool_gives_and_its_exit_code_says_how_it_ended() {
     assert_eq!(error.status.code(), Some(1));
     assert!(err(&error).contains("odd") && err(&error).contains("-32050"));
     let batch = run(&["call", "batch", r#"{"steps":2,"ms":1}"#]).await;
-    assert_eq!(batch.status.code(), Some(0), "a required task runs in line here: {}", err(&batch));
+    assert_eq!(batch.status.code(), Some(0), "it runs as a plain call here: {}", err(&batch));
 }
 
 #[tokio::test]
@@ -104,7 +104,7 @@ async fn ctrl_c_cancels_a_call() {
         .expect("it runs");
     let stderr = child.stderr.take().expect("piped");
     let mut lines = tokio::io::AsyncBufReadExt::lines(tokio::io::BufReader::new(stderr));
-    // Its guest runs once the dispatcher says that the call goes on.
+    // The guest runs once the dispatcher logs that the call goes on.
     loop {
         let line = lines.next_line().await.expect("text").expect("it runs on");
         if line.contains("call goes on") {
@@ -223,7 +223,7 @@ async fn a_call_from_the_shell_asks_its_questions_there() {
             use tokio::io::AsyncWriteExt as _;
             let mut child = command.spawn().expect("the host starts");
             let mut input = child.stdin.take().expect("piped");
-            // A process that does not ask does not read either.
+            // A process that does not ask does not read its input either.
             drop(input.write_all(typed.as_bytes()).await);
             drop(input);
             child.wait_with_output().await.expect("it ends")
@@ -236,7 +236,7 @@ async fn a_call_from_the_shell_asks_its_questions_there() {
     let declined = call(&["--ask"], "").await;
     assert_eq!(String::from_utf8_lossy(&declined.stdout), "declined\n", "{declined:?}");
     let nobody = call(&[], "blue\n").await;
-    assert!(!nobody.status.success(), "nobody can be asked: {nobody:?}");
+    assert!(!nobody.status.success(), "there is no one to ask: {nobody:?}");
 }
 
 #[tokio::test]
@@ -259,7 +259,7 @@ async fn a_minimal_manifest_is_suggested_without_what_is_never_used() {
     assert!(suggested.contains("# [fs]\n# \"/data\" = "), "{suggested}");
     let read: toml::Table = suggested.parse().expect("TOML");
     assert_eq!(read.keys().collect::<Vec<_>>(), ["limits", "prefix"], "{suggested}");
-    // What it says is a manifest, and says so of itself.
+    // The suggestion is a valid manifest, and `check` accepts it.
     std::fs::write(&manifest, &suggested).expect("writes");
     let again = run(&["check", file.to_str().expect("plain")]).await;
     assert_eq!(again.status.code(), Some(0), "{}", err(&again));

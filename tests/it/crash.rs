@@ -1,6 +1,6 @@
-//! The table of crash points in `host/docs/explanation/reliability.md`, row by row: the process is
-//! stopped exactly there, by a fail point or in the middle of an effect, and what was
-//! promised is read after the restart. Effects are counted outside of the host.
+//! The table of crash points in `host/docs/explanation/reliability.md`, row by row. The process stops
+//! exactly there, at a fail point or in the middle of an effect, and the test checks the promise after the
+//! restart. A sink outside of the host counts the effects.
 
 mod answers;
 mod database;
@@ -11,7 +11,7 @@ use toolyard_tests::host::Setup;
 use toolyard_tests::session::LATEST;
 use toolyard_tests::{Host, Session, Sink, guests};
 
-/// A host with the guest `effects`, a sink for them, and a client that can be asked.
+/// A host with the guest `effects`, a sink for its effects, and a client that supports elicitation.
 struct Scene {
     sink: Sink,
     host: Host,
@@ -19,7 +19,7 @@ struct Scene {
 }
 
 impl Scene {
-    /// `fail_at` is where the host stops itself.
+    /// `fail_at` names the fail point at which the host stops itself.
     async fn new(fail_at: Option<&str>) -> Self {
         Self::with(fail_at, |setup| setup).await
     }
@@ -44,7 +44,7 @@ impl Scene {
         json!({"key": key, "sink": self.sink.authority()})
     }
 
-    /// Calls a tool as a task, before a host that may die of it.
+    /// Calls a tool as a task on a host that may crash during the call.
     async fn try_create(&self, tool: &str, arguments: Value) -> Option<String> {
         let call = json!({"name": tool, "arguments": arguments, "task": {}});
         let created = self.session.try_request(self.session.next_id(), "tools/call", call).await?;
@@ -52,7 +52,7 @@ impl Scene {
         Some(id.unwrap_or_else(|| panic!("a task: {created}")).to_owned())
     }
 
-    /// Another host on the same folder, in the place of the one that was killed.
+    /// Starts another host on the same folder, instead of the one that was killed.
     async fn restart(&mut self) {
         self.host.was_killed().await;
         self.move_to(self.host.another().await);
@@ -85,19 +85,18 @@ impl Scene {
         tasks.iter().map(|task| task["taskId"].as_str().expect("an id").to_owned()).collect()
     }
 
-    /// Which attempts had effects.
+    /// The attempts that had effects.
     fn begun(&self, key: &str) -> Vec<u32> {
         self.sink.of(key).begun
     }
 
-    /// What a task came to, which is a result of the tool.
+    /// The outcome of a task, as its tool reported it.
     async fn outcome(&self, id: &str) -> Value {
         let result = self.session.result("tasks/result", json!({"taskId": id})).await;
         serde_json::from_str(result["content"][0]["text"].as_str().expect("a text")).expect("JSON")
     }
 
-    /// The task has failed because its host stopped, and says of its effects what is
-    /// known of them.
+    /// The task has failed because its host stopped, and its message says what is known of its effects.
     async fn failed_honestly(&self, id: &str) {
         let task = self.session.until(id, "failed").await;
         let message = task["statusMessage"].as_str().expect("a message");
@@ -109,7 +108,7 @@ impl Scene {
     }
 }
 
-/// Fail points are in a program of their own: what is shipped has no trace of them.
+/// Only a separate program has fail points: the shipped one has no trace of them.
 #[test]
 fn what_is_shipped_has_no_fail_points() {
     let holds = |program: std::path::PathBuf, name: &str| {

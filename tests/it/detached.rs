@@ -1,5 +1,5 @@
-//! `toolyard stdio --detach`: tasks outlive the pipe that they came by. Real processes,
-//! which are killed in every way.
+//! `toolyard stdio --detach`: tasks outlive the pipe on which they were created. The tests use real
+//! processes, and kill them in every way.
 
 mod hosts;
 mod reached;
@@ -11,7 +11,7 @@ use toolyard_tests::host::Setup;
 use toolyard_tests::stateless::{enveloped, tasks};
 use toolyard_tests::{Backgrounds, Stdio, guests};
 
-/// A folder with the probe, and whatever background host comes to be there.
+/// A folder with the probe, and the background hosts that start on it.
 struct Folder {
     folder: Arc<TempDir>,
     args: Vec<String>,
@@ -34,18 +34,18 @@ impl Folder {
         Self { backgrounds: Backgrounds::of(folder.clone()), folder, args }
     }
 
-    /// A process with `--detach`.
+    /// Starts a process with `--detach`.
     fn relay(&self) -> Stdio {
         self.stdio(&["--detach"])
     }
 
-    /// One with these arguments.
+    /// Starts a process with these arguments.
     fn stdio(&self, args: &[&str]) -> Stdio {
         let args = self.args.iter().cloned().chain(args.iter().map(|arg| (*arg).to_owned()));
         Stdio::spawn(self.folder.clone(), args.collect())
     }
 
-    /// A process with `--detach`, and a session with a client that can be asked.
+    /// Starts a process with `--detach`, and opens a session that supports elicitation.
     async fn open(&self) -> Stdio {
         open(self.relay()).await
     }
@@ -64,7 +64,7 @@ async fn open(mut stdio: Stdio) -> Stdio {
     stdio
 }
 
-/// Creates a task; gives its id.
+/// Creates a task; returns its id.
 async fn create(stdio: &mut Stdio, tool: &str, arguments: Value) -> String {
     let params = json!({"name": tool, "arguments": arguments, "task": {}});
     let created = stdio.request("tools/call", params).await;
@@ -72,7 +72,7 @@ async fn create(stdio: &mut Stdio, tool: &str, arguments: Value) -> String {
     id.unwrap_or_else(|| panic!("a task: {created}")).to_owned()
 }
 
-/// The same without a session, by a tool that is always a task.
+/// The same without a session, with a tool that requires a task.
 async fn create_alone(stdio: &mut Stdio, arguments: Value) -> String {
     let params = json!({"name": "batch", "arguments": arguments});
     let created = stdio.request("tools/call", enveloped(params, &tasks())).await;

@@ -1,4 +1,4 @@
-//! What the README and `examples/` show is built and run, so that it is true.
+//! Builds and runs the examples of the README and `examples/`, so that the pages stay true.
 
 mod cluster;
 

@@ -11,7 +11,7 @@ struct Web {
 }
 
 impl Web {
-    /// `SITE` in the manifest is the port of the site.
+    /// `SITE` in the manifest stands for the port of the site.
     async fn with(manifest: &str) -> Self {
         let site = Site::start().await;
         let manifest = manifest.replace("SITE", &site.port().to_string());
@@ -111,7 +111,7 @@ async fn as_shipped_nothing_is_granted_and_the_error_says_what_to_do() {
     let entry = format!("\"localhost:{}\"", web.site.port());
     assert!(text(&result).contains(&entry), "{result}");
     assert!(web.site.seen().is_empty());
-    // Saving the manifest is all that it takes.
+    // Saving the manifest suffices.
     let manifest = shipped.replace("allow = []", &format!("allow = [{entry}]"));
     std::fs::write(web.host.plugins().join("fetch.toml"), manifest).expect("writes");
     eventually("the grant to act", || async {

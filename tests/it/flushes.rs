@@ -1,6 +1,6 @@
-//! What kill -9 cannot show: that what was acknowledged is on the disk, and not only with
-//! the kernel. The system calls of a host are watched: between a request that changes a
-//! task and its answer, the log of the database is flushed.
+//! A property that kill -9 cannot show: acknowledged changes are on the disk, and not only in the kernel. The
+//! test traces the system calls of a host. Between a request that changes a task and its answer, the host
+//! flushes the log of the database.
 
 use serde_json::json;
 use std::collections::HashSet;
@@ -13,7 +13,7 @@ use toolyard_tests::{Host, Session, eventually, guests};
 /// Changes of each kind.
 const CHANGES: usize = 20;
 
-/// What of a trace counts here, in its order.
+/// The events of a trace that matter here, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Seen {
     Request,
@@ -21,7 +21,7 @@ enum Seen {
     Answer,
 }
 
-/// Reads a trace line by line: each begins with the thread.
+/// Reads a trace line by line: each line begins with the thread id.
 #[derive(Default)]
 struct Reader {
     /// Threads that are flushing the log of the database.
@@ -53,7 +53,7 @@ impl Reader {
     }
 }
 
-/// Starts to watch all threads of a host; none where that cannot be done.
+/// Starts to trace all threads of a host; `None` if tracing is impossible.
 async fn watch(host: &Host, trace: &Path) -> Option<Child> {
     let mut strace = Command::new("strace");
     strace.args([
@@ -87,7 +87,7 @@ async fn an_acknowledged_change_was_flushed_to_the_disk_before() {
     create("before").await;
     let trace = host.folder().join("trace");
     let Some(strace) = watch(&host, &trace).await else {
-        // Not by `eprintln!`, which is kept back while a test passes.
+        // Not by `eprintln!`, which the test harness captures while a test passes.
         let mut out = std::io::stderr();
         writeln!(out, "SKIPPED: strace is not there, or may not watch").expect("stderr can be written to");
         return;

@@ -1,11 +1,11 @@
-//! What a guest sees of the machine without a manifest and with one: environment,
-//! arguments, standard input, clocks, random numbers.
+//! The guest's view of the machine with and without a manifest: environment, arguments, standard input,
+//! clocks, random numbers.
 
 use serde_json::{Value, json};
 use toolyard_tests::host::{Setup, install_as};
 use toolyard_tests::{Host, Session, guests};
 
-/// One more than any of the guest's years are seconds.
+/// Seconds since the epoch; any real clock is past it.
 const YEAR_2020: u64 = 1_577_836_800;
 
 async fn host(manifest: &str) -> (Host, Session) {

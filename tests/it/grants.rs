@@ -1,5 +1,5 @@
-//! What people said for ever: to whom it counts, what outlives it, and how the
-//! operator takes it back (`toolyard grants`).
+//! Permanent permissions: to which principals they apply, when they survive, and how the operator revokes
+//! them (`toolyard grants`).
 
 use crate::permissions::{ASK, allowed, call_saying, files, open, reading, refused, saying, unasked};
 use crate::questions::everything;
@@ -28,7 +28,7 @@ async fn open_as(host: &Host, name: &str) -> Session {
     Session::open_by(host.port(), LATEST, everything(), Some(&token(name))).await.session
 }
 
-/// What `toolyard grants list` shows.
+/// The output of `toolyard grants list`.
 async fn listed(host: &Host, args: &[&str]) -> Vec<Value> {
     let output = host.command(&[&["grants", "list", "--json"], args].concat()).await;
     assert_eq!(output.status.code(), Some(0), "{}", err(&output));
@@ -44,7 +44,7 @@ async fn a_grant_is_its_persons_in_every_session_and_after_a_restart_and_nobody_
     let host = host.another().await;
     allowed(&unasked(&open_as(&host, "alice").await).await);
     refused(&unasked(&open_as(&host, "bob").await).await, "is never allowed");
-    // Another host on the same store knows it as well.
+    // Another host on the same store knows the permission as well.
     let beside = host.another().await;
     allowed(&unasked(&open_as(&beside, "alice").await).await);
 }
@@ -62,11 +62,11 @@ async fn a_revoked_grant_counts_no_more_at_the_next_call_of_a_running_host() {
     assert!(out(&revoked).contains(id) && out(&revoked).contains("/data"), "{}", out(&revoked));
     refused(&call_saying(&alice, "never").await, "is never allowed");
     allowed(&unasked(&bob).await);
-    // A "never" is taken back the same way.
+    // The operator revokes a "never" in the same way.
     let gone = host.command(&["grants", "revoke", "--all", "--principal", "token:alice"]).await;
     assert_eq!(out(&gone).lines().count(), 1, "{}", out(&gone));
     allowed(&call_saying(&alice, "once").await);
-    // Twice is once too often.
+    // A second revocation fails.
     let again = host.command(&["grants", "revoke", id]).await;
     assert_eq!(again.status.code(), Some(1));
     assert!(err(&again).contains("no grant") && err(&again).contains(id), "{}", err(&again));
@@ -79,7 +79,7 @@ async fn another_version_of_the_component_asks_anew() {
     allowed(&call_saying(&alice, "always").await);
     let place = host.plugins().join("files.wasm");
     let former = std::fs::read(&place).expect("the component");
-    // A custom section more: it does the same and is another component.
+    // An extra custom section: the component does the same and counts as another one.
     let mut changed = former.clone();
     changed.extend([0, 5, 1, b'v', b'n', b'e', b'w']);
     let replace = |bytes: &[u8]| {
@@ -93,7 +93,7 @@ async fn another_version_of_the_component_asks_anew() {
     })
     .await;
     alice.respond(&question, saying("no")).await;
-    // What was said of the former version is still there, for when it comes back.
+    // The permission for the former version is still stored, in case that version returns.
     assert_eq!(listed(&host, &[]).await.len(), 1);
     replace(&former);
     let result = eventually("the former version to be back", || async {
@@ -103,7 +103,7 @@ async fn another_version_of_the_component_asks_anew() {
     allowed(&result);
 }
 
-/// What comes first of a call: the question, or the answer.
+/// The first message of a call: a question, or the answer.
 async fn first_of_call(session: &Session) -> Value {
     let call = json!({"jsonrpc": "2.0", "id": session.next_id(), "method": "tools/call",
         "params": {"name": "file", "arguments": reading()}});
@@ -189,7 +189,7 @@ async fn grants_used_wrongly_is_2() {
     assert_eq!(nothing.status.code(), Some(1), "{}", err(&nothing));
 }
 
-/// Of a client that nobody has asked yet there is nothing; nor is a folder made.
+/// Without a data folder there are no permissions, and the commands do not create the folder.
 #[tokio::test]
 async fn without_a_data_folder_there_are_no_grants() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -1,12 +1,11 @@
-//! Attacks: guests that try to get out, to use the host up, to hold it up, to
-//! crash it or to deceive it. Each ends in the refusal or the limit that it is
-//! meant to meet, by name; another client is served before, during and after; and
-//! when a family of them is over, the host is at rest again.
+//! Attacks: guests that try to escape, exhaust, block, crash or deceive the host. Each attack meets its
+//! refusal or limit, by name. Another client is served before, during and after it. After each family of
+//! attacks, the host is at rest again.
 //!
-//! The pages in `host/docs/reference/attacks` list them all; `tests/checklist.rs` holds the
-//! list and these functions against each other.
+//! The pages in `host/docs/reference/attacks` list them all; `tests/checklist.rs` compares that list with
+//! these functions.
 
-/// Runs attacks on a stage one after the other. Each is a function of its name.
+/// Runs attacks on a stage one after the other. Each attack is a function of that name.
 macro_rules! attacks {
     ($stage:expr; $($name:ident),* $(,)?) => {
         $($stage.attack(stringify!($name), $name(&$stage)).await;)*

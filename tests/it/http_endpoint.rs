@@ -1,4 +1,4 @@
-//! Streamable HTTP: guards, headers, sessions, streams (H-*, J-*).
+//! Streamable HTTP: checks, headers, sessions, streams (H-*, J-*).
 
 use hyper::Method;
 use serde_json::{Value, json};
@@ -124,7 +124,7 @@ async fn h_7_j_5_j_6_malformed_bodies_are_named_and_the_server_goes_on() {
         (&huge, 413, -32600),
     ] {
         let answer = send(&host, Method::POST, "/mcp", &session.headers(), body).await;
-        // H-9: one message, and of a kind that there is. H-11: nothing else is accepted.
+        // H-9: one message, of a known kind. H-11: the host accepts nothing else.
         assert_eq!(answer.status, status, "{}", &body[..body.len().min(60)]);
         let error = answer.json().await;
         assert_eq!(error["error"]["code"], code, "{error}");
@@ -210,7 +210,7 @@ async fn h_23_h_24_sessions_are_required_known_and_can_be_ended() {
             "{method}"
         );
     }
-    // Nobody can ask for the task any more, so it is cancelled with the session.
+    // No session can ask for the task any more, so the host cancels it with the session.
     eventually("the task to be cancelled", || async {
         let shown = host.command(&["tasks", "show", &task, "--json"]).await;
         String::from_utf8_lossy(&shown.stdout).contains("\"cancelled\"").then_some(())
@@ -236,11 +236,11 @@ async fn h_12_h_13_quick_answers_are_json_and_slow_ones_streams_that_open_with_a
     assert!(answer.id.is_some() && answer.id != opening.id);
     assert!(answer.data.contains("\"id\":5"));
     assert_eq!(events.next().await, None, "H-15: the stream ends after the answer");
-    // H-17: a task is asked about in plain JSON.
+    // H-17: requests about a task get an answer in plain JSON.
     let task = session.create("wait", json!({"ms": 600_000})).await;
     let get = json!({"jsonrpc": "2.0", "id": 6, "method": "tasks/get", "params": {"taskId": task}});
     assert_eq!(session.post(&get).await.header("content-type"), "application/json");
-    // H-13: older clients choke on an event without data.
+    // H-13: older clients fail on an event without data.
     let older = Session::open_as(host.port(), "2025-06-18", json!({})).await.session;
     let mut events = older.post(&call("wait", json!({"ms": 4000}))).await.events();
     assert!(events.next().await.expect("an event").data.contains("\"id\":5"));
@@ -269,13 +269,13 @@ async fn h_16_h_28_a_dropped_connection_cancels_nothing_and_the_stream_is_resume
             assert_eq!(message["result"]["content"][0]["text"], "counted 30");
             break;
         }
-        // P-1: rising, and nothing twice.
+        // P-1: progress increases, and no value repeats.
         let progress = message["params"]["progress"].as_f64().expect("progress");
         assert!(progress > last, "{progress} after {last}");
         last = progress;
     }
     assert_eq!(resumed.next().await, None);
-    // The whole may be read again while it is kept.
+    // The whole stream can be read again while the host keeps it.
     let mut again = session.get(opening.id.as_deref()).await.events();
     assert_eq!(again.next().await.as_ref().map(|event| &event.id), Some(&first.id));
 }

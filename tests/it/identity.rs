@@ -1,5 +1,5 @@
-//! Who somebody is stays the same from token to token, session to session and host
-//! to host, as long as the issuer vouches for them (A-4, A-6, T-40).
+//! A principal stays the same across tokens, sessions and hosts, as long as the issuer vouches for it (A-4,
+//! A-6, T-40).
 
 use hyper::Method;
 use serde_json::{Value, json};
@@ -42,7 +42,7 @@ async fn a_6_t_40_a_principal_finds_its_tasks_in_every_session_and_after_a_resta
     let first = Session::open_with(host.port(), &provider.token(&key, "alice")).await;
     let task = first.create("wait", json!({"ms": 1})).await;
     first.until(&task, "completed").await;
-    // A new token of the same subject goes on in the same session.
+    // A new token of the same subject continues the same session.
     let claims = provider.claims("alice");
     let mut renewed = claims.clone();
     renewed["exp"] = json!(now() + 1200);
@@ -60,7 +60,7 @@ async fn a_6_t_40_a_principal_finds_its_tasks_in_every_session_and_after_a_resta
     assert_eq!(again.task(&task).await["status"], "completed", "the session is still that of its owner");
     let third = Session::open_with(host.port(), &renewed).await;
     assert_eq!(tasks(&third.result("tasks/list", json!({})).await), [task.as_str()]);
-    // H-25: nor does a restart open it to others.
+    // H-25: a restart does not open the session to other principals either.
     let stolen = again.bearing(Some(&provider.token(&key, "bob")));
     let answer = stolen.post(&json!({"jsonrpc": "2.0", "id": 1, "method": "ping"})).await;
     assert_eq!(answer.status, 404);
@@ -82,7 +82,7 @@ async fn a_4_new_keys_are_found_when_they_are_named_and_old_ones_stop() {
     assert_eq!(until_answered(&host, &by_new, 401).await.status, 401, "not published yet");
     provider.publish(&[&new]);
     until_answered(&host, &by_new, 200).await;
-    // It had been verified and remembered, and its key is gone.
+    // The host had verified the token and remembered it; since then its key has been removed.
     let fetches = provider.fetches();
     assert_eq!(knock(&host, &by_old).await.status, 401);
     assert!(provider.fetches() <= fetches + 1);
@@ -129,7 +129,8 @@ async fn an_issuer_that_is_away_is_no_fault_of_the_token() {
     assert!(away.json().await["error"]["message"].as_str().expect("a text").contains("try again later"));
     provider.fail(false);
     until_answered(&host, &token, 200).await;
-    // The former keys serve on; a key that nobody can look up now is not denied.
+    // The known keys still work. A token with an unknown key is not rejected as invalid while the issuer is
+    // unreachable.
     provider.fail(true);
     let before = provider.fetches();
     eventually("the issuer to be asked in vain", || async {
@@ -177,8 +178,7 @@ fn write_keys(folder: &Path, keys: &[&Key]) {
     std::fs::rename(folder.join("keys.new"), folder.join("keys.json")).expect("a rename");
 }
 
-/// A stream is opened with a token and ends with it; the call goes on, and its
-/// answer is there for the next token.
+/// A stream ends when its token expires; the call continues, and the next token can fetch its answer.
 #[tokio::test]
 async fn a_3_a_stream_ends_with_its_token_and_is_resumed_with_the_next() {
     let key = Key::ec("one");
@@ -193,7 +193,7 @@ async fn a_3_a_stream_ends_with_its_token_and_is_resumed_with_the_next() {
         let mut claims = provider.claims("alice");
         claims["exp"] = json!(now() + 3);
         let answer = session.bearing(Some(&key.sign(&claims))).post(&call).await;
-        // On a slow machine it may have expired on its way.
+        // On a slow machine the token may expire before the request arrives.
         (answer.status == 200).then(|| (answer.events(), ()))
     })
     .await;
@@ -243,7 +243,7 @@ async fn a_3_tokens_of_the_configuration_are_made_by_the_command_and_expire() {
     for token in [former.as_str(), "toolyard_unknown", &ci[..ci.len() - 1], &ci.to_uppercase()] {
         let answer = knock(&host, token).await;
         assert_eq!(answer.status, 401);
-        // Nobody to get a token from, so no metadata and no scopes.
+        // There is no issuer to get a token from, so there are no metadata and no scopes.
         let expected = format!("Bearer error=\"invalid_token\", {description}");
         assert_eq!(answer.header("www-authenticate"), expected);
     }
@@ -264,8 +264,7 @@ async fn a_3_tokens_of_the_configuration_are_made_by_the_command_and_expire() {
     }
 }
 
-/// neither the log at its most talkative nor the data folder nor an error
-/// holds a token, or its signature.
+/// no token and no signature of one appears in the most verbose log, in the data folder or in an error.
 #[tokio::test]
 async fn a_4_tokens_are_written_nowhere() {
     let key = Key::ec("one");
@@ -296,7 +295,7 @@ async fn a_4_tokens_are_written_nowhere() {
     for token in [&good, &expired, &unknown] {
         for part in token.split('.') {
             let found = said.windows(part.len()).any(|window| window == part.as_bytes());
-            // The header is the same for all tokens and says nothing.
+            // The header is the same for all tokens and reveals nothing.
             assert!(!found || token.starts_with(part), "a part of a token was written down");
         }
         assert!(!said.windows(token.len()).any(|window| window == token.as_bytes()));
@@ -307,7 +306,7 @@ fn read_all(folder: &Path, into: &mut Vec<u8>) {
     for entry in std::fs::read_dir(folder).expect("a folder") {
         let path = entry.expect("an entry").path();
         match path.is_dir() {
-            // Machine code of the tools, which was there before any token.
+            // Machine code of the tools, which is older than any token.
             true if path.ends_with("compiled") => {}
             true => read_all(&path, into),
             false => into.extend(std::fs::read(&path).unwrap_or_default()),

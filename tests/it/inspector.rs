@@ -10,8 +10,8 @@ use toolyard_tests::{guests, schema};
 
 const LAUNCHER: &str = "node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js";
 
-/// Whether it is there, with the Node.js that it needs, which the conformance suites
-/// need as well. A person may go without; CI may not.
+/// Whether the Inspector and its Node.js are installed; the conformance suites need that Node.js too. It is
+/// optional on a developer's machine and required in CI.
 fn is_installed() -> bool {
     let installed = folder().join("node_modules/.installed").exists() && node().exists();
     if !installed {
@@ -28,11 +28,11 @@ fn setup() -> Setup {
     Setup::new().with(&[guests::plugin("probe")])
 }
 
-/// What it prints, which is the result.
+/// The result that the Inspector prints.
 async fn inspect(args: &[&str]) -> Value {
     let home = tempfile::tempdir().expect("a folder");
     let mut command = Command::new(node());
-    // It keeps a catalog of servers at home.
+    // The Inspector keeps a catalog of servers in the home folder.
     command.arg(folder().join(LAUNCHER)).arg("--cli").args(args).env("HOME", home.path());
     let printed = finished(command, &format!("the Inspector: {args:?}")).await;
     serde_json::from_str(&printed).unwrap_or_else(|error| panic!("{error}: {printed}"))
@@ -60,7 +60,7 @@ async fn the_inspector_over_http() {
     assert_eq!(names(&tools).len(), 12);
     let echo = over(&["tools/call", "--tool-name", "echo", "--tool-arg", "text=hello"]).await;
     assert_eq!(echo["content"], json!([{"type": "text", "text": "hello"}]));
-    // Nobody offers any here.
+    // No plugin offers any here.
     assert_eq!(over(&["resources/list"]).await, json!({"resources": []}));
     assert_eq!(over(&["prompts/list"]).await, json!({"prompts": []}));
     proxy.tap().expect_clean();
@@ -85,17 +85,17 @@ async fn the_inspector_over_stdio() {
     expect_clean(folder.path());
 }
 
-/// Of `--protocol-era`, and whether the newer revision is spoken then.
+/// Values of `--protocol-era`, and whether the client then speaks the newer revision.
 const ERAS: [(&str, bool); 3] = [("modern", true), ("auto", true), ("legacy", false)];
 
-/// Calls a tool of `server` as `era` says.
+/// Calls a tool of `server` in this era.
 async fn echoes(server: &[&str], era: &str, stateless: bool) {
     let call = ["--method", "tools/call", "--tool-name", "echo", "--tool-arg", "text=hello"];
     let echo = inspect(&[server, &["--protocol-era", era], &call].concat()).await;
     assert_eq!(echo["content"], json!([{"type": "text", "text": "hello"}]), "{era}");
     assert_eq!(echo.get("resultType").is_some(), stateless, "26J-4 and 26B-8 for {era}: {echo}");
     if stateless {
-        // It says that it knows tasks, and asks about this one until it is over.
+        // The client declares tasks, and polls this one until it ends.
         let call = ["--method", "tools/call", "--tool-name", "batch", "--tool-arg", "steps=2", "ms=5"];
         let batch = inspect(&[server, &["--protocol-era", era], &call].concat()).await;
         assert_eq!(batch["content"], json!([{"type": "text", "text": "counted 2"}]), "{era}");

@@ -1,5 +1,5 @@
-//! The bytes kept of tasks are bounded: a principal at its bound loses its own oldest results, or
-//! is refused, and no other principal is harmed.
+//! The kept bytes of tasks are bounded. A principal at its bound loses its own oldest results, or the host
+//! rejects its new tasks; other principals lose nothing.
 
 use serde_json::{Value, json};
 use toolyard_tests::host::Setup;
@@ -8,7 +8,7 @@ use toolyard_tests::tokens::{stanza, token};
 use toolyard_tests::{Host, Session, eventually, guests};
 
 const MIB: usize = 1 << 20;
-/// How many tasks of a mebibyte each fit into the bound of one principal.
+/// How many tasks of one mebibyte fit into the bound of one principal.
 const FIT: usize = 4;
 
 fn setup() -> Setup {
@@ -27,7 +27,7 @@ fn arguments(steps: Value) -> Value {
     json!({"steps": steps, "pad": "x".repeat(MIB)})
 }
 
-/// A task that has ended, of which a mebibyte is kept.
+/// A finished task that keeps one mebibyte.
 async fn ended(session: &Session) -> String {
     let id = session.create("script", arguments(json!([]))).await;
     session.until(&id, "completed").await;
@@ -95,13 +95,13 @@ async fn so_they_do_in_postgresql() {
     those_that_ended_first_go(shared).await;
 }
 
-/// Results count when they come, even if no task is created then.
+/// Results count when they arrive, even if no task is created at that moment.
 #[tokio::test]
 async fn results_that_come_to_too_much_take_those_before_them_along() {
     let host = setup().start().await;
     let alice = of(&host, "alice").await;
     let first = ended(&alice).await;
-    // Two mebibytes of arguments, and as much in the error that it comes to.
+    // Two mebibytes of arguments, and as much in the resulting error.
     let fail = json!([{"fail": {"code": -32_001, "message": "as wanted", "data": "x".repeat(2 * MIB)}}]);
     let id = alice.create("script", json!({"steps": fail})).await;
     alice.until(&id, "failed").await;
@@ -130,11 +130,11 @@ async fn a_principal_of_whom_nothing_has_ended_is_refused_and_nobody_else_is() {
     for id in &living {
         assert_eq!(alice.task(id).await["status"], "working", "what lives stays");
     }
-    // Plain calls of hers go on, and all of others'.
+    // Her plain calls still work, and so do all calls of others.
     assert_eq!(alice.call("script", json!({"steps": []})).await["isError"], false);
     ended(&bob).await;
     assert!(is_there(&bob, &bobs).await);
-    // When one of hers has ended, there is room again.
+    // When one of her tasks has ended, there is room again.
     alice.result("tasks/cancel", json!({"taskId": living[0]})).await;
     eventually("room for another task", || async {
         let params = json!({"name": "script", "arguments": {"steps": []}, "task": {}});
@@ -143,7 +143,7 @@ async fn a_principal_of_whom_nothing_has_ended_is_refused_and_nobody_else_is() {
     .await;
 }
 
-/// Over the bound of all, the host removes results of the principal that keeps the most.
+/// At the bound of all principals, the host removes results of the principal that keeps the most.
 #[tokio::test]
 async fn over_the_bound_of_all_the_largest_principal_gives_way() {
     let host = setup().set("tasks.kept-bytes-per-principal", "100MiB").start().await;

@@ -1,7 +1,6 @@
-//! The same demands on a plugin in every language: the component that `make examples`
-//! built, in the real host, over HTTP. Which calls of an example show what is in
-//! `languages/rows.rs`. The outcome is a table, in the output and in
-//! `target/examples/matrix.md`.
+//! The same requirements for a plugin in every language: the component that `make examples` built, in the
+//! real host, over HTTP. `languages/rows.rs` has the calls for each example. The test prints its outcome as a
+//! table and writes it to `target/examples/matrix.md`.
 
 mod rows;
 
@@ -17,17 +16,17 @@ use toolyard_tests::host::{Setup, install_as};
 use toolyard_tests::session::LATEST;
 use toolyard_tests::{Host, Session, eventually, schema};
 
-/// Round trips that a careless string handling breaks: an emoji of several characters,
-/// a combining mark, right to left, and NUL.
+/// Text that careless string handling breaks: an emoji of several characters, a combining mark, right-to-left
+/// text, and NUL.
 const UNICODE: &str = "👩\u{200d}🚀 e\u{301} שלום \u{0} 𝄞";
 
 const MIB: usize = 1 << 20;
 
-/// One host with every example, and each a second time with little memory.
+/// One host with every example, each of them twice: the second copy has little memory.
 struct Stage {
     host: Host,
     session: Session,
-    /// The tools as they are listed, by name.
+    /// The listed tools, by name.
     listed: BTreeMap<String, Value>,
 }
 
@@ -47,7 +46,7 @@ const CELLS: [&str; 12] = [
     "structured output",
 ];
 
-/// Runs one cell. It panics where the demand is not met.
+/// Runs one cell. Panics if the plugin does not meet the requirement.
 async fn run(cell: &str, stage: &Stage, row: &Row) {
     match cell {
         "list" => is_listed(stage, row),
@@ -114,7 +113,7 @@ async fn asks(stage: &Stage, row: &Row) {
     let (answer, _) = call.answer().await;
     let structured = &answer["result"]["structuredContent"];
     assert_eq!(structured.pointer(shown.pointer), Some(&shown.expected), "{}", clipped(&answer));
-    // A decline is an answer too: the tool says so, and does not crash.
+    // A decline is an answer too: the tool reports it, and does not crash.
     let mut call =
         stage.session.begin("tools/call", json!({"name": shown.tool, "arguments": shown.arguments})).await;
     let asked = call.next_of("elicitation/create").await;
@@ -129,7 +128,7 @@ async fn is_stopped_while_computing(stage: &Stage, row: &Row) {
     let call = stage.session.begin("tools/call", json!({"name": tool, "arguments": arguments})).await;
     stage.until_runs(1).await;
     stage.session.notify("notifications/cancelled", json!({"requestId": call.id})).await;
-    // C-1, even if the guest looks whether it is being stopped, and says so.
+    // C-1: no response, even if the guest checks whether it is being stopped, and reports that.
     let rest = call.rest().await;
     let is_answer = |message: &Value| message.get("method").is_none();
     assert!(!rest.iter().any(is_answer), "it is answered: {rest:?}");
@@ -191,7 +190,7 @@ fn clip(mut text: String) -> String {
     text
 }
 
-/// The manifest that an example is shipped with, and the same with less memory.
+/// The shipped manifest of an example, and the same with less memory.
 fn manifests(project: &Path, limit: &str) -> (String, String) {
     let found = std::fs::read_dir(project.join("plugin")).expect("a plugin folder");
     let path = found
@@ -205,7 +204,7 @@ fn manifests(project: &Path, limit: &str) -> (String, String) {
 }
 
 async fn stage(built: &[(Row, PathBuf)]) -> Stage {
-    // Python's component takes its time to compile on a machine that is busy with tests.
+    // Python's component takes long to compile on a machine that is busy with tests.
     let setup = Setup::new().set("admin.listen", "127.0.0.1:0").set("plugins.compile-time", "10min");
     let plugins = setup.plugins();
     for (row, component) in built {
@@ -230,7 +229,7 @@ fn project(language: &str) -> PathBuf {
     root().join("examples/plugins").join(language)
 }
 
-/// The languages that were built, and why the others were not.
+/// The languages that were built, and the reasons why others were not.
 fn built() -> (Vec<(Row, PathBuf)>, BTreeMap<&'static str, String>) {
     let out = root().join("target/examples");
     let mut built = Vec::new();
@@ -241,7 +240,7 @@ fn built() -> (Vec<(Row, PathBuf)>, BTreeMap<&'static str, String>) {
         }
         let component = out.join(format!("{}.wasm", row.language));
         if let Ok(why) = std::fs::read_to_string(out.join(format!("{}.skipped", row.language))) {
-            // The tools of Go are the ones that a machine may not reach.
+            // Go is the only language whose tools may be unavailable to a machine in CI.
             if row.language != "go" || !schema::is_ci() {
                 schema::skipped(&format!("{}: {}", row.language, why.trim()));
             }
@@ -266,7 +265,7 @@ async fn every_language_meets_the_same_demands() {
         for cell in CELLS {
             let (stage, row) = (stage.clone(), row.clone());
             let language = row.language;
-            // In a task of its own, so that one demand that is not met hides no other.
+            // A separate task for each cell, so that one failure does not hide others.
             let met = tokio::spawn(async move { run(cell, &stage, &row).await }).await;
             marks.push(if met.is_ok() { "yes" } else { "NO" });
             if met.is_err() {
@@ -279,13 +278,13 @@ async fn every_language_meets_the_same_demands() {
         writeln!(table, "| {language} | skipped: {why} |{}", " |".repeat(CELLS.len() - 1)).expect("a string");
     }
     std::fs::write(root().join("target/examples/matrix.md"), &table).expect("the table");
-    // Not by `eprintln!`, which is kept back while a test passes.
+    // Not by `eprintln!`, which the test harness captures while a test passes.
     writeln!(std::io::stderr(), "\n{table}").expect("stderr");
     assert!(failures.is_empty(), "{failures}\n{}", stage.host.log());
 }
 
-/// Others are links; but QuickJS and CPython load modules in a sandbox that ends at the
-/// project while the component is built, so what these two share is there twice.
+/// Other languages use a link. QuickJS and CPython load modules in a sandbox that covers only the project
+/// while the component is built, so the file that these two share exists twice.
 #[test]
 fn what_cannot_be_a_link_is_a_copy() {
     let read = |path: &str| std::fs::read_to_string(root().join(path)).unwrap_or_else(|_| panic!("{path}"));

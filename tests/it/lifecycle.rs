@@ -17,14 +17,13 @@ async fn l_2_l_3_initialize_agrees_on_a_revision_and_says_what_is_offered() {
         ("nonsense", "2025-11-25"),
     ] {
         let opened = Session::open_as(host.port(), asked, json!({})).await;
-        // L-8: there is always one to offer.
+        // L-8: the host always has a version to offer.
         assert_eq!(opened.result["protocolVersion"], agreed, "{asked}");
         assert_eq!(opened.result["serverInfo"]["name"], "toolyard");
         assert_eq!(opened.result["capabilities"]["tools"], json!({"listChanged": true}));
         let tasks = &opened.result["capabilities"]["tasks"];
         if agreed == "2025-11-25" {
-            // T-1: exactly what is task-capable, and nothing else.
-            // F-1: and how they can be listed.
+            // T-1: exactly the requests that may be tasks. F-1: and how the tasks can be listed.
             let filter = json!({
                 "methods": ["tools/call"],
                 "taskIds": true,
@@ -97,7 +96,7 @@ async fn l_7_j_9_ping_is_answered_with_an_empty_object_while_a_result_is_awaited
     assert_eq!(session.request("ping", json!({})).await["result"], json!({}));
     session.result("tasks/cancel", json!({"taskId": task})).await;
     let mut events = waiting.events();
-    let status = events.message().await.expect("the end of the task is told first");
+    let status = events.message().await.expect("the end of the task comes first");
     assert_eq!(status["params"]["status"], "cancelled", "T-37");
     assert_eq!(events.message().await.expect("an answer")["id"], "r");
 }
@@ -112,7 +111,7 @@ async fn j_1_ids_keep_their_type() {
     }
 }
 
-/// J-7: `_meta` may hold anything that is an object.
+/// J-7: `_meta` may be any object.
 #[tokio::test]
 async fn j_7_unknown_metadata_is_let_pass() {
     let host = Host::with_probe().await;
@@ -126,7 +125,7 @@ async fn j_7_unknown_metadata_is_let_pass() {
     assert_eq!(session.result("tools/call", call).await["content"][0]["text"], "x");
     let task = json!({"name": "wait", "arguments": {"ms": 1}, "task": {}, "_meta": meta});
     let id = session.result("tools/call", task).await["task"]["taskId"].take();
-    // T-38: of two names for the task, that in the params counts.
+    // T-38: if two ids name the task, the one in the params counts.
     let misled =
         json!({"taskId": id, "_meta": {"io.modelcontextprotocol/related-task": {"taskId": "other"}}});
     assert_eq!(session.result("tasks/get", misled).await["taskId"], id);
@@ -138,7 +137,7 @@ async fn tasks_can_be_switched_off_and_plain_calls_go_on() {
     let opened = Session::open_as(host.port(), "2025-11-25", json!({})).await;
     assert!(opened.result["capabilities"]["tasks"].is_null());
     let session = opened.session;
-    // T-2, X-2: the augmentation is ignored, even where it is malformed.
+    // T-2, X-2: the host ignores the augmentation, even if it is malformed.
     let params = json!({"name": "echo", "arguments": {"text": "hi"}, "task": "nonsense"});
     assert_eq!(session.result("tools/call", params).await["content"][0]["text"], "hi");
     let batch = json!({"name": "batch", "arguments": {"steps": 1, "ms": 1}});
@@ -150,7 +149,7 @@ async fn tasks_can_be_switched_off_and_plain_calls_go_on() {
     assert!(tools["tools"].as_array().expect("tools").iter().all(|tool| tool["execution"].is_null()));
 }
 
-/// The revisions without tasks get none, and what they may send is different.
+/// The host offers no tasks to revisions without tasks, and accepts other messages from them.
 #[tokio::test]
 async fn t_2_older_revisions_are_offered_no_tasks() {
     let host = Host::with_probe().await;
@@ -158,7 +157,7 @@ async fn t_2_older_revisions_are_offered_no_tasks() {
     let params = json!({"name": "count", "arguments": {"steps": 2, "ms": 1}, "task": {"ttl": 5000}});
     let result = session.result("tools/call", params).await;
     assert!(result["task"].is_null() && result["content"][0]["type"] == "text", "{result}");
-    // A tool that is for tasks only runs in line for who has none.
+    // For a client without tasks, a tool that requires a task runs as a plain call.
     let params = json!({"name": "batch", "arguments": {"steps": 1, "ms": 1}});
     assert_eq!(session.result("tools/call", params).await["isError"], false);
     assert_eq!(session.error("tasks/list", json!({})).await["code"], -32601);
@@ -171,7 +170,7 @@ async fn an_initialize_of_a_further_client_is_a_further_session() {
     let second = Session::open(host.port()).await;
     assert_ne!(first.id(), second.id());
     for id in [first.id(), second.id()] {
-        // H-22: visible ASCII only, and long enough not to be guessed.
+        // H-22: visible ASCII only, and too long to guess.
         assert!(id.len() >= 32 && id.bytes().all(|byte| byte.is_ascii_graphic()), "{id}");
     }
 }

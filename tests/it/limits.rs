@@ -1,5 +1,4 @@
-//! What a run may cost: every limit bites, says which it was, and harms no other
-//! run.
+//! Limits of a run: each limit takes effect, is named in the error, and harms no other run.
 
 use serde_json::{Value, json};
 use toolyard_tests::host::Setup;
@@ -159,7 +158,7 @@ async fn the_queue_of_a_plugin() {
         "{error}"
     );
     assert!(error["data"]["retryAfterMs"].is_u64(), "{error}");
-    // Who leaves the line makes room in it, soon after the cancel is acknowledged.
+    // A task that leaves the queue makes room in it, soon after the cancel is acknowledged.
     session.result("tasks/cancel", json!({"taskId": waits})).await;
     let next = eventually("room in the line", || async {
         let created = session.request("tools/call", wait(1)).await;
@@ -178,7 +177,7 @@ async fn the_memory_of_all_runs_together() {
     let host = setup.start().await;
     let session = Session::open(host.port()).await;
     let mut asleep = Vec::new();
-    // Each begins with more than a MiB.
+    // Each run starts with more than a MiB.
     while asleep.len() < 4 {
         asleep.push(session.create("wait", json!({"ms": 600_000})).await);
     }

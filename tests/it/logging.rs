@@ -1,12 +1,11 @@
-//! The draft `wasi:logging`: what a component that knows nothing of our contract logs
-//! by it reaches the client like any other log message (G-*).
+//! The draft `wasi:logging`: if a component without the toolyard contract logs by it, the message reaches the
+//! client like any other log message (G-*).
 
 use serde_json::json;
 use toolyard_tests::Session;
 use toolyard_tests::host::Setup;
 
-/// A component that logs by the interface of this name: at each level, then without a
-/// context.
+/// A component that logs by this interface: at each level, then without a context.
 fn logs_by(interface: &str) -> Vec<u8> {
     let text = format!(
         r#"(component

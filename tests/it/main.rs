@@ -1,5 +1,5 @@
-//! The whole, driven from outside: the real binary, real sockets and pipes, real
-//! components. Tests cite the items of the protocol checklists.
+//! End-to-end tests: the real binary, real sockets and pipes, real components. Tests cite the items of the
+//! protocol checklists.
 
 mod audit;
 mod authentication;
@@ -62,8 +62,7 @@ mod tools;
 mod traced;
 mod typed;
 
-/// Says something that is seen whether the test passes or not: the harness only keeps
-/// back what the macros print.
+/// Prints a line that is visible even if the test passes: the harness captures only the output of macros.
 fn say(what: &str) {
     use std::io::Write as _;
     writeln!(std::io::stderr(), "{what}").expect("stderr is open");

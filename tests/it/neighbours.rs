@@ -1,6 +1,5 @@
-//! Several processes on one data folder, one of them stopped, killed, or woken late
-//! (A3, A4): nothing of a living one is touched, nothing of a dead one is lost, and one
-//! that was stopped lives.
+//! Several processes on one data folder, one of them stopped, killed, or resumed late (A3, A4). The tasks of
+//! a living process stay untouched, those of a dead one are not lost, and a stopped process counts as living.
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -11,14 +10,14 @@ use toolyard_tests::stateless::{Client, everything};
 use toolyard_tests::tokens::{stanza, token};
 use toolyard_tests::{Host, Session, Sink, Stdio, eventually, guests};
 
-/// Tasks of a dead host are seen to within this time.
+/// The recovery of a dead host's tasks takes at most this time.
 const SEEN_TO: Duration = Duration::from_secs(20);
 
-/// Folders at once; the rounds of each come one after the other.
+/// Folders in parallel; the rounds in each folder come one after the other.
 const FOLDERS: u64 = 5;
 const ROUNDS: u64 = 4;
 
-/// A host, and its user.
+/// A host, and its user's client.
 struct Place {
     host: Host,
     client: Client,
@@ -30,21 +29,21 @@ impl Place {
         Self { host, client }
     }
 
-    /// Makes a task of a run that is certain to be in the middle of its effect.
+    /// Creates a task whose run is certainly in the middle of its effect.
     async fn run(&self, sink: &Sink, tool: &str, key: &str, ms: u64) -> String {
         let id = self.create(sink, tool, key, ms).await;
         sink.begun(key, 1).await;
         id
     }
 
-    /// Stops the process, but not while it holds the lock of the database: then nobody
-    /// could write until it wakes, which `host/docs/explanation/reliability.md` says.
+    /// Stops the process, but not while it holds the lock of the database: otherwise no process could write
+    /// until it resumes (see `host/docs/explanation/reliability.md`).
     async fn stop(&self) {
         let path = self.host.data().join("toolyard.sqlite");
         eventually("the process to be stopped outside of a transaction", || async {
             self.host.stop().await;
             let database = rusqlite::Connection::open(&path).expect("the database");
-            // Longer than any neighbour holds it.
+            // Longer than any other process holds the lock.
             database.busy_timeout(Duration::from_secs(2)).expect("a setting");
             let free = database.execute_batch("BEGIN IMMEDIATE; ROLLBACK").is_ok();
             if !free {
@@ -69,7 +68,7 @@ fn setup(sink: &Sink) -> Setup {
         .set("tasks.rerun-after", "20ms")
 }
 
-/// What a task came to, which is a result of the tool.
+/// The outcome of a task, as its tool reported it.
 fn outcome(task: &Value) -> Value {
     let text = task["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("a result: {task}"));
     serde_json::from_str(text).expect("JSON")
@@ -98,7 +97,7 @@ async fn twenty_times_one_is_stopped_and_one_is_killed_and_the_third_takes_only_
     }
 }
 
-/// The first is stopped, the second killed, the third goes on.
+/// The first host is stopped, the second is killed, the third continues.
 async fn round_of(sink: &Sink, places: &mut Vec<Place>, round: u64, dice: &mut Dice) {
     let key = |what: &str| format!("{what}-{round}");
     let [stopped, dying, living] = &places[..] else { panic!("three places") };
@@ -107,21 +106,21 @@ async fn round_of(sink: &Sink, places: &mut Vec<Place>, round: u64, dice: &mut D
     let lost = dying.run(sink, "once", &key("lost"), 600_000).await;
     let moved = dying.run(sink, "again", &key("moved"), dice.roll(50)).await;
     let running = living.run(sink, "once", &key("running"), 600_000).await;
-    // At any moment of what it does.
+    // The stop may come at any moment of its work.
     let churn = stopped.create(sink, "once", &key("churn"), dice.roll(5)).await;
     stopped.stop().await;
     let mut dying = places.remove(1);
     dying.host.kill().await;
     let killed = Instant::now();
     if dice.roll(2) == 0 {
-        // A command of the same binary neither steals nor loses anything.
+        // A command of the same binary neither takes nor loses a task.
         places[1].host.command(&["tasks", "list"]).await;
     }
     let [stopped, living] = &places[..] else { panic!("two places") };
     let moved_on = living.client.until(&moved, "completed");
     let lost_for_good = living.client.until(&lost, "failed");
-    // That these two were seen to shows that the third has looked at what its
-    // neighbours hold, the stopped one among them.
+    // Both tasks are recovered, so the third host has checked the leases of all others, including the stopped
+    // one.
     let (moved_on, lost_for_good) = tokio::join!(moved_on, lost_for_good);
     assert!(killed.elapsed() < SEEN_TO, "A3: {:?}", killed.elapsed());
     let attempt = outcome(&moved_on)["attempt"].as_u64();
@@ -133,7 +132,7 @@ async fn round_of(sink: &Sink, places: &mut Vec<Place>, round: u64, dice: &mut D
         // It may have ended before the signal.
         let ended = what == "asleep" && status == "completed";
         assert!(status == "working" || ended, "a stopped host lives, and {what} is {status}");
-        assert_eq!(sink.of(&key(what)).begun, [1], "A4: nobody else runs it");
+        assert_eq!(sink.of(&key(what)).begun, [1], "A4: no other host runs it");
     }
     assert_eq!(living.client.task(&running).await["status"], "working", "nothing of its own was touched");
 
@@ -154,7 +153,7 @@ async fn round_of(sink: &Sink, places: &mut Vec<Place>, round: u64, dice: &mut D
     places.push(Place::of(another));
 }
 
-/// A process on a pipe is a neighbour like any other.
+/// A process on a pipe takes part like any other.
 #[tokio::test]
 async fn a_server_and_a_pipe_leave_each_other_alone_and_see_to_what_the_other_leaves() {
     let sink = Sink::start().await;
@@ -193,8 +192,7 @@ async fn a_server_and_a_pipe_leave_each_other_alone_and_see_to_what_the_other_le
     assert_eq!((&task["status"], sink.of("theirs").begun), (&json!("working"), vec![1]));
 }
 
-/// A4: what comes late from a process that was stopped changes nothing that was decided
-/// meanwhile.
+/// A4: a late change by a process that was stopped does not alter a task that was settled meanwhile.
 #[tokio::test]
 async fn who_wakes_late_finds_its_task_cancelled_and_leaves_it_so() {
     let sink = Sink::start().await;
@@ -206,7 +204,7 @@ async fn who_wakes_late_finds_its_task_cancelled_and_leaves_it_so() {
     here.stop().await;
     there.client.cancel(&id).await;
     let cancelled = there.client.until(&id, "cancelled").await;
-    // Its guest is done the moment that it wakes.
+    // Its guest finishes the moment it resumes.
     sink.release();
     here.host.signal(Signal::CONT);
     eventually("the late run to be over", || async {

@@ -1,5 +1,5 @@
-//! Outgoing HTTP, tried by a guest against a real site: what is granted passes, the rest
-//! is refused with what would have to be granted, and every limit names itself.
+//! Outgoing HTTP of a guest to a real site: granted requests pass, the error of a refused one names the
+//! missing grant, and every limit is named.
 
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use tokio_rustls::rustls::pki_types::PrivatePkcs8KeyDer;
 use toolyard_tests::host::Setup;
 use toolyard_tests::{Host, Session, Site, eventually, guests};
 
-/// A site, and a host with a guest that sends what it is told to.
+/// A site, and a host with a guest that sends whatever request it is given.
 struct Net {
     site: Site,
     host: Host,
@@ -20,7 +20,7 @@ struct Net {
 }
 
 impl Net {
-    /// `SITE` in the manifest is the port of the site.
+    /// `SITE` in the manifest stands for the port of the site.
     async fn with(manifest: &str) -> Self {
         let site = Site::start().await;
         let manifest = manifest.replace("SITE", &site.port().to_string());
@@ -34,7 +34,7 @@ impl Net {
         Self::with("[http]\nallow = [\"localhost:SITE\"]").await
     }
 
-    /// What came of a request: what the guest said, and the rest of the result.
+    /// The outcome of a request: the guest's report, and the rest of the result.
     async fn send(&self, order: Value) -> (Value, String) {
         let result = self.session.call("request", order).await;
         let said = result["content"][0]["text"].as_str().expect("text");
@@ -46,8 +46,7 @@ impl Net {
         self.send(json!({ "url": self.site.url(path) })).await
     }
 
-    /// Sends what must fail with an error that begins so, the result saying all of
-    /// `says`.
+    /// Sends a request that must fail with an error that begins so. The result holds all of `says`.
     async fn fails(&self, order: Value, error: &str, says: &[&str]) {
         let (said, all) = self.send(order.clone()).await;
         let found = said["error"].as_str().unwrap_or_else(|| panic!("{order}: {all}"));
@@ -113,7 +112,7 @@ async fn neither_port_nor_scheme_nor_name_nor_method_may_differ() {
 
 #[tokio::test]
 async fn addresses_of_this_machine_are_reached_only_by_their_own_name() {
-    // A star is every public host, and a public name of this machine is none.
+    // A star covers every public host; a public name for this machine is not one.
     let net = Net::with("[http]\nallow = [\"*\", { host = \"*\", port = SITE }]").await;
     for host in ["localhost", "127.0.0.1", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0", "[::]"] {
         let url = format!("http://{host}:{}/", net.site.port());
@@ -196,7 +195,7 @@ async fn a_request_that_is_too_large_is_not_sent_whole() {
     net.fails(order, "HttpRequestBodySize(Some(1024))", &says).await;
     let declared = json!([["content-length", "1536"]]);
     let order = json!({ "url": url, "method": "POST", "body": piece, "pieces": 3, "headers": declared });
-    // The guest hears of the limit, or of the bytes that are missing because nothing takes them any more.
+    // The error names the limit, or the number of bytes that are missing because the host accepts no more.
     net.fails(order, "HttpRequestBodySize(", &says).await;
 }
 
@@ -206,7 +205,7 @@ async fn requests_of_a_run_are_counted() {
     let says = ["3", "`limits.http-requests`"];
     net.fails(json!({ "url": net.site.url("/"), "times": 4 }), "`limits.http-requests`", &says).await;
     assert_eq!(net.site.seen().len(), 3);
-    assert_eq!(net.get("/").await.0["status"], 200, "another run counts anew");
+    assert_eq!(net.get("/").await.0["status"], 200, "another run has its own count");
 }
 
 #[tokio::test]
@@ -294,7 +293,7 @@ async fn a_server_without_tls_is_no_secure_one() {
     net.fails(json!({ "url": url }), "Tls", &["has no secure connection"]).await;
 }
 
-/// An authority: what signs, and its certificate as PEM.
+/// A certificate authority: its key for signing, and its certificate as PEM.
 pub fn authority(name: &str) -> (Issuer<'static, KeyPair>, String) {
     let mut params = CertificateParams::new(Vec::new()).expect("no names");
     params.distinguished_name.push(DnType::CommonName, name);
@@ -304,7 +303,7 @@ pub fn authority(name: &str) -> (Issuer<'static, KeyPair>, String) {
     (Issuer::new(params, key), pem)
 }
 
-/// A site over TLS, with a certificate of this authority for this name.
+/// A TLS site with a certificate of this authority for this name.
 async fn secure_site(issuer: &Issuer<'static, KeyPair>, name: &str) -> u16 {
     let key = KeyPair::generate().expect("a key");
     let params = CertificateParams::new(vec![name.to_owned()]).expect("a name");
@@ -317,7 +316,7 @@ async fn secure_site(issuer: &Issuer<'static, KeyPair>, name: &str) -> u16 {
     let port = listener.local_addr().expect("bound").port();
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
-            // Who does not trust the certificate goes away.
+            // A client that does not trust the certificate disconnects.
             let Ok(mut stream) = acceptor.accept(stream).await else { continue };
             let mut head = Vec::new();
             while !head.ends_with(b"\r\n\r\n") {

@@ -1,5 +1,5 @@
-//! What a client is told besides answers: progress, status, logs (P-*, T-37 to
-//! T-39, G-*), and that cancellation ends it (C-*).
+//! Messages to a client besides answers: progress, status, logs (P-*, T-37 to T-39, G-*), and that they stop
+//! after a cancellation (C-*).
 
 use crate::questions::{RELATED, open, scripted};
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ fn log(level: &str, data: &str) -> Value {
     json!({"log": {"level": level, "logger": "script", "data": data}})
 }
 
-/// The levels of the log messages among these.
+/// The levels of the log messages among these messages.
 fn levels(messages: &[Value]) -> Vec<&str> {
     let logs = messages.iter().filter(|message| message["method"] == "notifications/message");
     logs.filter_map(|message| message["params"]["level"].as_str()).collect()
@@ -67,7 +67,7 @@ async fn g_2_a_guest_that_logs_without_end_is_cut_short_and_the_client_told() {
     let flood = json!({"log": {"level": "error", "data": "x", "times": 5000}});
     let messages = logged(&session, &[flood]).await;
     assert!(messages.len() < 1000, "{} of 5000", messages.len());
-    assert!(levels(&messages).contains(&"warning"), "the client is told that something is left out");
+    assert!(levels(&messages).contains(&"warning"), "the client learns that messages were dropped");
 }
 
 #[tokio::test]
@@ -108,7 +108,7 @@ async fn t_37_the_status_of_a_task_is_told_on_creation_and_at_each_change_to_its
         ["createdAt", "lastUpdatedAt", "pollInterval", "status", "taskId", "ttl"],
         "a whole task"
     );
-    // Nothing of it went to the stranger: the next there is its own.
+    // The stranger received none of it: its next message is its own.
     let own = stranger.create_script(json!([])).await;
     assert_eq!(next(&mut theirs).await.expect("its own")["params"]["taskId"], own);
 }
@@ -162,7 +162,7 @@ async fn p_1_p_2_t_39_progress_rises_and_ends_with_the_task() {
         last = progress;
     }
     session.result("tasks/cancel", json!({"taskId": task})).await;
-    // After the end, whatever the guest still said is not told.
+    // After the end the host passes on no further message of the guest.
     while next(&mut listening).await.expect("open")["params"]["status"] != "cancelled" {}
     let other = session.create_script(json!([])).await;
     assert_eq!(next(&mut listening).await.expect("open")["params"]["taskId"], other, "P-2, T-39");
@@ -185,7 +185,7 @@ async fn c_3_cancelling_the_request_that_made_a_task_cancels_nothing() {
     let task = created["result"]["task"]["taskId"].as_str().expect("a task").to_owned();
     session.notify("notifications/cancelled", json!({"requestId": id})).await;
     session.until(&task, "completed").await;
-    // C-5: malformed ones are ignored.
+    // C-5: the host ignores malformed notifications.
     for params in [json!({}), json!({"requestId": null}), json!({"requestId": {}})] {
         session.notify("notifications/cancelled", params).await;
     }

@@ -1,5 +1,4 @@
-//! What whoever looks after the host sees: whether it lives, whether it is ready, and
-//! its numbers, read by a strict reader of their format.
+//! The operator's view of the host: liveness, readiness and metrics, read by a strict parser of their format.
 
 mod numbers;
 
@@ -65,7 +64,7 @@ async fn the_numbers_tell_what_has_happened() {
     session.until(&done, "completed").await;
     let failed = session.create("trap", json!({})).await;
     session.until(&failed, "failed").await;
-    // Both slots of the plugin are taken: one waits, and a plain call is refused.
+    // Both slots of the plugin are taken: a task waits, and a plain call is rejected.
     let asks = session.create("confirm", json!({"question": "Sure?"})).await;
     let works = session.create("wait", json!({"ms": 600_000})).await;
     session.until(&asks, "input_required").await;
@@ -219,13 +218,13 @@ async fn h_3_the_admin_listener_takes_three_paths_and_names_of_this_machine() {
     }
     for path in ["/metrics", "/healthz", "/readyz"] {
         let main = Connection::open(host.port()).await.send(Method::GET, path, &[], "").await;
-        assert_eq!(main.status, 404, "the front door does not know {path}");
+        assert_eq!(main.status, 404, "the main listener does not serve {path}");
     }
     let quiet = Host::with(&[]).await;
-    assert!(!quiet.log().contains("/healthz"), "nobody asked for it");
+    assert!(!quiet.log().contains("/healthz"), "it is not configured");
 }
 
-/// The page has every family as it is, and no other.
+/// The page lists every metric family correctly, and no other.
 #[tokio::test]
 async fn the_page_of_metrics_is_what_is_there() {
     let setup = observed().with(&[guests::plugin("probe")]).set("trace.endpoint", "http://127.0.0.1:1");
@@ -253,11 +252,11 @@ async fn the_page_of_metrics_is_what_is_there() {
         std::fs::write(&file, page).expect("the page can be written");
         return;
     }
-    assert_eq!(page[start..stop], rows.concat(), "UPDATE_DOCS=1 writes it anew");
+    assert_eq!(page[start..stop], rows.concat(), "UPDATE_DOCS=1 rewrites it");
 }
 
-/// What is served pleases the strict parser of Prometheus' own library, after calls,
-/// refusals and a task; and the files of the example are YAML.
+/// The strict parser of Prometheus' own library accepts the metrics, after calls, rejections and a task; and
+/// the files of the example are YAML.
 #[tokio::test]
 async fn the_official_parser_reads_the_numbers_strictly() {
     let host = observed().with(&[guests::plugin("probe")]).start().await;
@@ -275,7 +274,7 @@ async fn the_official_parser_reads_the_numbers_strictly() {
     assert!(said.starts_with("ok "), "{said}");
 }
 
-/// The families that the alerts look at, and their labels' values, are there.
+/// The metric families in the alerts exist, and so do the label values.
 #[tokio::test]
 async fn the_alerts_of_the_example_look_at_what_there_is() {
     let folder = root().join("examples/deployments/prometheus");

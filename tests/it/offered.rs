@@ -1,5 +1,5 @@
-//! Resources, prompts and completion from plugins (R-*, PR-*, CO-*, N-1), and who
-//! hears when they change.
+//! Resources, prompts and completion from plugins (R-*, PR-*, CO-*, N-1), and which clients are notified of
+//! changes.
 
 use crate::questions::{accepted, open, scripted};
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use toolyard_tests::http::Events;
 use toolyard_tests::session::LATEST;
 use toolyard_tests::{Host, Session, eventually, guests};
 
-/// A host with all that two plugins offer, in pages of two.
+/// A host with all resources and prompts of the plugins, in pages of two.
 async fn library() -> (Host, Session) {
     let components = [guests::fixture("conformance"), guests::fixture("library"), guests::fixture("script")];
     let host = Setup::new().with(&components).set("lists.page", "2").start().await;
@@ -18,7 +18,7 @@ async fn library() -> (Host, Session) {
     (host, session)
 }
 
-/// Everything of a listing, page by page.
+/// All entries of a listing, page by page.
 async fn all(session: &Session, method: &str, name: &str) -> Vec<Value> {
     let mut entries = Vec::new();
     let mut params = json!({});
@@ -77,7 +77,7 @@ async fn r_2_n_1_resources_of_all_plugins_are_listed_once_each() {
     for cursor in ["", "x", "AAAA"] {
         assert_eq!(session.error("resources/list", json!({"cursor": cursor})).await["code"], -32602);
     }
-    // A cursor of another list is none of this one.
+    // A cursor of another list is invalid here.
     let page = session.result("prompts/list", json!({})).await;
     let cursor = page["nextCursor"].as_str().expect("more prompts");
     assert_eq!(session.error("resources/list", json!({"cursor": cursor})).await["code"], -32602);
@@ -209,7 +209,7 @@ async fn r_6_an_update_goes_to_those_who_subscribed_and_a_burst_is_one() {
     session.call("script", json!({"steps": [{"changed": "note:/b"}]})).await;
     let updated = until(&mut listening, "notifications/resources/updated").await;
     assert_eq!(updated["params"]["uri"], "note:/b", "the burst was one, and what was left is not told");
-    // The other session heard nothing: what comes first is of a later kind.
+    // The other session received nothing: its first message is a later one.
     session.call("script", json!({"steps": [{"changed": "tools"}]})).await;
     assert_eq!(next(&mut others).await.expect("open")["method"], "notifications/tools/list_changed");
     for wrong in [json!({}), json!({"uri": "not a uri"})] {
@@ -243,7 +243,7 @@ async fn r_7_pr_5_tl_1_lists_that_changed_are_told_once_a_burst_and_only_as_decl
     let burst: Vec<Value> = (0..50).map(|_| json!({"changed": "resources"})).collect();
     before.call("script", json!({"steps": burst})).await;
     until(&mut listening, "notifications/resources/list_changed").await;
-    // A plugin with prompts comes: this session was promised none.
+    // A plugin with prompts appears: the host announced no prompts to this session.
     install(&guests::fixture("conformance"), &host.plugins());
     let first = next(&mut listening).await.expect("open");
     assert_eq!(first["method"], "notifications/tools/list_changed", "the burst was one");

@@ -1,6 +1,5 @@
-//! More than there is room for: whoever is over a bound is told so at once, by its name
-//! and with a time to come back, and everybody else is served as before. The long
-//! version is measured by `make bench` (`--only overload`).
+//! Overload: the host rejects a client over a limit at once, names the limit and gives a time to retry, and
+//! serves all others as before. `make bench` (`--only overload`) measures the long version.
 
 use crate::say;
 use serde_json::{Value, json};
@@ -13,10 +12,10 @@ use tokio::task::JoinSet;
 use toolyard_tests::host::Setup;
 use toolyard_tests::{Host, Session, eventually, guests};
 
-/// Clients that come at once.
+/// Clients that connect at once.
 const CLIENTS: usize = 5_000;
 
-/// This process holds the other end of every connection.
+/// The limit must cover the other end of every connection, which this process holds.
 fn raise_descriptor_limit() {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
@@ -32,7 +31,7 @@ fn resident_kib(host: &Host) -> u64 {
     line.split_whitespace().next().and_then(|number| number.parse().ok()).expect("KiB")
 }
 
-/// A `ping` of this session, as it goes over the wire.
+/// A `ping` of this session, in its wire format.
 fn ping(session: &Session, id: usize) -> String {
     let body = json!({"jsonrpc": "2.0", "id": id, "method": "ping"}).to_string();
     let mut head = "POST /mcp HTTP/1.1\r\nhost: localhost\r\n".to_owned();
@@ -93,7 +92,7 @@ async fn five_thousand_at_once_are_each_served_or_told_to_come_back() {
     while let Some(done) = clients.join_next().await {
         done.expect("each is served in the end");
     }
-    assert_eq!(broken.load(Ordering::Relaxed), 0, "nobody is hung up on without a word");
+    assert_eq!(broken.load(Ordering::Relaxed), 0, "the host closes no connection without an answer");
     let after = resident_kib(&host);
     say(&format!(
         "{CLIENTS} clients over 500 connections: {} refusals; {before} KiB before, {after} KiB after",
@@ -114,7 +113,7 @@ async fn five_thousand_that_say_nothing_keep_nobody_out() {
         let port = host.port();
         connecting.spawn(async move { TcpStream::connect(("127.0.0.1", port)).await });
     }
-    // Some wait in the kernel's queue until the host has hung up on others.
+    // Some connections wait in the kernel's queue until the host has closed others.
     while let Some(connected) = connecting.join_next().await {
         silent.push(connected.expect("it ends").expect("the host listens"));
         if silent.len() % 1_000 == 0 {
@@ -132,14 +131,14 @@ async fn five_thousand_that_say_nothing_keep_nobody_out() {
     session.request("ping", json!({})).await;
 }
 
-/// What the answer of a busy host names.
+/// The limit that the answer of a busy host names.
 fn named(error: &Value) -> &str {
     assert_eq!(error["code"], -32603, "{error}");
     assert!(error["data"]["retryAfterMs"].is_u64(), "{error}");
     error["data"]["limit"].as_str().unwrap_or_else(|| panic!("no limit: {error}"))
 }
 
-/// T-42, T-44: each bound on what runs and waits, met in turn.
+/// T-42, T-44: each limit on running and queued work, reached in turn.
 #[tokio::test]
 async fn t_44_every_bound_is_refused_by_its_name() {
     let waits = json!({"name": "wait", "arguments": {"ms": 600_000}, "task": {}});
@@ -177,15 +176,15 @@ async fn t_44_requests_of_one_session_are_bounded() {
         json!({"jsonrpc": "2.0", "id": session.next_id(), "method": "tools/call",
                "params": {"name": "wait", "arguments": {"ms": 600_000}}})
     };
-    // Streams by now, so that both are under way.
+    // Both have become streams, so both calls are running.
     let under_way = [session.post(&call()).await, session.post(&call()).await];
     assert!(under_way.iter().all(toolyard_tests::http::Answer::is_events));
     assert_eq!(named(&session.error("ping", json!({})).await), "wire.requests-per-session");
     assert_eq!(Session::open(host.port()).await.request("ping", json!({})).await["result"], json!({}));
 }
 
-/// A line of thousands: it costs little memory, others are answered, and it comes to
-/// its end.
+/// A queue of thousands of tasks: it costs little memory, the host answers other requests, and every task
+/// gets its turn.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn thousands_of_tasks_in_line_cost_little_and_all_have_their_turn() {
     const TASKS: usize = 3_200;
@@ -212,7 +211,7 @@ async fn thousands_of_tasks_in_line_cost_little_and_all_have_their_turn() {
         done.expect("each task is created");
     }
     let full = resident_kib(&host);
-    say(&format!("{TASKS} tasks in line: {before} KiB before, {full} KiB with them"));
+    say(&format!("{TASKS} tasks in the queue: {before} KiB before, {full} KiB with them"));
     assert!(full < before + 100 * 1024, "{before} KiB before, {full} KiB with them");
     let last = session.create("wait", json!({"ms": 0})).await;
     assert_eq!(session.task(&last).await["status"], "working");
@@ -222,7 +221,7 @@ async fn thousands_of_tasks_in_line_cost_little_and_all_have_their_turn() {
     session.until(&last, "completed").await;
 }
 
-/// What waits in line is kept in the store, not in memory.
+/// Queued arguments are in the store, not in memory.
 #[tokio::test]
 async fn the_arguments_of_tasks_in_line_are_not_held_in_memory() {
     const TASKS: u64 = 100;
@@ -237,7 +236,7 @@ async fn the_arguments_of_tasks_in_line_are_not_held_in_memory() {
         last = session.create("echo", json!({"text": "x".repeat(MIB)})).await;
     }
     let full = resident_kib(&host);
-    say(&format!("{TASKS} tasks in line with 1 MiB each: {before} KiB before, {full} KiB with them"));
+    say(&format!("{TASKS} tasks in the queue with 1 MiB each: {before} KiB before, {full} KiB with them"));
     assert!(full < before + TASKS * 1024 / 2, "{before} KiB before, {full} KiB with them");
     session.result("tasks/cancel", json!({"taskId": first})).await;
     session.until(&last, "completed").await;

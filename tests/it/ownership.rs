@@ -1,6 +1,5 @@
-//! Tasks belong to people (T-40, T-41): what is not yours is as unknown as what
-//! never was, whichever way you ask; and nobody can take over a session, a stream
-//! or a question.
+//! Tasks belong to principals (T-40, T-41): another principal's task is as unknown as one that never existed,
+//! in every request. No principal can take over another one's session, stream or question.
 
 use crate::questions::{accepted, everything, form};
 use hyper::Method;
@@ -13,7 +12,7 @@ use toolyard_tests::session::LATEST;
 use toolyard_tests::tokens::{stanza, token};
 use toolyard_tests::{Host, Session, guests};
 
-/// A host that knows alice and bob, and lets them look up as often as they like.
+/// A host that knows alice and bob, without a limit on failed look-ups.
 async fn shared() -> Host {
     let config = [stanza("alice", &[]), stanza("bob", &[])].concat();
     let components = [guests::plugin("probe"), guests::fixture("script")];
@@ -27,7 +26,7 @@ async fn open(host: &Host, name: &str) -> Session {
     Session::open_by(host.port(), LATEST, everything(), Some(&token)).await.session
 }
 
-/// What an operation on another's object came to, for the table.
+/// The outcome of a request about another principal's object, for the table.
 fn outcome(answer: &Value) -> String {
     match answer.get("error") {
         None => "yes".to_owned(),
@@ -35,7 +34,7 @@ fn outcome(answer: &Value) -> String {
     }
 }
 
-/// The question that comes on a stream.
+/// The question that arrives on a stream.
 async fn question(events: &mut Events) -> Value {
     loop {
         let message = next(events).await.expect("the stream stays open");
@@ -45,7 +44,7 @@ async fn question(events: &mut Events) -> Value {
     }
 }
 
-/// The one message of a stream that ends.
+/// The only message of a stream that ends.
 async fn only(mut events: Events) -> Value {
     let message = events.message().await.expect("an answer");
     assert_eq!(events.message().await, None);
@@ -74,11 +73,11 @@ async fn t_40_the_matrix_of_principals_objects_and_operations() {
     let mut table = format!("\n{:<14} {:<14} {:<22} outcome\n", "operation", "object", "principal");
     for (object, id) in objects {
         for (principal, session) in principals {
-            // What changes nothing comes first; a result is asked for where there is one.
+            // Requests without effects come first; a result is requested only if there is one.
             for method in ["tasks/get", "tasks/result", "tasks/cancel"] {
                 let mine = principal.starts_with("alice") && object != "unknown";
                 let waits = method == "tasks/result" && object != "done task";
-                // What changes a task is left for bob to try first.
+                // Bob tries the requests that change a task first.
                 if mine && (waits || method == "tasks/cancel") {
                     continue;
                 }
@@ -98,7 +97,7 @@ async fn t_40_the_matrix_of_principals_objects_and_operations() {
         let filtered = session.result("tasks/list", json!({"filter": {}})).await;
         assert_eq!(filtered["tasks"].as_array().expect("tasks").len(), count, "F-7: {principal}");
     }
-    // And the owner can, from any of its sessions.
+    // The owner can do it, from any of its sessions.
     for (object, id, session) in [("running task", &running, &again), ("asking task", &asking, &alice)] {
         let found = outcome(&session.request("tasks/cancel", json!({"taskId": id})).await);
         writeln!(table, "{:<14} {object:<14} {:<22} {found}", "tasks/cancel", "alice").expect("a String");
@@ -118,7 +117,7 @@ async fn t_40_t_23_ten_thousand_guesses_teach_nothing() {
     let mut took = [Vec::new(), Vec::new()];
     let mut told = std::collections::BTreeSet::new();
     for number in 0..GUESSES {
-        // In turn, so that both see the same machine.
+        // Alternating, so that both see the same load of the machine.
         for (at, id) in [unknown_id(number), theirs.clone()].into_iter().enumerate() {
             let method = ["tasks/get", "tasks/result", "tasks/cancel"][number as usize % 3];
             let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": {"taskId": id}});
@@ -132,7 +131,7 @@ async fn t_40_t_23_ten_thousand_guesses_teach_nothing() {
             took[at].push(began.elapsed());
             told.insert((shape, body.to_string()));
         }
-        // The same for cursors and for events of streams.
+        // The same for cursors and for event ids of streams.
         let cursor = json!({"jsonrpc": "2.0", "id": 1, "method": "tasks/list", "params": {"cursor": format!("{number:x}")}});
         let answer = line.send(Method::POST, "/mcp", &bob.headers(), cursor.to_string()).await;
         assert_eq!(answer.json().await["error"]["code"], -32602);
@@ -186,10 +185,10 @@ async fn t_40_an_answer_counts_only_from_the_principal_and_session_that_was_aske
     let asked = question(&mut waiting.events).await;
     let decline = json!({"jsonrpc": "2.0", "id": asked["id"], "result": {"action": "decline"}});
     for (who, session) in [("bob", &bob), ("alice in another session", &again)] {
-        // Accepted like an answer to nothing at all, and as little use.
+        // The host accepts it as it accepts a response to no request, and ignores it.
         assert_eq!(session.post(&decline).await.status, 202, "{who}");
     }
-    assert_eq!(alice.task(&task).await["status"], "input_required", "nobody has answered");
+    assert_eq!(alice.task(&task).await["status"], "input_required", "no answer has counted");
     // In alice's own session, but with bob's token.
     let hijacked = alice.bearing(Some(&token("bob")));
     assert_eq!(hijacked.post(&decline).await.status, 404);
@@ -233,7 +232,7 @@ async fn h_25_a_stream_cannot_be_taken_over() {
     assert_eq!(hijacked.get(Some(&event)).await.status, 404);
     assert_eq!(alice.bearing(None).get(Some(&event)).await.status, 401);
     assert_eq!(hijacked.delete().await, 404);
-    // Alice is not disturbed.
+    // Alice notices nothing.
     assert_eq!(alice.get(Some(&event)).await.status, 200);
     assert!(alice.result("ping", json!({})).await.is_object());
 }

@@ -1,6 +1,5 @@
-//! What a manifest leaves to the person who calls (`grant = "ask"`): they are
-//! asked before the run begins, their word counts for as long as they said, and
-//! whatever is no plain yes is a no.
+//! Permissions that a manifest leaves to the person who calls (`grant = "ask"`). The host asks before the run
+//! begins, the decision counts for as long as the person said, and any answer other than a clear yes is a no.
 
 use crate::questions::{RELATED, everything};
 use serde_json::{Value, json};
@@ -15,8 +14,7 @@ use toolyard_tests::{Host, Session, Stdio, guests};
 
 pub const ASK: &str = "[fs]\n\"/data\" = { path = \"./data\", mode = \"read\", grant = \"ask\" }\n";
 
-/// A host with a tool that reads files, a folder `data` with a note in it, and this
-/// manifest.
+/// A host with a tool that reads files, a folder `data` with a note in it, and this manifest.
 pub fn files(manifest: &str) -> Setup {
     let setup = Setup::new().manifest("files", manifest);
     install_as(&guests::fixture("hostile_files"), &setup.plugins(), "files.wasm");
@@ -34,7 +32,7 @@ pub fn reading() -> Value {
     json!({"what": "read", "path": "/data/note"})
 }
 
-/// A plain call that reads the note, as far as its question.
+/// Begins a plain call that reads the note, and waits for its question.
 pub async fn asked(session: &Session) -> (Exchange, Value) {
     let mut call = session.begin("tools/call", json!({"name": "file", "arguments": reading()})).await;
     let question = call.message().await;
@@ -46,7 +44,7 @@ pub fn saying(decision: &str) -> Value {
     json!({"action": "accept", "content": {"decision": decision}})
 }
 
-/// What a call that asks comes to when the person says this.
+/// The result of a call after the person's decision.
 pub async fn call_saying(session: &Session, decision: &str) -> Value {
     let (call, question) = asked(session).await;
     session.respond(&question, saying(decision)).await;
@@ -58,7 +56,7 @@ pub fn allowed(result: &Value) {
     assert_eq!(result["content"][0]["text"], "ALLOWED \"note\"", "{result}");
 }
 
-/// The tool was not run, for this reason; gives the sentence.
+/// Asserts that the tool did not run, for this reason; returns the sentence.
 pub fn refused(result: &Value, why: &str) -> String {
     assert_eq!(result["isError"], true, "{result}");
     let text = result["content"][0]["text"].as_str().expect("a sentence");
@@ -67,11 +65,11 @@ pub fn refused(result: &Value, why: &str) -> String {
     text.to_owned()
 }
 
-/// The call is not asked about.
+/// Makes a call that leads to no question.
 pub async fn unasked(session: &Session) -> Value {
     let params = json!({"name": "file", "arguments": reading()});
     let (mut answer, before) = session.request_and_notices("tools/call", params).await;
-    assert!(before.is_empty(), "nobody was to be asked: {before:?}");
+    assert!(before.is_empty(), "no question was expected: {before:?}");
     answer["result"].take()
 }
 
@@ -89,7 +87,7 @@ async fn a_plain_call_asks_in_plain_words_before_it_begins() {
     let schema = &question["params"]["requestedSchema"];
     assert_eq!(schema["required"], json!(["decision"]));
     let field = &schema["properties"]["decision"];
-    // A folder is used once a call, so a yes for the call is the yes for once.
+    // A call uses a folder once, so the dialog offers "once" and not a yes for the whole call.
     assert_eq!(field["enum"], json!(["once", "always", "no", "never"]));
     assert_eq!(field["enumNames"][1], "Yes, for this session", "an anonymous client is its session");
     let shown = question.to_string();
@@ -97,7 +95,7 @@ async fn a_plain_call_asks_in_plain_words_before_it_begins() {
     assert!(!shown.contains(folder), "a path of the host: {shown}");
     session.respond(&question, saying("once")).await;
     allowed(&call.answer().await.0["result"]);
-    // Once is once.
+    // Once covers one call only.
     refused(&call_saying(&session, "no").await, "was not allowed by the user");
 }
 
@@ -112,7 +110,7 @@ async fn what_is_no_plain_yes_is_a_no_for_this_call() {
         (json!({"action": "decline", "content": {"decision": "always"}}), "was not allowed by the user"),
         (json!({"action": "accept"}), "was not allowed by the user"),
         (saying("yes"), "was not allowed by the user"),
-        // It was not offered.
+        // The question did not offer this answer.
         (saying("task"), "was not allowed by the user"),
         (json!({"action": "accept", "content": {"decision": true}}), "was not allowed by the user"),
         (json!({"action": "shrug"}), "no answer that can be used"),
@@ -125,7 +123,7 @@ async fn what_is_no_plain_yes_is_a_no_for_this_call() {
     session.refuse(&question, -1, "no window").await;
     let said = refused(&call.answer().await.0["result"], "no answer that can be used");
     assert!(said.contains("no window"), "{said}");
-    // None of it was remembered.
+    // The host remembered none of it.
     allowed(&call_saying(&session, "once").await);
 }
 
@@ -163,7 +161,7 @@ async fn always_and_never_are_remembered_and_ask_no_more() {
     allowed(&unasked(&session).await);
     let task = session.create("file", reading()).await;
     allowed(&session.result("tasks/result", json!({"taskId": task})).await);
-    // What one anonymous client says is nothing to another.
+    // The decision of one anonymous client does not apply to another.
     let other = open(&host).await;
     refused(&call_saying(&other, "never").await, "is never allowed");
     refused(&unasked(&other).await, "is never allowed");
@@ -195,7 +193,7 @@ async fn a_task_waits_for_the_persons_word() {
             assert_eq!(session.task(&task).await["status"], "failed");
         }
         if decision != "never" {
-            // Whatever was said for the task is over with it.
+            // A decision for the task ends with the task.
             refused(&call_saying(&session, "no").await, "by the user");
         }
     }
@@ -216,7 +214,7 @@ async fn a_cancelled_call_and_a_cancelled_task_take_their_questions_back() {
     session.result("tasks/cancel", json!({"taskId": task})).await;
     session.respond(&question, saying("always")).await;
     assert_eq!(wait.answer().await.0["error"]["code"], -32603);
-    // A yes that comes too late is no yes.
+    // A late yes does not count.
     refused(&call_saying(&session, "no").await, "by the user");
 }
 
@@ -240,7 +238,7 @@ async fn only_the_session_that_was_asked_can_permit() {
 async fn a_guest_cannot_ask_under_the_keys_of_the_host() {
     let host = files(ASK).with_script().start().await;
     let session = open(&host).await;
-    // The key that the host asks under, and an answer of the guest's choosing.
+    // The key that the host uses for its question, with an answer of the guest's choosing.
     let key = "host:permission:00000000000000000000000000000000:1.1";
     let form = json!({"key": key, "method": "elicitation/create", "params": {
         "message": "Nice weather?",
@@ -251,7 +249,7 @@ async fn a_guest_cannot_ask_under_the_keys_of_the_host() {
     assert!(came[0]["nothing"]["invalid"].as_str().is_some_and(|why| why.contains("reserved")), "{came}");
 }
 
-/// A plugin beside it that asks whatever it is told to.
+/// Adds a plugin that asks whatever its script says.
 trait WithScript {
     fn with_script(self) -> Self;
 }
@@ -288,7 +286,7 @@ async fn several_folders_are_asked_for_at_once_and_all_of_them_are_needed() {
     let result = call.answer().await.0["result"].take();
     let text = result["content"][0]["text"].as_str().expect("a sentence");
     assert!(result["isError"] == true && text.contains("the folder `/more`"), "{text}");
-    // What was said of the other one stands all the same.
+    // The decision on the other folder still counts.
     let (call, question) = asked(&session).await;
     assert!(of(&question, "./more"));
     session.respond(&question, saying("once")).await;
@@ -317,7 +315,7 @@ async fn what_could_hide_in_a_name_is_shown_as_it_is_written() {
     assert!(message.is_ascii(), "{message}");
 }
 
-/// The question goes to the person; nothing of it is a tool that a model could call.
+/// The question goes to the person; no part of it is a tool that a model could call.
 #[tokio::test]
 async fn what_clients_are_offered_is_the_same_whoever_grants_it() {
     let mut seen = Vec::new();
@@ -383,7 +381,7 @@ async fn on_stdio_the_user_of_this_machine_sees_where_the_folder_is_and_is_remem
     assert!(again.notices().is_empty());
 }
 
-/// A server that answers whatever comes; its port, and how often it was asked.
+/// A server that answers every request; returns its port and its request count.
 async fn server() -> (u16, Arc<AtomicUsize>) {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("listens");
     let port = listener.local_addr().expect("bound").port();
@@ -433,7 +431,7 @@ async fn a_host_is_asked_for_at_the_first_request_and_as_often_as_the_person_say
     assert_eq!(field["enumNames"][1], "Yes, for this call");
     assert_eq!(count(), 0, "nothing was sent before");
     session.respond(&question, saying("once")).await;
-    // The next request asks again, and then no more of this call.
+    // The next request asks again, and after that no further request of this call does.
     let question = call.message().await;
     assert_eq!(count(), 1);
     session.respond(&question, saying("task")).await;
@@ -453,7 +451,7 @@ async fn a_host_is_asked_for_at_the_first_request_and_as_often_as_the_person_say
     assert!(text.contains(&says), "{text}");
     assert_eq!(count(), 3);
 
-    // In a task.
+    // The same in a task.
     let task = session.create("request", sending(2, port)).await;
     session.until(&task, "input_required").await;
     let mut wait = session.begin("tasks/result", json!({"taskId": task})).await;
@@ -469,14 +467,14 @@ async fn a_host_is_asked_for_at_the_first_request_and_as_often_as_the_person_say
     assert!(before.is_empty() && answer["result"]["isError"] == false, "{answer}");
     assert_eq!(count(), 6);
 
-    // Taken back while the host runs.
+    // The operator revokes the permission while the host runs.
     let revoked = host.command(&["grants", "revoke", "--all", "--plugin", "net_try.wasm"]).await;
     assert!(String::from_utf8_lossy(&revoked.stdout).contains("http://localhost"), "{revoked:?}");
     let mut call = begin(1).await;
     let question = call.message().await;
     session.respond(&question, saying("no")).await;
     assert_eq!(call.answer().await.0["result"]["isError"], true);
-    // What the manifest does not name is nobody's to permit.
+    // A person cannot permit a destination that the manifest does not name.
     let params = json!({"name": "request", "arguments": sending(1, 1)});
     let (answer, before) = session.request_and_notices("tools/call", params).await;
     assert!(before.is_empty() && answer["result"]["isError"] == true, "{answer}");

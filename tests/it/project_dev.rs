@@ -1,5 +1,4 @@
-//! `toolyard dev`: builds, serves, reloads, and shows what happens, in the order in
-//! which it happens.
+//! `toolyard dev`: builds, serves, reloads, and prints the events in their order.
 
 use serde_json::json;
 use toolyard_tests::project::{COPY, Dev};
@@ -103,7 +102,7 @@ async fn what_is_changed_is_built_and_served_and_a_failure_leaves_what_was() {
     project.builds_by(COPY);
     dev.event("loaded").await;
 
-    // What it grants is not known any more, so that nothing is served.
+    // The grants are unknown now, so the host serves nothing.
     project.write("plugin/sample.toml", "prefix = 3");
     let refused = dev.event("refused").await;
     assert_eq!(refused["former"], false, "{refused}");
@@ -128,7 +127,7 @@ async fn a_first_build_that_fails_is_mended_while_it_serves() {
 async fn a_change_during_a_build_starts_another_after_it() {
     let project = Project::of(&guests::fixture("stdout"));
     let (mut dev, _session) = started(&project).await;
-    // It has read its source before it is let go on.
+    // The build has read its source before the test lets it continue.
     project.builds_by(&format!("{COPY}; echo read; while [ ! -e go ]; do sleep 0.02; done"));
     dev.event_where("output", |event| event["line"] == "read").await;
     project.replace(&guests::plugin("probe"));
@@ -165,7 +164,7 @@ async fn ctrl_c_ends_a_call_and_the_program() {
     assert_eq!(dev.interrupt().await.code(), Some(0));
 }
 
-/// Whether a process is gone, or only waits to be counted by whoever inherited it.
+/// Whether a process has ended; a zombie that its new parent has not reaped counts as ended.
 fn has_ended(pid: i32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
     stat.map_or(true, |stat| stat.contains(") Z ") || stat.contains(") X "))

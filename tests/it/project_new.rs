@@ -1,4 +1,4 @@
-//! `toolyard new` and `toolyard wit`: what is written, and what is not written over.
+//! `toolyard new` and `toolyard wit`: the files that they write, and that they overwrite none.
 
 use std::path::Path;
 use std::process::Output;

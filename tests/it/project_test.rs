@@ -1,5 +1,4 @@
-//! `toolyard build` and `toolyard test`: a project is built, and its cases are run
-//! against what was built.
+//! `toolyard build` and `toolyard test`: build a project, and run its cases against the result.
 
 use serde_json::{Value, json};
 use std::process::Output;
@@ -128,7 +127,7 @@ async fn answers_that_are_missing_or_too_many_fail_a_case_by_their_keys() {
     {
         assert!(text.contains(line), "{line}\n{text}");
     }
-    // What is shown is what is needed.
+    // The printed lines are a valid answer for the case.
     let shown = text.lines().skip_while(|line| !line.contains("[answers.answer]"));
     let lines: Vec<&str> = shown.map(str::trim).take_while(|line| !line.starts_with("FAILED")).collect();
     project.write("cases/missing.case.toml", &format!("{missing}\n{}", lines.join("\n").replace('…', "Ada")));

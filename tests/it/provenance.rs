@@ -1,4 +1,4 @@
-//! Where tools come from: what may be loaded, from whom, and what is noted of it.
+//! The origin of tools: which components may be loaded, from whom, and which facts the host records.
 
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt as _;

@@ -1,6 +1,5 @@
-//! Components that nobody here wrote, out of packages of public registries
-//! (`tests/published/packages`): nothing was done to them, and their functions are tools
-//! that answer.
+//! Third-party components from packages of public registries (`tests/published/packages`). They are
+//! unmodified, and their functions are tools that answer.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -9,7 +8,8 @@ use std::path::PathBuf;
 use toolyard_tests::host::Setup;
 use toolyard_tests::{Host, Session, guests, schema};
 
-/// The component, if its package was fetched. A person may go without; CI may not.
+/// The component, if its package was fetched. The package is optional on a developer's machine and required
+/// in CI.
 fn component(name: &str) -> Option<PathBuf> {
     let path = guests::root().join(format!("target/published/{name}.wasm"));
     let is_there = path.exists();
@@ -19,7 +19,7 @@ fn component(name: &str) -> Option<PathBuf> {
     is_there.then_some(path)
 }
 
-/// A host of one of them, without a manifest.
+/// A host with one of them, without a manifest.
 async fn host_of(name: &str) -> Option<(Host, Session)> {
     let host = Host::with(&[component(name)?]).await;
     let session = Session::open(host.port()).await;
@@ -35,7 +35,7 @@ fn names(tools: &[Value]) -> Vec<&str> {
     tools.iter().filter_map(|tool| tool["name"].as_str()).collect()
 }
 
-/// Calls a tool; what it gives fits what the tool says that it gives.
+/// Calls a tool; its result matches the tool's output schema.
 async fn call(session: &Session, name: &str, arguments: Value) -> Value {
     let result = session.call(name, arguments).await;
     assert_eq!(result["isError"], false, "{name}: {result}");
@@ -45,8 +45,7 @@ async fn call(session: &Session, name: &str, arguments: Value) -> Value {
     result["structuredContent"].clone()
 }
 
-/// Arguments of `node_invoke` of version 0.5: records in records, of which most fields
-/// are options.
+/// Arguments of `node_invoke` of version 0.5: nested records, in which most fields are options.
 fn invocation(input: &str) -> Value {
     let tenant = json!({
         "env": "dev", "tenant": "a", "tenant-id": "a", "attempt": 1,
@@ -106,8 +105,8 @@ async fn a_component_that_imports_an_interface_of_types_alone_answers_calls_and_
     check(&session.result("tasks/result", json!({"taskId": id})).await["structuredContent"]);
 }
 
-/// Both export the same interface, so the least manifest is a prefix for each. What
-/// belongs to their resources is no tool.
+/// Both export the same interface, so the minimal manifest is a prefix for each. Methods of their resources
+/// are not tools.
 #[tokio::test]
 async fn components_of_two_python_packages_answer_calls_side_by_side() {
     let (Some(zlib), Some(round)) = (component("zlib"), component("round")) else { return };

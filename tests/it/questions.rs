@@ -1,5 +1,5 @@
-//! A guest asks its client (IR-*, E-*, M-*): from plain calls on their own streams,
-//! from tasks wherever the client can be reached. Driven by the fixture `script`.
+//! A guest asks its client (IR-*, E-*, M-*): from plain calls on their own streams, from tasks wherever the
+//! client is reachable. The fixture `script` asks the questions.
 
 use serde_json::{Value, json};
 use toolyard_tests::exchange::{next, outcome};
@@ -14,7 +14,7 @@ pub fn scripted() -> Setup {
     Setup::new().with(&[guests::fixture("script")])
 }
 
-/// A client that can be asked anything.
+/// The capabilities of a client that answers any question.
 pub fn everything() -> Value {
     json!({"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}})
 }
@@ -69,7 +69,7 @@ async fn h_15_a_plain_call_asks_on_its_own_stream_and_goes_on_with_the_answer() 
     assert!(asked["id"].is_string(), "J-2: an id of our own");
     session.respond(&asked, accepted()).await;
     assert_eq!(call.outcome().await, json!([{"a": accepted()}]));
-    // H-20: nothing of it was on the other stream; the next thing there is this.
+    // H-20: the other stream carried none of it; its next message is this one.
     let task = session.create_script(json!([])).await;
     let first = next(&mut other).await.expect("a status of the task");
     assert_eq!(first["params"]["taskId"], task, "{first}");
@@ -122,7 +122,7 @@ async fn ir_2_what_the_client_did_not_declare_is_not_asked() {
         let came = outcome(&session.call("script", json!({"steps": steps})).await);
         let why = came[0]["nothing"]["unsupported"].as_str().expect("a reason");
         assert!(why.contains(says), "E-1, M-1: {why}");
-        // A task goes on without, it does not park.
+        // A task continues without an answer, and does not wait for one.
         let task = session.create_script(steps).await;
         let result = session.result("tasks/result", json!({"taskId": task})).await;
         assert_eq!(outcome(&result), came);
@@ -146,7 +146,7 @@ async fn a_question_that_breaks_the_rules_is_not_asked() {
         let why = came[0]["nothing"]["invalid"].as_str().unwrap_or_else(|| panic!("{came}"));
         assert!(why.contains(says), "{why}");
     }
-    // The same key again: the same question has its answer already, another is a fault.
+    // The same key again: the same question already has its answer, and another question is a fault.
     let steps = json!([{"ask": [form("a")]}, {"ask": [form("a")]}, {"ask": [sampling("a")]}]);
     let mut call = session.begin_script(steps).await;
     let asked = call.message().await;
@@ -198,7 +198,7 @@ async fn l_9_c_6_a_question_has_a_deadline_and_is_taken_back_when_it_passes() {
     assert_eq!(taken_back["method"], "notifications/cancelled");
     assert_eq!(taken_back["params"]["requestId"], asked["id"]);
     assert_eq!(call.outcome().await, json!([{"a": "timed-out"}]));
-    // Too late is no harm (C-1).
+    // A late response does no harm (C-1).
     session.respond(&asked, accepted()).await;
     // The same in a task.
     let task = session.create_script(json!([{"ask": [form("a")]}])).await;
@@ -256,7 +256,7 @@ async fn ir_1_ir_3_t_17_a_task_waits_for_input_and_one_result_stream_carries_it_
     let asked = wait.next_of("elicitation/create").await;
     assert_eq!(asked["params"]["_meta"][RELATED]["taskId"], task, "IR-2");
     session.respond(&asked, accepted()).await;
-    // A second round on the same stream, which was open before it.
+    // A second question on the same stream, which was open before it.
     let asked = wait.next_of("sampling/createMessage").await;
     assert_eq!(session.task(&task).await["status"], "input_required");
     let message = json!({"role": "assistant", "model": "m", "content": {"type": "text", "text": "x"}});
@@ -310,7 +310,7 @@ async fn ir_7_after_a_lost_stream_the_next_wait_asks_anew_and_the_first_answer_t
         let mut wait = session.begin("tasks/result", json!({"taskId": task})).await;
         let first = wait.next_of("elicitation/create").await;
         drop(wait);
-        // The host learns of a lost connection when it next looks.
+        // The host notices a lost connection at its next check.
         let mut wait = session.begin("tasks/result", json!({"taskId": task})).await;
         let second = wait.next_of("elicitation/create").await;
         assert_ne!(first["id"], second["id"], "J-2: under a new id");
@@ -328,8 +328,8 @@ async fn ir_7_after_a_lost_stream_the_next_wait_asks_anew_and_the_first_answer_t
     }
 }
 
-/// A wait goes on when its client leaves, which may come back to its stream. Until then
-/// it asks nobody anew: only so many requests of a question are remembered.
+/// A wait continues when its client leaves, because the client may resume its stream. Until then the wait
+/// sends no new request: the host remembers a limited number of requests for a question.
 #[tokio::test]
 async fn ir_7_waits_that_were_left_ask_no_more_and_what_they_asked_may_still_be_answered() {
     const WAITS: usize = 8;
@@ -342,7 +342,7 @@ async fn ir_7_waits_that_were_left_ask_no_more_and_what_they_asked_may_still_be_
         waits.push(session.begin("tasks/result", json!({"taskId": task})).await);
     }
     drop(waits);
-    // Longer than it takes each of them to look three times whether something is left to do.
+    // In this time each wait checks three times whether it has to do something.
     tokio::time::sleep(std::time::Duration::from_secs(4)).await;
     session.respond(&first, accepted()).await;
     let answer = session.result("tasks/result", json!({"taskId": task})).await;
@@ -385,7 +385,7 @@ async fn an_answer_is_kept_before_it_is_accepted() {
     let mut wait = session.begin("tasks/result", json!({"taskId": task})).await;
     let asked = wait.next_of("elicitation/create").await;
     session.respond(&asked, accepted()).await;
-    // Whoever asks after the 202 sees it answered.
+    // A client that asks after the 202 sees the question answered.
     assert_ne!(session.task(&task).await["status"], "input_required");
 }
 
@@ -482,7 +482,7 @@ async fn a_suspended_guest_costs_no_thread() {
         }
     }
     assert!(threads() <= before, "{} threads, {before} with ten guests", threads());
-    // Others are served meanwhile.
+    // The host serves other calls meanwhile.
     assert_eq!(outcome(&session.call("script", json!({"steps": []})).await), json!([]));
     for (call, asked) in waiting {
         session.respond(&asked, accepted()).await;

@@ -1,6 +1,5 @@
-//! How often (T-42): rates per principal and per tool, refused with 429 and
-//! `Retry-After` before anything is done. Rates of a few an hour, so that no
-//! machine is slow enough to fill them up again meanwhile.
+//! Rate limits (T-42), per principal and per tool: the host rejects with 429 and `Retry-After` before it does
+//! anything. The rates are a few an hour, so that even a slow machine does not refill them meanwhile.
 
 use serde_json::{Value, json};
 use toolyard_tests::host::Setup;
@@ -28,7 +27,7 @@ async fn post(session: &Session, method: &str, params: Value) -> Answer {
     session.post(&json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params})).await
 }
 
-/// Checks a refusal; gives the limit that it names.
+/// Checks a rejection; returns the limit that it names.
 async fn too_often(answer: Answer) -> String {
     assert_eq!(answer.status, 429);
     let seconds: u64 = answer.header("retry-after").parse().expect("seconds");
@@ -70,13 +69,13 @@ async fn t_42_calls_tasks_and_polls_have_rates_of_their_own() {
         let refused = post(&alice, method, json!({"taskId": first})).await;
         assert_eq!(too_often(refused).await, "rates.polling", "{method}");
     }
-    // Everybody else goes on, and she may do what has no rate.
+    // All others continue, and alice may still send requests without a rate limit.
     assert_eq!(post(&bob, "tools/call", echo()).await.status, 200);
     assert_eq!(post(&alice, "tools/list", json!({})).await.status, 200);
-    // Another session of hers is no fresh start.
+    // Another session of hers does not reset the limit.
     let again = Session::open_with(host.port(), &token("alice")).await;
     assert_eq!(too_often(post(&again, "tools/call", echo()).await).await, "rates.calls");
-    // Nothing was done for those who came too often.
+    // The rejected requests had no effect.
     let listed = host.command(&["tasks", "list", "--json"]).await;
     assert_eq!(String::from_utf8_lossy(&listed.stdout).lines().count(), 2);
 }
@@ -84,7 +83,7 @@ async fn t_42_calls_tasks_and_polls_have_rates_of_their_own() {
 #[tokio::test]
 async fn t_42_requests_of_any_kind_and_sessions_have_rates() {
     let one = host(&[("requests", "6/h")]).await;
-    // Three of them open the session: initialize, initialized, and the first ping.
+    // Three requests open the session: initialize, initialized, and the first ping.
     let alice = Session::open_with(one.port(), &token("alice")).await;
     let mut statuses = Vec::new();
     for _ in 0..6 {
@@ -123,7 +122,7 @@ async fn t_42_t_43_who_looks_up_too_much_that_is_not_there_is_stopped_and_report
         assert_eq!(answer.json().await["error"]["message"], "Task not found");
     }
     assert_eq!(too_often(post(&alice, "tasks/get", unknown.clone()).await).await, "rates.failed-lookups");
-    // For a while she looks nothing up, not even her own.
+    // For a while she can look up no task, not even her own.
     let own = post(&alice, "tasks/get", json!({"taskId": mine})).await;
     assert_eq!(too_often(own).await, "rates.failed-lookups");
     assert_eq!(post(&bob, "tasks/get", unknown).await.status, 200);
@@ -146,7 +145,7 @@ async fn t_42_a_manifest_sets_how_often_a_tool_is_called_by_everybody_together()
         assert_eq!(too_often(post(session, "tools/call", task()).await).await, "tools.NAME.rate");
     }
     assert_eq!(post(&alice, "tools/call", echo()).await.status, 200);
-    // A reload that changes something else is no fresh start.
+    // A reload that changes something else does not reset the limit.
     std::fs::write(
         host.plugins().join("probe.toml"),
         format!("{manifest}description = \"Says it again.\"\n"),

@@ -1,4 +1,4 @@
-//! Bytes that no client of ours sends: refused by name, and the server goes on.
+//! Bytes that none of the other test clients sends: the host names the reason for the rejection, and goes on.
 
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -6,10 +6,10 @@ use tokio::net::TcpStream;
 use toolyard_tests::host::Setup;
 use toolyard_tests::{Session, guests};
 
-/// The status line and what follows, as far as it is sent before the end.
+/// The status line and the rest of the answer, as far as the host sends it before it closes the connection.
 async fn sent(port: u16, bytes: &[u8]) -> String {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).await.expect("the host listens");
-    // The host may answer and hang up before it has read all.
+    // The host may answer and close the connection before it has read all.
     drop(stream.write_all(bytes).await);
     let mut answer = vec![0; 4096];
     let read = tokio::time::timeout(toolyard_tests::wait::PATIENCE, stream.read(&mut answer)).await;
@@ -45,7 +45,7 @@ async fn h_7_hostile_requests_are_refused_and_harm_nobody() {
         let shown = String::from_utf8_lossy(&bytes[..bytes.len().min(80)]).into_owned();
         assert_eq!(answer.split(' ').nth(1), Some(status), "{shown:?}: {answer}");
     }
-    // A head that never ends, and another protocol, are hung up on.
+    // The host closes the connection on an endless head, and on another protocol.
     assert_eq!(sent(host.port(), b"POST /mcp HTTP/1.1\r\nhost: loc").await, "");
     assert_eq!(sent(host.port(), b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await, "");
     let session = Session::open(host.port()).await;
@@ -70,7 +70,7 @@ async fn clients_that_vanish_leave_nothing_behind() {
         stream.write_all(request.as_bytes()).await.expect("the host reads");
         drop(stream);
     }
-    // Their calls go on to their end (H-16), and then every slot is free again.
+    // Their calls run to their end (H-16), and then every slot is free again.
     for id in 0..30 {
         toolyard_tests::eventually("the request to be over", || async {
             let ping = json!({"jsonrpc": "2.0", "id": id, "method": "ping"});

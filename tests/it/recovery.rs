@@ -1,4 +1,4 @@
-//! What survives: a restart, a crash, a neighbour.
+//! State that survives a restart, a crash, and another host on the same folder.
 
 use crate::say;
 use rustix::process::Signal;
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use toolyard_tests::host::Setup;
 use toolyard_tests::{Host, Session, eventually, guests};
 
-/// H-26: sessions are stored as tasks are, so neither needs the other's mercy.
+/// H-26: the store holds sessions as well as tasks, so neither depends on the other.
 #[tokio::test]
 async fn a_restart_loses_neither_session_nor_task() {
     let mut host = Host::with_probe().await;
@@ -32,7 +32,7 @@ async fn a_restart_loses_neither_session_nor_task() {
     assert!(message.contains("host") && message.contains("may have had effects"), "{message}");
     assert_eq!(session.error("tasks/result", json!({"taskId": live})).await["code"], -32603);
     assert_eq!(session.result("tasks/list", json!({})).await["tasks"].as_array().expect("tasks").len(), 3);
-    // And the session goes on as it was.
+    // The session continues as before.
     let again = session.create("wait", json!({"ms": 1})).await;
     session.until(&again, "completed").await;
 }
@@ -55,11 +55,11 @@ async fn an_orderly_stop_waits_for_runs_then_ends_or_hands_over_what_is_left() {
     assert_eq!(cut["status"], "failed");
     let message = cut["statusMessage"].as_str().expect("a message");
     assert!(message.contains("was shut down") && message.contains("may have had effects"), "{message}");
-    // It had not begun, so the next host runs it.
+    // It had not started, so the next host runs it.
     session.until(&waiting, "completed").await;
 }
 
-/// A5: by the operator's word, not the guest's, and with the number of its attempt.
+/// A5: the operator decides that, not the guest; and the run knows the number of its attempt.
 #[tokio::test]
 async fn a_task_of_a_tool_that_may_be_run_again_is_run_again() {
     let declared = [
@@ -78,7 +78,7 @@ async fn a_task_of_a_tool_that_may_be_run_again_is_run_again() {
         };
         assert_eq!(attempt(&host).await, 1);
         host.kill().await;
-        // Nobody asks for it: the next host begins by itself.
+        // No client asks for it: the next host starts the run by itself.
         let host = host.another().await;
         let taken = || async { host.log().contains("task taken over").then_some(()) };
         eventually("the task to be taken over", taken).await;
@@ -114,7 +114,7 @@ async fn a_cancel_from_another_process_stops_the_guest() {
     let (woken, acknowledged) = tokio::join!(waiting, cancelling);
     assert_eq!(woken["code"], -32603);
     assert_eq!(session.task(&id).await["status"], "cancelled");
-    // The run lets go of its slot when its guest is gone.
+    // The run releases its slot when its guest is gone.
     eventually("the guest to be stopped", || async { host.log().contains("run stopped").then_some(()) })
         .await;
     say(&format!("woken {} ms after the acknowledgement", acknowledged.elapsed().as_millis()));
@@ -215,7 +215,7 @@ async fn kill_9_twenty_times_under_load_loses_no_acknowledged_task() {
             assert!(settled, "{id} is {status} though its host is dead");
             assert!(!ledger.finished.contains_key(id) || status == "completed");
         }
-        // What earlier kills left is still as it was.
+        // The results of earlier rounds are unchanged.
         for (id, result) in before.finished.iter().take(10) {
             assert_eq!(session.result("tasks/result", json!({"taskId": id})).await, *result);
         }
@@ -223,8 +223,7 @@ async fn kill_9_twenty_times_under_load_loses_no_acknowledged_task() {
     }
 }
 
-/// Creates tasks, quick and slow, until the host dies; notes what it
-/// acknowledged.
+/// Creates quick and slow tasks until the host dies; records what it has acknowledged.
 async fn work(session: &Session, worker: usize, kill: usize, ledger: &Mutex<Ledger>, stop: &AtomicBool) {
     for n in 0.. {
         if stop.load(Ordering::SeqCst) {

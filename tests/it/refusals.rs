@@ -1,4 +1,4 @@
-//! Files that are no plugins: each refusal is named and harms nothing else.
+//! Files that are not plugins: each refusal has its reason, and harms no other plugin.
 
 use serde_json::json;
 use std::os::unix::fs::symlink;
@@ -88,7 +88,7 @@ async fn every_file_that_is_no_plugin_is_refused_by_name_with_what_is_wrong() {
             assert!(why.to_lowercase().contains(&phrase.to_lowercase()), "{file}: {why}");
         }
         println!("{file}: {why}");
-        // A person checking the one file is told the same.
+        // `check` gives the same reason for the single file.
         let path: PathBuf = host.plugins().join(file);
         let checked = host.command(&["check", path.to_str().expect("plain")]).await;
         assert_eq!(checked.status.code(), Some(1), "{file}");

@@ -1,4 +1,4 @@
-//! Hot reload: what changes in the folder changes the tools, and nothing else.
+//! Hot reload: a change in the folder changes the tools, and nothing else.
 
 use serde_json::{Value, json};
 use std::path::Path;
@@ -58,7 +58,7 @@ async fn tl_1_tools_come_change_and_go_with_their_files_and_every_client_hears_i
     install_as(&guests::fixture("versioned_v2"), &host.plugins(), "tool.wasm");
     changed(&mut hears).await;
     assert_eq!(version(&first).await, "v2");
-    // The same bytes again are no change; the removal is the next thing heard.
+    // The same bytes again are not a change; the next notification is about the removal.
     install_as(&guests::fixture("versioned_v2"), &host.plugins(), "tool.wasm");
     std::fs::rename(host.plugins().join("tool.wasm"), host.plugins().join("other.wasm")).expect("a rename");
     until_tools(&first, &V).await;

@@ -1,4 +1,4 @@
-//! We as requestor (Q-*): a client that runs our questions as tasks of its own.
+//! The host as requestor (Q-*): a client runs the host's questions as tasks of its own.
 
 use crate::questions::{RELATED, accepted, form, open, sampling, scripted};
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ fn their_task(status: &str) -> Value {
     })
 }
 
-/// A plain call whose question the client has taken on as a task.
+/// A plain call whose question the client has accepted as a task.
 async fn entrusted() -> (Host, Session, Exchange, Value) {
     let host = scripted().start().await;
     let session = open(&host, runs_tasks()).await;
@@ -209,7 +209,7 @@ async fn q_10_q_12_a_task_of_ours_waits_for_a_task_of_theirs_of_the_same_name() 
     let mut wait = session.begin("tasks/result", json!({"taskId": ours})).await;
     let asked = wait.next_of("elicitation/create").await;
     assert_eq!(asked["params"]["_meta"][RELATED]["taskId"], ours, "Q-10: the creation carries our task");
-    // The client may name its task just as we named ours: ids are two name spaces.
+    // The client may give its task the id of the host's task: the ids are two name spaces.
     let same_name = |status: &str| {
         let mut task = their_task(status);
         task["taskId"] = json!(ours);
@@ -218,7 +218,7 @@ async fn q_10_q_12_a_task_of_ours_waits_for_a_task_of_theirs_of_the_same_name() 
     session.respond(&asked, json!({"task": same_name("working")})).await;
     let poll = wait.next_of("tasks/get").await;
     assert_eq!(poll["params"], json!({"taskId": ours}));
-    // Meanwhile ours answers for itself.
+    // Meanwhile the host's own task has its own status.
     assert_eq!(session.task(&ours).await["status"], "input_required");
     session.respond(&poll, same_name("completed")).await;
     let fetch = wait.next_of("tasks/result").await;
@@ -226,7 +226,7 @@ async fn q_10_q_12_a_task_of_ours_waits_for_a_task_of_theirs_of_the_same_name() 
     session.respond(&fetch, accepted()).await;
     assert_eq!(wait.outcome().await, json!([{"a": accepted()}]));
     assert_eq!(session.task(&ours).await["status"], "completed");
-    // Theirs is none of ours.
+    // The host does not know the client's task.
     assert_eq!(session.error("tasks/get", json!({"taskId": THEIRS})).await["code"], -32602);
 }
 
@@ -235,7 +235,7 @@ async fn t_36_q_7_a_cancelled_task_of_ours_cancels_theirs() {
     let host = scripted().start().await;
     let session = open(&host, runs_tasks()).await;
     let ours = session.create_script(json!([{"ask": [sampling("a")]}])).await;
-    // A stream that stays: the wait for the result ends with the task.
+    // This stream stays open: the wait for the result ends with the task.
     let listening = session.listen().await;
     let mut wait = session.begin("tasks/result", json!({"taskId": ours})).await;
     let asked = wait.next_of("sampling/createMessage").await;

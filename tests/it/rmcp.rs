@@ -1,6 +1,5 @@
-//! The official Rust client, which is the one that knows the tasks of 2026-07-28: what
-//! it makes of the host when it discovers, when it initializes, and when it finds out
-//! by itself which of the two it can do.
+//! The official Rust client, which is the one that supports the tasks of 2026-07-28. It discovers, it
+//! initializes, and it finds out by itself which of the two the host supports.
 
 use crate::clients::second::{beginning, setup};
 use crate::clients::{compile, expect_clean_since, tapped_stdio};
@@ -25,7 +24,7 @@ use toolyard_tests::host::{Host, install};
 use toolyard_tests::tap::Proxy;
 use toolyard_tests::wait::{PATIENCE, eventually};
 
-/// Somebody who says yes to everything, and remembers what that was.
+/// A person who accepts every question, and remembers the questions.
 #[derive(Clone, Default)]
 struct Person {
     knows_tasks: bool,
@@ -38,14 +37,14 @@ impl Person {
     }
 
     fn asked(&self) -> Vec<String> {
-        self.asked.lock().expect("nobody panics while holding it").clone()
+        self.asked.lock().expect("no code panics while it holds the lock").clone()
     }
 
     fn answer(&self, question: &ElicitRequestParams) -> ElicitResult {
         let ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } = question else {
             return ElicitResult::new(ElicitationAction::Decline);
         };
-        self.asked.lock().expect("nobody panics while holding it").push(message.clone());
+        self.asked.lock().expect("no code panics while it holds the lock").push(message.clone());
         let schema = serde_json::to_value(requested_schema).expect("a schema is JSON");
         let answer = match schema["properties"]["answer"]["type"].as_str() {
             Some("boolean") => json!(true),
@@ -89,14 +88,14 @@ fn auto() -> ClientLifecycleMode {
     ClientLifecycleMode::Auto { preferred_versions, legacy_version: None }
 }
 
-/// A host over HTTP, with a tap before it.
+/// A host over HTTP, with a tap in front of it.
 async fn over_http() -> (Host, Proxy) {
     let host = setup().start().await;
     let proxy = Proxy::before(host.port()).await;
     (host, proxy)
 }
 
-/// A host at the other end of a pipe, with a tap on it.
+/// A host on a pipe, with a tap on the pipe.
 struct Piped {
     folder: TempDir,
     child: Child,
@@ -119,7 +118,7 @@ impl Piped {
         (Self { folder, child }, (stdout, stdin))
     }
 
-    /// To be called when the client, which spoke as `mode` says, has closed the pipe.
+    /// Call this after the client, which spoke in this `mode`, has closed the pipe.
     async fn expect_clean(mut self, mode: &str) {
         let ended = tokio::time::timeout(PATIENCE, self.child.wait()).await;
         ended.expect("it ends with its input").expect("waiting works");
@@ -137,12 +136,12 @@ fn text(result: &impl serde::Serialize) -> String {
     result["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{result}")).to_owned()
 }
 
-/// What the client makes of a call, with all that it does for it by itself.
+/// The result of a call that the client makes with all of its automatic steps.
 async fn called(client: &Client, name: &'static str, arguments: Value) -> CallToolResult {
     client.call_tool(call(name, arguments)).await.expect("a result")
 }
 
-/// The code that a request was refused with.
+/// The error code of a rejected request.
 fn code<T: std::fmt::Debug>(outcome: Result<T, ServiceError>) -> i32 {
     match outcome {
         Err(ServiceError::McpError(error)) => error.code.0,
@@ -161,7 +160,7 @@ async fn get(client: &Client, id: &str) -> GetTaskResult {
     client.get_task(GetTaskParams::new(id)).await.expect("it is answered")
 }
 
-/// The task as it is once it is no longer at work.
+/// The task, once its status is not "working" any more.
 async fn settled(client: &Client, id: &str) -> TaskPayload {
     eventually("the end of the task, or a question", || async {
         let payload = get(client, id).await.task.payload;
@@ -181,7 +180,7 @@ fn names(tools: &[rmcp::model::Tool]) -> Vec<&str> {
     tools.iter().map(|tool| tool.name.as_ref()).collect()
 }
 
-/// What every client sees that speaks 2026-07-28, with tasks or without.
+/// The behaviour for every client that speaks 2026-07-28, with tasks or without.
 async fn calls_in_line(client: &Client, person: &Person) {
     let server = client.peer_info().expect("it was discovered");
     assert_eq!(server.protocol_version, ProtocolVersion::V_2026_07_28);
@@ -194,7 +193,7 @@ async fn calls_in_line(client: &Client, person: &Person) {
     let echo = called(client, "echo", json!({ "text": "Grüße, 世界" })).await;
     assert_eq!(text(&echo), "Grüße, 世界");
 
-    // 26M: the client answers what a first round asks, and calls again.
+    // 26M: the client answers the question of the first round trip, and calls again.
     let asked = called(client, "ask", json!({ "question": "Six times nine?" })).await;
     assert_eq!(text(&asked), "forty-two");
     assert_eq!(person.asked(), ["Six times nine?"], "it was asked once");
@@ -203,7 +202,7 @@ async fn calls_in_line(client: &Client, person: &Person) {
     assert_eq!(code(unknown), -32602);
 }
 
-/// 26T: what a client does that knows tasks.
+/// 26T: the steps of a client that supports tasks.
 async fn tasks(client: &Client, person: &Person) {
     let task = created(client, "batch", json!({ "steps": 3, "ms": 5 })).await;
     let result = completed(client, &task.task_id).await;
@@ -222,21 +221,21 @@ async fn tasks(client: &Client, person: &Person) {
     });
     let update = UpdateTaskParams::new(&task.task_id, answers.collect());
     client.update_task(update.clone()).await.expect("an acknowledgement");
-    // 26T-17: keys that nobody waits for any more are ignored.
+    // 26T-17: the host ignores keys that no question waits for.
     client.update_task(update).await.expect("an acknowledgement");
     let result = completed(client, &task.task_id).await;
     assert_eq!(text(&result), "yes");
     assert_eq!(person.asked().last().map(String::as_str), Some("Sure?"));
 
-    // It computes without pause, and becomes a task while it does.
+    // The guest computes without pause, and its call becomes a task meanwhile.
     let task = created(client, "spin", json!({ "ms": 600_000 })).await;
     for _ in 0..2 {
-        // 26T-20: also when it is over.
+        // 26T-20: also when the task has ended.
         client.cancel_task(CancelTaskParams::new(&task.task_id)).await.expect("an acknowledgement");
     }
     assert_eq!(settled(client, &task.task_id).await, TaskPayload::Cancelled);
 
-    // 26T-13: what the tool calls a failure is a result.
+    // 26T-13: a failure that the tool reports is a result.
     let task = created(client, "fail", json!({ "message": "out of paper" })).await;
     let result = completed(client, &task.task_id).await;
     assert_eq!((&result["isError"], text(&result).as_str()), (&json!(true), "out of paper"));
@@ -280,7 +279,7 @@ async fn rmcp_that_does_not_know_tasks_gets_results_or_is_told_that_it_has_to() 
     let transport = StreamableHttpClientTransport::from_uri(proxy.url());
     let client = person.clone().serve_with_lifecycle(transport, discover()).await.expect("it connects");
     calls_in_line(&client, &person).await;
-    // 26T-4: what may be a task is none.
+    // 26T-4: the call does not become a task.
     let waited = called(&client, "wait", json!({ "ms": 5 })).await;
     assert_eq!(text(&waited), "waited 5 ms");
     let confirmed = called(&client, "confirm", json!({ "question": "Sure?" })).await;
@@ -303,14 +302,14 @@ async fn rmcp_hears_of_new_tools_on_the_stream_that_it_listens_to() {
     let mut subscription = client.listen(filter.clone()).await.expect("a subscription");
     assert_eq!(subscription.acknowledged(), &filter, "26SUB-2");
     install(&guests::fixture("add"), &host.plugins());
-    let heard = tokio::time::timeout(PATIENCE, subscription.next()).await.expect("it is told");
+    let heard = tokio::time::timeout(PATIENCE, subscription.next()).await.expect("a notification arrives");
     assert!(matches!(heard, Ok(Some(ServerNotification::ToolListChangedNotification(_)))), "{heard:?}");
     subscription.cancel().await.expect("it is ended");
     client.cancel().await.expect("it ends");
     proxy.tap().expect_clean();
 }
 
-/// What a client does that has shaken hands; rmcp knows no tasks of that revision.
+/// The steps of a client that has initialized; rmcp does not support the tasks of that revision.
 async fn in_a_session(client: &Client, person: &Person) {
     let server = client.peer_info().expect("it has initialized");
     assert_eq!(server.protocol_version.as_str(), "2025-11-25");
@@ -321,7 +320,7 @@ async fn in_a_session(client: &Client, person: &Person) {
     let asked = called(client, "ask", json!({ "question": "Six times nine?" })).await;
     assert_eq!(text(&asked), "forty-two");
     assert_eq!(person.asked(), ["Six times nine?"]);
-    // 26B-4: to declare the extension in `initialize` enables nothing; 26B-10.
+    // 26B-4: declaring the extension in `initialize` enables nothing; 26B-10.
     assert_eq!(code(client.call_tool_once(call("batch", json!({ "steps": 1, "ms": 0 }))).await), -32601);
 }
 

@@ -1,5 +1,4 @@
-//! Secrets: they reach who is meant to have them, and leave the host in nothing that it
-//! says.
+//! Secrets reach the plugins that they are meant for, and appear in no output of the host.
 
 use serde_json::{Value, json};
 use std::path::Path;
@@ -8,7 +7,7 @@ use toolyard_tests::{Host, Session, Site, eventually, guests};
 
 const SECRET: &str = "sk-\"quoted\"/Zürich+42";
 
-/// Every way in which the secret could stand somewhere.
+/// Every encoding in which the secret could appear.
 fn forms() -> Vec<String> {
     use base64::Engine as _;
     let json = Value::from(SECRET).to_string();
@@ -27,7 +26,7 @@ fn forms() -> Vec<String> {
 fn assert_clean(what: &str, bytes: &[u8]) {
     for form in forms() {
         let found = bytes.windows(form.len()).any(|window| window == form.as_bytes());
-        assert!(!found, "{form} stands in {what}");
+        assert!(!found, "{form} appears in {what}");
     }
 }
 

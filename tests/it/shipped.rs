@@ -1,5 +1,4 @@
-//! Shipped plugins as a client meets them: the real component under the manifest
-//! that it is shipped with.
+//! Shipped plugins, as a client uses them: the real component with the manifest that ships with it.
 
 use serde_json::{Value, json};
 use std::os::unix::fs::symlink;

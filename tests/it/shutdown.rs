@@ -1,5 +1,5 @@
-//! The end that was asked for: the first signal lets calls end, the second does not,
-//! and the exit code says what became of them.
+//! The requested shutdown: the first signal lets calls end, the second does not, and the exit code tells
+//! which of the two happened.
 
 use crate::say;
 use rustix::process::Signal;
@@ -12,19 +12,19 @@ use tokio::net::TcpStream;
 use toolyard_tests::host::Setup;
 use toolyard_tests::{Session, eventually, guests};
 
-/// The probe, whose `echo` may be a task here.
+/// The probe, whose `echo` supports tasks here.
 fn probe() -> Setup {
     Setup::new()
         .with(&[guests::plugin("probe")])
         .manifest("probe", "[tools.echo]\ntask-support = \"optional\"\n")
 }
 
-/// A plain call that is under way, and its answer to come.
+/// A running plain call; returns the stream with its answer.
 async fn under_way(session: &Session, ms: u64) -> toolyard_tests::http::Events {
     let call = json!({"jsonrpc": "2.0", "id": 77, "method": "tools/call",
                       "params": {"name": "wait", "arguments": {"ms": ms}}});
     let answer = session.post(&call).await;
-    // The call takes so long that it is answered as a stream; so it has begun.
+    // The call takes so long that the host answers with a stream; so it has started.
     assert!(answer.is_events());
     answer.events()
 }
@@ -37,7 +37,7 @@ async fn calls_that_end_in_time_are_answered_and_the_exit_code_is_0() {
     let mut call = under_way(&session, 1_500).await;
     host.signal(Signal::TERM);
     assert_eq!(listening.message().await, None, "a stream of no request ends at once");
-    // Nobody comes in any more: a balancer, or a client, goes elsewhere.
+    // New connections are refused: a load balancer, or a client, goes elsewhere.
     eventually("the port to be free", || async {
         TcpStream::connect(("127.0.0.1", host.port())).await.is_err().then_some(())
     })
@@ -76,7 +76,7 @@ async fn a_second_signal_cuts_and_the_exit_code_names_it() {
     }
 }
 
-/// What had not begun had no effects: the next host does it.
+/// A queued task has had no effects: the next host runs it.
 #[tokio::test]
 async fn tasks_that_had_not_begun_are_handed_over_and_that_is_no_failure() {
     let mut host =
@@ -94,7 +94,7 @@ async fn tasks_that_had_not_begun_are_handed_over_and_that_is_no_failure() {
     assert_eq!(result["content"][0]["text"], "later");
 }
 
-/// Who waits for a task that the next host will do is told to come back, not left alone.
+/// A client that waits for a task that the next host will run is asked to retry.
 #[tokio::test]
 async fn who_waits_for_the_result_of_a_task_that_is_handed_over_is_told_that_the_host_closes() {
     let mut host =
@@ -125,7 +125,7 @@ struct Ledger {
     finished: HashMap<String, Value>,
 }
 
-/// Creates tasks and takes their results until the host is gone.
+/// Creates tasks and fetches their results until the host is gone.
 async fn work(session: &Session, first: i64, ledger: &Mutex<Ledger>, stop: &AtomicBool) {
     for id in (first..).step_by(2) {
         if stop.load(Ordering::SeqCst) {
@@ -144,7 +144,7 @@ async fn work(session: &Session, first: i64, ledger: &Mutex<Ledger>, stop: &Atom
     }
 }
 
-/// A1: an acknowledged task outlives every restart, and its result with it.
+/// A1: an acknowledged task and its result survive every restart.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_1_twenty_restarts_under_load_lose_no_acknowledged_task() {
     const RESTARTS: usize = 20;
@@ -166,7 +166,8 @@ async fn a_1_twenty_restarts_under_load_lose_no_acknowledged_task() {
             (ledger.lock().expect("ledger").finished.len() >= EACH).then_some(())
         })
         .await;
-        // In the middle of it: whatever is not acknowledged yet may be lost, nothing else.
+        // The signal comes in the middle of the load: the host may lose unacknowledged requests, and nothing
+        // else.
         host.signal(Signal::TERM);
         assert_eq!(host.ended().await.code(), Some(0), "{}", host.log());
         stop.store(true, Ordering::SeqCst);
@@ -188,7 +189,7 @@ async fn a_1_twenty_restarts_under_load_lose_no_acknowledged_task() {
     say(&format!("{RESTARTS} restarts: {created} tasks, 0 lost; {handed_over} still under way after one"));
 }
 
-/// A `stdio` host with a call under way that does not end by itself.
+/// A `stdio` host with a running call that does not end by itself.
 async fn stdio_with_a_call() -> (tempfile::TempDir, tokio::process::Child) {
     let (folder, args) =
         probe().set("shutdown.drain", "10min").set("shutdown.eof-grace", "50ms").into_parts();
@@ -208,9 +209,9 @@ async fn stdio_with_a_call() -> (tempfile::TempDir, tokio::process::Child) {
         input.write_all(format!("{line}\n").as_bytes()).await.expect("the host reads");
     }
     let mut output = BufReader::new(child.stdout.take().expect("piped")).lines();
-    // Its first progress shows that it runs.
+    // Its first progress notification shows that it runs.
     while !output.next_line().await.expect("text").expect("a line").contains("notifications/progress") {}
-    // What it writes further is read until it ends.
+    // The rest of its output is read until it ends.
     tokio::spawn(async move { while let Ok(Some(_)) = output.next_line().await {} });
     (folder, child)
 }
@@ -221,8 +222,8 @@ async fn end_of(child: tokio::process::Child) -> (Option<i32>, String) {
     (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
 }
 
-/// A client that closes stdin has left: what runs for it is ended, and that is no
-/// failure. A signal is somebody else's, who is told what was cut.
+/// A client that closes stdin has left: the host stops its calls, and that is not a failure. A signal comes
+/// from another party, and the exit code tells it that calls were cut off.
 #[tokio::test]
 async fn stdio_ends_with_0_at_the_end_of_its_input_and_with_1_if_a_signal_cut_something() {
     let (_folder, mut child) = stdio_with_a_call().await;

@@ -1,4 +1,4 @@
-//! Raw sockets: what is granted is connected to, and nothing else.
+//! Raw sockets: the guest can connect to granted addresses, and to no others.
 
 use serde_json::json;
 use std::net::Ipv4Addr;
@@ -7,7 +7,7 @@ use tokio::net::{TcpListener, UdpSocket};
 use toolyard_tests::host::Setup;
 use toolyard_tests::{Host, Session, guests};
 
-/// Servers that give back what they get, and a host.
+/// Echo servers, and a host.
 struct Net {
     tcp: u16,
     udp: u16,
@@ -16,7 +16,7 @@ struct Net {
 }
 
 impl Net {
-    /// `TCP` and `UDP` in the manifest are the ports of the servers.
+    /// `TCP` and `UDP` in the manifest stand for the ports of the servers.
     async fn with(manifest: &str) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");

@@ -1,4 +1,4 @@
-//! stdio (S-*), and what is different there.
+//! stdio (S-*), and its differences from HTTP.
 
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
@@ -27,7 +27,7 @@ async fn s_1_l_5_requests_before_initialize_are_refused_and_ping_is_answered() {
     assert_eq!(stdio.request("tasks/list", json!({})).await["error"]["code"], -32601);
 }
 
-/// C-2: it must not be; a client that tries harms nobody.
+/// C-2: a client must not cancel it; if it tries, nothing happens.
 #[tokio::test]
 async fn c_2_initialize_is_not_cancelled() {
     let mut stdio = Stdio::start(setup());
@@ -36,7 +36,7 @@ async fn c_2_initialize_is_not_cancelled() {
     let answer = stdio.read().await;
     assert_eq!((&answer["id"], &answer["result"]["protocolVersion"]), (&json!(0), &json!(LATEST)));
     stdio.line(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
-    // S-4: nobody has asked who is there.
+    // S-4: no `initialize` is necessary.
     assert!(stdio.request("tools/list", json!({})).await["result"]["tools"].is_array());
 }
 
@@ -69,7 +69,7 @@ async fn s_2_logs_go_to_stderr_and_only_messages_to_stdout() {
     assert_eq!(messages.iter().map(|message| &message["id"]).collect::<Vec<_>>(), [&json!(0), &json!(1)]);
 }
 
-/// S-5: what the TypeScript client can take in one line is 10 MiB.
+/// S-5: the TypeScript client accepts at most 10 MiB in one line.
 #[tokio::test]
 async fn s_5_the_largest_line_is_one_that_clients_can_read() {
     let mut stdio = Stdio::open(setup()).await;
@@ -98,7 +98,7 @@ async fn tasks_run_over_a_pipe_from_creation_to_result() {
     let spin = spin["result"]["task"]["taskId"].clone();
     let wait = stdio.send("tasks/result", json!({"taskId": spin})).await;
     assert_eq!(stdio.request("tasks/cancel", json!({"taskId": spin})).await["result"]["status"], "cancelled");
-    // The wait may have been answered before or after the cancellation was.
+    // The host may answer the wait before or after the cancellation.
     let notices = stdio.notices();
     let woken = match notices.into_iter().find(|message| message["id"] == wait) {
         Some(answer) => answer,
@@ -158,8 +158,7 @@ async fn s_3_a_call_that_does_not_end_does_not_hold_the_process() {
     assert!(status.success());
 }
 
-/// A pipe's tasks belong to the local user: a later process finds them, and what
-/// it finds is the truth.
+/// A pipe's tasks belong to the local user: a later process finds them in their true state.
 #[tokio::test]
 async fn h_25_tasks_belong_to_the_user_and_a_later_process_finds_them() {
     let mut first = Stdio::open(setup()).await;
@@ -187,7 +186,7 @@ async fn a_living_neighbours_tasks_are_left_alone_and_can_be_cancelled_from_besi
     let mut second = first.another();
     second.initialize("2025-11-25").await;
     assert_eq!(second.request("tasks/get", json!({"taskId": live})).await["result"]["status"], "working");
-    // Killed, the neighbour leaves the living one's tasks alone too.
+    // The kill of a neighbouring process does not affect the tasks of the living one either.
     second.request("tools/call", json!({"name": "wait", "arguments": {"ms": 1}, "task": {}})).await;
     second.kill().await;
     let mut third = first.another();
@@ -208,7 +207,7 @@ async fn tl_1_a_pipe_hears_of_new_tools() {
     assert_eq!(result["result"]["content"][0]["text"], "v1");
 }
 
-/// The refusals name their requests, and the memory is free again when the others end.
+/// The rejections name their requests, and the memory is free again when the other requests end.
 #[tokio::test]
 async fn large_lines_under_way_are_bounded_in_bytes() {
     let setup = Setup::new().with(&[guests::fixture("script")]).set("wire.body-bytes-per-principal", "16MiB");
@@ -244,7 +243,7 @@ async fn large_lines_under_way_are_bounded_in_bytes() {
         if answer["error"].is_null() {
             return;
         }
-        // A cancelled run is stopping.
+        // A cancelled run is still stopping.
         again += 1;
     }
 }

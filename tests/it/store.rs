@@ -1,5 +1,4 @@
-//! The store of a real host: what clients and operators see of its faults, and what
-//! operators do with it.
+//! The store of a real host: how clients and operators see its faults, and the operators' commands for it.
 
 mod archive;
 mod encrypted;
@@ -20,7 +19,7 @@ fn setup() -> Setup {
     setup.manifest("probe", "[tools.echo]\ntask-support = \"optional\"\n")
 }
 
-/// A setup whose data folder is this one.
+/// A setup with this data folder.
 fn setup_in(folder: &Path) -> Setup {
     let setup = setup();
     let data = setup.plugins().parent().expect("is in a folder").join("data");
@@ -28,7 +27,7 @@ fn setup_in(folder: &Path) -> Setup {
     setup
 }
 
-/// Whether `/readyz` says so.
+/// Whether `/readyz` reports readiness.
 async fn is_ready(host: &Host) -> bool {
     let log = host.log();
     let (before, _) = log.split_once(" has /healthz").expect("an admin listener");
@@ -49,7 +48,7 @@ fn err(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).expect("text")
 }
 
-/// What a client reads while the store fails: a code and a sentence, and nothing of the
+/// The error that a client receives while the store fails: a code and a sentence, without the name of the
 /// file, the disk or the library.
 fn is_honest_and_tells_nothing(error: &Value, host: &Host) {
     assert_eq!(error["code"], -32603, "{error}");
@@ -80,7 +79,7 @@ async fn clients_of_a_host_whose_disk_is_full_are_told_so_and_served_when_there_
     let refused = session.error("tools/call", large()).await;
     is_honest_and_tells_nothing(&refused, &host);
     assert!(!is_ready(&host).await);
-    // What needs no writing goes on.
+    // Requests that need no writing still work.
     assert_eq!(session.result("tasks/result", json!({"taskId": done})).await, kept);
     let tasks = session.result("tasks/list", json!({})).await;
     assert_eq!(tasks["tasks"].as_array().expect("tasks").len(), 1, "what was refused is not there");

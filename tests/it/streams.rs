@@ -114,7 +114,7 @@ async fn h_29_the_log_is_bounded_and_what_is_lost_is_said_to_be() {
     for id in ["0000000000000000-1", "", "x", "-", "0000000000000000-18446744073709551616"] {
         assert_eq!(session.get(Some(id)).await.status, 400, "{id:?}");
     }
-    // What is still kept is kept for its own session.
+    // The host keeps these events for their own session only.
     let mut kept = session.begin_script(json!([{"sleep": 300}])).await;
     let opening = event(&mut kept.events).await.expect("an opening").id.expect("an id");
     let stranger = Session::open(host.port()).await;
@@ -135,8 +135,8 @@ async fn a_client_that_does_not_read_costs_a_bounded_amount_and_harms_nobody() {
     let mut connection = Connection::open(host.port()).await;
     let answer = connection.send(Method::POST, "/mcp", &session.headers(), call.to_string()).await;
     assert!(answer.is_events());
-    // The body is not read: 6 MB are more than the buffers of the sockets. Another
-    // client is served meanwhile.
+    // The client does not read the body: 6 MB exceed the socket buffers. The host serves another client
+    // meanwhile.
     let other = Session::open(host.port()).await;
     assert_eq!(outcome(&other.call("script", json!({"steps": []})).await), json!([]));
     let resident = || {

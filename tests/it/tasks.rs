@@ -32,9 +32,9 @@ async fn t_9_to_t_13_creation_answers_at_once_with_a_working_task() {
     let time = task["createdAt"].as_str().expect("a time");
     assert!(time.ends_with('Z') && time.len() == 24, "T-12: RFC 3339 in UTC: {time}");
     assert_eq!(task["createdAt"], task["lastUpdatedAt"], "X-6: it has not changed yet");
-    // T-16: found at once.
+    // T-16: the task exists at once.
     assert_eq!(session.task(id).await["taskId"], id);
-    // T-11: also where nothing is left to do.
+    // T-11: also for a task without work.
     let idle = session.result("tools/call", as_task("wait", json!({"ms": 0}), json!({}))).await;
     assert_eq!(idle["task"]["status"], "working");
 }
@@ -49,7 +49,7 @@ async fn t_13_the_ttl_is_the_default_the_wish_or_the_cap() {
         (json!({"ttl": null}), 600_000),
         (json!({"ttl": 1000}), 1000),
         (json!({"ttl": 1e15}), 600_000),
-        // a fraction is taken; what is given is whole.
+        // the host accepts a fraction, and returns an integer.
         (json!({"ttl": 1000.75}), 1000),
     ] {
         let created = session.result("tools/call", as_task("wait", json!({"ms": 1}), task.clone())).await;
@@ -170,15 +170,14 @@ async fn t_24_t_27_results_are_awaited_by_many_and_read_again() {
     let (_host, session) = probe().await;
     let id = session.create("count", json!({"steps": 3, "ms": 200})).await;
     let ask = || session.result("tasks/result", json!({"taskId": id}));
-    // Whoever waits is woken, and does not find out when it looks again by itself,
-    // which is after half a minute.
+    // The waiting clients must be woken: the periodic check of the wait comes only after half a minute.
     let woken =
         tokio::time::timeout(std::time::Duration::from_secs(20), async { tokio::join!(ask(), ask(), ask()) });
     let (first, second, third) = woken.await.expect("all three are woken");
     assert_eq!(first["content"][0]["text"], "counted 3");
     assert_eq!(first, second);
     assert_eq!(second, third);
-    assert_eq!(session.task(&id).await["status"], "completed", "an answer means that it is over");
+    assert_eq!(session.task(&id).await["status"], "completed", "an answer means that the task has ended");
     assert_eq!(ask().await, first, "reading takes nothing away");
 }
 
@@ -223,11 +222,11 @@ async fn h_18_t_27_c_4_a_wait_is_a_stream_and_ending_it_ends_nothing_else() {
     session.post(&cancel).await;
     assert_eq!(events.next().await, None, "C-1: not answered");
     assert_eq!(session.task(&id).await["status"], "working");
-    // T-29: nor does a dropped stream.
+    // T-29: nor does a dropped stream end the task.
     let wait = json!({"jsonrpc": "2.0", "id": "w2", "method": "tasks/result", "params": {"taskId": id}});
     drop(session.post(&wait).await);
     assert_eq!(session.task(&id).await["status"], "working");
-    // C-3: nor the cancellation of the request that made the task.
+    // C-3: nor does a cancellation of the request that created the task.
     let create = json!({"jsonrpc": "2.0", "id": "c", "method": "tools/call", "params": as_task("wait", json!({"ms": 600_000}), json!({}))});
     let made = session.post(&create).await.json().await["result"]["task"]["taskId"].take();
     let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "c"}});
@@ -242,7 +241,7 @@ async fn t_28_t_34_t_35_t_36_a_cancel_is_final_and_wakes_all_who_wait() {
         let id = session.create(tool, json!({"ms": 600_000})).await;
         let wait = session.error("tasks/result", json!({"taskId": id}));
         let cancel = async {
-            // The wait is begun first, so that it has to be woken.
+            // The wait begins first, so that the cancel has to wake it.
             session.result("ping", json!({})).await;
             session.result("tasks/cancel", json!({"taskId": id})).await
         };
@@ -264,7 +263,7 @@ async fn t_28_t_34_t_35_t_36_a_cancel_is_final_and_wakes_all_who_wait() {
     idle(&host).await;
 }
 
-/// T-36: nothing goes on computing.
+/// T-36: no guest computes any more.
 async fn idle(host: &Host) {
     let pid = host.pid().as_raw_nonzero();
     let ticks = || {
@@ -286,7 +285,7 @@ async fn t_36_a_cancel_that_races_with_the_end_is_never_undone() {
     let (_host, session) = probe().await;
     let mut cancelled = 0;
     for n in 0..60 {
-        // From ends that come first to cancels that do, however slow the machine.
+        // For small `n` the end comes first and for large `n` the cancel does, on any machine.
         let id = session.create("wait", json!({"ms": n * n})).await;
         let answer = session.request("tasks/cancel", json!({"taskId": id})).await;
         let expected = if answer.get("result").is_some() { "cancelled" } else { "completed" };
@@ -302,7 +301,7 @@ async fn t_36_a_cancel_that_races_with_the_end_is_never_undone() {
 async fn t_30_to_t_33_the_list_has_ones_own_tasks_in_stable_pages() {
     let host = Setup::new().with(&[guests::plugin("probe")]).set("lists.page", "3").start().await;
     let session = Session::open(host.port()).await;
-    // T-8, T-32: requestors are told apart by their sessions, and see their own.
+    // T-8, T-32: the host tells requestors apart by their sessions, and each one sees its own tasks.
     let stranger = Session::open(host.port()).await;
     stranger.create("wait", json!({"ms": 600_000})).await;
     let mut ids = Vec::new();
@@ -320,7 +319,7 @@ async fn t_30_to_t_33_the_list_has_ones_own_tasks_in_stable_pages() {
             listed.push(task["taskId"].as_str().expect("an id").to_owned());
         }
         pages += 1;
-        // T-33: rows that change state move no page.
+        // T-33: a row that changes its state moves no page.
         session.result("tasks/cancel", json!({"taskId": ids[pages]})).await;
         match page.get("nextCursor") {
             Some(next) => cursor = Some(next.as_str().expect("text").to_owned()),
@@ -328,7 +327,7 @@ async fn t_30_to_t_33_the_list_has_ones_own_tasks_in_stable_pages() {
         }
     }
     assert_eq!(pages, 3);
-    // By creation; within one millisecond by id.
+    // Ordered by creation; within one millisecond by id.
     let mut expected = Vec::new();
     for id in &ids {
         expected.push((session.task(id).await["createdAt"].as_str().expect("a time").to_owned(), id.clone()));
@@ -381,7 +380,7 @@ async fn t_38_t_39_progress_of_a_task_keeps_its_token_names_the_task_and_takes_o
         "name": "count", "arguments": {"steps": 20, "ms": 60}, "task": {}, "_meta": {"progressToken": 0},
     });
     let id = session.result("tools/call", params).await["task"]["taskId"].as_str().expect("an id").to_owned();
-    // Before anybody waits for the result, it comes on the GET stream.
+    // While no client waits for the result, the notifications come on the GET stream.
     let created = listening.message().await.expect("its status");
     assert_eq!(created["method"], "notifications/tasks/status", "T-37");
     let first = listening.message().await.expect("progress");
@@ -397,7 +396,7 @@ async fn t_38_t_39_progress_of_a_task_keeps_its_token_names_the_task_and_takes_o
         assert!(progress > last);
         last = progress;
     }
-    assert_eq!(last, 20.0, "the last step is told before the answer");
+    assert_eq!(last, 20.0, "the last progress comes before the answer");
 }
 
 #[tokio::test]
@@ -420,13 +419,13 @@ async fn t_42_what_is_over_the_bounds_waits_its_turn_or_is_told_busy() {
     assert!(error["data"]["limit"].is_string() && error["data"]["retryAfterMs"].is_number(), "{error}");
     let error = session.error("tools/call", json!({"name": "wait", "arguments": {"ms": 1}})).await;
     assert_eq!(error["data"]["limit"], "calls.running-per-principal");
-    // Others are not held up.
+    // Other sessions are not delayed.
     let other = Session::open(host.port()).await;
     assert_eq!(other.call("wait", json!({"ms": 1})).await["isError"], false);
-    // One that waits can be cancelled, and the others start in order.
+    // A queued task can be cancelled, and the others start in order.
     session.result("tasks/cancel", json!({"taskId": ids[2]})).await;
     session.result("tasks/cancel", json!({"taskId": ids[0]})).await;
-    eventually("the next in line to start", || async {
+    eventually("the next task in the queue to start", || async {
         session.task(&ids[3]).await.get("statusMessage").is_none().then_some(())
     })
     .await;

@@ -15,7 +15,7 @@ async fn tl_2_tl_8_the_listing_shows_every_tool_with_its_schema_and_task_support
         let tool = tools.iter().find(|tool| tool["name"] == name).unwrap_or_else(|| panic!("no {name}"));
         assert_eq!(tool["inputSchema"]["type"], "object", "TL-4");
         assert!(!tool["description"].as_str().expect("a description").is_empty());
-        // TL-7: what the plugin says of itself, or nothing.
+        // TL-7: the plugin's own annotations, or none.
         let hints = tool["annotations"].as_object().into_iter().flatten();
         assert!(hints.into_iter().all(|(name, hint)| name == "title" || hint.is_boolean()), "{tool}");
         tool["execution"]["taskSupport"].as_str().expect("task support").to_owned()
@@ -84,7 +84,7 @@ async fn tl_9_unknown_tools_and_malformed_calls_are_protocol_errors() {
     }
 }
 
-/// TL-10: they are checked before the tool sees them.
+/// TL-10: the host checks the arguments before the tool receives them.
 #[tokio::test]
 async fn tl_9_arguments_that_do_not_fit_are_a_result_that_the_model_can_mend() {
     let host = Host::with_probe().await;

@@ -1,5 +1,5 @@
-//! What a collector of traces receives: a small one, over real HTTP, which decodes
-//! with the library of the format.
+//! The traces that a collector receives: a small collector over real HTTP, which decodes them with the
+//! library of the format.
 
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
@@ -29,7 +29,7 @@ struct Collector {
 }
 
 impl Collector {
-    /// Listens; gives its URL.
+    /// Starts to listen; returns the collector and its URL.
     async fn start() -> (Self, String) {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
@@ -99,7 +99,7 @@ fn attribute(attributes: &[KeyValue], key: &str) -> Any {
     value.unwrap_or_else(|| panic!("{key} is not among {attributes:?}"))
 }
 
-/// The guest's share of a call.
+/// The span of the guest within a call.
 fn guest_of(spans: &[Span], call: &Span) -> Span {
     let mut of_call = spans.iter().filter(|span| span.parent_span_id == call.span_id);
     let guest = of_call.next().expect("a share").clone();
@@ -107,7 +107,7 @@ fn guest_of(spans: &[Span], call: &Span) -> Span {
     guest
 }
 
-/// Calls a tool with these headers, on a connection of its own.
+/// Calls a tool with these headers, on a new connection.
 async fn call_with(host: &Host, session: &Session, headers: &[(&str, &str)], params: Value) -> Value {
     let mut all = session.headers();
     all.extend(headers);

@@ -1,5 +1,5 @@
-//! Components that know nothing of our contract: each ordinary function is a tool,
-//! with all that tools have.
+//! Components without the toolyard contract: each ordinary function becomes a tool, with all features of
+//! tools.
 
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -184,7 +184,7 @@ enabled = false
     assert!(tools(&session).await.iter().all(|tool| tool["name"] != "demo_spin"));
 }
 
-/// The component with a custom section more.
+/// The component with one more custom section.
 fn with_section(component: &[u8], name: &str, data: &[u8]) -> Vec<u8> {
     fn length(mut number: usize, out: &mut Vec<u8>) {
         loop {
@@ -315,7 +315,7 @@ async fn a_core_module_that_carries_its_type_is_made_a_component_at_load() {
     let session = Session::open(host.port()).await;
     let twice = session.call("twice", json!({"number": 21})).await;
     assert_eq!(twice["structuredContent"], json!({"result": 42}));
-    // What was made of it is kept, and made again if the cache is damaged.
+    // The host keeps the adapted component, and rebuilds it if the cache is damaged.
     let again = host.another().await;
     let session = Session::open(again.port()).await;
     assert_eq!(session.call("twice", json!({"number": 2})).await["structuredContent"], json!({"result": 4}));

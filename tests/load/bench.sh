@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
-# `make bench`: criterion for the parts, the load generator for the whole. The
-# report goes to target/bench/. BENCH_FULL=1 measures longer; TOOLYARD_BIN names another host
-# than the one of this build. Further arguments go to the load generator (`--only calls,cancel`).
+# `make bench`: criterion measures the parts, the load generator the whole. The report goes to
+# target/bench/. BENCH_FULL=1 measures longer. TOOLYARD_BIN selects another host than the one of
+# this build. Further arguments go to the load generator (`--only calls,cancel`).
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cd "$here/../.."
 cargo=${CARGO:-cargo}
-# As the Makefile builds.
+# With the same flags as the Makefile.
 CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUSTFLAGS=$(host/profile/flags.sh)
 export CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUSTFLAGS
 out=target/bench
 mkdir -p "$out"
 
-# A folder that an earlier run left behind because it was killed.
+# A killed run leaves its folder behind.
 rm -rf "$out"/run-*
 
 quick=(--warm-up-time 0.3 --measurement-time 1 --sample-size 20)
@@ -23,7 +23,7 @@ if [[ ${BENCH_FULL:-} == 1 ]]; then
     options+=(--full)
 fi
 
-# With the features that all share, as for the tests: what those have compiled is not compiled again.
+# With the features that all targets share, as for the tests, so that nothing is compiled twice.
 "$cargo" build --release --locked --workspace
 CARGO=$cargo ./tests/load/peers/install.sh
 
@@ -33,7 +33,7 @@ for source in host/crates/*/benches/*.rs; do
 done
 
 if [[ " $* " != *" --only "* ]]; then
-    # Built first, so that compiling is not taken for something that hangs.
+    # Built first, so that the time limit does not include compiling.
     "$cargo" bench --locked --workspace --no-run "${benches[@]}"
     options+=(--parts-since "$(date +%s)")
     echo "… criterion (its output: $out/criterion.log)"
@@ -52,14 +52,13 @@ if [[ " $* " != *" --only "* ]]; then
     echo
 fi
 
-# In a process group of its own, so that whatever it started goes with it even if
-# it is killed itself.
+# In its own process group, so that its child processes end with it even if it is killed.
 set -m
 target/release/toolyard-load run "${options[@]}" "$@" &
 load=$!
 clean_up() {
     kill -- "-$load" 2>/dev/null || true
-    # Removed only when nobody writes there any more.
+    # Removed only when no process writes there any more.
     for _ in {1..50}; do
         kill -0 -- "-$load" 2>/dev/null || break
         sleep 0.1

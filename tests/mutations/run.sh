@@ -1,16 +1,15 @@
 #!/usr/bin/env bash
-# Shows that tests fail when what they test is broken: applies each mutation in
-# tests/mutations/*.patch by itself, builds, runs the one test that it names and
-# demands that this test fails. Before that, all of these tests have to pass.
+# Checks that tests fail when the tested code is broken: applies each mutation in
+# tests/mutations/*.patch alone, builds, runs the one test that it names, and requires that this
+# test fails. Before that, all of these tests must pass.
 #
 #     tests/mutations/run.sh              all, which takes many minutes
-#     tests/mutations/run.sh 07 q_10      those whose file or test is named like this
+#     tests/mutations/run.sh 07 q_10      those whose file or test name contains one of these
 #
-# The working tree stays as it is: mutations are applied to another one, in
-# target/mutants/tree, which is of the last commit and of what was changed since in
-# files that git knows. It has its own target folder, so no mutated binary is ever in
-# target/release. Logs are left in target/mutants. `make mutants` builds what this
-# needs.
+# The working tree does not change. Mutations are applied to another tree, target/mutants/tree,
+# which has the last commit and all changes since in tracked files. It has its own target folder, so
+# no mutated binary ever reaches target/release. Logs stay in target/mutants. `make mutants` builds
+# what this needs.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -19,14 +18,14 @@ mkdir -p target/mutants
 ROOT=$(pwd -P)
 OUT=$(cd target/mutants && pwd -P)
 readonly ROOT OUT TREE=$OUT/tree
-# Those of the tree are meant, not those of the caller.
+# Use those of the tree, not those of the caller.
 unset CARGO_TARGET_DIR TOOLYARD_BIN
-# As the Makefile builds, with the profile of this folder: the dependencies that are copied from it
-# were built with that.
+# With the same flags as the Makefile and the profile of this folder, like the dependencies that are
+# copied from it.
 CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUSTFLAGS=$(host/profile/flags.sh)
 export CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUSTFLAGS
 
-# Never the repository around it, not even if that folder is none.
+# Never the surrounding repository, even if that folder is not one.
 in_tree() {
   GIT_CEILING_DIRECTORIES=$OUT git -C "$TREE" "$@"
 }
@@ -36,8 +35,8 @@ die() {
   exit 1
 }
 
-# Puts the tree to this commit. Git writes only files that differ, so that what is
-# built stays built, and as of now, so that cargo sees what changed.
+# Resets the tree to this commit. Git writes only files that differ, so builds stay valid, and with
+# the current time, so that cargo notices the changes.
 restore() { # COMMIT
   in_tree reset -q --hard "$1"
   in_tree clean -fdq
@@ -58,7 +57,7 @@ make_tree() { # COMMIT
   cp -R plugins/dist "$TREE/plugins/"
 }
 
-# What the host depends on is built already; the host itself is built here.
+# Copies the built dependencies of the host; the host itself is built here.
 seed() {
   local file
   mkdir -p "$TREE/target/release/deps"
@@ -77,7 +76,7 @@ field() { # PATCH, NAME
   sed -n "/^---/q; s/^$2: //p" "$1"
 }
 
-# The target of cargo that a test file belongs to.
+# The cargo target of a test file.
 target_of() { # TEST FILE
   local crate=${1#host/crates/}
   crate=${crate%%/*}
@@ -94,11 +93,11 @@ target_of() { # TEST FILE
   esac
 }
 
-# Builds what a test needs: those of tests/it drive the binary.
+# Builds what a test needs: tests in tests/it run the binary.
 build() { # TEST FILE
   local target
   target=$(target_of "$1")
-  # Joined by `&&`: where a caller looks at the status, errexit does nothing.
+  # Joined by `&&`: errexit has no effect if the caller tests the status.
   (
     cd "$TREE" &&
       case $1 in
@@ -109,7 +108,7 @@ build() { # TEST FILE
   )
 }
 
-# Runs a test and says how it ended: passed, failed, or none if it did not say.
+# Runs a test and prints its outcome: passed, failed, or none if it printed none.
 outcome() { # TEST FILE, TEST, LOG
   local target line="^test (.*::)?$2 \.\.\."
   target=$(target_of "$1")

@@ -1,13 +1,13 @@
-//! What a host says of itself to whoever looks after it (`admin.listen`).
+//! The admin endpoints of a host, for its operator (`admin.listen`).
 
 use crate::Host;
 use crate::http::Connection;
 
 impl Host {
-    /// Where it said that it can be looked at.
+    /// The port of the admin listener.
     ///
     /// # Panics
-    /// If it was started without `admin.listen`.
+    /// If the host runs without `admin.listen`.
     pub fn admin(&self) -> u16 {
         let log = self.log();
         let (before, _) = log.split_once(" has /healthz").expect("an admin listener");

@@ -1,5 +1,5 @@
-//! The background hosts of `toolyard stdio --detach`, found by what they leave in the
-//! data folder. None outlives the test.
+//! The background hosts of `toolyard stdio --detach`, found by their files in the data folder. None outlives
+//! the test.
 
 use crate::eventually;
 use rustix::process::{Pid, Signal, kill_process};
@@ -8,25 +8,25 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tempfile::TempDir;
 
-/// Those of one data folder.
+/// The background hosts of one data folder.
 pub struct Backgrounds {
     folder: Arc<TempDir>,
 }
 
 impl Backgrounds {
-    /// Those that are started on the folders in `folder` from now on.
+    /// Watches the background hosts that start on the folders in `folder` from now on.
     #[must_use]
     pub const fn of(folder: Arc<TempDir>) -> Self {
         Self { folder }
     }
 
-    /// Where they are found.
+    /// The folder with their files.
     #[must_use]
     pub fn place(&self) -> PathBuf {
         self.folder.path().join("data/detached")
     }
 
-    /// The files of this kind: `lock`, `sock`, `log`.
+    /// Their files of this kind: `lock`, `sock`, `log`.
     #[must_use]
     pub fn files(&self, kind: &str) -> Vec<PathBuf> {
         let entries = fs::read_dir(self.place()).into_iter().flatten().flatten();
@@ -46,7 +46,7 @@ impl Backgrounds {
             .collect()
     }
 
-    /// The one that lives, once there is one.
+    /// Waits for exactly one living background host, and returns its process id.
     pub async fn one(&self) -> Pid {
         eventually("one background host", || async {
             match self.living().as_slice() {
@@ -57,7 +57,7 @@ impl Backgrounds {
         .await
     }
 
-    /// Waits until none lives and nobody can be reached.
+    /// Waits until none lives and no socket is left.
     pub async fn gone(&self) {
         eventually("the end of the background hosts", || async {
             (self.living().is_empty() && self.files("sock").is_empty()).then_some(())
@@ -65,14 +65,14 @@ impl Backgrounds {
         .await;
     }
 
-    /// What they have logged.
+    /// The text of all their logs.
     #[must_use]
     pub fn log(&self) -> String {
         self.files("log").into_iter().filter_map(|log| fs::read_to_string(log).ok()).collect()
     }
 }
 
-/// Whether this process is a background host; a number may have been given anew.
+/// Whether this process is a background host; the system may have reused the process id.
 fn is_one(pid: Pid) -> bool {
     let line = fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero())).unwrap_or_default();
     line.split(|byte| *byte == 0).any(|arg| arg == b"background-host")
@@ -81,7 +81,7 @@ fn is_one(pid: Pid) -> bool {
 impl Drop for Backgrounds {
     fn drop(&mut self) {
         for pid in self.living() {
-            // It may have ended just now.
+            // It may have just ended.
             let _ = kill_process(pid, Signal::KILL);
         }
         if std::thread::panicking() {

@@ -1,8 +1,7 @@
-//! Chaos: real hosts under the load of many clients of both generations. One alone is
-//! killed as `kill -9` does, again and again ([`chaos`]); several that share a database meet
-//! disasters of other kinds as well ([`cluster::disasters`]). What the clients were told
-//! goes into a history that is checked after each; what the guests did is counted outside
-//! of the hosts.
+//! Chaos: real hosts under the load of many clients of both generations. A single host is killed as `kill -9`
+//! does, again and again ([`chaos`]). Several hosts that share a database meet disasters of other kinds as
+//! well ([`cluster::disasters`]). The answers to the clients go into a history that is checked after each
+//! disaster. A sink outside of the hosts counts the effects of the guests.
 
 mod board;
 pub mod cluster;
@@ -32,19 +31,18 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-/// Clients at once, every other one of them with a session.
+/// Concurrent clients, every other one of them with a session.
 const CLIENTS: u32 = 24;
-/// Who they are; each person has clients of both generations.
+/// The principals; each has clients of both generations.
 const PEOPLE: [&str; 4] = ["ann", "bea", "cem", "dot"];
-/// Tasks that must go on, and as many that must have ended since the last disaster, before
-/// there is another.
+/// The next disaster comes once this many tasks are live, and as many have ended since the last disaster.
 const LIVE: usize = 100;
-/// Within this time of a kill, every task that went on then has come to its end.
+/// All tasks that were live at a kill must have ended within this time.
 const SETTLED: Duration = Duration::from_secs(20);
-/// So long a history expects tasks to be found: longer than any run.
+/// The time for which a history expects tasks to exist: longer than any run.
 const A_DAY: Duration = Duration::from_secs(86_400);
 
-/// What the hosts of a chaos run are started with.
+/// The setup of the hosts in a chaos run.
 fn setup(sink: &Sink) -> Setup {
     let stanzas: Vec<_> = PEOPLE.iter().map(|name| stanza(name, &[])).collect();
     let mut setup = Setup::new()
@@ -61,10 +59,10 @@ fn setup(sink: &Sink) -> Setup {
     setup
 }
 
-/// Kills a host so many times; tells of each kill in a line.
+/// Kills a host this many times; reports each kill in a line.
 ///
 /// # Panics
-/// If the host does not come back, or a promise was not kept.
+/// If the host does not come back, or breaks a promise.
 pub async fn chaos(kills: u32, seed: u64, mut tell: impl FnMut(&str)) -> Report {
     stand_aside();
     let sink = Sink::start().await;
@@ -79,7 +77,7 @@ pub async fn chaos(kills: u32, seed: u64, mut tell: impl FnMut(&str)) -> Report 
     let lookout = |seat| Lookout { board: board.clone(), first: CLIENTS, seats: vec![seat], leaving: None };
     for kill in 1..=kills {
         let (live, finished) = enough(&board, &mut players).await;
-        // At any point of whatever is being done.
+        // At any point of any operation.
         tokio::time::sleep(Duration::from_micros(dice.roll(60_000))).await;
         host.kill().await;
         let killed = Instant::now();
@@ -88,7 +86,7 @@ pub async fn chaos(kills: u32, seed: u64, mut tell: impl FnMut(&str)) -> Report 
         host = host.another().await;
         let back = killed.elapsed();
         if dice.roll(8) == 0 {
-            // And again, while what the first kill left is being seen to.
+            // A second kill, during the recovery after the first one.
             tokio::time::sleep(Duration::from_micros(dice.roll(150_000))).await;
             host.kill().await;
             host = host.another().await;
@@ -106,7 +104,7 @@ pub async fn chaos(kills: u32, seed: u64, mut tell: impl FnMut(&str)) -> Report 
     }
     stop.send_replace(true);
     left(players).await;
-    // The last look at all that there ever was, after one more kill.
+    // The final check of all tasks of the run, after one more kill.
     host.kill().await;
     let killed = Instant::now();
     let unsettled = board.unsettled();
@@ -121,7 +119,7 @@ pub async fn chaos(kills: u32, seed: u64, mut tell: impl FnMut(&str)) -> Report 
     report
 }
 
-/// Has the clients begin.
+/// Starts the clients.
 async fn enter(
     board: &Arc<Board>,
     sink: &Sink,
@@ -145,7 +143,7 @@ async fn left(mut players: JoinSet<()>) {
     }
 }
 
-/// What is broken in the end, when everything is over and no guest runs.
+/// The broken promises at the end, when all calls have ended and no guest runs.
 fn last_words(board: &Board, sink: &Sink, history: &mut History) -> Vec<Broken> {
     for (made, word) in effects::heard(board, sink) {
         let now = board.now();
@@ -156,7 +154,7 @@ fn last_words(board: &Board, sink: &Sink, history: &mut History) -> Vec<Broken> 
     broken
 }
 
-/// Waits until there is enough to lose.
+/// Waits until there are enough live and finished tasks.
 async fn enough(board: &Board, players: &mut JoinSet<()>) -> (usize, usize) {
     let begun = Instant::now();
     loop {
@@ -174,7 +172,7 @@ async fn enough(board: &Board, players: &mut JoinSet<()>) -> (usize, usize) {
 }
 
 /// # Panics
-/// If anything is broken, or odd.
+/// If a promise is broken, or a client saw something odd.
 fn require(board: &Board, broken: &[Broken], hosts: &[&Host], seed: u64) {
     if broken.is_empty() && !board.has_odd() {
         return;

@@ -1,6 +1,6 @@
-//! Machine code of components, kept from one test to the next: compiling is most of what
-//! starting a host takes. Tests get it in the folder in which a host keeps it, as if it had
-//! run there before; a host that finds it damaged compiles anew.
+//! Machine code of components, kept from one test to the next: starting a host is mostly compiling. Tests put
+//! the code into the folder in which a host keeps it, as if the host had run there before. A host that finds
+//! damaged code compiles again.
 
 use crate::guests;
 use std::fs;
@@ -10,13 +10,13 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::UNIX_EPOCH;
 
-/// The code in the data folder of a host. What is new there is kept when this is dropped.
+/// The code in the data folder of a host. New code is kept when this is dropped.
 #[derive(Debug)]
 pub struct Compiled(PathBuf);
 
 impl Compiled {
-    /// Puts what there is into the data folder of a host that is about to start. One that
-    /// cannot be written to, or is on another disk, is left as it is.
+    /// Puts the kept code into the data folder of a host before it starts. A folder that is not writable, or
+    /// is on another disk, stays unchanged.
     #[must_use]
     pub fn given_to(data: &Path) -> Self {
         let own = data.join("compiled");
@@ -35,7 +35,7 @@ impl Drop for Compiled {
     }
 }
 
-/// The folder for code that this very binary made; none if there can be none.
+/// The folder for code of exactly this binary; `None` if it cannot be made.
 fn kept() -> Option<&'static PathBuf> {
     static KEPT: OnceLock<Option<PathBuf>> = OnceLock::new();
     let find = || {
@@ -44,7 +44,7 @@ fn kept() -> Option<&'static PathBuf> {
         (binary.len(), binary.modified().ok()?.duration_since(UNIX_EPOCH).ok()?).hash(&mut name);
         let all = guests::root().join("target/compiled");
         let kept = all.join(format!("{:016x}", name.finish()));
-        // Of binaries that were replaced since.
+        // Folders of binaries that were replaced since.
         for other in fs::read_dir(&all).into_iter().flatten().flatten().filter(|other| other.path() != kept) {
             drop(fs::remove_dir_all(other.path()));
         }
@@ -58,8 +58,8 @@ fn make(folder: &Path) -> bool {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).is_ok()
 }
 
-/// Links what is whole in one folder and missing in the other: the code first, since the
-/// note beside it has its checksum.
+/// Links complete entries of one folder that the other lacks: the code first, since the note beside it has
+/// its checksum.
 fn link(from: &Path, to: &Path) {
     for entry in fs::read_dir(from).into_iter().flatten().flatten() {
         let note = entry.path();
@@ -69,7 +69,7 @@ fn link(from: &Path, to: &Path) {
         let code = note.with_extension("cwasm");
         let place = |of: &Path| of.file_name().map(|name| to.join(name));
         let (Some(code_to), Some(note_to)) = (place(&code), place(&note)) else { continue };
-        // Another process may have been faster; then both are its own.
+        // Another process may have been faster; then code and note are both from that process.
         if fs::hard_link(&code, code_to).is_ok() {
             drop(fs::hard_link(&note, note_to));
         }

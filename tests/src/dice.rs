@@ -1,10 +1,10 @@
-//! Numbers that look random, the same for the same seed (splitmix64).
+//! Pseudorandom numbers, the same for the same seed (splitmix64).
 
-/// A source of them.
+/// A pseudorandom number generator; the field is its state.
 pub struct Dice(pub u64);
 
 impl Dice {
-    /// A number below this one.
+    /// A number below `sides`.
     pub fn roll(&mut self, sides: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -13,7 +13,7 @@ impl Dice {
         (mixed ^ (mixed >> 31)) % sides
     }
 
-    /// One of these.
+    /// One of these values.
     pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
         from[self.roll(from.len() as u64) as usize]
     }

@@ -1,11 +1,11 @@
-//! A disk of a test's own: a file system in memory that can be full, or read-only. The test
-//! runs itself again in a namespace where that is mounted, for which nobody need be root.
+//! A disk for one test: a file system in memory that can be full, or read-only. The test runs itself again in
+//! a namespace with that mount, which needs no root.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Where the disk is, for the process that has one.
+/// The mount point, for the process that has the disk.
 const PLACE: &str = "TOOLYARD_TEST_DISK";
 
 /// The disk.
@@ -15,9 +15,9 @@ pub struct Disk {
 }
 
 impl Disk {
-    /// One of this size, such as `8m`, for the test of this full name. In the process that
-    /// has it, that is; the one that starts that process waits for it, and has none. Where
-    /// namespaces are not to be had, that is said.
+    /// A disk of this size, such as `8m`, for the test of this full name. Only the process in the namespace
+    /// gets the disk; the process that starts it waits for it, and gets `None`. If namespaces are not
+    /// available, prints that.
     ///
     /// # Panics
     /// If the test fails in the other process.
@@ -39,7 +39,7 @@ impl Disk {
                 let said = String::from_utf8_lossy(&done.stdout);
                 assert!(said.contains("1 passed"), "no test is called {test}: {said}");
             }
-            // What `unshare` says where it may not, and the script where it may not mount.
+            // The exit codes of `unshare` without permission, and of the script if it may not mount.
             Ok(done) if matches!(done.status.code(), Some(1 | 77)) && done.stdout.is_empty() => {
                 skipped(&String::from_utf8_lossy(&done.stderr));
             }
@@ -55,16 +55,16 @@ impl Disk {
         &self.folder
     }
 
-    /// Mounts it anew: `ro`, `rw`, `size=9m`.
+    /// Remounts it: `ro`, `rw`, `size=9m`.
     ///
     /// # Panics
-    /// If that cannot be done.
+    /// If the mount fails.
     pub fn remount(&self, how: &str) {
         let done = Command::new("mount").args(["-o", &format!("remount,{how}")]).arg(&self.place).status();
         assert!(done.expect("starts").success(), "remounts {how}");
     }
 
-    /// Takes all space that is left, until the file is removed.
+    /// Fills the disk until the returned file is removed.
     ///
     /// # Panics
     /// If it never gets full.
@@ -82,7 +82,7 @@ impl Disk {
     }
 }
 
-/// Around the capture of the test harness.
+/// Past the capture of the test harness.
 fn skipped(why: &str) {
     let line = format!("skipped, no disk of our own: {why}\n");
     let _ = std::io::stderr().write_all(line.as_bytes());

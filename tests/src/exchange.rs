@@ -1,12 +1,12 @@
-//! One request and all that passes on its stream, message by message, with the
-//! client's own answers to what it is asked.
+//! One request and all messages on its stream, one by one, with the client's responses to requests of the
+//! host.
 
 use crate::http::Events;
 use crate::session::Session;
 use crate::wait::PATIENCE;
 use serde_json::{Value, json};
 
-/// A request that is being answered by a stream.
+/// A request that the host answers with a stream.
 pub struct Exchange {
     /// The id of the request.
     pub id: i64,
@@ -18,7 +18,7 @@ impl Session {
     /// Sends a request whose answer is a stream.
     ///
     /// # Panics
-    /// If it is not.
+    /// If the answer is not a stream.
     pub async fn begin(&self, method: &str, params: Value) -> Exchange {
         let id = self.next_id();
         let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
@@ -33,23 +33,23 @@ impl Session {
         self.begin("tools/call", json!({"name": "script", "arguments": {"steps": steps}})).await
     }
 
-    /// Runs the fixture `script` as a task; gives its id.
+    /// Runs the fixture `script` as a task; returns its id.
     pub async fn create_script(&self, steps: Value) -> String {
         self.create("script", json!({"steps": steps})).await
     }
 
-    /// Answers a request of the server with a result.
+    /// Responds to a request of the server with a result.
     ///
     /// # Panics
-    /// If the answer is not accepted.
+    /// If the server does not accept the response.
     pub async fn respond(&self, request: &Value, result: Value) {
         self.send_response(json!({"jsonrpc": "2.0", "id": request["id"], "result": result})).await;
     }
 
-    /// Answers a request of the server with an error.
+    /// Responds to a request of the server with an error.
     ///
     /// # Panics
-    /// If the answer is not accepted.
+    /// If the server does not accept the response.
     pub async fn refuse(&self, request: &Value, code: i64, message: &str) {
         let error = json!({"code": code, "message": message});
         self.send_response(json!({"jsonrpc": "2.0", "id": request["id"], "error": error})).await;
@@ -61,10 +61,10 @@ impl Session {
         assert!(answer.bytes().await.is_empty(), "H-10: an empty body");
     }
 
-    /// Tells the server something.
+    /// Sends the server a notification.
     ///
     /// # Panics
-    /// If it is not accepted.
+    /// If the server does not accept it.
     pub async fn notify(&self, method: &str, params: Value) {
         let answer = self.post(&json!({"jsonrpc": "2.0", "method": method, "params": params})).await;
         assert_eq!(answer.status, 202, "{method}");
@@ -90,7 +90,7 @@ impl Exchange {
         }
     }
 
-    /// The answer, and what came before it.
+    /// The response, and the messages before it.
     pub async fn answer(mut self) -> (Value, Vec<Value>) {
         let mut before = Vec::new();
         loop {
@@ -102,12 +102,12 @@ impl Exchange {
         }
     }
 
-    /// What the steps of `script` came to.
+    /// The outcome of the steps of `script`.
     pub async fn outcome(self) -> Value {
         outcome(&self.answer().await.0["result"])
     }
 
-    /// Everything up to the end of the stream.
+    /// All messages up to the end of the stream.
     pub async fn rest(mut self) -> Vec<Value> {
         let mut rest = Vec::new();
         while let Some(message) = next(&mut self.events).await {
@@ -117,18 +117,18 @@ impl Exchange {
     }
 }
 
-/// The next message of a stream, within reason.
+/// The next message of a stream, within [`PATIENCE`].
 ///
 /// # Panics
-/// If nothing comes.
+/// If no message comes.
 pub async fn next(events: &mut Events) -> Option<Value> {
     tokio::time::timeout(PATIENCE, events.message()).await.expect("something comes in time")
 }
 
-/// What the steps of `script` came to, from its result.
+/// The outcome of the steps of `script`, from its result.
 ///
 /// # Panics
-/// If the result is none of `script`.
+/// If the result is not one of `script`.
 #[must_use]
 pub fn outcome(result: &Value) -> Value {
     let text = result["content"][0]["text"].as_str().unwrap_or_else(|| panic!("a text: {result}"));

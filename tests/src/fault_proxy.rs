@@ -1,9 +1,9 @@
-//! A proxy between a host and its database, whose faults are switched while it runs:
-//! those of networks that pass nothing, or one way alone, or late, or break off in the
-//! middle of a word. It knows nothing of what passes.
+//! A proxy between a host and its database, whose faults a test switches while it runs: a network that passes
+//! nothing, passes data only in one direction, delays it, or breaks off in the middle of a message. The proxy
+//! does not interpret the data.
 //!
-//! What it holds is bounded: of each connection one piece each way; the rest stays with
-//! who sent it. Whatever it has begun ends when it is dropped.
+//! Its buffers are bounded: one piece in each direction of each connection; the rest stays with the sender.
+//! Everything that the proxy has started ends when it is dropped.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::Instant;
 
-/// The most that is read at once.
+/// The maximal number of bytes in one read.
 const PIECE: usize = 16 << 10;
 
 /// A direction.
@@ -27,37 +27,36 @@ pub enum Way {
     ToClient,
 }
 
-/// What is wrong with the network. It is so for connections that stand and for new ones,
-/// until it is switched.
+/// The fault of the network. It applies to open connections and to new ones, until the test switches it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// Nothing: what comes passes at once.
+    /// No fault: data passes at once.
     None,
-    /// Each piece passes so much later, each way. What comes meanwhile goes on together.
+    /// Each piece passes this much later, in both directions. Data that arrives meanwhile passes with it.
     Delay(Duration),
-    /// A connection is reset when so many bytes have passed on it in this direction since
-    /// the fault was switched on.
+    /// A connection is reset when this many bytes have passed on it in this direction since the fault was
+    /// switched on.
     Cut(Way, u64),
-    /// Nothing passes, not even the end of a connection. All stay open, and new ones are
-    /// taken.
+    /// Nothing passes, not even the end of a connection. All connections stay open, and new ones are
+    /// accepted.
     Hole,
-    /// What comes passes in this direction alone.
+    /// Data passes in this direction only.
     Only(Way),
-    /// Connections are reset, and new ones as soon as they come.
+    /// Connections are reset, and new ones as soon as they arrive.
     Refuse,
 }
 
-/// How the switch stands.
+/// The state of the switch.
 #[derive(Debug, Clone, Copy)]
 struct Switch {
     fault: Fault,
-    /// So often it was switched.
+    /// How often the fault was switched.
     turns: u64,
-    /// So often all connections were reset.
+    /// How often all connections were reset.
     resets: u64,
 }
 
-/// What a proxy has done.
+/// Counters of a proxy.
 #[derive(Debug, Default)]
 struct Meter {
     taken: AtomicU64,
@@ -66,7 +65,7 @@ struct Meter {
     to_client: AtomicU64,
 }
 
-/// A proxy on a free port. Gone when dropped, and its connections with it.
+/// A proxy on a free port. Dropping it also closes its connections.
 #[derive(Debug)]
 pub struct FaultProxy {
     port: u16,
@@ -82,7 +81,7 @@ impl Drop for FaultProxy {
 }
 
 impl FaultProxy {
-    /// A proxy before what listens on `port` of this machine, without a fault.
+    /// A proxy in front of `port` on this machine, without a fault.
     ///
     /// # Panics
     /// If there is no free port.
@@ -95,13 +94,13 @@ impl FaultProxy {
         Self { port: own, switch, meter, task }
     }
 
-    /// Where it listens.
+    /// The port that it listens on.
     #[must_use]
     pub const fn port(&self) -> u16 {
         self.port
     }
 
-    /// From now on this is wrong, in place of what was.
+    /// Switches to this fault.
     pub fn switch(&self, fault: Fault) {
         self.switch.send_modify(|switch| {
             switch.fault = fault;
@@ -109,12 +108,12 @@ impl FaultProxy {
         });
     }
 
-    /// Resets every connection that stands; new ones are as the fault has it.
+    /// Resets every open connection; the fault decides about new ones.
     pub fn reset(&self) {
         self.switch.send_modify(|switch| switch.resets += 1);
     }
 
-    /// How many connections it has taken.
+    /// How many connections it has accepted.
     #[must_use]
     pub fn taken(&self) -> u64 {
         self.meter.taken.load(Ordering::Relaxed)
@@ -143,7 +142,7 @@ impl Meter {
 }
 
 async fn accept(listener: TcpListener, server: u16, switched: watch::Receiver<Switch>, meter: Arc<Meter>) {
-    // Dropped with the connections when the proxy is.
+    // Dropping the proxy drops these connections.
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
@@ -153,22 +152,22 @@ async fn accept(listener: TcpListener, server: u16, switched: watch::Receiver<Sw
                 let resets = switched.borrow().resets;
                 connections.spawn(serve(client, server, switched.clone(), resets, meter.clone()));
             }
-            // What is over is let go of.
+            // Removes finished connections.
             Some(_) = connections.join_next() => {}
         }
     }
 }
 
-/// How a connection came to its end.
+/// How a connection ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
-    /// By who had it, each way.
+    /// Both peers closed their side.
     Closed,
-    /// By the proxy, or since one of the two reset it.
+    /// The proxy or one of the peers reset it.
     Reset,
 }
 
-/// One connection, to its end.
+/// Serves one connection until it ends.
 async fn serve(
     mut client: TcpStream,
     server: u16,
@@ -177,7 +176,7 @@ async fn serve(
     meter: Arc<Meter>,
 ) {
     let mut orders = switched.clone();
-    // An error is the end of the proxy, which takes this with it.
+    // An error means that the proxy has ended, which also drops this connection.
     let reset =
         async move { drop(orders.wait_for(|now| now.resets > resets || now.fault == Fault::Refuse).await) };
     tokio::pin!(reset);
@@ -187,7 +186,7 @@ async fn serve(
         opened = open(server, &mut switched) => opened,
     };
     let Some(mut upstream) = opened else { return end(&[client], &meter) };
-    // Small writes go on at once.
+    // Small writes pass at once.
     drop(client.set_nodelay(true));
     drop(upstream.set_nodelay(true));
     let (from_client, to_client) = client.split();
@@ -196,7 +195,7 @@ async fn serve(
     let both = async {
         let mut there = std::pin::pin!(lane(Way::ToServer).carry(from_client, to_server));
         let mut back = std::pin::pin!(lane(Way::ToClient).carry(from_server, to_client));
-        // The first that is reset takes the other with it.
+        // A reset of one direction resets the other one too.
         let first = tokio::select! {
             ended = &mut there => (ended, true),
             ended = &mut back => (ended, false),
@@ -217,16 +216,16 @@ async fn serve(
     }
 }
 
-/// Resets what there is of a connection.
+/// Resets the open streams of a connection.
 fn end(streams: &[TcpStream], meter: &Meter) {
     meter.reset.fetch_add(1, Ordering::Relaxed);
     for stream in streams {
-        // Closed with nothing left to send, it says so by a reset.
+        // Without linger time, closing the socket sends a reset.
         drop(stream.set_zero_linger());
     }
 }
 
-/// Connects to the server, once anything gets there; none if it is not there.
+/// Connects to the server, once data may reach it; `None` if the server does not listen.
 async fn open(server: u16, switched: &mut watch::Receiver<Switch>) -> Option<TcpStream> {
     let reaches = |now: &Switch| !matches!(now.fault, Fault::Hole | Fault::Only(Way::ToClient));
     switched.wait_for(reaches).await.ok()?;
@@ -238,13 +237,13 @@ struct Lane<'a> {
     way: Way,
     switched: watch::Receiver<Switch>,
     meter: &'a Meter,
-    /// The turn of the switch that `passed` counts from.
+    /// The switch count at which `passed` started.
     turns: u64,
     passed: u64,
 }
 
 impl Lane<'_> {
-    /// Carries what comes, to its end.
+    /// Forwards the data until the end of the stream.
     async fn carry(mut self, mut from: ReadHalf<'_>, mut to: WriteHalf<'_>) -> End {
         let mut piece = vec![0; PIECE];
         loop {
@@ -269,8 +268,8 @@ impl Lane<'_> {
         }
     }
 
-    /// Waits until something may pass that came at this moment, and says how many bytes;
-    /// none if the connection is cut instead.
+    /// Waits until data that arrived at `came` may pass, and returns the number of bytes that may; `None` if
+    /// the connection is cut instead.
     async fn may_pass(&mut self, came: Instant) -> Option<u64> {
         loop {
             let now = *self.switched.borrow_and_update();
@@ -291,13 +290,13 @@ impl Lane<'_> {
                         Ok(switched) => switched.ok()?,
                     }
                 }
-                // A reset is ordered for all of the connection.
+                // A reset applies to the whole connection.
                 Fault::Hole | Fault::Only(_) | Fault::Refuse => self.switched.changed().await.ok()?,
             }
         }
     }
 
-    /// Whether what has passed is all that may.
+    /// Whether all bytes that may pass have passed.
     fn is_cut(&self) -> bool {
         let now = *self.switched.borrow();
         matches!(now.fault, Fault::Cut(way, after) if way == self.way && now.turns == self.turns && self.passed >= after)

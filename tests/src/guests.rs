@@ -1,4 +1,4 @@
-//! Where the built components are.
+//! Paths of the built components.
 
 use std::path::{Path, PathBuf};
 
@@ -53,7 +53,7 @@ fn built(path: PathBuf, how: &str) -> PathBuf {
     path
 }
 
-/// The guest `hostile_resources` that is hostile in this way.
+/// The guest `hostile_resources` with this kind of attack.
 ///
 /// # Panics
 /// If it has not been built.

@@ -1,15 +1,15 @@
-//! Holds what many clients were told of many tasks against what was promised. A task is
-//! one register with a tiny state, so each is looked at apart, and every rule is one
-//! pass over its calls in the order of time.
+//! Checks the answers that many clients received about many tasks against the promises of the host. A task is
+//! one register with a tiny state, so each task is checked separately. Every rule is one pass over the task's
+//! calls in the order of time.
 //!
-//! Two calls are in order if one was answered before the other was sent; of calls that
-//! overlap, nothing is known. The version of a task is not on the wire: the time of its
-//! last change stands for it, since every visible change moves that on (T-20).
+//! Two calls are ordered if one was answered before the other was sent; the order of overlapping calls is
+//! unknown. The wire format has no version of a task: the time of its last change serves as one, since every
+//! visible change advances it (T-20).
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 
-/// Where a call stands in time, in any unit that only grows.
+/// A point in time, in any monotonic unit.
 pub type Moment = u64;
 
 /// A call that a client made.
@@ -19,82 +19,81 @@ pub struct Call {
     pub who: u32,
     /// The task.
     pub task: String,
-    /// When it was sent.
+    /// The time at which it was sent.
     pub sent: Moment,
-    /// When its answer was whole; none if there was no answer.
+    /// The time at which its answer was complete; `None` if there was no answer.
     pub answered: Option<Moment>,
-    /// What it was, and what was answered.
+    /// The operation, with its answer.
     pub op: Op,
 }
 
-/// What was asked, and what came of it.
+/// An operation, with its outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Op {
-    /// The task was created. Known of tasks that were acknowledged alone.
+    /// The task was created. Only recorded if the creation was acknowledged.
     Create,
     /// The task was shown: by `tasks/get`, in a list, or by a cancel of a session.
     Saw(State),
     /// A cancel was acknowledged as done.
     Cancelled,
-    /// A cancel was acknowledged in a way that leaves open whether it came in time
-    /// (26T-20).
+    /// A cancel was acknowledged in a way that does not tell whether it came in time (26T-20).
     CancelledOrOver,
-    /// The result, as it was on the wire.
+    /// The result, in its wire form.
     Result {
-        /// In which form; each has bytes of its own.
+        /// The form; each has its own bytes.
         form: Form,
         /// The bytes.
         bytes: String,
-        /// Whether it is one of a tool that ended by itself.
+        /// Whether the tool itself ended and gave this result.
         by_tool: bool,
     },
-    /// A question was answered with this word.
+    /// A client answered the question with this word.
     Answer(String),
-    /// A run of the task has gone on with this word.
+    /// A run of the task continued with this word.
     Heard(String),
-    /// There is no such task.
+    /// The host knew no such task.
     Missing,
 }
 
-/// The form of a result.
+/// The wire form of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// The answer to `tasks/result`, in a session.
     Session,
-    /// Within the answer to `tasks/get`, without one.
+    /// Within the answer to `tasks/get`, without a session.
     Alone,
 }
 
-/// How a task was shown.
+/// The state of a task in an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct State {
-    /// Its status, by the words of 2025-11-25.
+    /// Its status, in the terms of 2025-11-25.
     pub status: Status,
-    /// Its creation, as on the wire.
+    /// The time of its creation, as on the wire.
     pub created: String,
-    /// Its last change, as on the wire: all of one length, so their order is that of time.
+    /// The time of its last change, as on the wire. All have one length, so they sort by time.
     pub updated: String,
-    /// What it said of itself.
+    /// Its status message.
     pub message: Option<String>,
 }
 
-/// A status.
+/// The status of a task, in the terms of 2025-11-25.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Status {
-    /// It goes on.
+    /// Still running or queued.
     Working,
-    /// It waits for answers.
+    /// Waiting for answers.
     InputRequired,
-    /// It is over, well.
+    /// Ended with a result.
     Completed,
-    /// It is over, badly.
+    /// Ended with a failure.
     Failed,
-    /// It was cancelled.
+    /// Ended by a cancel.
     Cancelled,
 }
 
 impl Status {
-    /// The status of this name.
+    /// Parses the wire name; `None` if it is unknown.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Some(match name {
@@ -107,46 +106,46 @@ impl Status {
         })
     }
 
-    /// Whether it is the last one.
+    /// Whether no other status can follow.
     #[must_use]
     pub const fn is_terminal(self) -> bool {
         matches!(self, Self::Completed | Self::Failed | Self::Cancelled)
     }
 }
 
-/// What was promised, and was not kept.
+/// The promises of the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rule {
-    /// A task whose creation was acknowledged is found until its ttl.
+    /// A task whose creation was acknowledged exists until its ttl.
     Found,
-    /// The time of the last change never goes back, and that of the creation never changes.
+    /// The time of the last change never decreases, and the time of the creation never changes.
     Forward,
-    /// One version is one state.
+    /// One version has one state.
     OneState,
-    /// There is one terminal outcome, whoever asks and when.
+    /// There is one terminal outcome, for every client and at any time.
     OneOutcome,
-    /// After a terminal status there is no other.
+    /// No other status follows a terminal one.
     Final,
-    /// An acknowledged cancel reads cancelled for ever.
+    /// An acknowledged cancel stays cancelled.
     CancelKept,
-    /// The result is the same bytes, however often it is read.
+    /// The result has the same bytes, however often it is read.
     SameBytes,
-    /// A question has one answer: one that was sent, and none that was sent after
-    /// another was acknowledged.
+    /// A question has one answer: one that a client sent, and not one that was sent after the acknowledgement
+    /// of another.
     OneAnswer,
-    /// What must not run twice had its effects once at most, and what a task says of them
-    /// is true. Judged by whoever counts effects.
+    /// A guest that must not run twice had its effects at most once, and the task reports them truthfully.
+    /// The counter of the effects judges this rule.
     Effects,
 }
 
-/// A promise that was broken.
+/// A broken promise.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Broken {
-    /// Which.
+    /// The rule that was broken.
     pub rule: Rule,
     /// The task.
     pub task: String,
-    /// How it was seen.
+    /// The observation.
     pub how: String,
 }
 
@@ -156,10 +155,10 @@ impl fmt::Display for Broken {
     }
 }
 
-/// What is known of a task from the calls so far.
+/// The knowledge about a task from the calls so far.
 #[derive(Debug, Default)]
 struct Known {
-    /// When its creation was sent.
+    /// The time at which its creation was sent.
     created: Option<Moment>,
     /// The latest state that a finished call showed.
     latest: Option<State>,
@@ -173,13 +172,13 @@ struct Known {
 #[derive(Debug, Default)]
 struct Words {
     sent: BTreeMap<String, Moment>,
-    /// The first acknowledgement of any.
+    /// The first acknowledgement of any answer.
     acknowledged: Option<Moment>,
     heard: BTreeSet<String>,
 }
 
-/// The history of a run, which is told in parts: every call of a part is over, or broken
-/// off for good, before the next part begins.
+/// The history of a run, added in parts: all calls of a part have ended or broken off before the next part
+/// begins.
 #[derive(Debug)]
 pub struct History {
     ttl: Moment,
@@ -188,25 +187,25 @@ pub struct History {
 }
 
 impl History {
-    /// An empty one, of tasks that live for so long.
+    /// An empty history, of tasks with this ttl.
     #[must_use]
     pub fn new(ttl: Moment) -> Self {
         Self { ttl, tasks: HashMap::new(), calls: 0 }
     }
 
-    /// How many calls it holds.
+    /// The number of calls added.
     #[must_use]
     pub const fn calls(&self) -> u64 {
         self.calls
     }
 
-    /// How many tasks it knows.
+    /// The number of tasks it knows.
     #[must_use]
     pub fn tasks(&self) -> usize {
         self.tasks.len()
     }
 
-    /// Adds a part; gives what was broken in it.
+    /// Adds a part; returns the promises broken in it.
     pub fn add(&mut self, calls: Vec<Call>) -> Vec<Broken> {
         self.calls += calls.len() as u64;
         let mut by_task: BTreeMap<String, Vec<Call>> = BTreeMap::new();
@@ -233,7 +232,7 @@ impl Known {
         let mut answered = by_answer.into_iter().peekable();
         let mut states: BTreeMap<&str, &State> = BTreeMap::new();
         for call in calls {
-            // First all that was over when this call was sent.
+            // First all calls that had ended when this call was sent.
             while let Some(earlier) = answered.next_if(|earlier| earlier.answered < Some(call.sent)) {
                 self.learn(earlier);
             }
@@ -258,7 +257,7 @@ impl Known {
         broken
     }
 
-    /// A call that was over before whatever is judged next was sent.
+    /// Learns from a call that ended before the next judged call was sent.
     fn learn(&mut self, call: &Call) {
         match &call.op {
             Op::Create => self.created = self.created.min(Some(call.sent)).or(Some(call.sent)),
@@ -270,7 +269,7 @@ impl Known {
             Op::Cancelled => self.cancelled = true,
             Op::CancelledOrOver => self.over = true,
             Op::Answer(_) => {
-                let at = call.answered.expect("it is over");
+                let at = call.answered.expect("the call was answered");
                 let first = &mut self.words.acknowledged;
                 *first = Some(first.map_or(at, |first| first.min(at)));
             }
@@ -278,7 +277,7 @@ impl Known {
         }
     }
 
-    /// Holds an answer against what was known for certain when it was asked for.
+    /// Checks an answer against what was certain when its request was sent.
     fn judge(&mut self, call: &Call, ttl: Moment, broken: &mut Vec<(Rule, String)>) {
         let mut breaks = |rule, how: String| broken.push((rule, how));
         match &call.op {
@@ -312,7 +311,7 @@ impl Known {
                 }
             }
             Op::Missing => {
-                // That its ttl has passed can be excused only by the time of the answer.
+                // Only the time of the answer can excuse a missing task with a passed ttl.
                 if let (Some(created), Some(answered)) = (self.created, call.answered)
                     && answered.saturating_sub(created) < ttl
                 {
@@ -333,7 +332,7 @@ impl Known {
         }
         for word in heard {
             match (sent.get(word), acknowledged) {
-                (None, _) => broken.push((Rule::OneAnswer, format!("nobody answered {word:?}"))),
+                (None, _) => broken.push((Rule::OneAnswer, format!("no client answered {word:?}"))),
                 (Some(sent), Some(first)) if sent > first => {
                     broken.push((Rule::OneAnswer, format!("{word:?} was sent after another was taken")));
                 }

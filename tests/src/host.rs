@@ -1,4 +1,4 @@
-//! A real host process in a folder of its own.
+//! A real host process in its own folder.
 
 use crate::compiled::Compiled;
 use crate::guests;
@@ -11,7 +11,7 @@ use tokio::process::{Child, Command};
 
 /// A `toolyard serve` on a free port. Killed when dropped.
 pub struct Host {
-    /// Before the folder, which takes it with it.
+    /// Declared before the folder, because its drop needs the folder.
     _compiled: Compiled,
     folder: Arc<TempDir>,
     args: Vec<String>,
@@ -21,7 +21,7 @@ pub struct Host {
     log: Arc<Mutex<String>>,
 }
 
-/// What a host is started with.
+/// The setup of a host.
 pub struct Setup {
     folder: TempDir,
     args: Vec<String>,
@@ -83,22 +83,22 @@ impl Setup {
         self
     }
 
-    /// Adds arguments of the command line.
+    /// Adds command-line arguments.
     #[must_use]
     pub fn args(mut self, args: &[&str]) -> Self {
         self.args.extend(args.iter().map(|arg| (*arg).to_owned()));
         self
     }
 
-    /// Sets a variable of the host's environment.
+    /// Sets an environment variable of the host.
     #[must_use]
     pub fn variable(mut self, name: &str, value: &str) -> Self {
         self.variables.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// Has the host stop itself at this fail point, such as `finish.committed`. Others
-    /// that are started on its folders have none.
+    /// Makes the host stop itself at this fail point, such as `finish.committed`. Other hosts on its folders
+    /// have no fail point.
     #[must_use]
     pub fn fail_at(mut self, fail_point: &str) -> Self {
         self.fail_point = Some(fail_point.to_owned());
@@ -110,7 +110,7 @@ impl Setup {
         Host::start(Arc::new(self.folder), self.args, self.variables, self.fail_point).await
     }
 
-    /// The folder and the arguments, for a process that is started otherwise.
+    /// The folder and the arguments, for a process that a test starts itself.
     #[must_use]
     pub fn into_parts(self) -> (TempDir, Vec<String>) {
         (self.folder, self.args)
@@ -187,8 +187,8 @@ impl Host {
             None => guests::binary(),
         };
         let compiled = Compiled::given_to(&folder.path().join("data"));
-        // A machine that is busy compiles for longer than people wait; tests call at once. A binary
-        // of before (TOOLYARD_BIN) does not know the setting.
+        // A busy machine may compile for longer than the usual start wait, and tests call at once. An older
+        // binary (TOOLYARD_BIN) does not know the setting.
         let waits = std::env::var_os("TOOLYARD_BIN").is_none();
         let mut child = command_of(&program, "serve", folder.path(), &args)
             .envs(waits.then_some(("TOOLYARD_PLUGINS_START_WAIT", "60s")))
@@ -221,7 +221,7 @@ impl Host {
         Self { _compiled: compiled, folder, args, variables, child, port: port.expect("found above"), log }
     }
 
-    /// The port it serves on.
+    /// The port that it serves on.
     #[must_use]
     pub const fn port(&self) -> u16 {
         self.port
@@ -239,7 +239,7 @@ impl Host {
         self.folder.path().join("plugins")
     }
 
-    /// The folder that it runs in.
+    /// The working folder of the host.
     #[must_use]
     pub fn folder(&self) -> &Path {
         self.folder.path()
@@ -251,7 +251,7 @@ impl Host {
         self.folder.path().join("data")
     }
 
-    /// What it has written to stderr so far.
+    /// Its stderr output so far.
     ///
     /// # Panics
     /// If the reader of stderr has panicked.
@@ -278,8 +278,8 @@ impl Host {
         rustix::process::kill_process(self.pid(), signal).expect("the host runs");
     }
 
-    /// Stops it, and waits until each of its threads has stopped: until one of them has
-    /// taken the signal, the others go on.
+    /// Stops it, and waits until each of its threads has stopped: the other threads continue until one of
+    /// them has taken the signal.
     ///
     /// # Panics
     /// If it has ended, or does not stop.
@@ -288,7 +288,7 @@ impl Host {
         let threads = format!("/proc/{}/task", self.pid().as_raw_nonzero());
         crate::eventually("every thread to be stopped", || async {
             let threads = std::fs::read_dir(&threads).expect("it runs").flatten();
-            // The state stands behind the name, which is in brackets.
+            // The state follows the name, which is in parentheses.
             let state = |stat: String| stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
             let mut states =
                 threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("stat")).ok());
@@ -300,7 +300,7 @@ impl Host {
     /// Waits until it has ended.
     ///
     /// # Panics
-    /// If that takes too long.
+    /// If that takes longer than [`crate::wait::PATIENCE`].
     pub async fn ended(&mut self) -> ExitStatus {
         tokio::time::timeout(crate::wait::PATIENCE, self.child.wait())
             .await
@@ -308,10 +308,10 @@ impl Host {
             .expect("waiting works")
     }
 
-    /// Waits until it was killed, as it does to itself at a fail point.
+    /// Waits until it was killed, as a fail point does.
     ///
     /// # Panics
-    /// If it ends otherwise, or not in time.
+    /// If it ends in another way, or not in time.
     pub async fn was_killed(&mut self) {
         use std::os::unix::process::ExitStatusExt as _;
         let status = self.ended().await;
@@ -327,7 +327,7 @@ impl Host {
         self.child.kill().await.expect("the host can be killed");
     }
 
-    /// A host on the folders of something else that runs, or ran.
+    /// A host on the folders of another process, running or not.
     pub async fn on(folder: Arc<TempDir>, args: Vec<String>) -> Self {
         Self::start(folder, args, Vec::new(), None).await
     }
@@ -337,13 +337,13 @@ impl Host {
         Self::start(self.folder.clone(), self.args.clone(), self.variables.clone(), None).await
     }
 
-    /// As [`Host::another`], which stops itself at this fail point.
+    /// As [`Host::another`], for a host that stops itself at this fail point.
     pub async fn another_to_fail_at(&self, fail_point: &str) -> Self {
         let fail_point = Some(fail_point.to_owned());
         Self::start(self.folder.clone(), self.args.clone(), self.variables.clone(), fail_point).await
     }
 
-    /// As [`Host::another`], with further arguments, which win.
+    /// As [`Host::another`], with further arguments, which take precedence.
     pub async fn another_with(&self, args: &[&str]) -> Self {
         let further = args.iter().map(|arg| (*arg).to_owned());
         let args = self.args.iter().cloned().chain(further).collect();

@@ -1,4 +1,4 @@
-//! A plain HTTP client: one connection, bytes as they are.
+//! A plain HTTP client: one connection, exact bytes.
 
 use crate::tap::{Exchange, kit_exchange};
 use bytes::Bytes;
@@ -11,11 +11,11 @@ use tokio::net::TcpStream;
 /// A connection.
 pub struct Connection {
     sender: SendRequest<Full<Bytes>>,
-    /// Whether what is said is MCP, and held against its schema.
+    /// Whether the messages are MCP and are checked against its schema.
     is_mcp: bool,
 }
 
-/// An answer.
+/// An HTTP response.
 pub struct Answer {
     /// Its status.
     pub status: StatusCode,
@@ -32,7 +32,7 @@ pub struct Event {
     pub id: Option<String>,
     /// Its data.
     pub data: String,
-    /// When to come back, in milliseconds.
+    /// The retry delay, in milliseconds.
     pub retry: Option<u64>,
 }
 
@@ -47,31 +47,31 @@ impl Connection {
     /// Connects to a port of this machine.
     ///
     /// # Panics
-    /// If nobody listens.
+    /// If no process listens.
     pub async fn open(port: u16) -> Self {
         Self::try_open(port).await.expect("the host listens")
     }
 
-    /// Connects to a port of this machine, if somebody listens.
+    /// Connects to a port of this machine; `None` if no process listens.
     pub async fn try_open(port: u16) -> Option<Self> {
         let stream = TcpStream::connect(("127.0.0.1", port)).await.ok()?;
         stream.set_nodelay(true).ok()?;
         let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.ok()?;
         tokio::spawn(async move {
-            // It ends when either side closes it.
+            // The task ends when either side closes the connection.
             drop(connection.await);
         });
         Some(Self { sender, is_mcp: true })
     }
 
-    /// The same to a listener that speaks something else.
+    /// Turns the schema check off, for a listener of another protocol.
     #[must_use]
     pub fn not_mcp(mut self) -> Self {
         self.is_mcp = false;
         self
     }
 
-    /// Sends a request with just these headers, `Host` included if it is named.
+    /// Sends a request with exactly these headers; `Host` is set only if it is one of them.
     ///
     /// # Panics
     /// If the connection breaks.
@@ -88,7 +88,7 @@ impl Connection {
     /// As [`Connection::send`]; `None` if the connection breaks.
     ///
     /// # Panics
-    /// If the request is not one of HTTP.
+    /// If the request is not valid HTTP.
     pub async fn try_send(
         &mut self,
         method: Method,
@@ -106,7 +106,7 @@ impl Connection {
         let body = body.into();
         let request = request.body(Full::new(body.clone())).expect("a valid request");
         self.sender.ready().await.ok()?;
-        // Only the endpoint speaks the protocol; metadata, for one, is not part of it.
+        // Only the endpoint speaks the protocol; metadata documents, for example, are not part of it.
         let speaks = self.is_mcp && request.uri().path() == "/mcp";
         let mut exchange = speaks.then(|| kit_exchange(request.headers(), &body)).flatten();
         let response = self.sender.send_request(request).await.ok()?;
@@ -117,7 +117,7 @@ impl Connection {
 }
 
 impl Answer {
-    /// A header's text, or nothing.
+    /// The text of a header, or an empty string.
     #[must_use]
     pub fn header(&self, name: &str) -> &str {
         self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
@@ -170,7 +170,7 @@ impl Answer {
 }
 
 impl Events {
-    /// The next event; `None` at the end of the stream. Comments are passed over.
+    /// The next event; `None` at the end of the stream. Skips comments.
     ///
     /// # Panics
     /// If the stream is not UTF-8.
@@ -189,7 +189,7 @@ impl Events {
         }
     }
 
-    /// The next event that carries a message, decoded.
+    /// The next event with a message, decoded.
     ///
     /// # Panics
     /// If it is not JSON.
@@ -203,8 +203,7 @@ impl Events {
     }
 }
 
-/// Takes the first block off a stream, once it is whole: an event, or `None` for
-/// comments.
+/// Removes the first complete block from a stream: an event, or `None` for comments.
 pub(crate) fn take_event(buffer: &mut Vec<u8>) -> Option<Option<Event>> {
     let end = buffer.windows(2).position(|pair| pair == b"\n\n")?;
     let block: Vec<u8> = buffer.drain(..end + 2).collect();

@@ -1,5 +1,4 @@
-//! A real issuer of tokens on a port of this machine, whose keys can be changed and
-//! which can be made to fail.
+//! A real token issuer on a port of this machine. A test can change its keys and make it fail.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -19,10 +18,10 @@ use serde_json::{Value, json};
 use std::sync::{Arc, Mutex, OnceLock};
 use tokio::net::TcpListener;
 
-/// What tokens are for, unless a test wants otherwise.
+/// The audience of tokens, unless a test sets another one.
 pub const RESOURCE: &str = "https://tools.example.com/mcp";
 
-/// The issuer. It goes on until its runtime ends.
+/// The issuer. It runs until its runtime ends.
 pub struct IdentityProvider {
     port: u16,
     state: Arc<Mutex<State>>,
@@ -35,13 +34,13 @@ struct State {
     fails: bool,
 }
 
-/// A pair of keys.
+/// A key pair.
 pub struct Key {
-    /// Its name.
+    /// Its key id.
     pub kid: String,
     /// The name of its algorithm.
     pub alg: &'static str,
-    /// The public half, as it is published.
+    /// The public key, as published.
     pub jwk: Value,
     secret: EncodingKey,
     algorithm: Algorithm,
@@ -66,7 +65,7 @@ impl IdentityProvider {
                     async move { Ok::<_, std::convert::Infallible>(answer) }
                 });
                 tokio::spawn(async move {
-                    // The host closes it when it has read what it wanted.
+                    // The host closes the connection when it has read the response.
                     drop(http1::Builder::new().serve_connection(TokioIo::new(stream), service).await);
                 });
             }
@@ -74,19 +73,19 @@ impl IdentityProvider {
         provider
     }
 
-    /// Its name.
+    /// Its `iss` value.
     #[must_use]
     pub fn issuer(&self) -> String {
         format!("http://127.0.0.1:{}/realm", self.port)
     }
 
-    /// Where its keys are.
+    /// The URL of its keys.
     #[must_use]
     pub fn jwks_url(&self) -> String {
         format!("http://127.0.0.1:{}/jwks.json", self.port)
     }
 
-    /// A configuration that trusts it.
+    /// A host configuration that trusts it.
     #[must_use]
     pub fn config(&self) -> String {
         format!(
@@ -113,7 +112,7 @@ impl IdentityProvider {
         self.state.lock().expect("state").fails = fails;
     }
 
-    /// How often its keys were asked for.
+    /// How often its keys were fetched.
     ///
     /// # Panics
     /// If its server has panicked.
@@ -122,7 +121,7 @@ impl IdentityProvider {
         self.state.lock().expect("state").fetches
     }
 
-    /// The claims of a token of somebody, good for ten minutes.
+    /// The claims of a token for this subject, valid for ten minutes.
     #[must_use]
     pub fn claims(&self, subject: &str) -> Value {
         json!({
@@ -131,7 +130,7 @@ impl IdentityProvider {
         })
     }
 
-    /// A token of somebody.
+    /// A token for this subject.
     #[must_use]
     pub fn token(&self, key: &Key, subject: &str) -> String {
         key.sign(&self.claims(subject))
@@ -161,7 +160,7 @@ fn answer(request: &Request<Incoming>, port: u16, state: &Mutex<State>) -> Respo
 }
 
 impl Key {
-    /// One of two RSA keys, which take long to make.
+    /// One of two RSA keys, which are slow to generate.
     ///
     /// # Panics
     /// If it cannot be made.
@@ -180,7 +179,7 @@ impl Key {
         }
     }
 
-    /// A new key on P-256.
+    /// A new P-256 key.
     ///
     /// # Panics
     /// If it cannot be made.
@@ -200,7 +199,7 @@ impl Key {
         }
     }
 
-    /// A new key on Curve25519.
+    /// A new Ed25519 key.
     ///
     /// # Panics
     /// If it cannot be made.
@@ -232,7 +231,7 @@ impl Key {
         self.sign_as(&self.header(), claims)
     }
 
-    /// A token with this header, whatever it says, signed with this key.
+    /// A token with any header, signed with this key.
     ///
     /// # Panics
     /// If it cannot be signed.
@@ -244,7 +243,7 @@ impl Key {
     }
 }
 
-/// The part of a token that is signed.
+/// The signed part of a token.
 #[must_use]
 pub fn unsigned(header: &Value, claims: &Value) -> String {
     format!("{}.{}", base64(header.to_string().as_bytes()), base64(claims.to_string().as_bytes()))
@@ -262,13 +261,13 @@ pub fn sign_with_secret(secret: &[u8], header: &Value, claims: &Value) -> String
     format!("{signed}.{}", signature.expect("a signature"))
 }
 
-/// Base64 as tokens have it.
+/// URL-safe base64 without padding.
 #[must_use]
 pub fn base64(bytes: &[u8]) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
-/// Seconds since 1970, by the clock that the host reads as well.
+/// Seconds since 1970, by the same clock as the host's.
 ///
 /// # Panics
 /// If it is before 1970.

@@ -1,5 +1,5 @@
-//! The kit that the tests and the load generator drive the real binary with: over
-//! real sockets and pipes, with real components.
+//! The test kit: drives the real binary in the tests and the load generator, over real sockets and pipes,
+//! with real components.
 
 pub mod admin;
 pub mod backgrounds;

@@ -1,6 +1,6 @@
-//! Many clients of both generations on one endpoint, of a few people who share their
-//! tasks, while plugins are replaced and the host is killed and started again; and a
-//! checker that holds what both say of each task against each other.
+//! Many clients of both generations on one endpoint, for a few principals who share their tasks. Meanwhile
+//! plugins are replaced and the host is killed and restarted. A checker compares the reports of both
+//! generations about each task.
 
 mod book;
 mod player;
@@ -23,43 +23,42 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
-/// Clients at once, every other one of them with a session.
+/// Concurrent clients, every other one of them with a session.
 const CLIENTS: usize = 50;
-/// Who they are.
+/// The principals.
 const PEOPLE: [&str; 4] = ["ann", "bea", "cem", "dot"];
 
-/// How long it goes on.
+/// The length of a run.
 #[derive(Debug, Clone, Copy)]
 pub enum Length {
-    /// So many times is the host killed; every client does something ten times in each
-    /// of its lives.
+    /// The number of kills of the host; every client takes ten steps between them.
     Lives(u32),
-    /// As many lives as there is time for.
+    /// As many kills as fit into this time.
     Time(Duration),
 }
 
-/// What each life of the host is long.
+/// The number of steps of a client between two kills.
 const STEPS: u32 = 10;
 
-/// What came of it: how often what was done.
+/// The outcome of a run.
 #[derive(Debug)]
 pub struct Report {
-    /// Repeats it.
+    /// The seed, which repeats the run.
     pub seed: u64,
     /// Tasks that were compared.
     pub tasks: usize,
-    /// How often what was done.
+    /// The steps of the clients, with their counts.
     pub counts: BTreeMap<String, u64>,
 }
 
-/// What the clients share.
+/// The shared state of the clients.
 struct Stage {
-    /// Where the host is; changed when it is another.
+    /// The port of the host; changes when it is replaced.
     port: watch::Sender<u16>,
-    /// What each person knows of their tasks.
+    /// The observations of each principal about its tasks.
     books: Vec<Mutex<Book>>,
     counts: Mutex<BTreeMap<String, u64>>,
-    /// What the clients have done, all in all.
+    /// The number of steps of all clients so far.
     steps: AtomicU64,
 }
 
@@ -74,11 +73,10 @@ impl Stage {
     }
 }
 
-/// Goes on for so long.
+/// Runs for this length.
 ///
 /// # Panics
-/// If the two generations disagree about a task, or one is lost, or one that is over
-/// changes.
+/// If the two generations disagree about a task, if a task is lost, or if a finished one changes.
 pub async fn mixed(length: Length, seed: u64) -> Report {
     let stanzas: Vec<_> = PEOPLE.iter().map(|name| stanza(name, &[])).collect();
     let mut setup = Setup::new()
@@ -129,7 +127,7 @@ pub async fn mixed(length: Length, seed: u64) -> Report {
     Report { seed, tasks, counts }
 }
 
-/// Replaces plugins while the clients are at work, and then the host.
+/// Replaces plugins while the clients work, and then the host.
 async fn disturb(stage: &Stage, mut host: Host, dice: &mut Dice) -> Host {
     let began = stage.steps.load(Ordering::Relaxed);
     let all = CLIENTS as u64 * u64::from(STEPS);
@@ -155,7 +153,7 @@ async fn disturb(stage: &Stage, mut host: Host, dice: &mut Dice) -> Host {
     host
 }
 
-/// Holds what both say of each task against each other, and against what they said.
+/// Compares the reports of both generations about each task with each other, and with earlier ones.
 async fn check(stage: &Stage, host: &Host) {
     for (person, name) in PEOPLE.iter().enumerate() {
         let session = Session::open_with(host.port(), &token(name)).await;
@@ -163,7 +161,7 @@ async fn check(stage: &Stage, host: &Host) {
         let listed = listed(&session).await;
         for id in stage.book(person, |book| book.ids()) {
             assert!(listed.contains_key(&id), "{id} of {name} is not listed");
-            // One that runs may change between one look and the next.
+            // A live task may change between two requests.
             let (old, new) = crate::eventually("a task to stay as it is for two looks", || async {
                 let before = session.task(&id).await;
                 let new = client.task(&id).await;
@@ -189,7 +187,7 @@ async fn check(stage: &Stage, host: &Host) {
     }
 }
 
-/// All tasks of a person, by their ids.
+/// All tasks of a principal, by their ids.
 async fn listed(session: &Session) -> BTreeMap<String, serde_json::Value> {
     let mut all = BTreeMap::new();
     let mut params = json!({});

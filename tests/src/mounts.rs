@@ -1,24 +1,24 @@
-//! Mounts of a test's own. The test runs itself again in a namespace of mounts, where it is root,
-//! and which ends with it.
+//! Mounts for one test. The test runs itself again in a mount namespace in which it is root. The namespace
+//! ends with the test.
 
 use std::ffi::OsStr;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Set for the process in the namespace.
+/// Set in the process inside the namespace.
 const INSIDE: &str = "TOOLYARD_TEST_MOUNTS";
 
-/// Ways to a namespace: as root, and for everybody else.
+/// Ways to enter a namespace: as root, and as any other user.
 const WAYS: [&[&str]; 2] = [&["--mount"], &["--user", "--map-root-user", "--mount"]];
 
-/// Mounts here, which go when this is dropped: before folders are removed that they are in.
+/// Mounts that are removed on drop, before the folders that hold them.
 #[derive(Debug, Default)]
 pub struct Mounts(Vec<PathBuf>);
 
 impl Mounts {
-    /// For the test of this full name, in the process that may mount. The one that starts that
-    /// process waits for it, and gets none. Where namespaces are not to be had, that is said.
+    /// Mounts for the test of this full name, in the process that may mount. The process that starts it waits
+    /// for it, and gets `None`. If namespaces are not available, prints that.
     ///
     /// # Panics
     /// If the test fails in the other process.
@@ -28,7 +28,8 @@ impl Mounts {
             return Some(Self::default());
         }
         let mut why = String::new();
-        // Temporary folders of the other process go with this one, seen from where no mounts are.
+        // This folder holds the inner process's temporary folders. It is removed outside of the namespace,
+        // where no mounts are visible.
         let place = tempfile::tempdir().expect("a folder");
         let script = "mkdir \"$1/probe\" && mount --bind \"$1/probe\" \"$1/probe\" || exit 77; \
                       umount \"$1/probe\"; rmdir \"$1/probe\"; exec \"$0\" --exact \"$2\" --nocapture";
@@ -40,11 +41,11 @@ impl Mounts {
                 Ok(done) if done.status.success() => {
                     let said = String::from_utf8_lossy(&done.stdout);
                     assert!(said.contains("1 passed"), "no test is called {test}: {said}");
-                    // Around the capture of the test harness, for what was skipped inside.
+                    // Past the capture of the test harness, for the messages of the inner process.
                     let _ = std::io::stderr().write_all(&done.stderr);
                     return None;
                 }
-                // What `unshare` says where it may not, and the script where it may not mount.
+                // The exit codes of `unshare` without permission, and of the script if it may not mount.
                 Ok(done) if matches!(done.status.code(), Some(1 | 77)) && done.stdout.is_empty() => {
                     why = String::from_utf8_lossy(&done.stderr).into_owned();
                 }
@@ -64,19 +65,19 @@ impl Mounts {
     /// Shows a file or folder at another path too.
     ///
     /// # Panics
-    /// If that cannot be done.
+    /// If the mount fails.
     pub fn bind(&mut self, what: &Path, at: &Path) {
         let done = self.mount(&["--bind"], what, at);
         assert!(done, "binds {} at {}", what.display(), at.display());
     }
 
-    /// The same for what is not to be changed by this test, if it may be done here.
+    /// The same for files of the machine, mounted read-only; `false` if that is not possible here.
     #[must_use]
     pub fn bind_of_machine(&mut self, what: &str, at: &Path) -> bool {
         Path::new(what).exists() && self.try_mount(&["--bind", "-o", "ro"], what, at)
     }
 
-    /// Mounts one with these arguments, if that may be done here; otherwise that is said.
+    /// Mounts with these arguments; if that is not possible here, prints so and returns `false`.
     #[must_use]
     pub fn try_mount(&mut self, how: &[&str], what: impl AsRef<OsStr>, at: &Path) -> bool {
         let done = self.mount(how, what.as_ref(), at);
@@ -95,7 +96,7 @@ impl Mounts {
         is_done
     }
 
-    /// Takes the latest one at this path away.
+    /// Removes the latest mount at this path.
     ///
     /// # Panics
     /// If there is none.
@@ -110,7 +111,7 @@ impl Drop for Mounts {
     fn drop(&mut self) {
         while let Some(at) = self.0.pop() {
             if !unmounted(&at) {
-                // Never remove a folder that shows files of the machine.
+                // A cleanup must never delete a folder that shows files of the machine.
                 say(&format!("{} could not be unmounted", at.display()));
                 std::process::abort();
             }

@@ -1,6 +1,5 @@
-//! A PostgreSQL server for tests: its own folder, socket and port, and its end with the
-//! process that started it. Also compiled into the tests of the store, so it needs nothing
-//! but the standard library.
+//! A PostgreSQL server for tests: it has its own folder, socket and port, and ends with the process that
+//! started it. The tests of the store compile this file too, so it needs only the standard library.
 
 use std::fs;
 use std::net::TcpListener;
@@ -10,19 +9,19 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock, mpsc};
 use std::time::{Duration, Instant};
 
-/// However slow the machine, a server answers within this time.
+/// A server answers within this time, even on a slow machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Whether acknowledged changes are flushed to the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flushing {
-    /// As a server does.
+    /// The usual behaviour of a server.
     On,
-    /// Not, where the disk is not what is tested.
+    /// No flushing, for tests that do not test the disk.
     Off,
 }
 
-/// A server that runs.
+/// A running server.
 #[derive(Debug)]
 pub struct Server {
     bin: PathBuf,
@@ -31,8 +30,7 @@ pub struct Server {
     child: Mutex<Option<Child>>,
 }
 
-/// The server that the tests of one process share; none where PostgreSQL is not installed,
-/// which is no excuse in CI.
+/// The server that the tests of one process share; `None` if PostgreSQL is not installed.
 ///
 /// # Panics
 /// In CI, if it is not installed; anywhere, if it does not start.
@@ -42,7 +40,7 @@ pub fn shared() -> Option<&'static Server> {
 }
 
 impl Server {
-    /// Starts one, or says loudly that it cannot be had.
+    /// Starts a server; if PostgreSQL is not installed, prints so and returns `None`.
     ///
     /// # Panics
     /// In CI, if it is not installed; anywhere, if it does not start.
@@ -97,7 +95,7 @@ impl Server {
         let began = Instant::now();
         loop {
             assert!(began.elapsed() < PATIENCE, "no server: {}", self.said());
-            // One that is started while processes of the last one still end gives up.
+            // A server that starts while processes of the former one are still ending gives up.
             let mut child = self.child.lock().expect("no panic");
             let is_over = |child: &mut Child| child.try_wait().expect("it can be asked").is_some();
             if child.as_mut().is_none_or(is_over) {
@@ -119,17 +117,17 @@ impl Server {
         command
     }
 
-    /// Ends it as a crash does: nothing is written any more, no client is told.
+    /// Ends the server as a crash does: it writes nothing more, and tells no client.
     ///
     /// # Panics
     /// If it does not run.
     pub fn kill(&self) {
         let mut child = self.child.lock().expect("no panic").take().expect("it runs");
-        // All at once: a process that serves a client would still do what it is at, and
-        // answer, before it saw that its parent is gone.
+        // All at once: otherwise a process that serves a client would finish its work, and answer, before it
+        // noticed that its parent is gone.
         let mut all = Command::new("kill");
         all.arg("-9").arg(child.id().to_string()).args(children(child.id()));
-        // Some may have ended meanwhile, which it has to say something about.
+        // `kill` reports processes that have ended meanwhile.
         all.stderr(Stdio::null()).status().expect("it starts");
         child.wait().expect("it has ended");
         let pid = self.folder.join("data/postmaster.pid");
@@ -141,7 +139,7 @@ impl Server {
         drop(fs::remove_file(pid));
     }
 
-    /// The number of its process.
+    /// The process id of the server.
     ///
     /// # Panics
     /// If it does not run.
@@ -149,17 +147,17 @@ impl Server {
         self.child.lock().expect("no panic").as_ref().expect("it runs").id()
     }
 
-    /// Where it listens on this machine.
+    /// The port that it listens on.
     pub const fn port(&self) -> u16 {
         self.port
     }
 
-    /// The address of its database.
+    /// The URL of its database.
     pub fn address(&self) -> String {
         self.address_at(self.port)
     }
 
-    /// The same, by way of another port.
+    /// The same through another port.
     pub fn address_at(&self, port: u16) -> String {
         format!("postgres://toolyard@127.0.0.1:{port}/postgres?sslmode=disable")
     }
@@ -170,10 +168,10 @@ impl Server {
         format!("t{}_{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Lets it be spoken to encrypted as well, with this certificate and its key, as PEM.
+    /// Enables TLS besides plain connections, with this certificate and its key, as PEM.
     ///
     /// # Panics
-    /// If it does not take them.
+    /// If the server does not accept them.
     pub fn encrypt(&self, certificate: &str, key: &str) {
         for (name, text) in [("server.crt", certificate), ("server.key", key)] {
             let path = self.folder.join("data").join(name);
@@ -192,7 +190,7 @@ impl Server {
         }
     }
 
-    /// What its database answers to a statement: a line for each row, values between bars.
+    /// The answer of its database to a statement: a line for each row, values between bars.
     ///
     /// # Panics
     /// If it does not answer.
@@ -204,13 +202,13 @@ impl Server {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
-    /// The address of its database for another role.
+    /// The URL of its database for another role.
     pub fn address_of(&self, role: &str) -> String {
         self.address().replace("//toolyard@", &format!("//{role}@"))
     }
 
-    /// Lets a role run these statements one after the other, over one connection, for as long as
-    /// the returned value lives.
+    /// Runs these statements as a role, one after the other, over one connection, for as long as the returned
+    /// value lives.
     ///
     /// # Panics
     /// If psql does not start.
@@ -222,8 +220,7 @@ impl Server {
         Beside(Some(ask.spawn().expect("psql starts")))
     }
 
-    /// The answers that a role gets to these statements, and the messages that it hears meanwhile
-    /// on its channels.
+    /// The answers to these statements for a role, and the messages that arrive on its channels meanwhile.
     ///
     /// # Panics
     /// If one of them is refused.
@@ -231,7 +228,7 @@ impl Server {
         self.begin_as(role, statements).answer()
     }
 
-    /// What it wrote to its log.
+    /// The text of its log.
     pub fn said(&self) -> String {
         fs::read_to_string(self.log()).unwrap_or_default()
     }
@@ -257,12 +254,12 @@ impl Drop for Server {
     }
 }
 
-/// Statements that are run beside all else.
+/// Statements that run in the background.
 #[derive(Debug)]
 pub struct Beside(Option<Child>);
 
 impl Beside {
-    /// Waits for their end.
+    /// Waits until they end, and returns their answers.
     ///
     /// # Panics
     /// If one of them is refused.
@@ -294,7 +291,7 @@ fn programs() -> Option<PathBuf> {
     packaged.into_iter().rev().chain(on_path.unwrap_or_default()).find(complete)
 }
 
-/// It refuses to run as root, and has to end with this process.
+/// PostgreSQL refuses to run as root, and must end with this process.
 fn unprivileged(program: &Path) -> Command {
     if !Path::new("/usr/bin/setpriv").exists() && !Path::new("/bin/setpriv").exists() {
         return Command::new(program);
@@ -307,8 +304,8 @@ fn unprivileged(program: &Path) -> Command {
     command
 }
 
-/// Starts a server, whose word that its parent has ended comes with the end of the thread
-/// that started it. So that one lasts as long as the process, whoever asks.
+/// Starts a server from a thread that never ends: the kernel sends the parent-death signal when the starting
+/// thread ends. So the server lives as long as the process, whichever thread asks for it.
 fn spawn_for_good(command: Command) -> Child {
     type Asked = (Command, mpsc::Sender<std::io::Result<Child>>);
     static STARTER: OnceLock<Mutex<mpsc::Sender<Asked>>> = OnceLock::new();
@@ -327,13 +324,13 @@ fn spawn_for_good(command: Command) -> Child {
     told.recv().expect("the thread lives").expect("it starts")
 }
 
-/// The processes whose parent this one is.
+/// The child processes of this process.
 fn children(parent: u32) -> Vec<String> {
     let all = fs::read_dir("/proc").into_iter().flatten().flatten();
     let named = all.filter_map(|entry| entry.file_name().into_string().ok());
     let of_it = |process: &String| {
         let stat = fs::read_to_string(Path::new("/proc").join(process).join("stat")).unwrap_or_default();
-        // The state and the parent stand behind the name, which is in brackets.
+        // The state and the parent follow the name, which is in parentheses.
         let rest = stat.rsplit_once(") ").map(|(_, rest)| rest).unwrap_or_default();
         rest.split(' ').nth(1) == Some(&parent.to_string())
     };
@@ -355,7 +352,7 @@ fn free_port() -> u16 {
     listener.local_addr().expect("an address").port()
 }
 
-/// Folders of processes that have ended without a word.
+/// Removes folders of processes that ended without cleaning up.
 fn remove_left() {
     let Ok(all) = fs::read_dir(std::env::temp_dir()) else { return };
     for folder in all.flatten() {

@@ -1,4 +1,4 @@
-//! Plugin projects whose build copies a component, and `toolyard dev` at work on one.
+//! Plugin projects whose build copies a component, and `toolyard dev` on such a project.
 
 use crate::guests;
 use crate::wait::PATIENCE;
@@ -9,16 +9,16 @@ use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 
-/// The build of a project that nothing is wrong with.
+/// The build command of a correct project.
 pub const COPY: &str = "cp source/component.wasm made.wasm";
 
-/// A project in a folder of its own, called `sample`.
+/// A project in its own folder, called `sample`.
 pub struct Project {
     folder: TempDir,
 }
 
 impl Project {
-    /// A project that makes this component.
+    /// A project that builds this component.
     ///
     /// # Panics
     /// If it cannot be written.
@@ -37,13 +37,13 @@ impl Project {
         self.folder.path()
     }
 
-    /// A path in it.
+    /// A path in the project folder.
     #[must_use]
     pub fn at(&self, name: &str) -> PathBuf {
         self.folder().join(name)
     }
 
-    /// Has it built by another command.
+    /// Sets another build command.
     pub fn builds_by(&self, command: &str) {
         let build = Value::from(command);
         self.write(
@@ -54,7 +54,7 @@ impl Project {
         );
     }
 
-    /// Writes a file, all at once.
+    /// Writes a file atomically.
     ///
     /// # Panics
     /// If it cannot be written.
@@ -75,7 +75,7 @@ impl Project {
         std::fs::read_to_string(self.at(name)).expect("a file")
     }
 
-    /// Makes this its source.
+    /// Makes this component its source.
     ///
     /// # Panics
     /// If it cannot be written.
@@ -126,7 +126,7 @@ pub struct Dev {
 }
 
 impl Dev {
-    /// The next event of this kind; what comes before it is seen, too.
+    /// The next event of this kind; earlier events are recorded too.
     ///
     /// # Panics
     /// If there is none.
@@ -134,7 +134,7 @@ impl Dev {
         self.event_where(kind, |_| true).await
     }
 
-    /// The next event of this kind that is meant.
+    /// The next event of this kind that `is_meant` accepts.
     ///
     /// # Panics
     /// If there is none.
@@ -153,10 +153,10 @@ impl Dev {
         }
     }
 
-    /// The port that it serves on, once it does.
+    /// The port that it serves on, once it serves.
     ///
     /// # Panics
-    /// If it does not.
+    /// If it does not serve.
     pub async fn port(&mut self) -> u16 {
         let serving = self.event("serving").await;
         let url = serving["url"].as_str().expect("a URL");
@@ -164,7 +164,7 @@ impl Dev {
         port.and_then(|port| port.parse().ok()).expect("a port")
     }
 
-    /// What it has shown so far.
+    /// The events so far.
     #[must_use]
     pub fn seen(&self) -> &[Value] {
         &self.seen

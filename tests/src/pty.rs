@@ -1,5 +1,4 @@
-//! A pseudo-terminal, as far as tests need one: a command runs on it, and its other side is
-//! read.
+//! A minimal pseudo-terminal: a command runs on it, and the test reads and types on its other side.
 
 use rustix::fs::{Mode, OFlags};
 use rustix::ioctl::{Getter, Setter, ioctl};
@@ -18,7 +17,7 @@ const GET_NUMBER: rustix::ioctl::Opcode = 0x8004_5430;
 /// `TIOCSWINSZ`: rows, columns, and the same in pixels.
 const SET_SIZE: rustix::ioctl::Opcode = 0x5414;
 
-/// A command on a terminal of its own.
+/// A command on its own terminal.
 pub struct OnTerminal {
     child: Child,
     keys: File,
@@ -43,7 +42,7 @@ impl OnTerminal {
             .kill_on_drop(true)
             .spawn()
             .expect("the command starts");
-        // The reading ends when no process holds the other side.
+        // The reader ends when no process holds the other side any more.
         drop(command);
         drop(theirs);
         let shown = Arc::<Mutex<Vec<u8>>>::default();
@@ -58,7 +57,7 @@ impl OnTerminal {
         Self { child, keys: ours, shown, reader: Some(reader) }
     }
 
-    /// Types something.
+    /// Types these keys.
     ///
     /// # Panics
     /// If the terminal is gone.
@@ -85,7 +84,7 @@ impl OnTerminal {
         pid.and_then(rustix::process::Pid::from_raw).expect("it runs")
     }
 
-    /// Waits for the end; gives all that the terminal was sent.
+    /// Waits for the end; returns the whole output.
     ///
     /// # Panics
     /// If it does not end.
@@ -102,7 +101,8 @@ fn pair() -> (File, File) {
     let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
     let open = |path: &str| rustix::fs::open(path, flags, Mode::empty()).expect("a terminal");
     let ours: OwnedFd = open("/dev/ptmx");
-    // SAFETY: each request takes or gives what its manual page says, on the descriptor that it is for.
+    // SAFETY: each request has the argument type that its manual page gives, and the descriptor is a
+    // terminal.
     let number = unsafe {
         ioctl(&ours, Setter::<SET_LOCK, i32>::new(0)).expect("it is unlocked");
         ioctl(&ours, Setter::<SET_SIZE, [u16; 4]>::new([50, 200, 0, 0])).expect("it has a size");

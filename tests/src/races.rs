@@ -1,6 +1,5 @@
-//! Races between the end of a task and its cancel, at one real host, or at two that share a
-//! database: whoever comes first has decided, and what was acknowledged is never anything
-//! else.
+//! Races between the end of a task and its cancel, on one real host, or on two that share a database: the
+//! first of the two decides, and an acknowledged state never changes.
 
 use crate::chaos::{Era, Gone, Heard, Line};
 use crate::dice::Dice;
@@ -17,20 +16,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 
-/// Clients that race at once.
+/// Concurrent clients.
 const CLIENTS: u64 = 32;
-/// A run and the cancel of its task each come at a moment within this time.
+/// Each run ends and each cancel comes at a random moment within this time.
 const WITHIN_MS: u64 = 12;
-/// By so much more at most a run is made longer, where ends come first too often.
+/// The most by which a run is prolonged if ends come first too often.
 const MOST_MORE_MS: u64 = 500;
 
-/// What came of the races. There is a report only if nothing changed that was
-/// acknowledged.
+/// The outcome of the races. It exists only if no acknowledged state changed.
 #[derive(Debug)]
 pub struct Report {
-    /// How many hosts there were.
+    /// The number of hosts.
     pub hosts: usize,
-    /// Repeats what the clients do.
+    /// The seed, which repeats the steps of the clients.
     pub seed: u64,
     /// Races in which the cancel was first.
     pub cancelled: usize,
@@ -40,14 +38,14 @@ pub struct Report {
 }
 
 impl Report {
-    /// Whether both orders came often enough to have shown something.
+    /// Whether each order came often enough: in more than one race of a hundred.
     #[must_use]
     pub const fn is_mixed(&self) -> bool {
         let least = (self.cancelled + self.ended) / 100;
         self.cancelled > least && self.ended > least
     }
 
-    /// The report, as it stands in the documentation.
+    /// The report, in the form of the documentation.
     #[must_use]
     pub fn text(&self) -> String {
         let all = self.cancelled + self.ended;
@@ -69,10 +67,10 @@ impl Report {
 
 type Decided = Arc<Mutex<BTreeMap<String, (u64, Value)>>>;
 
-/// Runs so many races at one host.
+/// Runs this many races on one host.
 ///
 /// # Panics
-/// If anything changes that was acknowledged.
+/// If an acknowledged state changes.
 pub async fn races(races: u64, seed: u64) -> Report {
     stand_aside();
     let sink = Sink::start().await;
@@ -80,18 +78,18 @@ pub async fn races(races: u64, seed: u64) -> Report {
     run(vec![host], races, seed).await
 }
 
-/// Runs so many races at two hosts: tasks are made, and run, on one of them, and cancelled
-/// and asked about on the other. None where PostgreSQL is not installed.
+/// Runs this many races on two hosts: the clients create tasks on one host, where they run, and cancel and
+/// read them on the other one. `None` if PostgreSQL is not installed.
 ///
 /// # Panics
-/// If anything changes that was acknowledged.
+/// If an acknowledged state changes.
 pub async fn races_between_hosts(races: u64, seed: u64) -> Option<Report> {
     stand_aside();
     let server = postgres::shared()?;
     let (sink, schema) = (Sink::start().await, server.schema());
     let mut hosts = Vec::new();
     for _ in 0..2 {
-        // A lease that no load takes: what is lost with a host is not what is looked at.
+        // The lease is so long that no load makes a host lose it: lost hosts are not the subject here.
         let setup = setup(&sink)
             .variable("TOOLYARD_STORE", &server.address())
             .set("cluster.schema", &schema)
@@ -125,7 +123,7 @@ async fn run(mut hosts: Vec<Host>, races: u64, seed: u64) -> Report {
     for (client, session) in (0..).zip(&sessions) {
         let lines = Lines {
             home: line(session, session.port(), 1 << 32),
-            // The next host, if there is one.
+            // The next host, or the same one if there is only one.
             away: line(session, hosts[(client as usize + 1) % hosts.len()].port(), 2 << 32),
         };
         let share = races / CLIENTS + u64::from(client < races % CLIENTS);
@@ -147,7 +145,8 @@ async fn run(mut hosts: Vec<Host>, races: u64, seed: u64) -> Report {
     Report { hosts: hosts.len(), seed, cancelled, ended, took: began.elapsed() }
 }
 
-/// Where a client makes its tasks, and where it asks about them: perhaps at another host.
+/// The connections of a client: to the host on which it creates tasks, and to the one that it asks about
+/// them, which may be another one.
 struct Lines {
     home: Line,
     away: Line,
@@ -161,7 +160,7 @@ async fn ask(line: &mut Line, method: &str, id: &str) -> Result<Heard, Gone> {
     line.ask(method, json!({"taskId": id}), |_| Value::Null).await
 }
 
-/// Makes tasks that end in a moment, and cancels each at a moment near that.
+/// Creates tasks that end soon, and cancels each at about the same time.
 async fn race(
     mut lines: Lines,
     client: u64,
@@ -169,7 +168,7 @@ async fn race(
     mut dice: Dice,
     decided: Decided,
 ) -> Result<(), Gone> {
-    // However slow the machine, each comes first about as often as the other.
+    // The delay adapts so that both orders come about equally often on any machine.
     let mut more = 0_u64;
     for number in 0..share {
         let (ms, wait) = (more + dice.roll(WITHIN_MS), dice.roll(WITHIN_MS * 1_000));
@@ -204,7 +203,7 @@ async fn race(
     Ok(())
 }
 
-/// Looks at every task once more.
+/// Checks every task once more.
 async fn again(host: &Host, sessions: &[Session], decided: &BTreeMap<String, (u64, Value)>) {
     let mut looking = JoinSet::new();
     for (client, session) in (0..).zip(sessions) {

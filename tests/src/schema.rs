@@ -1,6 +1,5 @@
-//! The official JSON Schemas of the revisions and of the tasks extension. They belong to
-//! others and are not kept here: `TOOLYARD_SPEC` names their folder, or they lie in
-//! `../shared/spec`.
+//! The official JSON Schemas of the revisions and of the tasks extension. They belong to others and are not
+//! part of the repository: `TOOLYARD_SPEC` names their folder, which defaults to `../shared/spec`.
 
 use crate::guests::root;
 use jsonschema::{Draft, Validator};
@@ -13,7 +12,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 const SESSIONS: &str = "schema-2025-11-25.json";
 const STATELESS: &str = "schema-2026-07-28.json";
 const TASKS: &str = "schema-ext-tasks.json";
-/// How many complaints about one message are listed.
+/// How many problems of one message are listed.
 const MOST_PROBLEMS: usize = 5;
 
 /// The official schemas.
@@ -26,7 +25,7 @@ pub struct Schema {
     pub tasks: Definitions,
 }
 
-/// The definitions of a schema, each compiled when it is first asked for.
+/// The definitions of a schema, each compiled at its first use.
 pub struct Definitions {
     definitions: Value,
     compiled: Mutex<HashMap<String, Arc<Validator>>>,
@@ -38,19 +37,19 @@ pub fn folder() -> PathBuf {
     std::env::var_os("TOOLYARD_SPEC").map_or_else(|| root().join("../shared/spec"), PathBuf::from)
 }
 
-/// Whether this is CI, which does not get away with leaving something out.
+/// Whether this is CI, where no test may be skipped.
 #[must_use]
 pub fn is_ci() -> bool {
     std::env::var_os("CI").is_some_and(|ci| ci == "true")
 }
 
-/// Says that something is left out. A person's machine may go without; CI may not.
+/// Prints that a test is skipped. Tests may be skipped on a developer's machine, but not in CI.
 ///
 /// # Panics
 /// In CI.
 pub fn skipped(what: &str) {
     assert!(!is_ci(), "{what}");
-    // Not by `eprintln!`, which is kept back while a test passes.
+    // Not by `eprintln!`, which the test harness captures while a test passes.
     writeln!(std::io::stderr(), "SKIPPED: {what}").expect("stderr can be written to");
 }
 
@@ -89,7 +88,7 @@ impl Definitions {
         Some(Self { definitions: schema["$defs"].take(), compiled: Mutex::default() })
     }
 
-    /// What is wrong with `value` as one of `definition`.
+    /// The problems of `value` as an instance of `definition`.
     ///
     /// # Panics
     /// If there is no such definition.
@@ -108,7 +107,7 @@ impl Definitions {
     }
 
     fn validator(&self, definition: &str) -> Arc<Validator> {
-        // A panic elsewhere leaves a map that is whole.
+        // A panic elsewhere leaves the map intact.
         let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
         let entry = compiled.entry(definition.to_owned());
         entry.or_insert_with(|| Arc::new(self.compile(definition))).clone()

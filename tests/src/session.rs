@@ -1,4 +1,4 @@
-//! An MCP session over HTTP, as a careful client holds it.
+//! An MCP session over HTTP, with a careful client.
 
 use crate::http::{Answer, Connection, Events};
 use hyper::Method;
@@ -18,11 +18,11 @@ pub struct Session {
     next: AtomicI64,
 }
 
-/// What `initialize` answered.
+/// The outcome of `initialize`.
 pub struct Opened {
     /// The session.
     pub session: Session,
-    /// The result.
+    /// The result of `initialize`.
     pub result: Value,
 }
 
@@ -40,13 +40,13 @@ impl Session {
         Self::open_by(port, revision, capabilities, None).await
     }
 
-    /// Opens a session with this access token, which its requests bear as well.
+    /// Opens a session with this access token, which its requests carry as well.
     pub async fn open_with(port: u16, token: &str) -> Self {
         Self::open_by(port, LATEST, json!({}), Some(token)).await.session
     }
 
-    /// Opens a session with this revision, these client capabilities, and this
-    /// access token, which its requests bear as well.
+    /// Opens a session with this revision, these client capabilities, and this access token, which its
+    /// requests carry as well.
     ///
     /// # Panics
     /// If the host refuses.
@@ -70,8 +70,8 @@ impl Session {
         Opened { session, result }
     }
 
-    /// The same session at a host on another port. No two of one session have a request id
-    /// in common, as if one client had them all.
+    /// The same session on a host at another port. The copies never share a request id, as if one client sent
+    /// all requests.
     #[must_use]
     pub fn at(&self, port: u16) -> Self {
         static PLACES: AtomicI64 = AtomicI64::new(1);
@@ -87,7 +87,7 @@ impl Session {
         Self { authorization, ..self.at(self.port) }
     }
 
-    /// The same with request ids from `first` on.
+    /// The same session with request ids from `first` on.
     #[must_use]
     pub fn numbered_from(mut self, first: i64) -> Self {
         self.next = AtomicI64::new(first);
@@ -121,7 +121,7 @@ impl Session {
         headers
     }
 
-    /// Posts one message on a connection of its own.
+    /// Posts one message on a new connection.
     pub async fn post(&self, message: &Value) -> Answer {
         Connection::open(self.port)
             .await
@@ -129,8 +129,7 @@ impl Session {
             .await
     }
 
-    /// Sends a request; gives the whole answer, whether it came as an object or
-    /// as a stream.
+    /// Sends a request; returns the whole response, whether it came as an object or as a stream.
     ///
     /// # Panics
     /// If there is no answer.
@@ -161,7 +160,7 @@ impl Session {
         }
     }
 
-    /// The answer to a request at a host that may die: `None` if it does.
+    /// The response of a host that may die: `None` if it does.
     pub async fn try_request(&self, id: i64, method: &str, params: Value) -> Option<Value> {
         let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
         let mut connection = Connection::try_open(self.port).await?;
@@ -198,12 +197,12 @@ impl Session {
         answer["error"].take()
     }
 
-    /// Calls a tool plainly; gives its result.
+    /// Makes a plain call; returns its result.
     pub async fn call(&self, tool: &str, arguments: Value) -> Value {
         self.result("tools/call", json!({"name": tool, "arguments": arguments})).await
     }
 
-    /// Calls a tool as a task; gives the id of the task.
+    /// Calls a tool as a task; returns the id of the task.
     ///
     /// # Panics
     /// If no task is created.
@@ -213,7 +212,7 @@ impl Session {
         result["task"]["taskId"].as_str().expect("a task").to_owned()
     }
 
-    /// The task as it is.
+    /// The current state of the task.
     pub async fn task(&self, id: &str) -> Value {
         self.result("tasks/get", json!({"taskId": id})).await
     }
@@ -223,7 +222,7 @@ impl Session {
         crate::wait::becomes(status, || self.task(id)).await
     }
 
-    /// Opens the stream for what is tied to no request.
+    /// Opens the stream for messages that belong to no request.
     ///
     /// # Panics
     /// If the host refuses.
@@ -233,14 +232,14 @@ impl Session {
         answer.events()
     }
 
-    /// A GET, perhaps to go on after an event.
+    /// Sends a GET, which resumes after `last_event` if there is one.
     pub async fn get(&self, last_event: Option<&str>) -> Answer {
         let mut headers = self.headers();
         headers.extend(last_event.map(|id| ("last-event-id", id)));
         Connection::open(self.port).await.send(Method::GET, "/mcp", &headers, "").await
     }
 
-    /// Ends the session; gives the status.
+    /// Ends the session; returns the status.
     pub async fn delete(&self) -> u16 {
         let answer =
             Connection::open(self.port).await.send(Method::DELETE, "/mcp", &self.headers(), "").await;

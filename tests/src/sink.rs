@@ -1,6 +1,5 @@
-//! Where effects are counted, outside of the host: the guest `effects` says here that
-//! it began, and with which word it was answered. A test can hold an effect back, so
-//! that the run which has it is certain to be in the middle of it.
+//! Counts effects outside of the host: the guest `effects` reports here that it has begun, and which answer
+//! it received. A test can hold an effect back, so that its run is certainly in the middle of it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,23 +10,23 @@ use tokio::sync::watch;
 /// The longest head of a request of the guest `effects`.
 const LONGEST_HEAD: usize = 4 << 10;
 
-/// What the runs of one call did.
+/// The effects of the runs of one call.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Effects {
-    /// The attempt of each run that began, in the order in which they came.
+    /// The attempt of each run that began, in the order of arrival.
     pub begun: Vec<u32>,
-    /// The words that runs went on with, by attempt.
+    /// The answers with which runs continued, by attempt.
     pub words: Vec<(u32, String)>,
 }
 
 impl Effects {
-    /// Whether any run began twice, or two runs of one attempt.
+    /// Whether two runs with the same attempt number began.
     #[must_use]
     pub fn repeats(&self) -> bool {
         self.begun.iter().collect::<BTreeSet<_>>().len() != self.begun.len()
     }
 
-    /// The words, each once.
+    /// The distinct answers.
     #[must_use]
     pub fn distinct_words(&self) -> BTreeSet<&str> {
         self.words.iter().map(|(_, word)| word.as_str()).collect()
@@ -37,7 +36,7 @@ impl Effects {
 #[derive(Default)]
 struct Book {
     effects: BTreeMap<String, Effects>,
-    /// What could not be read; there must be nothing.
+    /// Unreadable requests; there must be none.
     odd: Vec<String>,
 }
 
@@ -49,7 +48,7 @@ pub struct Sink {
 }
 
 impl Sink {
-    /// Starts one.
+    /// Starts a sink.
     ///
     /// # Panics
     /// If it cannot listen.
@@ -67,14 +66,14 @@ impl Sink {
         sink
     }
 
-    /// How guests name it.
+    /// Its host and port, as guests name it.
     #[must_use]
     pub fn authority(&self) -> String {
         format!("localhost:{}", self.port)
     }
 
-    /// A manifest for the guest `effects` that may reach it, and whose tool `again` may
-    /// be run again.
+    /// A manifest for the guest `effects` that may connect to the sink, and whose tool `again` may be run
+    /// again.
     #[must_use]
     pub fn manifest(&self) -> String {
         format!(
@@ -83,12 +82,12 @@ impl Sink {
         )
     }
 
-    /// From now on effects are counted, and not answered until [`Sink::release`].
+    /// From now on effects are counted, but not answered until [`Sink::release`].
     pub fn hold(&self) {
         self.held.send_replace(true);
     }
 
-    /// Answers whoever waits.
+    /// Answers all waiting requests.
     pub fn release(&self) {
         self.held.send_replace(false);
     }
@@ -99,10 +98,10 @@ impl Sink {
         self.book().effects.get(key).cloned().unwrap_or_default()
     }
 
-    /// All that has happened, by the call.
+    /// All effects so far, by the key of the call.
     ///
     /// # Panics
-    /// If something was sent here that the guest does not send.
+    /// If the sink has received a request that the guest does not send.
     #[must_use]
     pub fn all(&self) -> BTreeMap<String, Effects> {
         let book = self.book();
@@ -110,7 +109,7 @@ impl Sink {
         book.effects.clone()
     }
 
-    /// Waits until so many runs of a call have begun.
+    /// Waits until this many runs of a call have begun.
     pub async fn begun(&self, key: &str, runs: usize) -> Effects {
         crate::eventually(&format!("{runs} runs of {key}"), || async {
             let effects = self.of(key);
@@ -128,7 +127,7 @@ async fn serve(mut stream: TcpStream, book: Arc<Mutex<Book>>, mut held: watch::R
     let (mut head, mut piece) = (Vec::new(), [0; 1 << 10]);
     while !head.windows(4).any(|end| end == b"\r\n\r\n") {
         match stream.read(&mut piece).await {
-            // Whoever goes away before the head is whole has had no effect.
+            // A client that leaves before its request head is complete has had no effect.
             Ok(0) | Err(_) => return,
             Ok(read) => head.extend_from_slice(&piece[..read]),
         }
@@ -136,7 +135,7 @@ async fn serve(mut stream: TcpStream, book: Arc<Mutex<Book>>, mut held: watch::R
             return;
         }
     }
-    // Counted before it is answered: a guest that is told so has had its effect.
+    // Counted before it is answered: a guest that receives the answer has had its effect.
     note(&mut book.lock().unwrap_or_else(PoisonError::into_inner), &String::from_utf8_lossy(&head));
     if held.wait_for(|held| !held).await.is_ok() {
         drop(stream.write_all(b"HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n").await);
@@ -144,7 +143,7 @@ async fn serve(mut stream: TcpStream, book: Arc<Mutex<Book>>, mut held: watch::R
     }
 }
 
-/// A line such as `POST /begun/key/1 HTTP/1.1`.
+/// Records a request line such as `POST /begun/key/1 HTTP/1.1`.
 fn note(book: &mut Book, head: &str) {
     let target = head.split(' ').nth(1).unwrap_or_default();
     let parts: Vec<_> = target.trim_start_matches('/').split('/').collect();

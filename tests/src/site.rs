@@ -1,5 +1,4 @@
-//! A web site for guests to send requests to: it answers, echoes, redirects, and
-//! misbehaves, each at a path of its own.
+//! A web site for the requests of guests: it answers, echoes, redirects and misbehaves, each at its own path.
 
 use bytes::Bytes;
 use serde_json::json;
@@ -8,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-/// What a client begins with that wants TLS.
+/// The first byte of a client that wants TLS.
 const TLS_HANDSHAKE: u8 = 22;
 
 /// A running site on a port of this machine.
@@ -18,24 +17,24 @@ pub struct Site {
     open: Arc<AtomicUsize>,
 }
 
-/// What a path answers with.
+/// The answer of a path.
 enum Page {
     /// A head and a body.
     Whole(String, Bytes),
-    /// The same piece for ever.
+    /// The same piece without end.
     Endless,
-    /// A head, some of the body, and then nothing.
+    /// A head, a part of the body, and then nothing.
     Stalled,
     /// Nothing at all.
     Silent,
-    /// The connection broken off within the body.
+    /// A connection that breaks within the body.
     Reset,
-    /// What is not HTTP.
+    /// Bytes that are not HTTP.
     Garbage,
 }
 
 impl Site {
-    /// Starts one.
+    /// Starts a site.
     ///
     /// # Panics
     /// If it cannot listen.
@@ -63,7 +62,7 @@ impl Site {
         self.port
     }
 
-    /// A URL of it, by the name `localhost`.
+    /// The URL of a path, with the host name `localhost`.
     #[must_use]
     pub fn url(&self, path: &str) -> String {
         format!("http://localhost:{}{path}", self.port)
@@ -97,7 +96,7 @@ async fn serve(mut stream: TcpStream, seen: &Mutex<Vec<String>>) {
     }
     let head = String::from_utf8_lossy(&head).into_owned();
     seen.lock().expect("free").push(head.clone());
-    // Whoever goes away has closed it, or broken it off: both end it here.
+    // A client that leaves has closed or reset the connection: both end it here.
     match page(&head) {
         Page::Whole(head, body) => {
             let head = format!("HTTP/1.1 {head}\r\ncontent-length: {}\r\n\r\n", body.len());

@@ -1,6 +1,6 @@
-//! A long life in short: honest and hostile calls at random, plain and as tasks, some
-//! cancelled, with plugins replaced meanwhile; and what the host has of its machine
-//! each time that it has come to rest.
+//! A long life in a short time: random honest and hostile calls, plain and as tasks, some of them cancelled,
+//! while plugins are replaced. After each round, once the host is at rest, the resources that it uses are
+//! measured.
 
 use crate::dice::Dice;
 use crate::host::{Setup, install, install_as, install_bytes};
@@ -11,13 +11,13 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// Clients at once.
+/// Concurrent clients.
 const CLIENTS: u64 = 6;
-/// What each does in a round.
+/// The steps of each client in a round.
 const STEPS: u32 = 25;
-/// What comes first is left out: pools and caches fill.
+/// Rounds before the first sample, in which pools and caches fill.
 const WARM_UP: u32 = 2;
-/// Until a host that has nothing to do is at rest.
+/// The time after which an idle host is at rest.
 const REST: Duration = Duration::from_millis(700);
 
 /// Hostile tools, by their plugins: each ends by itself, soon.
@@ -86,7 +86,7 @@ const HOSTILE: [(&str, &[&str]); 3] = [
     ),
 ];
 
-/// What clients do to the host, and not through a tool.
+/// Attacks of clients that use no hostile tool.
 const ATTACKS: [&str; 6] = [
     "nested conditions",
     "schemas times items",
@@ -96,22 +96,22 @@ const ATTACKS: [&str; 6] = [
     "capabilities without end",
 ];
 
-/// Tight, so that much happens in little time.
+/// Tight limits, so that much happens in little time.
 const MANIFEST: &str = "prefix = \"h\"\n[limits]\ncpu = \"150ms\"\nwall = \"400ms\"\n";
 
-/// How long it goes on.
+/// The length of a run.
 #[derive(Debug, Clone, Copy)]
 pub enum Length {
-    /// So many rounds after the warm-up.
+    /// The number of rounds after the warm-up.
     Rounds(u32),
-    /// Until so much time is over, and at least a few rounds.
+    /// This much time, and at least a few rounds.
     Time(Duration),
 }
 
-/// What a host has when it has nothing to do.
+/// The resources that an idle host uses.
 #[derive(Debug, Clone, Copy)]
 pub struct Sample {
-    /// Since the beginning.
+    /// The time since the beginning.
     pub at: Duration,
     /// Calls so far.
     pub calls: u64,
@@ -125,16 +125,16 @@ pub struct Sample {
     pub threads: u64,
 }
 
-/// What came of it.
+/// The outcome of a run.
 #[derive(Debug)]
 pub struct Report {
-    /// Repeats it.
+    /// The seed, which repeats the run.
     pub seed: u64,
-    /// After each round.
+    /// One sample after each round.
     pub samples: Vec<Sample>,
 }
 
-/// Goes on for so long; `seen` is told of each sample.
+/// Runs for this length; calls `seen` with each sample.
 ///
 /// # Panics
 /// If an honest call does not get its answer.
@@ -143,7 +143,7 @@ pub async fn soak(length: Length, seed: u64, mut seen: impl FnMut(&Sample)) -> R
     let mut setup = Setup::new()
         .with(&[guests::plugin("probe"), guests::plugin("jq")])
         .with(&hostile)
-        // What is kept for clients that come back is not what leaks.
+        // Data that the host keeps for clients that resume must not count as a leak.
         .set("wire.replay-bytes", "16KiB")
         .set("wire.replay-bytes-per-session", "64KiB")
         .set("resources.list-time", "200ms")
@@ -186,8 +186,7 @@ pub async fn soak(length: Length, seed: u64, mut seen: impl FnMut(&Sample)) -> R
     report
 }
 
-/// One client's part in a round: a session of its own, ended at the end. Gives how
-/// many calls it made.
+/// One client's part in a round: its own session, closed at the end. Returns the number of its calls.
 async fn client(port: u16, mut dice: Dice) -> u64 {
     let session = Session::open(port).await;
     for step in 0..STEPS {
@@ -214,7 +213,7 @@ async fn client(port: u16, mut dice: Dice) -> u64 {
             }
             4 | 5 => {
                 let tool = hostile(&mut dice);
-                // Whatever it says, it says something.
+                // Any answer will do.
                 let answer = session.request("tools/call", json!({"name": tool, "arguments": {}})).await;
                 assert!(answer["result"].is_object() || answer["error"].is_object(), "{tool}: {answer}");
             }
@@ -225,7 +224,7 @@ async fn client(port: u16, mut dice: Dice) -> u64 {
                 let created = session.request("tools/call", params).await;
                 let Some(id) = created["result"]["task"]["taskId"].as_str() else { continue };
                 if dice.roll(2) == 0 {
-                    // It may be over by then.
+                    // The task may have ended by then.
                     session.request("tasks/cancel", json!({"taskId": id})).await;
                 }
                 ended(&session, id).await;
@@ -277,14 +276,14 @@ fn hostile(dice: &mut Dice) -> String {
 async fn ended(session: &Session, id: &str) {
     eventually("a hostile task to end", || async {
         let task = session.request("tasks/get", json!({"taskId": id})).await;
-        // One whose ttl is over is gone.
+        // A task whose ttl has passed no longer exists.
         let status = task["result"]["status"].as_str().unwrap_or("gone").to_owned();
         (!matches!(status.as_str(), "working" | "input_required")).then_some(())
     })
     .await;
 }
 
-/// Puts a plugin into the folder anew, or a new one, or takes one out.
+/// Reinstalls a plugin, adds one, or removes one.
 async fn reload(host: &Host, dice: &mut Dice) {
     match dice.roll(4) {
         0 => install(&guests::plugin("jq"), &host.plugins()),
@@ -293,7 +292,7 @@ async fn reload(host: &Host, dice: &mut Dice) {
             install_as(&guests::fixture(version), &host.plugins(), "versioned.wasm");
         }
         2 => {
-            // It may not be there.
+            // The file may not exist.
             let _ = std::fs::remove_file(host.plugins().join("versioned.wasm"));
         }
         _ => {
@@ -321,8 +320,8 @@ fn look(host: &Host, at: Duration, calls: u64) -> Sample {
 }
 
 impl Report {
-    /// What has grown from the second third of the samples to the last, by more than
-    /// chance: a sentence for each thing. In the first, what is kept warm grows warm.
+    /// A sentence for each resource that has grown, by more than chance, from the second third of the samples
+    /// to the last. In the first third, pools and caches fill.
     #[must_use]
     pub fn growth(&self) -> Vec<String> {
         type Figure = fn(&Sample) -> u64;
@@ -343,13 +342,13 @@ impl Report {
         grown.collect()
     }
 
-    /// A table, and what has grown.
+    /// A table, and the resources that have grown.
     #[must_use]
     pub fn text(&self) -> String {
         let mut out = format!("# Soak\n\nSeed {}.\n\n", self.seed);
         out.push_str("| seconds | calls | resident MiB | descriptors | mappings | threads |\n");
         out.push_str("| ---: | ---: | ---: | ---: | ---: | ---: |\n");
-        // Thirty lines tell as much as a thousand.
+        // Thirty lines show as much as a thousand.
         for sample in self.samples.iter().step_by(self.samples.len().div_ceil(30).max(1)) {
             let Sample { at, calls, resident_kib, descriptors, mappings, threads } = sample;
             // Writing to a String does not fail.

@@ -1,6 +1,5 @@
-//! A client of 2026-07-28, as a careful one is: each request stands alone, and says by
-//! itself what it is and what its sender can do. What it says can be changed, so that
-//! the careless are played as well.
+//! A careful client of 2026-07-28: each request is self-contained, and declares its revision and the
+//! capabilities of its client. A test can alter requests, to play a careless client.
 
 use crate::exchange::{Exchange, next};
 use crate::http::{Answer, Connection, Events};
@@ -17,27 +16,27 @@ pub const TASKS: &str = "io.modelcontextprotocol/tasks";
 
 /// Keys in `_meta`.
 pub mod key {
-    /// Which revision a request is of.
+    /// The revision of a request.
     pub const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
-    /// Who sends it.
+    /// The sender's name.
     pub const CLIENT: &str = "io.modelcontextprotocol/clientInfo";
-    /// What its sender can do.
+    /// The sender's capabilities.
     pub const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
-    /// Which log messages it wants.
+    /// The lowest level of log messages that the sender wants.
     pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
-    /// Who answers.
+    /// The name of the server that answers.
     pub const SERVER: &str = "io.modelcontextprotocol/serverInfo";
-    /// Which request to listen a notification belongs to.
+    /// The listen request that a notification belongs to.
     pub const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 }
 
-/// The capabilities of a client that knows tasks.
+/// The capabilities of a client that supports tasks.
 #[must_use]
 pub fn tasks() -> Value {
     json!({"extensions": {TASKS: {}}})
 }
 
-/// The capabilities of a client that knows tasks and can be asked anything.
+/// The capabilities of a client that supports tasks and every kind of question.
 #[must_use]
 pub fn everything() -> Value {
     json!({
@@ -45,10 +44,10 @@ pub fn everything() -> Value {
     })
 }
 
-/// Params in the envelope of a client that can do this. What is in `_meta` already stays.
+/// Adds the envelope of a client with these capabilities to the params. Existing members of `_meta` stay.
 ///
 /// # Panics
-/// If the params are no object.
+/// If the params are not an object.
 #[must_use]
 pub fn enveloped(mut params: Value, capabilities: &Value) -> Value {
     let meta = params.as_object_mut().expect("an object").entry("_meta").or_insert_with(|| json!({}));
@@ -62,7 +61,7 @@ pub fn enveloped(mut params: Value, capabilities: &Value) -> Value {
     params
 }
 
-/// A value as a header has it: as it is where that can be, else in base64 (26H-5).
+/// The form of a value in a header: plain if possible, else base64 (26H-5).
 #[must_use]
 pub fn header_value(text: &str) -> String {
     let plain = text.bytes().all(|byte| (b' '..=b'~').contains(&byte)) && text.trim() == text;
@@ -72,13 +71,13 @@ pub fn header_value(text: &str) -> String {
     }
 }
 
-/// A value in the form for what a header cannot have as it is.
+/// The base64 form of a value that a header cannot hold as plain text.
 #[must_use]
 pub fn in_base64(text: &str) -> String {
     format!("=?base64?{}?=", STANDARD.encode(text))
 }
 
-/// Whoever sends requests: nothing but where to, what it can do, and its token.
+/// A sender of requests: only a port, capabilities and a token.
 pub struct Client {
     port: u16,
     capabilities: Value,
@@ -86,27 +85,27 @@ pub struct Client {
     next: AtomicI64,
 }
 
-/// A request over HTTP, right as it is made.
+/// A request over HTTP; valid unless a test alters it.
 #[derive(Debug, Clone)]
 pub struct Request {
     message: Value,
     headers: Vec<(String, String)>,
 }
 
-/// An answer, whichever way it came.
+/// A response, as an object or on a stream.
 #[derive(Debug, Clone)]
 pub struct Reply {
     /// The HTTP status.
     pub status: u16,
     /// The response.
     pub message: Value,
-    /// What came before it.
+    /// The messages before it.
     pub notices: Vec<Value>,
     /// Whether it came on a stream.
     pub streamed: bool,
 }
 
-/// A stream that was asked for with `subscriptions/listen`.
+/// The stream of a `subscriptions/listen`.
 pub struct Listening {
     /// The id of the request.
     pub id: Value,
@@ -115,13 +114,13 @@ pub struct Listening {
 }
 
 impl Client {
-    /// A client that can do nothing but call.
+    /// A client without capabilities.
     #[must_use]
     pub fn new(port: u16) -> Self {
         Self { port, capabilities: json!({}), authorization: None, next: AtomicI64::new(1) }
     }
 
-    /// A client that knows tasks.
+    /// A client that supports tasks.
     #[must_use]
     pub fn with_tasks(port: u16) -> Self {
         Self::new(port).declaring(tasks())
@@ -141,14 +140,14 @@ impl Client {
         self
     }
 
-    /// The same before a host on another port.
+    /// The same client for a host on another port.
     #[must_use]
     pub fn at(mut self, port: u16) -> Self {
         self.port = port;
         self
     }
 
-    /// Another client of the same kind before a host on another port.
+    /// Another client of the same kind for a host on another port.
     #[must_use]
     pub fn again(&self, port: u16) -> Self {
         let (capabilities, authorization) = (self.capabilities.clone(), self.authorization.clone());
@@ -161,7 +160,7 @@ impl Client {
         self.port
     }
 
-    /// A request with all that belongs to it.
+    /// A complete request.
     #[must_use]
     pub fn request(&self, method: &str, params: Value) -> Request {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
@@ -184,7 +183,7 @@ impl Client {
         Request { message, headers }
     }
 
-    /// Sends it on a connection of its own.
+    /// Sends it on a new connection.
     ///
     /// # Panics
     /// If there is no answer.
@@ -192,7 +191,7 @@ impl Client {
         self.try_send(request).await.expect("an answer")
     }
 
-    /// As [`Client::send`]; `None` if the host is not there.
+    /// As [`Client::send`]; `None` if the host does not listen.
     pub async fn try_send(&self, request: &Request) -> Option<Answer> {
         let headers: Vec<_> =
             request.headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
@@ -200,7 +199,7 @@ impl Client {
         Connection::try_open(self.port).await?.try_send(Method::POST, "/mcp", &headers, body).await
     }
 
-    /// The whole answer to it.
+    /// The whole response to a request.
     ///
     /// # Panics
     /// If there is none.
@@ -208,7 +207,7 @@ impl Client {
         self.try_reply(request).await.expect("an answer")
     }
 
-    /// As [`Client::reply`]; `None` if the host dies before it.
+    /// As [`Client::reply`]; `None` if the host dies before the response.
     pub async fn try_reply(&self, request: &Request) -> Option<Reply> {
         let answer = self.try_send(request).await?;
         let (status, streamed) = (answer.status.as_u16(), answer.is_events());
@@ -226,37 +225,37 @@ impl Client {
         }
     }
 
-    /// The whole answer to a request.
+    /// Sends a request; returns the whole response.
     pub async fn ask(&self, method: &str, params: Value) -> Reply {
         self.reply(&self.request(method, params)).await
     }
 
-    /// The result of a request.
+    /// Sends a request; returns its result.
     pub async fn result(&self, method: &str, params: Value) -> Value {
         self.ask(method, params).await.result()
     }
 
-    /// The error of a request.
+    /// Sends a request; returns its error.
     pub async fn error(&self, method: &str, params: Value) -> Value {
         self.ask(method, params).await.error()
     }
 
-    /// Calls a tool; gives the result, of whichever type.
+    /// Calls a tool; returns the result, whatever its type.
     pub async fn call(&self, tool: &str, arguments: Value) -> Value {
         self.result("tools/call", json!({"name": tool, "arguments": arguments})).await
     }
 
-    /// Calls a tool that becomes a task; gives its id.
+    /// Calls a tool that becomes a task; returns its id.
     ///
     /// # Panics
-    /// If it becomes none.
+    /// If it does not become a task.
     pub async fn create(&self, tool: &str, arguments: Value) -> String {
         let result = self.call(tool, arguments).await;
         assert_eq!(result["resultType"], "task", "{result}");
         result["taskId"].as_str().expect("an id").to_owned()
     }
 
-    /// The task as it is.
+    /// The current state of the task.
     pub async fn task(&self, id: &str) -> Value {
         self.result("tasks/get", json!({"taskId": id})).await
     }
@@ -271,7 +270,7 @@ impl Client {
         self.result("tasks/update", json!({"taskId": id, "inputResponses": responses})).await
     }
 
-    /// Has a task cancelled.
+    /// Cancels a task.
     pub async fn cancel(&self, id: &str) -> Value {
         self.result("tasks/cancel", json!({"taskId": id})).await
     }
@@ -279,26 +278,26 @@ impl Client {
     /// Sends a request whose answer is a stream.
     ///
     /// # Panics
-    /// If it is not.
+    /// If the answer is not a stream.
     pub async fn begin(&self, request: &Request) -> Exchange {
         let answer = self.send(request).await;
         assert!(answer.status == 200 && answer.is_events(), "answered by a stream: {}", request.message);
         Exchange { id: request.message["id"].as_i64().expect("a number"), events: answer.events() }
     }
 
-    /// Listens to what this filter asks for; gives the stream and what was granted.
+    /// Listens with this filter; returns the stream and the granted notifications.
     ///
     /// # Panics
-    /// If that is not acknowledged first.
+    /// If the first message is not the acknowledgement.
     pub async fn listen(&self, notifications: Value) -> (Listening, Value) {
         let request = self.request("subscriptions/listen", json!({"notifications": notifications}));
         self.listen_by(&request).await
     }
 
-    /// As [`Client::listen`], with a request that was made before.
+    /// As [`Client::listen`], with a prepared request.
     ///
     /// # Panics
-    /// If that is not acknowledged first.
+    /// If the first message is not the acknowledgement.
     pub async fn listen_by(&self, request: &Request) -> (Listening, Value) {
         let answer = self.send(request).await;
         assert!(answer.status == 200 && answer.is_events(), "{}", request.message);
@@ -310,14 +309,14 @@ impl Client {
 }
 
 impl Request {
-    /// With something else, or more, in `_meta`.
+    /// Replaces or adds a member of `_meta`.
     #[must_use]
     pub fn meta(mut self, key: &str, value: Value) -> Self {
         self.message["params"]["_meta"][key] = value;
         self
     }
 
-    /// Without something in `_meta`.
+    /// Removes a member of `_meta`.
     ///
     /// # Panics
     /// If there is no `_meta`.
@@ -327,33 +326,33 @@ impl Request {
         self
     }
 
-    /// With something else, or more, in the message.
+    /// Replaces or adds a member of the message.
     #[must_use]
     pub fn member(mut self, key: &str, value: Value) -> Self {
         self.message[key] = value;
         self
     }
 
-    /// With another id.
+    /// Replaces the id.
     #[must_use]
     pub fn numbered(self, id: Value) -> Self {
         self.member("id", id)
     }
 
-    /// With this header, in place of those of its name.
+    /// Sets this header; removes others of its name.
     #[must_use]
     pub fn header(self, name: &str, value: &str) -> Self {
         self.without(name).and_header(name, value)
     }
 
-    /// With this header, beside those of its name.
+    /// Adds this header to those of its name.
     #[must_use]
     pub fn and_header(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// Without headers of this name.
+    /// Removes the headers of this name.
     #[must_use]
     pub fn without(mut self, name: &str) -> Self {
         self.headers.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
@@ -372,7 +371,7 @@ impl Request {
         &self.headers
     }
 
-    /// The bytes of the request, for who writes them to a socket.
+    /// The bytes of the request, for writing them to a socket.
     #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
         let body = self.message.to_string();
@@ -416,7 +415,7 @@ impl Listening {
     /// The next message.
     ///
     /// # Panics
-    /// If the stream ends, or nothing comes.
+    /// If the stream ends, or no message comes in time.
     pub async fn heard(&mut self) -> Value {
         next(&mut self.events).await.expect("a message before the end of the stream")
     }
@@ -431,7 +430,7 @@ impl Listening {
         }
     }
 
-    /// Everything up to the end of the stream.
+    /// All messages up to the end of the stream.
     pub async fn rest(mut self) -> Vec<Value> {
         let mut rest = Vec::new();
         while let Some(message) = next(&mut self.events).await {

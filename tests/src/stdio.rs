@@ -1,4 +1,4 @@
-//! A real `toolyard stdio` at the other end of a pipe.
+//! A real `toolyard stdio` process on a pipe.
 
 use crate::compiled::Compiled;
 use crate::host::{Setup, command};
@@ -16,9 +16,9 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
 /// The process and its pipes.
 pub struct Stdio {
-    /// Before the folder, which takes it with it.
+    /// Declared before the folder, because its drop needs the folder.
     _compiled: Compiled,
-    /// The folder that it works in.
+    /// The working folder of the process.
     pub folder: Arc<TempDir>,
     args: Vec<String>,
     child: Child,
@@ -26,7 +26,7 @@ pub struct Stdio {
     output: Lines<BufReader<ChildStdout>>,
     next: i64,
     notices: Vec<Value>,
-    /// Judges what is read; a violation fails the test at once.
+    /// Checks the output; a violation fails the test at once.
     conversation: Option<Conversation>,
 }
 
@@ -57,8 +57,7 @@ impl Stdio {
         Self::run(command, folder, args)
     }
 
-    /// The same, started by other words, which the command line is put after; in a process
-    /// group of its own.
+    /// The same through a wrapper command in front of the command line, and in its own process group.
     ///
     /// # Panics
     /// If it does not start.
@@ -104,7 +103,7 @@ impl Stdio {
         stdio
     }
 
-    /// Initializes with this revision; gives the result.
+    /// Initializes with this revision; returns the result.
     pub async fn initialize(&mut self, revision: &str) -> Value {
         self.initialize_as(revision, json!({})).await
     }
@@ -136,7 +135,7 @@ impl Stdio {
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
     }
 
-    /// Reads a message as it stands.
+    /// Reads one line of output, unparsed.
     ///
     /// # Panics
     /// If the output ends.
@@ -155,14 +154,13 @@ impl Stdio {
         }
     }
 
-    /// Sends a request and waits for its answer; what comes before is kept as a
-    /// notice.
+    /// Sends a request and waits for its response; earlier messages are kept as notices.
     pub async fn request(&mut self, method: &str, params: Value) -> Value {
         let id = self.send(method, params).await;
         self.answer(id).await
     }
 
-    /// Sends a request; gives its id.
+    /// Sends a request; returns its id.
     pub async fn send(&mut self, method: &str, params: Value) -> i64 {
         let id = self.next;
         self.next += 1;
@@ -170,7 +168,7 @@ impl Stdio {
         id
     }
 
-    /// Waits for the answer to a request.
+    /// Waits for the response to a request.
     pub async fn answer(&mut self, id: i64) -> Value {
         loop {
             let message = self.read().await;
@@ -181,12 +179,12 @@ impl Stdio {
         }
     }
 
-    /// What came besides answers.
+    /// Takes the messages that were not awaited responses.
     pub fn notices(&mut self) -> Vec<Value> {
         std::mem::take(&mut self.notices)
     }
 
-    /// Closes the input and waits for the end; gives what was still written.
+    /// Closes the input and waits for the end; returns the exit status and the rest of the output.
     ///
     /// # Panics
     /// If the process does not end.
@@ -205,7 +203,7 @@ impl Stdio {
         (status.expect("the host ends").expect("waiting works"), rest)
     }
 
-    /// The process.
+    /// The process id.
     ///
     /// # Panics
     /// If it has ended.
@@ -218,7 +216,7 @@ impl Stdio {
     /// Waits for its end.
     ///
     /// # Panics
-    /// If that takes too long.
+    /// If it does not end within [`crate::wait::PATIENCE`].
     pub async fn ended(&mut self) -> ExitStatus {
         let ended = tokio::time::timeout(crate::wait::PATIENCE, self.child.wait()).await;
         ended.expect("the host ends").expect("waiting works")

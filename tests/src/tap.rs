@@ -1,6 +1,5 @@
-//! What the host sends, held against the official schema and against what the
-//! client had asked: for the kit, and for official clients and suites between which
-//! and the host a tap is put.
+//! Checks the messages of the host against the official schema and the requests of the client: for the test
+//! kit, and for official clients and suites, with a tap between them and the host.
 
 mod definitions;
 mod exchange;
@@ -24,11 +23,11 @@ use serde_json::Value;
 use stateless::Stateless;
 use std::collections::HashMap;
 
-/// The one revision with sessions that there is a schema for here.
+/// The only revision with sessions whose schema is available here.
 const REVISION: &str = "2025-11-25";
 
-/// What one client and the host say to each other: in a session, without one, or both
-/// at once, since each message is judged by the request that it belongs to.
+/// The messages between one client and the host: in a session, without one, or both at once, since each
+/// message is judged by the request that it belongs to.
 pub struct Conversation {
     schema: &'static Schema,
     negotiated: Negotiated,
@@ -45,16 +44,16 @@ struct Asked {
     params: Value,
 }
 
-/// What is thought of a message of the host.
+/// The judgement on a message of the host.
 pub struct Verdict {
-    /// What it was taken for.
+    /// The recognised type of the message.
     pub taken_for: String,
-    /// What is wrong with it.
+    /// The problems of the message.
     pub problems: Vec<String>,
 }
 
 impl Conversation {
-    /// One that has not begun.
+    /// A conversation without messages.
     #[must_use]
     pub fn new(schema: &'static Schema) -> Self {
         Self {
@@ -66,12 +65,12 @@ impl Conversation {
         }
     }
 
-    /// Learns the HTTP status that the next message comes under.
+    /// Sets the HTTP status of the next message.
     pub fn under(&mut self, status: u16) {
         self.stateless.status = Some(status);
     }
 
-    /// Hears what the client sends, which may be anything.
+    /// Receives a message of the client, which may be invalid.
     pub fn from_client(&mut self, text: &[u8]) {
         match serde_json::from_slice(text) {
             Ok(Value::Array(members)) => members.iter().for_each(|member| self.client_says(member)),
@@ -83,7 +82,7 @@ impl Conversation {
     fn client_says(&mut self, message: &Value) {
         let (Some(method), Some(id)) = (message["method"].as_str(), message.get("id")) else { return };
         if stateless::is_claimed_by(message) {
-            // Of two requests of one id, the later is the one that is answered.
+            // If two requests have one id, the response answers the later one.
             self.asked.remove(&id.to_string());
             self.stateless.asked(id, method, &message["params"]);
             return;
@@ -93,7 +92,7 @@ impl Conversation {
         self.asked.insert(id.to_string(), Asked { method: method.to_owned(), params });
     }
 
-    /// Judges what the host sends; `None` if that is for another revision to say.
+    /// Judges a message of the host; `None` if another revision governs it.
     pub fn from_host(&mut self, text: &[u8]) -> Option<Verdict> {
         let message: Value = match serde_json::from_slice(text) {
             Ok(message) => message,
@@ -117,7 +116,7 @@ impl Conversation {
         self.in_force(verdict)
     }
 
-    /// Other revisions have other schemas.
+    /// Drops verdicts on other revisions, which have other schemas.
     fn in_force(&self, verdict: Verdict) -> Option<Verdict> {
         self.negotiated.revision.as_deref().is_none_or(|revision| revision == REVISION).then_some(verdict)
     }
@@ -136,7 +135,7 @@ impl Conversation {
         }
     }
 
-    /// A request or notification of the host.
+    /// Judges a request or notification of the host.
     fn judge_own(&self, message: &Value) -> Verdict {
         let method = message["method"].as_str().unwrap_or_default();
         let request = message.get("id").is_some();
@@ -148,7 +147,7 @@ impl Conversation {
         let mut problems = self.schema.sessions.problems(definition, message);
         if request {
             problems.extend(self.negotiated.misses(message));
-            // Sent again on a resumed stream, it is the same request.
+            // A repetition on a resumed stream is the same request.
             if self.asking.get(&message["id"].to_string()).is_some_and(|earlier| earlier != message) {
                 problems.push("J-2: the id was that of another request".to_owned());
             }

@@ -1,4 +1,4 @@
-//! Access tokens of the configuration, for tests that need several people.
+//! Access tokens in the configuration, for tests with several principals.
 
 use sha2::{Digest as _, Sha256};
 use std::fmt::Write as _;
@@ -9,13 +9,13 @@ pub fn token(name: &str) -> String {
     format!("{name}-token-of-the-tests")
 }
 
-/// What the configuration says of it.
+/// The configuration of this token.
 #[must_use]
 pub fn stanza(name: &str, scopes: &[&str]) -> String {
     stanza_with(name, &format!("scopes = {scopes:?}"))
 }
 
-/// The same of a token whose bearer is the user of this machine.
+/// The same for a token whose principal is the local user.
 #[must_use]
 pub fn local_stanza(name: &str) -> String {
     stanza_with(name, "local = true")

@@ -1,12 +1,12 @@
-//! Waiting for a state, never for a while.
+//! Waiting for a state, never for a fixed time.
 
 use serde_json::Value;
 use std::time::{Duration, Instant};
 
-/// However slow the machine, what is waited for comes within this time.
+/// An awaited state comes within this time, even on a slow machine.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Asks again until there is an answer.
+/// Asks repeatedly until there is an answer.
 ///
 /// # Panics
 /// If there is none within [`PATIENCE`].
@@ -21,10 +21,10 @@ pub async fn eventually<T, F: Future<Output = Option<T>>>(what: &str, mut ask: i
     }
 }
 
-/// Looks at a task again until it has this status.
+/// Reads a task repeatedly until it has this status.
 ///
 /// # Panics
-/// If it is over with another one, or has not got there within [`PATIENCE`].
+/// If it ends with another status, or does not reach this one within [`PATIENCE`].
 pub async fn becomes<F: Future<Output = Value>>(status: &str, mut look: impl FnMut() -> F) -> Value {
     let start = Instant::now();
     loop {

@@ -89,7 +89,7 @@ pub fn is_test(path: &Path) -> bool {
 
 /// Public names that a crate still uses for more than one type.
 const SHARED_TYPE_NAMES: [(&str, &[&str]); 1] = [
-    // Each command has its own, and no command uses those of another.
+    // Each command has its own type, and no command uses another one's.
     ("host/src", &["Options"]),
 ];
 
@@ -106,7 +106,7 @@ fn public_types(text: &str) -> Vec<&str> {
     declared.filter_map(|rest| rest.split(|c: char| !c.is_alphanumeric() && c != '_').next()).collect()
 }
 
-/// The names that more than one of these declarations has.
+/// The names that occur in more than one of these declarations.
 fn declared_twice(types: &[String]) -> Vec<&str> {
     let mut seen = BTreeSet::new();
     types.iter().map(String::as_str).filter(|name| !seen.insert(*name)).collect()
@@ -137,13 +137,13 @@ fn a_crate_uses_a_public_type_name_once() {
     assert!(declared_twice(&["Claim".to_owned(), "Slot".to_owned()]).is_empty());
 }
 
-/// Crates that still have predicates which do more than answer, and which.
+/// Crates that still have predicates with side effects, and those predicates.
 const ACTIVE_PREDICATES: [(&str, &[&str]); 1] = [
-    // They count down the budget of the check that they are part of.
+    // These count down the budget of the check that they belong to.
     ("host/crates/schema/src", &["is_among", "is_unique"]),
 ];
 
-/// The functions of this text that are named like a question and do not just answer it by yes or no.
+/// Functions that are named like a question and do more than answer it with yes or no.
 fn active_predicates(text: &str) -> Vec<&str> {
     let functions = text.split("fn ").skip(1).filter_map(|rest| {
         let signature = rest.split(['{', ';']).next()?;

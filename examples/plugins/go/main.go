@@ -1,6 +1,6 @@
-// A tool that renders a text from data by a template: letters, configuration, reports. The
-// templates are those of Go's text/template, which bring loops, conditions and pipelines; a
-// template may also ask the user for what the data leaves open.
+// A tool that renders text from data with a template: letters, configuration, reports. The
+// templates are those of Go's text/template, with loops, conditions and pipelines. A template may
+// also ask the user for values that the data lacks.
 package main
 
 import (
@@ -14,18 +14,18 @@ import (
 	"render-template/toolyard"
 )
 
-// Arguments are what the tool takes.
+// Arguments are the arguments of the tool.
 type Arguments struct {
 	Template string          `json:"template" about:"A text/template of Go, such as \"Dear {{.name}},\"."`
-	Data     json.RawMessage `json:"data,omitempty" about:"Any JSON value; the template sees it as the dot."`
-	Lines    bool            `json:"lines,omitempty" about:"Whether the result has its lines apart, too."`
+	Data     json.RawMessage `json:"data,omitempty" about:"Any JSON value; the template uses it as the dot."`
+	Lines    bool            `json:"lines,omitempty" about:"Whether the result also has a list of its lines."`
 }
 
-// Rendered is what it gives.
+// Rendered is the structured result.
 type Rendered struct {
 	Text  string   `json:"text"`
-	Bytes int      `json:"bytes" about:"How long the text is in UTF-8."`
-	Asked int      `json:"asked" about:"How many questions the user was asked."`
+	Bytes int      `json:"bytes" about:"The length of the text in UTF-8."`
+	Asked int      `json:"asked" about:"The number of questions to the user."`
 	Lines []string `json:"lines,omitempty"`
 }
 
@@ -33,9 +33,9 @@ func init() {
 	toolyard.Register(toolyard.Tool{
 		Name:  "render_template",
 		Title: "Render a template",
-		Description: "Renders a text from JSON data by a template of Go's text/template. Besides the built-in functions " +
+		Description: "Renders text from JSON data with a template of Go's text/template. Besides the built-in functions " +
 			"there are `join list separator`, `json value`, `lower`, `upper`, `trim`, `progress done total`, and " +
-			"`ask question`, which asks the user and gives the answer. A key that the data lacks is an error.",
+			"`ask question`, which asks the user and returns the answer. A key that the data lacks is an error.",
 		Annotations: map[string]bool{"readOnlyHint": true, "openWorldHint": false},
 		Call:        toolyard.Typed(render),
 	})
@@ -70,7 +70,7 @@ func render(call *toolyard.Call, arguments Arguments) (toolyard.Reply[Rendered],
 	return reply, nil
 }
 
-// decode reads numbers as they are written: 10 is not to become 1e+01.
+// decode keeps numbers as they are written: 10 must not become 1e+01.
 func decode(data json.RawMessage) (any, error) {
 	if data == nil {
 		return nil, nil
@@ -82,7 +82,7 @@ func decode(data json.RawMessage) (any, error) {
 	return value, err
 }
 
-// plain is what the author of a template can use of an error.
+// plain returns the part of an error that helps the author of a template.
 func plain(err error) error {
 	if errors.Is(err, toolyard.ErrDeclined) {
 		return errors.New("The template asked a question, and the user gave no answer.")
@@ -90,7 +90,7 @@ func plain(err error) error {
 	return err
 }
 
-// rendering is a text under construction, with what its template can call.
+// rendering is a text that is being rendered, with the functions for its template.
 type rendering struct {
 	call  *toolyard.Call
 	text  bytes.Buffer
@@ -109,7 +109,7 @@ func (r *rendering) functions() template.FuncMap {
 	}
 }
 
-// ask names questions by their order: a call may be run again with the answers that it had.
+// ask numbers its keys, because the host may run a call again with the answers that it already has.
 func (r *rendering) ask(question string) (string, error) {
 	r.asked++
 	var form struct {
@@ -119,9 +119,9 @@ func (r *rendering) ask(question string) (string, error) {
 	return form.Answer, err
 }
 
-// progress stands in a template where work is done, and leaves nothing in the text.
+// progress reports progress from a template, and adds nothing to the text.
 func (r *rendering) progress(done, total any) (string, error) {
-	// Numbers of templates and of data have types of their own; their texts are alike.
+	// Numbers in templates and in data have different types, but the same text.
 	var numbers [2]float64
 	if _, err := fmt.Sscan(fmt.Sprint(done, " ", total), &numbers[0], &numbers[1]); err != nil {
 		return "", fmt.Errorf("progress takes two numbers: %w", err)

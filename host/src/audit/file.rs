@@ -1,6 +1,5 @@
-//! The file that audit entries go to, and its rotation. It is opened anew for each
-//! write, since another process may have rotated it. Each write holds the lock beside
-//! the file, so there is one writer at a time.
+//! The file that receives audit entries, and its rotation. Each write opens it again, since another process
+//! may have rotated it. Each write holds the lock beside the file, so there is one writer at a time.
 
 use super::lock;
 use crate::protect;
@@ -11,8 +10,7 @@ use std::fs::{File, Metadata};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
-/// A line is shorter than this by far, so half a line at the end is found in what
-/// is read back.
+/// All lines are far shorter than this, so reading this much from the end finds a half line there.
 const LONGEST_LINE: u64 = 64 << 10;
 
 /// The most rotated files that the host checks at its start.
@@ -24,18 +22,18 @@ pub struct LogFile {
     path: PathBuf,
     rotate_at: u64,
     keep: u32,
-    /// Whether it does not matter who else may write there.
+    /// Whether other users may write there (`data.others-may-write`).
     shared: bool,
 }
 
 impl LogFile {
-    /// A file that is put aside before it grows beyond `rotate_at` bytes; `keep`
-    /// files are kept beside it, `NAME.1` the latest.
+    /// A log file that is rotated before it grows beyond `rotate_at` bytes. `keep` rotated files stay beside
+    /// it; `NAME.1` is the latest.
     pub const fn new(path: PathBuf, rotate_at: u64, keep: u32) -> Self {
         Self { path, rotate_at, keep, shared: false }
     }
 
-    /// The same, and its folder and the files in it may be anybody's.
+    /// With `shared`, its folder and the files in it may belong to anybody.
     #[must_use]
     pub fn shared(self, shared: bool) -> Self {
         Self { shared, ..self }
@@ -66,7 +64,7 @@ impl LogFile {
     /// The error of the system, or that others could have written there. Half of the text may be in
     /// the file; the next call removes it.
     pub fn append(&self, text: &str) -> io::Result<()> {
-        // Held while it is written: all names below are looked for in this very folder.
+        // Open during the write: all names below are looked up in this very folder.
         let folder = self.folder()?;
         let _lock = lock::take(&folder, &self.lock_name()?, self.shared)?;
         let (mut file, mut length, mut fresh) = self.open(&folder)?;
@@ -76,7 +74,7 @@ impl LogFile {
             (file, length, fresh) = self.open(&folder)?;
         }
         if let Err(error) = file.write_all(text.as_bytes()) {
-            // A full disk gives room back, at least.
+            // On a full disk this frees at least the space of the partial write.
             let _ = file.set_len(length);
             return Err(error);
         }
@@ -99,7 +97,7 @@ impl LogFile {
         Ok(Folder { handle, path: path.to_owned() })
     }
 
-    /// The file, how long it is, and whether it is new.
+    /// The file, its length in bytes, and whether it is new.
     fn open(&self, folder: &Folder) -> io::Result<(File, u64, bool)> {
         let name = self.aside(0)?;
         let fresh = !folder.holds(&name)?;
@@ -115,12 +113,12 @@ impl LogFile {
     }
 
     fn rotate(&self, folder: &Folder) -> io::Result<()> {
-        // A gap is what a crash during an earlier rotation leaves; it is filled.
+        // A crash during an earlier rotation leaves a gap in the numbers; this rotation fills it.
         let mut free = 1;
         while free < self.keep && folder.holds(&self.aside(free)?)? {
             free += 1;
         }
-        // The oldest goes by its own name: no rename may replace a file.
+        // The oldest file is removed by name: no rename may replace a file.
         let oldest = self.aside(free)?;
         if folder.holds(&oldest)? {
             let removed = rustix::fs::unlinkat(&folder.handle, &oldest, AtFlags::empty());
@@ -138,7 +136,7 @@ impl LogFile {
         Ok(name)
     }
 
-    /// The name of the file itself, or of a rotated one.
+    /// The name of the file itself (0) or of a rotated one.
     fn aside(&self, number: u32) -> io::Result<OsString> {
         let no_name = || io::Error::other(format!("{} is not a file name", self.path.display()));
         let mut name = self.path.file_name().ok_or_else(no_name)?.to_owned();
@@ -170,7 +168,7 @@ impl Folder {
         let never_over = RenameFlags::NOREPLACE;
         match rustix::fs::renameat_with(&self.handle, from, &self.handle, to, never_over) {
             Ok(()) => Ok(()),
-            // Some file systems know no such flag. The lock keeps other hosts away, at least.
+            // Some file systems lack this flag. The lock still keeps other hosts away.
             Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) if !self.holds(to)? => {
                 let renamed = rustix::fs::renameat(&self.handle, from, &self.handle, to);
                 renamed.map_err(|error| self.named(from, error.into()))
@@ -180,7 +178,7 @@ impl Folder {
         }
     }
 
-    /// Whether there is anything of this name, a link included.
+    /// Whether a file, folder or link has this name.
     fn holds(&self, name: &OsStr) -> io::Result<bool> {
         match rustix::fs::statat(&self.handle, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(_) => Ok(true),
@@ -189,8 +187,8 @@ impl Folder {
         }
     }
 
-    /// Opens a file. A link is not followed: entries would be appended to whatever file
-    /// its maker has chosen. A pipe is not waited for.
+    /// Opens a file. Does not follow a link: otherwise entries would go to any file that the link's maker
+    /// chose. Does not wait for a pipe's other end.
     pub(super) fn file(&self, name: &OsStr, access: OFlags, shared: bool) -> io::Result<File> {
         let path = self.path.join(name);
         let flags = access | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
@@ -222,18 +220,18 @@ fn refuse_outsiders(path: &Path, found: &Metadata) -> io::Result<()> {
     )))
 }
 
-/// Whether it is empty or begins as an entry does. Another file would lose its end to [`mend`], and in
-/// time all of it to the rotation.
+/// Whether the file is empty or begins like an audit entry. Otherwise [`mend`] would cut the end off a
+/// foreign file, and rotation would in time remove it.
 fn begins_with_an_entry(file: &mut File) -> io::Result<bool> {
     let mut first = [b'{'];
     file.seek(SeekFrom::Start(0))?;
-    // Of an empty file nothing is read.
+    // An empty file leaves the byte as it is.
     let _ = file.read(&mut first)?;
     Ok(first == [b'{'])
 }
 
-/// Cuts off the half line that a crash, or a full disk, left at the end: its entry
-/// was never marked as exported, and comes again. Gives the length.
+/// Cuts off the half line that a crash or a full disk left at the end. Its entry was never marked as
+/// exported, so it comes again. Returns the length.
 fn mend(file: &mut File) -> io::Result<u64> {
     let length = file.metadata()?.len();
     let from = length.saturating_sub(LONGEST_LINE);
@@ -253,7 +251,7 @@ fn mend(file: &mut File) -> io::Result<u64> {
             file.set_len(0)?;
             Ok(0)
         }
-        // No entry is so long. It is left as it is, and later entries stand on lines of their own.
+        // No entry is so long. The host leaves it, and starts later entries on lines of their own.
         None => file.write_all(b"\n").map(|()| length + 1),
     }
 }
@@ -286,7 +284,7 @@ mod tests {
         assert_eq!(read(folder.path(), "audit.jsonl"), "{\n");
         assert_eq!(read(folder.path(), "audit.jsonl.1"), "{ line that is longer than all\n");
         assert_eq!(read(folder.path(), "audit.jsonl.2"), "{78}\n");
-        // The three, and the lock.
+        // The three files and the lock.
         assert_eq!(fs::read_dir(folder.path()).expect("lists").count(), 4);
         for entry in fs::read_dir(folder.path()).expect("lists") {
             let mode = entry.expect("an entry").metadata().expect("its mode").permissions().mode();
@@ -328,7 +326,7 @@ mod tests {
             .expect("makes");
         refused();
         fs::remove_file(&path).expect("removes");
-        // A link to an existing file, and a link to a file that would be made.
+        // A link to an existing file, and a link to a file that opening it would create.
         for target in ["other", "none"] {
             fs::write(folder.path().join("other"), "before\n").expect("writes");
             std::os::unix::fs::symlink(target, &path).expect("links");

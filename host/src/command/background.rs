@@ -14,17 +14,17 @@ use toolyard_dispatch::DrainMode;
 /// The options of `background-host`.
 #[derive(Debug, Args)]
 pub struct Options {
-    /// The name that relays find it by.
+    /// The name by which relays find it.
     #[arg(long)]
     name: String,
-    /// The fingerprint of the settings that its relay was started with.
+    /// The fingerprint of the relay's settings.
     #[arg(long)]
     settings: String,
 }
 
-/// Serves relays until nothing is left to do, or a signal comes.
+/// Serves relays until no work is left, or a signal comes.
 pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
-    // First, before a signal to the client's processes can reach this one.
+    // First, before a signal to the client's process group can reach this process.
     leave_session();
     let mut config = configure(flags, None)?;
     config.deals_names = true;
@@ -43,10 +43,10 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
         let server = assembled.server.clone();
         let mut listener = Listener::new(socket, server)?;
         tracing::info!(process = std::process::id(), plugins = %config.plugins.display(), "the background host serves");
-        // Tasks that earlier hosts left may be why the relay started this one.
+        // The relay may have started this host for tasks that earlier hosts left.
         assembled.server.dispatch.recover_now().await;
         listener.serve(stop.clone()).await;
-        // Before the calls that still run are waited for: the next host serves the relays that come now.
+        // Before the wait for calls that still run: the next host serves relays that connect from now on.
         listener.close().await;
         assembled.shut_down(config.limits.drain, DrainMode::HandOver).await;
         Ok(ExitCode::SUCCESS)

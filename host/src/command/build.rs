@@ -1,4 +1,4 @@
-//! `toolyard build`: a project's component, made and looked at.
+//! `toolyard build`: builds a project's component and inspects it.
 
 use super::{configure, start_log};
 use crate::assemble;
@@ -15,12 +15,12 @@ pub struct Options {
     /// The project: a folder with a project.toml.
     #[arg(default_value = ".")]
     dir: PathBuf,
-    /// Run the commands of `setup` again, though they have been run.
+    /// Run the commands of `setup` again, even if they ran before.
     #[arg(long)]
     setup: bool,
 }
 
-/// Builds the project, and says what its component offers.
+/// Builds the project, and reports what its component offers.
 pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     let mut config = configure(flags, None)?;
     let project = Project::open(&options.dir)?;

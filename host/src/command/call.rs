@@ -1,4 +1,4 @@
-//! `toolyard call`: one tool, from the shell.
+//! `toolyard call`: calls one tool from the shell.
 
 use super::{configure, start_log};
 use crate::assemble::{self, Assembled};
@@ -14,7 +14,7 @@ use toolyard_workshop::{Call, CallOptions};
 /// The options of `call`.
 #[derive(Debug, Args)]
 pub struct Options {
-    /// The tool.
+    /// The name of the tool.
     tool: String,
     /// Its arguments, a JSON object; `-` reads them from stdin.
     #[arg(default_value = "{}")]
@@ -22,39 +22,34 @@ pub struct Options {
     /// Print the result as one JSON object instead of its text.
     #[arg(long)]
     json: bool,
-    /// Take the answers to the tool's questions from stdin though it is no
-    /// terminal, one line each.
+    /// Read the answers to the tool's questions from stdin even if it is no terminal, one per line.
     #[arg(long)]
     ask: bool,
-    /// Answer the tool's questions from this file, TOML or JSON: to the key of each
-    /// question what a client would answer, such as `who = { action = "accept",
-    /// content = { name = "Ada" } }`. A question without an answer is put to the
-    /// terminal if there is one, else declined.
+    /// Answer the tool's questions from this file, TOML or JSON. It maps the key of each question to the
+    /// response of a client, such as `who = { action = "accept", content = { name = "Ada" } }`. For a
+    /// question without an answer, ask at the terminal if there is one, else decline.
     #[arg(long, value_name = "FILE")]
     answers: Option<PathBuf>,
-    /// Answer one question; may be repeated, and wins over --answers.
+    /// Answer one question; may be repeated; overrides --answers.
     #[arg(long = "answer", value_name = "KEY=JSON")]
     answer: Vec<String>,
-    /// Run it as a task, as a client does that polls for the result.
+    /// Run it as a task, like a client that polls for the result.
     #[arg(long)]
     task: bool,
-    /// Fail, and show the difference, unless this is the result: its structured
-    /// content if it has one, else its text blocks joined by newlines. Given as JSON
-    /// (a text that is no JSON string is then read as JSON), or as a file with JSON
-    /// or the text in it.
+    /// Fail and show the difference unless this is the result: its structured content if it has any, else its
+    /// text blocks joined by newlines. Give it as JSON, or as a file that contains JSON or the text. A text
+    /// that is not a JSON string is then read as JSON.
     #[arg(long, value_name = "FILE|JSON", conflicts_with = "expect_error")]
     expect: Option<String>,
-    /// Fail unless the call ends in an error, of the tool or a JSON-RPC error, with
-    /// this in its text.
+    /// Fail unless the call ends in an error, of the tool or of JSON-RPC, whose text contains this.
     #[arg(long, value_name = "TEXT")]
     expect_error: Option<String>,
-    /// Write what happened, questions and answers too, into a new file, as a case for
-    /// `toolyard test`.
+    /// Write the call with its questions and answers into a new file, as a case for `toolyard test`.
     #[arg(long, value_name = "NAME.case.toml")]
     record: Option<PathBuf>,
 }
 
-/// Runs the tool and prints what it gives.
+/// Calls the tool and prints its result.
 pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     let mut config = configure(flags, None)?;
     start_log(&config, "warn")?;

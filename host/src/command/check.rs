@@ -17,7 +17,7 @@ use toolyard_manifest::{GrantedBy, LimitRow, Limits};
 /// The options of `check`.
 #[derive(Debug, Args)]
 pub struct Options {
-    /// The component; its manifest, NAME.toml beside it, is taken into account.
+    /// The component. Its manifest, NAME.toml beside it, is taken into account.
     file: PathBuf,
     /// Print one JSON object.
     #[arg(long, conflicts_with = "suggest")]
@@ -27,7 +27,7 @@ pub struct Options {
     suggest: bool,
 }
 
-/// Says what a component offers and needs, or why it is not a plugin.
+/// Reports what a component offers and needs, or why it is not a plugin.
 pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     let config = configure(flags, None)?;
     start_log(&config, "error")?;
@@ -118,7 +118,7 @@ fn as_text(report: &CheckReport) -> String {
     out
 }
 
-/// What is granted, a line for each thing.
+/// The grants, one line each.
 fn grants(report: &CheckReport) -> Vec<String> {
     let folder = |folder: &FolderGrant| {
         let asked = if folder.by == GrantedBy::Person { ", if the person agrees" } else { "" };
@@ -141,7 +141,7 @@ fn grants(report: &CheckReport) -> Vec<String> {
     granted
 }
 
-/// What stands beside an import.
+/// The note after an import: its use, and whether a grant covers it.
 fn beside(report: &CheckReport, import: &str) -> String {
     let name = import.split('@').next().unwrap_or_default();
     let used = report.imports_used.iter().find(|used| used.interface() == name);
@@ -152,20 +152,20 @@ fn beside(report: &CheckReport, import: &str) -> String {
     })
 }
 
-/// What it reaches for and may not have. Every standard library reads the
-/// environment, which says nothing.
+/// The imports that it uses and may not have. Every standard library reads the environment, so that import
+/// says nothing.
 fn missing(report: &CheckReport) -> impl Iterator<Item = ImportUse> {
     let wanted = report.imports_used.iter().copied().filter(|used| *used != ImportUse::Environment);
     wanted.filter(|used| !report.granted.contains(used))
 }
 
-/// What it may have and never reaches for.
+/// The grants that it never uses.
 fn unused(report: &CheckReport) -> impl Iterator<Item = ImportUse> {
     report.granted.iter().copied().filter(|used| !report.imports_used.contains(used))
 }
 
-/// The least manifest for the component: what it has now without what it never
-/// reaches for, and examples of what it may want.
+/// A minimal manifest for the component: its current one without the grants that it never uses, and examples
+/// of grants that it may want.
 fn suggestion(report: &CheckReport) -> anyhow::Result<String> {
     let stem = report.file.strip_suffix(".wasm").unwrap_or(&report.file);
     let mut manifest: toml::Table = report.manifest.as_deref().unwrap_or_default().parse()?;
@@ -182,7 +182,7 @@ fn suggestion(report: &CheckReport) -> anyhow::Result<String> {
     }
     manifest.retain(|_, value| value.as_table().is_none_or(|table| !table.is_empty()));
     let mut out = format!(
-        "# {stem}.toml: the least for {} ({}).\n# What is commented out grants nothing yet.\n",
+        "# {stem}.toml: a minimal manifest for {} ({}).\n# Lines that are commented out grant nothing yet.\n",
         report.file,
         report.digest.to_string().chars().take(12).collect::<String>()
     );

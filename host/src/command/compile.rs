@@ -1,4 +1,4 @@
-//! `toolyard compile-component`: the child process in which the host compiles.
+//! `toolyard compile-component`: the child process that compiles a component for the host.
 
 use clap::Args;
 use std::ffi::OsString;
@@ -7,7 +7,7 @@ use std::process::ExitCode;
 /// The options of `compile-component`.
 #[derive(Debug, Args)]
 pub struct Options {
-    /// What the engine passes: input, output, and the limits.
+    /// The arguments from the engine: input, output, and the limits.
     #[arg(num_args = 4, required = true, allow_hyphen_values = true)]
     arguments: Vec<OsString>,
 }

@@ -1,4 +1,4 @@
-//! `toolyard componentize`: a component of a core module.
+//! `toolyard componentize`: makes a component from a core module.
 
 use super::WrongUsage;
 use anyhow::Context as _;
@@ -9,8 +9,8 @@ use toolyard_cli::replace::{readable, replace};
 use toolyard_cli::{read, tell};
 use toolyard_engine::componentize;
 
-/// The largest module that is read. A component of it is loaded up to `plugins.component`;
-/// what debuggers want, and is taken out later, may be several times that.
+/// The largest module that is read, in bytes. A component is loaded up to `plugins.component`. Debug
+/// information, which is stripped later, may be several times that size.
 const MAX_BYTES: u64 = 512 << 20;
 
 /// The options of `componentize`.
@@ -18,14 +18,14 @@ const MAX_BYTES: u64 = 512 << 20;
 pub struct Options {
     /// The core module.
     module: PathBuf,
-    /// Where the component goes; without it, MODULE is replaced.
+    /// The file for the component; without it, MODULE is replaced.
     #[arg(long, short)]
     output: Option<PathBuf>,
-    /// The WIT package, a folder or a file, that the module is made for. Only a
-    /// module that does not carry its type needs it.
+    /// The WIT package, a folder or a file, that the module was built against. Only a module that does not
+    /// carry its type needs it.
     #[arg(long)]
     wit: Option<PathBuf>,
-    /// The world in it; needed where the package has several.
+    /// The world in it; required if the package has several.
     #[arg(long, requires = "wit")]
     world: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! `toolyard dev`: a project that is served while its author works on it.
+//! `toolyard dev`: serves a project while its author works on it.
 
 use super::{configure, filter};
 use crate::assemble::{self, Assembled};
@@ -24,8 +24,7 @@ pub struct Options {
     /// The project: a folder with a project.toml.
     #[arg(default_value = ".")]
     dir: PathBuf,
-    /// Where to serve; port 0 takes a free one. [key: listen] [default:
-    /// 127.0.0.1:7420]
+    /// The address to serve at; port 0 takes a free one. [key: listen] [default: 127.0.0.1:7420]
     #[arg(long, value_name = "ADDR:PORT", env = "TOOLYARD_LISTEN")]
     listen: Option<String>,
     /// Print JSON, one event a line.
@@ -33,15 +32,15 @@ pub struct Options {
     json: bool,
 }
 
-/// Serves, builds and shows until a signal comes.
+/// Serves, builds and shows calls until a signal comes.
 pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     let mut config = configure(flags, options.listen.as_deref())?;
     let project = Project::open(&options.dir)?;
     config.plugins = project.plugin();
-    // Tasks of a trial are not kept.
+    // Tasks of a trial are not stored.
     config.store = StoreChoice::Memory;
     let dev = Dev::start(options.json, Arc::new(SystemClock))?;
-    // The call log shows refused plugins, so that the log of the host need not.
+    // The call log shows refused plugins, so the host's log need not.
     let filter = filter(&config, "error,guest=info")?;
     tracing_subscriber::registry().with(filter).with(dev.guest_lines()).init();
     let done = assemble::with_runtimes(|guests| serve(config, project, &dev, guests));

@@ -1,5 +1,4 @@
-//! `toolyard grants`: what people permitted and refused plugins once and for all,
-//! and the way to take it back.
+//! `toolyard grants`: lists and revokes the permissions and refusals that people gave plugins for all time.
 
 use super::operator;
 use super::table::table;
@@ -10,7 +9,7 @@ use std::process::ExitCode;
 use toolyard_cli::{output, say};
 use toolyard_dispatch::{AfterGrant, Caller, Dispatch, Grant, GrantId, visible};
 
-/// How much of a digest is shown in the table.
+/// The number of digest characters that the table shows.
 const SHORT_DIGEST: usize = 12;
 
 /// The options of `grants`.
@@ -25,14 +24,14 @@ pub struct Options {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// What people said for ever, the oldest first.
+    /// List the permissions and refusals that hold for all time, the oldest first.
     List(Which),
-    /// Take it back: from the next use on the person is asked again.
+    /// Revoke a permission or refusal: the next use asks the person again.
     Revoke {
         /// The id, as `list` shows it.
         #[arg(required_unless_present = "all")]
         id: Option<String>,
-        /// All of them, or all that --plugin and --principal leave.
+        /// All of them, or all that match --plugin and --principal.
         #[arg(long, conflicts_with = "id")]
         all: bool,
         #[command(flatten)]
@@ -40,7 +39,7 @@ enum Action {
     },
 }
 
-/// Which grants.
+/// Selects grants.
 #[derive(Debug, Args)]
 struct Which {
     /// Only those of this plugin file.
@@ -55,14 +54,14 @@ impl Which {
     fn has(&self, grant: &Grant) -> bool {
         let of = owner(&grant.owner);
         self.plugin.as_ref().is_none_or(|plugin| *plugin == grant.plugin)
-            // An anonymous client is shown with what tells its session from others.
+            // The name of an anonymous client is followed by text that tells its session from others.
             && self.principal.as_ref().is_none_or(|name| {
                 of == *name || (name == "anonymous" && of.starts_with("anonymous "))
             })
     }
 }
 
-/// Does what was asked.
+/// Runs the chosen command.
 pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     let config = operator::configured(flags)?;
     if !operator::has_store(&config, matches!(options.action, Action::List(_)))? {
@@ -87,7 +86,7 @@ async fn act(dispatch: &Dispatch, config: &Config, options: &Options) -> anyhow:
         Action::Revoke { id: None, which, .. } => {
             let mut gone = Vec::new();
             for grant in found(dispatch, which).await? {
-                // Whoever was faster has done it.
+                // Another process may have revoked it first.
                 gone.extend(dispatch.revoke_grant(&Caller::operator(), grant.id).await?);
             }
             revoked(&gone, options.json);

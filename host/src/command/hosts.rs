@@ -1,4 +1,4 @@
-//! `toolyard hosts`: which hosts share the database, and whether they have the same components.
+//! `toolyard hosts`: lists the hosts that share the database, and whether they have the same components.
 
 use super::table::table;
 use super::{WrongUsage, operator};
@@ -17,7 +17,7 @@ pub struct Options {
     json: bool,
 }
 
-/// Lists them.
+/// Lists the hosts.
 pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     let config = operator::configured(flags)?;
     if !matches!(config.store, StoreChoice::Postgres(_)) {
@@ -46,7 +46,7 @@ fn as_json(host: &Neighbour) -> serde_json::Value {
 
 fn print(hosts: &[Neighbour]) {
     if hosts.is_empty() {
-        say!("No host lives.");
+        say!("No live hosts.");
         return;
     }
     let mut listed = table(&["HOST", "NAME", "SINCE", "COMPONENTS"]);
@@ -64,7 +64,7 @@ fn print(hosts: &[Neighbour]) {
         say!("\nAll have the same components.");
         return;
     }
-    say!("\nNot all have the same components. `toolyard tools` on a host says whose a digest is.");
+    say!("\nNot all have the same components. `toolyard tools` on a host shows the plugin of a digest.");
     let mut differences = table(&["COMPONENT", "NOT ON HOST"]);
     for (component, by) in lacked {
         let by: Vec<String> = by.iter().map(|host| host.incarnation.0.to_string()).collect();
@@ -73,7 +73,7 @@ fn print(hosts: &[Neighbour]) {
     say!("{differences}");
 }
 
-/// The components that some have and others lack, and who lacks them.
+/// The components that some hosts have and others lack, with the hosts that lack them.
 fn lacked(hosts: &[Neighbour]) -> BTreeMap<&Digest, Vec<&Neighbour>> {
     let all = hosts.iter().flat_map(|host| &host.components);
     let mut lacked: BTreeMap<_, Vec<_>> = all.map(|component| (component, Vec::new())).collect();

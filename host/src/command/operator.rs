@@ -1,5 +1,4 @@
-//! What the commands share that look into the store of a host, beside it or while it
-//! does not run.
+//! Shared parts of the commands that read a host's store, beside a running host or without one.
 
 use super::{WrongUsage, configure, start_log};
 use crate::assemble::{self, open_store};
@@ -12,40 +11,38 @@ use toolyard_cli::INTERRUPTED;
 use toolyard_dispatch::{Dispatch, Settings};
 use toolyard_store::{Backend, SqliteStore};
 
-/// The configuration of such a command; what it does is on record as what a host does.
+/// The configuration of such a command. The audit log records its actions like those of a host.
 ///
 /// # Errors
-/// [`WrongUsage`] if there is nothing to look into: what is kept in memory is seen by
-/// its host only.
+/// [`WrongUsage`] for the memory store, which only its own host can read.
 pub fn configured(flags: &Flags) -> anyhow::Result<Config> {
     let mut config = configure(flags, None)?;
     config.limits.audit_to.or_file();
     start_log(&config, "warn")?;
     if config.store == StoreChoice::Memory {
-        return Err(WrongUsage("what is kept in memory is seen by its host only".to_owned()).into());
+        return Err(WrongUsage("only the host itself can read its memory store".to_owned()).into());
     }
     Ok(config)
 }
 
-/// Whether there is a store; without one, whoever `lists` finds nothing in it.
+/// Whether there is a store. Without one, a command that only `lists` finds nothing.
 ///
 /// # Errors
-/// If there is none and something in it is asked for.
+/// If there is no store and the command needs something in it.
 pub fn has_store(config: &Config, lists: bool) -> anyhow::Result<bool> {
     match config.data.is_dir() {
         true => Ok(true),
-        // The folder is not where it is.
+        // The store is not in the folder.
         false if matches!(config.store, StoreChoice::Postgres(_)) => Ok(true),
         false if lists => Ok(false),
         false => bail!("there is no data folder at {}; --data names another", config.data.display()),
     }
 }
 
-/// Opens the store, does what `act` does with it, and closes it with all that was
-/// written.
+/// Opens the store, runs `act`, and closes the store with everything written.
 ///
 /// # Errors
-/// If the store cannot be opened, or what `act` says.
+/// If the store cannot be opened, or the error of `act`.
 pub fn with_store<F: Future<Output = anyhow::Result<ExitCode>>>(
     config: &Config,
     act: impl FnOnce(Arc<Dispatch>) -> F,
@@ -55,7 +52,7 @@ pub fn with_store<F: Future<Output = anyhow::Result<ExitCode>>>(
         let stores = assemble::stores_in(&store);
         let exporter = assemble::exporter(config, &stores)?;
         let dispatch = Dispatch::new(
-            // Whoever only looks into the store runs nothing.
+            // A command that only uses the store runs no tasks.
             Settings { adopts: false, ..assemble::dispatch_settings(config, u32::MAX) },
             stores,
             Arc::new(crate::system::SystemClock),
@@ -71,10 +68,10 @@ pub fn with_store<F: Future<Output = anyhow::Result<ExitCode>>>(
     })
 }
 
-/// As [`with_store`], for what is done with the store alone. Ends at Ctrl-C.
+/// Like [`with_store`], for commands that need only the store. Ends at Ctrl-C.
 ///
 /// # Errors
-/// If the store cannot be opened, or what `act` says.
+/// If the store cannot be opened, or the error of `act`.
 pub fn with_bare_store(
     config: &Config,
     act: impl AsyncFnOnce(&dyn Backend) -> anyhow::Result<ExitCode>,
@@ -85,7 +82,7 @@ pub fn with_bare_store(
     })
 }
 
-/// As [`with_bare_store`], for what only the store in a file can do, and what that is called.
+/// Like [`with_bare_store`], for an option that only SQLite supports. `what` names the option in the error.
 ///
 /// # Errors
 /// [`WrongUsage`] for another store; else as [`with_bare_store`].
@@ -103,7 +100,7 @@ pub fn with_sqlite_store(
     })
 }
 
-/// Does it, or ends at Ctrl-C, and closes the store with all that was written.
+/// Awaits the work or Ctrl-C, and closes the store with everything written.
 async fn until_done(
     config: &Config,
     store: Arc<dyn Backend>,

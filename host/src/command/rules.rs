@@ -1,4 +1,4 @@
-//! `toolyard rules`: what the authority rules of the configuration say.
+//! `toolyard rules`: explains the access rules of the configuration.
 
 use super::table::table;
 use super::{WrongUsage, configure};
@@ -28,7 +28,7 @@ struct Explain {
     /// anonymous, local, token:NAME, or ISSUER#SUBJECT such as
     /// https://idp.example.com#alice.
     principal: String,
-    /// The name of the tool; of a prompt, or the URI of a resource, if so said.
+    /// The name of the tool, or of a prompt, or the URI of a resource, as the flags say.
     tool: String,
     /// TOOL is the URI of a resource.
     #[arg(long, conflicts_with = "prompt")]
@@ -53,7 +53,7 @@ struct Explain {
     json: bool,
 }
 
-/// Does what was asked.
+/// Runs the chosen command.
 pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     let config = configure(flags, None)?;
     let Action::Explain(asked) = &options.action;
@@ -88,7 +88,7 @@ impl Explain {
                 (None, Some(name)) => (Subject::TOKENS, name),
                 (None, None) => {
                     return Err(WrongUsage(format!(
-                        "`{text}` names nobody: a principal is written anonymous, local, token:NAME or ISSUER#SUBJECT"
+                        "`{text}` is not a principal: expected anonymous, local, token:NAME or ISSUER#SUBJECT"
                     )));
                 }
             },

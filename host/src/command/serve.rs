@@ -16,8 +16,7 @@ use toolyard_transport::http;
 /// The options of `serve`.
 #[derive(Debug, Args)]
 pub struct Options {
-    /// Where to serve; port 0 takes a free one. [key: listen] [default:
-    /// 127.0.0.1:7420]
+    /// The address to serve at; port 0 takes a free one. [key: listen] [default: 127.0.0.1:7420]
     #[arg(long, value_name = "ADDR:PORT", env = "TOOLYARD_LISTEN")]
     listen: Option<String>,
 }
@@ -30,7 +29,7 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     start_log(&config, "info")?;
     assemble::with_runtimes(|guests| async move {
         let stop = stop_signal()?;
-        // Bound first: a port that is taken is said before any tool is compiled.
+        // Bound first: the host reports a port in use before it compiles any tool.
         let listener = TcpListener::bind(config.listen)
             .await
             .with_context(|| format!("cannot listen on {}", config.listen))?;
@@ -47,7 +46,7 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
         if !assembled.server.auth.is_required() && !address.ip().is_loopback() {
             tracing::warn!(%address, "everybody who reaches this address may use every tool");
         }
-        // Tasks of earlier hosts need nobody to ask for them.
+        // Recovers tasks of earlier hosts without waiting for a client to ask for them.
         let recovering = assembled.server.dispatch.clone();
         let mut left = DrainReport::default();
         let draining = async { left = assembled.drain(config.limits.drain, DrainMode::HandOver).await };
@@ -61,7 +60,7 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Says on stderr where it is, what it offers, and what to do next.
+/// Prints on stderr the address, the tools, and the next steps.
 fn greet(config: &Config, assembled: &Assembled, address: std::net::SocketAddr) {
     let url = format!("http://{address}/mcp");
     tell!("Toolyard {} serves {url}", env!("CARGO_PKG_VERSION"));

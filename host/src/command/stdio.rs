@@ -19,9 +19,8 @@ use toolyard_transport::stdio::{self, PipeClient};
 /// The options of `stdio`.
 #[derive(Debug, Args)]
 pub struct Options {
-    /// Run tasks in a background host, so that they go on when the client ends.
-    /// It is started at the first task and ends by itself. [env:
-    /// TOOLYARD_STDIO_DETACH] [key: stdio.detach]
+    /// Run tasks in a background host, so that they continue when the client ends. It starts at the first
+    /// task and ends by itself. [env: TOOLYARD_STDIO_DETACH] [key: stdio.detach]
     #[arg(long)]
     detach: bool,
 }
@@ -48,8 +47,7 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
             output::tell_text(&assembled.greeting(&config));
         }
         let mut left = DrainReport::default();
-        // The client is gone, or a signal came: what still runs is ended, and its task
-        // says so.
+        // The client is gone, or a signal came. The host ends all runs, and their tasks record the reason.
         let draining = async {
             let departure = if stop.is_cancelled() { Departure::ShutDown } else { Departure::PipeClosed };
             left = assembled.drain(Duration::ZERO, DrainMode::End(departure)).await;
@@ -61,17 +59,17 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
         };
         stdio::serve(server, client, input, output::json_lines(), stop.clone(), draining).await;
         assembled.close().await;
-        // A client that leaves has ended what it began; that is no failure.
+        // A client that disconnects has ended its own calls; that is no failure.
         Ok(if stop.is_cancelled() { left_code(left) } else { ExitCode::SUCCESS })
     })
 }
 
-/// The background host for this configuration, which these flags gave.
+/// The background host for this configuration, which came from these flags.
 fn background_host(flags: &Flags, config: &Config) -> anyhow::Result<BackgroundHost> {
     Ok(BackgroundHost::new(Launch {
         program: std::env::current_exe().context("this program does not know where it is")?,
         args: Flags { store: None, ..flags.clone() }.to_args(),
-        // Not among the arguments, which all users of this machine see: a password may be in it.
+        // Not among the arguments, which all users of this machine can read: it may contain a password.
         environment: flags.store.iter().map(|store| ("TOOLYARD_STORE".to_owned(), store.into())).collect(),
         data: config.data.clone(),
         settings: config.fingerprint(),

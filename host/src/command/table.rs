@@ -4,10 +4,10 @@ use comfy_table::{ContentArrangement, presets};
 use std::fmt;
 use toolyard_dispatch::visible;
 
-/// A table whose cells have one line each, whatever is in them.
+/// A table whose cells have one line each, whatever they contain.
 pub struct Table(comfy_table::Table);
 
-/// A table with this head, as wide as the terminal at most.
+/// A table with this header, at most as wide as the terminal.
 pub fn table(head: &[&str]) -> Table {
     let mut table = comfy_table::Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic).set_header(head);

@@ -35,15 +35,15 @@ enum Action {
         /// The id.
         id: String,
     },
-    /// What a task came to; waits until it is over.
+    /// Print the result of a task; waits until the task ends.
     Result {
         /// The id.
         id: String,
-        /// Fail at once if it is not over.
+        /// Fail at once if it has not ended.
         #[arg(long)]
         no_wait: bool,
     },
-    /// Cancel a task; a host that runs it stops its guest.
+    /// Cancel a task; the host that runs it stops its guest.
     Cancel {
         /// The id.
         id: String,
@@ -53,7 +53,7 @@ enum Action {
     Reencrypt(reencrypt::Options),
 }
 
-/// Does what was asked.
+/// Runs the chosen command.
 pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     let config = operator::configured(flags)?;
     match &options.action {
@@ -208,8 +208,8 @@ fn show(task: &Task, json: bool) {
     }
 }
 
-/// Whose a task is. The id of a session is all that an anonymous client has to
-/// show, so what stands here opens nothing; it is that of the audit log.
+/// The owner of a task. An anonymous client proves its ownership with nothing but its session's id, so this
+/// shows the fingerprint of that id, as the audit log does; a fingerprint grants no access.
 pub(super) fn owner(owner: &Owner) -> String {
     match owner {
         Owner::Session(id) => format!("anonymous {}", fingerprint(id)),

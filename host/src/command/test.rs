@@ -1,4 +1,4 @@
-//! `toolyard test`: a plugin's recorded cases, run and judged.
+//! `toolyard test`: runs a plugin's recorded cases and compares their results.
 
 use super::{configure, start_log};
 use crate::assemble::{self, Assembled};
@@ -17,24 +17,24 @@ pub struct Options {
     /// A project, which is built first, or a plugin folder.
     #[arg(default_value = ".")]
     dir: PathBuf,
-    /// Run the cases whose names hold one of these.
+    /// Run only the cases whose names contain one of these.
     #[arg(value_name = "PATTERN")]
     patterns: Vec<String>,
-    /// Test the project as it was built last.
+    /// Test the last build of the project.
     #[arg(long)]
     no_build: bool,
-    /// Where a case fails, write what came into its file as what is expected.
+    /// Where a case fails, write the actual result into its file as the expected one.
     #[arg(long)]
     update: bool,
-    /// How many cases run at once.
+    /// The number of cases that run at once.
     #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=256))]
     jobs: u16,
-    /// Print one JSON object when all have run.
+    /// Print one JSON object after all cases have run.
     #[arg(long)]
     json: bool,
 }
 
-/// Runs the cases; fails if one does.
+/// Runs the cases. Fails if one fails.
 pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     let mut config = configure(flags, None)?;
     start_log(&config, "error")?;

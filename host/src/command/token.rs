@@ -1,4 +1,4 @@
-//! `toolyard token`: a token for a client, made here and known to nobody else.
+//! `toolyard token`: makes a token for a client. Only its output contains the token.
 
 use super::WrongUsage;
 use anyhow::Context as _;
@@ -14,23 +14,23 @@ use toolyard_transport::auth::is_scope;
 /// The options of `token`.
 #[derive(Debug, Args)]
 pub struct Options {
-    /// What its bearer is called; in logs and rules, `token:NAME`.
+    /// The name of its bearer; logs and rules show it as `token:NAME`.
     name: String,
-    /// What the token is good for; may be repeated.
+    /// A scope of the token; may be repeated.
     #[arg(long = "scope", value_name = "SCOPE")]
     scopes: Vec<String>,
-    /// From when on it is not accepted any more, such as 2027-01-01T00:00:00Z.
+    /// The time at which the token expires, such as 2027-01-01T00:00:00Z.
     #[arg(long, value_name = "MOMENT")]
     expires: Option<String>,
-    /// Its bearer is you: the one whose tasks those over stdio are.
+    /// The bearer is you: the principal of stdio, with its tasks.
     #[arg(long, conflicts_with_all = ["scopes", "expires"])]
     local: bool,
 }
 
-/// Begins every token, so that scanners for lost secrets know one when they see it.
+/// The prefix of every token, so that scanners for leaked secrets recognize it.
 const PREFIX: &str = "toolyard_";
 
-/// Prints the token on stdout, and on stderr what belongs into the configuration.
+/// Prints the token on stdout, and its configuration stanza on stderr.
 pub fn run(options: &Options) -> anyhow::Result<ExitCode> {
     let plain = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
     if !plain(&options.name) || options.name.len() > 64 {

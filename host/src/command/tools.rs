@@ -15,16 +15,16 @@ use toolyard_manifest::{Limits, Unit};
 /// The options of `tools`.
 #[derive(Debug, Args)]
 pub struct Options {
-    /// Print JSON, one tool, plugin with more than tools, or refused file a line.
+    /// Print JSON: one line for each tool, plugin with prompts or resources, and refused file.
     #[arg(long)]
     json: bool,
-    /// Show what a run of each tool may use, and where that is set.
+    /// Show the limits of each tool's runs, and the settings that set them.
     #[arg(long)]
     limits: bool,
 }
 
-/// Lists what the folder offers, and which plugins and names are not loaded or left out, with the
-/// reasons. Fails if there are any.
+/// Lists what the folder offers, and the plugins and names that are not loaded or left out, with the reasons.
+/// Fails if there are any.
 pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     let config = configure(flags, None)?;
     start_log(&config, "error")?;
@@ -93,7 +93,7 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Prints which plugins are not loaded or left out, and why.
+/// Prints the plugins that are not loaded or left out, with the reasons.
 fn print_refused(plugins: &[PluginReport], json: bool) -> ExitCode {
     let mut code = ExitCode::SUCCESS;
     for report in plugins {
@@ -118,8 +118,8 @@ fn print_refused(plugins: &[PluginReport], json: bool) -> ExitCode {
     code
 }
 
-/// A table for each group of tools of a plugin that have the same limits; in JSON a
-/// line for each tool.
+/// Prints a table for each group of a plugin's tools that have the same limits; in JSON, a line for each
+/// tool.
 fn print_limits(plugins: &[PluginReport], host: &HostLimits, json: bool) {
     for report in plugins {
         let mut groups: Vec<(&Limits, Vec<&str>)> = Vec::new();
@@ -148,8 +148,7 @@ fn print_limits(plugins: &[PluginReport], host: &HostLimits, json: bool) {
     }
 }
 
-/// What counts over several runs: its name, its value, where it is set, and a
-/// sentence.
+/// The limits that count over several runs: name, value, the setting, and a sentence.
 fn shared(
     report: &PluginReport,
     host: &HostLimits,

@@ -1,4 +1,4 @@
-//! `toolyard wit`: the contract with plugins, written into a folder.
+//! `toolyard wit`: writes the contract with plugins into a folder.
 
 use super::WrongUsage;
 use anyhow::Context as _;
@@ -12,23 +12,23 @@ use toolyard_workshop::contract::{self, WIT, WORLD};
 /// The options of `wit`.
 #[derive(Debug, Args)]
 pub struct Options {
-    /// The folder that gets the files.
+    /// The folder for the files.
     dir: PathBuf,
     /// Write bindings for this language instead of the WIT package.
     #[arg(long)]
     lang: Option<Bindings>,
-    /// The world that the bindings are for.
+    /// The world to make bindings for.
     #[arg(long, default_value = WORLD, requires = "lang")]
     world: String,
-    /// Write over files that are others.
+    /// Overwrite files with other content.
     #[arg(long)]
     force: bool,
 }
 
-/// What bindings can be made.
+/// The languages with bindings.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Bindings {
-    /// A header, a source, and an object with the component's type.
+    /// A header, a source file, and an object file with the component's type.
     C,
 }
 
@@ -43,7 +43,8 @@ pub fn run(options: &Options) -> anyhow::Result<ExitCode> {
     let mut new = Vec::new();
     for (name, bytes) in files {
         let path = options.dir.join(name);
-        // A link counts as another file, wherever it leads: the host replaces it, and writes through none.
+        // A link counts as another file, wherever it leads: the host replaces the link, and never writes
+        // through it.
         let there = path.symlink_metadata().ok();
         match there.map(|there| {
             there.is_file() && read::bytes(&path, bytes.len() as u64).is_ok_and(|there| there == bytes)
@@ -51,7 +52,7 @@ pub fn run(options: &Options) -> anyhow::Result<ExitCode> {
             Some(true) => {}
             Some(false) if !options.force => {
                 return Err(WrongUsage(format!(
-                    "{} is there already, and another one; nothing was written (--force writes over it)",
+                    "{} already exists with other content; nothing was written (--force overwrites it)",
                     path.display()
                 ))
                 .into());

@@ -1,4 +1,4 @@
-//! The table `[auth]`: who may call, and how it is found out.
+//! The table `[auth]`: who may call, and how the host authenticates them.
 
 use super::limits::Limits;
 use super::value::Value as _;
@@ -35,12 +35,12 @@ pub struct Auth {
 struct Token {
     name: String,
     sha256: Option<String>,
-    /// There to be refused.
+    /// Accepted by the parser so that the host can refuse it with advice.
     token: Option<serde::de::IgnoredAny>,
     #[serde(default)]
     scopes: Vec<String>,
     expires: Option<String>,
-    /// Its bearer is the user of this machine.
+    /// Whether the bearer is the user of this machine.
     #[serde(default)]
     local: bool,
 }
@@ -67,7 +67,7 @@ impl<'de> Deserialize<'de> for Written<Duration> {
     }
 }
 
-/// How far the clocks of issuers may be off, if nothing is said.
+/// The default for how far the clocks of issuers may be off.
 const LEEWAY: Duration = Duration::from_secs(60);
 
 impl Auth {
@@ -76,15 +76,15 @@ impl Auth {
         !self.tokens.is_empty() || !self.issuers.is_empty()
     }
 
-    /// Whether other machines may call without one.
+    /// Whether other machines may call without a token.
     pub const fn anonymous_on_network(&self) -> bool {
         self.anonymous_on_network
     }
 
-    /// The settings of the transport. Files are named from `base` on.
+    /// The settings of the transport. Relative file names start at `base`.
     ///
     /// # Errors
-    /// What does not fit, and what was expected.
+    /// The value that does not fit, and the expected form.
     pub fn meaning(self, base: &Path, limits: &Limits) -> anyhow::Result<AuthSettings> {
         let resource = match &self.resource {
             Some(text) => Some(address("`auth.resource`", text)?),
@@ -111,7 +111,7 @@ impl Auth {
             let issuer = issuer.meaning(base, resource.as_ref())?;
             ensure!(
                 issuers.iter().all(|other| other.issuer != issuer.issuer),
-                "[[auth.issuers]] `{}`: it is there twice",
+                "[[auth.issuers]] `{}`: the issuer is listed twice",
                 issuer.issuer
             );
             issuers.push(issuer);
@@ -137,7 +137,7 @@ impl Auth {
 impl Token {
     fn meaning(self) -> anyhow::Result<TokenSettings> {
         let name = self.name;
-        // It is written in logs and rules as `token:NAME`.
+        // Logs and rules show it as `token:NAME`.
         ensure!(
             !name.is_empty() && name.len() <= 64 && name.chars().all(|letter| letter.is_ascii_graphic()),
             "[[auth.tokens]] `name`: expected up to 64 letters, digits and signs, not `{name}`"
@@ -145,7 +145,7 @@ impl Token {
         let at = |key: &str| format!("[[auth.tokens]] `{name}`, `{key}`");
         if self.token.is_some() {
             bail!(
-                "{}: a token does not belong into the configuration, only its hash does; \
+                "{}: the configuration takes the hash of a token, not the token itself; \
                  `toolyard token {name}` makes a token and says what to write here",
                 at("token")
             );
@@ -169,7 +169,7 @@ impl Token {
         };
         ensure!(
             !self.local || (self.scopes.is_empty() && expires.is_none()),
-            "{}: the user of this machine has no scopes, and a token that stands for him does not expire",
+            "{}: the user of this machine has no scopes, and a `local` token does not expire",
             at("local")
         );
         Ok(TokenSettings { name, sha256, scopes: self.scopes, expires, local: self.local })

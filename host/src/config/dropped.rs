@@ -1,9 +1,9 @@
-//! Keys that earlier versions had. The host refuses a configuration that still names one, so that no
-//! operator believes in a limit that does not hold.
+//! Keys of earlier versions. The host refuses a configuration that still names one, so that no operator
+//! relies on a limit that does not hold.
 
 use std::fmt;
 
-/// A key that is gone.
+/// A key that no longer exists.
 #[derive(Debug, Clone, Copy)]
 pub struct DroppedKey {
     /// The key, as it stood in `toolyard.toml`.
@@ -25,7 +25,7 @@ pub fn find(key: &str) -> Option<&'static DroppedKey> {
 
 macro_rules! dropped {
     ($($key:literal: $instead:literal,)*) => {
-        /// All of them.
+        /// All dropped keys.
         pub const TABLE: &[DroppedKey] = &[$(DroppedKey { key: $key, instead: $instead },)*];
     };
 }

@@ -1,6 +1,5 @@
-//! The keys that tasks are encrypted with: from a file that is its owner's alone, or from
-//! the environment. They are read when a store is opened, and stand in no
-//! configuration that is kept or shown.
+//! The encryption keys of tasks, from a file that only its owner can read or from the environment. The host
+//! reads them when it opens a store. No stored or shown configuration contains them.
 
 use anyhow::{Context as _, bail};
 use std::fs::File;
@@ -10,20 +9,19 @@ use std::path::Path;
 use std::sync::Arc;
 use toolyard_store::Keyring;
 
-/// The variable that holds keys themselves.
+/// The variable that holds the keys themselves.
 pub const VARIABLE: &str = "TOOLYARD_ENCRYPTION_KEYS";
 
-/// More is no list of keys.
+/// The largest key file, in bytes.
 const MOST_BYTES: u64 = 64 << 10;
 
-/// Rights of others than the owner.
+/// The mode bits of users other than the owner.
 const OTHERS: u32 = 0o077;
 
-/// The keys; none, if tasks are to be kept plain.
+/// The keys; `None` if tasks are stored in plain text.
 ///
 /// # Errors
-/// If the file cannot be read, others may read it, or something in it is no key. What
-/// is wrong is said without showing any of it.
+/// If the file cannot be read, others may read it, or a line is not a key. The error shows no part of a key.
 pub fn keys(file: Option<&Path>) -> anyhow::Result<Option<Arc<Keyring>>> {
     let variable = std::env::var(VARIABLE).ok().filter(|keys| !keys.trim().is_empty());
     match (file, variable) {
@@ -49,7 +47,7 @@ fn read(path: &Path) -> anyhow::Result<String> {
     }
     if found.mode() & OTHERS != 0 {
         bail!(
-            "others than its owner may use it (mode {:o}); `chmod 600` takes that away",
+            "users other than its owner may use it (mode {:o}); run `chmod 600` on it",
             found.mode() & 0o777
         );
     }
@@ -58,7 +56,7 @@ fn read(path: &Path) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// One key a line, the newest first; what follows a `#` is left out.
+/// Parses one key per line, the newest first. A `#` starts a comment.
 fn parse(text: &str) -> anyhow::Result<Option<Arc<Keyring>>> {
     let mut keys = Vec::new();
     for (number, line) in text.lines().enumerate() {

@@ -4,12 +4,12 @@ use super::{Config, StoreChoice};
 use toolyard_detach::fingerprint;
 
 impl Config {
-    /// The fingerprint of all settings that the result of a task may depend on. Where logs and spans
-    /// go, and what only HTTP uses, is not among them.
+    /// The fingerprint of all settings that the result of a task may depend on. It leaves out the
+    /// destinations of logs and spans, and the settings that only HTTP uses.
     pub fn fingerprint(&self) -> String {
         let plugins = self.plugins.canonicalize().unwrap_or_else(|_| self.plugins.clone());
         let mut limits = self.limits.clone();
-        // The background host itself is started without it.
+        // The background host itself starts without this setting.
         limits.detach = false;
         let Self { store, schema, rules, weights, require_digest, .. } = self;
         let address = match store {

@@ -1,26 +1,26 @@
-//! The table `[http]`: the names that are served, and the pages that may call.
+//! The table `[http]`: the host names that are served, and the web origins that may call.
 
 use anyhow::Context as _;
 use serde::Deserialize;
 use toolyard_transport::http::host_origin::AllowedNames;
 
-/// What was written.
+/// The table as written.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Http {
-    /// Hosts beside those of this machine's loopback.
+    /// Host names besides those of this machine's loopback.
     #[serde(default)]
     hosts: Vec<String>,
-    /// Origins beside pages of this machine.
+    /// Origins besides pages of this machine.
     #[serde(default)]
     origins: Vec<String>,
 }
 
 impl Http {
-    /// What it means.
+    /// The names as the transport checks them.
     ///
     /// # Errors
-    /// What does not fit.
+    /// The name that does not fit.
     pub fn meaning(&self) -> anyhow::Result<AllowedNames> {
         AllowedNames::new(&self.hosts, &self.origins).context("in [http]")
     }

@@ -1,7 +1,7 @@
-//! Every limit and switch that an operator can set: its key, its default, a
-//! sentence with the operator's reason to change it. `host/docs/reference/settings.md` is
-//! made from this table. A limit that no operator can choose well is a constant
-//! where it is used; `dropped.rs` lists keys that such limits once had.
+//! Every limit and switch that an operator can set: its key, its default, and a sentence with the operator's
+//! reason to change it. A test generates `host/docs/reference/settings.md` from this table. A limit that no
+//! operator can choose well is a constant where it is used; `dropped.rs` lists the keys that such limits
+//! once had.
 
 use super::value::{AuditTo, Ratio, Value};
 use bytesize::ByteSize;
@@ -13,7 +13,7 @@ use toolyard_dispatch::Rate;
 #[derive(Debug, Clone, Copy)]
 #[cfg_attr(not(test), expect(dead_code, reason = "the page of settings is made from it by a test"))]
 pub struct Row {
-    /// The key in `toolyard.toml`, table and name.
+    /// The key in `toolyard.toml`: table and name.
     pub key: &'static str,
     /// The kind of its value.
     pub kind: &'static str,
@@ -62,7 +62,7 @@ macro_rules! limits {
             /// Sets one value.
             ///
             /// # Errors
-            /// What the value should look like. `None` if there is no such key.
+            /// The expected form of the value. `None` if there is no such key.
             pub fn set(&mut self, key: &str, text: &str) -> Option<Result<(), String>> {
                 match key {
                     $($key => Some(<$kind as Value>::read(text).map(|value| self.$field = value)),)*

@@ -1,4 +1,4 @@
-//! How values are written in the configuration.
+//! The values of the configuration in text form.
 
 use bytesize::ByteSize;
 use jiff::SignedDuration;
@@ -8,13 +8,13 @@ use toolyard_dispatch::Rate;
 
 /// A kind of value.
 pub trait Value: Sized {
-    /// What it is, for the table of settings.
+    /// The name of the kind, for the table of settings.
     const KIND: &'static str;
 
-    /// Reads one.
+    /// Parses one.
     ///
     /// # Errors
-    /// What it should look like.
+    /// The expected form.
     fn read(text: &str) -> Result<Self, String>;
 }
 
@@ -42,7 +42,7 @@ impl Value for u32 {
 pub struct Ratio(f64);
 
 impl Ratio {
-    /// This part of `whole`; all of it is one more, so that nothing is left out.
+    /// This part of `whole`. A ratio of 1 gives `whole + 1`, so that nothing is left out.
     #[must_use]
     pub fn of(self, whole: u128) -> u128 {
         if self.0 >= 1.0 { whole + 1 } else { (whole as f64 * self.0) as u128 }
@@ -91,7 +91,7 @@ impl Value for ByteSize {
     }
 }
 
-/// A size that the machine decides about unless the operator does.
+/// A size; `auto` lets the machine decide.
 impl Value for Option<ByteSize> {
     const KIND: &'static str = "size or auto";
 
@@ -111,10 +111,10 @@ impl Value for PathBuf {
     }
 }
 
-/// Where audit entries go.
+/// The destination of audit entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AuditTo {
-    /// Where the command has them.
+    /// The command's default.
     Auto,
     /// To a file.
     File,
@@ -125,7 +125,7 @@ pub enum AuditTo {
 }
 
 impl AuditTo {
-    /// For a command that has a file unless the operator says otherwise.
+    /// Turns the default into a file, for commands that write one unless the operator says otherwise.
     pub fn or_file(&mut self) {
         if *self == Self::Auto {
             *self = Self::File;

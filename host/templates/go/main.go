@@ -7,12 +7,12 @@ import (
 	"{{name}}/toolyard"
 )
 
-// Arguments are what the tool takes.
+// Arguments are the arguments of the tool.
 type Arguments struct {
-	Name string `json:"name,omitempty" about:"Whom to greet." schema:"{\"minLength\": 1}"`
+	Name string `json:"name,omitempty" about:"The name to greet." schema:"{\"minLength\": 1}"`
 }
 
-// Greeting is what it gives.
+// Greeting is the structured result.
 type Greeting struct {
 	Greeting string `json:"greeting"`
 }
@@ -21,7 +21,7 @@ func init() {
 	toolyard.Register(toolyard.Tool{
 		Name:        "{{name}}",
 		Title:       "Greet",
-		Description: "Greets somebody, and asks for the name if none is given.",
+		Description: "Greets a person; asks the user for the name if it is absent.",
 		Annotations: map[string]bool{"readOnlyHint": true},
 		Call:        toolyard.Typed(greet),
 	})
@@ -36,8 +36,8 @@ func greet(call *toolyard.Call, arguments Arguments) (toolyard.Reply[Greeting], 
 		}
 		err := call.Ask("name", "Whom shall I greet?", &answer)
 		if errors.Is(err, toolyard.ErrDeclined) {
-			// An error is a result too, which the model reads.
-			return reply, errors.New("There is nobody to greet: the user gave no name.")
+			// An error is also a result, which the model reads.
+			return reply, errors.New("There is no name to greet: the user gave none.")
 		}
 		if err != nil {
 			return reply, err
@@ -45,7 +45,7 @@ func greet(call *toolyard.Call, arguments Arguments) (toolyard.Reply[Greeting], 
 		name = answer.Name
 	}
 	for step := 1; step <= 3; step++ {
-		call.Sleep(20 * time.Millisecond) // here would be the work
+		call.Sleep(20 * time.Millisecond) // the real work goes here
 		call.Progress(float64(step), 3, "thinking of something nice")
 	}
 	reply.Text = "Hello, " + name + "!"

@@ -1,4 +1,4 @@
-//! Gathering one column.
+//! Collects the statistics of one column.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -6,14 +6,14 @@ use std::collections::HashMap;
 use crate::numbers::{Figures, figures};
 use crate::value::{self, DateKey, Value};
 
-/// Different values that a column tells apart. Beyond, their number is only a
-/// lower bound; this bounds the memory that a column of all-different values takes.
+/// The number of different values that a column counts exactly. Beyond it, the count is a lower bound; this
+/// limits the memory that a column of all-different values takes.
 pub const MOST_DISTINCT: usize = 10_000;
 
-/// Longer values are shown cut.
+/// Longer values are shortened, in characters.
 const LONGEST_SHOWN: usize = 100;
 
-/// A column being read.
+/// A column while it is being read.
 #[derive(Default)]
 pub struct Column {
     missing: u64,
@@ -30,7 +30,7 @@ pub struct Column {
     overflowed: bool,
 }
 
-/// A column that has been read.
+/// The statistics of a complete column.
 #[derive(Debug, PartialEq)]
 pub struct Summary {
     pub kind: Kind,
@@ -41,7 +41,7 @@ pub struct Summary {
     pub top: Vec<(String, u64)>,
 }
 
-/// What the values are, and what follows from that.
+/// The type of the values, with the statistics for that type.
 #[derive(Debug, PartialEq)]
 pub enum Kind {
     Integer(Figures),
@@ -53,7 +53,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// What a column of this kind is called.
+    /// The name of the type in results.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Integer(_) => "integer",
@@ -67,7 +67,7 @@ impl Kind {
 }
 
 impl Column {
-    /// Takes one field.
+    /// Adds one field.
     pub fn add(&mut self, field: &str) {
         let field = field.trim();
         match value::read(field) {
@@ -101,18 +101,18 @@ impl Column {
         self.tally(field);
     }
 
-    /// Takes a field that a short row does not have.
+    /// Adds a field that is absent from a short row.
     pub fn add_missing(&mut self) {
         self.missing += 1;
     }
 
-    /// What the column turned out to be.
+    /// The statistics of the column, with the `top` most frequent values.
     pub fn finish(self, top: usize) -> Summary {
         let distinct = self.counts.len();
         let (missing, distinct_is_lower_bound) = (self.missing, self.overflowed);
         let mut counted: Vec<(String, u64)> =
             self.counts.iter().map(|(value, n)| (value.clone(), *n)).collect();
-        // The value decides among equals, so that equal texts give equal results.
+        // Equal counts are ordered by value, so that equal texts give equal results.
         counted.sort_unstable_by(|(left, a), (right, b)| (Reverse(a), left).cmp(&(Reverse(b), right)));
         counted.truncate(top);
         let top = counted.into_iter().map(|(value, count)| (cut(value), count)).collect();
@@ -129,7 +129,7 @@ impl Column {
         }
     }
 
-    /// A type holds for a column only if it holds for every value there is.
+    /// A type holds for a column only if it holds for all present values.
     fn into_kind(self) -> Kind {
         let present = self.integers + self.fractions + self.booleans + self.dates + self.texts;
         let Some((shortest, longest)) = self.lengths else { return Kind::Empty };

@@ -1,4 +1,4 @@
-//! The result for programs.
+//! The structured result.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -8,11 +8,11 @@ use crate::column::{Kind, Summary};
 use crate::numbers::Figures;
 use crate::profile::Profile;
 
-/// A profile, as programs get it.
+/// A profile in the structured result.
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Described {
-    /// Rows, the header aside.
+    /// The number of rows without the header.
     rows: u64,
     delimiter: char,
     header: bool,
@@ -28,47 +28,47 @@ struct Column {
     #[serde(rename = "type")]
     #[schemars(extend("enum" = ["integer", "number", "boolean", "date", "text", "empty"]))]
     kind: &'static str,
-    /// Fields that are empty or say that there is no value.
+    /// The number of fields that are empty or mark a missing value.
     missing: u64,
-    /// Different values, missing ones aside.
+    /// The number of different values, without missing ones.
     distinct: usize,
-    /// Whether there were too many different values to tell all of them apart; the
-    /// top values are then those of the first part.
+    /// Whether the column has more different values than are counted exactly. The top values then come from
+    /// the first part of the column.
     distinct_is_lower_bound: bool,
     #[serde(flatten)]
     figures: OfKind,
     top: Vec<Top>,
 }
 
-// What there is to say of a column depends on what it holds.
+// The members of a column depend on its type.
 #[derive(Default, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct OfKind {
-    /// The smallest number, the earliest date.
+    /// The smallest number or the earliest date.
     #[serde(skip_serializing_if = "Option::is_none")]
     min: Option<Extreme>,
-    /// The largest number, the latest date.
+    /// The largest number or the latest date.
     #[serde(skip_serializing_if = "Option::is_none")]
     max: Option<Extreme>,
-    /// Of a numeric column.
+    /// The mean of a numeric column.
     #[serde(skip_serializing_if = "Option::is_none")]
     mean: Option<Number>,
-    /// Of the sample, with n - 1; absent below two values.
+    /// The sample standard deviation (n - 1); absent for fewer than two values.
     #[serde(skip_serializing_if = "Option::is_none")]
     standard_deviation: Option<Number>,
-    /// First quartile, interpolated.
+    /// The first quartile, interpolated.
     #[serde(skip_serializing_if = "Option::is_none")]
     p25: Option<Number>,
-    /// Median, interpolated.
+    /// The median, interpolated.
     #[serde(skip_serializing_if = "Option::is_none")]
     p50: Option<Number>,
-    /// Third quartile, interpolated.
+    /// The third quartile, interpolated.
     #[serde(skip_serializing_if = "Option::is_none")]
     p75: Option<Number>,
-    /// Of a text column, in characters.
+    /// The length of the shortest value of a text column, in characters.
     #[serde(skip_serializing_if = "Option::is_none")]
     min_length: Option<usize>,
-    /// Of a text column, in characters.
+    /// The length of the longest value of a text column, in characters.
     #[serde(skip_serializing_if = "Option::is_none")]
     max_length: Option<usize>,
 }
@@ -84,14 +84,14 @@ enum Extreme {
 #[schemars(deny_unknown_fields)]
 struct Top {
     value: String,
-    /// How often.
+    /// How often the value occurs.
     count: u64,
 }
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 struct Ragged {
-    /// Rows that have fewer or more fields than there are columns.
+    /// The number of rows with fewer or more fields than there are columns.
     count: u64,
     examples: Vec<RaggedRow>,
 }
@@ -99,9 +99,9 @@ struct Ragged {
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 struct RaggedRow {
-    /// The line it begins on.
+    /// The line on which the row begins.
     line: u64,
-    /// How many fields it has.
+    /// The number of fields in the row.
     fields: usize,
 }
 
@@ -162,11 +162,10 @@ impl OfKind {
     }
 }
 
-/// Whole numbers without a fraction, as the text had them. Sums of the largest
-/// numbers there are can leave the range; JSON has no word for that, so the figure is
-/// left out.
+/// Numbers without a fraction become integers, as in the text. Sums of the largest numbers can overflow to
+/// infinity, which JSON cannot represent, so the value is left out.
 fn number(number: f64) -> Option<Number> {
-    /// Whole numbers up to here are exact.
+    /// The largest integer up to which all integers are exact.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if number.fract() == 0.0 && number.abs() <= EXACT {
         Some((number as i64).into())

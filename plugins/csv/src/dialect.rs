@@ -1,4 +1,4 @@
-//! How a text is written: what parts its fields, and whether a header comes first.
+//! The dialect of a CSV text: its delimiter, and whether it has a header.
 
 use std::collections::{HashMap, HashSet};
 
@@ -6,17 +6,17 @@ use csv::{ReaderBuilder, StringRecord};
 
 use crate::value::{self, Value};
 
-/// The delimiters looked for. Where two do equally well, the earlier wins: it is
-/// the rarer one inside of values.
+/// The delimiters that are tried. If two fit equally well, the earlier one wins, because it is rarer within
+/// values.
 const DELIMITERS: [u8; 4] = [b'\t', b'|', b';', b','];
 
-/// What a text that nothing parts is taken to use.
+/// The delimiter of a text that has none.
 const USUAL: u8 = b',';
 
-/// How many rows are looked at to find the delimiter.
+/// The number of rows that are read to find the delimiter.
 const ROWS_LOOKED_AT: usize = 100;
 
-/// A text's dialect.
+/// The dialect of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dialect {
     pub delimiter: u8,
@@ -24,7 +24,7 @@ pub struct Dialect {
 }
 
 impl Dialect {
-    /// Takes what the caller says and finds out the rest.
+    /// Uses what the caller gives, and detects the rest.
     pub fn settle(text: &str, delimiter: Option<&str>, header: Option<bool>) -> Result<Self, String> {
         let delimiter = match delimiter {
             None => sniff_delimiter(text),
@@ -39,15 +39,14 @@ impl Dialect {
     }
 }
 
-/// A reader as all of this plugin reads: rows of any length, nothing skipped.
+/// The reader that this plugin uses everywhere: rows of any length, nothing skipped.
 pub fn reader(text: &str, delimiter: u8) -> csv::Reader<&[u8]> {
-    // Spreadsheets put a byte order mark in front, which is no part of a name.
+    // Spreadsheets write a byte order mark first, which does not belong to a column name.
     let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
     ReaderBuilder::new().delimiter(delimiter).has_headers(false).flexible(true).from_reader(text.as_bytes())
 }
 
-/// The delimiter for which the largest share of the first rows has one and the
-/// same number of fields, more than one.
+/// The delimiter for which the largest share of the first rows has the same number of fields, more than one.
 fn sniff_delimiter(text: &str) -> u8 {
     let mut best = (USUAL, (0, 0));
     for delimiter in DELIMITERS {
@@ -59,8 +58,7 @@ fn sniff_delimiter(text: &str) -> u8 {
     best.0
 }
 
-/// Rows of the most frequent length in a hundred, and that length; a length of
-/// one says nothing.
+/// The percentage of rows with the most frequent length, and that length. A length of one counts as nothing.
 fn evenness(text: &str, delimiter: u8) -> (usize, usize) {
     let mut lengths: HashMap<usize, usize> = HashMap::new();
     let mut rows = 0;
@@ -76,7 +74,7 @@ fn evenness(text: &str, delimiter: u8) -> (usize, usize) {
         .unwrap_or_default()
 }
 
-/// A header's fields are texts, none of them empty, no two alike.
+/// A header consists of texts, none of them empty, no two equal.
 fn first_row_is_header(text: &str, delimiter: u8) -> bool {
     let mut record = StringRecord::new();
     if !matches!(reader(text, delimiter).read_record(&mut record), Ok(true)) {

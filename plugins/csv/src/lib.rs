@@ -1,8 +1,8 @@
-//! The tool `csv_profile`: what the columns of a CSV text hold.
+//! The tool `csv_profile`: describes the columns of a CSV text.
 //!
-//! `dialect` finds out how the text is written, `value` what one field is,
-//! `column` gathers a column, `profile` reads the whole; `rendering` shows it to
-//! people, `described` to programs.
+//! `dialect` detects the delimiter and header, `value` parses a field, `column` collects the statistics of a
+//! column, and `profile` reads the whole text. `rendering` makes the result for people, `described` the
+//! structured one.
 
 mod column;
 mod described;
@@ -27,14 +27,13 @@ const MOST_TOP: usize = 50;
 struct Arguments {
     /// The CSV text.
     text: String,
-    /// The character between fields. Absent: comma, semicolon, tab or vertical bar,
-    /// whichever parts the first lines best.
+    /// The character between fields. If absent, the one of comma, semicolon, tab and vertical bar that fits
+    /// the first lines best.
     #[schemars(length(min = 1, max = 1))]
     delimiter: Option<String>,
-    /// Whether the first row names the columns. Absent: it does if all its fields are
-    /// different texts.
+    /// Whether the first row names the columns. If absent, it does if all its fields are different texts.
     header: Option<bool>,
-    /// How many of the most frequent values to show for each column.
+    /// The number of most frequent values to show for each column.
     #[serde(default = "default_top")]
     #[schemars(range(min = 0, max = MOST_TOP))]
     top: usize,

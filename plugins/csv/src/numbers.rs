@@ -1,18 +1,18 @@
-//! Figures over the numbers of a column.
+//! Statistics of the numbers in a column.
 
-/// What can be said of a set of numbers.
+/// The statistics of a set of numbers.
 #[derive(Debug, PartialEq)]
 pub struct Figures {
     pub min: f64,
     pub max: f64,
     pub mean: f64,
-    /// Of the sample; absent below two values.
+    /// The sample standard deviation; absent for fewer than two values.
     pub standard_deviation: Option<f64>,
-    /// First quartile, median, third quartile.
+    /// The first quartile, the median and the third quartile.
     pub quartiles: [f64; 3],
 }
 
-/// Computes the figures; absent for no numbers. All numbers are finite.
+/// Computes the statistics; `None` without numbers. All numbers are finite.
 pub fn figures(mut numbers: Vec<f64>) -> Option<Figures> {
     numbers.sort_unstable_by(f64::total_cmp);
     let (&min, &max) = (numbers.first()?, numbers.last()?);
@@ -22,8 +22,8 @@ pub fn figures(mut numbers: Vec<f64>) -> Option<Figures> {
     Some(Figures { min, max, mean, standard_deviation, quartiles })
 }
 
-/// Mean, and the sum of squared distances from it, by Welford's method: summing
-/// squares first would lose everything for large numbers that lie close together.
+/// The mean and the sum of squared distances from it, by Welford's method. Summing squares first would lose
+/// all precision for large numbers that lie close together.
 fn mean_and_squares(numbers: &[f64]) -> (f64, f64) {
     let mut mean = 0.0;
     let mut squares = 0.0;
@@ -35,7 +35,7 @@ fn mean_and_squares(numbers: &[f64]) -> (f64, f64) {
     (mean, squares)
 }
 
-/// Linear between the two nearest, as spreadsheets and NumPy do it.
+/// Interpolates linearly between the two nearest values, as spreadsheets and NumPy do.
 fn quantile(sorted: &[f64], part: f64) -> f64 {
     let position = part * (sorted.len() - 1) as f64;
     let below = position.floor() as usize;

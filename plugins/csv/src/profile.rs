@@ -1,21 +1,20 @@
-//! Reading the whole text.
+//! Reads the whole text.
 
 use csv::StringRecord;
 
 use crate::column::{Column, Summary};
 use crate::dialect::{Dialect, reader};
 
-/// More columns than this are a text that is no table, and a result that nobody
-/// could read.
+/// The most columns. A text with more is not a table, and its result would be unreadable.
 const MOST_COLUMNS: usize = 1_000;
 
-/// Rows between two reports of progress.
+/// The number of rows between two progress reports.
 const ROWS_PER_REPORT: u64 = 1_000;
 
-/// Ragged rows that are named one by one.
+/// The number of ragged rows that the result names.
 const MOST_EXAMPLES: usize = 10;
 
-/// What was found.
+/// The profile of a text.
 #[derive(Debug, PartialEq)]
 pub struct Profile {
     pub dialect: Dialect,
@@ -24,22 +23,22 @@ pub struct Profile {
     pub ragged: Ragged,
 }
 
-/// Rows of another length than there are columns.
+/// Rows with a different number of fields than there are columns.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Ragged {
     pub count: u64,
-    /// Line and number of fields of the first few.
+    /// The line and number of fields of the first few such rows.
     pub examples: Vec<(u64, usize)>,
 }
 
-/// How far the reading is.
+/// The progress of the reading.
 pub struct Progress {
     pub bytes: u64,
     pub rows: u64,
 }
 
-/// Profiles a text. `stop` is told the progress now and then, and says whether
-/// to give up. The error is a message for the caller.
+/// Profiles a text. `stop` receives the progress from time to time, and returns whether to give up. The error
+/// is a message for the caller.
 pub fn profile(
     text: &str,
     dialect: Dialect,
@@ -79,8 +78,8 @@ pub fn profile(
     Ok(Profile { dialect, rows, columns, ragged })
 }
 
-/// One column for each field of the first row. A header need not be tidy:
-/// columns without a name get one by their place.
+/// Makes one column for each field of the first row. Columns without a name in the header are named by their
+/// position.
 fn name_columns(first: &StringRecord, header: bool) -> Result<Vec<(String, Column)>, String> {
     if first.len() > MOST_COLUMNS {
         return Err(format!(

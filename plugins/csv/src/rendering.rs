@@ -1,18 +1,18 @@
-//! The result for people: a table.
+//! The result for people: a Markdown table.
 
 use std::fmt::Write;
 
 use crate::column::{Kind, Summary};
 use crate::profile::Profile;
 
-/// Longer cells are cut in the table.
+/// Longer cells are shortened in the table, in characters.
 const WIDEST_CELL: usize = 40;
 
-/// Top values that the table has room for.
+/// The number of top values in the table.
 const TOP_IN_TABLE: usize = 3;
 
-/// A Markdown table with a sentence above and what is wrong below. Writing into
-/// a string cannot fail, hence the ignored results.
+/// A Markdown table with a sentence above and the problems below. Writing to a string cannot fail, so the
+/// results are ignored.
 pub fn table(profile: &Profile) -> String {
     let delimiter = match profile.dialect.delimiter {
         b'\t' => "tab".to_owned(),
@@ -95,7 +95,7 @@ fn row(name: &str, summary: &Summary) -> [String; 12] {
     ]
 }
 
-/// A number for reading: at most four digits after the point.
+/// A number for people: at most four digits after the point.
 fn short(number: f64) -> String {
     if number != 0.0 && !(1e-4..1e15).contains(&number.abs()) {
         return format!("{number:.4e}");
@@ -104,7 +104,7 @@ fn short(number: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// A value that does not break the table.
+/// A value that cannot break the table.
 fn cell(value: &str) -> String {
     let mut cell = String::new();
     for (index, character) in value.chars().enumerate() {

@@ -1,21 +1,21 @@
-//! What one field is.
+//! Parses a field.
 
-/// A field's kind, with what can be computed from it.
+/// A parsed field, with the value for statistics.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Value<'t> {
     Missing,
     Integer(f64),
     Number(f64),
     Boolean,
-    /// The key sorts as the date does.
+    /// The key sorts like the date.
     Date(DateKey),
     Text(&'t str),
 }
 
-/// Year, month, day and what follows as seconds of the day.
+/// Year, month, day, and the time as seconds of the day.
 pub type DateKey = (u16, u8, u8, u32);
 
-/// Reads one field.
+/// Parses one field.
 pub fn read(field: &str) -> Value<'_> {
     let field = field.trim();
     if is_missing(field) {
@@ -34,8 +34,8 @@ fn is_missing(field: &str) -> bool {
     field.is_empty() || ["na", "n/a", "nan", "null"].iter().any(|word| field.eq_ignore_ascii_case(word))
 }
 
-/// Decimal notation only: Rust would read `inf` as a number too, and nobody
-/// writes a number as `007`; that is a code, which a mean would make nonsense of.
+/// Accepts decimal notation only: Rust would also parse `inf` as a number. `007` is a code and not a number,
+/// so its mean would make no sense.
 fn read_number(field: &str) -> Option<Value<'static>> {
     let digits = field.strip_prefix(['+', '-']).unwrap_or(field);
     let plain = digits.bytes().all(|byte| byte.is_ascii_digit());
@@ -48,9 +48,8 @@ fn read_number(field: &str) -> Option<Value<'static>> {
     Some(if plain { Value::Integer(number) } else { Value::Number(number) })
 }
 
-/// `2026-11-21`, `2026/11/21` or `21.11.2026`, each alone or followed by a time
-/// such as `T12:30`, ` 12:30:59.5` and a time zone. Slashes with the year last
-/// are left alone: day and month cannot be told apart.
+/// Accepts `2026-11-21`, `2026/11/21` or `21.11.2026`, alone or followed by a time such as `T12:30` or `
+/// 12:30:59.5` and a time zone. Dates with slashes and the year last are ambiguous, so they stay texts.
 fn read_date(field: &str) -> Option<DateKey> {
     let date = field.get(..10)?;
     let separator = |at: usize| date.as_bytes()[at];
@@ -80,8 +79,8 @@ fn days_in(year: u16, month: u8) -> u8 {
     }
 }
 
-/// Seconds of the day; nothing at all is midnight. The zone is checked for its
-/// form but does not count, for columns hold one zone as a rule.
+/// Seconds of the day; an empty text is midnight. The zone's form is checked, but its value is ignored,
+/// because a column usually has one zone.
 fn read_time(rest: &str) -> Option<u32> {
     if rest.is_empty() {
         return Some(0);

@@ -1,4 +1,4 @@
-//! One request over `wasi:http`. Everything here waits for the host.
+//! One request over `wasi:http`. All functions here wait for the host.
 
 use std::collections::BTreeMap;
 
@@ -14,17 +14,17 @@ use wasip2::io::streams::StreamError;
 use crate::fault::Fault;
 use crate::journey::Received;
 
-/// What is read at once.
+/// The most bytes that one read returns.
 const PIECE: u64 = 64 << 10;
 
-/// Headers that the call may say otherwise. The body is wanted as it is.
+/// Default headers, which the call may override. Without compression the body needs no decoding.
 const DEFAULTS: [(&str, &str); 3] = [
     ("user-agent", concat!("toolyard-fetch/", env!("CARGO_PKG_VERSION"))),
     ("accept", "text/html, text/*;q=0.9, application/json;q=0.9, */*;q=0.5"),
     ("accept-encoding", "identity"),
 ];
 
-/// Rings when the time of the call is over.
+/// Becomes ready when the time of the call has passed.
 pub struct Timer(Pollable);
 
 impl Timer {
@@ -32,15 +32,15 @@ impl Timer {
         Self(subscribe_duration(ms.saturating_mul(1_000_000)))
     }
 
-    /// Waits for `ready`, but no longer than there is time.
+    /// Waits for `ready`, but no longer than the timer allows.
     fn wait(&self, ready: &Pollable) -> Result<(), Fault> {
-        // The first that is ready is named first.
+        // `poll` lists ready pollables in order, so `ready` comes first.
         if poll(&[ready, &self.0]).first() == Some(&0) { Ok(()) } else { Err(Fault::Time) }
     }
 }
 
-/// Asks for a page and reads at most so many bytes of it. `heard` is told how many have
-/// come, and of how many, and says whether to stop.
+/// Requests a page and reads at most `most` bytes of it. `heard` receives the number of bytes read and the
+/// total, if known, and returns whether to stop.
 pub fn get(
     url: &Url,
     headers: &BTreeMap<String, String>,
@@ -126,7 +126,7 @@ fn fault(url: &Url, error: &ErrorCode) -> Fault {
         ErrorCode::HttpRequestDenied => Fault::Denied(place()),
         ErrorCode::DestinationIpProhibited => Fault::Private(place()),
         ErrorCode::DnsError(_) => Fault::Failed(format!("{} has no address", place())),
-        ErrorCode::ConnectionRefused => Fault::Failed(format!("nobody answers at {}", place())),
+        ErrorCode::ConnectionRefused => Fault::Failed(format!("no server answers at {}", place())),
         ErrorCode::TlsCertificateError => {
             Fault::Failed(format!("the certificate of {} is not valid", place()))
         }

@@ -1,29 +1,29 @@
-//! What can go wrong, in sentences that say what to do.
+//! The errors, with messages that say what to do.
 
 use std::fmt;
 
-/// Why there is no page.
+/// The reason why there is no page.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The text is no URL that can be fetched.
+    /// The text is not a URL that can be fetched.
     Url(String),
     /// The manifest does not grant this host.
     Denied(String),
-    /// The host leads to an address that is not public.
+    /// The host name resolves to an address that is not public.
     Private(String),
-    /// A redirect led here, and one more is too many.
+    /// The redirect to this URL was one too many.
     Redirects(String),
-    /// A redirect that leads nowhere.
+    /// A redirect to this location, which is not a valid URL.
     Nowhere(String),
-    /// Out of time.
+    /// The time limit passed.
     Time,
-    /// Somebody wants it to stop.
+    /// The call is being cancelled.
     Cancelled,
-    /// The server said no.
+    /// The server answered with an error status and this text.
     Status(u16, String),
-    /// It is nothing to read.
+    /// The response is neither text nor an image.
     Unreadable(String),
-    /// The exchange failed.
+    /// The request or response failed.
     Failed(String),
 }
 
@@ -37,12 +37,12 @@ impl fmt::Display for Fault {
             }
             Self::Denied(entry) => write!(
                 f,
-                "This tool is not granted requests to {entry}. Whoever runs the host can grant them: add it to \
+                "This tool is not granted requests to {entry}. The operator of the host can grant them: add it to \
                  `[http] allow` of the plugin's manifest."
             ),
             Self::Private(entry) => write!(
                 f,
-                "{entry} is not at a public address. Whoever runs the host can grant it by name: see `[http] \
+                "{entry} is not at a public address. The operator of the host can grant it by name: see `[http] \
                  allow` of the plugin's manifest."
             ),
             Self::Redirects(url) => write!(f, "There were too many redirects; the last led to {url}."),

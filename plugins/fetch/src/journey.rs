@@ -1,4 +1,4 @@
-//! From the URL that was asked for to the page: redirects, each a request of its own.
+//! Follows redirects from the requested URL to the page. Each redirect is a request of its own.
 
 use std::collections::BTreeMap;
 
@@ -6,16 +6,16 @@ use url::Url;
 
 use crate::fault::Fault;
 
-/// The most redirects that are followed.
+/// The most redirects that one call follows.
 const MOST_REDIRECTS: usize = 5;
 
-/// What a server answered.
+/// The response of a server.
 #[derive(Debug, Default, Clone)]
 pub struct Received {
     pub status: u16,
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
-    /// Whether there was more of it.
+    /// Whether the body was cut off.
     pub truncated: bool,
 }
 
@@ -31,15 +31,15 @@ impl Received {
     }
 }
 
-/// The page, and where it was.
+/// The page and its final URL.
 #[derive(Debug)]
 pub struct Arrived {
     pub url: Url,
     pub received: Received,
 }
 
-/// Asks for `url` and wherever it leads. Headers of the call stay with the origin that
-/// they were given for.
+/// Requests `url` and follows its redirects. Headers of the call go only to the origin that they were given
+/// for.
 pub fn travel(
     url: &str,
     headers: &BTreeMap<String, String>,

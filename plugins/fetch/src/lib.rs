@@ -1,7 +1,7 @@
-//! The tool `fetch`: a page of the web as Markdown, text or as it is.
+//! The tool `fetch`: returns a web page as Markdown, as text or unchanged.
 //!
-//! `journey` follows redirects, `exchange` is one request over `wasi:http`, `page` finds
-//! out what came and makes text of it, `rendering` makes the result.
+//! `journey` follows redirects, `exchange` sends one request over `wasi:http`, `page` detects the type and
+//! converts the page to text, and `rendering` makes the result.
 
 mod exchange;
 mod fault;
@@ -25,17 +25,17 @@ const MOST_TIMEOUT: u64 = 110_000;
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Arguments {
-    /// The page, with http or https.
+    /// The URL of the page, with http or https.
     #[schemars(url)]
     url: String,
-    /// What is made of HTML: Markdown, its text alone, or nothing.
+    /// The format of an HTML page: Markdown, plain text, or unchanged.
     #[serde(default)]
     format: Format,
-    /// How much of the page is read.
+    /// The most bytes of the page to read.
     #[serde(default = "default_bytes")]
     #[schemars(range(min = 1, max = MOST_BYTES))]
     max_bytes: usize,
-    /// How long it may take, redirects included.
+    /// The time limit in milliseconds, including redirects.
     #[serde(default = "default_timeout")]
     #[schemars(range(min = 1, max = MOST_TIMEOUT))]
     timeout_ms: u64,
@@ -70,7 +70,7 @@ plugin! {
         Tool::new("fetch", fetch)
             .title("Fetch a page")
             .description(
-                "Fetches a page of the web and gives it as Markdown, as text, or as it is. Follows redirects. \
+                "Fetches a web page and returns it as Markdown, as text, or unchanged. Follows redirects. \
                  Only hosts that the manifest grants can be reached.",
             )
             .optional_task()

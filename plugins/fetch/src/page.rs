@@ -1,4 +1,4 @@
-//! What came: its kind, its characters, and text made of HTML.
+//! The page: its type, its encoding, and the conversion of HTML to text.
 
 use encoding_rs::{Encoding, UTF_8};
 use htmd::{HtmlToMarkdown, Node};
@@ -7,10 +7,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::rc::Rc;
 
-/// Where a `meta` element may name the encoding.
+/// The number of bytes in which a `meta` element may name the encoding.
 const PROLOGUE: usize = 1 << 10;
 
-/// What is made of HTML.
+/// The format that HTML is converted to.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Format {
@@ -20,7 +20,7 @@ pub enum Format {
     Raw,
 }
 
-/// What a page is.
+/// The type of a page.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Kind {
     Html,
@@ -29,7 +29,7 @@ pub enum Kind {
     Other,
 }
 
-/// The kind of a page with this `Content-Type`, or none.
+/// The type of a page with this `Content-Type`, which may be empty.
 pub fn kind(content_type: &str, body: &[u8]) -> Kind {
     let essence = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     match essence.split_once('/') {
@@ -57,8 +57,7 @@ fn starts_as_html(body: &[u8]) -> bool {
     begin.starts_with("<!doctype html") || begin.starts_with("<html")
 }
 
-/// The characters of a page: by its byte order mark, its `Content-Type`, a `meta` element
-/// of HTML, or else as UTF-8.
+/// Decodes a page by its byte order mark, its `Content-Type`, a `meta` element of HTML, or else as UTF-8.
 pub fn decode(content_type: &str, body: &[u8], is_html: bool) -> String {
     let named = charset(content_type).or_else(|| {
         let prologue = String::from_utf8_lossy(&body[..body.len().min(PROLOGUE)]);
@@ -74,7 +73,7 @@ fn charset(text: &str) -> Option<&'static Encoding> {
     Encoding::for_label(&after.as_bytes()[..end.unwrap_or(after.len())])
 }
 
-/// Text made of HTML, and its title.
+/// Converts HTML to text. Also returns its title.
 pub fn convert(html: &str, format: Format) -> (String, Option<String>) {
     let converter = HtmlToMarkdown::builder()
         .skip_tags(vec!["head", "script", "style", "noscript", "template", "iframe", "svg"])
@@ -155,14 +154,14 @@ fn gather(node: &Rc<Node>, text: &mut String) {
             | "var"
             | "wbr"
     );
-    // Line feeds of the source are only space.
+    // A line feed in the source is only white space.
     let edge = if is_inline { "" } else { "\u{0}" };
     text.push_str(edge);
     node.children.borrow().iter().for_each(|child| gather(child, text));
     text.push_str(edge);
 }
 
-/// One line for each block, words apart by one space.
+/// One line for each block, with one space between words.
 fn tidy(text: &str) -> String {
     let lines = text.split('\u{0}').map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
     lines.filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n")

@@ -1,4 +1,4 @@
-//! The result.
+//! Makes the result.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -8,31 +8,31 @@ use crate::fault::Fault;
 use crate::journey::Arrived;
 use crate::page::{self, Format, Kind};
 
-/// What is shown of the body of an error.
+/// The number of characters of an error's body that the result shows.
 const ERROR_CHARS: usize = 2_000;
 
-/// What is known of a page.
+/// The metadata of a page.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(deny_unknown_fields)]
 pub struct Fetched {
-    /// What was asked for.
+    /// The requested URL.
     url: String,
-    /// Where it was after redirects.
+    /// The URL after redirects.
     final_url: String,
     status: u16,
-    /// As the server gave it.
+    /// The Content-Type that the server sent.
     content_type: String,
-    /// Of an HTML page.
+    /// The title of an HTML page.
     #[serde(skip_serializing_if = "Option::is_none")]
     title: Option<String>,
-    /// How much of the page was read.
+    /// The number of bytes read.
     bytes: usize,
-    /// Whether there was more.
+    /// Whether the page was longer.
     truncated: bool,
 }
 
-/// Makes the result for what `asked` led to.
+/// Makes the result of the request for `asked`.
 pub fn render(asked: &str, arrived: &Arrived, format: Format) -> Result<ToolResult<Fetched>, Fault> {
     let received = &arrived.received;
     let content_type = received.header("content-type").unwrap_or_default();

@@ -1,18 +1,18 @@
-//! Patterns of paths.
+//! Patterns for paths.
 
 use regex_lite::Regex;
 
 use crate::place::Fault;
 
-/// Which paths are wanted.
+/// A pattern that selects paths.
 pub struct Glob {
     pattern: Regex,
-    /// Whether it is about names, wherever they are.
+    /// Whether it applies to file names in any folder.
     of_names: bool,
 }
 
 impl Glob {
-    /// Reads a pattern.
+    /// Parses a pattern.
     pub fn new(glob: &str) -> Result<Self, Fault> {
         let of_names = !glob.contains('/');
         let pattern = pattern(glob.trim_start_matches('/'));
@@ -22,14 +22,14 @@ impl Glob {
         Ok(Self { pattern, of_names })
     }
 
-    /// Whether it wants a path.
+    /// Whether the pattern matches a path.
     pub fn wants(&self, path: &str) -> bool {
         let part = if self.of_names { path.rsplit('/').next().unwrap_or(path) } else { path };
         self.pattern.is_match(part)
     }
 }
 
-/// The same as a regular expression.
+/// Converts the pattern to a regular expression.
 fn pattern(glob: &str) -> String {
     let mut pattern = "(?s)^".to_owned();
     let mut rest = glob.chars().peekable();
@@ -43,7 +43,7 @@ fn pattern(glob: &str) -> String {
             '[' | '\\' | '&' | '~' if in_class => pattern.extend(['\\', char]),
             _ if in_class => pattern.push(char),
             '*' if rest.next_if_eq(&'*').is_some() => {
-                // `**/` is also no folder at all.
+                // `**/` also matches no folder.
                 pattern.push_str(if rest.next_if_eq(&'/').is_some() { "(?:.*/)?" } else { ".*" });
             }
             '*' => pattern.push_str("[^/]*"),

@@ -1,9 +1,8 @@
-//! The files of a folder that the manifest grants: tools to list, read and search
-//! them.
+//! The files of a folder that the manifest grants, with tools to list, read and search them.
 //!
-//! `place` says which path is meant, `walk` finds what is below a folder, `glob`
-//! which of it is wanted; `listing`, `reading` and `searching` are the three tools.
-//! Here the host is told and asked; everything below can run without one.
+//! `place` resolves paths, `walk` finds the entries of a folder, and `glob` selects among them. `listing`,
+//! `reading` and `searching` are the three tools. Only this file calls the host; the modules below run
+//! without one.
 
 mod glob;
 mod listing;
@@ -20,7 +19,7 @@ use crate::listing::{List, Listed};
 use crate::reading::ReadOf;
 use crate::searching::{Found, Search};
 
-/// Where the manifest puts the files.
+/// The path of the files in the guest, as the manifest maps it.
 const ROOT: &str = "/files";
 
 fn list_files(list: List) -> Result<ToolResult<Listed>, Error> {
@@ -44,20 +43,20 @@ plugin! {
         Tool::new("list_files", list_files)
             .title("List files")
             .description(
-                "Shows what is in a folder of the user's files: files with their sizes, folders, and links.",
+                "Lists a folder of the user's files: files with their sizes, folders, and links.",
             )
             .pure(),
         Tool::new("read_file", read_file)
             .title("Read file")
             .description(
-                "Gives one of the user's files: text by its lines, images as images, anything else as bytes. If \
-                 a text is longer than what is given, that is said, with the line to go on from.",
+                "Returns one of the user's files: text by lines, images as images, other files as bytes. If a \
+                 text is cut off, the result gives the line to continue from.",
             )
             .pure(),
         Tool::new("search_files", search_files)
             .title("Search files")
             .description(
-                "Finds the lines of the user's files that hold a text or fit a regular expression, each with its \
+                "Finds the lines of the user's files that contain a text or match a regular expression, each with its \
                  file and line number. Give either query or regex.",
             )
             .optional_task()

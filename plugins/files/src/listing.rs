@@ -15,21 +15,20 @@ use crate::walk::{self, Entry, Kind};
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct List {
-    /// The folder, such as docs/drafts; all of the granted folder if left out.
+    /// The folder, such as docs/drafts. If absent, the whole granted folder.
     #[serde(default)]
     #[schemars(length(max = 1_024))]
     path: String,
-    /// Also what is in the folders below.
+    /// Whether to include the folders below.
     #[serde(default)]
     recursive: bool,
-    /// Only paths that fit: *.txt by name in every folder, src/**/*.{rs,toml} by the
-    /// whole path.
+    /// Only paths that match: *.txt matches names in every folder, src/**/*.{rs,toml} matches the whole path.
     #[schemars(length(max = 256))]
     glob: Option<String>,
-    /// Also what begins with a dot.
+    /// Whether to include names that begin with a dot.
     #[serde(default)]
     hidden: bool,
-    /// How many entries to give at most.
+    /// The most entries to return.
     #[serde(default = "default_entries")]
     #[schemars(range(min = 1, max = 2_000))]
     limit: usize,
@@ -39,14 +38,14 @@ fn default_entries() -> usize {
     200
 }
 
-/// The result for programs.
+/// The structured result.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Listed {
     /// The folder.
     path: String,
     entries: Vec<ListedEntry>,
-    /// Whether something is left out.
+    /// Whether entries were left out.
     more: bool,
 }
 
@@ -55,15 +54,15 @@ pub struct Listed {
 struct ListedEntry {
     path: String,
     kind: Kind,
-    /// The bytes of a file.
+    /// The size of a file in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     size: Option<u64>,
-    /// When it changed last, in seconds since 1970.
+    /// The time of the last change, in seconds since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
     modified: Option<u64>,
 }
 
-/// What is in a folder.
+/// Lists a folder.
 pub fn list(root: &Path, list: &List) -> Result<ToolResult<Listed>, Fault> {
     let place = Place::of(root, &list.path)?;
     let glob = list.glob.as_deref().map(Glob::new).transpose()?;

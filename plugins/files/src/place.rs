@@ -1,10 +1,10 @@
-//! Which file or folder a caller means, and why it cannot be had.
+//! Resolves the paths that a caller gives, and explains why one is not accessible.
 
 use std::fmt;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// Why something was not done, in a sentence that says what to do instead.
+/// The reason for a failure, in a sentence that says what to do instead.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Fault(pub String);
 
@@ -16,17 +16,17 @@ impl fmt::Display for Fault {
     }
 }
 
-/// A place in the granted folder.
+/// A file or folder in the granted folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
-    /// As it is shown: names with slashes between them; empty for the folder itself.
+    /// The path as results show it: names with slashes between them; empty for the granted folder itself.
     pub shown: String,
-    /// Where it is.
+    /// The path in the guest's file system.
     pub path: PathBuf,
 }
 
 impl Place {
-    /// The place that a caller calls `name`.
+    /// Resolves the path `name` of a caller.
     pub fn of(root: &Path, name: &str) -> Result<Self, Fault> {
         let parts: Vec<&str> = name.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
         if parts.contains(&"..") {
@@ -38,12 +38,12 @@ impl Place {
         Ok(Self { path: root.join(&shown), shown })
     }
 
-    /// How it is called in sentences.
+    /// Its name in messages.
     pub fn name(&self) -> &str {
         if self.shown.is_empty() { "the granted folder" } else { &self.shown }
     }
 
-    /// What went wrong with it.
+    /// The error for a failed operation on it.
     pub fn fault(&self, error: &std::io::Error) -> Fault {
         let name = self.name();
         Fault(match error.kind() {

@@ -13,25 +13,25 @@ use toolyard_plugin::ToolResult;
 
 use crate::place::{Fault, Place};
 
-/// The most bytes of text that are given at once.
+/// The most bytes of text that one call returns.
 const MOST_TEXT: usize = 256 << 10;
-/// The largest file that is given as bytes.
+/// The largest file that is returned as bytes.
 const MOST_BYTES: u64 = 4 << 20;
-/// How much of a file says whether it is text.
+/// The number of bytes that decide whether a file is text.
 const SAMPLE: usize = 8 << 10;
 
 /// The arguments.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReadOf {
-    /// The file, such as docs/plan.txt.
+    /// The path of the file, such as docs/plan.txt.
     #[schemars(length(min = 1, max = 1_024))]
     path: String,
-    /// The first line to give of a text.
+    /// The first line of a text to return.
     #[serde(default = "first_line")]
     #[schemars(range(min = 1, max = 1_000_000_000))]
     offset: usize,
-    /// How many lines to give at most.
+    /// The most lines to return.
     #[serde(default = "default_lines")]
     #[schemars(range(min = 1, max = 100_000))]
     limit: usize,
@@ -45,7 +45,7 @@ fn default_lines() -> usize {
     2_000
 }
 
-/// One file.
+/// Reads one file.
 pub fn read(root: &Path, of: &ReadOf) -> Result<ToolResult, Fault> {
     let place = Place::of(root, &of.path)?;
     let failed = |error: std::io::Error| place.fault(&error);
@@ -63,7 +63,7 @@ pub fn read(root: &Path, of: &ReadOf) -> Result<ToolResult, Fault> {
     let size = about.len();
     if size > MOST_BYTES {
         return Err(Fault(format!(
-            "{} is no text and has {size} bytes; at most {MOST_BYTES} are given of such a file.",
+            "{} is not text and has {size} bytes; such a file is returned only up to {MOST_BYTES} bytes.",
             place.name()
         )));
     }
@@ -72,11 +72,11 @@ pub fn read(root: &Path, of: &ReadOf) -> Result<ToolResult, Fault> {
     Ok(blob(&place, bytes))
 }
 
-/// Whether a file that begins so is text.
+/// Whether a file that begins with `sample` is text.
 pub fn is_text(sample: &[u8]) -> bool {
     let is_utf_8 = match std::str::from_utf8(sample) {
         Ok(_) => true,
-        // A character that is cut off by the end of the sample.
+        // The sample may end within a character.
         Err(error) => error.error_len().is_none() && sample.len() - error.valid_up_to() < 4,
     };
     is_utf_8 && !sample.contains(&0)
@@ -88,7 +88,7 @@ fn text(place: &Place, mut file: impl BufRead, of: &ReadOf) -> Result<ToolResult
     let mut one = Vec::new();
     loop {
         one.clear();
-        // A line that is longer than all that is given need not be read whole.
+        // A line that is longer than the limit need not be read completely.
         let read = file.by_ref().take(MOST_TEXT as u64 + 1).read_until(b'\n', &mut one);
         if read.map_err(|error| place.fault(&error))? == 0 {
             break;
@@ -125,7 +125,7 @@ fn text(place: &Place, mut file: impl BufRead, of: &ReadOf) -> Result<ToolResult
     Ok(result)
 }
 
-/// An image as one, anything else as a resource.
+/// Returns an image as an image, and other bytes as a resource.
 fn blob(place: &Place, bytes: Vec<u8>) -> ToolResult {
     match image(&bytes) {
         Some(kind) => ToolResult::new().image(bytes, kind),
@@ -137,7 +137,7 @@ fn blob(place: &Place, bytes: Vec<u8>) -> ToolResult {
     }
 }
 
-/// The media type of an image, by how its bytes begin.
+/// The media type of an image, from its first bytes.
 fn image(bytes: &[u8]) -> Option<&'static str> {
     let is_riff_of = |kind: &[u8]| bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(kind);
     match bytes {
@@ -149,7 +149,7 @@ fn image(bytes: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// A path as it stands in a URI.
+/// A path, percent-encoded for a URI.
 fn escaped(path: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte);
     path.bytes()
@@ -229,7 +229,7 @@ mod tests {
         let [Content::EmbeddedResource(json)] = &bytes[..] else { panic!("a resource") };
         assert!(json.contains("files:///b%20b.bin") && json.contains("\"AAE=\""), "{json}");
         assert!(matches!(file("latin").expect("read")[0], Content::EmbeddedResource(_)));
-        assert!(file("large").expect_err("too large").0.contains("is no text and has"));
+        assert!(file("large").expect_err("too large").0.contains("is not text and has"));
         assert!(file("").expect_err("a folder").0.contains("is a folder"));
     }
 

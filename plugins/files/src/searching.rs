@@ -14,38 +14,37 @@ use crate::place::{Fault, Place};
 use crate::reading;
 use crate::walk::{self, Entry, Kind};
 
-/// Larger files are not searched.
+/// Larger files are not searched, in bytes.
 const LARGEST: u64 = 8 << 20;
-/// Longer lines are cut, in characters.
+/// Longer lines are shortened, in characters.
 const LONGEST_LINE: usize = 240;
-/// How many files are searched between two signs of life.
+/// The number of files between two progress reports.
 const STEP: usize = 16;
 
 /// The arguments.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Search {
-    /// The text to look for, as it is.
+    /// The text to search for, literally.
     #[schemars(length(min = 1, max = 500))]
     query: Option<String>,
-    /// Instead of query: a regular expression for a line.
+    /// A regular expression for a line; use it instead of query.
     #[schemars(length(min = 1, max = 500))]
     regex: Option<String>,
-    /// The folder, such as docs/drafts; all of the granted folder if left out.
+    /// The folder, such as docs/drafts. If absent, the whole granted folder.
     #[serde(default)]
     #[schemars(length(max = 1_024))]
     path: String,
-    /// Only paths that fit: *.txt by name in every folder, src/**/*.{rs,toml} by the
-    /// whole path.
+    /// Only paths that match: *.txt matches names in every folder, src/**/*.{rs,toml} matches the whole path.
     #[schemars(length(max = 256))]
     glob: Option<String>,
-    /// Whether upper and lower case are different.
+    /// Whether upper and lower case differ.
     #[serde(default)]
     case_sensitive: bool,
-    /// Also what begins with a dot.
+    /// Whether to include names that begin with a dot.
     #[serde(default)]
     hidden: bool,
-    /// How many lines to give at most.
+    /// The most lines to return.
     #[serde(default = "default_results")]
     #[schemars(range(min = 1, max = 1_000))]
     max_results: usize,
@@ -55,14 +54,14 @@ fn default_results() -> usize {
     50
 }
 
-/// What was found.
+/// The matches.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Found {
     matches: Vec<Match>,
-    /// How many files were searched.
+    /// The number of files searched.
     searched: usize,
-    /// How many were too large or no text.
+    /// The number of files that were too large or not text.
     skipped: usize,
     /// Whether there may be more matches.
     more: bool,
@@ -74,12 +73,11 @@ struct Match {
     path: String,
     #[schemars(range(min = 1))]
     line: usize,
-    /// The line, cut if it is long.
+    /// The line, shortened if it is long.
     text: String,
 }
 
-/// Searches. `step` is told how many of how many files are done, and says whether
-/// to stop.
+/// Searches the files. `step` receives the number of files done and the total, and returns whether to stop.
 pub fn search(
     root: &Path,
     search: &Search,
@@ -99,7 +97,7 @@ pub fn search(
         }
         match search_one(root, file, &wanted, search.max_results, &mut found) {
             Ok(true) => found.searched += 1,
-            // It is no text, too large, or was removed meanwhile.
+            // It is not text, is too large, or was removed meanwhile.
             Ok(false) | Err(_) => found.skipped += 1,
         }
         if found.more && found.matches.len() >= search.max_results {
@@ -124,7 +122,7 @@ fn pattern(search: &Search) -> Result<Regex, Fault> {
     })
 }
 
-/// Whether the file could be searched.
+/// Searches one file. Returns whether it could be searched.
 fn search_one(
     root: &Path,
     file: &Entry,

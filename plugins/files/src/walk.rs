@@ -1,4 +1,4 @@
-//! What is in a folder, and below it.
+//! Finds the entries of a folder and the folders below it.
 
 use std::fs;
 use std::path::Path;
@@ -9,25 +9,25 @@ use serde::Serialize;
 
 use crate::place::{Fault, Place};
 
-/// The most entries that are looked at.
+/// The most entries that are visited.
 pub const MOST: usize = 20_000;
-/// The deepest folder that is entered.
+/// The deepest level of folders that is entered.
 const DEEPEST: usize = 64;
 
-/// What an entry is.
+/// The type of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
     File,
     Folder,
-    // It is not followed.
+    // A link, which is never followed.
     Link,
-    // A pipe, a device and the like.
+    // A pipe, a device or the like.
     Other,
 }
 
 impl Kind {
-    /// The word for it.
+    /// The word for it in results.
     pub const fn word(self) -> &'static str {
         match self {
             Self::File => "file",
@@ -44,23 +44,23 @@ pub struct Entry {
     /// Its path in the granted folder.
     pub path: String,
     pub kind: Kind,
-    /// The bytes of a file.
+    /// The size of a file in bytes.
     pub size: u64,
-    /// When it changed last, where the system knows.
+    /// The time of the last change; `None` if the system does not know it.
     pub modified: Option<SystemTime>,
 }
 
-/// What was found.
+/// The entries found.
 #[derive(Debug, Default)]
 pub struct Found {
     pub entries: Vec<Entry>,
-    /// Whether there was more than is looked at.
+    /// Whether the limit cut the search short.
     pub cut: bool,
-    /// Folders that could not be looked into.
+    /// The number of folders that could not be read.
     pub closed: usize,
 }
 
-/// Finds what is in `place`, in the order of the paths, and below it if `deep`.
+/// Finds the entries in `place`, and also below it if `deep`. They are sorted by path.
 pub fn walk(root: &Path, place: &Place, deep: bool, hidden: bool) -> Result<Found, Fault> {
     let mut found = Found::default();
     look_into(place, hidden, &mut found).map_err(|error| place.fault(&error))?;
@@ -82,20 +82,20 @@ pub fn walk(root: &Path, place: &Place, deep: bool, hidden: bool) -> Result<Foun
             }
         }
     }
-    // A folder stands before what is in it.
+    // A folder comes before its entries.
     found.entries.sort_by(|one, other| one.path.split('/').cmp(other.path.split('/')));
     Ok(found)
 }
 
 fn look_into(place: &Place, hidden: bool, found: &mut Found) -> std::io::Result<()> {
     for entry in fs::read_dir(&place.path)? {
-        // One whose name is no text cannot be named, so it is not shown.
+        // A name that is not Unicode cannot appear in a path, so it is left out.
         let Ok(entry) = entry else { continue };
         let Ok(name) = entry.file_name().into_string() else { continue };
         if name.starts_with('.') && !hidden {
             continue;
         }
-        // One that is removed at this moment is not there.
+        // An entry that was removed at this moment does not exist.
         let Ok(kind) = entry.file_type() else { continue };
         if found.entries.len() == MOST {
             found.cut = true;

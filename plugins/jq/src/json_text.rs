@@ -1,26 +1,25 @@
-//! Writing jaq's values as JSON. They can be more than JSON can say: NaN and
-//! infinities, byte strings, keys that are no strings. Such parts are written as
-//! jq writes them, because a result that is not JSON is refused by the host.
+//! Writes jaq's values as JSON. They include values that JSON lacks: NaN and infinities, byte strings, and
+//! keys that are not strings. Those are written as jq writes them, because the host refuses a result that is
+//! not JSON.
 
 use jaq_json::{Num, Val};
 use serde_json::value::RawValue;
 
-/// Deeper values are refused; the host allows 128 levels, and the structured
-/// result puts two around each output.
+/// The most levels of a value. The host allows 128 levels, and the structured result adds two around each
+/// output.
 const MOST_LEVELS: usize = 120;
 
-/// Why a value cannot be written.
+/// The reason why a value cannot be written.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Unwritable {
-    /// It nests too deeply.
+    /// It has too many levels.
     TooDeep,
-    /// Its text is longer than allowed.
+    /// Its text is longer than the limit.
     TooLong,
 }
 
-/// The JSON text of a value, if it is no longer than `room` bytes. Values share
-/// their parts, so a small program can make one whose text would not fit into
-/// any memory; that is why the length is watched while writing.
+/// The JSON text of a value, if it is no longer than `room` bytes. Values share their parts, so a small
+/// program can make one whose text would exceed any memory. So the length is checked while writing.
 pub fn write(value: &Val, room: usize) -> Result<String, Unwritable> {
     let mut text = String::new();
     write_value(&mut text, value, MOST_LEVELS, room)?;
@@ -83,15 +82,14 @@ fn number_text(number: &Num) -> String {
     match number {
         Num::Int(_) | Num::BigInt(_) => number.to_string(),
         Num::Float(float) => float_text(*float),
-        // A number as it was written, with all its digits, unless it was written
-        // in a way that JSON does not know, such as `+1.5`.
+        // A number keeps its text with all digits, unless JSON does not allow its notation, such as `+1.5`.
         Num::Dec(digits) if serde_json::from_str::<&RawValue>(digits).is_ok() => digits.to_string(),
         Num::Dec(digits) => float_text(digits.parse().unwrap_or(f64::NAN)),
     }
 }
 
 fn float_text(float: f64) -> String {
-    /// Whole numbers below this are exact, and shown as what they are.
+    /// Integers below this are exact, and shown without a fraction.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if float.is_nan() {
         "null".to_owned()
@@ -168,7 +166,7 @@ mod tests {
     fn length_is_bounded() {
         assert!(write(&read("\"1234\""), 6).is_ok());
         assert_eq!(write(&read("\"1234\""), 5), Err(Unwritable::TooLong));
-        // Forty doublings: a terabyte of text in forty small arrays.
+        // Forty doublings: a terabyte of text from forty small arrays.
         let shared = (0..40).fold(Val::Null, |inner, _| Val::Arr(Rc::new(vec![inner.clone(), inner])));
         assert_eq!(write(&shared, 10_000), Err(Unwritable::TooLong));
     }

@@ -1,7 +1,7 @@
-//! The tool `jq`: a jq program over a JSON value, run by `jaq`.
+//! The tool `jq`: runs a jq program over a JSON value with `jaq`.
 //!
-//! `program` compiles, `run` collects the outputs within bounds, `json_text`
-//! writes them, `rendering` makes the result.
+//! `program` compiles, `run` collects the outputs within limits, `json_text` writes them, and `rendering`
+//! makes the result.
 
 mod json_text;
 mod program;
@@ -20,23 +20,22 @@ use crate::rendering::Outputs;
 
 const MOST_OUTPUTS: usize = 100_000;
 
-/// Values stay text until jaq reads them, so numbers keep all their digits.
+/// Values stay text until jaq parses them, so numbers keep all their digits.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
     /// The jq program, for example `.items[] | {name, total: (.price * .count)}`.
     program: String,
-    /// The JSON value that the program runs over; any type.
+    /// The JSON value that is the input of the program; any type.
     input: Box<RawValue>,
-    /// Show outputs that are strings as they are in the text, without quotes. The
-    /// structured result is the same either way.
+    /// Show string outputs as plain text without quotes. The structured result is the same either way.
     #[serde(default)]
     raw: bool,
-    /// Stop after so many outputs.
+    /// The most outputs; the program stops after them.
     #[serde(default = "default_limit")]
     #[schemars(range(min = 1, max = MOST_OUTPUTS))]
     limit: usize,
-    /// Values that the program finds under their names: {"year": 2026} is $year.
+    /// Variables of the program: {"year": 2026} defines $year.
     #[serde(default)]
     #[schemars(extend("propertyNames" = { "pattern": "^[A-Za-z_][A-Za-z0-9_]*$" }))]
     variables: BTreeMap<String, Box<RawValue>>,
@@ -46,7 +45,7 @@ fn default_limit() -> usize {
     1_000
 }
 
-/// How many outputs go by between two questions whether to stop.
+/// The number of outputs between two checks for cancellation.
 const OUTPUTS_PER_LOOK: usize = 256;
 
 fn jq(Arguments { program, input, raw, limit, variables }: Arguments) -> Result<ToolResult<Outputs>, Error> {

@@ -1,4 +1,4 @@
-//! Compiling a program, and saying where it went wrong.
+//! Compiles a program, and shows where an error is.
 
 use std::ops::Range;
 
@@ -7,17 +7,16 @@ use jaq_core::load::{self, Arena, File, Loader};
 use jaq_core::{Compiler, compile};
 use jaq_json::Val;
 
-/// More than a few errors at once are echoes of the first.
+/// The most errors in a message: further ones are usually caused by the first.
 const MOST_ERRORS: usize = 3;
 
-/// A program that can run.
+/// A compiled program.
 pub struct Program {
     pub filter: jaq_core::Filter<JustLut<Val>>,
 }
 
 impl Program {
-    /// Compiles `code`, in which these variables are known. The error is a
-    /// message that shows the place.
+    /// Compiles `code` with these variables defined. The error is a message that shows the place.
     pub fn compile<'v>(code: &str, variables: impl Iterator<Item = &'v str>) -> Result<Self, String> {
         let names: Vec<String> = variables.map(|name| format!("${name}")).collect();
         let definitions = jaq_core::defs().chain(jaq_std::defs()).chain(jaq_json::defs());
@@ -38,7 +37,7 @@ impl Program {
     }
 }
 
-/// One thing that is wrong, and the part of the code where it shows.
+/// One error, and the part of the code where it occurs.
 struct Fault<'c> {
     code: &'c str,
     part: &'c str,
@@ -53,7 +52,7 @@ fn load_faults(errors: load::Errors<&str, ()>) -> Vec<Fault<'_>> {
                 faults.extend(errors.into_iter().map(|(part, message)| Fault { code, part, message }));
             }
             load::Error::Lex(errors) => faults.extend(errors.into_iter().map(|(expected, rest)| {
-                // What was found is all of the rest; its first character will do.
+                // The error covers the whole rest; its first character is enough.
                 let part = &rest[..rest.chars().next().map_or(0, char::len_utf8)];
                 let found = if part.is_empty() { "the program ends" } else { "found another character" };
                 Fault { code, part, message: format!("{} expected, but {found}", expected.as_str()) }
@@ -88,15 +87,14 @@ fn compile_faults(errors: compile::Errors<&str, ()>) -> Vec<Fault<'_>> {
 fn describe(code: &str, faults: Vec<Fault<'_>>) -> String {
     let mut text = String::from("The program does not compile.");
     for Fault { code: whole, part, message } in faults.into_iter().take(MOST_ERRORS) {
-        // A fault outside the code that was given could only be one of jaq's own
-        // definitions, and has no place to show.
+        // An error outside the given code can only be in jaq's own definitions, and has no place to show.
         let place = if whole == code { show(whole, load::span(whole, part)) } else { String::new() };
         text.push_str(&format!("\n{message}{place}"));
     }
     text
 }
 
-/// Line, column and the line itself with the place underlined.
+/// Line and column, and the line itself with the place underlined.
 fn show(code: &str, span: Range<usize>) -> String {
     let Some(before) = code.get(..span.start) else { return String::new() };
     let line = before.matches('\n').count() + 1;

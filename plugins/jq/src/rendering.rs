@@ -1,4 +1,4 @@
-//! The result of a run, for people and for programs.
+//! The result of a run, as text and as structured content.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -7,21 +7,21 @@ use toolyard_plugin::ToolResult;
 
 use crate::run::{End, Outcome, Output};
 
-/// The result for programs.
+/// The structured result.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Outputs {
     /// The outputs, in order.
     outputs: Vec<Box<RawValue>>,
-    /// Whether there were more outputs than the limits let through.
+    /// Whether a limit cut off further outputs.
     truncated: bool,
-    /// Why the program failed after these outputs; absent if it did not.
+    /// The reason why the program failed after these outputs; absent if it did not.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }
 
-/// Makes the result. The first block holds nothing but outputs, one a line;
-/// what there is to say about them is a block of its own.
+/// Makes the result. The first block contains only outputs, one per line. Notes about them are a block of
+/// their own.
 pub fn render(outcome: Outcome, raw: bool) -> serde_json::Result<ToolResult<Outputs>> {
     let lines: Vec<&str> = outcome.outputs.iter().map(|output| line(output, raw)).collect();
     let count = outcome.outputs.len();
@@ -65,8 +65,7 @@ fn structured(outcome: Outcome) -> serde_json::Result<Outputs> {
         End::Stopped => Some("stopped".to_owned()),
         End::Complete | End::OverLimit | End::OverBytes => None,
     };
-    // They stay the texts that they are, so that no number loses digits on the way
-    // through another type.
+    // They stay text, so that no number loses digits in a conversion.
     let outputs = outcome.outputs.into_iter().map(|output| RawValue::from_string(output.json));
     Ok(Outputs { outputs: outputs.collect::<serde_json::Result<_>>()?, truncated, error })
 }

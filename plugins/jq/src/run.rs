@@ -1,4 +1,4 @@
-//! Running a program and collecting its outputs within bounds.
+//! Runs a program and collects its outputs within limits.
 
 use jaq_core::data::JustLut;
 use jaq_core::{Ctx, Vars};
@@ -7,13 +7,13 @@ use jaq_json::{Val, read};
 use crate::json_text::{self, Unwritable};
 use crate::program::Program;
 
-/// Bytes of JSON in all outputs together.
+/// The most bytes of JSON in all outputs together.
 const MOST_BYTES: usize = 4 << 20;
 
-/// Characters of an error message. jaq puts whole values into them.
+/// The most characters of an error message. jaq puts whole values into them.
 const LONGEST_ERROR: usize = 500;
 
-/// What a run gave.
+/// The outcome of a run.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Outcome {
     pub outputs: Vec<Output>,
@@ -23,30 +23,29 @@ pub struct Outcome {
 /// One output.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Output {
-    /// As JSON.
+    /// The output as JSON.
     pub json: String,
-    /// The text itself, if the output is a string.
+    /// The plain text, if the output is a string.
     pub string: Option<String>,
 }
 
-/// Why a run ended.
+/// The reason why a run ended.
 #[derive(Debug, PartialEq, Eq)]
 pub enum End {
-    /// These are all outputs.
+    /// All outputs are collected.
     Complete,
     /// There were more outputs than the call allowed.
     OverLimit,
-    /// The outputs became too long.
+    /// The outputs became longer than the limit.
     OverBytes,
     /// The program failed.
     Failed(String),
-    /// Somebody stopped the run.
+    /// The call was cancelled.
     Stopped,
 }
 
 impl Program {
-    /// Runs over one input. `stop` is asked before each output, with the number
-    /// of outputs so far.
+    /// Runs the program over one input. Before each output it calls `stop` with the number of outputs so far.
     pub fn run<'v>(
         &self,
         input: &str,
@@ -80,7 +79,7 @@ impl Program {
                 Ok(value) => value,
                 Err(exception) => match exception.get_err() {
                     Ok(error) => return End::Failed(reason(error)),
-                    // `halt` ends a program in good order.
+                    // `halt` ends a program normally.
                     Err(exception) => match exception.get_halt() {
                         Ok(0) => return End::Complete,
                         Ok(code) => return End::Failed(format!("the program halted with exit code {code}")),
@@ -88,8 +87,7 @@ impl Program {
                     },
                 },
             };
-            // One output beyond the limit is waited for, so that "there are more"
-            // is true when it is said.
+            // The run continues to one output beyond the limit, so that the message "there are more" is true.
             if outputs.len() == limit {
                 return End::OverLimit;
             }
@@ -117,8 +115,7 @@ fn read_values<'v>(input: &str, variables: impl Iterator<Item = &'v str>) -> Res
     Ok((read_value(input)?, variables.map(read_value).collect::<Result<_, _>>()?))
 }
 
-/// What went wrong, in words. A message is shown without the quotes that it has
-/// as a value.
+/// The error in words. A message is shown without the quotes that it has as a value.
 fn reason(error: jaq_json::Error) -> String {
     match error.into_val() {
         Val::TStr(bytes) => shorten(&String::from_utf8_lossy(&bytes)),
@@ -173,7 +170,7 @@ mod tests {
         check("env", "null", &[&env_as_json()]);
     }
 
-    /// In the sandbox the environment is empty; a test on the host has one.
+    /// In the sandbox the environment is empty; on the host, where the test runs, it is not.
     fn env_as_json() -> String {
         run("env", "null", 1).outputs.remove(0).json
     }

@@ -1,14 +1,14 @@
-//! Names that begin as somebody typed.
+//! Completes the names of notes.
 
 use toolyard_plugin::completion::Completions;
 
 use crate::folder::Note;
 
-/// The most values that a client may be given.
+/// The most values in a completion.
 const MOST: usize = 100;
 
-/// The names that begin with `typed`: those that do to the letter first, then
-/// those that do in another case; among equals those that changed last.
+/// The names that begin with `typed`: first those that match exactly, then those that match in another case.
+/// Within each group, the latest change comes first.
 pub fn complete(notes: &[Note], typed: &str) -> Completions {
     let folded = typed.to_lowercase();
     let mut fitting: Vec<(bool, &Note)> = notes

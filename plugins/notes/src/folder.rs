@@ -1,4 +1,4 @@
-//! The folder of notes: which there are, what they hold, adding to them.
+//! The folder of notes: lists, reads and appends to them.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
@@ -9,28 +9,28 @@ use crate::name::Name;
 
 /// The largest note that is read or appended to, in bytes.
 pub const LARGEST: u64 = 1 << 20;
-/// How many notes are looked at.
+/// The most notes that are listed.
 const MOST_NOTES: usize = 10_000;
 
-/// A note, seen from outside.
+/// The metadata of a note.
 #[derive(Debug, Clone)]
 pub struct Note {
-    /// What it is called.
+    /// Its name.
     pub name: Name,
-    /// How many bytes it has.
+    /// Its size in bytes.
     pub size: u64,
-    /// When it changed last, where the system knows.
+    /// The time of the last change; `None` if the system does not know it.
     pub modified: Option<SystemTime>,
 }
 
-/// Why something was not done, in a sentence for the model or the user.
+/// The reason for a failure, in a sentence for the model or the user.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Fault {
     /// There is no such note.
     Missing(String),
-    /// It may not be done.
+    /// The operation is not allowed.
     Refused(String),
-    /// It could not be done.
+    /// The operation failed.
     Unreadable(String),
 }
 
@@ -44,16 +44,16 @@ impl std::fmt::Display for Fault {
     }
 }
 
-/// What appending came to.
+/// The result of appending.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Appended {
     /// Whether the note is new.
     pub created: bool,
-    /// How many bytes it has now.
+    /// The size of the note in bytes.
     pub bytes: u64,
 }
 
-/// The notes, by name.
+/// All notes, sorted by name.
 pub fn notes(root: &Path) -> Result<Vec<Note>, Fault> {
     let unreadable =
         |error: std::io::Error| Fault::Unreadable(format!("The notes cannot be listed: {error}."));
@@ -61,7 +61,7 @@ pub fn notes(root: &Path) -> Result<Vec<Note>, Fault> {
     for entry in fs::read_dir(root).map_err(unreadable)? {
         let Ok(entry) = entry else { continue };
         let Some(name) = entry.file_name().to_str().and_then(Name::of_file) else { continue };
-        // One that is removed at this moment is not there.
+        // A file that was removed at this moment does not exist.
         let Ok(found) = entry.metadata() else { continue };
         if found.is_file() {
             notes.push(Note { name, size: found.len(), modified: found.modified().ok() });
@@ -74,7 +74,7 @@ pub fn notes(root: &Path) -> Result<Vec<Note>, Fault> {
     Ok(notes)
 }
 
-/// The bytes of a note.
+/// The content of a note in bytes.
 pub fn read(root: &Path, name: &Name) -> Result<Vec<u8>, Fault> {
     let file = File::open(root.join(name.as_str())).map_err(|error| fault(name, &error))?;
     let mut bytes = Vec::new();
@@ -82,7 +82,7 @@ pub fn read(root: &Path, name: &Name) -> Result<Vec<u8>, Fault> {
     if bytes.len() as u64 > LARGEST { Err(too_large(name)) } else { Ok(bytes) }
 }
 
-/// Adds `text` to a note, on a line of its own, or begins the note with it.
+/// Appends `text` to a note, on a line of its own, or creates the note with it.
 pub fn append(root: &Path, name: &Name, text: &str) -> Result<Appended, Fault> {
     let path = root.join(name.as_str());
     let failed = |error: std::io::Error| fault(name, &error);
@@ -101,7 +101,7 @@ pub fn append(root: &Path, name: &Name, text: &str) -> Result<Appended, Fault> {
     if bytes > LARGEST {
         return Err(too_large(name));
     }
-    // In one piece, so that what another run appends does not fall into it.
+    // In one write, so that text of another run cannot come in between.
     file.write_all(added.as_bytes()).map_err(failed)?;
     Ok(Appended { created, bytes })
 }

@@ -1,10 +1,9 @@
-//! Markdown notes in a folder that the manifest grants: tools to search, read and
-//! append, each note a resource, a prompt about one, and completion of names.
+//! Markdown notes in a folder that the manifest grants: tools to search, read and append, each note as a
+//! resource, a prompt about a note, and completion of names.
 //!
-//! `name` says what a note may be called and its URI, `folder` reads and writes
-//! files, `search` finds lines, `listing` makes pages of resources, `completing`
-//! ranks names, `moment` writes times. Here the host is told and asked; everything
-//! below can run without one.
+//! `name` checks names and makes URIs, `folder` reads and writes files, `search` finds lines, `listing` makes
+//! pages of resources, `completing` ranks names, `moment` formats times. Only this file calls the host; the
+//! modules below run without one.
 
 mod completing;
 mod folder;
@@ -31,29 +30,29 @@ use crate::folder::Fault;
 use crate::name::Name;
 use crate::search::Found;
 
-/// Where the manifest puts the notes.
+/// The path of the notes in the guest, as the manifest maps it.
 const ROOT: &str = "/notes";
 /// The media type of a note.
 const MARKDOWN: &str = "text/markdown";
-/// The prompt.
+/// The name of the prompt.
 const SUMMARISE: &str = "summarise_note";
 /// The argument of the prompt and the variable of the template.
 const NAME: &str = "name";
-/// All notes.
+/// The resource template of all notes.
 const TEMPLATE: &str = "notes:///{name}";
-/// What the prompt says after the note.
+/// The text of the prompt after the note.
 const INSTRUCTION: &str = "Summarise the note above: what it is about in one sentence, then its main points as \
                            a short list, then what is left to be done, if anything. Say nothing that is not in it.";
-/// A note of the folder could not be read, and it is no fault of the caller.
+/// A note could not be read, and the caller did not cause it.
 const INTERNAL_ERROR: i32 = -32603;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Search {
-    /// The words to look for.
+    /// The words to search for.
     #[schemars(length(min = 1, max = 200))]
     query: String,
-    /// How many lines to give at most.
+    /// The most lines to return.
     #[serde(default = "default_limit")]
     #[schemars(range(min = 1, max = 100))]
     limit: usize,
@@ -66,7 +65,7 @@ fn default_limit() -> usize {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct OfNote {
-    /// The note's name; the ending .md may be left out.
+    /// The note's name; the ending .md may be omitted.
     #[schemars(length(min = 1, max = 128))]
     name: String,
 }
@@ -74,10 +73,10 @@ struct OfNote {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Append {
-    /// The note's name; the ending .md may be left out.
+    /// The note's name; the ending .md may be omitted.
     #[schemars(length(min = 1, max = 128))]
     name: String,
-    /// Markdown.
+    /// The Markdown to append.
     #[schemars(length(min = 1, max = 65_536))]
     text: String,
 }
@@ -86,11 +85,11 @@ struct Append {
 #[schemars(deny_unknown_fields)]
 struct Appended {
     name: String,
-    /// The note as a resource.
+    /// The URI of the note as a resource.
     uri: String,
     /// Whether the note is new.
     created: bool,
-    /// How many bytes it has now.
+    /// The size of the note in bytes.
     bytes: u64,
 }
 
@@ -109,7 +108,7 @@ fn read_note(OfNote { name }: OfNote) -> Result<String, Error> {
 
 fn append_note(Append { name, text }: Append) -> Result<ToolResult<Appended>, Error> {
     let name = Name::of_argument(&name)?;
-    // What is written twice stands there twice.
+    // A second run would append the text twice.
     effects().map_err(|error| Error::new(why(&error)))?;
     let folder::Appended { created, bytes } = folder::append(Path::new(ROOT), &name, &text)?;
     if created {
@@ -230,21 +229,21 @@ plugin! {
         Tool::new("search_notes", search_notes)
             .title("Search notes")
             .description(
-                "Finds the lines of the user's Markdown notes that hold every word of the query, in any order and \
+                "Finds the lines of the user's Markdown notes that contain every word of the query, in any order and \
                  case, each with its note and its line number.",
             )
             .optional_task()
             .pure(),
         Tool::new("read_note", read_note)
             .title("Read note")
-            .description("Gives one of the user's Markdown notes.")
+            .description("Returns one of the user's Markdown notes.")
             .pure(),
-        // Twice is not once.
+        // Appending twice differs from appending once.
         Tool::new("append_note", append_note)
             .title("Append to note")
             .description(
-                "Adds text to the end of one of the user's Markdown notes, on lines of its own, or begins a new \
-                 note with it. Nothing is overwritten.",
+                "Adds text to the end of one of the user's Markdown notes, on lines of its own, or creates a \
+                 new note with it. Nothing is overwritten.",
             )
             .additive()
             .idempotent(false)

@@ -1,5 +1,5 @@
-//! Pages of resources. A cursor is the last name of the page before it, so notes
-//! that come or go between two pages neither repeat nor hide others.
+//! Pages of resources. A cursor is the last name of the page before it, so notes that are created or removed
+//! between two pages neither repeat nor hide others.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::MARKDOWN;
 use crate::folder::{self, Fault, Note};
 use crate::moment;
 
-/// Notes on one page.
+/// The number of notes on one page.
 const PAGE: usize = 100;
 
 /// The page after `cursor`.

@@ -1,10 +1,10 @@
-//! Moments as RFC 3339 writes them.
+//! Times in the format of RFC 3339.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 const DAY: u64 = 86_400;
 
-/// Such as `2026-11-21T12:00:00Z`; none before 1970, or after the year 9999.
+/// The time as `2026-11-21T12:00:00Z`; `None` before 1970 or after the year 9999.
 pub fn written(moment: SystemTime) -> Option<String> {
     let seconds = moment.duration_since(UNIX_EPOCH).ok()?.as_secs();
     let (year, month, day) = date(seconds / DAY)?;
@@ -12,7 +12,7 @@ pub fn written(moment: SystemTime) -> Option<String> {
     Some(format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z"))
 }
 
-/// The date so many days after 1 January 1970.
+/// The date that is `days` days after 1 January 1970.
 fn date(mut days: u64) -> Option<(u64, u64, u64)> {
     let mut year = 1970;
     loop {

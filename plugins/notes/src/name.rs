@@ -1,4 +1,4 @@
-//! What a note may be called, and its URI.
+//! The names of notes, and their URIs.
 
 use crate::folder::Fault;
 
@@ -7,12 +7,12 @@ const LONGEST: usize = 128;
 const ENDING: &str = ".md";
 const SCHEME: &str = "notes:///";
 
-/// The name of a note: a file of the folder itself, never a path.
+/// The name of a note: a file directly in the folder, never a path.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Name(String);
 
 impl Name {
-    /// The name of a file, if it is one of a note.
+    /// The name of a file, if it is a valid note name.
     pub fn of_file(name: &str) -> Option<Self> {
         let fits = name.len() <= LONGEST
             && name.len() > ENDING.len()
@@ -23,7 +23,7 @@ impl Name {
         fits.then(|| Self(name.to_owned()))
     }
 
-    /// The name that a caller gave; the ending may be left out.
+    /// The name that a caller gave; `.md` may be omitted.
     pub fn of_argument(name: &str) -> Result<Self, Fault> {
         let whole = if name.ends_with(ENDING) { name.to_owned() } else { format!("{name}{ENDING}") };
         Self::of_file(&whole).ok_or_else(|| {
@@ -34,12 +34,12 @@ impl Name {
         })
     }
 
-    /// The name in a URI of ours.
+    /// The name in a URI of this plugin.
     pub fn of_uri(uri: &str) -> Option<Self> {
         Self::of_file(&decoded(uri.strip_prefix(SCHEME)?)?)
     }
 
-    /// The name as it is.
+    /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -58,7 +58,7 @@ impl Name {
     }
 }
 
-/// Text without its percent-encodings; none if one is broken or it is not UTF-8.
+/// Decodes percent-encoding; `None` if it is malformed or not UTF-8.
 fn decoded(text: &str) -> Option<String> {
     let mut bytes = text.bytes();
     let mut out = Vec::with_capacity(text.len());

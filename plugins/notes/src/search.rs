@@ -1,4 +1,4 @@
-//! Finding lines that hold every word of a query.
+//! Finds lines that contain every word of a query.
 
 use std::path::Path;
 
@@ -8,19 +8,19 @@ use serde::Serialize;
 use crate::folder::{self, Fault};
 use crate::name::Name;
 
-/// Longer lines are cut, in characters.
+/// Longer lines are shortened, in characters.
 const LONGEST_LINE: usize = 200;
-/// How many notes are searched between two signs of life.
+/// The number of notes between two progress reports.
 const STEP: usize = 16;
 
-/// What was found.
+/// The matches.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Found {
     matches: Vec<Match>,
-    /// How many notes were searched.
+    /// The number of notes searched.
     searched: usize,
-    /// How many were too large or not readable.
+    /// The number of notes that were too large or not readable.
     skipped: usize,
     /// Whether there are more matches.
     more: bool,
@@ -32,16 +32,16 @@ pub struct Found {
 #[schemars(deny_unknown_fields)]
 struct Match {
     name: String,
-    /// The note as a resource.
+    /// The URI of the note as a resource.
     uri: String,
     #[schemars(range(min = 1))]
     line: usize,
-    /// The line, cut if it is long.
+    /// The line, shortened if it is long.
     text: String,
 }
 
-/// Searches the notes in the order of their names. `step` is told how many of how
-/// many are done, and says whether to stop.
+/// Searches the notes in the order of their names. `step` receives the number of notes done and the total,
+/// and returns whether to stop.
 pub fn search(
     root: &Path,
     query: &str,
@@ -94,7 +94,7 @@ fn cut(line: &str) -> String {
 }
 
 impl Found {
-    /// For people.
+    /// The result as text.
     pub fn text(&self) -> String {
         let line = |Match { name, line, text, .. }: &Match| format!("{name}:{line}: {text}\n");
         let mut text: String = self.matches.iter().map(line).collect();

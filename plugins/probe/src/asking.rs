@@ -1,4 +1,4 @@
-//! Asking the client, and saying in words what came of it.
+//! Asks the client questions, and describes the outcomes in words.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -6,7 +6,7 @@ use toolyard_plugin::{Answer, Error, begin_task};
 
 use crate::inputs::Question;
 
-/// The one question of a call.
+/// The key of the call's only question.
 const KEY: &str = "answer";
 
 #[derive(Deserialize, JsonSchema)]
@@ -26,8 +26,8 @@ pub fn ask(Question { question }: Question) -> Result<String, Error> {
     Ok(said(toolyard_plugin::ask(KEY, &question)?, |Text { answer }| answer))
 }
 
-/// Becomes a task, then asks for a yes or no: the question is then one that can
-/// be answered much later and from elsewhere.
+/// Becomes a task, then asks a yes-or-no question. The user can then answer much later, and from another
+/// connection.
 pub fn confirm(Question { question }: Question) -> Result<String, Error> {
     begin_task()?;
     let yes_or_no = |YesOrNo { answer }| if answer { "yes" } else { "no" }.to_owned();

@@ -3,13 +3,13 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// A day, which outlasts every limit of a host.
+/// A day, which is longer than every limit of a host.
 const LONGEST_MS: u64 = 86_400_000;
 
-/// All a 32-bit guest could ever address.
+/// All that a 32-bit guest can address.
 const MOST_MIB: u32 = 4_096;
 
-/// Of `echo`.
+/// The arguments of `echo`.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Text {
@@ -17,24 +17,24 @@ pub struct Text {
     pub text: String,
 }
 
-/// Of `wait` and `spin`.
+/// The arguments of `wait` and `spin`.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Duration {
-    /// How long, in milliseconds.
+    /// The duration in milliseconds.
     #[schemars(range(min = 0, max = LONGEST_MS))]
     pub ms: u64,
 }
 
-/// Of `fail`.
+/// The arguments of `fail`.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Failure {
-    /// What the failure says.
+    /// The message of the failure.
     pub message: String,
 }
 
-/// Of `protocol_error`.
+/// The arguments of `protocol_error`.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProtocolError {
@@ -44,31 +44,31 @@ pub struct ProtocolError {
     pub message: String,
 }
 
-/// Of `count` and `batch`.
+/// The arguments of `count` and `batch`.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Steps {
-    /// How far to count.
+    /// The number of steps.
     #[schemars(range(min = 0, max = 1_000_000))]
     pub steps: u32,
-    /// How long to sleep before each step, in milliseconds.
+    /// The pause before each step, in milliseconds.
     #[schemars(range(min = 0, max = LONGEST_MS))]
     pub ms: u64,
 }
 
-/// Of `ask` and `confirm`.
+/// The arguments of `ask` and `confirm`.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Question {
-    /// What to ask.
+    /// The question for the user.
     pub question: String,
 }
 
-/// Of `grow` and `flood`.
+/// The arguments of `grow` and `flood`.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Size {
-    /// How much, in MiB.
+    /// The size in MiB.
     #[schemars(range(min = 0, max = MOST_MIB))]
     pub mib: u32,
 }

@@ -1,6 +1,6 @@
-//! Small tools that show what the host does: waiting, computing, failing,
-//! asking, trapping, using memory. Whoever sets up a host or a client calls
-//! them to see progress, tasks, questions, cancelling and limits at work.
+//! Small tools that show the host's behavior: waiting, computing, failing, asking, trapping, using memory.
+//! Call them when you set up a host or a client, to see progress, tasks, questions, cancellation and limits
+//! at work.
 
 mod asking;
 mod inputs;
@@ -49,7 +49,7 @@ plugin! {
             .title("Wait")
             .description(
                 "Sleeps in the host for some milliseconds, which costs neither processor time nor a thread, \
-                 then says so.",
+                 then returns.",
             )
             .optional_task()
             .pure(),
@@ -80,7 +80,7 @@ plugin! {
             .description("Counts to a number, sleeping before each step and reporting progress after it.")
             .optional_task()
             .pure(),
-        // The user is a world outside, and may answer otherwise the next time.
+        // The answers come from the user, and may differ next time.
         Tool::new("ask", asking::ask)
             .title("Ask")
             .description(
@@ -108,17 +108,17 @@ plugin! {
             .pure(),
         Tool::new("grow", spending::grow)
             .title("Grow")
-            .description("Takes and touches so much memory, to see the memory limit at work.")
+            .description("Allocates and writes to this much memory, to show the memory limit.")
             .optional_task()
             .pure(),
         Tool::new("flood", spending::flood)
             .title("Flood")
-            .description("Returns so much text, to see the limit on output at work.")
+            .description("Returns this much text, to show the limit on output.")
             .optional_task()
             .pure(),
         Tool::new("batch", stepping::count)
             .title("Batch")
-            .description("Counts as `count` does, but only ever as a task.")
+            .description("Works like `count`, but only as a task.")
             .required_task()
             .pure(),
     ]

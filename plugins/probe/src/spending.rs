@@ -1,4 +1,4 @@
-//! Using things up: processor time, memory, output; and giving up.
+//! Tools that use up processor time, memory or output, or crash.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -9,12 +9,11 @@ use crate::inputs::Size;
 
 const MIB: usize = 1 << 20;
 
-/// Rounds between two looks at the clock. Reading it is a call of the host, and
-/// this tool is there to show a guest that computes without calling the host;
-/// a hundred thousand rounds take well under a millisecond.
+/// The number of rounds between two reads of the clock. Reading it calls the host, and this tool demonstrates
+/// a guest that computes without calling the host. A hundred thousand rounds take well under a millisecond.
 const ROUNDS_PER_LOOK: u64 = 100_000;
 
-/// Computes until the clock has moved on by so many milliseconds.
+/// Computes until the clock has advanced by `ms` milliseconds.
 pub fn spin(ms: u64, clock: impl Fn() -> Instant) {
     let began = clock();
     let length = Duration::from_millis(ms);
@@ -29,7 +28,7 @@ pub fn spin(ms: u64, clock: impl Fn() -> Instant) {
     }
 }
 
-/// Ends in a trap, as a guest with a bug would.
+/// Traps, as a guest with a bug would.
 pub fn trap() -> ! {
     #[cfg(target_arch = "wasm32")]
     core::arch::wasm32::unreachable();
@@ -37,14 +36,14 @@ pub fn trap() -> ! {
     std::process::abort();
 }
 
-/// Takes memory and writes to every page of it, so that it is there in truth.
-/// Where the host refuses more, the result says how far it went.
+/// Allocates memory and writes to every page of it, so that it is really used. If the host refuses more, the
+/// result says how much was allocated.
 pub fn grow(Size { mib }: Size) -> Result<String, Error> {
     let mut taken: Vec<Vec<u8>> = Vec::new();
     for had in 0..mib {
         let mut chunk = Vec::new();
         if taken.try_reserve(1).is_err() || chunk.try_reserve_exact(MIB).is_err() {
-            // What was taken is given back first, or the message might not fit.
+            // The memory is freed first, or the message might not fit.
             drop(taken);
             return Err(Error::new(format!("memory was refused after {had} of {mib} MiB")));
         }
@@ -54,11 +53,11 @@ pub fn grow(Size { mib }: Size) -> Result<String, Error> {
     Ok(format!("grew {mib} MiB"))
 }
 
-/// A text of so many MiB, in lines of 64 bytes.
+/// A text of `mib` MiB, in lines of 64 bytes.
 pub fn flood(Size { mib }: Size) -> Result<String, Error> {
     const LINE: &str = "The quick brown fox jumps over the lazy dog, again and again...\n";
     const { assert!(MIB.is_multiple_of(LINE.len()), "whole lines make a MiB") };
-    // On a 64-bit host this cannot overflow; on wasm32 4,096 MiB would.
+    // On a 64-bit host this cannot overflow; on wasm32, 4,096 MiB would.
     let mut text = String::new();
     match (mib as usize).checked_mul(MIB) {
         Some(bytes) if text.try_reserve_exact(bytes).is_ok() => {
@@ -85,7 +84,7 @@ mod tests {
             looks.set(looks.get() + 1);
             start + Duration::from_millis(10 * looks.get())
         });
-        // The first look is the beginning, at 10 ms; 40 ms ends it.
+        // The first reading, at 10 ms, is the start; the reading at 40 ms ends the loop.
         assert_eq!(looks.get(), 4);
     }
 

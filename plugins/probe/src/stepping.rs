@@ -1,4 +1,4 @@
-//! Work in steps, with progress.
+//! Work in steps, with progress reports.
 
 use std::time::Duration;
 
@@ -6,8 +6,7 @@ use toolyard_plugin::{Error, progress, sleep, status};
 
 use crate::inputs::Steps;
 
-/// Sleeps through the steps and reports each one when it is done, to the caller
-/// of the call and in the task's status.
+/// Sleeps before each step, then reports it to the caller and in the task's status message.
 pub fn count(Steps { steps, ms }: Steps) -> Result<String, Error> {
     for step in 1..=steps {
         sleep(Duration::from_millis(ms));

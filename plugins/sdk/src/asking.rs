@@ -1,9 +1,9 @@
-//! Asking the client: forms for the user, pages to open, the client's model, its
-//! folders. To the guest a question is a function that returns when it is answered;
-//! the host keeps the call, as a task if need be.
+//! Questions to the client: forms for the user, pages to open, requests to the client's model, the client's
+//! folders. To the guest a question is a function that returns with the answer. The host keeps the call
+//! meanwhile, as a task if necessary.
 //!
-//! A question has a key, the guest's own name for it: the same from run to run,
-//! because a call may be run again from the start with the answers that are there.
+//! A question has a key, which the guest chooses. It must be the same in every run, because the host may run
+//! a call again from the start with the answers that it already has.
 
 use std::fmt;
 
@@ -17,19 +17,19 @@ use crate::{Error, form, raw};
 
 const ELICIT: &str = "elicitation/create";
 
-/// What the user did with a question.
+/// The user's reaction to a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer<T> {
-    /// Answered it.
+    /// The user answered.
     Accepted(T),
-    /// Said no.
+    /// The user declined.
     Declined,
-    /// Closed it.
+    /// The user dismissed the question.
     Cancelled,
 }
 
 impl<T> Answer<T> {
-    /// The answer, or a failure that says that there is none.
+    /// The answer, or an error that says that there is none.
     pub fn accepted(self) -> Result<T, Error> {
         match self {
             Self::Accepted(answer) => Ok(answer),
@@ -38,7 +38,7 @@ impl<T> Answer<T> {
         }
     }
 
-    /// The answer, if there is one.
+    /// The answer; `None` without one.
     pub fn ok(self) -> Option<T> {
         match self {
             Self::Accepted(answer) => Some(answer),
@@ -47,10 +47,10 @@ impl<T> Answer<T> {
     }
 }
 
-/// Why there is no answer.
+/// The reason why there is no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AskError {
-    /// The client cannot be asked this.
+    /// The client does not support this kind of question.
     Unsupported(String),
     /// No answer came in time.
     TimedOut,
@@ -61,13 +61,13 @@ pub enum AskError {
         /// Its message.
         message: String,
     },
-    /// The question cannot be asked, or its key was used for another.
+    /// The question is invalid, or its key was used for a different question.
     Invalid(String),
-    /// The call has had effects, and can no longer be run again to ask.
+    /// The call has had effects, so it can no longer run again to ask.
     TooLate,
-    /// The call is being stopped.
+    /// The call is being cancelled.
     Cancelled,
-    /// The answer cannot be read.
+    /// The answer cannot be parsed.
     Unreadable(String),
 }
 
@@ -101,12 +101,12 @@ impl From<raw::AskError> for AskError {
     }
 }
 
-/// Asks the user, by a form made of `T`: a struct of texts, numbers, `bool`s and enums
-/// without data (variants are shown by their comments), or one such value alone.
+/// Asks the user with a form for `T`: a struct of texts, numbers, `bool`s and enums without data (variants
+/// are shown by their comments), or one such value alone.
 ///
-/// In a plain call under 2026-07-28 the run ends here and begins anew, from the start,
-/// when the client has answered; then this returns at once. So ask before anything is
-/// changed, and under the same keys in every run.
+/// In a plain call under 2026-07-28 the run ends here. When the client has answered, the host runs the call
+/// again from the start, and this function then returns at once. So ask before you change anything, and use
+/// the same keys in every run.
 ///
 /// ```no_run
 /// # use toolyard_plugin::{Error, ask};
@@ -118,14 +118,13 @@ pub fn ask<T: DeserializeOwned + JsonSchema>(key: &str, message: &str) -> Result
     ask_all(vec![Question::form::<T>(key, message)?])?.form(key)
 }
 
-/// Sends the user to a page, such as one to sign in or to pay at. That the user agreed
-/// to open it is not yet that they are done there.
+/// Sends the user to a page, for example to sign in or to pay. `Accepted` means that the user agreed to open
+/// the page, not that they finished there.
 pub fn ask_url(key: &str, message: &str, url: &str) -> Result<Answer<()>, AskError> {
     ask_all(vec![Question::url(key, message, url)])?.url(key)
 }
 
-/// Asks the client's model: `params` are those of MCP `sampling/createMessage`, and so
-/// is the result.
+/// Sends a request to the client's model. `params` and the result are those of MCP `sampling/createMessage`.
 pub fn sample(key: &str, params: Value) -> Result<Value, AskError> {
     ask_all(vec![Question::sampling(key, params)])?.value(key)
 }
@@ -150,13 +149,12 @@ pub struct Root {
     pub name: Option<String>,
 }
 
-/// Tells the client that what it sent the user to, for this question of
-/// [`ask_url`], is done.
+/// Tells the client that the user has finished on the page of this [`ask_url`] question.
 pub fn url_completed(key: &str) {
     host::elicitation_complete(key);
 }
 
-/// Asks several questions at once, at most 16, and returns when all have an outcome.
+/// Asks several questions at once, at most 16, and returns when all have outcomes.
 pub fn ask_all(questions: Vec<Question>) -> Result<Answers, AskError> {
     let questions: Vec<raw::Question> = questions.into_iter().map(|Question(question)| question).collect();
     Ok(Answers(host::ask(&questions)?))
@@ -167,32 +165,31 @@ pub fn ask_all(questions: Vec<Question>) -> Result<Answers, AskError> {
 pub struct Question(raw::Question);
 
 impl Question {
-    /// For the user, as a form; see [`ask`].
+    /// A form for the user; see [`ask`].
     pub fn form<T: JsonSchema>(key: &str, message: &str) -> Result<Self, AskError> {
         let schema = form::of::<T>().map_err(|what| {
             AskError::Invalid(format!("no form can be made of {}: {what}", T::schema_name()))
         })?;
-        // Without `mode`, which means the same: clients of revisions before
-        // 2025-11-25 do not know it.
+        // Without `mode`, which means the same: clients of revisions before 2025-11-25 do not know it.
         Ok(Self::new(key, ELICIT, json!({ "message": message, "requestedSchema": schema })))
     }
 
-    /// For the user, as a page to open; see [`ask_url`].
+    /// A page for the user to open; see [`ask_url`].
     pub fn url(key: &str, message: &str, url: &str) -> Self {
         Self::new(key, ELICIT, json!({ "mode": "url", "message": message, "url": url }))
     }
 
-    /// For the client's model; see [`sample`].
+    /// A request to the client's model; see [`sample`].
     pub fn sampling(key: &str, params: Value) -> Self {
         Self::new(key, "sampling/createMessage", params)
     }
 
-    /// For the client's folders; see [`roots`].
+    /// A request for the client's folders; see [`roots`].
     pub fn roots(key: &str) -> Self {
         Self::new(key, "roots/list", json!({}))
     }
 
-    /// Any request that the host lets through.
+    /// Any request that the host allows.
     pub fn new(key: &str, method: &str, params: Value) -> Self {
         Self(raw::Question { key: key.to_owned(), method: method.to_owned(), params: params.to_string() })
     }
@@ -211,7 +208,7 @@ struct Elicited {
 }
 
 impl Answers {
-    /// What the user did with a form of `T`.
+    /// The user's reaction to a form of `T`.
     pub fn form<T: DeserializeOwned + JsonSchema>(&self, key: &str) -> Result<Answer<T>, AskError> {
         self.elicited(key, |content| form::read(content).map_err(AskError::Unreadable))
     }
@@ -221,7 +218,7 @@ impl Answers {
         self.elicited(key, |_| Ok(()))
     }
 
-    /// The result object of the request, as it is.
+    /// The result object of the request, unchanged.
     pub fn value(&self, key: &str) -> Result<Value, AskError> {
         let answer = self.0.iter().find(|answer| answer.key == key);
         let answer =

@@ -1,6 +1,6 @@
-//! What `wit-bindgen` makes of the worlds of `wit/`. Each interface that a plugin may
-//! export has a world and an export macro of its own; the types and the host are
-//! those of the first.
+//! The bindings that `wit-bindgen` generates for the worlds in `wit/`. Each interface that a plugin may
+//! export has a world and an export macro of its own. All share the types and the host interface of the
+//! first.
 
 wit_bindgen::generate!({
     path: "wit",
@@ -9,7 +9,7 @@ wit_bindgen::generate!({
     default_bindings_module: "toolyard_plugin::bindings",
 });
 
-/// For a plugin that has resources.
+/// For a plugin with resources.
 pub mod resources {
     wit_bindgen::generate!({
         path: "wit",
@@ -24,7 +24,7 @@ pub mod resources {
     });
 }
 
-/// For a plugin that has prompts.
+/// For a plugin with prompts.
 pub mod prompts {
     wit_bindgen::generate!({
         path: "wit",

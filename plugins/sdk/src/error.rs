@@ -1,4 +1,4 @@
-//! How a call fails: as a tool does, for the model to read, or as a request does.
+//! Errors of a call: a tool error, which the model reads, or a request error.
 
 use std::fmt::{self, Display};
 
@@ -6,13 +6,13 @@ use serde_json::Value;
 
 use crate::raw;
 
-/// JSON-RPC: the arguments make no sense.
+/// JSON-RPC: the arguments are invalid.
 pub const INVALID_PARAMS: i32 = -32602;
 
-/// Why a call has no result. Any [`std::error::Error`] becomes one by `?`: a failure
-/// of the tool's work, which says its own message and those of its sources.
+/// The reason why a call has no result. `?` converts any [`std::error::Error`] to a tool error, whose message
+/// includes those of its sources.
 ///
-/// It is not a [`std::error::Error`] itself, or that conversion could not be.
+/// It does not implement [`std::error::Error`] itself, because that would conflict with this conversion.
 pub struct Error(Box<Kind>);
 
 enum Kind {
@@ -22,35 +22,34 @@ enum Kind {
 }
 
 impl Error {
-    /// A failure of the tool's work: a result that is marked as an error. The model
-    /// reads the message and may mend what it did, so say what would help.
+    /// A tool error: a result that is marked as an error. The model reads the message and may correct its
+    /// call, so say what would help.
     pub fn new(message: impl Display) -> Self {
         Self(Box::new(Kind::Tool(message.to_string())))
     }
 
-    /// A failure of the request: a JSON-RPC error with this code, and no result.
+    /// A request error: a JSON-RPC error with this code, and no result.
     pub fn protocol(code: i32, message: impl Display) -> Self {
         Self(Box::new(Kind::Protocol(raw::RpcError { code, message: message.to_string(), data: None })))
     }
 
-    /// [`Error::protocol`] with the code for arguments that fit the schema and make
-    /// no sense all the same.
+    /// [`Error::protocol`] with the code for arguments that fit the schema but are invalid.
     pub fn invalid_params(message: impl Display) -> Self {
         Self::protocol(INVALID_PARAMS, message)
     }
 
-    /// The client lacks something without which the call makes no sense; `capability`
-    /// has the shape of MCP `ClientCapabilities`, such as `{"sampling": {}}`.
+    /// The client lacks a capability that the call needs. `capability` has the shape of MCP
+    /// `ClientCapabilities`, such as `{"sampling": {}}`.
     pub fn missing_capability(capability: Value) -> Self {
         Self(Box::new(Kind::MissingCapability(capability)))
     }
 
-    /// The call is being stopped.
+    /// The call is being cancelled.
     pub fn cancelled() -> Self {
         Self::new("The call is being stopped.")
     }
 
-    /// The same with `data` in a JSON-RPC error. Nothing changes in other errors.
+    /// Adds `data` to a JSON-RPC error. Other errors stay unchanged.
     pub fn with_data(mut self, data: Value) -> Self {
         if let Kind::Protocol(error) = &mut *self.0 {
             error.data = Some(data.to_string());
@@ -58,7 +57,7 @@ impl Error {
         self
     }
 
-    /// The same with a word on what was being done, before the message.
+    /// Puts a description of the failed operation before the message.
     pub fn context(mut self, what: impl Display) -> Self {
         match &mut *self.0 {
             Kind::Tool(message) => *message = format!("{what}: {message}"),
@@ -68,7 +67,7 @@ impl Error {
         self
     }
 
-    /// What the host is given.
+    /// The outcome for the host.
     pub fn into_outcome(self) -> Result<raw::ToolResult, raw::CallError> {
         match *self.0 {
             Kind::Tool(message) => Ok(crate::ToolResult::failure(message).into_raw()),
@@ -84,7 +83,7 @@ impl<E: std::error::Error> From<E> for Error {
         let mut source = error.source();
         while let Some(cause) = source {
             let cause_text = cause.to_string();
-            // Many errors say their source in their own message already.
+            // Many errors already include their source in their message.
             if !message.contains(&cause_text) {
                 message.push_str(": ");
                 message.push_str(&cause_text);
@@ -111,7 +110,7 @@ impl fmt::Debug for Error {
     }
 }
 
-/// `.context("reading the table")?`: says what was being done when it failed.
+/// `.context("reading the table")?`: adds the operation that failed to an error.
 pub trait Context<T> {
     /// The value, or an error that begins with `what`.
     fn context(self, what: impl Display) -> Result<T, Error>;

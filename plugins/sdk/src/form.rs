@@ -1,6 +1,5 @@
-//! Forms (MCP elicitation) made of Rust types: a flat object of texts, numbers, yes
-//! or no, and choices. What is more than that cannot be shown to a user, and is said
-//! before anybody is asked.
+//! Forms (MCP elicitation) from Rust types: a flat object of texts, numbers, booleans and choices. Other
+//! types cannot be shown to a user, so asking with them fails before the client receives the question.
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -8,15 +7,15 @@ use serde_json::{Map, Value, json};
 
 use crate::schema;
 
-/// The one field of the form for a type that is a field itself, such as `String`.
+/// The only field of a form for a type that is a field itself, such as `String`.
 const FIELD: &str = "answer";
 
-/// The form's schema.
+/// The schema of the form.
 pub(crate) fn of<T: JsonSchema>() -> Result<Value, String> {
     flat(schema::input::<T>())
 }
 
-/// Reads what the user filled in.
+/// Parses the content that the user filled in.
 pub(crate) fn read<T: DeserializeOwned + JsonSchema>(content: Value) -> Result<T, String> {
     let value = match (content, is_object(&schema::input::<T>())) {
         (Value::Object(mut content), false) => content.remove(FIELD).unwrap_or_default(),
@@ -52,7 +51,7 @@ fn flat(mut schema: Value) -> Result<Value, String> {
     Ok(json!({ "type": "object", "properties": shown, "required": required }))
 }
 
-/// A field with the keywords that forms know.
+/// A field, reduced to the keywords that forms know.
 fn field(name: &str, schema: Value) -> Result<Value, String> {
     let Value::Object(mut members) = schema else { return Err(too_much(name)) };
     if let Some(choices) = choices(&members) {
@@ -67,7 +66,7 @@ fn field(name: &str, schema: Value) -> Result<Value, String> {
         Some("array") => {
             let items = members.get("items").and_then(Value::as_object).and_then(choices);
             let mut items = items.ok_or_else(|| too_much(name))?;
-            // Of several, the titled ones are in an `anyOf`.
+            // In a multiple choice, the titled options are in an `anyOf`.
             if let Some(titled) = items.remove("oneOf") {
                 items.insert("anyOf".to_owned(), titled);
             } else {
@@ -88,8 +87,8 @@ fn field(name: &str, schema: Value) -> Result<Value, String> {
     Ok(Value::Object(members))
 }
 
-/// The choices of an enum of unit variants: `enum`, or `oneOf` with titles where the
-/// variants have comments or titles.
+/// The choices of an enum of unit variants: `enum`, or `oneOf` with titles if the variants have comments or
+/// titles.
 fn choices(schema: &Map<String, Value>) -> Option<Map<String, Value>> {
     if let Some(values) = schema.get("enum").and_then(Value::as_array) {
         return values
@@ -114,7 +113,7 @@ fn choices(schema: &Map<String, Value>) -> Option<Map<String, Value>> {
 
 fn too_much(name: &str) -> String {
     format!(
-        "its field `{name}` is no text, number, yes or no, or choice; a form has nothing else, and no form in a form"
+        "its field `{name}` is not a text, number, boolean or choice; a form has no other fields and no nested forms"
     )
 }
 
@@ -142,7 +141,7 @@ mod tests {
     #[derive(Debug, PartialEq, Deserialize, JsonSchema)]
     #[serde(deny_unknown_fields)]
     struct Order {
-        /// Who it is for.
+        /// The customer.
         #[schemars(title = "Name", length(max = 40))]
         name: String,
         count: u8,
@@ -157,7 +156,7 @@ mod tests {
         let expected = json!({
             "type": "object",
             "properties": {
-                "name": { "type": "string", "title": "Name", "description": "Who it is for.", "maxLength": 40 },
+                "name": { "type": "string", "title": "Name", "description": "The customer.", "maxLength": 40 },
                 "count": { "type": "integer", "minimum": 0, "maximum": 255 },
                 "size": {
                     "type": "string",

@@ -1,5 +1,4 @@
-//! Tools for Toolyard in Rust: a function with typed arguments and a typed result
-//! becomes an MCP tool.
+//! Write tools for Toolyard in Rust: a function with typed arguments and a typed result becomes an MCP tool.
 //!
 //! ```
 //! use schemars::JsonSchema;
@@ -9,10 +8,10 @@
 //! #[derive(Deserialize, JsonSchema)]
 //! #[serde(deny_unknown_fields)]
 //! struct Greet {
-//!     /// How often.
+//!     /// The number of greetings.
 //!     #[schemars(range(min = 1, max = 100))]
 //!     times: u32,
-//!     /// Whom to greet; the user is asked if it is left out.
+//!     /// The name to greet; the tool asks the user if it is absent.
 //!     name: Option<String>,
 //! }
 //!
@@ -42,7 +41,7 @@
 //!     tools: [
 //!         Tool::new("greet", greet)
 //!             .title("Greet")
-//!             .description("Greets somebody, as often as wished.")
+//!             .description("Greets a person one or more times.")
 //!             .optional_task()
 //!             .read_only(),
 //!     ]
@@ -50,16 +49,15 @@
 //! # fn main() {}
 //! ```
 //!
-//! The crate type is `cdylib`, the target `wasm32-wasip2`; the file that `cargo build`
-//! makes is the plugin. Arguments are checked against the schema of their type before
-//! the function runs: comments become descriptions, and what the type cannot say is said
-//! by attributes of `schemars` (`range`, `length`, `regex`) and `serde` (`default`,
-//! `rename_all`, `deny_unknown_fields`). What a function may return is listed at
-//! [`IntoResult`], how it may fail at [`Error`].
+//! The crate type is `cdylib` and the target `wasm32-wasip2`; the file that `cargo build` makes is the
+//! plugin. Before the function runs, the host checks the arguments against the schema of their type. Doc
+//! comments become descriptions. Use attributes of `schemars` (`range`, `length`, `regex`) and `serde`
+//! (`default`, `rename_all`, `deny_unknown_fields`) for constraints that the type alone cannot express.
+//! [`IntoResult`] lists the return types of a tool, and [`Error`] the ways to fail.
 //!
-//! Natively, as in unit tests, [`testing`] stands in for the host. Plugins with
-//! resources, prompts or completion implement the `Guest` of [`resources`], [`prompts`]
-//! or [`completion`] and name the type in [`plugin!`]. The contract itself is in [`raw`].
+//! In native unit tests, [`testing`] replaces the host. Plugins with resources, prompts or completion
+//! implement the `Guest` of [`resources`], [`prompts`] or [`completion`], and name the type in [`plugin!`].
+//! The raw contract is in [`raw`].
 
 mod asking;
 #[allow(missing_docs, reason = "generated; the documentation is in wit/")]
@@ -91,13 +89,13 @@ pub use running::{
 pub use tool::Tool;
 pub use {schemars, serde, serde_json};
 
-/// The arguments of a tool that takes none: `fn now(_: NoArguments) -> …`.
+/// The arguments of a tool without arguments: `fn now(_: NoArguments) -> …`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NoArguments {}
 
-/// Makes the crate a plugin with these tools, and with the resources, prompts or
-/// completion of types that implement the `Guest` of those interfaces:
+/// Makes the crate a plugin with these tools, and with the resources, prompts or completion of types that
+/// implement the `Guest` of those interfaces:
 ///
 /// ```ignore
 /// plugin! {

@@ -1,13 +1,12 @@
-//! The contract as it stands in `wit/`: the generated types, functions and export
-//! macros, under their plain names. [`plugin!`](crate::plugin!) and the functions
-//! of the crate are made of these; whoever needs something that they do not offer
-//! finds it here.
+//! The contract in `wit/`: the generated types, functions and export macros, under their plain names.
+//! [`plugin!`](crate::plugin!) and the functions of the crate are built on these. Use them for features that
+//! those do not offer.
 //!
-//! A plugin that does without them implements [`Guest`] and ends with
-//! `toolyard_plugin::raw::export!(Plugin with_types_in toolyard_plugin::bindings);`,
-//! and likewise for the other interfaces:
+//! A plugin without [`plugin!`](crate::plugin!) implements [`Guest`] and ends with
+//! `toolyard_plugin::raw::export!(Plugin with_types_in toolyard_plugin::bindings);`. The other interfaces
+//! work the same way:
 //! `toolyard_plugin::raw::export_resources!(Plugin with_types_in toolyard_plugin::bindings::resources);`.
-//! Only what is exported becomes part of the component.
+//! Only the exported interfaces become part of the component.
 
 pub use crate::bindings::completion::export_completion;
 pub use crate::bindings::completion::exports::toolyard::plugin::completion;

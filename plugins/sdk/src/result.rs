@@ -1,4 +1,4 @@
-//! What a tool gives back.
+//! The results of tools.
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -10,17 +10,17 @@ use serde_json::{Value, json};
 use crate::raw::{Content, Media, TextBlock};
 use crate::{Error, raw, schema};
 
-/// What a tool's function may return.
+/// The return types of a tool's function.
 ///
-/// - Any type that is [`Serialize`] and [`JsonSchema`]: structured content, with an
-///   output schema of that type, and its JSON as a text for whoever cannot read it. A
-///   value that is no JSON object is wrapped as `{"result": value}`.
+/// - Any type that is [`Serialize`] and [`JsonSchema`]: structured content, with an output schema of that
+///   type, and the same JSON as text for clients that do not read structured content. A value that is not a
+///   JSON object is wrapped as `{"result": value}`.
 /// - `String` and `&'static str`: a text. `()`: nothing.
-/// - [`ToolResult`]: all of it by hand; [`ToolResult<T>`] with structured content.
+/// - [`ToolResult`]: content blocks that you choose; [`ToolResult<T>`] adds structured content.
 pub trait IntoResult {
-    /// The schema of the structured content, if there is to be any.
+    /// The schema of the structured content; `None` if there is none.
     fn output_schema() -> Option<Value>;
-    /// The result.
+    /// Converts the value to a result.
     fn into_result(self) -> Result<raw::ToolResult, Error>;
 }
 
@@ -32,8 +32,8 @@ impl<R: Serialize + JsonSchema + 'static> IntoResult for R {
 
     fn into_result(self) -> Result<raw::ToolResult, Error> {
         let mut result = Some(self);
-        // Texts are structured content in no other sense than that they can be
-        // written as JSON; which types are meant can only be told by looking.
+        // Texts implement the same traits as structured content, so only a check at run time can tell them
+        // apart.
         if let Some(text) = taken::<String>(&mut result) {
             return Ok(ToolResult::new().text(text).into_raw());
         }
@@ -55,7 +55,7 @@ impl<R: Serialize + JsonSchema + 'static> IntoResult for R {
 
 type IsOf = fn(&dyn Any) -> bool;
 
-/// What `into_result` takes for a text or for nothing.
+/// The types that `into_result` treats as text or nothing.
 const TEXTS_AND_NOTHING: [IsOf; 4] = [
     |result| result.is::<Option<String>>(),
     |result| result.is::<Option<&'static str>>(),
@@ -67,7 +67,7 @@ fn taken<T: 'static>(result: &mut dyn Any) -> Option<T> {
     result.downcast_mut::<Option<T>>().and_then(Option::take)
 }
 
-/// A result by hand: blocks of content, structured content beside them, `_meta`.
+/// A result with content blocks, structured content and `_meta` of your choice.
 ///
 /// ```
 /// use toolyard_plugin::ToolResult;
@@ -84,7 +84,7 @@ pub struct ToolResult<T = Unstructured> {
     meta: Option<Value>,
 }
 
-/// Says of a [`ToolResult`] that it has no structured content.
+/// Marks a [`ToolResult`] without structured content.
 #[derive(Debug, Clone, Copy)]
 pub struct Unstructured;
 
@@ -94,12 +94,12 @@ impl ToolResult {
         Self { content: Vec::new(), structured: Unstructured, is_error: false, meta: None }
     }
 
-    /// A failure of the tool's work, for the model to read.
+    /// A tool error, for the model to read.
     pub fn failure(message: impl Into<String>) -> Self {
         Self::new().text(message).failed()
     }
 
-    /// The same with structured content, whose type becomes the tool's output schema.
+    /// Adds structured content, whose type becomes the tool's output schema.
     pub fn structured<T: Serialize + JsonSchema>(self, value: T) -> ToolResult<T> {
         let Self { content, structured: Unstructured, is_error, meta } = self;
         ToolResult { content, structured: value, is_error, meta }
@@ -117,23 +117,23 @@ impl Default for ToolResult {
 }
 
 impl<T> ToolResult<T> {
-    /// The same and a text.
+    /// Adds a text.
     pub fn text(self, text: impl Into<String>) -> Self {
         self.block(Content::Text(TextBlock { text: text.into(), annotations: None, meta: None }))
     }
 
-    /// The same and an image.
+    /// Adds an image.
     pub fn image(self, bytes: Vec<u8>, mime_type: &str) -> Self {
         self.block(Content::Image(media(bytes, mime_type)))
     }
 
-    /// The same and a piece of audio.
+    /// Adds audio.
     pub fn audio(self, bytes: Vec<u8>, mime_type: &str) -> Self {
         self.block(Content::Audio(media(bytes, mime_type)))
     }
 
-    /// The same and a link to a resource: MCP `ResourceLink`, of which `uri` and
-    /// `name` are required and `more` may say other members, or be `null`.
+    /// Adds a link to a resource: MCP `ResourceLink`. `uri` and `name` are required; `more` is an object of
+    /// further members, or `null`.
     pub fn link(self, uri: &str, name: &str, more: Value) -> Self {
         let mut link = if more.is_object() { more } else { json!({}) };
         link["uri"] = uri.into();
@@ -141,31 +141,30 @@ impl<T> ToolResult<T> {
         self.block(Content::ResourceLink(link.to_string()))
     }
 
-    /// The same and a resource itself: MCP `TextResourceContents` or
-    /// `BlobResourceContents`.
+    /// Adds an embedded resource: MCP `TextResourceContents` or `BlobResourceContents`.
     pub fn resource(self, resource: Value) -> Self {
         self.block(Content::EmbeddedResource(json!({ "resource": resource }).to_string()))
     }
 
-    /// The same and any block.
+    /// Adds any block.
     pub fn block(mut self, content: Content) -> Self {
         self.content.push(content);
         self
     }
 
-    /// The same, marked as a failure.
+    /// Marks the result as an error.
     pub fn failed(mut self) -> Self {
         self.is_error = true;
         self
     }
 
-    /// The same with this object as `_meta`.
+    /// Sets this object as `_meta`.
     pub fn meta(mut self, meta: Value) -> Self {
         self.meta = Some(meta);
         self
     }
 
-    /// What `structured` was given, to look at.
+    /// The structured content, for inspection.
     pub fn value(&self) -> &T {
         &self.structured
     }
@@ -214,7 +213,7 @@ mod tests {
         x: i32,
     }
 
-    /// Texts, structured content, and whether there is an output schema.
+    /// The texts, the structured content, and whether there is an output schema.
     fn given<R: IntoResult>(result: R) -> (Vec<String>, Option<String>, bool) {
         let made = result.into_result().expect("it can be written");
         let text = |content: &Content| match content {

@@ -1,4 +1,4 @@
-//! The running call: how far it is, whether it is to stop, what the host knows of it.
+//! The running call: its progress, its cancellation, and information from the host.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -10,9 +10,8 @@ use crate::raw::{self, Change, LogLevel};
 #[cfg(not(target_family = "wasm"))]
 pub(crate) use crate::testing::host;
 
-/// Tells the caller how far the work is: so much `done` of the `total`, if that is known.
-/// An empty `message` is none. Only the caller who asked for progress gets it, and `done`
-/// must rise from call to call.
+/// Reports progress to the caller: `done` of `total`, if the total is known. An empty `message` sends none.
+/// Only callers that asked for progress receive it. `done` must increase from call to call.
 ///
 /// ```no_run
 /// # use toolyard_plugin::progress;
@@ -23,41 +22,40 @@ pub fn progress(done: f64, total: impl Into<Option<f64>>, message: &str) {
     host::progress(done, total.into(), (!message.is_empty()).then_some(message));
 }
 
-/// Sets the task's status message: one sentence. No effect in a plain call.
+/// Sets the task's status message, one sentence. Has no effect in a plain call.
 pub fn status(message: &str) {
     host::status(message);
 }
 
-/// Writes a log message of any JSON value. For texts there are macros:
+/// Logs a message of any JSON value. For texts there are macros with the arguments of `format!`:
 /// [`debug!`](crate::debug!), [`info!`](crate::info!), [`warning!`](crate::warning!) and
-/// [`error!`](crate::error!), which take what `format!` takes.
+/// [`error!`](crate::error!).
 pub fn log(level: LogLevel, data: &(impl Serialize + ?Sized)) {
-    // What cannot be written as JSON is not worth the call.
+    // A value that cannot be written as JSON must not fail the call.
     if let Ok(json) = serde_json::to_string(data) {
         host::log(level, None, &json);
     }
 }
 
-/// Suspends the call. It costs no thread.
+/// Suspends the call. This uses no thread.
 pub fn sleep(duration: std::time::Duration) {
     host::sleep(duration.as_millis().try_into().unwrap_or(u64::MAX));
 }
 
-/// Whether the call is being stopped: an early sign, so that a tool can tidy up. The
-/// host stops it in any case.
+/// Whether the call is being cancelled, so that a tool can clean up early. The host stops it in any case.
 pub fn cancelled() -> bool {
     host::cancelled()
 }
 
-/// [`cancelled`] for use with `?` in the midst of a loop.
+/// [`cancelled`] as an error, for use with `?` in a loop.
 pub fn check_cancelled() -> Result<(), Error> {
     if cancelled() { Err(Error::cancelled()) } else { Ok(()) }
 }
 
-/// From here on the call is a task, which outlives its connection. Nothing happens if it
-/// is one already or cannot be one; [`CallInfo::task_id`] tells. Under 2026-07-28 this is
-/// how a tool with [`optional_task`](crate::Tool::optional_task) says that there is no use
-/// in waiting for it; in earlier revisions the client decides, with the call.
+/// Makes the call a task, which outlives its connection. Has no effect if the call already is a task or
+/// cannot become one; [`CallInfo::task_id`] tells which. Under 2026-07-28, a tool with
+/// [`optional_task`](crate::Tool::optional_task) uses this when waiting makes no sense. In earlier revisions
+/// the client decides, with the call.
 pub fn begin_task() -> Result<(), TaskError> {
     host::begin_task().map_err(|error| match error {
         raw::TaskError::Busy(why) => TaskError::Busy(why),
@@ -65,12 +63,12 @@ pub fn begin_task() -> Result<(), TaskError> {
     })
 }
 
-/// Why a call did not become a task.
+/// The reason why a call did not become a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TaskError {
-    /// There are too many.
+    /// There are too many tasks.
     Busy(String),
-    /// The host could not store it.
+    /// The host could not store the task.
     Failed(String),
 }
 
@@ -85,41 +83,39 @@ impl std::fmt::Display for TaskError {
     }
 }
 
-/// From here on the call has effects: the host does not run it again on its own account.
-/// To be called before anything is changed, and after the last question: under 2026-07-28
-/// a later one can only be waited for in a task, and fails with
-/// [`TooLate`](crate::AskError::TooLate) where the call cannot become one.
+/// Declares that the call has effects from here on: the host does not run it again by itself. Call this
+/// before you change anything, and after the last question. Under 2026-07-28, a later question needs a task,
+/// and fails with [`TooLate`](crate::AskError::TooLate) if the call cannot become one.
 pub fn effects() -> Result<(), crate::AskError> {
     Ok(host::effects()?)
 }
 
-/// Says that what the component offers has changed.
+/// Announces a change in what the component offers.
 pub fn changed(what: &Change) {
     host::changed(what);
 }
 
-/// Closes the call's connection for now, to spare it during long work; the client comes
-/// back after so long and loses nothing.
+/// Closes the call's connection for now, to save it during long work. The client reconnects after `retry` and
+/// loses nothing.
 pub fn release_stream(retry: std::time::Duration) {
     host::release_stream(retry.as_millis().try_into().unwrap_or(u64::MAX));
 }
 
-/// What the host says about the call.
+/// Information from the host about the call.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct CallInfo {
-    /// The id of the task; none in a plain call.
+    /// The id of the task; `None` in a plain call.
     pub task_id: Option<String>,
-    /// Which attempt this is, from 1.
+    /// The number of this attempt, from 1.
     pub attempt: u32,
-    /// When the call must be done (RFC 3339).
+    /// The time at which the call must end (RFC 3339).
     pub deadline: Option<String>,
-    /// The tool that is called.
+    /// The name of the called tool.
     pub tool: Option<String>,
-    /// What the client can do, as it said for this call or its session: MCP
-    /// `ClientCapabilities`.
+    /// The capabilities that the client declared for this call or its session: MCP `ClientCapabilities`.
     pub client_capabilities: Map<String, Value>,
-    /// Who calls, if the manifest grants that to be known.
+    /// The principal of the call, if the manifest grants this information.
     pub subject: Option<Value>,
     /// W3C Trace Context, for requests that the tool makes for this call.
     pub traceparent: Option<String>,
@@ -127,9 +123,9 @@ pub struct CallInfo {
     pub tracestate: Option<String>,
 }
 
-/// About this call.
+/// Returns information about this call.
 pub fn call_info() -> CallInfo {
-    // The host writes it, so it can be read; a tool can do without in any case.
+    // The host's JSON is valid; a tool must also work without this information.
     serde_json::from_str(&host::call_info()).unwrap_or_default()
 }
 
@@ -141,25 +137,25 @@ macro_rules! log_text {
     };
 }
 
-/// Logs details for debugging.
+/// Logs a message of level debug.
 #[macro_export]
 macro_rules! debug {
     ($($text:tt)+) => { $crate::log_text!($crate::LogLevel::Debug, $($text)+) };
 }
 
-/// Logs what is normal.
+/// Logs a message of level info.
 #[macro_export]
 macro_rules! info {
     ($($text:tt)+) => { $crate::log_text!($crate::LogLevel::Info, $($text)+) };
 }
 
-/// Logs that something may be wrong.
+/// Logs a message of level warning.
 #[macro_export]
 macro_rules! warning {
     ($($text:tt)+) => { $crate::log_text!($crate::LogLevel::Warning, $($text)+) };
 }
 
-/// Logs that something failed.
+/// Logs a message of level error.
 #[macro_export]
 macro_rules! error {
     ($($text:tt)+) => { $crate::log_text!($crate::LogLevel::Error, $($text)+) };

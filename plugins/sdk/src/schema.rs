@@ -1,6 +1,5 @@
-//! JSON Schemas of Rust types, in the plain form that clients and models read best:
-//! everything in its place instead of by reference, no titles made of type names, no
-//! formats that only Rust knows.
+//! JSON Schemas of Rust types, in the plain form that clients and models read best: inlined instead of by
+//! reference, without titles from type names, and without formats that only Rust knows.
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -9,25 +8,24 @@ use serde_json::{Map, Value, json};
 /// The schema of arguments.
 pub(crate) fn input<T: JsonSchema>() -> Value {
     let mut schema = generate::<T>(Side::Arguments);
-    // Some clients read the properties of every tool.
+    // Some clients read `properties` of every tool.
     if schema["type"] == "object" && schema.get("properties").is_none() {
         schema["properties"] = json!({});
     }
     schema
 }
 
-/// The schema of structured content, which is always that of an object; [`wrapped`]
-/// does the same to the values.
+/// The schema of structured content, which is always an object; [`wrapped`] wraps the values accordingly.
 pub(crate) fn output<T: JsonSchema>() -> Value {
     as_object(generate::<T>(Side::Results))
 }
 
-/// The text of structured content: what is no object becomes one.
+/// The text of structured content: a value that is not an object is wrapped in one.
 pub(crate) fn wrapped(json: String) -> String {
     if json.starts_with('{') { json } else { format!("{{\"{RESULT}\":{json}}}") }
 }
 
-/// The one member of an object that stands for a value that is none.
+/// The member of an object that wraps another value.
 const RESULT: &str = "result";
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -46,19 +44,18 @@ fn generate<T: JsonSchema>(side: Side) -> Value {
         Side::Results => settings.for_serialize(),
     };
     let mut generator = settings.into_generator();
-    // Not `root_schema_for`, which would make a title of the type's name.
+    // Not `root_schema_for`, which would add the type's name as a title.
     let schema = generator.subschema_for::<T>().to_value();
     finish(schema, generator.take_definitions(false), side)
 }
 
-/// The part that does not depend on the type, so that it is compiled once.
+/// The part that does not depend on the type, so it is compiled once.
 fn finish(schema: Value, definitions: Map<String, Value>, side: Side) -> Value {
     let mut schema = schema;
     if let Value::Object(members) = &mut schema {
-        // The comment on the type is for whoever reads the code; the tool has a
-        // description of its own.
+        // The comment on the type is for readers of the code; the tool has a description of its own.
         members.remove("description");
-        // Types that contain themselves cannot be had in place.
+        // Types that contain themselves cannot be inlined.
         if !definitions.is_empty() {
             members.insert("$defs".to_owned(), Value::Object(definitions));
         }
@@ -67,7 +64,7 @@ fn finish(schema: Value, definitions: Map<String, Value>, side: Side) -> Value {
     schema
 }
 
-/// Simplifies a schema and all within.
+/// Simplifies a schema and all schemas in it.
 fn simplify(schema: &mut Value, side: Side) {
     if *schema == Value::Bool(true) {
         *schema = json!({});
@@ -102,8 +99,7 @@ fn simplify(schema: &mut Value, side: Side) {
     }
 }
 
-/// Formats of numbers are Rust's own. What they mean to whoever gives a value is its
-/// range, and a guest's `usize` has 32 bits.
+/// Formats of numbers are specific to Rust. A caller needs their range; a guest's `usize` has 32 bits.
 fn simplify_number(members: &mut Map<String, Value>, side: Side) {
     let Some(format) = members.get("format").and_then(Value::as_str) else { return };
     let (least, most) = match format {
@@ -124,7 +120,7 @@ fn simplify_number(members: &mut Map<String, Value>, side: Side) {
     }
 }
 
-/// What may be left out need not be given as null as well.
+/// An optional value need not also accept null.
 fn without_null(schema: &mut Value) {
     let Value::Object(members) = schema else { return };
     if let Some(Value::Array(kinds)) = members.get_mut("type") {
@@ -151,8 +147,7 @@ fn without_null(schema: &mut Value) {
     }
 }
 
-/// A comment in code is broken into lines where they are full; a description is not.
-/// Paragraphs, lists and tables stay.
+/// Joins the lines of a wrapped comment. Paragraphs, lists and tables stay.
 fn unwrap_lines(text: &str) -> String {
     let mut whole = String::with_capacity(text.len());
     for line in text.lines().map(str::trim_end) {
@@ -170,7 +165,7 @@ fn unwrap_lines(text: &str) -> String {
     whole
 }
 
-/// Whether what fits a schema is an object.
+/// Whether values that fit a schema are objects.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Shape {
     Object,
@@ -194,7 +189,7 @@ fn shape(schema: &Value) -> Shape {
 }
 
 fn as_object(mut schema: Value) -> Value {
-    // References are to the root, whatever that becomes.
+    // References start at the root, which moves.
     let definitions = schema.as_object_mut().and_then(|members| members.remove("$defs"));
     let wrapping =
         |schema: Value| json!({ "type": "object", "properties": { RESULT: schema }, "required": [RESULT] });
@@ -225,8 +220,8 @@ mod tests {
     #[derive(Serialize, Deserialize, JsonSchema)]
     #[serde(deny_unknown_fields)]
     struct Order {
-        /// What is ordered, in a sentence that goes
-        /// over two lines.
+        /// The ordered item, in a sentence that
+        /// spans two lines.
         ///
         /// - a list
         what: String,
@@ -256,7 +251,7 @@ mod tests {
             "properties": {
                 "what": {
                     "type": "string",
-                    "description": "What is ordered, in a sentence that goes over two lines.\n\n- a list",
+                    "description": "The ordered item, in a sentence that spans two lines.\n\n- a list",
                 },
                 "count": { "type": "integer", "minimum": 1, "maximum": u32::MAX },
                 "colour": {
@@ -294,7 +289,7 @@ mod tests {
         let items = &schema["properties"]["leaves"]["items"]["$ref"];
         let target = items.as_str().and_then(|it| it.strip_prefix('#')).and_then(|it| schema.pointer(it));
         assert_eq!(target.expect("it is there")["type"], "object");
-        // Wrapped, the references still lead somewhere.
+        // After wrapping, the references still resolve.
         let schema = output::<Vec<Tree>>();
         assert!(schema.pointer("/$defs/Tree").is_some(), "{schema}");
         assert_eq!(schema["properties"]["result"]["items"]["type"], "object");

@@ -1,6 +1,5 @@
-//! Unit tests of a tool, run natively: what stands in for the host there, one for each
-//! thread, so one for each test. It hears what a tool says and gives the answers that
-//! the test put in; it never sleeps.
+//! Native unit tests of tools. This module replaces the host, with one instance per thread and so per test.
+//! It records the tool's calls of the host, and returns the answers that the test provides. It never sleeps.
 //!
 //! ```
 //! use serde_json::json;
@@ -17,41 +16,41 @@ use serde_json::Value;
 
 use crate::raw;
 
-/// Something that a tool told the host.
+/// A call of the host by a tool.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Heard {
-    /// How far it is.
+    /// Progress.
     Progress {
-        /// So much is done,
+        /// The part that is done.
         done: f64,
-        /// of this.
+        /// The total, if known.
         total: Option<f64>,
-        /// In words.
+        /// The message.
         message: Option<String>,
     },
     /// The task's status message.
     Status(String),
     /// A log message.
     Log {
-        /// How serious it is.
+        /// The level.
         level: raw::LogLevel,
-        /// What it says.
+        /// The message, any JSON value.
         data: Value,
     },
     /// A question.
     Asked {
-        /// The tool's name for it.
+        /// The key that the tool chose.
         key: String,
-        /// The request that the client gets.
+        /// The method of the request to the client.
         method: String,
-        /// Its params.
+        /// The params of the request.
         params: Value,
     },
-    /// That there are effects from here on.
+    /// The call has effects from here on.
     Effects,
-    /// That the call is to be a task.
+    /// The call becomes a task.
     BeginTask,
-    /// What has changed, as `Debug` shows it.
+    /// The change, formatted with `Debug`.
     Changed(String),
 }
 
@@ -70,22 +69,22 @@ fn on_stage<T>(act: impl FnOnce(&mut Stage) -> T) -> T {
     STAGE.with_borrow_mut(act)
 }
 
-/// Answers the question of this key with a result object, such as an `ElicitResult`.
+/// Answers the question with this key with a result object, such as an `ElicitResult`.
 pub fn answer(key: &str, result: Value) {
     on_stage(|stage| stage.answers.insert(key.to_owned(), Ok(result.to_string())));
 }
 
-/// Lets the question of this key go without an answer.
+/// Leaves the question with this key without an answer.
 pub fn no_answer(key: &str, why: raw::AskError) {
     on_stage(|stage| stage.answers.insert(key.to_owned(), Err(why)));
 }
 
-/// From here on the call is being stopped.
+/// Cancels the call from here on.
 pub fn cancel() {
     on_stage(|stage| stage.is_cancelled = true);
 }
 
-/// What the host was told since the last look.
+/// The calls of the host since the last call of this function.
 pub fn heard() -> Vec<Heard> {
     on_stage(|stage| std::mem::take(&mut stage.heard))
 }
@@ -101,7 +100,7 @@ pub(crate) mod host {
 
     fn value(json: &str) -> serde_json::Value {
         serde_json::from_str(json)
-            .unwrap_or_else(|error| panic!("what the host is told is no JSON: {error}: {json}"))
+            .unwrap_or_else(|error| panic!("the host was given invalid JSON: {error}: {json}"))
     }
 
     pub fn progress(done: f64, total: Option<f64>, message: Option<&str>) {

@@ -1,4 +1,4 @@
-//! A tool: a function of the author's and what is said about it.
+//! A tool: the author's function and its declaration.
 
 use std::borrow::Cow;
 
@@ -8,11 +8,10 @@ use serde_json::{Map, Value};
 
 use crate::{Error, IntoResult, raw, schema};
 
-/// A tool: its name, its function, and what clients are told about it.
+/// A tool: its name, its function, and its declaration for clients.
 ///
-/// The function takes one value, whose type gives the input schema, and returns what
-/// [`IntoResult`] says or an [`Error`]. Unless more is said, a tool cannot be called as a
-/// task and gives no hints.
+/// The function takes one value, whose type gives the input schema. It returns an [`IntoResult`] type or an
+/// [`Error`]. By default, a tool cannot be called as a task and gives no hints.
 pub struct Tool {
     name: Cow<'static, str>,
     title: Option<Cow<'static, str>>,
@@ -21,18 +20,17 @@ pub struct Tool {
     hints: Map<String, Value>,
     task_support: raw::TaskSupport,
     meta: Option<Value>,
-    // Functions, because a call needs neither of the two.
+    // Functions, because a call needs neither schema.
     input_schema: fn() -> Value,
     output_schema: fn() -> Option<Value>,
     run: Box<Run>,
 }
 
-/// What a call runs, over the JSON of the arguments.
+/// Runs a call with the JSON of the arguments.
 type Run = dyn Fn(&str) -> Result<raw::ToolResult, Error>;
 
 impl Tool {
-    /// A tool that runs this function. The name has 1 to 128 characters of
-    /// `A-Z a-z 0-9 _ . -`.
+    /// A tool that runs this function. The name has 1 to 128 characters from `A-Z a-z 0-9 _ . -`.
     pub fn new<A, R, E>(
         name: impl Into<Cow<'static, str>>,
         function: impl Fn(A) -> Result<R, E> + 'static,
@@ -62,52 +60,51 @@ impl Tool {
         self
     }
 
-    /// What the tool does, for the model.
+    /// A description of the tool, for the model.
     pub fn description(mut self, description: impl Into<Cow<'static, str>>) -> Self {
         self.description = Some(description.into());
         self
     }
 
-    /// May be called as a task, too. Under 2026-07-28 a call becomes one if it takes long,
-    /// or from [`begin_task`](crate::begin_task) on.
+    /// Allows calls as a task. Under 2026-07-28 a call becomes a task if it takes long, or at
+    /// [`begin_task`](crate::begin_task).
     pub fn optional_task(mut self) -> Self {
         self.task_support = raw::TaskSupport::Optional;
         self
     }
 
-    /// Is only ever a task, wherever the client knows tasks.
+    /// Makes every call a task, if the client knows tasks.
     pub fn required_task(mut self) -> Self {
         self.task_support = raw::TaskSupport::Required;
         self
     }
 
-    /// Hint: changes nothing.
+    /// Hint: the tool changes nothing.
     pub fn read_only(self) -> Self {
         self.hint("readOnlyHint", true).hint("destructiveHint", false)
     }
 
-    /// Hint: changes something and takes nothing away.
+    /// Hint: the tool changes something, but removes nothing.
     pub fn additive(self) -> Self {
         self.hint("readOnlyHint", false).hint("destructiveHint", false)
     }
 
-    /// Hint: may overwrite or delete something.
+    /// Hint: the tool may overwrite or delete something.
     pub fn destructive(self) -> Self {
         self.hint("readOnlyHint", false).hint("destructiveHint", true)
     }
 
-    /// Hint: called twice with the same arguments it has the effect, or the result, of
-    /// once.
+    /// Hint: whether a second call with the same arguments has no further effect.
     pub fn idempotent(self, is_idempotent: bool) -> Self {
         self.hint("idempotentHint", is_idempotent)
     }
 
-    /// Hint: deals with a world outside, such as the web or the user.
+    /// Hint: whether the tool interacts with the outside world, such as the web or the user.
     pub fn open_world(self, is_open: bool) -> Self {
         self.hint("openWorldHint", is_open)
     }
 
-    /// All hints of a tool that reads its arguments and computes.
+    /// All hints of a tool that only reads and computes.
     pub fn pure(self) -> Self {
         self.read_only().idempotent(true).open_world(false)
     }
@@ -117,24 +114,24 @@ impl Tool {
         self
     }
 
-    /// One more icon: an MCP `Icon`, such as `{"src": "data:…", "mimeType": "image/svg+xml"}`.
+    /// Adds an icon: an MCP `Icon`, such as `{"src": "data:…", "mimeType": "image/svg+xml"}`.
     pub fn icon(mut self, icon: Value) -> Self {
         self.icons.push(icon);
         self
     }
 
-    /// An object that becomes the tool's `_meta`.
+    /// Sets an object as the tool's `_meta`.
     pub fn meta(mut self, meta: Value) -> Self {
         self.meta = Some(meta);
         self
     }
 
-    /// What it is called.
+    /// The name of the tool.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What `tools/list` shows of it.
+    /// The declaration in `tools/list`.
     pub fn declaration(&self) -> raw::Tool {
         raw::Tool {
             name: self.name.to_string(),
@@ -149,26 +146,26 @@ impl Tool {
         }
     }
 
-    /// Runs it over a JSON object of arguments, as `tools/call` does.
+    /// Runs the tool with a JSON object of arguments, as `tools/call` does.
     pub fn call(&self, arguments: &str) -> Result<raw::ToolResult, raw::CallError> {
         (self.run)(arguments).or_else(Error::into_outcome)
     }
 }
 
-/// Reads the arguments. The host has checked them against the input schema, so an error
-/// means that the type knows more than its schema.
+/// Parses the arguments. The host has checked them against the input schema, so an error means that the type
+/// is stricter than its schema.
 fn arguments<A: DeserializeOwned>(json: &str) -> Result<A, Error> {
     serde_json::from_str(json)
         .map_err(|error| Error::invalid_params(format!("The arguments do not fit: {error}.")))
 }
 
-/// What [`plugin!`](crate::plugin!) makes `list-tools` of.
+/// [`plugin!`](crate::plugin!) implements `list-tools` with this.
 #[doc(hidden)]
 pub fn list(tools: &[Tool]) -> Vec<raw::Tool> {
     tools.iter().map(Tool::declaration).collect()
 }
 
-/// What [`plugin!`](crate::plugin!) makes `call` of.
+/// [`plugin!`](crate::plugin!) implements `call` with this.
 #[doc(hidden)]
 pub fn call(tools: &[Tool], name: &str, arguments: &str) -> Result<raw::ToolResult, raw::CallError> {
     match tools.iter().find(|tool| tool.name == name) {
@@ -207,7 +204,7 @@ mod tests {
         match call(&tools(), name, arguments) {
             Ok(result) => Ok((result.is_error, result.structured_content)),
             Err(raw::CallError::Rpc(error)) => Err(error.code),
-            Err(raw::CallError::MissingCapability(_)) => panic!("nobody asked"),
+            Err(raw::CallError::MissingCapability(_)) => panic!("no tool needs a capability"),
         }
     }
 

@@ -1,10 +1,10 @@
-"""Drives a host with FastMCP's client, which calls tools as tasks by a word:
+"""Runs FastMCP's client, which can call tools as tasks, against a host:
 
     python scenario.py http URL
     python scenario.py stdio COMMAND [ARG…]
 
-The host serves the `probe` plugin. One line for each check; the first that fails
-ends it, with status 1.
+The host serves the `probe` plugin. Prints one line for each check; the first failure
+ends it with status 1.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from fastmcp.client.transports import StdioTransport, StreamableHttpTransport
 from fastmcp.exceptions import ToolError
 from mcp import McpError
 
-# Longer than anything here takes on the slowest machine.
+# Longer than any step takes on the slowest machine.
 PATIENCE = 60
 
 

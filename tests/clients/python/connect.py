@@ -1,4 +1,4 @@
-"""Clients of the host under test, each with what it heard and complained about."""
+"""Clients of the host under test, each with its notifications and errors."""
 
 import logging
 import sys
@@ -12,7 +12,7 @@ from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.session import RequestResponder
 
-# Longer than anything here takes on the slowest machine.
+# Longer than any step takes on the slowest machine.
 PATIENCE = timedelta(seconds=60)
 
 
@@ -32,7 +32,7 @@ class Connection:
 
 
 class Complaints(logging.Handler):
-    """The client logs what it cannot make sense of, and goes on."""
+    """Collects log records: the client logs messages that it cannot parse, and continues."""
 
     def __init__(self, complaints: list[object]) -> None:
         super().__init__(logging.WARNING)
@@ -45,7 +45,7 @@ class Complaints(logging.Handler):
 @asynccontextmanager
 async def connect(target: list[str], **callbacks) -> AsyncIterator[Connection]:
     """Connects to ["http", URL] or ["stdio", COMMAND, ARG…]; with callbacks, the client
-    declares that it can be asked."""
+    declares the matching capabilities."""
     notices: list[types.ServerNotification] = []
     complaints: list[object] = []
 
@@ -59,7 +59,7 @@ async def connect(target: list[str], **callbacks) -> AsyncIterator[Connection]:
                 complaints.append(message)
 
     handler = Complaints(complaints)
-    # The root, because the client logs under several names.
+    # The root logger, because the client logs under several names.
     log = logging.getLogger()
     async with (
         transport_to(target) as (read, write, *_),
@@ -70,7 +70,7 @@ async def connect(target: list[str], **callbacks) -> AsyncIterator[Connection]:
         try:
             yield Connection(session, initialized.capabilities, notices, complaints)
         finally:
-            # What is said while the streams are cut is of no interest.
+            # Ignore messages that are logged while the streams are closed.
             log.removeHandler(handler)
 
 

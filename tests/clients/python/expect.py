@@ -1,4 +1,4 @@
-"""What is checked, said line by line."""
+"""Checks, each printed as a line."""
 
 from collections.abc import Awaitable
 
@@ -20,13 +20,13 @@ def equal(found: object, expected: object, what: str) -> None:
 
 
 def true(condition: object, what: str) -> None:
-    # Unlike `assert`, checks under `python -O` too.
+    # Unlike `assert`, this also works under `python -O`.
     if not condition:
         raise AssertionError(what)
 
 
 async def refused(request: Awaitable[object], code: int) -> types.ErrorData:
-    """The error that a request is answered with, which has this code."""
+    """The error response of a request, which must have this code."""
     try:
         answer = await request
     except McpError as error:
@@ -36,6 +36,6 @@ async def refused(request: Awaitable[object], code: int) -> types.ErrorData:
 
 
 def of_task(result: types.CallToolResult, task_id: str) -> types.CallToolResult:
-    """Checks that a result names its task, and gives it without that."""
+    """Checks that a result names its task, and returns it without the name."""
     equal((result.meta or {}).get(RELATED_TASK), {"taskId": task_id}, "the result names its task")
     return result.model_copy(update={"meta": None})

@@ -1,9 +1,9 @@
-"""Reads metrics as Prometheus' own strict parser does, and deployment files as YAML.
+"""Parses metrics with Prometheus' own strict parser, and deployment files as YAML.
 
     metrics.py METRICS YAML...
 
-Whatever the parser does not like, such as a series that is there twice, a counter
-without its suffix, or a histogram whose buckets do not add up, ends it with an error.
+An error of the parser ends the script: for example a duplicate series, a counter
+without its suffix, or a histogram with inconsistent buckets.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""Which tasks a client can see."""
+"""The tasks that a client can see."""
 
 from connect import Connection, connect
 from expect import INVALID_PARAMS, equal, ok, refused, true

@@ -1,4 +1,4 @@
-"""What a client does without tasks."""
+"""A client without tasks."""
 
 from connect import Connection
 from expect import INVALID_PARAMS, equal, ok, refused, true

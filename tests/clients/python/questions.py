@@ -1,10 +1,10 @@
-"""Drives a host with the official Python client, which lets itself be asked:
+"""Runs the official Python client against a host, and answers the host's questions:
 
     python questions.py http URL
     python questions.py stdio COMMAND [ARG…]
 
-The host serves the plugin `probe` and the fixture `script`. One line for each check;
-the first that fails ends it, with status 1.
+The host serves the plugin `probe` and the fixture `script`. Prints one line for
+each check; the first failure ends it with status 1.
 """
 
 import json
@@ -20,7 +20,7 @@ FORM = {"type": "object", "properties": {"ok": {"type": "boolean"}}, "required":
 
 
 class Client:
-    """Answers as it is told to, and keeps what it was asked."""
+    """Answers with `answer`, and records the questions."""
 
     def __init__(self, answer: types.ElicitResult) -> None:
         self.answer = answer
@@ -44,13 +44,13 @@ def accepted(**content) -> types.ElicitResult:
 
 
 async def followed(connection: Connection, name: str, arguments: dict) -> tuple[str, CallToolResult]:
-    """A task from its creation to its result, with the questions that it asks."""
+    """A task from its creation to its result, including its questions."""
     task = (await connection.tasks.call_tool_as_task(name, arguments)).task
     result: CallToolResult | None = None
     with anyio.fail_after(PATIENCE.total_seconds()):
         async for status in connection.tasks.poll_task(task.taskId):
             if status.status == "input_required":
-                # The questions come while this is awaited.
+                # The questions arrive during this await.
                 result = await connection.tasks.get_task_result(task.taskId, CallToolResult)
     last = await connection.tasks.get_task_result(task.taskId, CallToolResult)
     true(result in (None, last), "the result is the same each time")

@@ -1,10 +1,10 @@
-"""Drives a host with the official Python client:
+"""Runs the official Python client against a host:
 
     python scenario.py http URL
     python scenario.py stdio COMMAND [ARG…]
 
 The host serves the `probe` plugin, with `lists.page` set to less than eight.
-One line for each check; the first that fails ends it, with status 1.
+Prints one line for each check; the first failure ends it with status 1.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""Tasks from creation to result: those that end well, and those that fail."""
+"""Tasks from creation to result: successful and failing ones."""
 
 import anyio
 from connect import PATIENCE, Connection
@@ -8,7 +8,7 @@ from mcp.types import CallToolResult
 
 
 async def ended(connection: Connection, task_id: str) -> list[types.GetTaskResult]:
-    """What polling shows until the task has ended."""
+    """Polls a task until it has ended; returns what it saw."""
     with anyio.fail_after(PATIENCE.total_seconds()):
         return [status async for status in connection.tasks.poll_task(task_id)]
 
@@ -18,7 +18,7 @@ async def created(connection: Connection, name: str, arguments: dict, **more) ->
 
 
 async def succeeding(connection: Connection) -> list[str]:
-    """Gives the ids of all tasks that it made."""
+    """Returns the ids of all tasks that it made."""
     session, tasks = connection.session, connection.tasks
 
     task = await created(connection, "wait", {"ms": 300}, ttl=60_000)
@@ -66,8 +66,8 @@ async def polled(connection: Connection, name: str, arguments: dict, text: str) 
 
 
 async def reporting(connection: Connection) -> str:
-    """The client offers no callback for the progress of a task, but hears of it, on
-    whichever stream it comes (H-21)."""
+    """The client has no callback for the progress of a task, but receives it on any
+    stream (H-21)."""
     token = "counting"
     arguments = {"steps": 4, "ms": 150}
     task = await created(connection, "count", arguments, meta={"progressToken": token})
@@ -120,7 +120,7 @@ async def cancelling(connection: Connection) -> list[str]:
 
     async with anyio.create_task_group() as group:
         group.start_soon(wait)
-        # Lets the request for the result go out before the cancellation.
+        # Sends the request for the result before the cancellation.
         await anyio.wait_all_tasks_blocked()
         cancelled = await tasks.cancel_task(spin.taskId)
         equal((cancelled.taskId, cancelled.status), (spin.taskId, "cancelled"), "cancel_task")
@@ -130,7 +130,7 @@ async def cancelling(connection: Connection) -> list[str]:
     true("cancelled" in asked.message, asked.message)
     ok("get_task_result says so, to who waited and to who asks later")
 
-    # A tool that would soon have ended by itself: its late result changes nothing.
+    # A tool that would soon have ended anyway: its late result changes nothing.
     brief = await created(connection, "wait", {"ms": 400})
     await tasks.cancel_task(brief.taskId)
     later = await created(connection, "wait", {"ms": 600})

@@ -1,4 +1,4 @@
-// Clients of the host under test, each with the list of what it complained about.
+// Clients of the host under test, each with the list of its errors.
 
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
@@ -7,7 +7,7 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 // `target` is ['http', URL] or ['stdio', COMMAND, ...ARGS].
 export async function connect(target, capabilities = {}) {
   const transport = transportTo(target);
-  // Strict: a method whose capability the host does not declare is not even sent.
+  // Strict: the client does not send a method whose capability the host does not declare.
   const client = new Client(
     { name: 'toolyard-tests-typescript', version: '1' },
     { capabilities, enforceStrictCapabilities: true },
@@ -30,9 +30,9 @@ export async function connect(target, capabilities = {}) {
   };
 }
 
-// This client handles an answer at once, but a notification only a moment later.
-// If it reads both in one piece, the last report of progress finds its request
-// answered already, is dropped, and is complained about; the host sent them in order.
+// This client handles a response at once, but a notification only a moment later. If it reads both in one
+// chunk, the last progress notification arrives after its request was answered. The client drops it and
+// reports an error; the host sent them in order.
 function isLateProgress(error) {
   return /^Received a progress notification for an unknown token/.test(error.message);
 }

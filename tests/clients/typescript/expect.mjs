@@ -1,4 +1,4 @@
-// What is checked, said line by line.
+// Checks, each printed as a line.
 
 import assert from 'node:assert/strict';
 
@@ -10,7 +10,7 @@ export function ok(what) {
   console.log(`ok ${what}`);
 }
 
-// The error that `promise` rejects with, which has this code.
+// The error, with this code, that `promise` rejects with.
 export async function refused(promise, code) {
   const outcome = await promise.then(
     value => ({ value }),
@@ -21,14 +21,14 @@ export async function refused(promise, code) {
   return outcome.error;
 }
 
-// Checks that a result names its task, and gives it without that.
+// Checks that a result names its task, and returns it without the name.
 export function ofTask(result, taskId) {
   const { _meta, ...rest } = result;
   assert.deepEqual(_meta?.[RELATED_TASK], { taskId }, 'the result names its task');
   return rest;
 }
 
-// Asks about a task until it has ended, as often as the host advises.
+// Polls a task until it has ended, as often as the host advises.
 export async function ended(tasks, taskId) {
   for (;;) {
     const task = await tasks.getTask(taskId);
@@ -37,11 +37,11 @@ export async function ended(tasks, taskId) {
   }
 }
 
-// Creates a task and leaves it to itself; gives it as it was created.
+// Creates a task without waiting for it; returns it as created.
 export async function created(tasks, name, args, task = {}) {
   const stream = tasks.callToolStream({ name, arguments: args }, undefined, { task });
   const { value: first } = await stream.next();
-  // The generator polls only when it is asked for more.
+  // The generator polls only when the caller asks for the next event.
   await stream.return();
   assert.equal(first.type, 'taskCreated', `${name}: ${JSON.stringify(first)} ${first.error?.message ?? ''}`);
   return first.task;

@@ -1,11 +1,10 @@
-// Drives a host with the official TypeScript client, which reads what else there is
-// beside tools:
+// Runs the official TypeScript client against a host, to read what it offers besides tools:
 //
 //     node offers.mjs http URL
 //     node offers.mjs stdio COMMAND [ARG…]
 //
 // The host serves the fixtures `conformance` and `script`, with `lists.page` set to
-// two. One line for each check; the first that fails ends it, with status 1.
+// two. Prints one line for each check; the first failure ends it with status 1.
 
 import assert from 'node:assert/strict';
 import { LoggingMessageNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
@@ -18,7 +17,7 @@ const target = process.argv.slice(2);
 const session = await connect(target);
 const { client } = session;
 
-// All that is in a list, whatever its pages.
+// All items of a list, from all pages.
 async function all(list, key) {
   const found = [];
   let cursor;

@@ -1,4 +1,4 @@
-// Which tasks a client can see.
+// The tasks that a client can see.
 
 import assert from 'node:assert/strict';
 import { CallToolResultSchema } from '@modelcontextprotocol/sdk/types.js';

@@ -1,4 +1,4 @@
-// What a client does without tasks.
+// A client without tasks.
 
 import assert from 'node:assert/strict';
 import { INVALID_PARAMS, ok, refused } from './expect.mjs';
@@ -32,7 +32,7 @@ export async function plain({ client }) {
     onprogress: step => progress.push(step),
   });
   assert.deepEqual(counted.content, [{ type: 'text', text: 'counted 4' }]);
-  // The last steps may be lost in the client: see `isLateProgress` in connect.mjs.
+  // The client may lose the last steps: see `isLateProgress` in connect.mjs.
   assert.ok(progress.length > 0, 'a call of most of a second reports progress');
   const steps = [1, 2, 3, 4].map(step => ({ progress: step, total: 4, message: `step ${step} of 4` }));
   assert.deepEqual(progress, steps.slice(0, progress.length));

@@ -1,10 +1,10 @@
-// Drives a host with the official TypeScript client, which lets itself be asked:
+// Runs the official TypeScript client against a host, and answers the host's questions:
 //
 //     node questions.mjs http URL
 //     node questions.mjs stdio COMMAND [ARG…]
 //
-// The host serves the plugin `probe` and the fixture `script`. One line for each
-// check; the first that fails ends it, with status 1.
+// The host serves the plugin `probe` and the fixture `script`. Prints one line for each
+// check; the first failure ends it with status 1.
 
 import assert from 'node:assert/strict';
 import {
@@ -26,7 +26,7 @@ const FORM = {
 
 const target = process.argv.slice(2);
 
-// A client that answers as it is told to, and keeps what it was asked.
+// A client that answers with `answer`, and records the questions.
 async function asked(answer, capabilities = EVERYTHING) {
   const session = await connect(target, capabilities);
   session.requests = [];
@@ -53,13 +53,13 @@ const text = result => result.content[0].text;
 const accept = content => ({ action: 'accept', content });
 const ask = (key, method, params) => ({ key, method, params });
 
-// The host answers `script` with what came of each step.
+// The host answers `script` with the outcome of each step.
 async function steps(client, ...steps) {
   const result = await client.callTool({ name: 'script', arguments: { steps } });
   return JSON.parse(text(result));
 }
 
-// The events of a task and its result.
+// Returns the events of a task and its result.
 async function followed({ tasks }, name, args) {
   const events = [];
   for await (const event of tasks.callToolStream({ name, arguments: args }, undefined, { task: {} })) {
@@ -78,7 +78,7 @@ await within(await asked(() => accept({ answer: 'forty-two' })), async session =
   assert.equal(session.requests[0].params._meta?.[RELATED_TASK], undefined, 'a plain call has no task');
   ok('callTool: ask is answered in the middle of the call');
 
-  // IR-10: at `input_required` the client asks for the result and polls no more.
+  // IR-10: at `input_required` the client requests the result and stops polling.
   const { taskId, result } = await followed(session, 'ask', { question: 'And as a task?' });
   assert.equal(text(result), 'forty-two');
   const [, request] = session.requests;

@@ -1,10 +1,10 @@
-// Drives a host with the official TypeScript client:
+// Runs the official TypeScript client against a host:
 //
 //     node scenario.mjs http URL
 //     node scenario.mjs stdio COMMAND [ARG…]
 //
 // The host serves the `probe` plugin, with `lists.page` set to less than ten.
-// One line for each check; the first that fails ends it, with status 1.
+// Prints one line for each check; the first failure ends it with status 1.
 
 import assert from 'node:assert/strict';
 import { connect } from './connect.mjs';

@@ -1,4 +1,4 @@
-// Tasks from creation to result: those that end well, and those that fail.
+// Tasks from creation to result: successful and failing ones.
 
 import assert from 'node:assert/strict';
 import { INVALID_PARAMS, created, ended, ofTask, ok, refused } from './expect.mjs';
@@ -6,10 +6,10 @@ import { CallToolResultSchema } from '@modelcontextprotocol/sdk/types.js';
 
 const METHOD_NOT_FOUND = -32601;
 const INTERNAL_ERROR = -32603;
-// What the client itself rejects with.
+// The code of errors that the client itself raises.
 const REQUEST_TIMEOUT = -32001;
 
-// Gives the ids of all tasks that it made.
+// Returns the ids of all tasks that it made.
 export async function succeeding({ client, tasks }) {
   const ids = [];
 
@@ -40,7 +40,7 @@ export async function succeeding({ client, tasks }) {
   ids.push(await streamed(tasks, 'count', { steps: 5, ms: 100 }, 'counted 5', 5));
   ids.push(await streamed(tasks, 'batch', { steps: 3, ms: 20 }, 'counted 3'));
 
-  // TL-12: this client does not even ask.
+  // TL-12: this client does not even send the request.
   await refused(client.callTool({ name: 'batch', arguments: { steps: 1, ms: 0 } }), METHOD_NOT_FOUND);
   ok('batch, which is only ever a task, is refused as a plain call');
 
@@ -55,7 +55,7 @@ export async function succeeding({ client, tasks }) {
   return ids;
 }
 
-// Follows a call to its result; gives the id of its task.
+// Follows a call to its result; returns the id of its task.
 async function streamed(tasks, name, args, text, steps) {
   const progress = [];
   const options = { task: {}, ...(steps && { onprogress: step => progress.push(step.progress) }) };
@@ -79,7 +79,7 @@ async function streamed(tasks, name, args, text, steps) {
   return taskId;
 }
 
-// The error that a task-augmented call is answered with.
+// The error response to a call with task augmentation.
 async function firstError(tasks, name, args) {
   const stream = tasks.callToolStream({ name, arguments: args }, undefined, { task: {} });
   const { value: first } = await stream.next();
@@ -104,7 +104,7 @@ export async function failing({ client, tasks }) {
     events.push(event);
   }
   assert.equal(events.at(-1).type, 'error');
-  // without having read the result.
+  // without a request for the result.
   assert.match(events.at(-1).error.message, /failed/);
   ok('callToolStream: fail ends as an error');
 
@@ -139,7 +139,7 @@ export async function cancelling({ tasks }) {
   await tasks.cancelTask(long.taskId);
   ok('getTaskResult that times out in the client leaves the task alone');
 
-  // A tool that would soon have ended by itself: its late result changes nothing.
+  // A tool that would soon have ended anyway: its late result changes nothing.
   const brief = await created(tasks, 'wait', { ms: 400 });
   await tasks.cancelTask(brief.taskId);
   const later = await created(tasks, 'wait', { ms: 600 });

@@ -1,5 +1,4 @@
-//! Tools that the scenarios of 2025-11-25 call, which ask the client while the call is
-//! open.
+//! Tools for the scenarios of 2025-11-25, which ask the client during the call.
 
 use fixtures::{arguments, result};
 use serde_json::{Value, json};

@@ -1,5 +1,5 @@
-//! What the official conformance suites look up by name: tools, resources and
-//! prompts, with the texts that they compare to the letter. Not shipped.
+//! The tools, resources and prompts that the official conformance suites look up by name, with the texts that
+//! they compare exactly. Not shipped.
 
 mod asking;
 mod media;
@@ -11,7 +11,7 @@ mod tools;
 
 use toolyard_plugin::raw::{CallError, Tool, ToolResult};
 
-/// The plugin; each module implements the interfaces that it is named for.
+/// The plugin; each module implements the interfaces in its name.
 pub struct Conformance;
 
 impl toolyard_plugin::raw::Guest for Conformance {

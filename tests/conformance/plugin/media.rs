@@ -1,4 +1,4 @@
-//! The smallest picture and the shortest sound.
+//! The smallest image and the shortest sound.
 
 use toolyard_plugin::raw::{Content, Media};
 
@@ -21,7 +21,7 @@ const WAV: [u8; 52] = [
     0x80, 0x80, 0x80, 0x80,
 ];
 
-/// The picture as a block.
+/// The image as a block.
 pub fn image() -> Content {
     Content::Image(Media {
         data: PNG.to_vec(),

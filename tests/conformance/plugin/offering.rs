@@ -56,7 +56,7 @@ fn id(uri: &str) -> Option<&str> {
 }
 
 fn data(id: &str) -> String {
-    // Compared as text, so in this order.
+    // Compared as text, so the order matters.
     format!(r#"{{"id":{},"templateTest":true,"data":{}}}"#, json!(id), json!(format!("Data for ID: {id}")))
 }
 

@@ -1,4 +1,4 @@
-//! Asking the client, and what becomes of a call whose client cannot be asked.
+//! Questions to the client, and the outcome of a call whose client does not support them.
 
 use fixtures::result;
 use serde_json::{Value, json};
@@ -10,16 +10,16 @@ pub struct Asked {
     needs: Value,
 }
 
-/// Why there are no answers.
+/// The reason why there are no answers.
 pub enum Asking {
     /// The client lacks these capabilities.
     Lacking(Value),
-    /// What the user may read of it.
+    /// A message for the user.
     Failed(String),
 }
 
 impl Asking {
-    /// How the call ends for it.
+    /// The result of the call for this reason.
     pub fn end(self) -> Result<ToolResult, CallError> {
         match self {
             Self::Lacking(what) => Err(CallError::MissingCapability(what.to_string())),
@@ -27,7 +27,7 @@ impl Asking {
         }
     }
 
-    /// The same where the end is not a result of a tool.
+    /// The same as an error, for requests other than tool calls.
     pub fn error(self) -> CallError {
         match self {
             Self::Lacking(what) => CallError::MissingCapability(what.to_string()),
@@ -52,14 +52,14 @@ pub fn form(key: &str, message: &str, properties: Value, required: &[&str]) -> A
     )
 }
 
-/// A question for the client's model.
+/// A request to the client's model.
 pub fn sampling(key: &str, text: &str, max_tokens: u32) -> Asked {
     let message = json!({ "role": "user", "content": { "type": "text", "text": text } });
     let params = json!({ "messages": [message], "maxTokens": max_tokens });
     asked(key, "sampling/createMessage", &params, json!({ "sampling": {} }))
 }
 
-/// The question for the client's roots.
+/// A request for the client's roots.
 pub fn roots(key: &str) -> Asked {
     asked(key, "roots/list", &json!({}), json!({ "roots": {} }))
 }
@@ -69,13 +69,13 @@ fn asked(key: &str, method: &str, params: &Value, needs: Value) -> Asked {
     Asked { question, needs }
 }
 
-/// What the client's model said: in one block, or in the first of an array of them.
+/// The text of the client's model: in one block, or in the first of an array of blocks.
 pub fn sampled(answer: &Value) -> &str {
     let content = &answer["content"];
     content["text"].as_str().or_else(|| content[0]["text"].as_str()).unwrap_or("(no text)")
 }
 
-/// What the user gave for a field of a form, as text; their action if they gave nothing.
+/// The user's value for a field of a form, as text; without content, the user's action.
 pub fn field(answer: &Value, name: &str) -> String {
     match &answer["content"][name] {
         Value::String(text) => text.clone(),
@@ -84,23 +84,23 @@ pub fn field(answer: &Value, name: &str) -> String {
     }
 }
 
-/// What the client declared.
+/// The capabilities that the client declared.
 pub fn client_capabilities() -> Value {
     call_info()["clientCapabilities"].clone()
 }
 
-/// About the call.
+/// Information about the call.
 pub fn call_info() -> Value {
     serde_json::from_str(&host::call_info()).unwrap_or_default()
 }
 
-/// Asks all of these at once; the answers are in their order.
+/// Asks all of these at once; the answers have the same order.
 pub fn ask<const N: usize>(asked: [Asked; N]) -> Result<[Value; N], Asking> {
     let answers = ask_all(asked.into())?;
     answers.try_into().map_err(|_| Asking::Failed("The host gave other answers than asked for.".to_owned()))
 }
 
-/// As [`ask`], for any number.
+/// Like [`ask`], for any number.
 pub fn ask_all(asked: Vec<Asked>) -> Result<Vec<Value>, Asking> {
     let (questions, needs): (Vec<Question>, Vec<Value>) =
         asked.into_iter().map(|Asked { question, needs }| (question, needs)).unzip();
@@ -124,7 +124,7 @@ fn together(needs: Vec<Value>) -> Value {
     Value::Object(members.flatten().collect())
 }
 
-/// Why a question has no answer, in words.
+/// The reason why a question has no answer, in words.
 pub fn why(what: &str, error: &AskError) -> String {
     let why = match error {
         AskError::Unsupported(what) => format!("not supported by this client: {what}"),

@@ -1,5 +1,5 @@
-//! Tools that ask the client and are run again from the start with what it answered
-//! (2026-07-28). They know nothing of that: they ask, as they would in a session.
+//! Tools that ask the client, and run again from the start with its answers (2026-07-28). They do not know of
+//! that: they ask as in a session.
 
 use fixtures::result;
 use serde_json::{Value, json};
@@ -45,7 +45,7 @@ pub fn call(name: &str) -> Option<Result<ToolResult, CallError>> {
     Some(done.map(result::text).or_else(Asking::end))
 }
 
-/// The question for a name, under a key of the suite's.
+/// The question for a name, under the suite's key.
 pub fn name_question(key: &str, message: &str) -> questions::Asked {
     form(key, message, json!({ "name": { "type": "string" } }), &["name"])
 }

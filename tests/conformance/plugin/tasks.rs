@@ -1,5 +1,5 @@
-//! Tools that the scenarios of the tasks extension call. Whether a call is a task is
-//! the host's to decide; a tool says by `begin-task` that there is no use in waiting.
+//! Tools for the scenarios of the tasks extension. The host decides whether a call is a task; a tool can
+//! request it with `begin-task`.
 
 use fixtures::declaration::{object, tool};
 use fixtures::{arguments, result};
@@ -10,11 +10,11 @@ use crate::questions::{self, Asking, field, form};
 use crate::rounds::name_question;
 use crate::tools::{none, plain};
 
-/// How long the failing jobs take.
+/// The duration of the failing jobs.
 const JOB_MS: u64 = 1_000;
-/// The extension.
+/// The name of the extension.
 const TASKS: &str = "io.modelcontextprotocol/tasks";
-/// A failure of the server's own (JSON-RPC 2.0).
+/// JSON-RPC 2.0: a failure of the server.
 const INTERNAL_ERROR: i32 = -32603;
 
 /// The tools.
@@ -70,7 +70,7 @@ pub fn call(name: &str, given: &str) -> Option<Result<ToolResult, CallError>> {
     Some(done.map(result::text).or_else(Asking::end))
 }
 
-/// From here on the call is a task, if it can be one.
+/// Makes the call a task from here on, if possible.
 fn begin_task() -> Result<(), Asking> {
     host::begin_task().map_err(|error| match error {
         TaskError::Busy(what) | TaskError::Failed(what) => {
@@ -107,11 +107,11 @@ fn two_at_once() -> Result<String, Asking> {
     Ok(format!("The names are {} and {}.", field(&first, "name"), field(&second, "name")))
 }
 
-/// Asks while it is a plain call, and works as a task.
+/// Asks as a plain call, then works as a task.
 fn name_then_task() -> Result<String, Asking> {
     let is_task = || questions::call_info()["taskId"].is_string();
     let lacking = || questions::lacking(&json!({ "extensions": { TASKS: {} } }));
-    // Nobody is to be asked in vain.
+    // The client must not be asked in vain.
     if !is_task() && !questions::client_capabilities()["extensions"][TASKS].is_object() {
         return Err(lacking());
     }

@@ -1,4 +1,4 @@
-//! Tools that answer by themselves.
+//! Tools that answer without questions.
 
 use fixtures::declaration::tool;
 use fixtures::result;
@@ -7,22 +7,22 @@ use toolyard_plugin::raw::{CallError, Change, Content, LogLevel, TaskSupport, To
 
 use crate::media;
 
-/// Between two messages, so that they travel apart.
+/// The pause between two messages, so that they are sent separately.
 const PAUSE_MS: u64 = 50;
-/// How long a call goes on after its stream is let go.
+/// The time for which a call continues after its stream was released.
 const AWAY_MS: u64 = 200;
-/// When the client shall come back.
+/// The retry time for the client.
 const RETRY_MS: u64 = 100;
 
-/// Its schema must come back with nothing lost.
+/// A schema that must come back unchanged.
 const JSON_SCHEMA_2020_12: &str = r##"{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","$defs":{"address":{"$anchor":"addressDef","type":"object","properties":{"street":{"type":"string"},"city":{"type":"string"}}}},"properties":{"name":{"type":"string"},"address":{"$ref":"#/$defs/address"},"contactMethod":{"type":"string","enum":["phone","email"]},"phone":{"type":"string"},"email":{"type":"string"}},"allOf":[{"anyOf":[{"required":["phone"]},{"required":["email"]}]}],"if":{"properties":{"contactMethod":{"const":"phone"}},"required":["contactMethod"]},"then":{"required":["phone"]},"else":{"required":["email"]},"additionalProperties":false}"##;
 
-/// A tool that is never a task.
+/// A tool that cannot be a task.
 pub fn plain(name: &str, description: &str, input: Value) -> Tool {
     Tool { task_support: TaskSupport::Forbidden, ..tool(name, name, description, input) }
 }
 
-/// The schema of no arguments.
+/// The schema for no arguments.
 pub fn none() -> Value {
     json!({ "type": "object", "properties": {} })
 }
@@ -54,7 +54,7 @@ pub fn list() -> Vec<Tool> {
     tools
 }
 
-/// Parameters that clients send as headers, too (26XH-1).
+/// Parameters that clients also send as headers (26XH-1).
 fn mirrored() -> Value {
     json!({
         "type": "object",

@@ -1,16 +1,15 @@
-//! Counts what an input costs, and leads the fuzzer to inputs that cost more.
+//! Counts the cost of an input, and leads the fuzzer to inputs that cost more.
 //!
-//! The compiler calls `__sanitizer_cov_trace_pc_guard` on every edge of the control flow that is
-//! taken, in the code of all crates. The number of calls is the same on every machine and grows as
-//! the number of instructions does. What the standard library does in code that was compiled
-//! before, such as copying bytes, is not counted.
+//! The compiler calls `__sanitizer_cov_trace_pc_guard` on every edge of the control flow, in the code of all
+//! crates. The number of calls is the same on every machine, and grows like the number of instructions.
+//! Precompiled code of the standard library, such as copying bytes, does not count.
 
 use std::path::PathBuf;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use toolyard_readers::Reader;
 
-/// Edges taken so far. By its symbol, for the assembly below.
+/// The number of edges so far. Exported by name for the assembly below.
 #[unsafe(export_name = "toolyard_fuzz_edges")]
 static EDGES: AtomicU64 = AtomicU64::new(0);
 
@@ -34,35 +33,34 @@ std::arch::global_asm!(
     "ret",
 );
 
-/// Called once for each object; the edges need no numbers.
+/// Called once for each object file; the edges need no numbers.
 #[unsafe(no_mangle)]
 extern "C" fn __wrap___sanitizer_cov_trace_pc_guard_init(_: *mut u32, _: *mut u32) {}
 
-/// One counter for each two percent of a budget. libFuzzer keeps an input that sets one which no
-/// earlier input has set.
+/// One counter for every two percent of a budget. libFuzzer keeps an input that sets a new one.
 #[unsafe(link_section = "__libfuzzer_extra_counters")]
 static COUNTERS: [AtomicU8; 64] = [const { AtomicU8::new(0) }; 64];
 
-/// The file that the costliest input is written to, as it is found; from the environment.
+/// The file for the costliest input so far, from the environment.
 static COSTLIEST: LazyLock<Option<PathBuf>> =
     LazyLock::new(|| std::env::var_os("COSTLIEST").map(PathBuf::from));
 
-/// What that input takes of its budget, in thousandths.
+/// The share of its budget that this input uses, in per mille.
 static MOST: AtomicU64 = AtomicU64::new(0);
 
-/// The most edges that reading an input may take: so many, and so many more for each byte.
+/// The most edges for reading an input: a fixed number, and a number per byte.
 #[derive(Debug, Clone, Copy)]
 pub struct Budget {
-    /// For an empty input.
+    /// The edges for an empty input.
     pub fixed: u64,
-    /// For each byte.
+    /// The edges for each byte.
     pub per_byte: u64,
 }
 
-/// Has the host read an input.
+/// Lets the host read an input.
 ///
 /// # Panics
-/// If that costs more than the budget: the input is slow.
+/// If the cost exceeds the budget: the input is slow.
 pub fn within(budget: Budget, reader: Reader, data: &[u8]) {
     reader.prepare();
     let before = EDGES.load(Ordering::Relaxed);

@@ -1,5 +1,4 @@
-//! The `Authorization` header: what is taken for a token is one, and stood there
-//! alone.
+//! The `Authorization` header: an accepted token is valid, and was the only one.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! The cursors of lists: what was sealed opens again, and nothing else opens.
+//! The cursors of lists: a sealed cursor opens again, and nothing else opens.
 
 #![no_main]
 
@@ -24,11 +24,11 @@ const BUDGET: Budget = Budget { fixed: 2_000, per_byte: 10 };
 fuzz_target!(|data: &[u8]| {
     within(BUDGET, Reader::Cursor, data);
     let Ok(text) = std::str::from_utf8(data) else { return };
-    // A seed may be a cursor of ours, in its one spelling; no other text is.
+    // A seed may be a cursor of this host in its canonical form; no other text opens.
     if let Some(position) = open_cursor(&keys(), SCOPE, text) {
         assert!(keys().iter().any(|key| seal_cursor(key, SCOPE, &position) == text), "{text:?}");
     }
-    // A scope, a position, and where a forger changes what.
+    // A scope, a position, and the changes of a forger.
     let mut lines = text.splitn(3, '\n');
     let (Some(scope), Some(position)) = (lines.next(), lines.next()) else { return };
     for key in keys() {
@@ -40,7 +40,7 @@ fuzz_target!(|data: &[u8]| {
     }
 });
 
-/// Each three bytes of `changes` are one change of the cursor's text.
+/// Every three bytes of `changes` describe one change of the cursor's text.
 fn forged(cursor: &str, scope: &str, changes: &[u8]) {
     let mut forged = cursor.as_bytes().to_vec();
     for change in changes.chunks_exact(3) {

@@ -1,5 +1,5 @@
-//! What clients send, before anything is known about them: no bytes may make the
-//! decoder panic, and what it accepts it can say again.
+//! Unauthenticated messages of clients: no bytes make the decoder panic, and it can encode again what it
+//! accepts.
 
 #![no_main]
 
@@ -57,7 +57,7 @@ fn encode(message: &Message) -> Bytes {
     }
 }
 
-/// Any method may come with any params.
+/// Any method may have any params.
 fn understood(params: Option<&RawJson>) {
     if let Ok(call) = CallParams::decode(params) {
         assert!(call.arguments.is_object(), "{:?}", call.arguments);
@@ -76,7 +76,7 @@ fn understood(params: Option<&RawJson>) {
     drop(notification::cancelled_request(params));
 }
 
-/// What is carried as text stays as it is; a result can be tied to its task.
+/// JSON that is passed on as text stays unchanged; a result can be tied to its task.
 fn carried(json: &RawJson) {
     let again = RawJson::parse(json.bytes()).expect("what was accepted is accepted again");
     assert_eq!(&again, json);
@@ -85,7 +85,7 @@ fn carried(json: &RawJson) {
     }
     let tied = response::with_related_task(json, TASK);
     well_formed(&tied);
-    // A name with half a surrogate pair is JSON, but not text.
+    // A name with half a surrogate pair is valid JSON, but not text.
     let Ok(mut before) = members(json.as_str()) else { return };
     let mut after = members(tied.as_str()).expect("names as readable as before");
     let meta_before = before.remove("_meta").filter(|meta| meta.get().starts_with('{'));
@@ -97,7 +97,7 @@ fn carried(json: &RawJson) {
     let entry: BTreeMap<String, String> = serde_json::from_str(entry.get()).expect("an object of texts");
     assert_eq!(entry, BTreeMap::from([("taskId".to_owned(), TASK.to_owned())]));
     before.remove(response::RELATED_TASK);
-    // Of an object that names `_meta` twice, what the first says may be lost.
+    // If an object has two members `_meta`, the first may be lost.
     if json.as_str().matches("meta").count() == 1 {
         assert!(same(&before, &after), "the rest of `_meta` is kept: {json:?} became {tied:?}");
     }
@@ -108,7 +108,7 @@ fn well_formed(json: &RawJson) {
     assert!(text.is_ok(), "{json:?}: {text:?}");
 }
 
-/// The members of an object; of those with the same name, the last.
+/// The members of an object; for duplicate names, the last.
 fn members(object: &str) -> serde_json::Result<BTreeMap<String, &RawValue>> {
     serde_json::from_str(object)
 }

@@ -1,5 +1,5 @@
-//! `Host` and `Origin`: whoever is let in named this machine, or what the operator
-//! named, whatever else was said.
+//! `Host` and `Origin`: every accepted request names this machine or a configured name, whatever else it
+//! contains.
 
 #![no_main]
 
@@ -16,7 +16,7 @@ static OPEN: LazyLock<AllowedNames> = LazyLock::new(|| {
     AllowedNames::new(&hosts, &origins).expect("names")
 });
 
-// Each line is a header, told by its first letter; `a` is the request's own target.
+// Each line is a header, which its first letter selects; `a` is the request target.
 fuzz_target!(|data: &[u8]| {
     let mut headers = HeaderMap::new();
     let (mut target, mut hosts, mut origins) = (None, Vec::new(), Vec::new());
@@ -60,19 +60,19 @@ fuzz_target!(|data: &[u8]| {
     }
 });
 
-/// A page by its origin.
+/// The page with this origin.
 fn page(origin: &[u8]) -> Option<&[u8]> {
     origin.strip_prefix(b"http://").or_else(|| origin.strip_prefix(b"https://"))
 }
 
-/// The port that goes without saying may be said, with zeros before it.
+/// The default port may be given explicitly, with leading zeros.
 fn is_spelled_otherwise(origin: &[u8]) -> bool {
     let rest = origin.strip_prefix(b"https://").unwrap_or_default().to_ascii_lowercase();
     let port = rest.strip_prefix(b"page.example:").and_then(|port| std::str::from_utf8(port).ok());
     port.and_then(|port| port.parse::<u16>().ok()) == Some(443)
 }
 
-/// One of three names, perhaps with a port, and not a byte more.
+/// One of three names, optionally with a port, and nothing else.
 fn is_here(authority: &[u8]) -> bool {
     ["localhost", "127.0.0.1", "[::1]"].iter().any(|name| is_at(authority, name))
 }

@@ -1,4 +1,4 @@
-//! The headers that decide how a request is read and answered.
+//! The headers that decide how the host reads and answers a request.
 
 #![no_main]
 
@@ -47,7 +47,7 @@ fn accepted(text: &str, kind: &str, sub: &str) {
     assert!(!accepts([joined.as_str(), &refused].into_iter(), kind, sub), "refused at the end: {joined:?}");
 }
 
-/// Whether a list in capitals has a range that holds the type, whatever its weight.
+/// Whether a list in capitals has a range that contains the type, whatever its weight.
 fn names(upper: &str, kind: &str, sub: &str) -> bool {
     let kind = kind.to_ascii_uppercase();
     let ranges = [format!("{kind}/{}", sub.to_ascii_uppercase()), format!("{kind}/*"), "*/*".to_owned()];

@@ -1,5 +1,5 @@
-//! Tokens: nothing makes the reader panic, and nothing is believed that the issuer
-//! did not sign. It signed one token, and its key is gone.
+//! Tokens: no input makes the reader panic, and it accepts nothing that the issuer did not sign. The issuer
+//! signed one token, and its key no longer exists.
 
 #![no_main]
 
@@ -34,8 +34,7 @@ static RULES: LazyLock<TokenRules> = LazyLock::new(|| {
 
 const BUDGET: Budget = Budget { fixed: 500_000, per_byte: 60 };
 
-// A token as it is; or, after `=`, header, claims and signature on lines, which are
-// encoded here.
+// A complete token; or, after `=`, lines with header, claims and signature, which are encoded here.
 fuzz_target!(|data: &[u8]| {
     within(BUDGET, Reader::Token, data);
     let Ok(text) = std::str::from_utf8(data) else { return };
@@ -51,7 +50,7 @@ fuzz_target!(|data: &[u8]| {
     if let Ok(subject) = RULES.verify(&token, &KEYS, NOW) {
         assert_eq!(token, SIGNED, "{subject:?}");
     }
-    // A key set is read from outside as well.
+    // A key set also comes from outside.
     if let Ok(keys) = KeySet::read(data) {
         assert!(keys.len() <= data.len());
     }

@@ -1,4 +1,4 @@
-//! Manifests, which come with plugins: nothing panics, none is slow, and a complaint names a line
+//! Manifests, which come with plugins: none makes the parser panic, none is slow, and each error names a line
 //! of the text.
 
 #![no_main]

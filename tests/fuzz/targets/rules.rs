@@ -1,5 +1,5 @@
-//! Rules, principals, names and arguments, all of them strange: nothing panics, and
-//! nothing is allowed that no rule allows.
+//! Unusual rules, principals, names and arguments: none causes a panic, and the host allows nothing that no
+//! rule allows.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -18,7 +18,7 @@ struct Input {
     scopes: BTreeSet<String>,
     claims: serde_json::Value,
     name: String,
-    /// Text, so that it need not be JSON as our reader sees it.
+    /// Text, because it need not be JSON for our parser.
     arguments: String,
 }
 

@@ -1,5 +1,5 @@
-//! Schemas of components and values of clients: nothing panics, compiling is not slow, a check
-//! keeps to its budget, and what a long check says is what a short one has said.
+//! Schemas of components and values of clients: none causes a panic, compiling is not slow, a check keeps to
+//! its budget, and a long check gives the same result as a short one.
 
 #![no_main]
 
@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use toolyard_fuzz::{Budget, within};
 use toolyard_protocol::RawJson;
 use toolyard_readers::Reader;
-use toolyard_schema::{Bounds, Allowance, Schema};
+use toolyard_schema::{Allowance, Bounds, Schema};
 
 const BUDGET: Budget = Budget { fixed: 1_000_000, per_byte: 300 };
 

@@ -1,9 +1,8 @@
-//! Requests of the stateless generation, their headers, the schemas of tools and the
-//! results of guests: nothing panics, what is claimed is what is decoded, and what is
-//! added to a result is there once and changes nothing else.
+//! Requests of 2026-07-28, their headers, the schemas of tools and the results of guests: none causes a
+//! panic, the classification agrees with the decoder, and members that are added to a result occur once and
+//! change nothing else.
 //!
-//! An input is JSON; of an array, the second member is a header value and the third
-//! a schema.
+//! An input is JSON; in an array, the second member is a header value and the third a schema.
 
 #![no_main]
 
@@ -62,11 +61,11 @@ fn header(text: &str) {
 
 fn params(params: &RawJson) {
     let claimed = claim(Some(params));
-    // Where one reader sees the whole, the other sees the same.
+    // If one parser sees the whole, the other sees the same.
     if let Ok(value) = params.decode::<Value>() {
         match value["_meta"].get(META_VERSION) {
             Some(_) => assert_ne!(claimed, VersionClaim::None, "a claim is overlooked"),
-            // Of two `_meta`, that reader knows the last.
+            // Of two members `_meta`, that parser uses the last.
             None if params.as_str().matches("meta").count() <= 1 && !params.as_str().contains('\\') => {
                 assert_eq!(claimed, VersionClaim::None);
             }
@@ -134,7 +133,7 @@ fn result(result: &RawJson) {
     }
     assert_eq!(count(made.as_str(), "_meta"), 1, "{made:?}");
     assert_eq!((count(cached.as_str(), "ttlMs"), count(cached.as_str(), "cacheScope")), (1, 1));
-    // A name with half a surrogate pair is JSON, but not text.
+    // A name with half a surrogate pair is valid JSON, but not text.
     let Ok(mut expected) = result.decode::<Map<String, Value>>() else { return };
     let Ok(mut made) = made.decode::<Map<String, Value>>() else { panic!("as readable as before") };
     assert_eq!(made.remove("resultType"), Some("complete".into()));
@@ -161,7 +160,7 @@ fn well_formed(json: &RawJson) {
     assert!(text.is_ok(), "{json:?}: {text:?}");
 }
 
-/// How often an object has this name, however it is written.
+/// How often an object has this name, however it is escaped.
 fn count(object: &str, name: &str) -> usize {
     struct Names<'a>(&'a str);
     impl<'de> serde::de::Visitor<'de> for Names<'_> {

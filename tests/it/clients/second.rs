@@ -1,6 +1,6 @@
-//! The official clients of the second generation, which speak 2026-07-28 and the
-//! revisions before it, and find out which (26B). What they do is in
-//! `tests/clients/v2/`; the Rust client, which needs no other language, is in `rmcp.rs`.
+//! The official clients of the second generation. They speak 2026-07-28 and earlier revisions, and find out
+//! which one the server speaks (26B). Their scenarios are in `tests/clients/v2/`; the Rust client, which
+//! needs no other language, is in `rmcp.rs`.
 
 use super::{Client, compile, expect_clean_since, finished, folder, tapped_stdio};
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ const PYTHON: Client = Client {
     installed: "v2/.venv/.installed",
 };
 
-/// Calls that would otherwise end in line become tasks where the client knows them.
+/// Long plain calls become tasks where the client supports tasks.
 pub fn setup() -> Setup {
     let manifest = "[tools.wait]\ninline-for = \"0s\"\n\n[tools.fail]\ninline-for = \"0s\"\n\n\
                     [tools.protocol_error]\ninline-for = \"0s\"\n";
@@ -31,12 +31,12 @@ pub fn setup() -> Setup {
     setup.set("lists.page", "5").set("tasks.poll-interval", "100ms")
 }
 
-/// How a client begins that is told to speak as `mode` says.
+/// The schema type of the first answer, for a client in this `mode`.
 pub fn beginning(mode: &str) -> &'static str {
     if mode == "legacy" { "InitializeResult" } else { "DiscoverResult" }
 }
 
-/// The client with its scenario; it puts a component into `plugins` itself.
+/// The client with its scenario; the scenario adds a component to `plugins` itself.
 fn command(client: &Client, plugins: &Path, args: &[&str]) -> Command {
     let interpreter = match client.interpreter.contains('/') {
         true => folder().join(client.interpreter),
@@ -93,7 +93,7 @@ async fn the_second_typescript_client_insists_over_stdio() {
     over_stdio(&TYPESCRIPT, "pin").await;
 }
 
-/// 26B-11: as it comes.
+/// 26B-11: the client with its default settings.
 #[tokio::test]
 async fn the_second_typescript_client_shakes_hands_over_http() {
     over_http(&TYPESCRIPT, "legacy").await;
@@ -124,8 +124,8 @@ async fn the_second_python_client_shakes_hands_over_stdio() {
     over_stdio(&PYTHON, "legacy").await;
 }
 
-/// 26B-7: two processes of one command, of which the first is asked one thing and
-/// terminated. Here each has a data folder of its own, which shows what it took.
+/// 26B-7: two processes of one command. The client sends the first one a single request and then terminates
+/// it. Each process has its own data folder here, so that the test sees what each one registered.
 #[tokio::test]
 async fn a_process_that_is_only_probed_takes_no_place_among_the_hosts() {
     if !TYPESCRIPT.is_installed() {
@@ -135,8 +135,8 @@ async fn a_process_that_is_only_probed_takes_no_place_among_the_hosts() {
     compile(folder.path(), &settings).await;
     let wrapper = folder.path().join("wrapper.sh");
     let binary = guests::binary();
-    // As pipes end, so does the host; the process keeps its number.
-    // What was compiled is in `data`, and goes along.
+    // The process id survives `exec`, and names the data folder. The folder starts with a copy of the
+    // compiled components.
     let text = format!(
         "cd '{}' && echo $$ >>started && mkdir -m 700 data-$$ && cp -Rp data/compiled data-$$ && \
          exec '{}' stdio --plugins plugins --data data-$$\n",
@@ -148,9 +148,9 @@ async fn a_process_that_is_only_probed_takes_no_place_among_the_hosts() {
     let wrapper = wrapper.display().to_string();
     finished(command(&client, &folder.path().join("plugins"), &["sh", &wrapper]), "the probing client").await;
 
-    let started = std::fs::read_to_string(folder.path().join("started")).expect("somebody was started");
+    let started = std::fs::read_to_string(folder.path().join("started")).expect("a process was started");
     let [probed, used] = started.lines().collect::<Vec<_>>()[..] else { panic!("two processes: {started}") };
-    // Where a host notes that it lives, from the first task on.
+    // The folder in which a host registers as a node, from its first task on.
     let places = |process: &str| folder.path().join(format!("data-{process}/nodes"));
     assert!(places(used).exists(), "the session made a task");
     assert!(!places(probed).exists(), "the probe took nothing");

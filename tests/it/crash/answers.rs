@@ -15,7 +15,7 @@ impl Scene {
     }
 }
 
-/// Answers the question of a task; gives whether the host lived to say so.
+/// Answers the question of a task; returns whether the host lived to acknowledge the answer.
 async fn answer(session: &Session, id: &str, word: &str) -> bool {
     session.until(id, "input_required").await;
     let mut waiting = session.begin("tasks/result", json!({"taskId": id})).await;
@@ -29,7 +29,7 @@ async fn answer(session: &Session, id: &str, word: &str) -> bool {
     connection.try_send(post, "/mcp", &session.headers(), response.to_string()).await.is_some()
 }
 
-/// Row 7: asked anew by the run that comes after, or failed.
+/// Row 7: the next run asks the question again, or the task fails.
 #[tokio::test]
 async fn a_question_outlives_its_runner_if_the_run_may_be_repeated() {
     for tool in ["once", "again"] {
@@ -51,7 +51,7 @@ async fn a_question_outlives_its_runner_if_the_run_may_be_repeated() {
     }
 }
 
-/// Row 7, where it was answered before: never asked twice for the same question.
+/// Row 7, after an answer: no run asks the same question again.
 #[tokio::test]
 async fn an_answer_that_was_given_serves_every_later_run() {
     let mut scene = Scene::new(None).await;
@@ -72,14 +72,14 @@ async fn an_answer_that_was_given_serves_every_later_run() {
     let words = [1, 2, 3].map(|attempt| (attempt, "yes".to_owned()));
     assert_eq!(scene.words(), Effects { begun: vec![1, 2, 3], words: words.to_vec() });
     assert_eq!(scene.session.task(&id).await["status"], "working");
-    // Three attempts are the most.
+    // A task has at most three attempts.
     scene.kill().await;
     let task = scene.session.until(&id, "failed").await;
     assert!(task["statusMessage"].as_str().is_some_and(|says| says.contains("effects")), "{task}");
     assert_eq!(scene.words().begun, [1, 2, 3]);
 }
 
-/// Row 8: the first answer wins, and survives who took it.
+/// Row 8: the first answer wins, even if the host that took it dies.
 #[tokio::test]
 async fn an_answer_that_was_committed_holds_though_its_taker_died() {
     for tool in ["once", "again"] {
@@ -97,7 +97,7 @@ async fn an_answer_that_was_committed_holds_though_its_taker_died() {
     }
 }
 
-/// Row 8, at another process than the one that runs.
+/// Row 8, for an answer to another process than the one that runs the task.
 #[tokio::test]
 async fn an_answer_reaches_the_runner_though_its_messenger_died() {
     for fail_at in ["answer.committed", "answer.uncommitted"] {
@@ -108,7 +108,7 @@ async fn an_answer_reaches_the_runner_though_its_messenger_died() {
         beside.was_killed().await;
         let word = if fail_at == "answer.committed" { "first" } else { "second" };
         if word == "second" {
-            // The client was told nothing, so it answers again.
+            // The client received no answer, so it answers the question again.
             assert!(answer(&scene.session, &id, word).await);
         }
         assert_eq!(scene.outcome(&id).await, json!({"key": "a", "attempt": 1, "word": word}), "{fail_at}");

@@ -1,17 +1,17 @@
-//! The database out of reach, and back.
+//! The database becomes unavailable and available again.
 
 use super::Scene;
 use rusqlite::Connection;
 use serde_json::json;
 
-/// Row 9: never a success that is not stored.
+/// Row 9: the host acknowledges no success that it has not stored.
 #[tokio::test]
 async fn while_the_database_is_locked_nothing_is_acknowledged_and_nothing_lost() {
     let scene = Scene::new(None).await;
     scene.sink.hold();
     let id = scene.try_create("once", scene.order("a")).await.expect("a task");
     scene.sink.begun("a", 1).await;
-    // Locked while it runs, and when it ends.
+    // The lock covers a part of the run, and its end.
     let other = Connection::open(scene.host.data().join("toolyard.sqlite")).expect("the database");
     other.execute_batch("BEGIN IMMEDIATE").expect("the lock");
     scene.sink.release();
@@ -20,7 +20,7 @@ async fn while_the_database_is_locked_nothing_is_acknowledged_and_nothing_lost()
     assert_eq!(refused["code"], -32603, "{refused}");
     let refused = scene.session.error("tasks/cancel", json!({"taskId": id})).await;
     assert_eq!(refused["code"], -32603, "{refused}");
-    // What is committed can be read all the time.
+    // Reading committed data works throughout.
     assert_eq!(scene.session.task(&id).await["status"], "working", "its end is not stored");
     other.execute_batch("ROLLBACK").expect("the end of the lock");
     scene.session.until(&id, "completed").await;
@@ -28,7 +28,7 @@ async fn while_the_database_is_locked_nothing_is_acknowledged_and_nothing_lost()
     assert_eq!((scene.begun("a"), scene.begun("b")), (vec![1], vec![]), "what was refused did not run");
 }
 
-/// Rows 9 and 10: killed before it could write the end down.
+/// Rows 9 and 10: the host is killed before it could store the end.
 #[tokio::test]
 async fn an_end_that_a_lock_held_back_is_lost_with_its_host_and_said_to_be() {
     for tool in ["once", "again"] {

@@ -1,4 +1,4 @@
-//! Crashes around the creation, the run, the end and the cancel of a task.
+//! Crashes around the creation, the run, the end and the cancellation of a task.
 
 use super::Scene;
 use rustix::process::Signal;
@@ -23,7 +23,7 @@ async fn before_a_create_commits_there_is_nothing() {
     }
 }
 
-/// Row 2: at most one run; who retries gets a second task.
+/// Row 2: at most one run; a client that retries gets a second task.
 #[tokio::test]
 async fn after_a_create_the_task_is_there_whether_its_client_knows_or_not() {
     for (tool, runs) in [("once", vec![]), ("again", vec![2])] {
@@ -44,7 +44,7 @@ async fn after_a_create_the_task_is_there_whether_its_client_knows_or_not() {
     }
 }
 
-/// Row 3: at most once, and said plainly; or again.
+/// Row 3: at most one run, and the failure says so; or a repeated run.
 #[tokio::test]
 async fn a_run_that_was_cut_off_is_not_repeated_unless_it_may_be() {
     for (tool, declared) in [("once", false), ("again", true), ("again", false)] {
@@ -61,14 +61,14 @@ async fn a_run_that_was_cut_off_is_not_repeated_unless_it_may_be() {
             assert_eq!(scene.outcome(&id).await["attempt"], 2);
             assert_eq!(scene.begun("a"), [1, 2]);
         } else {
-            // One that has said `effects` is not repeated either.
+            // A run that has declared `effects` is not repeated either.
             scene.failed_honestly(&id).await;
             assert_eq!(scene.begun("a"), [1], "A5");
         }
     }
 }
 
-/// Row 3, between the commit of `Started` and the guest, for a task that had waited.
+/// Row 3, between the commit of `Started` and the guest, for a task that was queued.
 #[tokio::test]
 async fn a_start_that_was_written_down_counts_as_one() {
     for tool in ["once", "again"] {
@@ -79,7 +79,7 @@ async fn a_start_that_was_written_down_counts_as_one() {
         let message = scene.session.task(&id).await["statusMessage"].to_string();
         assert!(message.contains("Waiting"), "{message}");
         let cancel = scene.session.try_request(900, "tasks/cancel", json!({"taskId": first}));
-        // It may be answered or not: what it lets begin kills the host.
+        // An answer may come or not: the cancel lets the next task start, which kills the host.
         drop(cancel.await);
         scene.restart().await;
         assert_eq!(scene.session.task(&first).await["status"], "cancelled");
@@ -91,7 +91,7 @@ async fn a_start_that_was_written_down_counts_as_one() {
     }
 }
 
-/// A task that only waited has had no run, so that whatever it is, it runs.
+/// A queued task has had no run, so any such task runs after the restart.
 #[tokio::test]
 async fn what_had_not_begun_runs_after_the_restart() {
     let mut scene = Scene::with(None, |setup| setup.set("calls.running-per-principal", "1")).await;
@@ -103,7 +103,7 @@ async fn what_had_not_begun_runs_after_the_restart() {
     scene.failed_honestly(&first).await;
 }
 
-/// Row 4: the result is lost, the effects are not.
+/// Row 4: the result is lost, but the effects remain.
 #[tokio::test]
 async fn an_end_that_was_not_committed_is_none() {
     for fail_at in ["finish.before", "finish.uncommitted"] {
@@ -113,7 +113,7 @@ async fn an_end_that_was_not_committed_is_none() {
             scene.restart().await;
             let id = match id {
                 Some(id) => id,
-                // The end came before the answer to the call had left.
+                // The task ended, which killed the host, before the answer to the call was sent.
                 None => scene.tasks().await.remove(0),
             };
             if tool == "once" {
@@ -127,7 +127,7 @@ async fn an_end_that_was_not_committed_is_none() {
     }
 }
 
-/// Row 5: seen within a second, by who waits at another process as well.
+/// Row 5: clients see the end within a second, also those that wait on another process.
 #[tokio::test]
 async fn an_end_that_was_committed_is_seen_though_nobody_was_told() {
     for tool in ["once", "again"] {
@@ -144,11 +144,11 @@ async fn an_end_that_was_committed_is_seen_though_nobody_was_told() {
         scene.move_to(scene.host.another().await);
         assert_eq!(scene.session.result("tasks/result", json!({"taskId": id})).await, told);
         assert_eq!(scene.outcome(&id).await["attempt"], 1);
-        assert_eq!(scene.begun("a"), [1], "what is over is not run again");
+        assert_eq!(scene.begun("a"), [1], "a finished task does not run again");
     }
 }
 
-/// Row 6: final at once.
+/// Row 6: a committed cancel is final at once.
 #[tokio::test]
 async fn a_cancel_that_was_committed_holds_though_nobody_was_told() {
     for tool in ["once", "again"] {
@@ -162,7 +162,7 @@ async fn a_cancel_that_was_committed_holds_though_nobody_was_told() {
         scene.sink.release();
         let task = scene.session.task(&id).await;
         assert_eq!(task["status"], "cancelled");
-        // A run of another task is over by then, and nothing has touched this one.
+        // By then a run of another task has ended, and nothing has changed this one.
         let other = scene.try_create("once", scene.order("b")).await.expect("a task");
         scene.session.until(&other, "completed").await;
         assert_eq!(scene.session.task(&id).await, task, "A2: cancelled for ever");
@@ -170,7 +170,7 @@ async fn a_cancel_that_was_committed_holds_though_nobody_was_told() {
     }
 }
 
-/// Row 6, where the one that cancels dies, and the one that runs lives.
+/// Row 6, where the cancelling host dies and the running host lives.
 #[tokio::test]
 async fn a_cancel_reaches_the_runner_though_its_messenger_died() {
     let scene = Scene::new(None).await;
@@ -190,12 +190,12 @@ async fn a_cancel_reaches_the_runner_though_its_messenger_died() {
     assert_eq!(scene.session.task(&id).await["status"], "cancelled");
 }
 
-/// A4: stopped with a result in its hands, woken after somebody else has decided.
+/// A4: the host is paused with a finished result, and resumes after another host has settled the task.
 #[tokio::test]
 async fn an_end_that_comes_late_from_a_host_that_was_stopped_changes_nothing() {
     let (scene, beside, id) = stopped_before_its_end("once").await;
     let there = scene.session.at(beside.port());
-    assert_eq!(there.task(&id).await["status"], "working", "it lives, and nobody takes its task");
+    assert_eq!(there.task(&id).await["status"], "working", "it lives, and no host takes its task");
     there.result("tasks/cancel", json!({"taskId": id})).await;
     let cancelled = there.task(&id).await;
     scene.host.signal(Signal::CONT);
@@ -208,7 +208,7 @@ async fn an_end_that_comes_late_from_a_host_that_was_stopped_changes_nothing() {
     assert_eq!(scene.begun("a"), [1]);
 }
 
-/// A4: and where nobody has decided, it goes on as if nothing had been.
+/// A4: if no other host has settled the task, the resumed host completes it as usual.
 #[tokio::test]
 async fn a_host_that_was_stopped_and_wakes_ends_its_task_once() {
     let (scene, beside, id) = stopped_before_its_end("again").await;
@@ -221,8 +221,8 @@ async fn a_host_that_was_stopped_and_wakes_ends_its_task_once() {
     assert_eq!((scene.outcome(&id).await["attempt"].clone(), scene.begun("a")), (json!(1), vec![1]));
 }
 
-/// A host that has stopped itself before it could write down the end of its task, another
-/// one beside it, and the task.
+/// A host that has paused before it stored the end of its task, a second host on the same folder, and the
+/// task.
 async fn stopped_before_its_end(tool: &str) -> (Scene, Host, String) {
     eventually("a host to be stopped outside of a transaction", || async {
         let telling = |setup: Setup| setup.variable("TOOLYARD_LOG", "info,toolyard_dispatch=debug");
@@ -233,7 +233,7 @@ async fn stopped_before_its_end(tool: &str) -> (Scene, Host, String) {
         scene.sink.begun("a", 1).await;
         scene.sink.release();
         scene.until_stopped().await;
-        // Its writer may have been at something else, and then nobody else can write.
+        // The paused writer may hold a transaction, which locks out all other writers.
         let database = rusqlite::Connection::open(scene.host.data().join("toolyard.sqlite"));
         let free = database.expect("the database").execute_batch("BEGIN IMMEDIATE; ROLLBACK").is_ok();
         free.then_some((scene, beside, id))
@@ -241,7 +241,7 @@ async fn stopped_before_its_end(tool: &str) -> (Scene, Host, String) {
     .await
 }
 
-/// A host that is killed while it drains leaves no less behind than any other.
+/// A host that is killed while it drains loses no more than one that is killed at any other time.
 #[tokio::test]
 async fn a_drain_that_was_cut_off_loses_nothing() {
     let mut scene = Scene::new(Some("drain.begun")).await;

@@ -1,4 +1,4 @@
-//! The background host itself: when there is one, which one, and what becomes of it.
+//! The background host itself: when it starts, which one a process uses, and when it ends.
 
 use super::{Folder, create, open, result, status, text};
 use rustix::process::{Signal, kill_process};
@@ -9,7 +9,7 @@ use toolyard_tests::stateless::{enveloped, tasks};
 use toolyard_tests::wait::PATIENCE;
 use toolyard_tests::{Stdio, guests};
 
-/// 26B-7: clients start a second process, ask it one thing and end it.
+/// 26B-7: clients start a second process, send it one request and end it.
 #[tokio::test]
 async fn b_26b_7_a_probe_and_plain_calls_start_nothing() {
     let folder = Folder::new();
@@ -21,7 +21,7 @@ async fn b_26b_7_a_probe_and_plain_calls_start_nothing() {
     let mut relay = folder.open().await;
     let echo = json!({"name": "echo", "arguments": {"text": "x"}});
     assert_eq!(text(&relay.request("tools/call", echo.clone()).await), "x");
-    // Not one that can be a task.
+    // Nor does a plain call whose client supports tasks.
     assert_eq!(text(&relay.request("tools/call", enveloped(echo, &tasks())).await), "x");
     let none = relay.request("tools/call", json!({"name": "echo", "arguments": {}, "task": {}})).await;
     assert!(none["error"].is_object(), "{none}");
@@ -50,7 +50,7 @@ async fn relays_that_begin_at_once_share_one_host_which_nobody_else_can_reach() 
     let mode = |path: &std::path::Path| std::fs::metadata(path).expect("there").permissions().mode() & 0o777;
     assert_eq!((sockets.len(), mode(&sockets[0])), (1, 0o600));
     assert_eq!(mode(&folder.backgrounds.place()), 0o700);
-    // It stays for as long as anybody is connected, and any task is live.
+    // It stays while a process is connected or a task is live.
     for (relay, id) in relays.iter_mut().zip(&ids) {
         relay.request("tasks/cancel", json!({"taskId": id})).await;
     }
@@ -76,13 +76,13 @@ async fn other_settings_and_other_secrets_are_other_hosts() {
         create(&mut relay, "wait", json!({"ms": 600_000})).await;
         relays.push(relay);
     }
-    // What is logged is no other host.
+    // The log file does not count as another host.
     assert_eq!(folder.backgrounds.living().len(), 3);
     let names = format!("{:?} {}", folder.backgrounds.files("lock"), folder.backgrounds.log());
     assert!(!names.contains("first secret") && !names.contains("second secret"), "{names}");
 }
 
-/// A client's wait, its call and its task, when the background host is killed.
+/// A client waits for a result, calls a tool and has a task when the background host is killed.
 #[tokio::test]
 async fn a_killed_host_is_told_of_and_its_tasks_are_seen_to_by_the_next() {
     let folder = Folder::of(Setup::new().manifest(
@@ -96,7 +96,7 @@ async fn a_killed_host_is_told_of_and_its_tasks_are_seen_to_by_the_next() {
     let calling =
         json!({"name": "count", "arguments": {"steps": 9_999, "ms": 100}, "_meta": {"progressToken": "p"}});
     let calling = relay.send("tools/call", enveloped(calling, &tasks())).await;
-    // All are there before it is killed.
+    // All of them run before the kill.
     while relay.read().await["method"] != "notifications/progress" {}
     assert_eq!(status(&mut relay, &once).await, "working");
     let host = folder.backgrounds.one().await;
@@ -104,7 +104,7 @@ async fn a_killed_host_is_told_of_and_its_tasks_are_seen_to_by_the_next() {
     let lost = relay.answer(calling).await;
     assert_eq!(lost["error"]["code"], -32603, "{lost}");
     assert!(lost["error"]["message"].as_str().expect("a text").contains("may have had effects"));
-    // Run again by the operator's word, in another host, which nobody had to ask for.
+    // The manifest allows the second run, in a new background host that no client had to request.
     assert_eq!(text(&relay.answer(waiting).await), "waited 2000 ms");
     let next = folder.backgrounds.one().await;
     assert_ne!(next, host);
@@ -112,7 +112,7 @@ async fn a_killed_host_is_told_of_and_its_tasks_are_seen_to_by_the_next() {
     let ended = relay.request("tasks/get", json!({"taskId": once})).await;
     let message = ended["result"]["statusMessage"].as_str().expect("a message");
     assert!(message.contains("not run again") && message.contains("may have had effects"), "{message}");
-    // And the socket that the dead one left is in nobody's way.
+    // The socket that the killed host left behind does no harm.
     let id = create(&mut relay, "wait", json!({"ms": 1})).await;
     assert_eq!(text(&result(&mut relay, &id).await), "waited 1 ms");
     assert_eq!(folder.backgrounds.one().await, next);
@@ -121,7 +121,7 @@ async fn a_killed_host_is_told_of_and_its_tasks_are_seen_to_by_the_next() {
 #[tokio::test]
 async fn a_host_that_is_told_to_end_hands_over_what_may_be_run_again() {
     let setup = Setup::new().manifest("probe", "[task]\ndurability = \"rerun\"\n");
-    // Whoever waits for the result is waited for as well, before what runs is.
+    // During the shutdown the host waits for clients that wait for a result, and then for running tasks.
     let folder = Folder::of(setup.set("shutdown.drain", "100ms").set("shutdown.eof-grace", "100ms"));
     let mut relay = folder.open().await;
     let id = create(&mut relay, "count", json!({"steps": 6, "ms": 500})).await;
@@ -176,7 +176,7 @@ async fn what_changes_in_the_plugin_folder_takes_effect_there_too() {
     std::fs::write(plugins.join("other.toml"), "prefix = \"other\"\n").expect("a manifest");
     install_as(&guests::plugin("probe"), &plugins, "other.wasm");
     let call = json!({"name": "other_wait", "arguments": {"ms": 1}, "task": {}});
-    // The two processes look by themselves, so one of them may be a moment behind.
+    // The two processes scan the folder independently, so one of them may be a moment behind.
     let created = async {
         loop {
             let answer = relay.request("tools/call", call.clone()).await;
@@ -198,7 +198,7 @@ async fn what_stands_against_a_background_host_is_said() {
     let refused = folder.command(&["stdio", "--detach", "--store", "memory"]).await;
     assert_eq!(refused.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&refused.stderr).contains("--store sqlite"));
-    // A configuration that changed under a server is not taken for the one it has.
+    // A changed configuration file does not pass for the configuration that the running server has.
     let written = folder.folder.path().join("toolyard.toml");
     std::fs::write(&written, "[tasks]\nttl-default = \"2h\"\n").expect("a write");
     let mut relay = folder.open().await;
@@ -211,13 +211,13 @@ async fn what_stands_against_a_background_host_is_said() {
 }
 
 impl Folder {
-    /// A process with these arguments and this variable.
+    /// Starts a process with these arguments and this environment variable.
     fn variable(&self, name: &str, value: &str, args: &[&str]) -> Stdio {
         let assignment = format!("{name}={value}");
         self.wrapped_with(&["env", &assignment], args)
     }
 
-    /// A process with `--detach` that these words start.
+    /// Starts a process with `--detach` through this wrapper command.
     pub(super) fn wrapped(&self, words: &[&str]) -> Stdio {
         self.wrapped_with(words, &["--detach"])
     }

@@ -1,4 +1,5 @@
-//! What tasks outlive, and how they are found, watched, answered and cancelled after.
+//! The ends of processes that tasks survive, and how later processes find, watch, answer and cancel the
+//! tasks.
 
 use super::{Folder, create, create_alone, open, result, status, text};
 use rustix::process::{Signal, kill_process, kill_process_group};
@@ -16,7 +17,7 @@ async fn tasks_of_both_generations_outlive_kill_9_of_their_pipe_and_a_later_one_
     let of_session = create(&mut relay, "wait", json!({"ms": 1500})).await;
     let alone = create_alone(&mut relay, json!({"steps": 3, "ms": 500})).await;
     relay.kill().await;
-    // With the flag and without it, by the one generation and the other.
+    // Processes with and without the flag find them, and so do clients of both eras.
     let mut later = open(folder.stdio(&[])).await;
     assert_eq!(text(&result(&mut later, &of_session).await), "waited 1500 ms");
     assert_eq!(text(&result(&mut later, &alone).await), "counted 3");
@@ -25,14 +26,14 @@ async fn tasks_of_both_generations_outlive_kill_9_of_their_pipe_and_a_later_one_
         let seen = later.request("tasks/get", enveloped(json!({"taskId": id}), &tasks())).await;
         assert_eq!(seen["result"]["status"], "completed", "{seen}");
     }
-    // Nothing is left to do, and nobody is connected.
+    // No task is left and no process is connected.
     folder.backgrounds.gone().await;
 }
 
 #[tokio::test]
 async fn what_kills_the_group_of_the_client_spares_them_and_they_hold_nothing_of_it() {
     let folder = Folder::new();
-    // As a client that leaks descriptors, and is a process group with its server.
+    // The client leaks descriptors, and shares a process group with its server.
     let mut relay = folder.wrapped(&["sh", "-c", "exec \"$@\" 8>&1 9<&0", "sh"]);
     relay.initialize("2025-11-25").await;
     let id = create(&mut relay, "wait", json!({"ms": 600_000})).await;
@@ -86,7 +87,7 @@ async fn a_question_waits_for_a_later_process_and_its_answer_finds_the_task() {
         (listed.contains(&id) && listed.contains("input_required")).then_some(listed)
     });
     listed.await;
-    // A process that has no part in it, and none of the flag.
+    // A process that did not create the task, and runs without the flag.
     let mut later = open(folder.stdio(&[])).await;
     let waiting = later.send("tasks/result", json!({"taskId": id})).await;
     let question = loop {
@@ -134,7 +135,7 @@ async fn a_cancel_from_the_command_line_stops_the_guest() {
     relay.kill().await;
     let cancelled = folder.command(&["tasks", "cancel", &id]).await;
     assert!(cancelled.status.success(), "{}", String::from_utf8_lossy(&cancelled.stderr));
-    // It would stay for as long as its guest computes.
+    // Without the signal it would stay for as long as its guest computes.
     folder.backgrounds.gone().await;
     assert!(folder.backgrounds.log().contains("nothing is left to do"));
 }
@@ -168,11 +169,11 @@ async fn serve_on_the_same_folder_leaves_them_alone_and_shows_them_to_their_owne
     let serving = Host::on(folder.folder.clone(), folder.args.clone()).await;
     let shown = folder.command(&["tasks", "show", &waiting]).await;
     assert!(String::from_utf8_lossy(&shown.stdout).contains("working"));
-    // T-40: for another bearer they are not there.
+    // T-40: for another bearer these tasks do not exist.
     let guest = Session::open_with(serving.port(), &token("guest")).await;
     assert_eq!(guest.error("tasks/get", json!({"taskId": waiting})).await["code"], -32602);
     assert_eq!(guest.result("tasks/list", json!({})).await["tasks"], json!([]));
-    // Its owner finds them, answers and cancels them, in a process that does not run them.
+    // Their owner finds, answers and cancels them, in a process that does not run them.
     let asked = json!({"elicitation": {}});
     let me = Session::open_by(serving.port(), LATEST, asked, Some(&token("me"))).await.session;
     let listed = me.result("tasks/list", json!({})).await;

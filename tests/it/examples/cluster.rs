@@ -1,4 +1,4 @@
-//! `examples/cluster`: hosts, database and proxy by one command.
+//! `examples/cluster`: one command starts the hosts, the database and the proxy.
 
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::{Value, json};
@@ -16,33 +16,33 @@ use toolyard_tests::host::install;
 use toolyard_tests::stateless::Client;
 use toolyard_tests::{Session, eventually, guests};
 
-/// Compiling the tools, and the database's first start, have this time.
+/// Time for compiling the tools and for the database's first start.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Where it is, for as many starts as one likes.
+/// The folder and ports of the example, for any number of starts.
 struct Place {
     folder: TempDir,
-    /// Those of the hosts, and that of the proxy.
+    /// The ports of the three hosts, and of the proxy.
     ports: [u16; 4],
 }
 
-/// The example while it runs. What it started ends with it.
+/// The example while it runs. Its processes end with it.
 struct Running<'a> {
     place: &'a Place,
     child: Child,
-    /// What it says to do next.
+    /// The instructions that the example prints.
     said: String,
 }
 
 impl Place {
     fn new() -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        // As root, PostgreSQL is somebody else, who has to get to its own folder in there.
+        // If the test runs as root, PostgreSQL runs as another user, who must reach its own folder in here.
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o711)).expect("it is ours");
         let plugins = folder.path().join("plugins");
         fs::create_dir(&plugins).expect("a plugin folder");
         install(&guests::plugin("probe"), &plugins);
-        // Held all at once, so that they differ.
+        // All ports are bound at the same time, so that they differ.
         let held = [(); 4].map(|()| TcpListener::bind(("127.0.0.1", 0)).expect("a port"));
         let ports = held.map(|port| port.local_addr().expect("an address").port());
         Self { folder, ports }
@@ -68,8 +68,8 @@ impl Place {
         command
     }
 
-    /// Starts it and waits until it says that all is ready; none where something that it
-    /// needs is not installed, which is no excuse in CI.
+    /// Starts the example and waits until it reports that all is ready. Returns `None` if a tool that it
+    /// needs is not installed, which is an error in CI.
     async fn start(&self) -> Option<Running<'_>> {
         let mut child = self.command().spawn().expect("it starts");
         let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
@@ -85,7 +85,7 @@ impl Place {
             false
         };
         if tokio::time::timeout(PATIENCE, ready).await.expect("it gets ready in time") {
-            // It goes on talking, and must find somebody who listens.
+            // The example prints more later, so the pipe must stay open.
             tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
             return Some(Running { place: self, child, said });
         }
@@ -97,7 +97,7 @@ impl Place {
         None
     }
 
-    /// The processes that were started for it and live.
+    /// The processes that the example has started and that still live.
     fn processes(&self) -> Vec<String> {
         let all = fs::read_dir("/proc").into_iter().flatten().flatten();
         let ours = |process: &Path| {
@@ -112,13 +112,13 @@ impl Place {
 }
 
 impl Running<'_> {
-    /// The process of this name: `host-1`, say.
+    /// The process of this name, such as `host-1`.
     fn pid(&self, name: &str) -> Option<Pid> {
         let file = self.place.folder.path().join(format!("data/{name}.pid"));
         Pid::from_raw(fs::read_to_string(file).ok()?.trim().parse().ok()?)
     }
 
-    /// Kills it, and waits until nothing of it is left.
+    /// Kills a process, and waits until it is gone.
     async fn kill(&self, name: &str) -> Pid {
         let pid = self.pid(name).expect("it runs");
         kill_process(pid, Signal::KILL).expect("it runs");
@@ -126,7 +126,7 @@ impl Running<'_> {
         pid
     }
 
-    /// Stops all of it as Ctrl-C does.
+    /// Stops the whole example as Ctrl-C does.
     async fn stop(mut self) {
         let pid = Pid::from_raw(i32::try_from(self.child.id().expect("it runs")).expect("a process id"));
         kill_process(pid.expect("not zero"), interrupt()).expect("it runs");
@@ -138,10 +138,11 @@ impl Running<'_> {
         }
     }
 
-    /// What a person would see who does what it says.
+    /// Runs the printed instructions and returns their output.
     async fn tried(&self) -> String {
         let lines = self.said.lines().skip_while(|line| !line.starts_with("Try")).skip(1);
-        // A session that is kept at this very host would have its next request cut off with it.
+        // The kill would also cut off the next request of a session on that host, so the script only prints
+        // it.
         let lines: Vec<&str> = lines.take_while(|line| line.starts_with("  ")).collect();
         let script = lines.join("\n").replace("kill -9", "echo kill -9");
         assert!(script.contains("echo kill -9 \""), "{}", self.said);
@@ -151,8 +152,8 @@ impl Running<'_> {
     }
 }
 
-/// What Ctrl-C sends. Shells have it ignored by what they start in the background, and no
-/// script can change that; then another one that the script takes alike.
+/// The signal that Ctrl-C sends. Shells make background processes ignore it, and no script can change that;
+/// in that case, another signal that the script treats alike.
 fn interrupt() -> Signal {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -163,7 +164,7 @@ fn interrupt() -> Signal {
     }
 }
 
-/// One command starts it, a host may die, and Ctrl-C leaves nothing but the data.
+/// One command starts the cluster, a host may die, and after Ctrl-C only the data is left.
 #[tokio::test]
 async fn a_cluster_starts_by_one_command_survives_a_host_and_ends_without_a_trace() {
     let place = Place::new();
@@ -180,7 +181,8 @@ async fn a_cluster_starts_by_one_command_survives_a_host_and_ends_without_a_trac
     let batch = stateless.create("batch", json!({"steps": 1, "ms": 1})).await;
 
     let killed = running.kill("host-1").await;
-    // By turns of all hosts, and by those of its session.
+    // The proxy sends self-contained requests to all hosts in turn, and those of a session to the host of
+    // that session.
     for _ in 0..8 {
         assert_eq!(session.task(&done).await["status"], "completed");
         assert_eq!(session.task(&on_3).await["status"], "working");
@@ -197,13 +199,13 @@ async fn a_cluster_starts_by_one_command_survives_a_host_and_ends_without_a_trac
     let next = stateless.create("batch", json!({"steps": 1, "ms": 1})).await;
     stateless.until(&next, "completed").await;
 
-    // It comes back.
+    // The killed host comes back.
     eventually("another process", || async { running.pid("host-1").filter(|pid| *pid != killed) }).await;
     assert_eq!(at(1).task(&on_3).await["status"], "working");
 
     let tried = running.tried().await;
     assert!(tried.contains("127.0.0.1:") && tried.matches("\"status\":\"working\"").count() >= 2, "{tried}");
-    // Else it would be waited for.
+    // Otherwise the shutdown would wait for this task.
     session.result("tasks/cancel", json!({"taskId": on_3})).await;
     running.stop().await;
 
@@ -213,7 +215,7 @@ async fn a_cluster_starts_by_one_command_survives_a_host_and_ends_without_a_trac
     running.stop().await;
 }
 
-/// What is missing is said before anything is started.
+/// The script reports a missing requirement before it starts anything.
 #[tokio::test]
 async fn a_cluster_that_cannot_start_says_why_and_leaves_nothing() {
     let place = Place::new();

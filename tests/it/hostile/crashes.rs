@@ -1,4 +1,4 @@
-//! Guests that crash, and guests that leave without a word.
+//! Guests that crash, and guests that exit without a result.
 
 use super::stage::Stage;
 use serde_json::json;
@@ -34,12 +34,12 @@ async fn call_with_the_wrong_signature(stage: &Stage) {
     stage.fails("wrong_signature", json!({}), &["trapped", "indirect call type mismatch"]).await;
 }
 
-/// The result is there already; what cleans up after it crashes.
+/// The guest has returned its result; its cleanup function crashes.
 async fn trap_in_post_return(stage: &Stage) {
     stage.fails("stick", json!({}), &["trapped", "unreachable"]).await;
 }
 
-/// The answer to its question crashes the guest before it has it.
+/// The answer to its question crashes the guest before the guest receives it.
 async fn trap_while_a_question_is_pending(stage: &Stage) {
     let call = json!({"name": "ask_and_trap", "arguments": {}});
     let mut call = stage.session.begin("tools/call", call).await;
@@ -58,7 +58,7 @@ async fn exit_with_failure(stage: &Stage) {
     stage.fails("exit_badly", json!({}), &["left by `exit` with the code 1"]).await;
 }
 
-/// What it says goes to the log in bounds and without what would steer a terminal.
+/// The host bounds the panic message in the log, and escapes control sequences.
 async fn panic_at_length(stage: &Stage) {
     stage.fails("panic_at_length", json!({}), &["trapped", "unreachable"]).await;
     toolyard_tests::eventually("the log to say what was swallowed", || async {

@@ -1,5 +1,5 @@
-//! Another role of the database that hosts share. It may connect, and make schemas of its own;
-//! on the schema of the hosts it has no right.
+//! Another role of the shared database. It may connect, and create its own schemas; it has no rights on the
+//! schema of the hosts.
 
 use super::stage::Stage;
 use serde_json::{Value, json};
@@ -28,7 +28,7 @@ impl Deref for Shared {
     }
 }
 
-/// A host on this schema, as a role that is no superuser.
+/// A host on this schema, as a role that is not a superuser.
 fn setup(server: &Server, schema: &str) -> Setup {
     Setup::new()
         .variable("TOOLYARD_STORE", &server.address_of("hosts"))
@@ -38,12 +38,12 @@ fn setup(server: &Server, schema: &str) -> Setup {
 }
 
 impl Shared {
-    /// Another host of the same schema.
+    /// Another host on the same schema.
     async fn another(&self) -> Host {
         setup(self.server, &self.schema).with(&[guests::plugin("probe")]).start().await
     }
 
-    /// The messages that the spy hears during `doing`.
+    /// The messages that the spy receives during `doing`.
     async fn overheard(&self, doing: impl Future<Output = ()>) -> Vec<String> {
         let channel = format!("toolyard_{}", self.schema);
         let listen = format!("LISTEN {channel}");
@@ -63,14 +63,14 @@ impl Shared {
         payloads.collect()
     }
 
-    /// Says this on the channel of the hosts.
+    /// Sends this payload on the channel of the hosts.
     async fn say(&self, payload: &str) {
         let say = format!("SELECT pg_notify('toolyard_{}', '{payload}')", self.schema);
         let server = self.server;
         tokio::task::spawn_blocking(move || server.ask_as("spy", &[&say])).await.expect("it is said");
     }
 
-    /// How many messages the host has refused so far for this reason.
+    /// The number of messages that the host has rejected for this reason so far.
     async fn refused(&self, reason: &str) -> u64 {
         let mut connection = Connection::open(self.host.admin()).await.not_mcp();
         let answer = connection.send(hyper::Method::GET, "/metrics", &[], "").await;
@@ -135,7 +135,7 @@ async fn speak_as_a_host(stage: &Shared) {
     let ci = Session::open_with(guarded.port(), &token("ci")).await;
     let before = stage.refused("plain").await;
     for round in 1..=5 {
-        // As the hosts of releases before spoke: this principal runs more than it may.
+        // A message in the format of earlier releases: this principal runs more than its limit.
         let busy = json!({"running": {"host": 77, "round": round, "of": [["subject:5:tokenci", 100_000]]}});
         stage.say(&format!("={busy}")).await;
         let result = ci.call("echo", json!({"text": "served"})).await;
@@ -147,7 +147,7 @@ async fn speak_as_a_host(stage: &Shared) {
         (stage.refused("plain").await >= before + 7).then_some(())
     })
     .await;
-    // One that looks like the real ones.
+    // A forgery that looks like a real message.
     let before = stage.refused("forged").await;
     stage.say(&format!("AQ{}", "B".repeat(198))).await;
     eventually("a forgery to be counted", || async {
@@ -165,7 +165,7 @@ async fn repeat_what_hosts_said(stage: &Shared) {
     for payload in &heard {
         stage.say(payload).await;
     }
-    // Both hosts have heard what the other one said; so has one that was not there yet.
+    // Both hosts have received each other's messages, and so has a host that started later.
     eventually("repetitions to be counted", || async {
         (stage.refused("replayed").await >= before + heard.len() as u64).then_some(())
     })

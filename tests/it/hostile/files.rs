@@ -1,5 +1,4 @@
-//! Guests that try to reach, to change or to hold up what is not granted to them,
-//! by files.
+//! Guests that try to reach, change or block files that no manifest grants them.
 
 use super::stage::Stage;
 use serde_json::json;
@@ -11,8 +10,8 @@ use toolyard_tests::{eventually, guests};
 
 const SECRET: &str = "nobody may see this";
 
-/// The guest under four names: one may write the folder, one may read it, one may
-/// write one and read another, one has nothing.
+/// The guest under four names: one may write the folder, one may read it, one may write one folder and read
+/// another, and one has no grant.
 const PLUGINS: [(&str, &str); 4] = [
     ("writer", "[fs]\n\"/data\" = { path = \"./data\", mode = \"write\" }\n"),
     ("reader", "[fs]\n\"/data\" = { path = \"./data\", mode = \"read\" }\n"),
@@ -143,7 +142,7 @@ async fn follow_links_out(stage: &Stage) {
 
 async fn make_links_and_follow_them(stage: &Stage) {
     for (n, target) in ["../secret", "..", "sub/../../secret"].into_iter().enumerate() {
-        // Whether it may be made or not: it leads nowhere.
+        // The host may refuse to make the link or not: the link leads nowhere.
         let name = format!("/data/own{n}");
         attempt(stage, "writer", "link", &name, target).await;
         denied(stage, "writer", "read", &name, "").await;
@@ -154,7 +153,7 @@ async fn make_links_and_follow_them(stage: &Stage) {
     denied(stage, "writer", "raw-symlink", "absolute", "/etc/passwd").await;
 }
 
-/// RUSTSEC-2026-0269: a slash behind a link must not make it be followed out.
+/// RUSTSEC-2026-0269: the host does not follow a link out of the folder because of a trailing slash.
 async fn put_slashes_behind_links(stage: &Stage) {
     for path in ["above/", "above//", "above/.", "above/./", "above/..", "root/", "sub/../above/", "own1/"] {
         for what in ["raw-open", "raw-folder", "raw-stat", "raw-times", "raw-make", "raw-remove"] {
@@ -185,8 +184,7 @@ async fn rename_across_folders(stage: &Stage) {
     denied(stage, "both", "rename", "/data/sub", "/data/sub/deeper").await;
 }
 
-/// A folder turns into a link to the outside and back while others open what is in
-/// it.
+/// A folder turns into a link to the outside and back, while other guests open files in it.
 async fn rename_while_opening(stage: &Stage) {
     let steps = |what: &str, path: &str, times: u64| json!({"what": what, "path": path, "other": "..", "times": times});
     let swap = stage.said("writer_file", steps("swap", "/data/turn", 4_000));
@@ -196,7 +194,7 @@ async fn rename_while_opening(stage: &Stage) {
     assert_eq!((swapped.as_str(), spied.as_str(), other.as_str()), ("ALLOWED ()", "ALLOWED 0", "ALLOWED 0"));
 }
 
-/// GHSA-2r75-cxrj-cmph: what truncates or creates writes, whatever else it says.
+/// GHSA-2r75-cxrj-cmph: opening with truncate or create counts as writing, whatever the other flags are.
 async fn truncate_what_is_read_only(stage: &Stage) {
     for what in ["truncate", "write", "append"] {
         denied(stage, "reader", what, "/data/note", "").await;
@@ -238,8 +236,8 @@ async fn open_files_of_the_process(stage: &Stage) {
     }
 }
 
-/// Nobody writes to it, so who opens it would wait for ever; and so many would take
-/// all the threads that the host has for such waits.
+/// The pipe has no writer, so opening it would block for ever. Enough blocked opens would occupy all threads
+/// that the host has for file access.
 async fn wait_on_a_pipe(stage: &Stage) {
     use rustix::fs::{CWD, FileType, Mode, mknodat};
     let pipe = data(stage).join("pipe");
@@ -254,14 +252,14 @@ async fn wait_on_a_pipe(stage: &Stage) {
         }
     }
     denied(stage, "writer", "read", "/data/socket", "").await;
-    // It is seen and can be taken away, as any name.
+    // The guest can list and delete the pipe, as any other name.
     let listed = allowed(stage, "writer", "list", "/data", "").await;
     assert!(listed.contains("\"pipe\""), "{listed}");
     allowed(stage, "writer", "delete", "/data/pipe", "").await;
 }
 
-/// Even in a folder that is granted. Where this test may not make a device, the folder
-/// of the machine's own ones is refused all the same.
+/// The host refuses devices even in a granted folder. If this test may not make a device, it checks the
+/// machine's own device folder instead.
 async fn open_devices(stage: &Stage) {
     use rustix::fs::{CWD, FileType, Mode, makedev, mknodat};
     let device = data(stage).join("device");
@@ -282,7 +280,7 @@ async fn use_odd_names(stage: &Stage) {
         }
         denied(stage, "writer", "raw-rename", "note", name).await;
     }
-    // Odd, and only names.
+    // These names are unusual, but harmless.
     for name in ["-rf", "\u{202e}gpj", " ", "a\nb", "\\..\\secret", "%2e%2e"] {
         allowed(stage, "writer", "write", &format!("/data/{name}"), "x").await;
         allowed(stage, "writer", "delete", &format!("/data/{name}"), "").await;
@@ -316,7 +314,7 @@ async fn hold_files_in_numbers(stage: &Stage) {
     assert!(held.iter().all(|held| held == "ALLOWED 240"), "{held:?}");
 }
 
-/// So many at once.
+/// Awaits this many futures at once.
 async fn futures<T, F: Future<Output = T>>(times: usize, make: impl Fn() -> F) -> Vec<T> {
     let mut waiting: Vec<_> = (0..times).map(|_| Box::pin(make())).collect();
     let mut ready = Vec::new();
@@ -334,7 +332,7 @@ async fn futures<T, F: Future<Output = T>>(times: usize, make: impl Fn() -> F) -
     ready
 }
 
-/// What is listed is memory of the host: it must not be all of it at once.
+/// A listing takes memory of the host, so the host must not hold all of it at once.
 async fn hold_listings_of_a_huge_folder(stage: &Stage) {
     let huge = data(stage).join("huge");
     std::fs::create_dir(&huge).expect("makes");
@@ -356,7 +354,7 @@ async fn write_a_plugin_beside_itself(stage: &Stage) {
     denied(stage, "writer", "write", "/data/../planted.wasm", "x").await;
 }
 
-/// Installs a plugin that wants to write to this folder, and waits for its refusal.
+/// Installs a plugin that asks to write to this folder, and waits for its refusal.
 async fn refused(stage: &Stage, name: &str, path: &str, says: &str) {
     let plugins = stage.host.plugins();
     let manifest = format!("prefix = \"{name}\"\n[fs]\n\"/d\" = {{ path = \"{path}\", mode = \"write\" }}\n");
@@ -370,14 +368,13 @@ async fn refused(stage: &Stage, name: &str, path: &str, says: &str) {
     .await;
 }
 
-/// Who may write a folder puts a link into it, where a folder of another plugin
-/// was.
+/// A guest that may write a folder puts a link there, in place of another plugin's folder.
 async fn replace_the_granted_folder(stage: &Stage) {
     let plugins = stage.host.plugins();
     let (other, moved) = (plugins.join("other"), plugins.join("moved"));
     std::fs::rename(&other, &moved).expect("moves");
     symlink("/", &other).expect("links");
-    // The run is refused by name; soon the plugin is, too.
+    // The host first refuses the run by name, and soon the plugin too.
     let told = stage.failure("both_file", json!({"what": "read", "path": "/other/etc/passwd"})).await;
     let of_run = told.contains("moved, replaced or removed (`fs.\"/other\"`)");
     assert!(of_run || told.contains("Unknown tool"), "{told}");

@@ -1,5 +1,5 @@
-//! The plugin folder: files in it that stop the host from looking at it, delay the other plugins, or
-//! are there without the operator's will.
+//! The plugin folder: files that keep the host from scanning it, delay other plugins, or appear without the
+//! operator's consent.
 
 use super::stage::Stage;
 use serde_json::json;
@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 use toolyard_tests::host::{Setup, install_as, install_bytes};
 use toolyard_tests::{Host, Session, eventually, guests};
 
-/// How long a slow component may compile.
+/// The compile-time limit for a slow component.
 const COMPILE_TIME: &str = "plugins.compile-time=40s";
-/// Much less than slow components take together, and more than an honest one.
+/// Much less than the slow components take together, and more than an honest one takes.
 const SOON: Duration = Duration::from_secs(45);
 
 #[tokio::test]
@@ -30,12 +30,12 @@ async fn folder() {
     stage.at_rest().await;
 }
 
-/// The component `add` with a comment, which makes it another one.
+/// The component `add` with a custom section, which makes it a different component.
 fn variant(comment: &[u8]) -> Vec<u8> {
     commented(std::fs::read(guests::fixture("add")).expect("built"), comment)
 }
 
-/// Appends a section that means nothing.
+/// Appends a custom section without meaning.
 fn commented(mut component: Vec<u8>, comment: &[u8]) -> Vec<u8> {
     let length = |mut bytes: usize| {
         let mut out = Vec::new();
@@ -81,7 +81,7 @@ fn replace_by_a_pipe(path: &Path) {
     std::fs::rename(pipe, path).expect("a rename");
 }
 
-/// Whether a compiler is at work: it reads a file of a hidden name.
+/// Whether a compiler is running: it reads a file with a hidden name.
 fn is_compiling(data: &Path) -> bool {
     let listed = std::fs::read_dir(data.join("compiled")).into_iter().flatten().flatten();
     listed.map(|entry| entry.file_name()).any(|name| name.to_string_lossy().starts_with('.'))
@@ -89,7 +89,7 @@ fn is_compiling(data: &Path) -> bool {
 
 async fn replace_a_file_by_a_pipe_while_it_is_loaded(_: &Stage) {
     let mut host = Host::with_probe().await;
-    // So many that the last ones are seen long before their turn.
+    // So many that the host sees the last ones long before it compiles them.
     let salt = host.port().to_le_bytes();
     for number in 0..40_u8 {
         let name = format!("m{number:02}");
@@ -109,8 +109,8 @@ async fn replace_a_file_by_a_pipe_while_it_is_loaded(_: &Stage) {
     assert!(begun.elapsed() < Duration::from_secs(4), "nothing waits for a writer: {:?}", begun.elapsed());
 }
 
-/// A component that takes minutes to compile, and little memory: a loop with many ways back to its
-/// start, each of which carries many values.
+/// A component that takes minutes to compile, and little memory: a loop with many back edges, each of which
+/// carries many values.
 fn slow(comment: &[u8]) -> Vec<u8> {
     const WAYS: usize = 1_000;
     const VALUES: usize = 800;
@@ -131,7 +131,7 @@ fn slow(comment: &[u8]) -> Vec<u8> {
 async fn hold_up_the_other_plugins(_: &Stage) {
     let wait = ["--set", COMPILE_TIME, "--set", "plugins.start-wait=2s"];
     let mut host = Setup::new().with(&[guests::plugin("probe")]).args(&wait).start().await;
-    // More than all places for compilers.
+    // More than the host has slots for compilers.
     let cores = std::thread::available_parallelism().map_or(2, usize::from);
     let bytes = slow(&host.port().to_le_bytes());
     for number in 0..cores.min(8) * 2 + 1 {
@@ -147,16 +147,16 @@ async fn hold_up_the_other_plugins(_: &Stage) {
     until_served(&host, "version").await;
     assert!(begun.elapsed() < SOON, "served after {:?}", begun.elapsed());
     eprintln!("served after {:?}", begun.elapsed());
-    // A copy of one that is being compiled is not compiled as well, and does not hold up anything.
+    // The host does not compile a copy of a component that is already compiling, and the copy delays nothing.
     install_bytes(host.plugins(), "b-copy.wasm", &commented(bytes.clone(), &[0]));
     install_bytes(host.plugins(), "c-honest.wasm", &variant(&host.port().to_le_bytes()));
     until_served(&host, "add").await;
     assert!(begun.elapsed() < SOON * 2, "served after {:?}", begun.elapsed());
-    // One that is taken away while it compiles is forgotten at once.
+    // If the file of a compiling component is removed, the host forgets the component at once.
     for number in 1..cores.min(8) * 2 + 1 {
         std::fs::remove_file(host.plugins().join(format!("a-slow-{number}.wasm"))).expect("a removal");
     }
-    // The start does not wait for it, and has all that was ready before.
+    // The start does not wait for the compilation, and serves everything that was ready before.
     host.kill().await;
     let begun = Instant::now();
     let mut host = host.another().await;
@@ -166,7 +166,7 @@ async fn hold_up_the_other_plugins(_: &Stage) {
         assert!(served.contains(tool), "{tool} is ready: {served:?}");
     }
     assert!(host.log().contains("a-slow-0.wasm"), "the start says what it does not wait for: {}", host.log());
-    // It is refused in the end, and its copy with it, without a second compilation.
+    // The host refuses it in the end, and its copy too, without a second compilation.
     until_logged(&host, "refused: a-slow-0.wasm: took longer than 40s to compile").await;
     until_logged(&host, "refused: b-copy.wasm: took longer than 40s to compile").await;
     install_bytes(host.plugins(), "d-slow.wasm", &commented(bytes, &[0]));
@@ -198,7 +198,7 @@ async fn fill_the_folder_with_copies(_: &Stage) {
         .await;
     let more = descriptors(&host).saturating_sub(before);
     assert!(more < 20, "all copies are one component: {more} more descriptors");
-    // Those that served before still do, and so after a restart, though others come first by name.
+    // The plugins that served before still do, also after a restart, though others come first by name.
     let restarted = host.another().await;
     for host in [&host, &restarted] {
         let served = tools(host).await;
@@ -266,7 +266,7 @@ async fn write_into_an_open_folder(_: &Stage) {
     until_served(&host, "version").await;
 }
 
-/// Bytes that the host has read so far.
+/// The number of bytes that the host has read so far.
 fn bytes_read(host: &Host) -> u64 {
     let io = std::fs::read_to_string(format!("/proc/{}/io", host.pid().as_raw_nonzero())).expect("ours");
     let line = io.lines().find_map(|line| line.strip_prefix("rchar: ")).expect("the kernel says it");

@@ -13,7 +13,7 @@ const SECRET: &str = "nobody may see this";
 /// The content of a file that the guest of another plugin may not read.
 const INJECTED: &str = "a secret of another plugin";
 
-/// Folders beside those of the host. Each attack has some of its own.
+/// Folders beside those of the host. Each attack uses its own.
 fn make(root: &Path) {
     for folder in
         ["srv/work/in", "srv/outside", "srv/own/in", "srv/shared", "logs", "keys/old", "secrets", "conf"]
@@ -61,8 +61,7 @@ fn at(stage: &Stage, path: &str) -> PathBuf {
     stage.host.folder().canonicalize().expect("is there").join(path)
 }
 
-/// Puts the guest under this name into the plugin folder, under a manifest that grants
-/// these folders.
+/// Installs the guest under this name, with a manifest that grants these folders.
 fn install(stage: &Stage, name: &str, folders: &[(&str, &Path, &str)]) {
     let plugins = stage.host.plugins();
     let mut manifest = format!("prefix = \"{name}\"\n[fs]\n");
@@ -88,7 +87,7 @@ async fn logged(stage: &Stage, parts: &[&str]) {
     .await;
 }
 
-/// The plugin is refused because of one of its folders, and for this reason.
+/// The host refuses the plugin because of one of its folders, and for this reason.
 async fn refused(stage: &Stage, name: &str, says: &str) {
     logged(stage, &[&format!("refused: {name}.wasm"), "`fs.\"", says]).await;
     assert!(!has_tool(stage, &format!("{name}_file")).await, "{name} is served");
@@ -116,8 +115,7 @@ async fn allowed(stage: &Stage, plugin: &str, what: &str, path: &str, other: &st
     assert!(seen.starts_with("ALLOWED"), "{plugin} {what} {path} {other}: {seen}");
 }
 
-/// Reads this for as long as a host takes to look at its folder several times, and never gets the
-/// secret.
+/// Reads this path while the host scans its plugin folder several times, and never gets the secret.
 async fn never_reads(stage: &Stage, plugin: &str, path: &str) {
     for _ in 0..25 {
         let arguments = json!({"what": "read", "path": path, "other": ""});
@@ -128,14 +126,14 @@ async fn never_reads(stage: &Stage, plugin: &str, path: &str) {
     }
 }
 
-/// One plugin may write the folder around another one's, and puts a link there.
+/// One plugin may write the folder around another plugin's folder, and puts a link there.
 async fn link_where_an_inner_folder_is_granted(stage: &Stage) {
     let (work, inner) = (at(stage, "srv/work"), at(stage, "srv/work/in"));
     install(stage, "inner", &[("/in", &inner, "read")]);
     served(stage, "inner").await;
     install(stage, "outer", &[("/work", &work, "write")]);
     served(stage, "outer").await;
-    // The one inside is refused, though it was there before.
+    // The host refuses the inner plugin, though it was there before.
     refused(stage, "inner", "which the plugin outer.wasm may write (`fs.\"/work\"`)").await;
     allowed(stage, "outer", "delete", "/work/in/note", "").await;
     for target in ["../outside", "../../../../../../../../proc/self"] {
@@ -148,23 +146,23 @@ async fn link_where_an_inner_folder_is_granted(stage: &Stage) {
         allowed(stage, "outer", "make", "/work/in", "").await;
     }
     remove(stage, "outer");
-    // The host does not take the folder that the guest left there for the granted one.
+    // The host does not mistake the folder that the guest left there for the granted one.
     logged(stage, &["refused: inner.wasm", "is not the one that was granted"]).await;
     remove(stage, "inner");
 }
 
-/// One plugin may write a folder and read one in it.
+/// One plugin may write a folder and read one inside it.
 async fn nest_grants_in_one_manifest(stage: &Stage) {
     let (work, inner) = (at(stage, "srv/work"), at(stage, "srv/work/in"));
     install(stage, "both", &[("/in", &inner, "read"), ("/work", &work, "write")]);
     refused(stage, "both", "which the same plugin may write (`fs.\"/work\"`)").await;
-    // A guest that may only read there replaces nothing; nor does one inside the folder itself.
+    // A guest that may only read there replaces nothing; nor does a guest inside the folder itself.
     install(stage, "both", &[("/in", &inner, "write"), ("/again", &inner, "read"), ("/work", &work, "read")]);
     served(stage, "both").await;
     remove(stage, "both");
 }
 
-/// A user of the machine, to whom the folder around it belongs, puts a link there.
+/// A local user who owns the surrounding folder puts a link there.
 async fn put_a_link_where_an_absolute_folder_is_granted(stage: &Stage) {
     let (folder, moved) = (at(stage, "srv/own/in"), at(stage, "srv/own/moved"));
     install(stage, "absolute", &[("/in", &folder, "write")]);
@@ -178,7 +176,7 @@ async fn put_a_link_where_an_absolute_folder_is_granted(stage: &Stage) {
     std::fs::rename(&moved, &folder).expect("moves");
     served(stage, "absolute").await;
     allowed(stage, "absolute", "read", "/in/note", "").await;
-    // Also where the link is further up, and where the operator has written it so.
+    // The same if the link is further up, and if the operator has written the path with the link.
     symlink("own", at(stage, "srv/link")).expect("links");
     install(stage, "linked", &[("/in", &at(stage, "srv/link/in"), "read")]);
     refused(stage, "linked", &format!("leads to {folder:?} now")).await;
@@ -196,10 +194,10 @@ async fn put_another_folder_where_one_is_granted(stage: &Stage) {
     std::fs::write(folder.join("note"), SECRET).expect("writes");
     never_reads(stage, "pinned", "/in/note").await;
     refused(stage, "pinned", "is not the one that was granted").await;
-    // Saving the manifest as it was says nothing.
+    // Saving the unchanged manifest confirms nothing.
     install(stage, "pinned", &[("/in", &folder, "read")]);
     never_reads(stage, "pinned", "/in/note").await;
-    // Another manifest says that this one is meant.
+    // A changed manifest confirms that the operator means this folder.
     install(stage, "pinned", &[("/there", &folder, "read")]);
     served(stage, "pinned").await;
     allowed(stage, "pinned", "read", "/there/note", "").await;
@@ -252,20 +250,20 @@ async fn read_the_keys_and_the_configuration(stage: &Stage) {
         refused(stage, name, says).await;
         remove(stage, name);
     }
-    // Beside them is nothing to hide.
+    // The neighbouring folder holds nothing to hide.
     install(stage, "old", &[("/d", &root.join("keys/old"), "write")]);
     served(stage, "old").await;
     remove(stage, "old");
 }
 
-/// Neither a program nor a configuration is read from where a guest could have made it.
+/// The host reads neither a program nor a configuration from a place where a guest could have written it.
 async fn write_what_the_next_start_reads(stage: &Stage) {
     let program = guests::binary().canonicalize().expect("is there");
     let folder = program.parent().expect("a folder");
     install(stage, "program", &[("/d", folder, "write")]);
     refused(stage, "program", "has this program in it").await;
     remove(stage, "program");
-    // A host that starts without a `toolyard.toml` in its folder reads one there at its next start.
+    // If a host starts without a `toolyard.toml` in its folder, its next start would read one there.
     let elsewhere = tempfile::tempdir().expect("a folder");
     let shared = at(stage, "srv/shared");
     let manifest = format!("[fs]\n\"/d\" = {{ path = {shared:?}, mode = \"write\" }}\n");
@@ -292,7 +290,7 @@ async fn empty_the_audit_log(stage: &Stage) {
         refused(stage, &name, "has the audit log of this host in it").await;
         remove(stage, &name);
     }
-    // The next start does not follow a link in its place, no matter who put it there.
+    // The next start does not follow a link in place of the log, no matter who made it.
     let (log, outside) = (logs.join("audit.jsonl"), at(stage, "srv/outside/note"));
     let task = stage.session.create("wait", json!({"ms": 1})).await;
     stage.session.until(&task, "completed").await;

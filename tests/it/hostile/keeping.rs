@@ -1,5 +1,5 @@
-//! Clients that have the host keep as much for them as they can. The memory that it has
-//! then is measured from outside.
+//! Clients that make the host keep as much data for them as possible. The test measures the host's memory
+//! from outside.
 
 use super::stage::Stage;
 use hyper::Method;
@@ -16,7 +16,7 @@ const MIB: u64 = 1 << 20;
 async fn keeping() {
     let setup = Setup::new()
         .with(&[guests::fixture("script")])
-        // The host answers a call that does not end at once with a stream.
+        // The host answers with a stream if a call does not end at once.
         .set("wire.stream-after", "1ms")
         .set("wire.replay-bytes-in-all", "64MiB")
         .set("wire.body-bytes", "48MiB")
@@ -30,7 +30,7 @@ async fn keeping() {
     stage.at_rest().await;
 }
 
-/// The memory that the host has now.
+/// The resident memory of the host, now.
 fn memory(stage: &Stage) -> u64 {
     let status = PathBuf::from(format!("/proc/{}/status", stage.host.pid().as_raw_nonzero()));
     let status = std::fs::read_to_string(status).expect("the host runs");
@@ -38,7 +38,7 @@ fn memory(stage: &Stage) -> u64 {
     line.split_whitespace().next().and_then(|word| word.parse::<u64>().ok()).expect("a number") << 10
 }
 
-/// Takes large answers as streams, to which it may come back, in session after session.
+/// Takes large answers as resumable streams, in session after session.
 async fn answers_for_clients_that_come_back(stage: &Stage) {
     let before = memory(stage);
     let text = "x".repeat(6 << 20);
@@ -47,7 +47,7 @@ async fn answers_for_clients_that_come_back(stage: &Stage) {
         let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
             "name": "echo", "arguments": {"text": text},
         }});
-        // Not held against the schema: that takes longer than the attack.
+        // Not validated against the schema: the validation takes longer than the attack.
         let mut connection = Connection::open(stage.host.port()).await.not_mcp();
         let answer = connection.send(Method::POST, "/mcp", &session.headers(), message.to_string()).await;
         assert_eq!(answer.status, 200);
@@ -100,7 +100,7 @@ async fn large_arguments_in_numbers(stage: &Stage) {
         });
     }
     let answers = calls.join_all().await;
-    // A client whose connection closes in the middle of a body may not see why.
+    // A client whose connection closes in the middle of a body may not receive the reason.
     let answers: Vec<_> = answers.into_iter().flatten().collect();
     let served = answers.iter().filter(|(status, ..)| *status == 200).count();
     let refused: Vec<_> = answers.iter().filter(|(status, ..)| *status == 503).collect();

@@ -8,15 +8,15 @@ use toolyard_tests::host::{Setup, install_bytes};
 use toolyard_tests::http::Connection;
 use toolyard_tests::{Session, eventually, guests};
 
-/// The time that one plugin may take of a list.
+/// The time that one plugin may take for a list.
 const LIST_TIME: Duration = Duration::from_millis(500);
-/// A list takes twice that at most; a slow machine adds to it.
+/// A list takes at most twice that; a slow machine adds to it.
 const SOON: Duration = Duration::from_secs(10);
 
 #[tokio::test]
 async fn listing() {
     let setup = Setup::new().with(&[guests::fixture("library")]).set("resources.list-time", "500ms");
-    // Before and behind the honest plugin by name.
+    // Their names sort before and after the honest plugin.
     for (name, choice) in [
         ("a_sleeps", 0),
         ("a_spins", 1),
@@ -28,7 +28,7 @@ async fn listing() {
     ] {
         install_bytes(setup.plugins(), &format!("{name}.wasm"), &guests::hostile_resources(choice));
     }
-    // One that would be the first for every URI, if its manifest did not say otherwise.
+    // A plugin that would come first for every URI if its manifest did not say otherwise.
     let setup = setup.manifest("a_impostor", "[limits]\nstdio = \"1MiB\"\n");
     let stage = Stage::open(setup).await;
     attacks!(stage;
@@ -44,7 +44,7 @@ async fn listing() {
     stage.at_rest().await;
 }
 
-/// A plugin whose manifest names URIs has them, even if another plugin lists them first.
+/// If a manifest names URIs, they belong to its plugin, even if another plugin lists them first.
 #[tokio::test]
 async fn a_manifest_gives_uris_to_its_plugin_and_bounds_it() {
     let setup = Setup::new().with(&[guests::fixture("library")]);
@@ -57,7 +57,7 @@ async fn a_manifest_gives_uris_to_its_plugin_and_bounds_it() {
         .start()
         .await;
     let session = Session::open(host.port()).await;
-    // Before anything was listed.
+    // Before the first listing.
     let error = session.error("resources/read", json!({"uri": "BOOK:/1"})).await;
     assert_eq!(error["code"], -32002, "the plugin does not know this spelling, and no other is asked");
     let read = session.result("resources/read", json!({"uri": "book:/1"})).await;
@@ -70,14 +70,14 @@ async fn a_manifest_gives_uris_to_its_plugin_and_bounds_it() {
     let mine: Vec<&Value> = templates.iter().filter(|entry| entry["uriTemplate"] == "book:/{n}").collect();
     assert!(mine.len() == 1 && mine[0]["name"] == "book", "{templates:?}");
     assert!(!host.log().contains("learns of book:/"), "no other plugin learns what is read");
-    // The URIs of its manifest go to no other plugin, and it answers no other URIs.
+    // The URIs in its manifest reach no other plugin, and this plugin answers for no other URIs.
     let read = session.result("resources/read", json!({"uri": "other:1"})).await;
     assert_eq!(read["contents"][0]["text"], "the impostor's");
     eventually("the log to say so", || async { host.log().contains("learns of other:1").then_some(()) })
         .await;
 }
 
-/// All resources that a client of its own gets, and how long the longest page took.
+/// All resources that a new client receives, and the time of the longest page.
 async fn list(stage: &Stage) -> (Vec<Value>, Duration) {
     let session = Session::open(stage.host.port()).await;
     let (mut entries, mut longest, mut params) = (Vec::new(), Duration::ZERO, json!({}));
@@ -91,8 +91,7 @@ async fn list(stage: &Stage) -> (Vec<Value>, Duration) {
     }
 }
 
-/// Lists as a client that was never here before; all books are there soon, each once, and
-/// the log says why this plugin is not.
+/// Lists as a new client. All books are there soon, each once, and the log says why this plugin is missing.
 async fn left_out(stage: &Stage, plugin: &str, why: &str) {
     let before = stage.host.log().len();
     let (entries, longest) = list(stage).await;
@@ -129,7 +128,7 @@ async fn repeat_a_cursor(stage: &Stage) {
     left_out(stage, "a_repeats.wasm", "its cursor repeats").await;
 }
 
-/// Plugins that come first by name neither answer for others nor learn what is read.
+/// Plugins that come first by name neither answer for other plugins nor learn which resources clients read.
 async fn answer_for_another_plugin(stage: &Stage) {
     let session = Session::open(stage.host.port()).await;
     for _ in 0..3 {
@@ -164,7 +163,7 @@ async fn sleep_in_a_completion(stage: &Stage) {
     assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
 }
 
-/// The work for clients that ask and leave ends.
+/// If clients ask and hang up, the host stops the work for them.
 async fn hang_up_on_lists_that_spin(stage: &Stage) {
     for _ in 0..10 {
         let session = Session::open(stage.host.port()).await;
@@ -193,13 +192,13 @@ async fn hang_up_on_lists_that_spin(stage: &Stage) {
             return std::future::ready(None);
         }
         last = Some(now);
-        // The honest client goes on calling meanwhile.
+        // The honest client continues to call meanwhile.
         std::future::ready((now.1 - before < 60).then_some(()))
     })
     .await;
 }
 
-/// Hundredths of a second of processor time that the host has taken.
+/// The processor time that the host has used, in hundredths of a second.
 fn ticks(stage: &Stage) -> u64 {
     let path = format!("/proc/{}/stat", stage.host.pid().as_raw_nonzero());
     let stat = std::fs::read_to_string(path).expect("the host runs");

@@ -1,5 +1,5 @@
-//! Components that attack when they are loaded: the parser, the compiler, the
-//! instantiation, `list-tools`.
+//! Components that attack while the host loads them: the parser, the compiler, the instantiation,
+//! `list-tools`.
 
 #![allow(clippy::print_stdout, reason = "what was seen is the report of a test")]
 
@@ -10,7 +10,7 @@ use toolyard_tests::{eventually, guests};
 #[tokio::test]
 async fn loading() {
     let stage = Stage::open(Setup::new()).await;
-    // All at once, so that what takes long to be refused does so together.
+    // All at once, so that the slow refusals overlap.
     for (name, bytes) in components() {
         install_bytes(stage.host.plugins(), &format!("{name}.wasm"), &bytes);
     }
@@ -50,7 +50,7 @@ async fn loading() {
 
 #[tokio::test]
 async fn compiling() {
-    // The code of the honest plugin is made in its own time and kept.
+    // The honest plugin compiles under the usual limits, and its code is kept.
     let mut patient = Setup::new().with(&[guests::plugin("probe")]).start().await;
     patient.kill().await;
     let tight = ["--set", "plugins.compile-time=1s", "--set", "plugins.compile-memory=64MiB"];
@@ -66,11 +66,11 @@ async fn compiling() {
     stage.at_rest().await;
 }
 
-/// Components that take long to compile, or much memory.
+/// Components that take a long time or much memory to compile.
 fn bombs() -> [(&'static str, Vec<u8>); 3] {
     let functions =
         "(func (param i64) (result i64) (i64.add (i64.mul (local.get 0) (local.get 0)) (i64.const 7)))";
-    // The result of each line is needed to the end, so that all of them are alive.
+    // Each line's result is needed to the end, so that all of them stay alive.
     let lines: String =
         (0..500_000).map(|n| format!("(local.set {} (i64.load (i32.const {n})))", n % 2_000)).collect();
     let sums = "(i64.xor ".repeat(2_000) + "(i64.const 1)";
@@ -84,8 +84,7 @@ fn bombs() -> [(&'static str, Vec<u8>); 3] {
     ]
 }
 
-/// Components made of text: what they are called, and the inside of a core module
-/// that is instantiated as often as is said.
+/// Components written as text: the name, and the body of a core module with its number of instances.
 fn components() -> Vec<(&'static str, Vec<u8>)> {
     let memories = "(memory 1)".repeat(40);
     let tables = "(table 1 funcref)".repeat(80);
@@ -132,7 +131,7 @@ fn wat(text: &str) -> Vec<u8> {
     wat::parse_str(text).expect("valid WAT")
 }
 
-/// A component that looks like a plugin until its functions are looked at.
+/// A component that looks like a plugin until the host checks its functions.
 pub fn plugin(core: &str, instances: usize) -> Vec<u8> {
     let more = "(core instance (instantiate $m))".repeat(instances - 1);
     wat(&format!(
@@ -144,7 +143,7 @@ pub fn plugin(core: &str, instances: usize) -> Vec<u8> {
     ))
 }
 
-/// Makes handles of a resource of its own without end.
+/// Makes handles of its own resource without end.
 fn hoarder() -> Vec<u8> {
     wat("(component
            (type $thing (resource (rep i32)))
@@ -171,7 +170,7 @@ fn imports() -> Vec<u8> {
            (export \"toolyard:plugin/tools@0.1.0\" (instance $tools)))")
 }
 
-/// Components within components, each a few bytes more.
+/// Nested components, each level a few bytes larger.
 fn nested(levels: usize) -> Vec<u8> {
     const HEADER: &[u8] = b"\0asm\x0d\0\x01\0";
     const COMPONENT: u8 = 4;
@@ -193,7 +192,7 @@ fn nested(levels: usize) -> Vec<u8> {
     inner
 }
 
-/// The guest `hostile_lists` that lists by this number.
+/// The guest `hostile_lists` with the list of this number.
 pub fn chosen(number: usize) -> Vec<u8> {
     const MARK: &[u8] = b"hostile-list-no-";
     let mut bytes = std::fs::read(guests::fixture("hostile_lists")).expect("built");
@@ -338,7 +337,7 @@ async fn annotations_that_are_no_object(stage: &Stage) {
 
 async fn thousands_of_patterns(stage: &Stage) {
     refused(stage, "list_patterns", &["input schema", "the pattern", "limit"]).await;
-    // A start is as quick as without the file: what it holds is looked at within bounds.
+    // The start is as quick as without the file: the host bounds how much of it it reads.
     assert!(stage.peak_memory() < 1 << 30, "{}", stage.peak_memory());
 }
 

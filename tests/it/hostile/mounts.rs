@@ -1,5 +1,5 @@
-//! Guests that try to reach more than a granted folder by what is mounted on this machine: a second
-//! path to the data of the host, and what is mounted in their folder afterwards.
+//! Guests that try to reach more than a granted folder through mounts of this machine: a second path to the
+//! data of the host, and filesystems that are mounted in their folder afterwards.
 
 use super::stage::Stage;
 use serde_json::json;
@@ -12,8 +12,8 @@ use toolyard_tests::{eventually, guests};
 
 const SECRET: &str = "nobody may see this";
 
-/// A volume with the folders of the host in it, which are mounted where the host looks for them, as
-/// the folders of a volume are in a container. Beside them is what guests may have.
+/// A volume that holds the folders of the host. They are mounted where the host expects them, as the folders
+/// of a volume are in a container. Beside them are folders that guests may have.
 fn make(root: &Path, mounts: &mut Mounts) {
     for folder in [
         "vol/data/sub",
@@ -72,7 +72,7 @@ async fn mounts() {
     make(&root, &mut mounts);
     let config = "[encryption]\nkey-file = \"../keys/file\"\n";
     std::fs::write(root.join("conf/host.toml"), config).expect("writes");
-    // The host looks at its plugins when the test says so, and at no other time.
+    // The host scans its plugins when the test asks it to, and at no other time.
     let setup = setup.args(&["--config", "conf/host.toml"]).set("plugins.rescan", "1h").manifest(
         "keeper",
         "prefix = \"keeper\"\n[secrets]\nTOKEN = { file = \"../secrets/token\", expose = false }\n",
@@ -95,7 +95,7 @@ async fn mounts() {
     drop(mounts);
 }
 
-/// A stage on which things can be mounted. If an attack fails, they go first.
+/// A stage on which the test can mount filesystems. If an attack fails, the mounts are removed first.
 struct Mounted {
     mounts: Mutex<Mounts>,
     stage: Stage,
@@ -124,8 +124,7 @@ impl Mounted {
         self.mounts().unmount(&at);
     }
 
-    /// Puts the guest under this name into the plugin folder, under a manifest that grants
-    /// this folder.
+    /// Installs the guest under this name, with a manifest that grants this folder.
     fn install(&self, name: &str, path: &str, mode: &str) {
         let (plugins, path) = (self.stage.host.plugins(), self.at(path));
         let manifest =
@@ -141,7 +140,7 @@ impl Mounted {
         }
     }
 
-    /// Has the host look at its plugins.
+    /// Makes the host scan its plugins.
     fn look(&self) {
         std::fs::write(self.stage.host.plugins().join("look"), "").expect("writes");
     }
@@ -157,7 +156,7 @@ impl Mounted {
             .await;
     }
 
-    /// The plugin is refused because of its folder, and for this reason.
+    /// The host refuses the plugin because of its folder, and for this reason.
     async fn refused(&self, name: &str, says: &str) {
         eventually(&format!("{name} to be refused: {says}"), || async {
             let log = self.stage.host.log();
@@ -202,14 +201,14 @@ async fn reach_the_host_through_a_second_mount(stage: &Mounted) {
             stage.remove(&name);
         }
     }
-    // The rest of the volume is nothing of the host.
+    // The rest of the volume does not belong to the host.
     stage.install("other", "vol/other", "write");
     stage.served("other").await;
     stage.allowed("other", "read", "/d/note", "").await;
     stage.remove("other");
 }
 
-/// A manifest grants a folder in which something of the host is mounted.
+/// A manifest grants a folder in which a folder of the host is mounted.
 async fn grant_a_folder_with_the_host_mounted_in_it(stage: &Mounted) {
     for (n, (what, at, says)) in [
         ("data", "in", Some("has the data of this host in it")),
@@ -279,7 +278,7 @@ async fn grant_a_folder_with_the_kernel_mounted_in_it(stage: &Mounted) {
     }
 }
 
-/// One plugin may write the volume's folder around another one's.
+/// One plugin may write the volume's folder around another plugin's folder.
 async fn replace_a_folder_through_a_second_mount(stage: &Mounted) {
     stage.install("inner", "srv/shared/in", "read");
     stage.served("inner").await;
@@ -288,7 +287,7 @@ async fn replace_a_folder_through_a_second_mount(stage: &Mounted) {
     stage.refused("inner", "which the plugin outer.wasm may write (`fs.\"/d\"`)").await;
     stage.remove("outer");
     stage.served("inner").await;
-    // The very same folder by two paths is nothing to be replaced.
+    // The same folder by two paths gives a guest nothing to replace.
     stage.install("same", "vol/shared/in", "write");
     stage.served("same").await;
     assert!(stage.has_tool("inner").await);
@@ -296,7 +295,7 @@ async fn replace_a_folder_through_a_second_mount(stage: &Mounted) {
     stage.remove("inner");
 }
 
-/// What was there, and checked, is part of the folder.
+/// Mounts that were there at the check are part of the folder.
 async fn use_what_was_mounted_before(stage: &Mounted) {
     stage.install("worker", "srv/work", "write");
     stage.served("worker").await;
@@ -325,7 +324,7 @@ async fn use_what_was_mounted_before(stage: &Mounted) {
     ] {
         stage.allowed("worker", what, path, other).await;
     }
-    // Nothing leads out of it.
+    // No path leads out of it.
     for path in ["inner/../../outside/note", "inner/../..", "../work/note", "inner/../../work/note"] {
         for what in ["raw-open", "raw-stat", "raw-truncate", "raw-times", "raw-delete", "raw-make"] {
             stage.denied("worker", what, path, "").await;
@@ -333,7 +332,7 @@ async fn use_what_was_mounted_before(stage: &Mounted) {
     }
 }
 
-/// What is mounted afterwards shows nothing, whatever is done with it.
+/// Filesystems that are mounted afterwards show nothing, whatever the guest does with them.
 async fn enter_what_is_mounted_later(stage: &Mounted) {
     let folder = stage.allowed("worker", "list", "/d/late", "").await;
     assert_eq!(folder, "ALLOWED [\"deep\"]");
@@ -388,7 +387,8 @@ async fn enter_what_is_mounted_later(stage: &Mounted) {
     assert_eq!((kept("note").as_str(), kept("sub/note").as_str()), (SECRET, SECRET));
     let names = std::fs::read_dir(stage.at("srv/outside")).expect("there").count();
     assert_eq!(names, 3, "nothing was made there");
-    // Checked anew, it is part of the folder; without it, so is what it had covered.
+    // After a new check the mount is part of the folder; without the mount, so are the files that it had
+    // covered.
     stage.look();
     eventually("the mount to be granted", || async {
         let seen = stage.attempt("worker", "read", "/d/late/note", "").await;
@@ -402,7 +402,7 @@ async fn enter_what_is_mounted_later(stage: &Mounted) {
     stage.allowed("worker", "read", "/d/second", "").await;
 }
 
-/// The number of a mount that is gone may be given to the next one.
+/// The kernel may give the number of a removed mount to the next one.
 async fn take_another_mount_for_a_checked_one(stage: &Mounted) {
     stage.bind("srv/outside", "srv/work/inner");
     for what in ["read", "list"] {
@@ -416,7 +416,7 @@ async fn take_another_mount_for_a_checked_one(stage: &Mounted) {
         stage.denied("worker", "read", "/d/inner/note", "").await;
         stage.unmount("srv/work/inner");
     }
-    // Over the folder itself, by which a path with `..` would get there; the run is refused.
+    // Over the folder itself, where a path with `..` would reach it; the host refuses the run.
     stage.bind("srv/outside", "srv/work");
     let arguments = json!({"what": "raw-open", "path": "late/../note"});
     let told = stage.stage.failure("worker_file", arguments).await;

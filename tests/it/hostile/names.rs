@@ -1,4 +1,4 @@
-//! Plugins that list the name of another's tool, to be called in its place or to drive it out.
+//! Plugins that list the name of another plugin's tool, to intercept its calls or to displace it.
 
 use super::stage::Stage;
 use serde_json::json;
@@ -17,7 +17,7 @@ async fn names() {
     stage.at_rest().await;
 }
 
-/// Lists `echo`, which is a tool of `probe`, and `other`.
+/// Installs a plugin that lists `echo`, which is a tool of `probe`, and `other`.
 fn impostor(host: &Host, name: &str) {
     install_bytes(host.plugins(), name, &super::loading::chosen(18));
 }
@@ -36,7 +36,7 @@ async fn echoes(host: &Host) -> String {
     result["content"][0]["text"].as_str().expect("a text").to_owned()
 }
 
-/// The names that `probe` has by itself.
+/// The names of `probe` when it is the only plugin.
 async fn of_probe() -> Vec<String> {
     served(&Host::with_probe().await).await.into_iter().collect()
 }
@@ -66,7 +66,7 @@ async fn take_a_name_at_a_restart(_: &Stage) {
         let told = String::from_utf8(told.stderr).expect("text");
         assert!(told.contains("left out: aecho.wasm: the tool `echo`"), "{told}");
     }
-    // While its file is gone, another may serve the name, and gives it back.
+    // While the file is gone, another plugin may serve the name, and has to give it back.
     std::fs::remove_file(host.plugins().join("probe.wasm")).expect("it is there");
     eventually("the name to be free", || async {
         let served = served(&host).await;
@@ -77,7 +77,7 @@ async fn take_a_name_at_a_restart(_: &Stage) {
     install(&guests::plugin("probe"), &host.plugins());
     eventually("probe", || async { served(&host).await.contains("wait").then_some(()) }).await;
     has_all_of_probe(&host).await;
-    // After a start without it the name is the other's, and nothing else is.
+    // After a start without the file, the name belongs to the other plugin, and nothing else does.
     std::fs::remove_file(host.plugins().join("probe.wasm")).expect("it is there");
     host.kill().await;
     let host = host.another().await;
@@ -101,7 +101,7 @@ async fn take_a_name_by_a_new_version(_: &Stage) {
 async fn take_the_name_of_one_that_is_broken(_: &Stage) {
     let mut host = Host::with_probe().await;
     host.kill().await;
-    // Such as a copy that was cut off, or a manifest with a mistake in it.
+    // The broken file is a truncated copy or a manifest with a mistake, for example.
     for broken in [true, false] {
         let file = if broken { "probe.wasm" } else { "probe.toml" };
         install_bytes(host.plugins(), file, b"this is neither");

@@ -1,5 +1,4 @@
-//! Guests that say too much, too often, or what is no text, to the functions of
-//! the host.
+//! Guests that pass too much, too often, or invalid text to the host functions.
 
 use super::stage::Stage;
 use serde_json::json;
@@ -44,7 +43,7 @@ async fn huge_strings_to_the_host(stage: &Stage) {
     }
 }
 
-/// Each is cut, left out or refused where it arrives.
+/// The host truncates, drops or rejects each string where it arrives.
 async fn large_strings_to_the_host(stage: &Stage) {
     let before = stage.host.log().len();
     let said = stage.said("large_everything", json!({})).await;
@@ -79,7 +78,7 @@ async fn text_from_nowhere(stage: &Stage) {
     stage.fails("no_memory", json!({}), &["trapped", "out of bounds"]).await;
 }
 
-/// What is over is left out, and that is said: to the operator and to the client.
+/// The host drops the excess, and reports that to the operator and to the client.
 async fn log_flood(stage: &Stage) {
     let before = stage.host.log().len();
     let params = json!({"name": "log_flood", "arguments": {}});
@@ -113,7 +112,7 @@ async fn status_flood(stage: &Stage) {
 async fn change_flood(stage: &Stage) {
     let mut listening = stage.session.listen().await;
     assert_eq!(stage.said("change_flood", json!({})).await, "said");
-    // The next thing of another kind is not behind tens of thousands of notices.
+    // The next notification of another kind is not queued behind tens of thousands of notifications.
     let id = stage.session.create("status_flood", json!({})).await;
     let mut heard = 0;
     while let Some(message) = toolyard_tests::exchange::next(&mut listening).await {
@@ -126,7 +125,7 @@ async fn change_flood(stage: &Stage) {
     stage.session.until(&id, "completed").await;
 }
 
-/// Its own client's stream ends, and may be resumed; nothing else happens.
+/// Only its own client's stream ends, and may be resumed.
 async fn stream_release_flood(stage: &Stage) {
     let params = json!({"name": "release_flood", "arguments": {}});
     let call =
@@ -144,7 +143,7 @@ async fn task_flood(stage: &Stage) {
     assert!(answer["result"]["content"].is_array(), "{answer}");
 }
 
-/// The client is asked as often as the limit says, and no more.
+/// The client is asked as often as the limit permits, and no more.
 async fn question_flood(stage: &Stage) {
     let call = json!({"name": "question_flood", "arguments": {}});
     let mut call = stage.session.begin("tools/call", call).await;
@@ -188,8 +187,7 @@ async fn output_flood(stage: &Stage) {
     assert!(stage.host.log().len() - before < 1 << 20);
 }
 
-/// Neither the terminal of whoever reads the log nor the log itself can be made to
-/// say something else.
+/// The guest can change neither the terminal of a person who reads the log nor the log itself.
 async fn steer_the_terminal(stage: &Stage) {
     assert_eq!(stage.said("steering_output", json!({})).await, "said");
     eventually("the log to have it", || async { stage.host.log().contains("FAKE LOGGED").then_some(()) })

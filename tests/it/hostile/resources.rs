@@ -1,4 +1,4 @@
-//! Guests that take more of everything than there is for them.
+//! Guests that exceed each of their resource limits.
 
 use super::stage::Stage;
 use serde_json::json;
@@ -28,7 +28,7 @@ async fn exhaust_the_stack(stage: &Stage) {
     stage.fails("recurse", json!({}), &["call stack exhausted"]).await;
 }
 
-/// Languages keep a second stack in memory, which the machine's does not guard.
+/// Some languages keep a second stack in linear memory, which the machine's stack guard does not cover.
 async fn exhaust_the_stack_in_memory(stage: &Stage) {
     stage.fails("recurse_in_memory", json!({}), &["trapped", "out of bounds memory access"]).await;
 }
@@ -49,13 +49,13 @@ async fn hold_streams(stage: &Stage) {
     stage.fails("hold_streams", json!({}), &["256 handles", "`limits.handles`"]).await;
 }
 
-/// Nothing of the network is granted, not even a socket that goes nowhere.
+/// No network access is granted, not even a socket that goes nowhere.
 async fn open_sockets(stage: &Stage) {
     let said = stage.said("hold_sockets", json!({})).await;
     assert!(said.contains("denied"), "{said}");
 }
 
-/// The host builds a list of what a list of handles stands for.
+/// The host builds a list of the objects behind a list of handles.
 async fn poll_a_million(stage: &Stage) {
     let answer = stage.answer("poll_a_million", json!({})).await;
     assert!(answer["result"]["content"][0]["text"].is_string(), "{answer}");

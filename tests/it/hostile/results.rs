@@ -1,5 +1,4 @@
-//! Guests that give back what is too large, too deep, no JSON, no text, or not what
-//! they said.
+//! Guests that return results that are too large, too deep, not JSON, not text, or not as declared.
 
 use super::stage::Stage;
 use serde_json::json;
@@ -29,7 +28,7 @@ async fn results() {
     stage.at_rest().await;
 }
 
-/// More than a host call may carry, or than a result may be.
+/// More than a host call may carry, or than a result may hold.
 async fn huge_result(stage: &Stage) {
     let told = stage.failure("huge_text", json!({})).await;
     assert!(told.contains("`limits.output`") || told.contains("`limits.hostcall`"), "{told}");
@@ -73,7 +72,7 @@ async fn result_that_is_no_json(stage: &Stage) {
     }
 }
 
-/// What follows an object does not become part of the answer.
+/// Text behind an object does not become part of the answer.
 async fn result_that_injects_members(stage: &Stage) {
     let answer = stage.answer("two_objects", json!({})).await;
     assert!(answer["result"].get("injected").is_none() && answer.get("injected").is_none(), "{answer}");
@@ -81,7 +80,7 @@ async fn result_that_injects_members(stage: &Stage) {
     assert!(answer["result"].is_object(), "{answer}");
 }
 
-/// Readers differ over a name that stands twice: the host takes none of it.
+/// Readers disagree on a duplicate name: the host accepts neither value.
 async fn result_with_two_types(stage: &Stage) {
     stage.fails("second_type", json!({}), &["malformed", "\"type\" twice"]).await;
 }

@@ -1,5 +1,5 @@
-//! Clients that write a value in another way, so that a rule about arguments does not
-//! recognise it and the guest does.
+//! Clients that write a value in another way, so that an access rule about arguments does not recognise it,
+//! but the guest does.
 
 use super::stage::Stage;
 use hyper::Method;
@@ -86,7 +86,7 @@ async fn rules() {
     stage.at_rest().await;
 }
 
-/// Calls a tool with this text as its arguments, and gives the answer.
+/// Calls a tool with this text as its arguments, and returns the answer.
 async fn call(stage: &Stage, tool: &str, arguments: &str) -> Value {
     let id = stage.session.next_id();
     let body = format!(
@@ -106,8 +106,8 @@ async fn call(stage: &Stage, tool: &str, arguments: &str) -> Value {
     }
 }
 
-/// No guest gets these arguments: the answer is an error of the call, or says that they do
-/// not fit.
+/// The arguments never reach the guest: the answer is an error of the call, or says that they do not match
+/// the schema.
 async fn kept_out(stage: &Stage, tool: &str, spellings: impl IntoIterator<Item = impl AsRef<str>>) {
     for arguments in spellings {
         let arguments = arguments.as_ref();
@@ -154,7 +154,7 @@ async fn write_a_denied_number_otherwise(stage: &Stage) {
     for n in five.into_iter().chain(ZERO).chain(large).chain(["16777216", "1.6777216e7"]) {
         kept_out(stage, "math_area", [format!("{{\"figure\":{{\"circle\":{n}}}}}")]).await;
     }
-    // Beyond 2^53 integers stay exact.
+    // Beyond 2^53, integers stay exact.
     kept_out(
         stage,
         "math_divide",
@@ -165,12 +165,12 @@ async fn write_a_denied_number_otherwise(stage: &Stage) {
     let_in(stage, "math_divide", "{\"a\":1,\"b\":9007199254740992}").await;
     let_in(stage, "math_divide", "{\"a\":21,\"b\":1}").await;
     let_in(stage, "math_area", "{\"figure\":{\"circle\":5.5}}").await;
-    // No reader agrees on these.
+    // Readers disagree on these numbers.
     kept_out(stage, "wait", ["{\"ms\":1,\"x\":1e400}", "{\"ms\":1e400}"]).await;
     let_in(stage, "wait", "{\"ms\":1}").await;
 }
 
-/// A number that is 22, or near it, in a way to write it that JSON allows.
+/// A number that is 22, or near it, in any notation that JSON allows.
 fn near_22(dice: &mut Dice) -> String {
     let shift = dice.roll(9) as i32 - 4;
     let tail = match dice.roll(4) {
@@ -180,7 +180,7 @@ fn near_22(dice: &mut Dice) -> String {
         _ => dice.roll(1 << 40).to_string(),
     };
     let digits = format!("{}{tail}", dice.pick(&["22", "22", "21", "21999999999999999"]));
-    // The point stands after two digits, and moves with the exponent.
+    // The decimal point is behind two digits, and moves with the exponent.
     let point = 2 - shift;
     let mantissa = match usize::try_from(point) {
         Ok(0) => format!("0.{digits}"),
@@ -258,7 +258,7 @@ async fn write_denied_bytes_otherwise(stage: &Stage) {
             "\"c2VjcmV0====\"",
             "[115,101,99,114,101,116]",
             "[ 115.0, 1.01e2, 99, 114, 101, 1160e-1 ]",
-            // One byte of them is denied, whichever way it comes.
+            // The rule denies one byte, in whichever encoding it comes.
             "[7]",
             "[1,2,7.0,3]",
             "\"Bw==\"",
@@ -285,9 +285,9 @@ async fn write_a_denied_text_otherwise(stage: &Stage) {
             "{\"text\":\"secret\"}".to_owned(),
             format!("{{\"text\":\"{escaped}\"}}"),
             "{\"text\":\"s\\u0065cret\"}".to_owned(),
-            // A guest in C reads no further than the NUL.
+            // A guest in C stops reading at the NUL.
             "{\"text\":\"secret\\u0000!\"}".to_owned(),
-            // Some readers replace a lone surrogate, some drop it, some keep it.
+            // Some readers replace a lone surrogate, some drop it and some keep it.
             "{\"text\":\"secret\\ud800\"}".to_owned(),
             "{\"text\":\"secret\",\"x\":{\"y\":[1,{\"z\":0,\"z\":0}]}}".to_owned(),
         ],

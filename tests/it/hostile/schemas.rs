@@ -1,5 +1,5 @@
-//! Values that are small to send and dear to check: schemas that hold themselves, products of
-//! schemas and items, messages as large as they may be.
+//! Values that are cheap to send and expensive to check: recursive schemas, products of schemas and items,
+//! and messages of the maximal size.
 
 use super::stage::Stage;
 use serde_json::json;
@@ -24,7 +24,7 @@ async fn schemas() {
     stage.at_rest().await;
 }
 
-/// 359 bytes to an honest tool: fourteen conditions within each other, the innermost wrong.
+/// 359 bytes to an honest tool: fourteen nested conditions, the innermost one wrong.
 async fn nest_conditions(stage: &Stage) {
     let mut condition = json!(7);
     for _ in 0..14 {
@@ -53,7 +53,7 @@ async fn multiply_them_in_a_result(stage: &Stage) {
     stage.fails("output_product", json!({}), &["processor time limit", "`limits.cpu`"]).await;
 }
 
-/// A client of no session cancels by hanging up; the check ends with it.
+/// A client without a session cancels by hanging up; the check ends with the connection.
 async fn hang_up_during_long_checks(stage: &Stage) {
     let arguments = json!({"a": vec![3_999; 200_000]});
     let call = json!({"name": "product", "arguments": arguments});
@@ -64,7 +64,7 @@ async fn hang_up_during_long_checks(stage: &Stage) {
     }
 }
 
-/// T-14: a task is created only after the check, so the check comes before it.
+/// T-14: the host creates a task only after it has checked the arguments.
 async fn create_tasks_that_take_long_to_check(stage: &Stage) {
     let call = json!({"name": "product", "arguments": {"a": vec![3_999; 200_000]}, "task": {}});
     let answer = stage.session.request("tools/call", call).await;
@@ -72,7 +72,7 @@ async fn create_tasks_that_take_long_to_check(stage: &Stage) {
     assert!(message.contains("`limits.cpu`"), "{message}");
 }
 
-/// Messages of 7 MiB that say nothing, six at a time.
+/// Messages of 7 MiB without meaning, six at a time.
 async fn send_large_messages(stage: &Stage) {
     let large = json!({"name": "select", "arguments": {"condition": vec![json!({}); 2_300_000]}});
     let begun = Instant::now();

@@ -1,5 +1,5 @@
-//! Where attacks are made: a host with hostile plugins and an honest one, a client
-//! who makes the attacks, and one who only wants to be served.
+//! The stage of an attack: a host with hostile plugins and an honest one, a client that attacks, and a client
+//! that only wants to be served.
 
 #![allow(clippy::print_stdout, reason = "what was seen is the report of a test")]
 
@@ -12,22 +12,22 @@ use toolyard_tests::session::LATEST;
 use toolyard_tests::wait::PATIENCE;
 use toolyard_tests::{Host, Session, eventually, guests};
 
-/// What a host may have gained after hundreds of runs: pools and caches that are
-/// warm now. One leaked run of most attacks is above it.
+/// The growth in memory that is fine after hundreds of runs: warm pools and caches, in bytes. One leaked run
+/// of most attacks exceeds it.
 const MEMORY_SLACK: u64 = 160 << 20;
-/// The same for descriptors and threads.
+/// The same for the numbers of descriptors and threads.
 const COUNT_SLACK: u64 = 24;
 
 /// A host under attack.
 pub struct Stage {
     pub host: Host,
-    /// The client who makes the attacks; it can be asked by forms.
+    /// The client that attacks; it supports elicitation by forms.
     pub session: Session,
     honest: Session,
     rest: Usage,
 }
 
-/// What a process has of its machine.
+/// The resources that a process uses.
 #[derive(Debug, Clone, Copy)]
 struct Usage {
     memory: u64,
@@ -42,7 +42,7 @@ impl Stage {
         Self::on(setup.with(&[guests::plugin("probe")]).start().await).await
     }
 
-    /// The same on a host that has the honest plugin.
+    /// The same on a host that already has the honest plugin.
     pub async fn on(host: Host) -> Self {
         let session = Session::open_as(host.port(), LATEST, json!({"elicitation": {}})).await.session;
         let honest = Session::open(host.port()).await;
@@ -53,7 +53,7 @@ impl Stage {
         Self { host, session, honest, rest }
     }
 
-    /// Makes one attack, with the honest client served before, during and after.
+    /// Runs one attack; the honest client is served before, during and after it.
     pub async fn attack(&self, name: &str, attack: impl Future<Output = ()>) {
         serve(&self.honest).await;
         let over = AtomicBool::new(false);
@@ -66,7 +66,7 @@ impl Stage {
             while !over.load(Ordering::SeqCst) || served == 0 {
                 serve(&self.honest).await;
                 served += 1;
-                // Not a flood of its own.
+                // The honest client must not flood the host.
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
             served
@@ -76,7 +76,7 @@ impl Stage {
         eprintln!("{name}: another client was served {served} times meanwhile");
     }
 
-    /// A call that must not end well; gives all that the model is told.
+    /// A call that must fail; returns the whole text that the model receives.
     pub async fn failure(&self, tool: &str, arguments: Value) -> String {
         let answer = self.answer(tool, arguments).await;
         match answer.get("error") {
@@ -88,7 +88,7 @@ impl Stage {
         }
     }
 
-    /// The same, and that it says all of this.
+    /// The same, and asserts that the text has all of these phrases.
     pub async fn fails(&self, tool: &str, arguments: Value, says: &[&str]) {
         let told = self.failure(tool, arguments).await;
         for phrase in says {
@@ -97,14 +97,14 @@ impl Stage {
         eprintln!("{tool}: {}", clip(&told));
     }
 
-    /// A call that ends well; gives its text.
+    /// A call that succeeds; returns its text.
     pub async fn said(&self, tool: &str, arguments: Value) -> String {
         let answer = self.answer(tool, arguments).await;
         assert_eq!(answer["result"]["isError"], false, "{tool}: {}", shown(&answer));
         texts(&answer["result"])
     }
 
-    /// Whatever answer there is, in time.
+    /// Any answer, within the time limit.
     pub async fn answer(&self, tool: &str, arguments: Value) -> Value {
         let params = json!({"name": tool, "arguments": arguments});
         tokio::time::timeout(PATIENCE, self.session.request("tools/call", params))
@@ -112,7 +112,7 @@ impl Stage {
             .unwrap_or_else(|_| panic!("{tool} does not end"))
     }
 
-    /// Starts a task of a tool that says when it has begun, and stops it then.
+    /// Starts a task of a tool, waits until `begun` accepts its state, and cancels it.
     pub async fn cancelled(&self, tool: &str, begun: impl AsyncFn(&Value) -> bool) {
         let id = self.session.create(tool, json!({})).await;
         eventually(&format!("{tool} to have begun"), || async {
@@ -124,13 +124,12 @@ impl Stage {
         assert_eq!(self.session.task(&id).await["status"], "cancelled");
     }
 
-    /// The most memory that the host had so far.
+    /// The peak memory of the host so far.
     pub fn peak_memory(&self) -> u64 {
         usage(&self.host).peak
     }
 
-    /// Waits until the host has no more of its machine than before the attacks, but
-    /// for what it keeps warm.
+    /// Waits until the host uses no more resources than before the attacks, apart from warm pools and caches.
     pub async fn at_rest(self) {
         let Self { host, rest, .. } = self;
         let mut last = None;

@@ -1,5 +1,5 @@
-//! Text of guests and clients that is to steer the terminal of an operator: every command
-//! that prints such text runs on a terminal.
+//! Text of guests and clients that is meant to control the terminal of an operator. Every command that prints
+//! such text runs on a terminal here.
 
 use super::stage::Stage;
 use serde_json::json;
@@ -10,7 +10,7 @@ use toolyard_tests::pty::OnTerminal;
 use toolyard_tests::session::{LATEST, initialize};
 use toolyard_tests::{Host, IdentityProvider, Project, Session, eventually, guests};
 
-/// Moves the cursor, sets the title, by C0, C1 and DEL; reorders the line; hides text.
+/// Moves the cursor and sets the title, by C0, C1 and DEL; reorders the line; hides text.
 const STEERS: &str =
     "x\u{1b}[2J\u{1b}]0;owned\u{7}\u{9b}2J\u{7f}\r\nFAKE\u{2028}\u{202e}evil\u{2066}\u{200b}\u{e0041}";
 
@@ -48,7 +48,7 @@ async fn shown(host: &Host, args: &[&str]) -> String {
     shown
 }
 
-/// The host sent only text and its own sequences: styles, and those that redraw a line.
+/// The output holds only text and the host's own sequences: styles, and those that redraw a line.
 fn harmless(what: &str, shown: &str) {
     let mut plain = String::new();
     let mut rest = shown;
@@ -100,7 +100,7 @@ async fn steer_by_a_result(stage: &Stage) {
     shown(&stage.host, &["call", STEERS]).await;
     let expected = shown(&stage.host, &["call", "echo", &text, "--expect", "\"y\""]).await;
     assert!(expected.contains("\\u{1b}[2J"), "{expected:?}");
-    // A pipe has the exact text, which a program may need.
+    // A pipe receives the exact text, which a program may need.
     let piped = stage.host.command(&["call", "echo", &text]).await;
     assert_eq!(String::from_utf8(piped.stdout).expect("text"), format!("{STEERS}\n"));
     let piped = stage.host.command(&["call", "--json", "echo", &text]).await;
@@ -161,7 +161,7 @@ async fn steer_by_a_task(stage: &Stage) {
     for id in [&speaks, &fails, &says] {
         let text = shown(host, &["tasks", "show", id]).await;
         forges_nothing("tasks show", &text);
-        // The arguments are JSON, which has escapes of its own.
+        // The arguments are JSON, which has its own escapes.
         assert!(text.contains("\\u001b") && text.contains("\\u{9b}"), "{text:?}");
         shown(host, &["tasks", "show", id, "--json"]).await;
     }
@@ -179,7 +179,7 @@ async fn steer_by_a_principal(_: &Stage) {
     let provider = IdentityProvider::with(&[&key]).await;
     let setup = Setup::new().with(&[guests::plugin("probe")]).config(&provider.config());
     let host = setup.start().await;
-    // A subject may not hold control characters, but these are none.
+    // A subject may not hold control characters, but these are not control characters.
     let subject = "alice\u{202e}ecila\u{2066}\u{200b}";
     let alice = Session::open_with(host.port(), &provider.token(&key, subject)).await;
     let id = alice.create("count", json!({"steps": 1, "ms": 0})).await;
@@ -237,7 +237,7 @@ async fn steer_by_the_log(_: &Stage) {
 
 async fn steer_by_a_case(_: &Stage) {
     let project = Project::of(&guests::plugin("probe"));
-    // TOML wants DEL escaped.
+    // TOML requires an escaped DEL.
     let text = serde_json::Value::from(STEERS).to_string().replace('\u{7f}', "\\u007f");
     let case =
         format!("tool = \"echo\"\ndescription = \"d\"\n[arguments]\ntext = {text}\n[expect]\ntext = \"y\"\n");

@@ -1,5 +1,5 @@
-//! Guests that compute or wait without end, and guests that are stopped in the
-//! middle of whatever they do.
+//! Guests that compute or wait without end, and guests that are stopped in the middle of any of their
+//! actions.
 
 use super::stage::Stage;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use toolyard_tests::host::Setup;
 const CPU: &[&str] = &["processor time", "`limits.cpu`"];
 const WALL: &[&str] = &["time limit", "`limits.wall`"];
 
-/// Longer than the host takes to ask; shorter than anybody wants to wait.
+/// The limits are longer than the host takes to ask, and short enough for a test.
 const MANIFEST: &str = "\
 [limits]
 cpu = \"300ms\"
@@ -67,7 +67,7 @@ async fn spin_in_bulk_memory(stage: &Stage) {
     stage.fails("copy_memory", json!({}), CPU).await;
 }
 
-/// The host asks the guest for memory to put the arguments into.
+/// Spins when the host asks the guest to allocate memory for the arguments.
 async fn spin_in_realloc(stage: &Stage) {
     let frame = json!({"pad": ""}).to_string().len();
     stage.fails("echo_done", json!({"pad": "x".repeat(77_777 - frame)}), CPU).await;
@@ -93,13 +93,13 @@ async fn wait_for_the_last_instant(stage: &Stage) {
     stage.fails("wait_for_the_last_instant", json!({}), WALL).await;
 }
 
-/// There is none, and that is said at once.
+/// Standard input is closed, and the guest learns that at once.
 async fn wait_for_standard_input(stage: &Stage) {
     let said = stage.said("read_standard_input", json!({})).await;
     assert!(said.contains("Closed"), "{said}");
 }
 
-/// More guests that compute than there are processors, all at once.
+/// More computing guests than processors, all at once.
 async fn spin_in_numbers(stage: &Stage) {
     let mut tasks = Vec::new();
     for _ in 0..24 {
@@ -162,7 +162,7 @@ async fn cancel_while_a_question_is_pending(stage: &Stage) {
     assert_eq!(stage.session.task(&id).await["status"], "input_required");
     stage.session.result("tasks/cancel", json!({"taskId": id})).await;
     assert_eq!(stage.session.task(&id).await["status"], "cancelled");
-    // An answer that comes too late finds nobody and harms nobody.
+    // A late answer has no recipient and does no harm.
     stage.session.respond(&asked, json!({"action": "accept", "content": {"word": "late"}})).await;
     assert_eq!(stage.session.task(&id).await["status"], "cancelled");
 }

@@ -1,5 +1,4 @@
-//! Components without our contract that attack by their types, or by what their
-//! functions give back.
+//! Components without the toolyard contract that attack by their types, or by the results of their functions.
 
 use super::stage::Stage;
 use serde_json::json;
@@ -51,7 +50,7 @@ fn component(types: &str, functions: &str) -> Vec<u8> {
     wat::parse_str(&text).expect("parses")
 }
 
-/// A type of eight thousand parts, in thirteen lines.
+/// A type with eight thousand parts, written in thirteen lines.
 fn doubling() -> Vec<u8> {
     let mut types = String::from("(type $t0 u8)");
     for level in 1..=13 {
@@ -77,7 +76,7 @@ fn functions() -> Vec<u8> {
     component("", &(0..300).map(function).collect::<String>())
 }
 
-/// Functions whose result is said to lie at 16, with a length of its own.
+/// Functions that return a result at address 16, each with another length.
 const GIVES: &str = r#"(component
   (core module $m
     (memory (export "memory") 1000)

@@ -1,6 +1,5 @@
-//! Other users of the machine: the host trusts no file that they can write, and uses no file
-//! that they put in place of its own. The test itself plays them, as far as that needs no
-//! other user.
+//! Other users of the machine: the host trusts no file that they can write, and uses no file that they put in
+//! place of its own. The test itself plays these users, unless that needs a real second user.
 
 use super::stage::Stage;
 use std::fs::Permissions;
@@ -40,7 +39,7 @@ async fn run(folder: &Path, args: &[&str]) -> Output {
     tokio::time::timeout(Duration::from_secs(60), running).await.expect("it ends").expect("it runs")
 }
 
-/// A host that must not start, and what it says.
+/// Starts a host that must refuse to start, and returns its message.
 async fn does_not_start(folder: &Path, more: &[&str]) -> String {
     let args = ["serve", "--listen", "127.0.0.1:0", "--plugins", "plugins", "--data", "data"];
     let output = run(folder, &[&args[..], more].concat()).await;
@@ -66,7 +65,7 @@ async fn open_the_data_folder_to_everybody(_: &Stage) {
         set_mode(&data, mode);
         let said = does_not_start(folder.path(), &[]).await;
         assert!(said.contains("the data folder") && said.contains(who) && said.contains(OVERRIDE), "{said}");
-        // Nor does a command that only looks.
+        // A command that only reads refuses too.
         let listed = run(folder.path(), &["tasks", "list", "--data", "data", "--plugins", "plugins"]).await;
         assert!(!listed.status.success() && String::from_utf8_lossy(&listed.stderr).contains(who));
         assert!(!data.join("toolyard.sqlite").exists());
@@ -86,8 +85,7 @@ async fn open_the_data_folder_to_everybody(_: &Stage) {
     }
 }
 
-/// The host takes a database that exists before the first start for its own, if no other user could
-/// have written it.
+/// The host adopts a database that exists before its first start, unless another user could have written it.
 async fn put_a_database_there_first(_: &Stage) {
     let (folder, data) = place();
     for name in ["toolyard.sqlite", "toolyard.sqlite-wal", "toolyard.sqlite-shm"] {
@@ -110,15 +108,15 @@ async fn put_a_database_there_first(_: &Stage) {
     }
 }
 
-/// The operator has opened the data folder to others, who rename the cache while the host
-/// runs, and put there under the key of a good component the code of another one.
+/// The operator has opened the data folder to others. They rename the cache while the host runs, and store
+/// another component's code under the key of a good component.
 async fn put_machine_code_in_the_place_of_the_cache(_: &Stage) {
     let key = |cache: &Path| {
         let names = std::fs::read_dir(cache).expect("lists").flatten().map(|entry| entry.file_name());
         let mut keys = names.filter_map(|name| name.to_str()?.strip_suffix(".cwasm").map(str::to_owned));
         keys.next().expect("some code")
     };
-    // As these would be compiled.
+    // The code of two components, compiled by hosts of this version.
     let mut compiled = Vec::new();
     for component in ["add", "versioned_v1"] {
         let (folder, data) = place();
@@ -144,13 +142,13 @@ async fn put_machine_code_in_the_place_of_the_cache(_: &Stage) {
     install_as(&guests::fixture("add"), &host.plugins(), "add.wasm");
     let tools = served(&host).await;
     let left: Vec<_> = std::fs::read_dir(&cache).expect("lists").flatten().collect();
-    // Tests share the code that their hosts have compiled; this must not be among it.
+    // Tests share the code that their hosts have compiled; this code must not become part of it.
     std::fs::remove_dir_all(&cache).expect("removes");
     assert_eq!(tools, ["add"], "the code of another component was loaded");
     assert_eq!(left.len(), 2, "nothing is written there either: {left:?}");
 }
 
-/// The names of the tools, once there are any.
+/// The names of the tools, once the host serves any.
 async fn served(host: &Host) -> Vec<String> {
     let session = Session::open(host.port()).await;
     toolyard_tests::eventually("a tool to be served", || async {
@@ -177,7 +175,7 @@ async fn put_a_link_or_another_file_where_the_audit_log_is(_: &Stage) {
     let said = does_not_start(folder.path(), &[]).await;
     assert!(said.contains("could change what the audit log says") && said.contains(OVERRIDE), "{said}");
     std::fs::remove_file(&log).expect("removes");
-    // Nor is it written where everybody can rename it.
+    // Nor does the host write the audit log into a folder in which every user can rename it.
     let open = folder.path().join("open");
     std::fs::create_dir(&open).expect("makes");
     set_mode(&open, 0o777);

@@ -1,8 +1,8 @@
-//! Which calls of each example show what every language has to do.
+//! The calls of each example that show what every language has to do.
 
 use serde_json::{Value, json};
 
-/// A call, and what is at one place of its structured content.
+/// A call, and the expected value at one place of its structured content.
 pub struct Shown {
     pub tool: &'static str,
     pub arguments: Value,
@@ -17,22 +17,22 @@ type Call = (&'static str, Value);
 pub struct Row {
     pub language: &'static str,
     pub call: Shown,
-    /// Tells its progress at least twice, with time between.
+    /// Reports its progress at least twice, with time in between.
     pub progress: Call,
-    /// Asks; and the content of the answer, which shows in the result.
+    /// Asks a question; the second part is the content of the answer, which the result shows.
     pub ask: (Shown, Value),
-    /// Computes practically for ever.
+    /// Computes practically without end.
     pub endless: Call,
     /// Needs more memory than `limit`.
     pub memory: Call,
     pub limit: &'static str,
-    /// Fails as a tool does, with words that help.
+    /// Fails with a tool error whose text helps.
     pub mistake: (Call, &'static str),
     /// Fits the schema, but makes no sense.
     pub senseless: (Call, &'static str),
-    /// Gives a text back as it is.
+    /// Returns a text unchanged.
     pub unicode: fn(&str) -> Shown,
-    /// Has an argument of so many bytes, or some more.
+    /// Has an argument of at least this many bytes.
     pub large: fn(usize) -> Shown,
 }
 
@@ -192,7 +192,7 @@ fn typescript() -> Row {
         limit: "16MiB",
         mistake: (
             (TOOL, json!({"columns": [{"name": "t", "type": "text", "pattern": "("}], "rows": []})),
-            "The pattern for “t” is no regular expression",
+            "The pattern for “t” is not a regular expression",
         ),
         senseless: (
             (TOOL, json!({"columns": [{"name": "n", "type": "integer", "min": 2, "max": 1}], "rows": []})),
@@ -220,7 +220,7 @@ fn python() -> Row {
         memory: (TOOL, lines(&["prime_count(1000000000)"])),
         limit: "96MiB",
         mistake: ((TOOL, lines(&["half = 1/2", "half / 0"])), "line 2: `half / 0`: division by zero"),
-        senseless: ((TOOL, json!({"lines": ["1"], "given": {"1st": "2"}})), "`1st` in `given` is no name"),
+        senseless: ((TOOL, json!({"lines": ["1"], "given": {"1st": "2"}})), "`1st` in `given` is not a name"),
         unicode: |text| shown(TOOL, json!({"lines": ["1"], "title": text}), "/title", text),
         large: |bytes| {
             let count = bytes / 8;

@@ -1,11 +1,11 @@
-//! A strict reader of OpenMetrics text: what a scraper might forgive is refused.
+//! A strict parser of OpenMetrics text: it rejects mistakes that a scraper might forgive.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What was read.
+/// The parsed metrics.
 #[derive(Default)]
 pub struct Numbers {
-    /// By family, as it is declared: without `_total`.
+    /// By the declared name of the family: without `_total`.
     pub families: BTreeMap<String, Family>,
     /// Every sample, by its series: `name{label="value"}`, the labels in order.
     pub series: BTreeMap<String, f64>,
@@ -15,14 +15,14 @@ pub struct Numbers {
 pub struct Family {
     pub kind: String,
     pub help: String,
-    /// The names of its labels, but `le`.
+    /// The names of its labels, except `le`.
     pub labels: BTreeSet<String>,
 }
 
 impl Numbers {
-    /// Reads a text: each family is declared once, with a help and a type, before its
-    /// samples; no series stands twice; counters end in `_total`; the buckets of a
-    /// histogram rise to its count; the text ends in its mark.
+    /// Parses a text. Each family is declared once, with a help and a type, before its samples. No series
+    /// occurs twice; counters end in `_total`; the buckets of a histogram rise to its count; the text ends
+    /// with its mark.
     pub fn read(text: &str) -> Self {
         let body = text.strip_suffix("# EOF\n").expect("the mark of the end");
         let mut numbers = Self::default();
@@ -65,7 +65,7 @@ impl Numbers {
             "gauge" => &[""],
             "histogram" => &["_bucket", "_sum", "_count"],
             "info" => &["_info"],
-            other => panic!("{other} is no type of ours"),
+            other => panic!("the host has no metrics of type {other}"),
         };
         assert!(suffixes.contains(&suffix), "{line}");
         family.labels.extend(labels.keys().filter(|label| *label != "le").cloned());
@@ -95,13 +95,13 @@ impl Numbers {
         }
     }
 
-    /// The value of a series that must be there.
+    /// The value of a series that must exist.
     pub fn get(&self, series: &str) -> f64 {
         *self.series.get(series).unwrap_or_else(|| panic!("{series} is not among {:#?}", self.series))
     }
 }
 
-/// Reads labels up to the brace that ends them; gives what follows.
+/// Parses labels up to the closing brace; returns the rest of the text.
 fn read_labels<'a>(mut text: &'a str, labels: &mut BTreeMap<String, String>) -> &'a str {
     loop {
         if let Some(rest) = text.strip_prefix('}') {

@@ -1,5 +1,5 @@
-//! Which generation a message is of: decided for each by its body (26B), on HTTP with a
-//! look at one header.
+//! The generation of a message: the host decides it for each message by its body (26B), and over HTTP by one
+//! header too.
 
 use super::{post, probe, refusal, steps};
 use crate::questions::scripted;
@@ -20,7 +20,7 @@ fn message(method: &str, params: Value) -> Value {
     json!({"jsonrpc": "2.0", "id": "m", "method": method, "params": params})
 }
 
-/// The handshake of sessions, with this in its `_meta`.
+/// The handshake of sessions, with this `_meta`.
 fn handshake(meta: Value) -> String {
     let mut handshake = initialize("2025-11-25", json!({}));
     handshake["params"]["_meta"] = meta;
@@ -30,7 +30,7 @@ fn handshake(meta: Value) -> String {
 #[tokio::test]
 async fn b_26b_1_a_request_that_claims_the_revision_is_of_it_from_the_first() {
     let (host, client) = probe().await;
-    // 26D-3: nothing need come before.
+    // 26D-3: no earlier request is necessary.
     let first = client.call("echo", json!({"text": "hi"})).await;
     assert_eq!(first["resultType"], "complete");
     assert_eq!(first["content"][0]["text"], "hi");
@@ -62,7 +62,7 @@ async fn b_26b_2_h_26h_12_a_session_it_names_is_nothing_to_it_and_none_is_made()
         assert!(answer.headers.get("mcp-session-id").is_none(), "no session is made");
         assert_eq!(answer.json().await["result"]["resultType"], "complete");
     }
-    // Streams have no ids to come back by.
+    // These streams have no event ids, so they cannot be resumed.
     let request = client.request("tools/call", json!({"name": "count", "arguments": {"steps": 2, "ms": 1}}));
     let answer = client.send(&request.meta("progressToken", json!("p"))).await;
     assert!(answer.is_events() && answer.headers.get("mcp-session-id").is_none());
@@ -73,7 +73,7 @@ async fn b_26b_2_h_26h_12_a_session_it_names_is_nothing_to_it_and_none_is_made()
         seen += 1;
     }
     assert!(seen > 0);
-    // A request of a session still needs it.
+    // A request of a session still needs its session id.
     let answer = post(host.port(), &HEADERS, message("tools/list", json!({})).to_string()).await;
     assert_eq!(answer.status, 400);
 }
@@ -83,17 +83,17 @@ async fn b_26b_1_initialize_is_the_handshake_of_sessions_unless_its_envelope_is_
     let host = Host::with_probe().await;
     let modern = json!({key::VERSION: VERSION, key::CAPABILITIES: {}});
     for (meta, headers, status, code) in [
-        // The handshake, whatever else is in `_meta`.
+        // It is the handshake, whatever else is in `_meta`.
         (json!({}), vec![], 200, 0),
         (json!({key::VERSION: VERSION}), vec![], 200, 0),
         (json!({key::VERSION: 5, key::CAPABILITIES: {}}), vec![], 200, 0),
         (json!({key::VERSION: VERSION, key::CAPABILITIES: []}), vec![], 200, 0),
         (json!({}), vec![(HEADER, "2025-11-25")], 200, 0),
-        // Its header must not say otherwise.
+        // Its header must not contradict it.
         (json!({}), vec![(HEADER, VERSION)], 400, -32020),
-        // 26H-8: a method that there is not.
+        // 26H-8: an unknown method.
         (modern.clone(), vec![(HEADER, VERSION), ("mcp-method", "initialize")], 404, -32601),
-        // 26H-14: but the header comes first.
+        // 26H-14: but the header check comes first.
         (modern, vec![("mcp-method", "initialize")], 400, -32020),
     ] {
         let answer = post(host.port(), &with(&headers), handshake(meta.clone())).await;
@@ -102,11 +102,11 @@ async fn b_26b_1_initialize_is_the_handshake_of_sessions_unless_its_envelope_is_
         assert_eq!((said, what, session), (status, code, status == 200), "{meta} {headers:?}");
         assert_eq!(id, 0, "{meta}: the id is echoed");
     }
-    // 26B-4: what is agreed on is never the revision without sessions.
+    // 26B-4: the handshake never agrees on the revision without sessions.
     let opened = Session::open_as(host.port(), VERSION, tasks()).await;
     assert_eq!(opened.result["protocolVersion"], "2025-11-25");
     assert!(!opened.result.to_string().contains("extensions"), "{}", opened.result);
-    // And the extension declared there opens nothing.
+    // The extension declared there enables nothing.
     let result = opened.session.call("wait", json!({"ms": 1})).await;
     assert!(result["content"].is_array() && result.get("resultType").is_none(), "{result}");
     let error =
@@ -134,7 +134,7 @@ async fn b_26b_3_a_request_without_the_claim_is_told_what_is_missing_if_its_head
             "{says}: {error}"
         );
     }
-    // Without the header it is a session's, where there is no such method.
+    // Without the header it belongs to a session, and sessions have no such method.
     let session = Session::open(host.port()).await;
     assert_eq!(session.error("server/discover", json!({})).await["code"], -32601);
     let answer = post(host.port(), &HEADERS, message("server/discover", json!({})).to_string()).await;
@@ -151,16 +151,16 @@ async fn h_26h_10_notifications_are_accepted_and_responses_belong_to_sessions() 
         (notice(claimed.clone()), vec![], 202),
         (notice(claimed.clone()), vec![(HEADER, VERSION), ("mcp-method", "notifications/cancelled")], 202),
         (notice(json!({"requestId": "x"})), vec![(HEADER, VERSION)], 202),
-        // Not required, but what is there has to be right.
+        // The headers are not required, but must be right if they are there.
         (notice(claimed.clone()), vec![(HEADER, "2025-11-25")], 400),
         (notice(claimed), vec![("mcp-method", "tools/call")], 400),
-        // 26C-1: of no use, and no harm.
+        // 26C-1: useless, but harmless.
         (
             json!({"jsonrpc": "2.0", "method": "whatever", "params": enveloped(json!({}), &json!({}))}),
             vec![],
             202,
         ),
-        // Of a session, which is not named.
+        // It belongs to a session, but names none.
         (notice(json!({"requestId": "x"})), vec![], 400),
         (json!({"jsonrpc": "2.0", "id": "s-1", "result": {}}), vec![], 400),
         (json!({"jsonrpc": "2.0", "id": "s-1", "result": {}}), vec![(HEADER, "2025-11-25")], 400),
@@ -177,7 +177,7 @@ async fn b_26b_2_gets_and_deletes_belong_to_sessions() {
     let host = Host::with_probe().await;
     let session = Session::open(host.port()).await;
     for method in [Method::GET, Method::DELETE] {
-        // 26H-1: here they are not refused as such, but need what they belong to.
+        // 26H-1: the host does not reject these methods as such, but they need a session.
         let answer = Connection::open(host.port()).await.send(method.clone(), "/mcp", &HEADERS, "").await;
         assert_eq!(answer.status, 400, "{method}");
     }
@@ -191,7 +191,7 @@ async fn b_26b_arrays_with_such_a_request_in_them_are_refused_as_a_whole() {
     let old = Session::open_as(host.port(), "2025-03-26", json!({})).await.session;
     let claimed = message("tools/list", enveloped(json!({}), &json!({})));
     let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
-    // In a session that may send batches, too.
+    // Also in a session that may send batches.
     for headers in [HEADERS.to_vec(), old.headers(), with(&[(HEADER, VERSION)])] {
         for batch in [json!([claimed]), json!([ping, claimed])] {
             let (status, code, _) = refusal(post(host.port(), &headers, batch.to_string()).await).await;
@@ -217,7 +217,7 @@ async fn b_26b_5_a_pipe_takes_each_line_for_what_it_is() {
     assert!(plain["result"].get("resultType").is_none(), "{plain}");
     let alone = stdio.request("tools/call", enveloped(steps(json!([])), &capabilities)).await;
     assert_eq!(alone["result"]["resultType"], "complete");
-    // 26B-6: what is wrong with the envelope is said, and the process lives on.
+    // 26B-6: the error says what is wrong with the envelope, and the process lives on.
     for (params, code) in [
         (json!({"_meta": {key::VERSION: 5, key::CAPABILITIES: {}}}), -32602),
         (json!({"_meta": {key::VERSION: VERSION}}), -32602),
@@ -237,7 +237,7 @@ async fn b_26b_5_a_pipe_takes_each_line_for_what_it_is() {
     assert_eq!(stdio.read().await["error"]["code"], -32600);
 }
 
-/// 26J-2: two clients of one connection have nothing of each other.
+/// 26J-2: two clients on one connection do not affect each other.
 #[tokio::test]
 async fn j_26j_2_r_26r_6_each_request_has_the_capabilities_that_it_declares_itself() {
     let (_host, client) = super::script().await;

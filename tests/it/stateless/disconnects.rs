@@ -1,4 +1,4 @@
-//! Who goes away takes the request back, and never a task (26H-13, 26C-1, 26S-2).
+//! A disconnect cancels the request of that connection, and never a task (26H-13, 26C-1, 26S-2).
 
 use super::{idle, single, steps};
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ async fn alone() -> (Host, Client) {
     (host, client)
 }
 
-/// Steps that say that they have begun, in the log of the host, and then go on for ever.
+/// Steps that write to the host's log when they begin, and then wait without end.
 fn endless(name: &str) -> Value {
     steps(json!([{"log": {"level": "error", "data": format!("began {name}")}}, {"sleep": 600_000}]))
 }
@@ -35,12 +35,12 @@ async fn h_26h_13_whoever_leaves_before_an_answer_takes_the_request_back() {
     let setup = single().set("wire.stream-after", "10min");
     let host = setup.start().await;
     let client = Client::new(host.port()).declaring(everything());
-    // As an object: nothing has been sent yet.
+    // The answer would be a JSON object: the host has sent nothing yet.
     let socket = write(&client, &client.request("tools/call", endless("one"))).await;
     begun(&host, "one").await;
     drop(socket);
     idle(&client).await;
-    // A guest that waits for nothing but computes.
+    // A guest that computes and does not wait.
     let setup = super::patient(toolyard_tests::host::Setup::new())
         .with(&[toolyard_tests::guests::plugin("probe"), toolyard_tests::guests::fixture("script")])
         .set("calls.running", "1")
@@ -49,7 +49,7 @@ async fn h_26h_13_whoever_leaves_before_an_answer_takes_the_request_back() {
     let client = Client::new(host.port());
     let spin = json!({"name": "spin", "arguments": {"ms": 600_000}});
     let socket = write(&client, &client.request("tools/call", spin)).await;
-    // Asked of the metrics: another call might come before it and take the slot.
+    // From the metrics: another call might come first and take the slot.
     eventually("the slot to be taken", || async { (host.runs().await == 1).then_some(()) }).await;
     drop(socket);
     idle(&client).await;
@@ -63,7 +63,7 @@ async fn h_26h_13_whoever_leaves_a_stream_takes_the_request_back() {
     begun(&host, "stream").await;
     drop(answer);
     idle(&client).await;
-    // The opposite of sessions, whose calls go on (H-16).
+    // In sessions the calls go on instead (H-16).
     let session = Session::open(host.port()).await;
     let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": steps(json!([
         {"sleep": 300}, {"log": {"level": "error", "data": "went on to its end"}},
@@ -79,22 +79,22 @@ async fn h_26h_13_whoever_leaves_a_stream_takes_the_request_back() {
 async fn h_26h_13_a_task_is_not_ended_by_who_leaves() {
     let (host, client) = alone().await;
     let task = steps(json!([{"begin": null}, {"sleep": 600_000}]));
-    // The handle was handed over on this stream, which breaks off after it.
+    // The host returned the task id on this stream, which breaks off after it.
     let answer = client.send(&client.request("tools/call", task)).await;
     let created = match answer.is_events() {
         true => answer.events().message().await.expect("the handle"),
         false => answer.json().await,
     };
     let id = created["result"]["taskId"].as_str().expect("a task").to_owned();
-    // A poll that is broken off, a hundred times.
+    // A poll that the client breaks off, twenty times.
     for _ in 0..20 {
         drop(write(&client, &client.request("tasks/get", json!({"taskId": id}))).await);
     }
-    // And a listener.
+    // The same with a listener.
     let (listening, _) = client.listen(json!({"taskIds": [id]})).await;
     drop(listening);
     assert_eq!(client.task(&id).await["status"], "working");
-    // 26C-2, 26T-20: nor by a notification with the id of the request.
+    // 26C-2, 26T-20: a notification with the id of the request does not cancel it either.
     let notice = client.request("notifications/cancelled", json!({"requestId": created["id"]}));
     let mut message = notice.message().clone();
     message.as_object_mut().expect("an object").remove("id");
@@ -120,13 +120,13 @@ async fn c_26c_1_s_26s_2_a_pipe_takes_a_request_back_by_name_and_nothing_more_is
     let told = stdio.read().await;
     assert_eq!(told["params"]["progressToken"], "p");
     let cancel = |id: Value| json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}});
-    // Others' ids, and those of nobody, are passed over.
+    // The host ignores ids that name no running request.
     for other in [json!("p"), json!(id.to_string()), json!(999), json!(null)] {
         stdio.line(&cancel(other).to_string()).await;
     }
     stdio.line(&cancel(json!(id)).to_string()).await;
-    // The next that is heard is of something else: the slot is free, and nothing was
-    // said of the first.
+    // The next answer is to another request: the slot is free, and the host has sent nothing for the first
+    // one.
     loop {
         let next = stdio.send("tools/call", call(steps(json!([])))).await;
         let message = stdio.read().await;
@@ -135,7 +135,7 @@ async fn c_26c_1_s_26s_2_a_pipe_takes_a_request_back_by_name_and_nothing_more_is
             break;
         }
     }
-    // An id may be used again once it is over (26J-3).
+    // After the end of a request, its id may be used again (26J-3).
     stdio
         .line(
             &json!({"jsonrpc": "2.0", "id": id, "method": "tools/list", "params": call(json!({}))})
@@ -143,7 +143,7 @@ async fn c_26c_1_s_26s_2_a_pipe_takes_a_request_back_by_name_and_nothing_more_is
         )
         .await;
     assert_eq!(stdio.read().await["id"], id);
-    // A task is not ended so.
+    // Such a notification does not end a task.
     let created =
         stdio.request("tools/call", call(steps(json!([{"begin": null}, {"sleep": 600_000}])))).await;
     let task = created["result"]["taskId"].clone();

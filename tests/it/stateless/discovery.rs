@@ -1,4 +1,4 @@
-//! What the host says of itself (26D), and how long lists may be kept (26C-5 to 26C-7).
+//! The self-description of the host (26D), and how long clients may cache lists (26C-5 to 26C-7).
 
 use super::{post, probe};
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ async fn d_26d_1_d_26d_2_d_26d_4_discovery_says_what_is_served_and_nothing_else(
     for member in ["serverInfo", "protocolVersion", "instructions"] {
         assert!(found.get(member).is_none(), "{member}");
     }
-    // All that is offered, and what the operator says.
+    // All capabilities, and the operator's instructions.
     let offers = [guests::plugin("probe"), guests::fixture("library"), guests::fixture("script")];
     let setup = Setup::new().with(&offers).set("server.name", "yard").set("server.instructions", "Be brief.");
     let full = setup.set("tasks.enabled", "false").start().await;
@@ -33,14 +33,14 @@ async fn d_26d_1_d_26d_2_d_26d_4_discovery_says_what_is_served_and_nothing_else(
     for name in ["tools", "resources", "prompts", "completions", "logging"] {
         assert!(capabilities[name].is_object(), "{name}: {capabilities}");
     }
-    // 26D-7: what is switched off is not there.
+    // 26D-7: a disabled feature is not announced.
     assert!(capabilities["extensions"].get(TASKS).is_none(), "{capabilities}");
     assert_eq!(found["instructions"], "Be brief.");
     assert_eq!(found["_meta"][key::SERVER]["name"], "yard");
     drop(host);
 }
 
-/// 26D-6 and 26B-4: who knocks in the old way is answered in the old way.
+/// 26D-6 and 26B-4: the host answers an old handshake in the old way.
 #[tokio::test]
 async fn d_26d_6_d_26d_9_probes_before_anything_else_are_answered() {
     let mut stdio = Stdio::start(Setup::new().with(&[guests::plugin("probe")]));
@@ -50,7 +50,7 @@ async fn d_26d_6_d_26d_9_probes_before_anything_else_are_answered() {
     let answer = stdio.read().await;
     assert_eq!(answer["id"], "server-discover-probe-1");
     assert_eq!(answer["result"]["supportedVersions"], json!([VERSION]));
-    // 26B-7: nothing was locked, or so much as made, for it.
+    // 26B-7: the probe makes no file and takes no lock.
     assert!(!stdio.folder.path().join("data/nodes").exists(), "a probe takes no place among the hosts");
     assert_eq!(stdio.initialize("2025-11-25").await["protocolVersion"], "2025-11-25");
     let (status, _) = stdio.close().await;
@@ -72,12 +72,12 @@ async fn b_26b_12_b_26b_13_the_probe_of_the_official_client_finds_what_it_looks_
     for member in ["supportedVersions", "capabilities", "resultType", "ttlMs", "cacheScope"] {
         assert!(result.get(member).is_some(), "{member}: {result}");
     }
-    // 26B-11, 26B-14: its other way is that of sessions.
+    // 26B-11, 26B-14: its fallback is a session.
     let session = Session::open(host.port()).await;
     assert!(session.result("tools/list", json!({})).await["tools"].is_array());
 }
 
-/// What of a list says how long it may be kept.
+/// The cache hints of a list.
 fn hints(result: &Value) -> (u64, &str) {
     let ttl = result["ttlMs"].as_u64().unwrap_or_else(|| panic!("a ttl: {result}"));
     (ttl, result["cacheScope"].as_str().unwrap_or_default())
@@ -139,7 +139,7 @@ async fn c_26c_5_lists_that_depend_on_who_asks_are_theirs_alone() {
 async fn c_26c_6_tl_26tl_1_the_list_of_tools_is_the_same_whoever_can_do_what() {
     let (host, client) = probe().await;
     let first = client.result("tools/list", json!({})).await;
-    // 26J-2: calls between change nothing, nor does what is declared.
+    // 26J-2: neither calls in between nor other declared capabilities change it.
     client.call("echo", json!({"text": "x"})).await;
     let able = Client::new(host.port()).declaring(everything());
     assert_eq!(able.result("tools/list", json!({})).await, first);

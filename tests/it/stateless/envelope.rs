@@ -1,4 +1,4 @@
-//! The envelope that every request has (26R), and the shape of what is answered (26J).
+//! The envelope of every request (26R), and the shape of the answers (26J).
 
 use super::{probe, script, steps};
 use crate::questions::scripted;
@@ -18,11 +18,11 @@ async fn r_26r_1_r_26r_2_what_the_envelope_lacks_is_named() {
         (request().meta(key::CAPABILITIES, json!("all")), key::CAPABILITIES),
         (request().meta(key::VERSION, json!(5)), key::VERSION),
         (request().meta(key::VERSION, json!(null)), key::VERSION),
-        // Of the header alone it is known what is meant.
+        // The header alone tells the revision.
         (request().without_meta(key::VERSION), key::VERSION),
         (request().member("params", json!({})), "_meta"),
         (request().member("params", json!({"_meta": []})), "_meta"),
-        // 26C-4: a level that there is not.
+        // 26C-4: an unknown level.
         (request().meta(key::LOG_LEVEL, json!("loud")), "log level"),
         (request().meta(key::LOG_LEVEL, json!(3)), key::LOG_LEVEL),
     ] {
@@ -32,7 +32,7 @@ async fn r_26r_1_r_26r_2_what_the_envelope_lacks_is_named() {
         assert!(error.as_str().is_some_and(|text| text.contains(says)), "{says}: {error}");
         assert_eq!(reply.message["id"], request.message()["id"], "26J-6");
     }
-    // 26R-5: who sends it is for display, and need not be said, or be well said.
+    // 26R-5: the client's name is only for display, and may be absent or malformed.
     for who in [None, Some(json!(5)), Some(json!({"name": 1})), Some(json!({"name": "x"}))] {
         let request = match who {
             None => request().without_meta(key::CLIENT),
@@ -40,7 +40,7 @@ async fn r_26r_1_r_26r_2_what_the_envelope_lacks_is_named() {
         };
         assert_eq!(client.reply(&request).await.status, 200, "{}", request.message());
     }
-    // 26J-9 and J-7: other keys are let pass.
+    // 26J-9 and J-7: the host accepts other keys.
     let request = request()
         .meta("traceparent", json!("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"))
         .meta("baggage", json!("a=b"))
@@ -54,12 +54,12 @@ async fn r_26r_3_d_26d_5_versions_that_are_not_served_are_refused_with_those_tha
     let discovered = client.result("server/discover", json!({})).await;
     for version in ["1900-01-01", "2025-11-25", "2025-06-18", "2026-07-29", "DRAFT-2026", " 2026-07-28"] {
         let request = client.request("tools/list", json!({})).meta(key::VERSION, json!(version));
-        // 26X-12: as it was named. A header cannot begin with a space that counts.
+        // 26X-12: exactly as the client wrote it. In a header, a leading space does not count.
         let reply = client.reply(&request.header("mcp-protocol-version", version)).await;
         let expected = if version.trim() == version { -32022 } else { -32020 };
         assert_eq!(reply.refusal(), (400, expected), "{version:?}");
         if expected == -32022 {
-            // 26X-5: the numbers of the published revision.
+            // 26X-5: the codes of the published revision.
             let data = &reply.message["error"]["data"];
             assert_eq!(data["requested"], version);
             assert_eq!(data["supported"], discovered["supportedVersions"]);
@@ -76,14 +76,14 @@ async fn j_26j_8_h_26h_8_t_26t_7_methods_that_are_gone_or_never_were_are_not_fou
         "logging/setLevel",
         "resources/subscribe",
         "resources/unsubscribe",
-        // 26X-8: nor is it answered with a question.
+        // 26X-8: nor does the host answer with a question.
         "tasks/result",
         "tasks/list",
         "roots/list",
         "no/such/method",
         "",
         "tools/Call",
-        // Nobody here has any.
+        // No plugin here offers any.
         "resources/list",
         "prompts/get",
         "completion/complete",
@@ -100,12 +100,12 @@ async fn j_26j_3_j_26j_6_ids_are_echoed_with_their_type_and_may_be_used_again() 
         for (method, params) in
             [("tools/list", json!({})), ("tools/call", json!({"name": "nobody"})), ("ping", json!({}))]
         {
-            // The same again and again: each stands alone.
+            // The same id again and again: each request is self-contained.
             let reply = client.reply(&client.request(method, params).numbered(id.clone())).await;
             assert_eq!(reply.message["id"], id, "{method}");
         }
     }
-    // Also while another of the same id is under way.
+    // Also while another request of the same id is running.
     let (_host, client) = script().await;
     let slow =
         client.request("tools/call", steps(json!([{"sleep": 300}, {"info": null}]))).numbered(json!(5));
@@ -141,8 +141,7 @@ async fn j_26j_4_j_26j_5_every_result_says_its_type_and_whose_it_is() {
     }
 }
 
-/// 26J-7: reserved codes of a guest do not reach this wire; the same guest's reach a
-/// session as they are.
+/// 26J-7: reserved codes of a guest do not reach a client of 2026-07-28; a session receives them unchanged.
 #[tokio::test]
 async fn j_26j_7_codes_that_belong_to_the_specification_are_not_a_guests() {
     let (host, client) = probe().await;
@@ -172,7 +171,7 @@ async fn j_26j_7_codes_that_belong_to_the_specification_are_not_a_guests() {
         }
         assert_eq!(session.error("tools/call", params).await["code"], code, "as ever");
     }
-    // 26M-8: nor is a client sent to a page by an error.
+    // 26M-8: nor does an error send a client to a page.
     let (_host, client) = script().await;
     let data = json!({"elicitations": [
         {"mode": "url", "message": "m", "url": "https://e.com", "elicitationId": "x"},
@@ -189,13 +188,13 @@ async fn r_26r_4_a_capability_that_a_guest_needs_is_named_with_the_status_400() 
     let reply = client.ask("tools/call", needs.clone()).await;
     assert_eq!(reply.refusal(), (400, -32021), "{}", reply.message);
     assert_eq!(reply.message["error"]["data"]["requiredCapabilities"], json!({"sampling": {}}));
-    // Once the head has gone out, the code alone says it.
+    // Once the response head is sent, only the code tells the error.
     let request = client
         .request("tools/call", steps(json!([{"progress": {"progress": 1}}, {"missing": {"roots": {}}}])));
     let reply = client.reply(&request.meta("progressToken", json!(1))).await;
     assert!(reply.streamed, "{}", reply.message);
     assert_eq!(reply.refusal(), (200, -32021));
-    // To a session it is what it was.
+    // A session receives the former result.
     let session = Session::open(host.port()).await;
     let result = session.result("tools/call", needs).await;
     assert_eq!(result["isError"], true);
@@ -211,7 +210,7 @@ async fn tl_26tl_4_unknown_params_are_passed_over_and_a_wish_for_a_task_is_none(
         let result = client.result("tools/call", params).await;
         assert_eq!(result["resultType"], "complete", "{result}");
     }
-    // Nor does what a session would declare count (26T-2).
+    // Nor does the declaration of a session count (26T-2).
     let request = client
         .request("tools/call", steps(json!([{"begin": null}, {"info": null}])))
         .meta(key::CAPABILITIES, json!({"tasks": {"requests": {"tools": {"call": {}}}}}));
@@ -219,7 +218,7 @@ async fn tl_26tl_4_unknown_params_are_passed_over_and_a_wish_for_a_task_is_none(
     assert!(outcome(&result)[1].get("taskId").is_none(), "{result}");
 }
 
-/// T-14 of sessions turned round: what does not fit is for the model to mend.
+/// The opposite of T-14 in sessions: the model has to correct arguments that do not match the schema.
 #[tokio::test]
 async fn h_26h_9_what_is_wrong_with_params_is_said_under_the_status_200() {
     let (_host, client) = probe().await;
@@ -243,15 +242,15 @@ async fn h_26h_9_what_is_wrong_with_params_is_said_under_the_status_200() {
         let created = client.call("batch", arguments).await;
         assert_eq!(created["isError"], true, "and no task: {created}");
     }
-    // 26H-7: a name that is missing in both places is a matter of the params.
+    // 26H-7: if the name is missing in both places, the params are wrong.
     let reply = client.ask("tools/call", json!({"arguments": {}})).await;
     assert_eq!(reply.refusal(), (200, -32602), "{}", reply.message);
     let reply = client.ask("tasks/get", json!({})).await;
     assert_eq!(reply.refusal(), (200, -32602), "{}", reply.message);
 }
 
-/// 26S-1 and 26J-1 for both: nothing but what belongs to it is sent, which the tap sees
-/// to; here, that a guest which asks without being able to gets no request through.
+/// 26S-1 and 26J-1: the host sends only messages that belong to the request, which the tap checks. Here, a
+/// guest asks although its client cannot answer, and no request gets through.
 #[tokio::test]
 async fn j_26j_1_the_host_sends_no_requests() {
     let (_host, client) = script().await;

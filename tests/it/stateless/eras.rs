@@ -1,5 +1,5 @@
-//! One task, two generations (26B-8, 26B-9): what one made, the other reads, answers and
-//! cancels, and both say the same of it, each in its own words.
+//! One task, two generations (26B-8, 26B-9): each generation reads, answers and cancels the tasks that the
+//! other one created. Both report the same about a task, each in its own format.
 
 use super::{patient, probe, script};
 use crate::questions::{RELATED, accepted, form, scripted};
@@ -10,7 +10,7 @@ use toolyard_tests::stateless::{Client, everything};
 use toolyard_tests::tokens::{stanza, token};
 use toolyard_tests::{Host, Session, Stdio, eventually, guests, stateless};
 
-/// A host of one user, and both of the clients of that user.
+/// A host with one user, and a client of each generation for that user.
 async fn both() -> (Host, Session, Client) {
     let setup = patient(scripted()).with(&[guests::plugin("probe")]);
     let host = setup.config(&stanza("alice", &[])).start().await;
@@ -19,7 +19,7 @@ async fn both() -> (Host, Session, Client) {
     (host, session, client)
 }
 
-/// That both say the same of a task, which does not change meanwhile.
+/// Asserts that both report the same about a task; the task must not change meanwhile.
 async fn agree(session: &Session, client: &Client, id: &str) -> (Value, Value) {
     let (old, new) = (session.task(id).await, client.task(id).await);
     toolyard_tests::mixed::agreement(&old, &new).unwrap_or_else(|what| panic!("{what}: {old} and {new}"));
@@ -68,7 +68,8 @@ async fn b_26b_9_each_reads_lists_and_cancels_what_the_other_made() {
     let ids: Vec<_> =
         listed.as_array().expect("tasks").iter().filter_map(|task| task["taskId"].as_str()).collect();
     assert!(ids.contains(&theirs.as_str()) && ids.contains(&ours.as_str()), "{ids:?}");
-    // A cancel is at once in one, and in time in the other; twice it is an error in one.
+    // A cancel takes effect at once in a session, and eventually in 2026-07-28; a second one is an error in a
+    // session.
     assert_eq!(session.result("tasks/cancel", json!({"taskId": theirs})).await["status"], "cancelled");
     client.cancel(&theirs).await;
     assert_eq!(session.error("tasks/cancel", json!({"taskId": theirs})).await["code"], -32602);
@@ -78,12 +79,12 @@ async fn b_26b_9_each_reads_lists_and_cancels_what_the_other_made() {
         agree(&session, &client, id).await;
         assert_eq!(session.error("tasks/result", json!({"taskId": id})).await["code"], -32603, "T-28");
     }
-    // A wait of a session is woken by what the other does.
+    // A cancel by the other client ends the wait of a session.
     let id = client.create("batch", json!({"steps": 1, "ms": 600_000})).await;
     let waiting = session.error("tasks/result", json!({"taskId": id}));
     let (woken, _) = tokio::join!(waiting, client.cancel(&id));
     assert_eq!(woken["code"], -32603);
-    // And a listener by what a session does.
+    // A session's cancel notifies a listener.
     let id = session.create("wait", json!({"ms": 600_000})).await;
     let (mut listening, granted) = client.listen(json!({"taskIds": [id]})).await;
     assert_eq!(granted["taskIds"], json!([id]));
@@ -94,7 +95,7 @@ async fn b_26b_9_each_reads_lists_and_cancels_what_the_other_made() {
 #[tokio::test]
 async fn b_26b_9_questions_are_answered_by_whoever_comes_first() {
     let (_host, session, client) = both().await;
-    // Made in a session, answered by a request that stands alone.
+    // Created in a session, answered by a self-contained request.
     let steps = json!([{"ask": [form("a")]}, {"info": null}]);
     let id = session.create("script", json!({"steps": steps})).await;
     let task = client.until(&id, "input_required").await;
@@ -105,7 +106,7 @@ async fn b_26b_9_questions_are_answered_by_whoever_comes_first() {
     let result = session.result("tasks/result", json!({"taskId": id})).await;
     assert_eq!(outcome(&result)[0], json!({"a": accepted()}));
     assert_eq!(outcome(&result)[1]["taskId"], id.as_str());
-    // Made by a request that stands alone, answered in a session.
+    // Created by a self-contained request, answered in a session.
     let steps = json!([{"begin": null}, {"ask": [form("a")]}]);
     let id = client.create("script", json!({"steps": steps})).await;
     client.until(&id, "input_required").await;
@@ -117,7 +118,7 @@ async fn b_26b_9_questions_are_answered_by_whoever_comes_first() {
     assert_eq!(wait.outcome().await[1], json!({"a": accepted()}));
     let (_, task) = agree(&session, &client, &id).await;
     assert_eq!(task["status"], "completed");
-    // Asked in a session's stream, answered elsewhere: it is taken back there.
+    // Asked in a session's stream, answered elsewhere: the host withdraws the question on the stream.
     let id = session.create("script", json!({"steps": [{"ask": [form("a")]}]})).await;
     let mut wait = session.begin("tasks/result", json!({"taskId": id})).await;
     let question = wait.next_of("elicitation/create").await;
@@ -173,7 +174,7 @@ async fn b_26b_9_on_a_pipe_both_are_one_user() {
     stdio.initialize_as(LATEST, everything()).await;
     let capabilities = everything();
     let alone = |params: Value| stateless::enveloped(params, &capabilities);
-    // Made in the session, read, answered and cancelled by requests that stand alone.
+    // Created in the session; self-contained requests read, answer and cancel it.
     let ask = json!({"name": "script", "arguments": {"steps": [{"ask": [form("a")]}]}, "task": {}});
     let created = stdio.request("tools/call", ask).await;
     let id = created["result"]["task"]["taskId"].as_str().expect("a task").to_owned();
@@ -193,7 +194,7 @@ async fn b_26b_9_on_a_pipe_both_are_one_user() {
     let acknowledged = stdio.request("tasks/cancel", alone(json!({"taskId": id}))).await;
     assert_eq!(acknowledged["result"]["resultType"], "complete");
     assert_eq!(stdio.request("tasks/get", json!({"taskId": id})).await["result"]["status"], "cancelled");
-    // And the other way round.
+    // The other way round.
     let batch = json!({"name": "batch", "arguments": {"steps": 1, "ms": 600_000}});
     let created = stdio.request("tools/call", alone(batch)).await;
     let id = created["result"]["taskId"].clone();
@@ -205,7 +206,7 @@ async fn b_26b_9_on_a_pipe_both_are_one_user() {
     assert_eq!(task["result"]["status"], "cancelled");
 }
 
-/// What a guest is told of its call is the same, and so is what it does.
+/// The guest receives the same information about its call, and behaves the same.
 #[tokio::test]
 async fn b_26b_8_a_guest_notices_nothing() {
     let (host, client) = script().await;
@@ -221,7 +222,7 @@ async fn b_26b_8_a_guest_notices_nothing() {
     assert_eq!(within, alone);
 }
 
-/// 26S-3: nothing of what a task is depends on the process that serves it.
+/// 26S-3: a task does not depend on the process that serves it.
 #[tokio::test]
 async fn s_26s_3_two_hosts_on_one_folder_serve_both_generations_of_one_user() {
     let (host, session, client) = both().await;

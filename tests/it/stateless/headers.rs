@@ -1,4 +1,4 @@
-//! Headers that repeat what is in the body (26H-3 to 26H-7, 26XH).
+//! Headers that repeat a part of the body (26H-3 to 26H-7, 26XH).
 
 use super::{patient, probe};
 use crate::questions::scripted;
@@ -16,7 +16,7 @@ async fn h_26h_3_h_26h_4_headers_must_be_there_and_be_what_the_body_says() {
     let list = || client.request("tools/list", json!({}));
     for (request, code) in [
         (call(), 0),
-        // Names in any case, values in theirs, with blanks around them.
+        // Names in any case, values in exact case, with blanks around them.
         (call().without("mcp-method").header("MCP-METHOD", "tools/call"), 0),
         (call().header("mcp-method", " tools/call\t "), 0),
         (call().header("mcp-name", "\techo "), 0),
@@ -29,18 +29,18 @@ async fn h_26h_3_h_26h_4_headers_must_be_there_and_be_what_the_body_says() {
         (call().header("mcp-name", ""), -32020),
         (call().header("mcp-name", "Echo"), -32020),
         (call().header("mcp-name", "wait"), -32020),
-        // 26H-6: of a body with an envelope, it is not guessed.
+        // 26H-6: for a body with an envelope, the host does not guess the version.
         (call().without("mcp-protocol-version"), -32020),
         (call().header("mcp-protocol-version", "2025-11-25"), -32020),
         (call().header("mcp-protocol-version", "1900-01-01"), -32020),
         (call().meta(key::VERSION, json!("1900-01-01")), -32020),
-        // Twice is malformed, even if both are right.
+        // A duplicate is malformed, even if both values are right.
         (call().and_header("mcp-method", "tools/call"), -32020),
         (call().and_header("mcp-name", "echo"), -32020),
         (call().and_header("mcp-protocol-version", VERSION), -32020),
         (list(), 0),
         (list().without("mcp-method"), -32020),
-        // It has no name to repeat.
+        // This method has no name to repeat.
         (list().header("mcp-name", "whatever"), 0),
     ] {
         let reply = client.reply(&request).await;
@@ -68,7 +68,7 @@ async fn t_26t_26_h_26h_3_every_method_with_a_name_repeats_it() {
         }
         assert_eq!(client.reply(&request).await.refusal(), (200, 0), "{method}");
     }
-    // 26H-7: a name in the header alone is a mismatch; in neither, a matter of the params.
+    // 26H-7: a name in the header alone is a mismatch; if it is in neither, the params are wrong.
     let nameless = client.request("tools/call", json!({"arguments": {}}));
     assert_eq!(client.reply(&nameless.clone().header("mcp-name", "x")).await.refusal(), (400, -32020));
     assert_eq!(client.reply(&nameless).await.refusal(), (200, -32602));
@@ -82,7 +82,7 @@ async fn h_26h_5_what_a_header_cannot_hold_comes_in_base64() {
         request.header("mcp-name", header)
     };
     for (name, header, code) in [
-        // The name is known, or else it is the params that are wrong.
+        // The name is known, or else the params are wrong.
         ("echo", in_base64("echo"), 0),
         ("größe", in_base64("größe"), -32602),
         (" echo", in_base64(" echo"), -32602),
@@ -91,9 +91,9 @@ async fn h_26h_5_what_a_header_cannot_hold_comes_in_base64() {
         ("echo", "=?base64?Z*Nobw==?=".to_owned(), -32020),
         ("echo", "=?base64?ZWNobw===?=".to_owned(), -32020),
         ("echo", in_base64("wait"), -32020),
-        // No UTF-8.
+        // Not UTF-8.
         ("echo", "=?base64?/w==?=".to_owned(), -32020),
-        // In capitals, or without its end, it is not that form, but what it says.
+        // In capitals, or without its end, it is not that form but literal text.
         ("echo", "=?BASE64?ZWNobw==?=".to_owned(), -32020),
         ("=?base64?x", "=?base64?x".to_owned(), -32602),
         ("=?BASE64?ZWNobw==?=", "=?BASE64?ZWNobw==?=".to_owned(), -32602),
@@ -128,7 +128,7 @@ async fn xh_26xh_2_arguments_that_are_repeated_are_held_against_their_headers() 
         (json!({"region": "nörd"}), &[("region", "=?base64?bsO2cmQ?=")], false),
         (json!({"region": ""}), &[("region", "")], true),
         (json!({"region": ""}), &[], false),
-        // What is not there, or is nothing, has no header.
+        // An absent or null argument has no header.
         (json!({"region": null}), &[], true),
         (json!({"region": null}), &[("region", "null")], false),
         (json!({}), &[("region", "north")], false),
@@ -143,18 +143,18 @@ async fn xh_26xh_2_arguments_that_are_repeated_are_held_against_their_headers() 
         (json!({"dry": true}), &[("dry", "TRUE")], false),
         (json!({"where": {"city": "Bonn"}}), &[("city", "Bonn")], true),
         (json!({"where": {"city": "Bonn"}}), &[("city", "Köln")], false),
-        // A header that no annotation speaks of is none of ours.
+        // The host ignores a header that no annotation names.
         (json!({}), &[("other", "x")], true),
     ];
     for (arguments, headers, agree) in cases {
         let mut request = client.request("tools/call", json!({"name": "headed", "arguments": arguments}));
-        // A header of HTTP is bytes; one that is not ASCII is wrong in any case.
+        // HTTP headers are bytes; one that is not ASCII is wrong in any case.
         for (name, value) in headers.iter().filter(|(_, value)| value.is_ascii()) {
             request = request.and_header(&format!("mcp-param-{name}"), value);
         }
         let (status, code) = client.reply(&request).await.refusal();
         match agree {
-            // What does not fit the schema is a result.
+            // A mismatch with the schema is a result.
             true => assert_eq!((status, code), (200, 0), "{arguments} {headers:?}"),
             false => assert_eq!((status, code), (400, -32020), "{arguments} {headers:?}"),
         }
@@ -170,11 +170,11 @@ async fn xh_26xh_1_tools_are_listed_with_their_annotations_and_wrong_ones_do_no_
     assert!(
         tools.iter().any(|tool| { tool["inputSchema"]["properties"]["region"]["x-mcp-header"] == "Region" })
     );
-    // What cannot be held against anything is not.
+    // The host does not check values that it cannot compare.
     let wrong =
         client.request("tools/call", json!({"name": "wrongly_headed", "arguments": {"list": [{"a": "x"}]}}));
     assert_eq!(client.reply(&wrong).await.refusal(), (200, 0));
-    // Sessions know no such headers.
+    // Sessions have no such headers.
     let session = Session::open(host.port()).await;
     let result = session.call("headed", json!({"region": "north"})).await;
     assert_eq!(result["isError"], false, "{result}");
@@ -208,10 +208,10 @@ async fn h_26h_2_a_26a_1_a_26a_3_strangers_and_what_they_accept_come_before_all(
     ] {
         let answer = anonymous.send(&request).await;
         assert_eq!(answer.status, status, "{:?}", request.headers());
-        // 26A-2: and how to do better.
+        // 26A-2: the answer also says how to authenticate.
         assert_eq!(answer.header("www-authenticate").starts_with("Bearer"), status == 401);
     }
-    // With each request anew: nothing is remembered of the last (26J-2).
+    // Each request authenticates again: the host remembers nothing of the last one (26J-2).
     assert_eq!(alice.ask("tools/list", json!({})).await.status, 200);
     assert_eq!(anonymous.send(&anonymous.request("tools/list", json!({}))).await.status, 401);
 }

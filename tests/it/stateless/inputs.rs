@@ -1,5 +1,5 @@
-//! Questions of tasks (26T-14, 26T-17 to 26T-22): all that are open are in the task, and
-//! are answered in any order, in any number of pieces.
+//! Questions of tasks (26T-14, 26T-17 to 26T-22): the task lists all open questions, and the client answers
+//! them in any order, in any number of parts.
 
 use super::rounds::{roots, url};
 use super::{patient, script};
@@ -14,13 +14,13 @@ fn asking(questions: Value) -> Value {
     json!({"steps": [{"begin": null}, {"ask": questions}]})
 }
 
-/// What is open in a task that waits for it.
+/// The open questions of a task that waits for answers.
 async fn open(client: &Client, id: &str) -> Map<String, Value> {
     let task = client.until(id, "input_required").await;
     task["inputRequests"].as_object().expect("requests").clone()
 }
 
-/// The key under which something is asked, by what it is.
+/// The key of the open question with this method.
 fn key_of(open: &Map<String, Value>, method: &str) -> String {
     let found = open.iter().find(|(_, request)| request["method"] == method);
     found.unwrap_or_else(|| panic!("{method} in {open:?}")).0.clone()
@@ -45,7 +45,7 @@ async fn t_26t_14_t_26t_17_all_that_is_open_is_there_and_is_answered_piece_by_pi
         )
         .await;
     assert_eq!(acknowledged["resultType"], "complete");
-    // It is on its way once it is acknowledged; until it counts, the question is there.
+    // An acknowledged answer is still on its way; until it counts, the question stays open.
     let rest = eventually("the answered question to be gone", || async {
         let rest = open(&client, &id).await;
         (!rest.contains_key(&s)).then_some(rest)
@@ -71,15 +71,15 @@ async fn t_26t_17_x_26x_6_what_is_not_open_is_passed_over() {
     }
     client.update(&id, json!({&keys[0]: accepted(), "other": accepted()})).await;
     eventually("one to be answered", || async { (open(&client, &id).await.len() == 1).then_some(()) }).await;
-    // What was answered stays as it was answered.
+    // The first answer to a question stays.
     client.update(&id, json!({&keys[0]: {"action": "cancel"}})).await;
     client.update(&id, json!({&keys[1]: accepted()})).await;
     let task = client.until(&id, "completed").await;
     assert_eq!(outcome(&task["result"])[1], json!({"a": accepted(), "b": accepted()}));
-    // And to what is over, an answer is acknowledged too.
+    // An answer to a finished task is acknowledged too.
     client.update(&id, json!({&keys[1]: accepted()})).await;
     assert_eq!(client.task(&id).await, task);
-    // What is no map of answers is no answer.
+    // The host ignores params without a map of answers.
     for params in [
         json!({"taskId": id}),
         json!({"taskId": id, "inputResponses": null}),
@@ -104,19 +104,19 @@ async fn t_26t_22_t_26t_18_an_answer_that_does_not_fit_is_asked_for_again_under_
         json!(5),
     ] {
         seen.extend(all.keys().cloned());
-        // Whichever is asked for again, its key is new.
+        // If the host asks any of them again, the question has a new key.
         let old = all.keys().next().expect("something is asked").clone();
         assert_eq!(client.update(&id, json!({&old: wrong})).await["resultType"], "complete");
         all = eventually("it to be asked for again", || async {
             let all = open(&client, &id).await;
-            // Between its end and the next there may be a moment.
+            // Between the end of one question and the start of the next there may be a moment.
             (!all.contains_key(&old) && all.len() == 2).then_some(all)
         })
         .await;
         let fresh: Vec<_> = all.keys().filter(|key| !seen.contains(*key)).collect();
         assert_eq!(fresh.len(), 1, "26T-18: no key is used twice: {all:?}, {seen:?}");
         assert!(all.values().all(|request| request["params"] == form("a")["params"]));
-        // The old key is good for nothing now.
+        // The host ignores the old key now.
         client.update(&id, json!({&old: accepted()})).await;
         assert_eq!(open(&client, &id).await, all);
     }
@@ -150,7 +150,7 @@ async fn t_26t_18_later_questions_have_keys_of_their_own() {
 #[tokio::test]
 async fn t_26t_19_what_is_asked_is_asked_of_who_could_be_asked_and_read_by_who_can_be() {
     let (host, client) = script().await;
-    // The call itself decides what the guest may ask.
+    // The capabilities of the call itself decide which questions the guest may ask.
     let can = |capabilities: Value| {
         let mut capabilities = capabilities;
         capabilities["extensions"] = json!({TASKS: {}});
@@ -160,7 +160,8 @@ async fn t_26t_19_what_is_asked_is_asked_of_who_could_be_asked_and_read_by_who_c
     let id = deaf.create("script", asking(json!([form("a")]))).await;
     let task = deaf.until(&id, "completed").await;
     assert!(outcome(&task["result"])[1]["nothing"]["unsupported"].is_string(), "it goes on without");
-    // Another request, which cannot show all that is open, is told what it would take.
+    // A request whose client cannot show all open questions gets an error that names the missing
+    // capabilities.
     let id = client.create("script", asking(json!([form("a"), sampling("b")]))).await;
     open(&client, &id).await;
     for (capabilities, missing) in [
@@ -175,7 +176,7 @@ async fn t_26t_19_what_is_asked_is_asked_of_who_could_be_asked_and_read_by_who_c
             assert_eq!(&required[name], member, "{capabilities}: {required}");
         }
     }
-    // It can cancel, and read what is over.
+    // Such a client can cancel, and read a finished task.
     can(json!({})).cancel(&id).await;
     can(json!({})).until(&id, "cancelled").await;
 }
@@ -201,7 +202,7 @@ async fn m_26m_8_t_26t_14_a_page_to_open_is_asked_for_without_an_id() {
     assert_eq!(outcome(&task["result"])[1], json!({"u": {"action": "accept"}}));
 }
 
-/// 26T-10, 26S-3: a task that asks is found after a restart of its host, with its end.
+/// 26T-10, 26S-3: after a restart of its host, a task with an open question still exists, and has failed.
 #[tokio::test]
 async fn t_26t_17_an_answer_that_was_acknowledged_is_not_lost() {
     let (mut host, client) = script().await;

@@ -1,5 +1,4 @@
-//! Decided late: a call that takes long becomes a task while it runs, without being
-//! started again (26T-3, 26T-10).
+//! Promotion: a long call becomes a task while it runs, and is not started again (26T-3, 26T-10).
 
 use super::{idle, scripted_as, steps, stored};
 use crate::questions::scripted;
@@ -11,7 +10,7 @@ use toolyard_tests::host::Setup;
 use toolyard_tests::stateless::{Client, everything};
 use toolyard_tests::{Host, Session, eventually, guests};
 
-/// A step that leaves a trace in the host's log.
+/// A step that writes a line to the host's log.
 fn mark(text: &str) -> Value {
     json!({"log": {"level": "error", "data": text}})
 }
@@ -31,10 +30,10 @@ async fn t_26t_3_a_call_that_takes_long_becomes_a_task_and_is_not_started_again(
     assert_eq!(came[3]["taskId"], id, "and ended as this task");
     assert_eq!((&came[1]["attempt"], &came[3]["attempt"]), (&json!(1), &json!(1)));
     assert_eq!(host.log().matches("began once").count(), 1);
-    // Who cannot take a task is waited for.
+    // A client without tasks waits for the result.
     let bare = Client::new(host.port());
     assert_eq!(bare.result("tools/call", work).await["resultType"], "complete");
-    // A session decides by itself (26B-10).
+    // A session decides for itself (26B-10).
     let session = Session::open(host.port()).await;
     let result = session.call("script", json!({"steps": [{"sleep": 400}]})).await;
     assert_eq!(result["isError"], false);
@@ -91,18 +90,18 @@ async fn t_26t_13_the_end_of_a_call_that_became_a_task_is_that_of_the_call() {
         let id = client.create("script", json!({"steps": [sleep, last]})).await;
         let task = client.until(&id, status).await;
         match last.get("missing") {
-            // 26R-4, told later than ever.
+            // 26R-4, in the task instead of the response.
             Some(_) => assert_eq!(task["error"]["code"], -32021, "{task}"),
             None if status == "failed" => assert_eq!(task["error"]["code"], -7),
-            // It has crashed, which is a result.
+            // The guest has crashed, which is a result.
             None => assert_eq!(task["result"]["isError"], true),
         }
     }
-    // Cancelled while it runs on.
+    // A cancel after the promotion.
     let id = client.create("spin", json!({"ms": 600_000})).await;
     client.cancel(&id).await;
     client.until(&id, "cancelled").await;
-    // What it asks from then on is asked by the task.
+    // From then on, the task asks the guest's questions.
     let question = crate::questions::form("a");
     let id = client.create("script", json!({"steps": [sleep, {"ask": [question]}]})).await;
     let task = client.until(&id, "input_required").await;
@@ -128,8 +127,8 @@ async fn t_26t_10_a_task_whose_handle_cannot_be_handed_over_is_cancelled() {
         let mut socket = TcpStream::connect(("127.0.0.1", host.port())).await.expect("the host listens");
         socket.write_all(&request.bytes()).await.expect("the host reads");
         eventually("the guest to begin", || async { host.log().contains(&mark_of).then_some(()) }).await;
-        // Sometimes before it became a task, sometimes after: never is one left running
-        // that nobody knows of.
+        // The disconnect comes before the promotion or after it: no task may be left running whose id no
+        // client knows.
         if number % 2 == 1 {
             tokio::time::sleep(std::time::Duration::from_millis(60 * number)).await;
         }
@@ -178,9 +177,9 @@ async fn t_26t_3_over_the_limit_of_tasks_a_call_goes_on_in_line() {
     let host = setup.start().await;
     let client = Client::with_tasks(host.port());
     let first = client.create("script", json!({"steps": [{"sleep": 600_000}]})).await;
-    // There is no room for another; the work is not thrown away for that.
+    // There is no room for another task; the call goes on nevertheless.
     let result = client.result("tools/call", steps(json!([{"sleep": 500}, {"begin": null}]))).await;
     assert_eq!(result["resultType"], "complete", "{result}");
-    assert!(outcome(&result)[1]["failed"].is_string(), "the guest is told: {result}");
+    assert!(outcome(&result)[1]["failed"].is_string(), "the guest receives the error: {result}");
     assert_eq!(client.task(&first).await["status"], "working");
 }

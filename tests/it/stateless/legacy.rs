@@ -1,6 +1,5 @@
-//! Sessions are served as before, to the byte, whatever else is said on the endpoint
-//! (26B-8). What they were answered before there was anything else is on record beside
-//! this file; `UPDATE_RECORD=1` writes it anew.
+//! Sessions receive the same bytes as before, whatever other requests the endpoint serves (26B-8). A record
+//! beside this file has the answers of the host before it served 2026-07-28; `UPDATE_RECORD=1` rewrites it.
 
 use hyper::Method;
 use serde_json::json;
@@ -12,8 +11,8 @@ use toolyard_tests::session::{HEADERS, initialize};
 use toolyard_tests::stateless::{Client, everything};
 use toolyard_tests::{guests, stdio::Stdio};
 
-/// What is sent: a name, the method, headers besides, and the body; `SESSION` stands for
-/// the id of the session.
+/// A request: a name, the method, additional headers, and the body; `SESSION` stands for the id of the
+/// session.
 type Sent = (&'static str, Method, &'static [(&'static str, &'static str)], &'static str);
 
 const SESSION: (&str, &str) = ("mcp-session-id", "SESSION");
@@ -89,7 +88,7 @@ fn all() -> Vec<Sent> {
     ]
 }
 
-/// All that is answered to all of it, with traffic of the other kind between if so wanted.
+/// All answers to all requests; if `mixed`, with 2026-07-28 requests in between.
 async fn answered(mixed: bool) -> String {
     let host = Setup::new().with(&[guests::fixture("script")]).start().await;
     let stateless = Client::new(host.port()).declaring(everything());
@@ -132,7 +131,7 @@ fn note(out: &mut String, name: &str, status: u16, headers: &hyper::HeaderMap, b
     writeln!(out, "## {name}\n{status}\n{said}\n\n{body}\n").expect("writing to a String does not fail");
 }
 
-/// The deadline of a call is another each time.
+/// The deadline of a call differs each time.
 fn without_times(body: &str) -> String {
     let Some((before, rest)) = body.split_once(r#"deadline\":\""#) else { return body.to_owned() };
     let (_, after) = rest.split_once('\\').expect("a text ends");

@@ -1,5 +1,5 @@
-//! `subscriptions/listen` (26SUB): what is granted is acknowledged first, and then told
-//! until somebody ends it.
+//! `subscriptions/listen` (26SUB): the host first acknowledges what it grants, and then sends these
+//! notifications until the stream ends.
 
 use super::{patient, probe, script, steps};
 use crate::questions::scripted;
@@ -11,7 +11,7 @@ use toolyard_tests::{Host, Session, Stdio, eventually, guests};
 
 const NOBODY: &str = "786512e2-9e0d-44bd-8f29-789f320fe840";
 
-/// A host that offers resources and tools, and a client that knows tasks.
+/// A host that offers resources and tools, and a client that supports tasks.
 async fn offering() -> (Host, Client) {
     let host = patient(scripted()).with(&[guests::fixture("library")]).start().await;
     let client = Client::new(host.port()).declaring(everything());
@@ -33,16 +33,16 @@ async fn sub_26sub_1_sub_26sub_2_what_is_granted_is_said_first_and_nothing_more_
         (json!({"resourceSubscriptions": uris}), json!({"resourceSubscriptions": uris})),
         (
             json!({"resourcesListChanged": true, "taskIds": [NOBODY, "nonsense"]}),
-            // 26T-24: nobody learns whose tasks there are.
+            // 26T-24: the answer does not reveal whether a task exists.
             json!({"resourcesListChanged": true, "taskIds": []}),
         ),
-        // 26X-11: kinds that come later are no error.
+        // 26X-11: kinds of a later revision are not an error.
         (json!({"toolsListChanged": true, "later": {"a": 1}}), json!({"toolsListChanged": true})),
     ] {
         let (_listening, acknowledged) = client.listen(wanted.clone()).await;
         let mut acknowledged = acknowledged;
         if granted.get("taskIds").is_some() {
-            // None, or an empty list of them.
+            // No member, or an empty list.
             let none = acknowledged.as_object_mut().expect("an object").remove("taskIds");
             assert!(none.is_none_or(|none| none == json!([])));
             let mut granted = granted;
@@ -73,7 +73,7 @@ async fn sub_26sub_6_where_nothing_is_granted_it_is_over_at_once() {
         json!({}),
         json!({"toolsListChanged": false}),
         json!({"taskIds": [NOBODY]}),
-        // Nobody here has any.
+        // No plugin here offers any.
         json!({"promptsListChanged": true, "resourcesListChanged": true}),
     ] {
         let request = client.request("subscriptions/listen", json!({"notifications": wanted}));
@@ -96,7 +96,7 @@ async fn sub_26sub_3_each_kind_is_told_with_the_id_of_its_request() {
     let of = |id: Value, wanted: &Value| {
         client.request("subscriptions/listen", json!({"notifications": wanted})).numbered(id)
     };
-    // A number and a text that looks like it are two requests (26J-3).
+    // A number and a string with the same digits are two request ids (26J-3).
     let (mut number, _) = client.listen_by(&of(json!(7), &all)).await;
     let (mut text, _) = client.listen_by(&of(json!("7"), &all)).await;
     let (mut only_tools, _) = client.listen_by(&of(json!("t"), &json!({"toolsListChanged": true}))).await;
@@ -117,14 +117,14 @@ async fn sub_26sub_3_each_kind_is_told_with_the_id_of_its_request() {
     }
     change(&client, "book:/2").await;
     change(&client, "tools").await;
-    // The one that wanted little heard of that, and the tap would have failed it for more.
+    // The stream for tools only received none of that: the tap would have failed the test otherwise.
     assert_eq!(only_tools.next_of("notifications/tools/list_changed").await["_meta"][key::SUBSCRIPTION], "t");
-    // A plugin that comes is such a change.
+    // A new plugin is such a change.
     let (mut fresh, _) = client.listen(json!({"toolsListChanged": true})).await;
     install(&guests::fixture("versioned_v1"), &host.plugins());
     fresh.next_of("notifications/tools/list_changed").await;
     let tools = client.result("tools/list", json!({})).await["tools"].to_string();
-    assert!(tools.contains("\"version\""), "the list is there when it is told of");
+    assert!(tools.contains("\"version\""), "the list exists when the notification comes");
 }
 
 #[tokio::test]
@@ -146,7 +146,7 @@ async fn sub_26sub_7_t_26t_23_t_26t_24_tasks_are_told_as_they_are_and_then_at_ea
     let mut expected = [id.as_str(), done.as_str()];
     expected.sort_unstable();
     assert_eq!(ids, expected, "those that there are");
-    // One snapshot of each, as `tasks/get` has it (26X-2).
+    // One snapshot of each task, in the form of `tasks/get` (26X-2).
     let mut snapshots = Vec::new();
     for _ in 0..2 {
         snapshots.push(listening.next_of("notifications/tasks").await);
@@ -168,7 +168,7 @@ async fn sub_26sub_7_t_26t_23_t_26t_24_tasks_are_told_as_they_are_and_then_at_ea
     client.update(&id, json!({key: crate::questions::accepted()})).await;
     let mut last = listening.next_of("notifications/tasks").await;
     while last["status"] != "completed" {
-        assert_eq!(last["taskId"], id.as_str(), "nothing more of the one that is over");
+        assert_eq!(last["taskId"], id.as_str(), "no further message of the cancelled stream");
         last = listening.next_of("notifications/tasks").await;
     }
     last.as_object_mut().expect("an object").remove("_meta");
@@ -184,10 +184,11 @@ async fn t_26t_24_t_26t_6_listening_to_tasks_takes_the_extension_each_time() {
     let reply = bare.ask("subscriptions/listen", wanted.clone()).await;
     assert_eq!(reply.refusal(), (400, -32021));
     assert_eq!(reply.message["error"]["data"]["requiredCapabilities"], json!({"extensions": {TASKS: {}}}));
-    // An empty list of tasks is one, too, or none; without the word it is nothing to it.
+    // An empty list of tasks may be acknowledged as empty or as absent; without the member, no tasks are
+    // granted.
     let (_listening, granted) = bare.listen(json!({"toolsListChanged": true})).await;
     assert_eq!(granted, json!({"toolsListChanged": true}));
-    // Capabilities for what may be open, as in 26T-19, are those of the request.
+    // The request's own capabilities decide about open questions, as in 26T-19.
     let able = client.request("subscriptions/listen", wanted).meta(key::CAPABILITIES, tasks());
     let (mut listening, _) = client.listen_by(&able).await;
     assert_eq!(listening.next_of("notifications/tasks").await["taskId"], id.as_str());
@@ -201,7 +202,7 @@ async fn sub_26sub_5_x_26x_4_who_is_stopped_says_so_with_the_response() {
     let (listening, _) = client.listen_by(&request.numbered(json!("l"))).await;
     let id = client.create("batch", json!({"steps": 1, "ms": 1})).await;
     client.until(&id, "completed").await;
-    // What listens is not waited for, nor does it hold the host up.
+    // The shutdown does not wait for listeners.
     host.signal(Signal::TERM);
     let rest = listening.rest().await;
     assert_eq!(rest.len(), 1, "{rest:?}");
@@ -218,11 +219,11 @@ async fn sub_26sub_4_who_goes_away_listens_no_more() {
     for _ in 0..20 {
         streams.push(client.listen(json!({"toolsListChanged": true})).await.0);
     }
-    // 20 that listen are no calls: the one slot is free.
+    // 20 listeners are not calls: the one slot is free.
     let result = client.result("tools/call", steps(json!([]))).await;
     assert_eq!(result["isError"], false);
     drop(streams);
-    // They are gone from the host's streams.
+    // The host has closed their streams.
     let admin = {
         let log = host.log();
         let (before, _) = log.split_once(" has /healthz").expect("an admin listener");
@@ -277,10 +278,10 @@ async fn sub_26sub_4_a_pipe_carries_several_and_each_is_ended_by_name() {
     assert_eq!(heard(&mut stdio, "prompts", 1).await, ["b"]);
     let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "b"}});
     stdio.line(&cancel.to_string()).await;
-    // Whatever was on its way has come by the second time.
+    // By the second notification, all earlier messages have arrived.
     heard(&mut stdio, "tools", 1).await;
     assert_eq!(heard(&mut stdio, "tools", 1).await, ["a"]);
-    // At the end of the input all is over, with what belongs to its end (26S-3).
+    // The end of the input ends everything, each stream with its final message (26S-3).
     let (status, rest) = stdio.close().await;
     assert!(status.success());
     assert!(rest.lines().all(|line| !line.contains("\"b\"")), "{rest}");
@@ -298,7 +299,7 @@ async fn sub_26sub_6_listening_hears_nothing_of_calls() {
         json!([{"log": {"level": "error", "data": 1}}, {"progress": {"progress": 1}}, {"changed": "tools"}]);
     client.result("tools/call", steps(talk.clone())).await;
     Session::open(host.port()).await.call("script", json!({"steps": talk})).await;
-    // The tap fails what does not belong here.
+    // The tap fails the test on a notification that does not belong here.
     listening.next_of("notifications/tools/list_changed").await;
 }
 

@@ -1,5 +1,5 @@
-//! Both generations at once, for a few seconds; `make soak` goes on for longer
-//! (`MIXED_SEED` repeats a run, `MIXED_LIVES` makes it longer).
+//! Both generations at once, for a few seconds; `make soak` is the long version (`MIXED_SEED` repeats a run,
+//! `MIXED_LIVES` makes it longer).
 
 #![allow(clippy::print_stdout, reason = "what was done is the report of a test")]
 

@@ -1,5 +1,4 @@
-//! Progress and log messages: on the stream of their own request, if it asked for them
-//! (26C-3, 26C-4, 26H-11).
+//! Progress and log messages, on the stream of the request that asked for them (26C-3, 26C-4, 26H-11).
 
 use super::{script, steps};
 use serde_json::{Value, json};
@@ -32,7 +31,7 @@ async fn c_26c_4_log_messages_go_to_who_asks_for_them_from_the_level_named() {
         assert_eq!(levels(&reply.notices), ALL[index..], "{level}");
         assert!(reply.notices.iter().all(|notice| notice["params"]["_meta"].is_null()));
     }
-    // 26J-2: that was for those requests.
+    // 26J-2: the earlier settings applied to the earlier requests only.
     assert!(client.ask("tools/call", logs()).await.notices.is_empty());
 }
 
@@ -84,7 +83,7 @@ async fn h_26h_11_a_silent_stream_is_kept_open_by_comments() {
     }
 }
 
-/// What is sent back, up to something in it.
+/// The response bytes up to the first occurrence of `what`.
 async fn until(port: u16, request: &Request, what: &str) -> String {
     let bytes = request.bytes();
     let read = tokio::task::spawn_blocking(move || {
@@ -129,7 +128,7 @@ async fn c_26c_3_c_26c_4_a_task_tells_nothing_of_either() {
     let told = listening.next_of("notifications/tasks").await;
     assert_eq!(told["status"], "working");
     client.cancel(&id).await;
-    // What comes on until its end is of the task alone, which the tap sees to (26SUB-6).
+    // All later messages are about this task only, which the tap checks (26SUB-6).
     let mut last = told;
     while last["status"] == "working" {
         last = listening.next_of("notifications/tasks").await;
@@ -162,7 +161,7 @@ async fn s_26s_4_on_a_pipe_everything_is_told_apart() {
     assert!(told.contains(&"within".to_owned()) && told.contains(&"alone".to_owned()), "{told:?}");
 }
 
-/// 26H-1: nothing is to be had with a GET that a request alone could have got.
+/// 26H-1: a GET gives nothing that belongs to a request.
 #[tokio::test]
 async fn h_26h_1_there_is_no_stream_without_a_request() {
     let (host, _client) = script().await;

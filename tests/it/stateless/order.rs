@@ -1,5 +1,5 @@
-//! One thing after another is looked at (26H-14): of a request that is wrong in every
-//! way, the first is said; when that is mended, the next.
+//! The order of the checks (26H-14): for a request with every fault, the host reports the first one; once
+//! that is corrected, the next one.
 
 use super::{post, refusal, scripted_as};
 use serde_json::json;
@@ -27,11 +27,11 @@ async fn h_26h_14_what_is_wrong_is_said_in_this_order() {
     let said = async |request: Request| {
         let answer = client.send(&request).await;
         let status = answer.status.as_u16();
-        // Who is turned away at the door is not told which request that was.
+        // An early rejection does not echo the request id.
         let body = answer.json().await;
         (status, body["error"]["code"].as_i64().unwrap_or_default())
     };
-    // 26H-2: Origin, then the token, before all.
+    // 26H-2: first the Origin, then the token, then all else.
     assert_eq!(said(wrong.clone()).await.0, 403);
     let wrong = wrong.without("origin");
     assert_eq!(said(wrong.clone()).await.0, 401, "26A-1");
@@ -100,7 +100,7 @@ async fn h_26h_9_refusals_of_the_shape_have_the_status_400_and_echo_what_could_b
         let whole = answer.status;
         let (status, said, echoed) = refusal(answer).await;
         assert_eq!((status, said), (400, code), "{body}: {whole}");
-        // 26J-6: and never `null`, which the tap sees to.
+        // 26J-6: the id is never `null`, which the tap checks.
         assert_eq!(echoed, id, "{body}");
     }
 }

@@ -1,5 +1,5 @@
-//! Whose tasks are whose (26T-25): a principal's in either generation; without one, of
-//! whoever knows the id, or of the session that made them.
+//! Ownership of tasks (26T-25): a principal owns its tasks in both generations. Without a principal, a task
+//! belongs to every caller that knows its id, or to the session that created it.
 
 use super::{patient, probe};
 use crate::questions::{accepted, form, scripted};
@@ -37,14 +37,14 @@ async fn t_26t_25_a_26a_1_anothers_task_is_as_unknown_as_one_that_there_is_not()
         }
     }
     assert!(told.iter().all(|error| *error == told[0]), "{told:?}");
-    // 26T-24: nor does listening tell.
+    // 26T-24: nor does listening reveal it.
     let (listening, granted) = bob.listen(json!({"taskIds": [id]})).await;
     assert!(granted.get("taskIds").is_none_or(|none| *none == json!([])), "{granted}");
     assert_eq!(listening.rest().await.len(), 1, "its end alone");
     assert_eq!(alice.task(&id).await["inputRequests"], task["inputRequests"], "nothing came of it");
     alice.update(&id, json!({key: accepted()})).await;
     alice.until(&id, "completed").await;
-    // In a session of theirs, the same.
+    // The same in a session of the other principal.
     let session = Session::open_with(host.port(), &token("bob")).await;
     for method in ["tasks/get", "tasks/result", "tasks/cancel"] {
         assert_eq!(session.error(method, json!({"taskId": id})).await["code"], -32602);
@@ -58,7 +58,7 @@ async fn t_26t_25_without_a_principal_the_id_is_the_key_in_either_generation() {
     let id = client.create("batch", json!({"steps": 1, "ms": 1})).await;
     client.until(&id, "completed").await;
     let other = Client::with_tasks(host.port());
-    assert_eq!(other.task(&id).await["status"], "completed", "whoever knows it");
+    assert_eq!(other.task(&id).await["status"], "completed", "every caller that knows the id");
     let session = Session::open(host.port()).await;
     assert_eq!(session.task(&id).await["status"], "completed", "in a session, too");
     let result = session.result("tasks/result", json!({"taskId": id})).await;
@@ -80,7 +80,7 @@ async fn t_26t_25_a_task_of_a_session_is_that_sessions_alone() {
     let id = session.create("wait", json!({"ms": 600_000})).await;
     for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
         let request = client.request(method, json!({"taskId": id, "inputResponses": {}}));
-        // Nor does naming the session help, which is nothing to such a request (26B-2).
+        // Naming the session does not help either: the host ignores it for such a request (26B-2).
         let naming = request.clone().header("mcp-session-id", session.id());
         for request in [request, naming] {
             assert_eq!(client.reply(&request).await.refusal(), (200, -32602), "{method}");

@@ -1,4 +1,4 @@
-//! Over stdin and stdout (26S), and how processes are started and ended there (26B-7).
+//! 2026-07-28 over stdin and stdout (26S), and how clients start and end such processes (26B-7).
 
 use super::{patient, steps, stored};
 use crate::questions::{accepted, form, scripted};
@@ -28,20 +28,20 @@ async fn s_26s_1_everything_is_served_on_a_pipe_without_a_handshake() {
         assert_eq!(answer["result"]["resultType"], "complete", "{method}: {answer}");
         assert_eq!(answer["result"]["_meta"][key::SERVER]["name"], "toolyard");
     }
-    // A round of questions.
+    // A round trip of questions.
     let call = steps(json!([{"ask": [form("a")]}]));
     let first = stdio.request("tools/call", alone(call.clone())).await["result"].take();
     assert_eq!(first["resultType"], "input_required");
     let retry = super::rounds::next(&call, &first, json!({"a": accepted()}));
     let last = stdio.request("tools/call", alone(retry)).await;
     assert_eq!(outcome(&last["result"]), json!([{"a": accepted()}]));
-    // A task, and what it lacks where it is not declared.
+    // A task; and the missing capability if the request does not declare it.
     let batch = json!({"name": "batch", "arguments": {"steps": 1, "ms": 1}});
     let refused = stdio.request("tools/call", enveloped(batch.clone(), &json!({}))).await;
     assert_eq!(refused["error"]["code"], -32021);
     let created = stdio.request("tools/call", enveloped(batch, &tasks())).await;
     assert_eq!(created["result"]["resultType"], "task");
-    // 26C-4: log messages where they are asked for.
+    // 26C-4: log messages, if the request asks for them.
     let mut logs = steps(json!([{"log": {"level": "error", "data": "x"}}]));
     stdio.request("tools/call", alone(logs.clone())).await;
     assert!(stdio.notices().is_empty());
@@ -56,7 +56,7 @@ async fn s_26s_4_answers_come_as_they_are_ready_and_ids_are_free_again() {
     let slow = stdio.send("tools/call", alone(steps(json!([{"sleep": 700}])))).await;
     let quick = stdio.send("tools/call", alone(steps(json!([])))).await;
     assert_eq!(stdio.read().await["id"], quick);
-    // The id of what is under way is not free (26J-3), but taken all the same.
+    // The id of a running request is not free (26J-3), but the host accepts it all the same.
     assert_eq!(stdio.read().await["id"], slow);
     for _ in 0..3 {
         let again = json!({"jsonrpc": "2.0", "id": slow, "method": "tools/list", "params": alone(json!({}))});
@@ -67,8 +67,8 @@ async fn s_26s_4_answers_come_as_they_are_ready_and_ids_are_free_again() {
 
 #[tokio::test]
 async fn b_26b_7_a_probe_process_takes_nothing_from_the_one_that_serves() {
-    // As the TypeScript client does: a second process with the same command, asked once
-    // and then ended; the other goes on as if it had not been.
+    // As the TypeScript client does: it starts a second process with the same command, sends it one request
+    // and ends it. The first process is not affected.
     let setup = Setup::new().with(&[guests::plugin("probe")]);
     let mut serving = Stdio::start(setup);
     let created = serving
@@ -136,7 +136,7 @@ async fn t_26t_10_a_task_whose_handle_cannot_be_written_is_cancelled() {
         .stderr(std::process::Stdio::null())
         .spawn()
         .expect("the host starts");
-    // Whoever should read is gone; whoever writes is not.
+    // The reader of the output is gone; the writer of the input is not.
     drop(host.stdout.take());
     let mut input = host.stdin.take().expect("piped");
     let work = steps(json!([{"begin": null}, {"sleep": 600_000}]));
@@ -145,7 +145,7 @@ async fn t_26t_10_a_task_whose_handle_cannot_be_written_is_cancelled() {
         .await
         .expect("the host reads");
     let told = eventually("the task to be cancelled", || async {
-        // Before anything was called there is no folder to look into.
+        // Before the first call there is no data folder.
         let tasks =
             if folder.path().join("data").exists() { stored(folder.path()).await } else { Vec::new() };
         tasks.first().filter(|task| task["status"] != "working").cloned()

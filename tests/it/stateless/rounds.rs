@@ -1,5 +1,5 @@
-//! Rounds of questions (26M): a guest that asks ends its request with what is asked, and
-//! the next request brings the answers.
+//! Round trips of questions (26M): when a guest asks, its request ends with the questions, and the next
+//! request carries the answers.
 
 use super::{patient, script, steps};
 use crate::questions::{accepted, form, sampling, scripted};
@@ -22,8 +22,8 @@ fn text(text: &str) -> Value {
     json!({"role": "assistant", "model": "m", "content": {"type": "text", "text": text}})
 }
 
-/// The params of the next round: those of the first, with the state that it was answered
-/// with and these answers.
+/// The params of the next request of a round trip: those of the first, with the returned state and these
+/// answers.
 pub fn next(first: &Value, asked: &Value, answers: Value) -> Value {
     let mut params = first.clone();
     params["inputResponses"] = answers;
@@ -31,7 +31,7 @@ pub fn next(first: &Value, asked: &Value, answers: Value) -> Value {
     params
 }
 
-/// What is asked, after making sure that something is.
+/// The keys of the questions; asserts that there are some.
 pub fn asked(result: &Value) -> Vec<&str> {
     assert_eq!(result["resultType"], "input_required", "{result}");
     assert!(result.get("taskId").is_none() && result.get("content").is_none(), "{result}");
@@ -50,14 +50,14 @@ async fn m_26m_1_m_26m_2_m_26m_4_one_question_takes_two_requests() {
         first["inputRequests"]["a"],
         json!({"method": "elicitation/create", "params": form("a")["params"]})
     );
-    // 26M-7: it is not to be kept.
+    // 26M-7: the client may not cache it.
     assert!(first.get("ttlMs").is_none() && first.get("cacheScope").is_none());
     let last = client.result("tools/call", next(&call, &first, json!({"a": accepted()}))).await;
     assert_eq!(last["resultType"], "complete");
     assert_eq!(outcome(&last)[1], json!({"a": accepted()}));
     assert!(last.get("requestState").is_none());
     assert_eq!(host.log().matches("ran from the start").count(), 2, "once for each request");
-    // It may be done again as often as the client likes, since it had no effects.
+    // The client may repeat it as often as it likes, since the run had no effects.
     let again = client.result("tools/call", next(&call, &first, json!({"a": {"action": "decline"}}))).await;
     assert_eq!(outcome(&again)[1], json!({"a": {"action": "decline"}}));
 }
@@ -69,7 +69,7 @@ async fn m_26m_9_m_26m_8_whatever_can_be_asked_is_asked_at_once() {
     let first = client.result("tools/call", call.clone()).await;
     assert_eq!(asked(&first), ["f", "r", "s", "u"]);
     let requests = &first["inputRequests"];
-    assert_eq!(requests["u"]["params"], url("u")["params"], "no id of ours: the state says whose it is");
+    assert_eq!(requests["u"]["params"], url("u")["params"], "no id added: the state says whose it is");
     assert_eq!(requests["s"]["method"], "sampling/createMessage");
     assert_eq!(requests["r"]["method"], "roots/list");
     let answers = json!({
@@ -90,7 +90,7 @@ async fn m_26m_5_what_is_missing_is_asked_again_and_what_is_unknown_passed_over(
     assert_eq!(asked(&second), ["a", "c"], "what was answered is not asked again");
     let third = client.result("tools/call", next(&call, &second, json!({}))).await;
     assert_eq!(asked(&third), ["a", "c"], "nothing came, nothing is lost");
-    // The last says it again, otherwise: what was said first stands.
+    // The last request answers `a` again, differently: the first answer counts.
     let answers = json!({"a": accepted(), "c": {"action": "decline"}, "b": {"action": "decline"}});
     let last = client.result("tools/call", next(&call, &third, answers)).await;
     assert_eq!(outcome(&last), json!([{"a": accepted(), "b": accepted(), "c": {"action": "decline"}}]));
@@ -122,7 +122,7 @@ async fn m_26m_5_what_does_not_fit_the_question_is_asked_again() {
         let second = client.result("tools/call", next(&call, &first, Value::Object(answers))).await;
         assert_eq!(asked(&second), [name], "{wrong}");
     }
-    // 26X-10: keys are the guest's, and no others.
+    // 26X-10: only the keys of the guest count.
     let named = client.result("tools/call", next(&call, &first, json!({"input": accepted()}))).await;
     assert_eq!(asked(&named), ["a", "r", "s"]);
 }
@@ -177,7 +177,7 @@ async fn m_26m_4_answers_count_without_a_state_too() {
     assert_eq!(asked(&second), ["b"]);
     let last = client.result("tools/call", next(&call, &second, json!({"b": accepted()}))).await;
     assert_eq!(outcome(&last), json!([{"a": accepted()}, {"b": accepted()}]));
-    // Empty ones are none.
+    // An empty map holds no answers.
     let mut params = call.clone();
     params["inputResponses"] = json!({});
     assert_eq!(asked(&client.result("tools/call", params).await), ["a"]);
@@ -200,12 +200,12 @@ async fn m_26m_3_only_what_the_request_itself_declares_is_asked() {
         let why = came[0]["nothing"]["unsupported"].as_str().unwrap_or_else(|| panic!("{came}"));
         assert!(why.contains(says), "{why}");
     }
-    // A guest that falls back to what can be asked.
+    // A guest that falls back to a question that the client supports.
     let falls_back = steps(json!([{"ask": [form("a")]}, {"ask": [sampling("b")]}]));
     let able = Client::new(client.port()).declaring(json!({"sampling": {}}));
     let first = able.result("tools/call", falls_back.clone()).await;
     assert_eq!(asked(&first), ["b"]);
-    // The next request declares more, and less.
+    // The next request declares more, or less.
     let second = client.result("tools/call", next(&falls_back, &first, json!({"b": text("x")}))).await;
     assert_eq!(asked(&second), ["a"], "now it can be asked");
 }
@@ -245,7 +245,7 @@ async fn m_26m_1_prompts_and_resources_ask_as_well() {
     let ada = json!({"action": "accept", "content": {"name": "Ada"}});
     let last = client.result("prompts/get", next(&get, &second, json!({"name": ada}))).await;
     assert_eq!(last["messages"][0]["content"]["text"], format!("sums: {ada}"));
-    // A state is good for what it was given for.
+    // A state is valid only for the request that it was given to.
     for (method, params) in [("resources/read", &read), ("prompts/get", &get)] {
         let foreign = next(
             params,
@@ -258,11 +258,11 @@ async fn m_26m_1_prompts_and_resources_ask_as_well() {
         );
         assert_eq!(client.ask(method, foreign).await.refusal(), (200, -32602), "{method}");
     }
-    // Nobody who cannot be asked is.
+    // The host does not ask a client that supports no questions.
     let bare = Client::new(host.port());
     let text = bare.result("resources/read", read).await["contents"][0]["text"].to_string();
     assert!(text.contains("unsupported"), "{text}");
-    // 26M-1: nothing else is answered with a question.
+    // 26M-1: no other method is answered with a question.
     let list = client.ask("tools/list", json!({"inputResponses": {"a": {}}, "requestState": "x"})).await;
     assert_eq!(list.result()["resultType"], "complete");
 }
@@ -276,7 +276,7 @@ async fn m_26m_6_effects_are_had_once_for_one_state() {
     );
     let first = bare().result("tools/call", call.clone()).await;
     let retry = next(&call, &first, json!({"a": accepted()}));
-    // Ten at once: one has them.
+    // Ten at once: exactly one of them succeeds.
     let asking: Vec<_> = (0..10)
         .map(|_| {
             let (client, retry) = (bare(), retry.clone());
@@ -293,14 +293,14 @@ async fn m_26m_6_effects_are_had_once_for_one_state() {
     }
     assert_eq!(done, 1);
     assert_eq!(host.log().matches("had effects").count(), 1);
-    // And another host of the same folder knows it.
+    // Another host on the same folder knows it too.
     host.kill().await;
     let host = host.another().await;
     let client = client.at(host.port());
     let reply = client.ask("tools/call", retry).await;
     assert_eq!(reply.refusal(), (200, -32602), "{}", reply.message);
     assert!(!host.log().contains("had effects"));
-    // A new beginning is another matter.
+    // A new first request works.
     assert_eq!(asked(&client.result("tools/call", call).await), ["a"]);
 }
 
@@ -343,7 +343,7 @@ async fn t_26t_11_rounds_are_over_before_a_task_begins_and_their_state_does_not_
     assert_eq!((&came[0], &came[2]["taskId"]), (&json!({"a": accepted()}), &json!(id)));
 }
 
-/// The same guest, asked in the other way: it notices nothing.
+/// The same guest asks in a session: it does not notice the difference.
 #[tokio::test]
 async fn b_26b_8_one_guest_serves_both_ways_of_asking() {
     let (host, client): (Host, Client) = script().await;

@@ -1,5 +1,5 @@
-//! What a client carries from round to round is not trusted (26M-6): whatever was done to
-//! it, whoever brings it, for whatever else, or too late, it is refused.
+//! The host does not trust the state that a client carries through a round trip (26M-6). It rejects a state
+//! that was altered, that another principal or request brings, or that has expired.
 
 use super::rounds::{asked, next};
 use super::{patient, script, steps};
@@ -32,7 +32,7 @@ async fn m_26m_6_a_state_that_was_changed_is_refused() {
     };
     for at in (0..state.len()).step_by((state.len() / 40).max(1)).chain([state.len() - 1]) {
         let mut bytes = state.clone().into_bytes();
-        // Base64 has bits to spare at its end; this changes what is said.
+        // Base64 has unused bits at its end; this change alters the decoded bytes.
         bytes[at] = if bytes[at] == b'B' { b'g' } else { b'B' };
         refused(&client, with(String::from_utf8(bytes).expect("ASCII")), &format!("changed at {at}")).await;
     }
@@ -70,7 +70,7 @@ async fn m_26m_6_a_state_is_good_for_its_own_request_only() {
     }
     let read = next(&json!({"uri": "script:ask"}), &first, answers.clone());
     assert_eq!(client.ask("resources/read", read).await.refusal(), (200, -32602), "another method");
-    // Others' answers of the same request are no answers to this.
+    // Answers of another request do not count for this one.
     let second = client.result("tools/call", steps(json!([{"ask": [form("b")]}]))).await;
     refused(&client, next(&call(), &second, answers), "of another request").await;
 }
@@ -104,7 +104,7 @@ async fn m_26m_6_a_state_ends() {
         ended.then_some(())
     })
     .await;
-    // What was said in it is gone with it; the request begins anew.
+    // Its answers are lost with the state; the request starts over.
     assert_eq!(asked(&client.result("tools/call", call()).await), ["a"]);
 }
 

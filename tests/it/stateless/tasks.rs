@@ -1,5 +1,4 @@
-//! The tasks extension (26T): who gets a task, what it looks like, and what is answered
-//! about it.
+//! The tasks extension (26T): which requests become tasks, the shape of a task, and the answers about it.
 
 use super::{probe, script, scripted_as, steps};
 use serde_json::{Value, json};
@@ -20,7 +19,8 @@ async fn t_26t_1_t_26t_2_t_26t_3_the_server_decides_if_the_request_says_that_it_
     let batch = json!({"name": "batch", "arguments": {"steps": 1, "ms": 1}});
     let created = client.result("tools/call", batch.clone()).await;
     assert_eq!(created["resultType"], "task");
-    // 26T-4: what must be a task is refused to who has none; what may be is done in line.
+    // 26T-4: without the extension, the host rejects a call that must be a task, and runs one that may be a
+    // task as a plain call.
     for capabilities in [
         json!({}),
         json!({"tasks": {"requests": {"tools": {"call": {}}}}}),
@@ -37,12 +37,12 @@ async fn t_26t_1_t_26t_2_t_26t_3_the_server_decides_if_the_request_says_that_it_
         let result = bare.call("count", json!({"steps": 2, "ms": 1})).await;
         assert_eq!(result["resultType"], "complete", "{capabilities}");
     }
-    // 26R-6: just before, the same client could.
+    // 26R-6: just before, the same client declared the capability.
     let able = client
         .request("tools/call", batch)
         .meta(key::CAPABILITIES, json!({"extensions": {TASKS: {"later": 1}}}));
     assert_eq!(client.reply(&able).await.result()["resultType"], "task", "whatever members it has");
-    // Fast work is answered at once, to whoever.
+    // Fast work is answered at once, with or without the extension.
     assert_eq!(client.call("count", json!({"steps": 1, "ms": 1})).await["resultType"], "complete");
 }
 
@@ -86,7 +86,7 @@ async fn t_26t_8_t_26t_9_t_26t_10_creation_answers_with_a_flat_task_that_is_ther
     assert!(
         task.get("task").is_none() && task["_meta"].get("io.modelcontextprotocol/related-task").is_none()
     );
-    // 26S-3: it is there after a crash, when its run is not.
+    // 26S-3: the task survives a crash, though its run does not.
     host.kill().await;
     let host = host.another().await;
     let task = client.at(host.port()).task(id).await;
@@ -106,7 +106,7 @@ async fn t_26t_12_t_26t_13_t_26t_14_what_a_task_came_to_is_in_it() {
     let bare = Client::new(host.port());
     for (tool, arguments, status) in [
         ("wait", json!({"ms": 2}), "completed"),
-        // As failed as it is, it was carried out (T-18 turned round).
+        // The tool fails, but the call was carried out (the opposite of T-18).
         ("fail", json!({"message": "no \"luck\"\n"}), "completed"),
         ("jq", json!({"program": ".[]", "input": [1, {"a": "b"}]}), "completed"),
         ("trap", json!({}), "completed"),
@@ -118,8 +118,8 @@ async fn t_26t_12_t_26t_13_t_26t_14_what_a_task_came_to_is_in_it() {
         let mut plain = bare.ask("tools/call", json!({"name": tool, "arguments": arguments})).await.message;
         match status {
             "completed" => {
-                // What the call would have returned: but for whose it is, which the
-                // answer says that it stands in.
+                // The task holds the result of the plain call without its `_meta`, which names the server:
+                // the answer around the task has that.
                 let plain = &mut plain["result"];
                 plain.as_object_mut().expect("an object").remove("_meta");
                 assert_eq!(task["result"], *plain, "{tool}");
@@ -168,7 +168,7 @@ async fn t_26t_6_d_26d_7_without_the_extension_there_are_no_tasks_at_all() {
     let id = client.create("batch", json!({"steps": 1, "ms": 600_000})).await;
     for capabilities in [json!({}), json!({"tasks": {}}), json!({"tasks": {"list": {}, "cancel": {}}})] {
         let bare = Client::new(host.port()).declaring(capabilities.clone());
-        // Before anything else: of tasks that there are and that there are not.
+        // This check comes first, for existing tasks and for unknown ones.
         for id in [id.as_str(), NOBODY, "nonsense"] {
             for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
                 let reply = bare.ask(method, json!({"taskId": id, "inputResponses": {}})).await;
@@ -180,7 +180,7 @@ async fn t_26t_6_d_26d_7_without_the_extension_there_are_no_tasks_at_all() {
         assert_eq!(bare.ask("subscriptions/listen", listen).await.refusal(), (400, -32021));
     }
     assert_eq!(client.task(&id).await["status"], "working");
-    // A host that does not offer it knows no such methods.
+    // A host that does not offer the extension does not have these methods.
     let off = Setup::new().with(&[guests::plugin("probe")]).set("tasks.enabled", "false").start().await;
     let client = client.at(off.port());
     for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
@@ -188,7 +188,7 @@ async fn t_26t_6_d_26d_7_without_the_extension_there_are_no_tasks_at_all() {
         assert_eq!(reply.refusal(), (404, -32601), "{method}");
     }
     let result = client.call("batch", json!({"steps": 1, "ms": 1})).await;
-    assert_eq!(result["resultType"], "complete", "it runs in line where there are no tasks");
+    assert_eq!(result["resultType"], "complete", "it is a plain call on a host without tasks");
 }
 
 #[tokio::test]
@@ -233,10 +233,10 @@ async fn t_26t_20_a_cancel_is_acknowledged_however_often_and_whatever_it_finds()
     let done = client.create("batch", json!({"steps": 1, "ms": 1})).await;
     let completed = client.until(&done, "completed").await;
     client.cancel(&done).await;
-    assert_eq!(client.task(&done).await, completed, "what is over stays as it is");
+    assert_eq!(client.task(&done).await, completed, "a finished task does not change");
     let failed = client.create("batch", json!({"steps": 1, "ms": 1})).await;
     client.until(&failed, "completed").await;
-    // Unknown members are of no consequence (26X-7: nor is `_meta`).
+    // Unknown members have no effect (26X-7: nor does `_meta`).
     let params = json!({"taskId": failed, "reason": "enough", "inputResponses": 5});
     assert_eq!(client.result("tasks/cancel", params).await["resultType"], "complete");
 }
@@ -253,12 +253,12 @@ async fn t_26t_16_a_task_is_there_until_its_time_is_over_and_says_how_it_ended()
     assert_eq!(task["error"]["code"], -32603);
     let (created, ended) =
         (task["createdAt"].as_str().expect("a time"), task["lastUpdatedAt"].as_str().expect("a time"));
-    // Of one form, these are in the order of their texts; a second lies between.
+    // The timestamps have one format, so they sort as text; more than a second lies between them.
     assert!(ended > created, "{task}");
     assert_eq!(client.task(id).await["status"], "failed", "it does not vanish silently");
 }
 
-/// 26T-24 and 26J-2: two requests of one client, one of which knows tasks.
+/// 26T-24 and 26J-2: two requests of one client, only one of which declares tasks.
 #[tokio::test]
 async fn t_26t_2_what_an_earlier_request_declared_is_forgotten() {
     let (_host, client) = probe().await;
@@ -269,8 +269,8 @@ async fn t_26t_2_what_an_earlier_request_declared_is_forgotten() {
     assert_eq!(client.reply(&unable).await.result()["resultType"], "complete", "it is waited for");
 }
 
-/// 26B-15, 26B-16: what other clients and servers make of tasks is no measure; this one
-/// is only given what it said that it can take.
+/// 26B-15, 26B-16: the host does not guess from the behaviour of other clients; this client receives only
+/// what it has declared.
 #[tokio::test]
 async fn b_26b_15_b_26b_16_a_client_without_the_extension_gets_results_alone() {
     let (host, _client) = script().await;

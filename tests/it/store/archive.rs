@@ -20,7 +20,7 @@ async fn command(data: &Path, args: &[&str], stdin: &str) -> Output {
         .spawn()
         .expect("it runs");
     let mut input = child.stdin.take().expect("is piped");
-    // Whoever refuses a line reads no further.
+    // A process that rejects a line reads no further.
     let _ = input.write_all(stdin.as_bytes()).await;
     drop(input);
     child.wait_with_output().await.expect("it ends")
@@ -61,16 +61,16 @@ async fn all_tasks_leave_a_host_that_runs_and_come_into_another_store() {
         assert_eq!(over.contains(&id), !line["outcome"].is_null(), "{line}");
         assert!(line["arguments"].is_object(), "{line}");
     }
-    // To a file, which is its owner's alone.
+    // An export to a file, which only its owner may read.
     let file = host.folder().join("tasks.jsonl");
     let written = host.command(&["tasks", "export", "--output", "tasks.jsonl"]).await;
     assert_eq!((written.status.code(), out(&written).as_str()), (Some(0), ""), "{}", err(&written));
     assert_eq!(std::fs::metadata(&file).expect("is there").permissions().mode() & 0o777, 0o600);
     let text = std::fs::read_to_string(&file).expect("reads");
     assert_eq!(lines(&text).len(), 5);
-    assert_eq!(session.task(&live).await["status"], "working", "nobody disturbed it");
+    assert_eq!(session.task(&live).await["status"], "working", "the export does not disturb it");
 
-    // Into a folder that is not there yet, twice, and out again.
+    // An import into a new folder, twice, and an export from there.
     let elsewhere = host.folder().join("elsewhere");
     let imported = command(&elsewhere, &["tasks", "import", "tasks.jsonl"], "").await;
     assert_eq!(imported.status.code(), Some(0), "{}", err(&imported));
@@ -82,7 +82,7 @@ async fn all_tasks_leave_a_host_that_runs_and_come_into_another_store() {
     let result = command(&elsewhere, &["tasks", "result", &over[2]], "").await;
     let result: Value = serde_json::from_str(&out(&result)).expect("JSON");
     assert_eq!(result["content"][0]["text"], "\u{e4}\n\u{1f600}");
-    // T-43: who did it is on record.
+    // T-43: the audit log names who did it.
     let audit = std::fs::read_to_string(elsewhere.join("audit.jsonl")).expect("an audit log");
     let entry = lines(&audit).into_iter().find(|entry| entry["action"] == "archive.imported");
     let entry = entry.expect("an entry");
@@ -93,7 +93,7 @@ async fn all_tasks_leave_a_host_that_runs_and_come_into_another_store() {
 async fn a_live_task_is_imported_as_one_whose_host_died_and_no_host_that_lives_gets_it() {
     let (host, session, _, live) = host_with_tasks().await;
     let exported = host.command(&["tasks", "export"]).await;
-    // A host with tasks of its own, in whose store the numbers are taken.
+    // A host with its own tasks, whose store already uses the row numbers.
     let other = setup().start().await;
     let theirs = Session::open(other.port()).await;
     let kept = theirs.create("wait", json!({"ms": 600_000})).await;
@@ -103,7 +103,7 @@ async fn a_live_task_is_imported_as_one_whose_host_died_and_no_host_that_lives_g
         let shown = other.command(&["tasks", "show", id, "--json"]).await;
         serde_json::from_str::<Value>(&out(&shown)).unwrap_or_else(|_| panic!("{}", err(&shown)))
     };
-    let ended = eventually("somebody looks after it", || async {
+    let ended = eventually("its host recovers it", || async {
         let task = shown(&live).await;
         (task["status"] != "working").then_some(task)
     })
@@ -113,14 +113,14 @@ async fn a_live_task_is_imported_as_one_whose_host_died_and_no_host_that_lives_g
     assert_eq!(session.task(&live).await["status"], "working", "and the original");
 }
 
-/// The line with this time of it 23 hours from now.
+/// The line with this time field moved to 23 hours from now.
 fn in_the_future(line: &str, field: &str) -> String {
     let mut task: Value = serde_json::from_str(line).expect("JSON");
     task["task"][field] = json!((identity_provider::now() + 23 * 3_600) * 1_000);
     task.to_string()
 }
 
-/// The database refuses the whole transaction, and what stands before the line is kept.
+/// The database refuses the whole transaction; the tasks before the refused line are kept.
 #[tokio::test]
 async fn a_line_that_the_database_refuses_is_named_and_what_stands_before_it_is_kept() {
     let (host, ..) = host_with_tasks().await;
@@ -149,7 +149,7 @@ async fn a_line_that_the_database_refuses_is_named_and_what_stands_before_it_is_
     assert_eq!(kept.lines().collect::<Vec<_>>(), good[..2]);
 }
 
-/// A line is read up to a bound, which the operator can raise.
+/// The import reads a line up to a limit, which the operator can raise.
 #[tokio::test]
 async fn a_line_without_end_is_refused_at_the_bound() {
     let (host, ..) = host_with_tasks().await;

@@ -16,7 +16,7 @@ fn write_keys(path: &Path, text: &str) {
     fs::set_permissions(path, Permissions::from_mode(0o600)).expect("sets");
 }
 
-/// Whether the word stands in the file or its log.
+/// Whether the word appears in the database file or its log.
 fn is_plain(data: &Path) -> bool {
     ["", "-wal", "-shm"].iter().any(|end| {
         let bytes = fs::read(data.join(format!("{FILE}{end}"))).unwrap_or_default();
@@ -44,7 +44,7 @@ async fn what_clients_and_tools_say_is_not_in_the_file_and_is_found_after_a_rest
     let session = session.at(host.port());
     let result = session.result("tasks/result", json!({"taskId": id})).await;
     assert_eq!(result["content"][0]["text"], WORD);
-    // An export is in the clear.
+    // An export is not encrypted.
     let exported = host.command(&["tasks", "export"]).await;
     assert!(out(&exported).contains(WORD), "{}", err(&exported));
 }
@@ -75,7 +75,7 @@ async fn without_the_key_nothing_starts_and_a_rotation_needs_no_stop() {
     refused("chmod 600").await;
     fs::set_permissions(&keys, Permissions::from_mode(0o600)).expect("sets");
 
-    // The host has the old key alone, and goes on.
+    // The host has only the old key, and goes on.
     let early = host.command(&["tasks", "reencrypt"]).await;
     assert_eq!(early.status.code(), Some(0), "{}", err(&early));
     assert!(out(&early).contains("1 task, 1 of them written anew"), "{}", out(&early));

@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
-# Builds and installs the servers that `make bench` measures beside the host: one of the
-# Rust SDK, and one of the TypeScript SDK into typescript/node_modules/. A second run does
-# nothing. Without Node.js the latter is left out, loudly.
+# Builds and installs the servers that `make bench` compares with the host: one of the Rust SDK, and
+# one of the TypeScript SDK into typescript/node_modules/. A second run does nothing. Without
+# Node.js it skips the latter with a message.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cd "$here/../../.."
 . tests/pins.sh
 
 readonly NODE_AT_LEAST=20
-# What tells an installation that is complete, and from what it was made.
+# Marks a complete installation, with the fingerprint of its sources.
 readonly STAMP=node_modules/.installed
 
-# As anybody would build it: the profile of this host's calls is none of its.
+# Without this host's profile, as its own users build it.
 env -u CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUSTFLAGS "${CARGO:-cargo}" build --release --locked --manifest-path "$here/rmcp/Cargo.toml" --target-dir target/peers
 
 cd "$here/typescript"
@@ -23,7 +23,7 @@ if [ "${major:-0}" -lt "$NODE_AT_LEAST" ] || ! command -v npm >/dev/null; then
   echo "The server of the TypeScript SDK is not measured: it needs Node.js $NODE_AT_LEAST or newer, with npm; found ${version:-none}." >&2
   exit 0
 fi
-# The major version alone: nothing that is installed is compiled.
+# The major version is enough: nothing that is installed is compiled.
 print=$(fingerprint "$major" package.json package-lock.json)
 if is_current "$STAMP" "$print"; then exit 0; fi
 echo "Installing the server of the TypeScript SDK into tests/load/peers/typescript/node_modules"

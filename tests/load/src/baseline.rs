@@ -1,6 +1,5 @@
-//! The comparison: the same hyper server, set up as `toolyard serve` sets it up,
-//! which decodes the request and answers a result of the same form with
-//! serde_json, and runs no guest. What it cannot do is the price of the host.
+//! The comparison: the same hyper server, set up like `toolyard serve`. It decodes the request and answers
+//! with a result of the same form by serde_json, and runs no guest. The difference is the cost of the host.
 
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
@@ -16,12 +15,12 @@ use std::time::Duration;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::{TcpListener, TcpStream};
 
-/// Serves until stdin ends, which it does when whoever started this is gone.
+/// Serves until stdin ends, which happens when the parent process ends.
 pub fn serve() -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let done = runtime.block_on(async {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
-        // In the words of `toolyard serve`, so that both are waited for alike.
+        // The same message as `toolyard serve`, so that the load generator waits for both alike.
         writeln!(std::io::stderr(), "baseline serves http://{}/mcp", listener.local_addr()?)?;
         tokio::select! {
             done = accept(listener) => done,
@@ -54,7 +53,7 @@ async fn connection(stream: TcpStream) {
         .max_headers(100)
         .max_buf_size(64 * 1024)
         .serve_connection(TokioIo::new(stream), service_fn(answer));
-    // It ends when the client goes.
+    // It ends when the client disconnects.
     drop(connection.await);
 }
 

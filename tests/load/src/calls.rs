@@ -1,6 +1,5 @@
-//! Plain `tools/call` of a tool that adds two numbers, beside the same hyper server without
-//! wasm and servers of the official SDKs. All take turns, so that whatever else the machine
-//! does hits each.
+//! Plain `tools/call` of a tool that adds two numbers, compared with the same hyper server without wasm and
+//! servers of the official SDKs. All take turns, so that other load on the machine affects each.
 
 use crate::Effort;
 use crate::clock;
@@ -18,23 +17,24 @@ use toolyard_tests::guests;
 use toolyard_tests::stateless::{Client as StatelessClient, enveloped, tasks};
 
 const CONNECTIONS: [usize; 4] = [1, 2, 64, 512];
-/// Where most aims are set.
+/// The number of connections for most aims.
 const MANY: usize = 64;
 const FEW: usize = 2;
-/// Of the rate of rmcp, with many connections and with few; of that of the TypeScript SDK.
+/// The least ratio to the rate of rmcp, with many connections and with few; and to that of the TypeScript
+/// SDK.
 const OF_RUST: (f64, f64) = (1.3, 0.95);
 const OF_TYPESCRIPT: f64 = 10.0;
-/// Processor time of a call, and of it what bare hyper does not take (microseconds).
+/// The most processor time of a call, and of it the part beyond bare hyper (microseconds).
 const CPU_US: f64 = 38.0;
 const SHARE_US: f64 = 15.0;
-/// Of the rate that a server reaches, that at which its latencies are measured.
+/// The part of a server's rate at which its latencies are measured.
 const HALF: f64 = 0.5;
-/// The 99th percentile there, of the median.
+/// The largest ratio of the 99th percentile to the median there.
 const P99_OF_P50: f64 = 3.0;
-/// What is told of latencies there.
+/// The quantiles of latencies in the report.
 const QUANTILES: [f64; 4] = [0.5, 0.9, 0.99, 0.999];
 
-/// What is measured in turn.
+/// The targets, which are measured in turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Target {
     Hyper,
@@ -76,7 +76,7 @@ impl Target {
     }
 }
 
-/// One that asks the same again and again.
+/// A client that repeats one request.
 pub struct Caller {
     wire: Wire,
     template: Template,
@@ -84,12 +84,12 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// One with a connection of its own. In every answer there must be what is `expected`.
+    /// A caller with a connection of its own. Every answer must contain `expected`.
     pub async fn new(port: u16, template: Template, expected: &'static [u8]) -> anyhow::Result<Self> {
         Ok(Self { wire: Wire::open(port).await?, template, expected })
     }
 
-    /// So many of them, each with ids of its own.
+    /// Several callers, each with its own ids.
     pub async fn some(
         port: u16,
         template: &Template,
@@ -113,7 +113,7 @@ impl Client for Caller {
     }
 }
 
-/// The servers that run.
+/// The running servers.
 struct Servers {
     hyper: Server,
     toolyard: Server,
@@ -144,14 +144,14 @@ impl Servers {
         }
     }
 
-    /// Callers of a target that runs.
+    /// Callers of a running target.
     async fn callers(
         &self,
         target: Target,
         connections: usize,
     ) -> anyhow::Result<Option<(&Server, Vec<Caller>)>> {
         let Some(server) = self.of(target) else { return Ok(None) };
-        // What is sent to bare hyper is what is sent to the host.
+        // Bare hyper gets the same requests as the host.
         let (port, mode) = match target {
             Target::Hyper => (self.toolyard.port(), Mode::Session),
             Target::Peer(_, mode) => (server.port(), mode),
@@ -170,7 +170,7 @@ impl Servers {
     }
 }
 
-/// A request with these headers.
+/// A request template with these headers.
 pub fn template(headers: &Headers, method: &str, params: &Value) -> Template {
     let headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (*name, &**value)).collect();
     Template::new(&headers, method, &params.to_string())
@@ -179,14 +179,14 @@ pub fn template(headers: &Headers, method: &str, params: &Value) -> Template {
 /// A `tools/call` of 2026-07-28, whose client declares the tasks extension.
 pub fn stateless(params: Value) -> Template {
     let params = enveloped(params, &tasks());
-    // The port is not in it.
+    // The template does not contain the port.
     let request = StatelessClient::with_tasks(0).request("tools/call", params.clone());
     let headers: Vec<_> =
         request.headers().iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
     Template::new(&headers, "tools/call", &params.to_string())
 }
 
-/// What one target did in one round.
+/// The measurement of one target in one round.
 struct Row {
     target: Target,
     connections: usize,
@@ -202,7 +202,7 @@ impl Rows {
         these.map(|row| &row.measured)
     }
 
-    /// The median of a figure over the rounds; none of what did not run.
+    /// The median of a figure over the rounds; `None` for targets that did not run.
     fn figure(&self, target: Target, connections: usize, of: impl Fn(&Measured) -> f64) -> Option<f64> {
         let figure = median(self.of(target, connections).map(of));
         figure.is_finite().then_some(figure)
@@ -213,7 +213,7 @@ impl Rows {
     }
 }
 
-/// Measures it.
+/// Runs the measurement.
 pub async fn measure(effort: Effort, work: &Path) -> anyhow::Result<Vec<Section>> {
     let servers = Servers::start(work).await?;
     let mut closed = Rows(Vec::new());
@@ -306,14 +306,14 @@ fn closed_section(rows: &Rows) -> Section {
             "calls-per-second",
             bars("tools/call a second, 64 connections", &ALL, &|measured| measured.per_second),
         ),
-        // Those of the TypeScript SDK would make all others' bars a few points wide.
+        // The bars of the TypeScript SDK would make all others a few points wide.
         ("calls-cpu", bars("CPU of the server (µs a call), 64 connections", &NATIVE, &Measured::cpu_us)),
     ];
     section.data = json!({ "calls": data });
     section
 }
 
-/// The best of these, which is what we are compared with.
+/// The best of these rates, with which the host is compared.
 fn best(rows: &Rows, of: [Target; 2], connections: usize) -> Option<f64> {
     of.into_iter().filter_map(|target| rows.rate(target, connections)).reduce(f64::max)
 }
@@ -390,7 +390,7 @@ fn open_section(rows: &Rows, clock: &[Latencies]) -> Section {
     section
 }
 
-/// A row at half the rate, for programs.
+/// A row at half the rate, as JSON.
 fn figures(target: &str, per_second: f64, [p50, p90, p99, p999]: [f64; 4]) -> Value {
     json!({
         "target": target, "per_second": per_second, "p50_ms": p50, "p90_ms": p90, "p99_ms": p99, "p999_ms": p999,

@@ -1,11 +1,9 @@
-//! How long a guest that computes without pause outlives the acknowledgement of
-//! its cancellation.
+//! How long a guest that computes without pause survives the acknowledgement of its cancellation.
 //!
-//! Measured within this process, because the moment in which the guest's store is
-//! dropped cannot be seen from outside. What a run holds falls in a fixed order:
-//! the store first, then the run, and with it the outlet that its caller gave it.
-//! So the outlet notes the time when it is dropped, and the engine's own count of
-//! instances confirms that the store was gone by then.
+//! Measured within this process, because the drop of the guest's store cannot be observed from outside. The
+//! parts of a run are dropped in a fixed order: the store first, then the run, and with it the client channel
+//! that the caller passed. So the channel notes the time of its drop, and the engine's count of instances
+//! confirms that the store was dropped by then.
 
 use crate::Effort;
 use crate::inside;
@@ -26,16 +24,16 @@ use toolyard_dispatch::{
 use toolyard_engine::{Engine, Plugins};
 use toolyard_tests::guests;
 
-/// Other guests that compute meanwhile.
+/// The numbers of other guests that compute meanwhile.
 const OTHERS: [u32; 3] = [0, 20, 100];
-/// For the 99th percentile, beside so many others.
+/// The aims for the 99th percentile beside this number of other guests.
 const AIMS_MS: [(u32, f64); 2] = [(0, 2.0), (20, 20.0)];
-/// However slow the machine, a guest starts and ends within this time.
+/// A guest starts and ends within this time even on a slow machine.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// An hour: longer than anybody waits.
+/// An hour: longer than any wait.
 const SPIN: &str = r#"{"name":"spin","arguments":{"ms":3600000},"task":{"ttl":3600000}}"#;
 
-/// Tells when it is dropped.
+/// Sends the time when it is dropped.
 struct Witness(Option<oneshot::Sender<Instant>>);
 
 impl ClientChannel for Witness {
@@ -52,7 +50,7 @@ impl Drop for Witness {
     fn drop(&mut self) {
         let now = Instant::now();
         if let Some(tell) = self.0.take() {
-            // Nobody listens if the measurement was broken off.
+            // The receiver is gone if the measurement was aborted.
             let _ = tell.send(now);
         }
     }
@@ -71,7 +69,7 @@ struct Row {
     after_request: Latencies,
 }
 
-/// Measures it. Blocks.
+/// Runs the measurement. Blocks.
 pub fn measure(effort: Effort, work: &Path) -> anyhow::Result<Section> {
     // The two runtimes of the host.
     let runtime = || Builder::new_multi_thread().enable_all().build();
@@ -79,7 +77,7 @@ pub fn measure(effort: Effort, work: &Path) -> anyhow::Result<Section> {
     let handle = guests.handle().clone();
     let work = work.to_owned();
     let done = serving.block_on(async move {
-        // On a worker, where the host's requests are answered.
+        // On a worker thread, like the host's requests.
         tokio::spawn(async move {
             let bench = Bench::start(&work, handle).await?;
             let mut rows = Vec::new();
@@ -139,7 +137,7 @@ impl Bench {
         Ok(row)
     }
 
-    /// Starts a task that spins; gives its id.
+    /// Starts a task that spins; returns its id.
     async fn spin(&self, channel: Arc<dyn ClientChannel>) -> anyhow::Result<String> {
         let params = CallParams::decode(Some(&RawJson::trusted(SPIN)))?;
         let call = ToolCall {

@@ -1,7 +1,6 @@
-//! What the machine itself takes. A virtual processor is taken away now and then, for others on the
-//! same real one; a request that comes due meanwhile waits, whichever server it is for. Here a
-//! thread on each core does nothing but look at the clock: the latencies of a server that needs no
-//! time at all, and has nobody beside it.
+//! The delays of the machine itself. A virtual processor pauses now and then for others on the same real one.
+//! A request that comes due meanwhile waits, whichever server it is for. Here a thread on each core only
+//! reads the clock, which gives the latencies of an otherwise idle server that needs no time.
 
 use crate::load::GRID;
 use crate::stats::Latencies;
@@ -9,8 +8,8 @@ use anyhow::Context as _;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::time::{Duration, Instant};
 
-/// For so long, on all cores that this process may use: at each time of the grid something is due,
-/// and is done at the next look at the clock.
+/// Measures for `time` on all cores that this process may use: at each time of the grid a request is due, and
+/// is done at the next read of the clock.
 pub async fn look(time: Duration) -> anyhow::Result<Latencies> {
     let cores = sched_getaffinity(None)?;
     let threads = (0..CpuSet::MAX_CPU).filter(|core| cores.is_set(*core)).map(|core| {

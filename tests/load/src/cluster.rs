@@ -1,5 +1,5 @@
-//! Hosts that share a PostgreSQL database, on one machine: how many tasks they bring to an
-//! end together, and how soon a client hears on one of them that a task of another has ended.
+//! Hosts that share a PostgreSQL database, on one machine: how many tasks they complete together, and how
+//! soon a client of one host learns of the end of another host's task.
 
 use crate::Effort;
 use crate::load::{Client as _, Measured, drive_all};
@@ -19,23 +19,23 @@ use toolyard_tests::postgres::{Flushing, Server as Database};
 use toolyard_tests::session::Session;
 
 const CLIENTS: usize = 64;
-/// Clients that create tasks while waits are measured.
+/// The number of clients that create tasks while waits are measured.
 const MEANWHILE: usize = 16;
-/// For a wait on another host, where nothing else happens.
+/// The aim for a wait on another host, without other load.
 const AIM_IDLE_MS: f64 = 50.0;
-/// The same with every hint lost: hosts look once a second.
+/// The aim if every hint is lost: hosts poll once a second.
 const AIM_LOST_MS: f64 = 1_100.0;
-/// A wait is on its host within this time; if not, it is answered at once, which shows.
+/// A wait reaches its host within this time; otherwise it is answered at once, which would show.
 const BEGINS: Duration = Duration::from_millis(30);
-/// The connections on which hosts hear of each other.
+/// Selects the connections on which hosts receive hints.
 const LISTENING: &str = "SELECT pid FROM pg_stat_activity WHERE application_name LIKE '% listens'";
 
-/// Who creates tasks, and where they are waited for.
+/// Where tasks are created, and where clients wait for them.
 #[derive(Debug, Clone, Copy)]
 struct Way {
-    /// So many hosts; 0: one, with its tasks in SQLite.
+    /// The number of hosts; 0 means one with its tasks in SQLite.
     hosts: usize,
-    /// Each task is waited for on another host than the one that took it.
+    /// Whether clients wait on another host than the one that created the task.
     across: bool,
 }
 
@@ -48,7 +48,7 @@ const WAYS: [Way; 6] = [
     Way { hosts: 3, across: true },
 ];
 
-/// Measures it.
+/// Runs the measurement.
 pub async fn measure(effort: Effort, work: &Path) -> anyhow::Result<Vec<Section>> {
     let database = Database::start(Flushing::On).context("PostgreSQL is not installed")?;
     let mut rounds: Vec<Vec<Measured>> = WAYS.iter().map(|_| Vec::new()).collect();
@@ -76,7 +76,7 @@ pub async fn measure(effort: Effort, work: &Path) -> anyhow::Result<Vec<Section>
     Ok(vec![throughput(&rounds), wakes.section()])
 }
 
-/// Hosts on a schema of their own, with `add` and `probe`.
+/// Starts hosts on a schema of their own, with `add` and `probe`.
 async fn start(database: &Database, work: &Path, hosts: usize) -> anyhow::Result<Vec<Server>> {
     let plugins = [guests::fixture("add"), guests::plugin("probe")];
     if hosts == 0 {
@@ -106,11 +106,11 @@ async fn tasks(hosts: &[Server], way: Way, effort: Effort) -> anyhow::Result<Mea
     drive_all(hosts, creators(&ports, &session, CLIENTS).await?, effort).await
 }
 
-/// How long a wait on another host took to end.
+/// How long a wait on another host takes after the end of a task.
 struct Woken {
-    /// From the acknowledgement of the end.
+    /// Measured from the acknowledgement of the end.
     acknowledged: Latencies,
-    /// From the request for it.
+    /// Measured from the request for it.
     requested: Latencies,
 }
 
@@ -120,7 +120,7 @@ struct Wakes {
     unhinted: Woken,
 }
 
-/// A client that ends tasks of one host while it waits for them on another.
+/// A client that ends tasks on one host while it waits for them on another.
 struct Waker {
     here: Wire,
     there: Wire,
@@ -144,7 +144,7 @@ impl Waker {
         })
     }
 
-    /// One end: when it was asked for, when it was acknowledged, when the other heard.
+    /// Ends one task. Returns the times of the request, of the acknowledgement, and of the end of the wait.
     async fn once(&mut self) -> anyhow::Result<[Instant; 3]> {
         let id = task_id(self.here.ask(&mut self.create).await?)?.to_vec();
         self.cancel.set_task(&id)?;
@@ -189,8 +189,8 @@ async fn wakes(hosts: &[Server], count: usize) -> anyhow::Result<Woken> {
     Ok(woken)
 }
 
-/// The same while what serves the connections that hints come on is stopped. Hosts notice
-/// after a while, and connect anew; what was measured meanwhile does not count.
+/// The same while the database processes that carry hints are stopped. After a while hosts notice, and
+/// reconnect; measurements from that time do not count.
 async fn wakes_unhinted(database: &Database, hosts: &[Server], count: usize) -> anyhow::Result<Woken> {
     let mut waker = Waker::open(hosts).await?;
     let mut woken = Woken::none();
@@ -205,14 +205,14 @@ async fn wakes_unhinted(database: &Database, hosts: &[Server], count: usize) -> 
             return Ok(woken);
         }
     }
-    anyhow::bail!("hosts connected anew at every turn")
+    anyhow::bail!("hosts reconnected in every attempt")
 }
 
-/// Processes that go on when this is dropped.
+/// Stopped processes, which continue when this is dropped.
 struct Stopped(Vec<String>);
 
 impl Stopped {
-    /// Stops those of the listening connections that go on, and says how many.
+    /// Stops the listening processes that still run, and returns their number.
     fn stop_new(&mut self, database: &Database) -> anyhow::Result<usize> {
         let mut new = 0;
         for pid in database.ask(LISTENING).lines().filter(|line| !line.is_empty()) {

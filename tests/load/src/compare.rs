@@ -1,5 +1,5 @@
-//! This host beside another build of it: each takes turns of a second, so that whatever else
-//! the machine does hits both, and the figure is the median of the ratios of neighbouring turns.
+//! Compares this host with another build of it. They take turns of a second, so that other load on the
+//! machine affects both. The figure is the median of the ratios of neighbouring turns.
 
 use crate::Effort;
 use crate::calls::{self, Caller};
@@ -16,7 +16,7 @@ use std::path::Path;
 use toolyard_tests::guests;
 use toolyard_tests::session::Session;
 
-/// What is compared.
+/// The calls that are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// `tools/call` of 2025-11-25.
@@ -27,7 +27,7 @@ enum Kind {
     Task,
 }
 
-/// The part of an answer that shows that the tool ran.
+/// The part of an answer that proves that the tool ran.
 const EXPECTED: &[u8] = b"\"text\":\"42\"";
 
 const ROWS: [(Kind, usize, &str); 5] = [
@@ -38,7 +38,7 @@ const ROWS: [(Kind, usize, &str); 5] = [
     (Kind::Task, 16, "a task"),
 ];
 
-/// Measures so many pairs of turns of the host and of `base`.
+/// Measures `pairs` turns of the host and of `base`.
 pub async fn measure(base: &Path, pairs: usize, work: &Path) -> anyhow::Result<Section> {
     let add = || [guests::fixture("add")];
     let before = Server::toolyard_of(base, &folder(work, "before", &add())?).await?;
@@ -114,9 +114,8 @@ async fn template(port: u16, kind: Kind) -> anyhow::Result<Template> {
     })
 }
 
-/// Counts the instructions of a plain call in the processes of the host and of `base`, without those of
-/// the kernel. They differ by a few in a thousand from run to run, where the time differs by many in a
-/// hundred.
+/// Counts the instructions of a plain call in the processes of the host and of `base`, without those of the
+/// kernel. Their counts vary by a few per mille from run to run, while times vary by many per cent.
 pub async fn count_instructions(base: &Path, work: &Path) -> anyhow::Result<Section> {
     let mut section = Section::new(
         "Instructions of a plain call",
@@ -136,7 +135,8 @@ pub async fn count_instructions(base: &Path, work: &Path) -> anyhow::Result<Sect
     Ok(section)
 }
 
-/// Two runs of different lengths tell the calls from the start and the end of the process.
+/// Runs the process twice with different numbers of calls, to separate the calls from the start and the end
+/// of the process.
 async fn instructions_of_a_call(binary: &Path, kind: Kind, work: &Path) -> anyhow::Result<f64> {
     const FEW: u32 = 500;
     const MANY: u32 = 3_500;
@@ -161,8 +161,8 @@ async fn instructions(binary: &Path, kind: Kind, calls: u32, work: &Path) -> any
     Ok(counted.1.trim().parse()?)
 }
 
-/// Which of so many sorted figures hold the median between them, with 95 % confidence: by the
-/// normal approximation of the binomial distribution.
+/// The indices of the sorted figures that enclose the median with 95 % confidence, by the normal
+/// approximation of the binomial distribution.
 fn interval(count: usize) -> (usize, usize) {
     let half = (count as f64).sqrt() * 0.98;
     let from = (count as f64 / 2.0 - half).floor().max(0.0) as usize;

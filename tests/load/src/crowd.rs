@@ -1,6 +1,5 @@
-//! How quick the host stays while guests compute without pause: a fast call and a
-//! `tasks/get`, each asked for at fixed times, so that a delay is charged to whoever
-//! caused it.
+//! How quickly the host responds while guests compute without pause: a fast call and a `tasks/get`, each
+//! requested at fixed times, so that a delay counts in full.
 
 use crate::Effort;
 use crate::report::{Aim, Section};
@@ -14,13 +13,13 @@ use std::time::{Duration, Instant};
 use toolyard_tests::guests;
 use toolyard_tests::session::Session;
 
-/// Guests that compute meanwhile.
+/// The numbers of guests that compute meanwhile.
 const OTHERS: [usize; 3] = [0, 20, 100];
-/// Between two requests.
+/// The time between two requests.
 const PACE: Duration = Duration::from_millis(4);
-/// For `tasks/get` with the most others, at the 99th percentile.
+/// The aim for `tasks/get` with the most other guests, at the 99th percentile.
 const GET_AIM_MS: f64 = 5.0;
-/// For a fast call with the most others, at the median.
+/// The aim for a fast call with the most other guests, at the median.
 const CALL_AIM_MS: f64 = 2.0;
 
 struct Row {
@@ -29,10 +28,10 @@ struct Row {
     get: Latencies,
 }
 
-/// Measures it.
+/// Runs the measurement.
 pub async fn measure(effort: Effort, work: &Path) -> anyhow::Result<Section> {
     let folder = folder(work, "crowd", &[guests::fixture("add"), guests::plugin("probe")])?;
-    // They shall go on computing until the measurement is over.
+    // They must compute until the measurement ends.
     std::fs::write(folder.join("plugins/probe.toml"), "[limits]\ncpu = \"1h\"\nwall = \"1h\"\n")?;
     let toolyard = Server::toolyard_with(&folder, &["calls.running-per-principal=1000"]).await?;
     let crowd = Session::open(toolyard.port()).await;
@@ -63,7 +62,7 @@ pub async fn measure(effort: Effort, work: &Path) -> anyhow::Result<Section> {
     Ok(section(&rows))
 }
 
-/// Asks so many times, each at its time, and counts from that time on.
+/// Sends `count` requests, each at its fixed time, and measures from that time.
 pub async fn paced(
     wire: &mut Wire,
     template: &mut Template,
@@ -76,14 +75,14 @@ pub async fn paced(
     for number in 0..samples + warm_up {
         due += PACE;
         tokio::time::sleep_until(due.into()).await;
-        // A timer has a tick of its own, which is not the server's.
+        // A timer has its own tick, which does not belong to the server.
         let asked = due.max(Instant::now() - PACE);
         let late = Instant::now() - asked;
         let body = wire.ask(template).await?;
         anyhow::ensure!(contains(body, expected), "not what was expected: {}", text(body));
         if number >= warm_up {
-            // How late this process itself woke up is no delay of the server unless
-            // it still waited for the answer before.
+            // A late wake-up of this process is not a delay of the server, unless the process was still
+            // waiting for the previous answer.
             let took = asked.elapsed();
             latencies.record(if late < PACE / 2 { took - late } else { took });
         }

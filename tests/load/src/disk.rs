@@ -1,4 +1,4 @@
-//! What the disk gives: the bound of everything that is durable.
+//! The speed of the disk, which limits everything durable.
 
 use std::io::Write as _;
 use std::os::unix::fs::FileExt as _;
@@ -6,22 +6,21 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 const BLOCK: [u8; 4096] = [0x5a; 4096];
-/// As long as SQLite's log grows before it is begun again from its start.
+/// The length at which SQLite restarts its log from the beginning.
 const BLOCKS: u64 = 1_000;
 
-/// Rates a second.
+/// Rates per second.
 #[derive(Debug, Clone, Copy)]
 pub struct Disk {
-    /// 4 KiB appended and on the disk: the file's new length is written too.
+    /// Appends of 4 KiB, flushed; this also writes the file's new length.
     pub appends: f64,
-    /// 4 KiB written over others and on the disk, as in a log that is used again.
+    /// Overwrites of 4 KiB, flushed, as in a log that is reused.
     pub overwrites: f64,
-    /// One row committed by SQLite, as durably as the host's store does it, one
-    /// commit after the other.
+    /// Commits of one row by SQLite, as durable as in the host's store, one after the other.
     pub commits: f64,
 }
 
-/// Measures the disk that this folder is on, so long for each rate.
+/// Measures the disk of this folder, for `span` per rate.
 pub fn measure(folder: &Path, span: Duration) -> anyhow::Result<Disk> {
     Ok(Disk {
         appends: appends(folder, span)?,
@@ -62,7 +61,7 @@ fn commits(folder: &Path, span: Duration) -> anyhow::Result<f64> {
     let mut insert = database.prepare("INSERT INTO task (record) VALUES (?1)")?;
     // About as long as the record of a task.
     let record = "x".repeat(600);
-    // Once around, so that the log has its length.
+    // One round first, so that the log has its full length.
     for _ in 0..BLOCKS {
         insert.execute([&record])?;
     }

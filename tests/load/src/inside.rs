@@ -1,11 +1,11 @@
-//! The dispatcher within this process, for what cannot be seen from outside.
+//! The dispatcher within this process, for measurements that are impossible from outside.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use toolyard_dispatch::{Bounds, Clock, Dispatch, Ids, Settings, Stores, Timestamp};
 use toolyard_store::MemoryStore;
 
-/// The time of the machine.
+/// The clock of the machine.
 pub struct SystemClock;
 
 impl Clock for SystemClock {
@@ -14,7 +14,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// Nobody has to guess at these ids.
+/// These ids need not be unguessable.
 #[derive(Default)]
 struct CountedIds(AtomicU64);
 
@@ -24,7 +24,7 @@ impl Ids for CountedIds {
     }
 }
 
-/// One with the memory store, whose guests run there.
+/// A dispatcher with the memory store; guests run on `guests`.
 pub fn dispatch(guests: tokio::runtime::Handle) -> Arc<Dispatch> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let store = Arc::new(MemoryStore::new(clock.clone()));
@@ -40,7 +40,7 @@ pub fn dispatch(guests: tokio::runtime::Handle) -> Arc<Dispatch> {
     Dispatch::new(settings(), stores, clock, Arc::<CountedIds>::default(), guests)
 }
 
-/// The defaults of the host, as far as they matter here.
+/// The host's defaults, as far as they matter here.
 fn settings() -> Settings {
     Settings {
         tasks: true,

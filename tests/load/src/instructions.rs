@@ -1,6 +1,6 @@
-//! Work of a fixed amount, so many times over, for whoever counts its instructions: two runs
-//! of different lengths under `valgrind --tool=callgrind` tell what one time costs, and
-//! what begins and ends a process drops out (`tests/budget.rs`).
+//! Repeats a fixed piece of work, to count its instructions. Two runs with different numbers of repetitions
+//! under `valgrind --tool=callgrind` give the cost of one repetition, without the start and the end of the
+//! process (`tests/budget.rs`).
 
 use crate::inside;
 use anyhow::Context as _;
@@ -33,42 +33,42 @@ const CALL: &str = r#"{"jsonrpc":"2.0","id":17,"method":"tools/call","params":{"
 const STATELESS: &str = r#"{"jsonrpc":"2.0","id":17,"method":"tools/call","params":{"name":"idle","arguments":{"a":19,"b":23},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"},"io.modelcontextprotocol/clientCapabilities":{"elicitation":{"form":{}},"extensions":{"io.modelcontextprotocol/tasks":{}}}}}}"#;
 const RESULT: &str = r#"{"content":[{"type":"text","text":"42"}],"isError":false}"#;
 
-/// What is done.
+/// The pieces of work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Work {
-    /// A `tools/call` of 2025-11-25 is read.
+    /// Parses a `tools/call` of 2025-11-25.
     Decode,
-    /// The same of 2026-07-28, with its envelope.
+    /// Parses one of 2026-07-28, with its envelope.
     DecodeStateless,
-    /// A result is put into its answer.
+    /// Writes a result into its answer.
     Encode,
-    /// A task ends, in memory.
+    /// Ends a task in memory.
     Apply,
-    /// The dispatcher takes a plain call of a tool that does nothing.
+    /// Dispatches a plain call of a tool that does nothing.
     Dispatch,
-    /// The same as a task, from its creation to its result, in the memory store.
+    /// Dispatches such a call as a task, from its creation to its result, in the memory store.
     DispatchTask,
-    /// A task is created and ends in the store in SQLite.
+    /// Creates and ends a task in the SQLite store.
     Commit,
-    /// The engine calls the tool `add` in a fresh store.
+    /// Calls the tool `add` in a fresh store of the engine.
     Invoke,
-    /// The costliest message that the fuzzer has found is read. So with all that follow.
+    /// Parses the costliest message that the fuzzer has found; the following ones do the same.
     ReadDecode,
-    /// A schema is compiled, and a value checked against it.
+    /// Compiles a schema, and checks a value against it.
     ReadSchema,
-    /// Arguments, by rules.
+    /// Checks arguments against rules.
     ReadRules,
-    /// A token.
+    /// Parses a token.
     ReadJwt,
-    /// A cursor.
+    /// Parses a cursor.
     ReadCursor,
-    /// A manifest.
+    /// Parses a manifest.
     ReadManifest,
 }
 
-/// Does it so many times.
+/// Repeats the work `times` times.
 pub fn run(work: Work, times: u32) -> anyhow::Result<()> {
-    // One thread, and one client, so that the same happens in the same order each time.
+    // One thread and one client, so that the same happens in the same order each time.
     let runtime = Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         match work {
@@ -108,7 +108,7 @@ pub fn run(work: Work, times: u32) -> anyhow::Result<()> {
     })
 }
 
-/// Reads the input in `tests/fuzz/costly`, which `make fuzz` has left in `target/fuzz/costliest`.
+/// Parses the input in `tests/fuzz/costly`, which `make fuzz` has left in `target/fuzz/costliest`.
 fn read(reader: Reader, times: u32) -> anyhow::Result<()> {
     let file = guests::root().join("tests/fuzz/costly").join(reader.as_str());
     let input = std::fs::read(&file).with_context(|| format!("{}", file.display()))?;
@@ -121,7 +121,7 @@ fn finished(task: &Task) -> Event {
     Event::Finished { fence: task.fence, outcome: outcome(), message: None }
 }
 
-/// A call of a session, as it comes to its method.
+/// A call of a session, as its method receives it.
 fn decoded(request: &'static str) -> anyhow::Result<CallParams> {
     Ok(CallParams::decode(Some(&params_of(request)?))?)
 }
@@ -185,7 +185,7 @@ async fn invoke(times: u32) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Ends in its first poll.
+/// A tool that ends in its first poll.
 struct Idle(ToolSpec);
 
 impl Tool for Idle {
@@ -203,7 +203,7 @@ impl Tool for Idle {
         _: Reservation,
         context: Arc<dyn RunContext>,
     ) -> BoxFuture<'static, RunEnd> {
-        // As the engine does.
+        // Like the engine.
         context.report(Report::Usage(RunUsage { memory: Some(1 << 20), ..RunUsage::default() }));
         let end = RunEnd::Result { is_error: false, result: RawJson::trusted(RESULT), message: None };
         ready(end).boxed()

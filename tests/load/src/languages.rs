@@ -1,5 +1,5 @@
-//! The examples of every language beside each other: what a component weighs, what it
-//! costs to build and to load, and how long a call of it takes, the first and the rest.
+//! Compares the examples of all languages: the size of a component, the time to build and to load it, and the
+//! time of the first call and of later ones.
 
 use crate::Effort;
 use crate::report::Section;
@@ -13,10 +13,10 @@ use toolyard_tests::guests;
 use toolyard_tests::http::Connection;
 use toolyard_tests::session::Session;
 
-/// Warm calls of one component, for each start of a host.
+/// Warm calls of one component per start of a host.
 const CALLS: usize = 200;
 
-/// An example, and a call of it that is about nothing: what is measured is the way there.
+/// An example with a trivial call of it: the measurement is about the overhead.
 struct Example {
     language: &'static str,
     tool: &'static str,
@@ -40,14 +40,14 @@ fn examples() -> Vec<Example> {
     ]
 }
 
-/// Milliseconds, but for the warm call, which is in microseconds.
+/// Milliseconds, except for the warm call, which is in microseconds.
 struct Figures {
     load: f64,
     first: f64,
     warm: f64,
 }
 
-/// Measures those that `make examples` has built.
+/// Measures the examples that `make examples` has built.
 pub async fn measure(effort: Effort, work: &Path) -> anyhow::Result<Section> {
     let out = guests::root().join("target/examples");
     let mut section = Section::new(
@@ -75,7 +75,7 @@ pub async fn measure(effort: Effort, work: &Path) -> anyhow::Result<Section> {
         let folder = work.join(example.language);
         std::fs::create_dir_all(folder.join("plugins"))?;
         std::fs::copy(&component, folder.join("plugins/example.wasm"))?;
-        // The first host finds nothing compiled; all others find it.
+        // The first host compiles the component; all later ones find it compiled.
         let cold = start(&example, &folder).await?.load;
         let mut warm = Vec::new();
         for _ in 0..effort.starts.0 {
@@ -101,7 +101,7 @@ pub async fn measure(effort: Effort, work: &Path) -> anyhow::Result<Section> {
     Ok(section)
 }
 
-/// How long the last build took; not a number where that is not known.
+/// The duration of the last build in seconds; NaN if unknown.
 fn build_seconds(file: PathBuf) -> f64 {
     let text = std::fs::read_to_string(file).unwrap_or_default();
     text.trim().parse::<f64>().map_or(f64::NAN, |milliseconds| milliseconds / 1e3)
@@ -116,7 +116,7 @@ async fn start(example: &Example, folder: &Path) -> anyhow::Result<Figures> {
     let is_listed =
         tools["tools"].as_array().is_some_and(|tools| tools.iter().any(|tool| tool["name"] == example.tool));
     anyhow::ensure!(is_listed, "{} is not listed:\n{}", example.tool, server.last_words());
-    // One connection for all, as a client keeps it.
+    // One connection for all calls, as a client keeps it.
     let mut connection = Connection::open(server.port()).await;
     let mut calls = Vec::new();
     for id in 0..=CALLS {

@@ -1,7 +1,6 @@
-//! Two ways to put a load on a server. The closed loop: so many clients, each of which asks
-//! again as soon as it has its answer, for so long; it shows what a server can do. The open
-//! loop: requests are due at times that were fixed before; it shows how long they take at a
-//! rate, and whoever stalls is charged for all that came due meanwhile.
+//! Two ways to put load on a server. In the closed loop, each client repeats its request as soon as it has
+//! the answer; this shows the server's capacity. In the open loop, requests are due at fixed times; this
+//! shows the latencies at a rate, and a stall delays all requests that come due meanwhile.
 
 use crate::Effort;
 use crate::server::Server;
@@ -13,46 +12,45 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-/// Requests of the open loop come due at multiples of this time, several at once if need be:
-/// no finer than this process can wake up, which its own timers (1 ms) are too coarse for.
+/// Requests of the open loop come due at multiples of this time, several at once if necessary. This process
+/// cannot wake up more often; tokio's timers (1 ms) are too coarse.
 pub const GRID: Duration = Duration::from_micros(250);
 
 /// One client.
 pub trait Client: Send + 'static {
-    /// Does what is measured, once. Gives how long it took to its first answer,
-    /// where there are more.
+    /// Does the measured work once. Returns the time to the first answer, if there are several.
     fn once(&mut self) -> impl Future<Output = anyhow::Result<Duration>> + Send;
 }
 
-/// What came of it.
+/// The result of a measurement.
 #[derive(Debug, Clone)]
 pub struct Measured {
-    /// How often a second.
+    /// The number of repetitions per second.
     pub per_second: f64,
-    /// How long each took to its first answer.
+    /// The time to the first answer.
     pub first: Latencies,
-    /// How long each took.
+    /// The whole time.
     pub whole: Latencies,
-    /// Processor time of the server for each, in its own code (microseconds).
+    /// The server's processor time per repetition in user mode (microseconds).
     pub user_us: f64,
-    /// Processor time of the server for each, in the kernel (microseconds).
+    /// The server's processor time per repetition in the kernel (microseconds).
     pub system_us: f64,
 }
 
 impl Measured {
-    /// Processor time of the server for each (microseconds).
+    /// The server's processor time per repetition (microseconds).
     #[must_use]
     pub fn cpu_us(&self) -> f64 {
         self.user_us + self.system_us
     }
 }
 
-/// Lets the clients at the server. An answer that is not right ends it.
+/// Runs the clients against the server. A wrong answer ends the measurement.
 pub async fn drive<C: Client>(server: &Server, clients: Vec<C>, effort: Effort) -> anyhow::Result<Measured> {
     drive_all(std::slice::from_ref(server), clients, effort).await
 }
 
-/// The same with clients of several servers, whose processor time is added up.
+/// Like [`drive`], for clients of several servers, whose processor times are added.
 pub async fn drive_all<C: Client>(
     servers: &[Server],
     clients: Vec<C>,
@@ -117,9 +115,8 @@ async fn repeat<C: Client>(
     }
 }
 
-/// Asks so many times a second in the open loop, the clients in turn. Each answer counts from
-/// the time when its request was due, also where its client was still waiting for another.
-/// Gives the clients back.
+/// Sends `per_second` requests in the open loop, by the clients in turn. Each latency counts from the time
+/// when its request was due, even if its client was still waiting for another answer. Returns the clients.
 pub async fn drive_open<C: Client>(
     server: &Server,
     clients: Vec<C>,
@@ -139,12 +136,12 @@ pub async fn drive_open<C: Client>(
         running.spawn(keep_up(client, due, from));
     }
     let began = from - effort.warm_up;
-    // A thread, as it has to wake up on time.
+    // A thread, because it must wake up on time.
     let pacer = tokio::task::spawn_blocking(move || {
         for (number, queue) in (0..all).zip(queues.iter().cycle()) {
             let due = began + on_grid(each * number);
             std::thread::sleep(due.saturating_duration_since(Instant::now()));
-            // Full it cannot be; closed it is when an answer was wrong, which is told there.
+            // The queue cannot be full. It is closed after a wrong answer, whose client reports the error.
             if queue.try_send(due).is_err() {
                 return;
             }
@@ -174,7 +171,7 @@ pub async fn drive_open<C: Client>(
     Ok((measured, clients))
 }
 
-/// The next time of the grid.
+/// The next time on the grid.
 fn on_grid(time: Duration) -> Duration {
     let steps = time.as_nanos().div_ceil(GRID.as_nanos());
     GRID * u32::try_from(steps).unwrap_or(u32::MAX)
@@ -185,8 +182,8 @@ async fn keep_up<C: Client>(
     mut queue: mpsc::Receiver<Instant>,
     from: Instant,
 ) -> anyhow::Result<(C, Vec<Duration>)> {
-    // Not a histogram: with one of 200 KiB for each of 10,000 clients, the time to make them all
-    // would be charged to the server.
+    // Not a histogram: one of 200 KiB for each of 10,000 clients would take time to allocate, which would
+    // count as the server's.
     let mut times = Vec::new();
     while let Some(due) = queue.recv().await {
         client.once().await?;

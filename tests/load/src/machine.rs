@@ -1,10 +1,10 @@
-//! The machine, without which a figure says nothing.
+//! The machine, without which figures mean nothing.
 
 use serde_json::{Value, json};
 use std::process::Command;
 use toolyard_tests::guests;
 
-/// What it is.
+/// The description of the machine.
 #[derive(Debug, Clone)]
 pub struct Machine {
     cores: usize,
@@ -18,7 +18,7 @@ pub struct Machine {
     seconds: u64,
 }
 
-/// Looks at the machine.
+/// Examines the machine.
 #[must_use]
 pub fn describe() -> Machine {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
@@ -42,7 +42,7 @@ pub fn describe() -> Machine {
 }
 
 impl Machine {
-    /// For people.
+    /// As text.
     #[must_use]
     pub fn lines(&self) -> String {
         format!(
@@ -58,7 +58,7 @@ impl Machine {
         )
     }
 
-    /// For programs.
+    /// As JSON.
     #[must_use]
     pub fn json(&self) -> Value {
         json!({
@@ -69,7 +69,7 @@ impl Machine {
     }
 }
 
-/// The host that is measured, from the folder of the sources if it lies there.
+/// The measured host's binary, relative to the source folder if it is inside.
 fn binary() -> String {
     let binary = guests::binary();
     let sources = std::env::current_dir().unwrap_or_default();

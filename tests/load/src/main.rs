@@ -1,6 +1,6 @@
-//! The load generator behind `make bench`: drives the real binary over real
-//! sockets and says how fast it is, each figure beside what the machine itself
-//! gives in the same run. `host/docs/benchmarks/method.md` explains each row.
+//! The load generator behind `make bench`: runs the real binary over real sockets and reports its speed, each
+//! figure beside the speed of the machine in the same run. `host/docs/benchmarks/method.md` explains each
+//! row.
 
 mod baseline;
 mod calls;
@@ -50,53 +50,51 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Measures and reports.
+    /// Measure and report.
     Run(Options),
-    /// Measures the host beside another build of it, in turns.
+    /// Compare the host with another build of it, in turns.
     Compare {
-        /// The binary of the other one.
+        /// The binary of the other build.
         base: PathBuf,
-        /// How many pairs of turns, each of them a second.
+        /// The number of pairs of turns of one second each.
         #[arg(long, default_value_t = 40, value_parser = clap::value_parser!(u16).range(2..))]
         pairs: u16,
-        /// Where the report goes; the servers' folders are made there too.
+        /// The folder for the report and for the servers.
         #[arg(long, default_value = "target/bench")]
         out: PathBuf,
     },
-    /// Serves the comparison: hyper without wasm, until stdin ends.
+    /// Serve the comparison: hyper without wasm, until stdin ends.
     Baseline,
-    /// Does one thing so many times, for whoever counts its instructions.
+    /// Repeat one piece of work, to count its instructions.
     Work {
-        /// What.
+        /// The piece of work.
         #[arg(value_enum)]
         what: instructions::Work,
-        /// How many times.
+        /// The number of repetitions.
         times: u32,
     },
 }
 
 #[derive(Debug, clap::Args)]
 struct Options {
-    /// Where the reports go; the servers' folders are made there too, so that
-    /// they lie on the disk that is measured.
+    /// The folder for the reports and for the servers, so that those use the measured disk.
     #[arg(long, default_value = "target/bench")]
     out: PathBuf,
-    /// Measures longer.
+    /// Measure longer.
     #[arg(long)]
     full: bool,
-    /// Measures as briefly as can be: to see that everything runs, or to have it run.
+    /// Measure as briefly as possible: to check that everything runs, or for a profile.
     #[arg(long, conflicts_with = "full")]
     brief: bool,
-    /// Only these.
+    /// Only these scenarios.
     #[arg(long, value_enum, value_delimiter = ',')]
     only: Vec<Scenario>,
-    /// Reports those criterion figures that are newer than this many seconds
-    /// since 1970.
+    /// Report criterion figures that are newer than this time, in seconds since 1970.
     #[arg(long, default_value_t = 0)]
     parts_since: u64,
 }
 
-/// What can be measured.
+/// The scenarios.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Scenario {
     /// Plain `tools/call` over HTTP.
@@ -107,7 +105,7 @@ enum Scenario {
     Tasks,
     /// Ten thousand clients that poll.
     Polls,
-    /// The same among a million stored tasks as among none.
+    /// Calls, tasks and polls among a million stored tasks, and among none.
     Stored,
     /// From a cancellation to the end of the guest.
     Cancel,
@@ -117,9 +115,9 @@ enum Scenario {
     Cluster,
     /// Thousands of tasks that wait in the host.
     Suspended,
-    /// A hundred thousand tasks in line, and five thousand connections.
+    /// A hundred thousand queued tasks, and five thousand connections.
     Overload,
-    /// A component that is replaced while it is called.
+    /// Replacing a component while it is called.
     Reload,
     /// Starting with one plugin, a hundred and a thousand.
     Start,
@@ -127,7 +125,7 @@ enum Scenario {
     Stdio,
     /// The examples of every language.
     Languages,
-    /// What criterion measured before.
+    /// The results of criterion.
     Parts,
 }
 
@@ -149,20 +147,20 @@ const ALL: [Scenario; 15] = [
     Scenario::Parts,
 ];
 
-/// How long to measure.
+/// The amount of measurement.
 #[derive(Debug, Clone, Copy)]
 pub struct Effort {
-    /// How often each thing is measured; the median counts.
+    /// The number of rounds; the median counts.
     pub rounds: usize,
-    /// How long each time.
+    /// The duration of a round.
     pub measure: Duration,
-    /// How long it runs before that.
+    /// The time before the measurement.
     pub warm_up: Duration,
-    /// How many cancellations.
+    /// The number of cancellations.
     pub cancels: usize,
-    /// How often a wait on another host is ended, and how often with every hint lost.
+    /// The number of waits on another host to measure, with hints and with every hint lost.
     pub wakes: (usize, usize),
-    /// How many starts with a warm cache, and how many with a cold one.
+    /// The number of starts with a warm cache, and with a cold one.
     pub starts: (usize, usize),
 }
 
@@ -203,17 +201,17 @@ fn main() -> anyhow::Result<()> {
 }
 
 fn block_on(work: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
-    // The host is measured here, not checked.
+    // The tap that checks the protocol is off: this measures the host.
     toolyard_tests::tap::stand_aside();
-    // One thread: what it does not use of the two cores is the servers'.
+    // One thread: the servers get the rest of the two cores.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let done = runtime.block_on(until_stopped(work));
-    // A blocking scenario that was interrupted ends with the process.
+    // An interrupted blocking scenario ends with the process.
     runtime.shutdown_background();
     done
 }
 
-/// A folder for the servers, below that of the reports, and a report that says its head.
+/// A folder for the servers inside that of the reports, and a report with its head.
 fn begin(out: &Path) -> anyhow::Result<(tempfile::TempDir, Report)> {
     std::fs::create_dir_all(out).with_context(|| out.display().to_string())?;
     let work = tempfile::Builder::new().prefix("run-").tempdir_in(out)?;
@@ -232,8 +230,7 @@ async fn compare(base: &Path, pairs: usize, out: &Path) -> anyhow::Result<()> {
     report.write(out)
 }
 
-/// Ends with an error on a signal, so that what was started is stopped by the
-/// destructors.
+/// Returns an error on a signal, so that destructors stop the servers.
 async fn until_stopped(work: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     tokio::select! {

@@ -1,6 +1,5 @@
-//! More than there is room for: a hundred thousand tasks in line, and five thousand
-//! connections at once. What each costs in memory, what is given back, what whoever is
-//! over a bound is told, and how long everybody else waits meanwhile.
+//! Overload: a hundred thousand queued tasks, and five thousand connections at once. Measures the memory of
+//! each, the memory that is returned, the answer to a client over a limit, and the delay of all others.
 
 use crate::report::{Aim, Section};
 use crate::server::{Server, folder};
@@ -19,21 +18,21 @@ use tokio::task::JoinSet;
 use toolyard_tests::guests;
 use toolyard_tests::session::Session;
 
-/// How many tasks stand in line.
+/// The numbers of queued tasks.
 const QUEUED: [usize; 2] = [10_000, 100_000];
-/// Guests that sleep meanwhile, so that there is a line.
+/// Sleeping guests, which fill the slots.
 const ASLEEP: usize = 64;
-/// Who creates them.
+/// The number of clients that create the tasks.
 const CREATORS: usize = 32;
-/// For `tasks/get` while tasks are created and while they wait, at the 99th percentile.
+/// The aim for `tasks/get` while tasks are created and while they wait, at the 99th percentile.
 const GET_AIM_MS: f64 = 50.0;
-/// For a task in line.
+/// The aim for the memory of a queued task.
 const QUEUED_AIM_KIB: f64 = 8.0;
 /// Connections at once.
 const CONNECTIONS: usize = 5_000;
-/// Descriptors of a host that serves a handful of connections.
+/// The most descriptors of a host with few connections.
 const FEW: usize = 150;
-/// How long the line may take to come to its end.
+/// How long the queue may take to become empty.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 struct Queue {
@@ -56,7 +55,7 @@ struct Crowded {
     left_mb: f64,
 }
 
-/// Measures it.
+/// Runs the measurement.
 pub async fn measure(effort: Effort, work: &Path) -> anyhow::Result<Vec<Section>> {
     raise_descriptor_limit(0)?;
     let mut queues = Vec::new();
@@ -70,7 +69,7 @@ pub async fn measure(effort: Effort, work: &Path) -> anyhow::Result<Vec<Section>
     Ok(vec![queue_section(&queues), crowd_section(&crowds)])
 }
 
-/// Tasks that wait for their turn, created as fast as that goes.
+/// A client that creates queued tasks as fast as possible.
 struct Creator {
     wire: Wire,
     create: Template,
@@ -131,7 +130,7 @@ async fn queue(effort: Effort, work: &Path, tasks: usize) -> anyhow::Result<Queu
     let error: Value = session.error("tools/call", one_more).await;
     let refusal = error["data"]["limit"].as_str().context("a refusal names its limit")?.to_owned();
     anyhow::ensure!(error["data"]["retryAfterMs"].is_u64(), "a refusal says when to come back: {error}");
-    // Those who sleep make room, and the line comes to its end.
+    // The sleeping guests make room, and the queue becomes empty.
     let began = Instant::now();
     for id in &asleep {
         session.result("tasks/cancel", json!({"taskId": id})).await;
@@ -158,7 +157,7 @@ async fn queue(effort: Effort, work: &Path, tasks: usize) -> anyhow::Result<Queu
     })
 }
 
-/// A task at the end of the line, once there is a place.
+/// Creates a task at the end of the queue, once there is room.
 async fn last_in_line(session: &Session, server: &Server) -> anyhow::Result<String> {
     let until = Instant::now() + PATIENCE;
     loop {
@@ -172,14 +171,14 @@ async fn last_in_line(session: &Session, server: &Server) -> anyhow::Result<Stri
     }
 }
 
-/// `ping`, over a connection that may be refused.
+/// `ping` over a connection that may be refused.
 struct Pinging {
     port: u16,
     ping: Template,
 }
 
 impl Pinging {
-    /// Whether it was answered; false if it was told that there are too many.
+    /// Returns whether the ping was answered; false if there were too many connections.
     async fn once(&mut self, stream: &mut TcpStream) -> anyhow::Result<bool> {
         stream.write_all(self.ping.next()).await?;
         let mut bytes = Vec::new();
@@ -195,7 +194,7 @@ impl Pinging {
         }
     }
 
-    /// Until it is answered; gives how often it was refused before.
+    /// Repeats until it is answered; returns the number of refusals before.
     async fn at_last(mut self) -> anyhow::Result<usize> {
         let until = Instant::now() + PATIENCE;
         for refused in 0.. {
@@ -219,7 +218,7 @@ async fn crowded(effort: Effort, work: &Path, bound: usize) -> anyhow::Result<Cr
     let asleep = session.create("wait", json!({"ms": 3_600_000})).await;
     let ping = Template::new(&session.headers(), "ping", "{}");
     let before = toolyard.memory()?.resident_kib;
-    // All at once, each with a request: whoever is refused comes back.
+    // All at once, each with a request. Refused clients come back.
     let mut pinging = JoinSet::new();
     for number in 0..CONNECTIONS {
         pinging.spawn(Pinging { port, ping: ping.for_client(number) }.at_last());
@@ -229,7 +228,7 @@ async fn crowded(effort: Effort, work: &Path, bound: usize) -> anyhow::Result<Cr
         refused += done?.with_context(|| toolyard.last_words())?;
         answered += 1;
     }
-    // And all that say nothing, while somebody asks.
+    // Then idle connections, while one client sends requests.
     let mut idle = Vec::new();
     for _ in 0..CONNECTIONS.min(bound.saturating_sub(50)) {
         idle.push(TcpStream::connect(("127.0.0.1", port)).await?);
@@ -241,7 +240,7 @@ async fn crowded(effort: Effort, work: &Path, bound: usize) -> anyhow::Result<Cr
     let get = crowd::paced(&mut wire, &mut get, b"\"status\":\"working\"", effort.cancels * 2).await?;
     let kib_each = full.saturating_sub(before) as f64 / idle.len() as f64;
     drop(idle);
-    // Each is noticed when its turn comes.
+    // The host notices each closed connection when its turn comes.
     let until = Instant::now() + PATIENCE;
     while toolyard.descriptors()? > FEW {
         anyhow::ensure!(Instant::now() < until, "connections that were closed are still held");
@@ -259,13 +258,12 @@ async fn crowded(effort: Effort, work: &Path, bound: usize) -> anyhow::Result<Cr
     })
 }
 
-/// As many descriptors as this process may have, or `wanted` where it may say so itself. Says
-/// how many that are.
+/// Raises the descriptor limit to `wanted`, or as far as this process may. Returns the limit.
 pub fn raise_descriptor_limit(wanted: u64) -> anyhow::Result<u64> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let maximum = getrlimit(Resource::Nofile).maximum;
     let more = maximum.map(|maximum| maximum.max(wanted));
-    // Only root may have more than the maximum.
+    // Only root may raise the maximum.
     let raised = [more, maximum]
         .into_iter()
         .find(|limit| setrlimit(Resource::Nofile, Rlimit { current: *limit, maximum: *limit }).is_ok());
@@ -326,7 +324,7 @@ fn queue_section(rows: &[Queue]) -> Section {
 fn crowd_section(rows: &[Crowded]) -> Section {
     let mut section = Section::new(
         "Five thousand connections",
-        "5,000 clients connect at once and ask (`ping`); whoever is told that there are too many comes back a second \
+        "5,000 clients connect at once and ask (`ping`); a refused client comes back a second \
          later. Then as many as there is room for connect and say nothing, while one asks for the state of a task every \
          4 ms.",
         &[

@@ -1,12 +1,11 @@
-//! What criterion measured of the parts, gathered into the report.
+//! Collects the results of criterion in the report.
 
 use crate::report::Section;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
-/// The figures that are not older than `since`, in seconds since 1970. `None` if
-/// there are none.
+/// The figures that are newer than `since`, in seconds since 1970. `None` if there are none.
 pub fn collect(out: &Path, since: u64) -> anyhow::Result<Option<Section>> {
     let mut found = Vec::new();
     if let Some(target) = out.parent() {
@@ -41,7 +40,7 @@ pub fn collect(out: &Path, since: u64) -> anyhow::Result<Option<Section>> {
     Ok((!section.rows.is_empty()).then_some(section))
 }
 
-/// Folders named `new` with estimates in them, as deep as criterion makes them.
+/// Finds folders named `new` with estimates, as deep as criterion makes them.
 fn look(folder: &Path, depth: u32, found: &mut Vec<PathBuf>) -> anyhow::Result<()> {
     const DEEPEST: u32 = 5;
     if depth > DEEPEST || !folder.is_dir() {

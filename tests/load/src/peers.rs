@@ -1,5 +1,5 @@
-//! Servers of the official SDKs, without a sandbox, each with the same tool; and what it
-//! takes to speak to any server of 2025-11-25, ours or not.
+//! Servers of the official SDKs, without a sandbox, each with the same tool; and the requests to any server
+//! of 2025-11-25.
 
 use crate::server::Server;
 use anyhow::Context as _;
@@ -23,9 +23,9 @@ pub enum Sdk {
 /// Whether clients have sessions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// None: each request stands alone.
+    /// No sessions: each request is independent.
     Stateless,
-    /// Each client has one.
+    /// Each client has a session.
     Session,
 }
 
@@ -38,7 +38,7 @@ impl Mode {
     }
 }
 
-/// Starts such a server. `bench.sh` has built it, or has said why it could not.
+/// Starts such a server. `bench.sh` has built it, or has printed the reason why it could not.
 pub async fn start(sdk: Sdk, mode: Mode, folder: &Path) -> anyhow::Result<Option<Server>> {
     let mut command = match sdk {
         Sdk::Rust => Command::new(root().join("target/peers/release/toolyard-peer-rmcp")),
@@ -56,10 +56,10 @@ pub async fn start(sdk: Sdk, mode: Mode, folder: &Path) -> anyhow::Result<Option
     Server::start(command, folder).await.map(Some)
 }
 
-/// Headers, by their names.
+/// Names and values of headers.
 pub type Headers = Vec<(&'static str, String)>;
 
-/// Opens a session, if the server has them, and gives the headers of requests from then on.
+/// Opens a session, if the server has sessions, and returns the headers of later requests.
 pub async fn headers(port: u16, mode: Mode) -> anyhow::Result<Headers> {
     let mut headers = vec![
         ("accept", "application/json, text/event-stream".to_owned()),

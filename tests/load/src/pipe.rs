@@ -10,7 +10,7 @@ use toolyard_tests::guests;
 use toolyard_tests::host::Setup;
 use toolyard_tests::stdio::Stdio;
 
-/// Measures it.
+/// Runs the measurement.
 pub async fn measure(effort: Effort, _work: &Path) -> anyhow::Result<Section> {
     let mut stdio = Stdio::open(Setup::new().with(&[guests::fixture("add")])).await;
     let params = json!({"name": "add", "arguments": {"a": 19, "b": 23}});

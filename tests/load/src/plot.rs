@@ -1,31 +1,31 @@
-//! Plots of what the tables say, as SVG.
+//! Plots of the tables as SVG.
 
 use anyhow::anyhow;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use std::path::Path;
 
-/// Bars beside each other, one for each of several things.
+/// A bar chart.
 #[derive(Debug, Clone)]
 pub struct Bars {
-    /// What is shown.
+    /// The title of the chart.
     pub title: &'static str,
-    /// Of whom, and how much.
+    /// The name and the value of each bar.
     pub bars: Vec<(String, f64)>,
 }
 
 const WIDTH: u32 = 900;
 const HEAD: u32 = 48;
 const BAR: u32 = 26;
-/// Where the bars begin, behind the names.
+/// The x position of the bars, after the names.
 const NAMES: i32 = 300;
-/// Room behind the longest bar, for its figure.
+/// The space after the longest bar, for its figure.
 const FIGURE: i32 = 90;
 const OURS: RGBColor = RGBColor(0x1f, 0x6f, 0xb2);
 const OTHERS: RGBColor = RGBColor(0x9a, 0xa5, 0xb1);
 
 impl Bars {
-    /// Writes it.
+    /// Writes the SVG file.
     pub fn write(&self, file: &Path) -> anyhow::Result<()> {
         let height = HEAD + BAR * u32::try_from(self.bars.len())? + 12;
         let area = SVGBackend::new(file, (WIDTH, height)).into_drawing_area();

@@ -1,5 +1,4 @@
-//! Ten thousand clients, each of which asks once a second how its task stands; and what that
-//! costs the disk.
+//! Ten thousand clients, each of which polls a task once a second, and the load that this puts on the disk.
 
 use crate::Effort;
 use crate::calls::Caller;
@@ -15,16 +14,16 @@ use toolyard_tests::guests;
 use toolyard_tests::session::Session;
 
 const CLIENTS: usize = 10_000;
-/// Each asks as often as the host asks them to at most.
+/// Each client polls as often as the host's poll interval allows.
 const PER_SECOND: f64 = 10_000.0;
-/// Connections of others, and files.
+/// Descriptors for other connections and files.
 const SPARE: u64 = 200;
-/// So many tasks are asked about, each by as many clients.
+/// The number of polled tasks; each has several clients.
 const TASKS: usize = 1_000;
 
-/// Measures it.
+/// Runs the measurement.
 pub async fn measure(effort: Effort, work: &Path) -> anyhow::Result<Section> {
-    // The host gives half of its descriptors to clients.
+    // The host uses half of its descriptors for clients.
     let descriptors = raise_descriptor_limit(2 * (CLIENTS as u64 + SPARE))?;
     let clients = CLIENTS.min(usize::try_from(descriptors / 2 - SPARE)?);
     let folder = folder(work, "polls", &[guests::plugin("probe")])?;
@@ -32,7 +31,7 @@ pub async fn measure(effort: Effort, work: &Path) -> anyhow::Result<Section> {
         format!("wire.connections={}", clients as u64 + SPARE / 2),
         format!("calls.running={TASKS}"),
         format!("calls.running-per-principal={TASKS}"),
-        // All are clients of one session.
+        // All connections belong to one session.
         format!("wire.requests-per-session={clients}"),
         "rates.local=false".to_owned(),
     ];
@@ -50,21 +49,21 @@ pub async fn measure(effort: Effort, work: &Path) -> anyhow::Result<Section> {
     for (number, template) in (0..clients).zip(templates.iter().cycle()) {
         let template = template.for_client(number);
         let mut caller = Caller::new(toolyard.port(), template, b"\"status\":\"working\"").await?;
-        // One after the other: those that come faster than they are accepted are put off by the
-        // kernel for a second, and those that say nothing for a while are let go.
+        // One after the other: the kernel delays connections that come faster than they are accepted by a
+        // second, and the host closes connections that stay silent.
         caller.once().await?;
         callers.push(caller);
     }
     let (mut rounds, mut written) = (Vec::new(), Vec::new());
     for _ in 0..effort.rounds {
         let before = toolyard.written()?;
-        // The same connections each time: there is no room for others beside them.
+        // The same connections each time: there is no room for others.
         let (measured, back) = drive_open(&toolyard, callers, PER_SECOND, effort).await?;
         written.push((toolyard.written()? - before) as f64);
         rounds.push(measured);
         callers = back;
     }
-    // Its end is not what is measured, and it would see to each task.
+    // The end is not measured, and an orderly one would handle each task.
     drop(toolyard);
     Ok(section(clients, &rounds, &written))
 }

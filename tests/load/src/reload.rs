@@ -1,6 +1,5 @@
-//! New versions under load: a component is replaced again and again while clients call it at
-//! fixed times. No call may fail, and what a replacement costs those calls is in their
-//! latencies.
+//! New versions under load: a component is replaced again and again while clients call it at fixed times. No
+//! call may fail, and the latencies of the calls show the cost of a replacement.
 
 use crate::Effort;
 use crate::calls::{Caller, template};
@@ -20,12 +19,12 @@ use toolyard_tests::session::Session;
 const RELOADS: usize = 100;
 const PER_SECOND: f64 = 2_000.0;
 const CONNECTIONS: usize = 16;
-/// How long one replacement may take until a call runs the new version.
+/// The most time from one replacement to a call that runs the new version.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How often a call looks which version runs.
+/// The interval at which calls check for the new version.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// Measures it.
+/// Runs the measurement.
 pub async fn measure(effort: Effort, work: &Path) -> anyhow::Result<Section> {
     let folder = folder(work, "reload", &[])?;
     let plugin = folder.join("plugins/versioned.wasm");
@@ -35,7 +34,7 @@ pub async fn measure(effort: Effort, work: &Path) -> anyhow::Result<Section> {
     let template = template(&headers, "tools/call", &json!({"name": "version", "arguments": {}}));
     let callers = || Caller::some(toolyard.port(), &template, b"\"text\":\"v", CONNECTIONS);
     let (calm, _) = drive_open(&toolyard, callers().await?, PER_SECOND, effort).await?;
-    // One piece after the other until all replacements are made.
+    // Measures in short turns until all replacements are done.
     let replacing = tokio::spawn(replace(plugin, toolyard.port()));
     let mut beside = Latencies::new();
     while !replacing.is_finished() {
@@ -48,7 +47,7 @@ pub async fn measure(effort: Effort, work: &Path) -> anyhow::Result<Section> {
     Ok(section(&calm.whole, &beside, &took))
 }
 
-/// Replaces the component, and waits each time until a call runs the new version.
+/// Replaces the component repeatedly, and waits each time until a call runs the new version.
 async fn replace(plugin: PathBuf, port: u16) -> anyhow::Result<Latencies> {
     let session = Session::open(port).await;
     let mut took = Latencies::new();

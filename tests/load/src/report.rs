@@ -1,40 +1,40 @@
-//! The report: tables for people, the same figures for programs.
+//! The report: tables for people, and the same figures as JSON.
 
 use crate::machine::Machine;
 use crate::plot::Bars;
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// What is reported of one scenario.
+/// The results of one scenario.
 #[derive(Debug, Clone)]
 pub struct Section {
     title: &'static str,
     note: &'static str,
     columns: &'static [&'static str],
-    /// Rows of the table.
+    /// The rows of the table.
     pub rows: Vec<Vec<String>>,
-    /// The figures, an object.
+    /// The figures, a JSON object.
     pub data: Value,
-    /// What was to be reached.
+    /// The aims.
     pub aims: Vec<Aim>,
-    /// Plots, by the names of their files.
+    /// Plots, by file name.
     pub plots: Vec<(&'static str, Bars)>,
 }
 
-/// Something that was to be reached, and whether it was.
+/// An aim, and whether it was reached.
 #[derive(Debug, Clone)]
 pub struct Aim {
-    /// Of what.
+    /// The measured quantity.
     pub what: String,
     /// The aim.
     pub aim: String,
-    /// What was measured.
+    /// The measured value.
     pub reached: String,
-    /// Whether that is enough.
+    /// Whether the value meets the aim.
     pub met: bool,
 }
 
-/// The whole.
+/// The whole report.
 #[derive(Debug)]
 pub struct Report {
     machine: Machine,
@@ -49,14 +49,14 @@ impl Section {
         Self { title, note, columns, rows: Vec::new(), data: json!({}), aims: Vec::new(), plots: Vec::new() }
     }
 
-    /// Adds a row.
+    /// Adds a row to the table.
     pub fn row(&mut self, cells: impl Into<Vec<String>>) {
         let cells = cells.into();
         debug_assert_eq!(cells.len(), self.columns.len(), "a row has a cell for each column");
         self.rows.push(cells);
     }
 
-    /// The table under its title.
+    /// The table below its title.
     #[must_use]
     pub fn table(&self) -> String {
         let columns: Vec<String> = self.columns.iter().map(|name| (*name).to_owned()).collect();
@@ -71,7 +71,7 @@ impl Report {
         Self { machine, sections: Vec::new() }
     }
 
-    /// What stands above the sections.
+    /// The head of the report.
     #[must_use]
     pub fn head(&self) -> String {
         format!("# Benchmarks\n\n{}\n", self.machine.lines())
@@ -116,7 +116,7 @@ impl Report {
     }
 }
 
-/// A table of Markdown, padded so that it can be read as it is.
+/// A Markdown table, padded so that its source is readable.
 fn table(columns: &[String], rows: &[Vec<String>]) -> String {
     let width = |index: usize| {
         let cells = std::iter::once(&columns[index]).chain(rows.iter().map(|row| &row[index]));
@@ -125,7 +125,7 @@ fn table(columns: &[String], rows: &[Vec<String>]) -> String {
     let widths: Vec<usize> = (0..columns.len()).map(width).collect();
     let line = |cells: &[String]| {
         let cells = cells.iter().zip(&widths).enumerate().map(|(index, (cell, width))| {
-            // What is in the first column is text, what follows mostly numbers.
+            // The first column is text, the others are mostly numbers.
             if index == 0 { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
         });
         format!("| {} |\n", cells.collect::<Vec<_>>().join(" | "))

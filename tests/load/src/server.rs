@@ -1,4 +1,4 @@
-//! The servers that are measured, as processes of their own.
+//! The measured servers, as processes of their own.
 
 use anyhow::Context as _;
 use std::path::{Path, PathBuf};
@@ -6,47 +6,46 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use toolyard_tests::guests;
 
-/// How long a server may take to say its port; a hundred plugins may have to be
-/// compiled first.
+/// How long a server may take to print its port; it may have to compile a hundred plugins first.
 const START: Duration = Duration::from_secs(180);
-/// How long it may take to end when it is asked to.
+/// How long it may take to end after the signal.
 const END: Duration = Duration::from_secs(20);
 /// `USER_HZ`, which is 100 in every Linux: the unit of `/proc/PID/stat`.
 const TICKS_PER_SECOND: u64 = 100;
 
-/// A server under measurement. Killed when dropped.
+/// A measured server. Killed when dropped.
 pub struct Server {
     child: Child,
     port: u16,
     log: PathBuf,
 }
 
-/// Processor time that a process has used.
+/// The processor time of a process so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cpu {
-    /// In its own code.
+    /// In user mode.
     pub user: Duration,
-    /// In the kernel for it.
+    /// In the kernel.
     pub system: Duration,
-    /// Of its children that have ended.
+    /// The time of ended child processes.
     pub children: Duration,
 }
 
-/// Memory that a process has.
+/// The memory of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Memory {
-    /// What of it is in memory, in KiB.
+    /// The resident memory in KiB.
     pub resident_kib: u64,
-    /// Resident, and of no file: what it shares with nobody, itself included.
+    /// Resident memory without files, including the binary's: memory that it shares with no other process.
     pub anonymous_kib: u64,
-    /// The tables of its pages, in KiB.
+    /// The size of its page tables in KiB.
     pub page_tables_kib: u64,
-    /// How many mappings it has.
+    /// The number of its mappings.
     pub mappings: u64,
 }
 
 impl Cpu {
-    /// What was used since `earlier`.
+    /// The time since `earlier`.
     #[must_use]
     pub fn since(self, earlier: Self) -> Self {
         Self {
@@ -58,52 +57,52 @@ impl Cpu {
 }
 
 impl Server {
-    /// `toolyard serve` over the folders `plugins` and `data` of `folder`.
+    /// Starts `toolyard serve` with the folders `plugins` and `data` in `folder`.
     pub async fn toolyard(folder: &Path) -> anyhow::Result<Self> {
         Self::toolyard_with(folder, &[]).await
     }
 
-    /// The same with these settings, each `KEY=VALUE`.
+    /// The same with these settings, each as `KEY=VALUE`.
     pub async fn toolyard_with(folder: &Path, settings: &[&str]) -> anyhow::Result<Self> {
         Self::start(serve(&guests::binary(), settings), folder).await
     }
 
-    /// The same of another build, whose binary this is.
+    /// The same with the binary of another build.
     pub async fn toolyard_of(binary: &Path, folder: &Path) -> anyhow::Result<Self> {
         Self::start(serve(&std::path::absolute(binary)?, &[]), folder).await
     }
 
-    /// The same under valgrind, which logs how many instructions it took. With few slots: valgrind cannot
+    /// The same under valgrind, which logs the number of instructions. Uses few slots: valgrind cannot
     /// reserve the address space of a thousand.
     pub async fn toolyard_counted(binary: &Path, folder: &Path) -> anyhow::Result<Self> {
         let host = serve(&std::path::absolute(binary)?, &["calls.running=20"]);
         let mut command = Command::new("valgrind");
-        // What copies bytes would else depend on the processor, and each byte count.
+        // Otherwise the functions that copy bytes would depend on the processor, and each byte would count.
         command.env("GLIBC_TUNABLES", "glibc.cpu.hwcaps=-ERMS,-FSRM");
         command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]);
         command.arg(host.get_program()).args(host.get_args());
         Self::start(command, folder).await
     }
 
-    /// The same, with its tasks in the database of this address.
+    /// The same with its tasks in the database at this address.
     pub async fn toolyard_on(database: &str, folder: &Path, settings: &[&str]) -> anyhow::Result<Self> {
         let mut command = serve(&guests::binary(), settings);
         command.env("TOOLYARD_STORE", database);
         Self::start(command, folder).await
     }
 
-    /// The comparison.
+    /// Starts the comparison server.
     pub async fn baseline(folder: &Path) -> anyhow::Result<Self> {
         let mut command = Command::new(std::env::current_exe()?);
         command.arg("baseline");
         Self::start(command, folder).await
     }
 
-    /// A server that says `serves http://127.0.0.1:PORT/mcp`.
+    /// Starts a server that prints `serves http://127.0.0.1:PORT/mcp`.
     pub async fn start(mut command: Command, folder: &Path) -> anyhow::Result<Self> {
         std::fs::create_dir_all(folder)?;
-        // A file, not a pipe: reading what a server logs would cost this process
-        // time that belongs to the load.
+        // A file, not a pipe: this process would otherwise spend time that belongs to the load on reading
+        // logs.
         let log = folder.join("log");
         let child = command
             .current_dir(folder)
@@ -126,13 +125,13 @@ impl Server {
         }
     }
 
-    /// The port it serves on.
+    /// The port of the server.
     #[must_use]
     pub const fn port(&self) -> u16 {
         self.port
     }
 
-    /// The last it logged, for the message of a failure.
+    /// The last lines of its log, for error messages.
     #[must_use]
     pub fn last_words(&self) -> String {
         let text = self.log().unwrap_or_default();
@@ -140,11 +139,11 @@ impl Server {
         lines.into_iter().rev().collect::<Vec<_>>().join("\n")
     }
 
-    /// The processor time that it has used so far.
+    /// The processor time of the server so far.
     pub fn cpu(&self) -> anyhow::Result<Cpu> {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
-        // The name in parentheses may hold anything; fields 14 to 17 are the
-        // 12th and following after it.
+        // The name in parentheses may contain any character. Fields 14 to 17 are the 12th and following ones
+        // after it.
         let fields = stat.rsplit_once(") ").map(|(_, rest)| rest).unwrap_or_default();
         let mut ticks = fields.split(' ').skip(11).map_while(|field| field.parse::<u64>().ok());
         let mut next = || {
@@ -154,7 +153,7 @@ impl Server {
         Ok(Cpu { user: next()?, system: next()?, children: next()? + next()? })
     }
 
-    /// What memory it has now.
+    /// The current memory of the server.
     pub fn memory(&self) -> anyhow::Result<Memory> {
         let file = |name: &str| std::fs::read_to_string(format!("/proc/{}/{name}", self.child.id()));
         let status = file("status")?;
@@ -171,19 +170,19 @@ impl Server {
         })
     }
 
-    /// How many bytes it has given to the disk so far.
+    /// The number of bytes that it has written to the disk so far.
     pub fn written(&self) -> anyhow::Result<u64> {
         let io = std::fs::read_to_string(format!("/proc/{}/io", self.child.id()))?;
         let figure = io.lines().find_map(|line| line.strip_prefix("write_bytes: ")?.parse().ok());
         figure.context("/proc/PID/io has write_bytes")
     }
 
-    /// How many descriptors it has open.
+    /// The number of its open descriptors.
     pub fn descriptors(&self) -> anyhow::Result<usize> {
         Ok(std::fs::read_dir(format!("/proc/{}/fd", self.child.id()))?.count())
     }
 
-    /// Asks it to end and waits for that.
+    /// Sends the stop signal, and waits for the end.
     pub async fn stop(mut self) -> anyhow::Result<()> {
         let id = i32::try_from(self.child.id()).ok().and_then(rustix::process::Pid::from_raw);
         let id = id.context("a process has an id")?;
@@ -223,7 +222,7 @@ fn port(log: &str) -> Option<u16> {
     rest.split_once("/mcp")?.0.parse().ok()
 }
 
-/// Makes the folder of a server with these components as its plugins.
+/// Makes the folder of a server with these components as plugins.
 pub fn folder(work: &Path, name: &str, components: &[PathBuf]) -> anyhow::Result<PathBuf> {
     let folder = work.join(name);
     let plugins = folder.join("plugins");

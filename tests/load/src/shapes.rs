@@ -1,5 +1,5 @@
-//! Calls of other sizes and forms, one beside the other: longer arguments, an answer that is
-//! a stream, an ordinary typed function in the place of one of the contract.
+//! Compares calls of different sizes and forms: long arguments, a streamed answer, and an ordinary typed
+//! function instead of the tools interface.
 
 use crate::Effort;
 use crate::calls::{Caller, template};
@@ -13,7 +13,7 @@ use std::path::Path;
 use toolyard_tests::guests;
 
 const CONNECTIONS: usize = 64;
-/// One principal sends a body of 1 MiB on each connection, and may have 64 MiB by default.
+/// One principal sends a body of 1 MiB on each connection; the default limit is 64 MiB.
 const BODIES: &str = "wire.body-bytes-per-principal=128MiB";
 
 /// A call.
@@ -50,11 +50,11 @@ fn shapes() -> Vec<Shape> {
     ]
 }
 
-/// Measures it.
+/// Runs the measurement.
 pub async fn measure(effort: Effort, work: &Path) -> anyhow::Result<Section> {
     let components = [guests::fixture("add"), guests::fixture("typed"), guests::plugin("probe")];
     let folder = folder(work, "shapes", &components)?;
-    // Both have a `spin`.
+    // Both have a tool named `spin`.
     std::fs::write(folder.join("plugins/typed.toml"), "prefix = \"t\"\n")?;
     let toolyard = Server::toolyard_with(&folder, &[BODIES]).await?;
     let shapes = shapes();

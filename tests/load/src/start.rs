@@ -1,6 +1,6 @@
-//! Starting with one plugin, a hundred and a thousand: from the start of the process to the
-//! first call answered, once the listing shows them all; what the process has in memory then;
-//! and whether a call among many plugins costs more than one among few.
+//! Starts with one plugin, a hundred and a thousand. Measures the time from the start of the process to the
+//! first answered call after the listing is complete, the memory of the process then, and whether a call
+//! among many plugins costs more than among few.
 
 use crate::Effort;
 use crate::calls::{Caller, template};
@@ -17,15 +17,15 @@ use toolyard_tests::guests;
 use toolyard_tests::session::Session;
 
 const PLUGINS: [usize; 3] = [1, 100, 1_000];
-/// With a warm cache, in milliseconds, for so many plugins.
+/// The aims with a warm cache, in milliseconds, for each number of plugins.
 const AIMS_MS: [(usize, f64); 2] = [(100, 100.0), (1_000, 1_000.0)];
 const CONNECTIONS: usize = 64;
-/// The longest that a cold start may take.
+/// The longest time for a cold start.
 const PATIENCE: Duration = Duration::from_secs(600);
-/// Of the CPU time of a call among one plugin, that of one among the most.
+/// The largest ratio of a call's CPU time among the most plugins to that among one.
 const AIM_FLAT: f64 = 1.1;
 
-/// Milliseconds since the start of the process, but for the memory.
+/// Milliseconds since the start of the process, except for the memory.
 struct Start {
     plugins: usize,
     cache: &'static str,
@@ -36,14 +36,14 @@ struct Start {
     resident_mb: f64,
 }
 
-/// Measures it.
+/// Runs the measurement.
 pub async fn measure(effort: Effort, work: &Path) -> anyhow::Result<Vec<Section>> {
     let (mut starts, mut calls) = (Vec::new(), Vec::new());
     for plugins in PLUGINS {
         let folder = work.join(format!("start-{plugins}"));
         variants::plugins(&folder.join("plugins"), &guests::fixture("add"), plugins)?;
         let (warm, cold) = effort.starts;
-        // A thousand take a minute or more.
+        // A thousand plugins take a minute or more.
         for _ in 0..if plugins > 100 { 1 } else { cold } {
             let data = folder.join("data");
             if data.exists() {
@@ -81,7 +81,7 @@ async fn start(folder: &Path, plugins: usize, cache: &'static str) -> anyhow::Re
     let server = Server::toolyard(folder).await?;
     let listening = since();
     let session = Session::open(server.port()).await;
-    // A cold start of many plugins goes on after the host listens.
+    // A cold start of many plugins continues after the host listens.
     let mut listed_tools = count(&session).await;
     while listed_tools < plugins && began.elapsed() < PATIENCE {
         tokio::time::sleep(Duration::from_millis(50)).await;
@@ -105,7 +105,7 @@ async fn start(folder: &Path, plugins: usize, cache: &'static str) -> anyhow::Re
     })
 }
 
-/// How many tools are listed, on all pages.
+/// The number of listed tools on all pages.
 async fn count(session: &Session) -> usize {
     let (mut count, mut params) = (0, json!({}));
     loop {

@@ -3,48 +3,48 @@
 use hdrhistogram::Histogram;
 use std::time::Duration;
 
-/// Durations, to three digits, from a nanosecond to a minute.
+/// Durations from a nanosecond to a minute, with three significant digits.
 #[derive(Debug, Clone)]
 pub struct Latencies(Histogram<u64>);
 
 impl Latencies {
-    /// None yet.
+    /// No durations.
     #[must_use]
     pub fn new() -> Self {
         const MINUTE: u64 = 60_000_000_000;
         Self(Histogram::new_with_bounds(1, MINUTE, 3).expect("these bounds are valid"))
     }
 
-    /// Adds one; what is longer than a minute counts as a minute.
+    /// Adds a duration; a longer one counts as a minute.
     pub fn record(&mut self, took: Duration) {
         self.0.saturating_record(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
     }
 
-    /// Adds those of another.
+    /// Adds the durations of another set.
     pub fn add(&mut self, other: &Self) {
         self.0.add(&other.0).expect("all have the same bounds");
     }
 
-    /// How many there are.
+    /// The number of durations.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.0.len()
     }
 
-    /// The quantile in milliseconds.
+    /// A quantile in milliseconds.
     #[must_use]
     pub fn ms(&self, quantile: f64) -> f64 {
         self.0.value_at_quantile(quantile) as f64 / 1e6
     }
 
-    /// The longest in milliseconds.
+    /// The longest duration in milliseconds.
     #[must_use]
     pub fn max_ms(&self) -> f64 {
         self.0.max() as f64 / 1e6
     }
 }
 
-/// The median; the mean of the middle two where there is no middle one.
+/// The median; with an even count, the mean of the middle two.
 #[must_use]
 pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.into_iter().collect();
@@ -56,7 +56,7 @@ pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     }
 }
 
-/// A number with as many digits as a reader can use.
+/// A number with as many digits as a reader needs.
 #[must_use]
 pub fn shown(value: f64) -> String {
     match value.abs() {

@@ -1,5 +1,5 @@
-//! Whether anything costs more where a million tasks are stored: plain calls, tasks, polls;
-//! and pages of their listing, over HTTP.
+//! Whether plain calls, tasks and polls cost more if a million tasks are stored; and pages of their listing,
+//! over HTTP.
 
 use crate::Effort;
 use crate::calls::{Caller, template};
@@ -23,17 +23,17 @@ use toolyard_tests::guests;
 use toolyard_tests::session::Session;
 
 const STORED: u32 = 1_000_000;
-/// Tasks that are written in one transaction.
+/// The number of tasks that one transaction writes.
 const BATCH: u32 = 2_000;
-/// They were made over the last hours, so many milliseconds apart.
+/// The interval between the creation times of the tasks, which cover the last hours.
 const APART_MS: i64 = 10;
-/// How long they are kept (milliseconds): a day.
+/// How long they are kept: a day, in milliseconds.
 const TTL_MS: u64 = 24 * 60 * 60 * 1_000;
 const CALLERS: usize = 64;
-/// Of the CPU time where nothing is stored.
+/// The largest ratio to the CPU time without stored tasks.
 const AIM_FLAT: f64 = 1.1;
 
-/// What is measured.
+/// The measured requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum What {
     Call,
@@ -55,7 +55,7 @@ impl What {
     }
 }
 
-/// A host, a session with it, and a finished task of that session.
+/// A host, a session, and a finished task of that session.
 struct Host {
     server: Server,
     session: Session,
@@ -74,10 +74,10 @@ impl Host {
     }
 }
 
-/// What was measured, and how many tasks were stored there.
+/// The measurements, each with its number of stored tasks.
 type Figures = Vec<(What, u32, Measured)>;
 
-/// Measures it.
+/// Runs the measurement.
 pub async fn measure(effort: Effort, work: &Path) -> anyhow::Result<Section> {
     let few = Host::start(work, "stored-none").await?;
     let many = Host::start(work, "stored-many").await?;
@@ -97,7 +97,7 @@ pub async fn measure(effort: Effort, work: &Path) -> anyhow::Result<Section> {
     Ok(section(&figures, filled))
 }
 
-/// A million copies of this task, beside the host that goes on.
+/// Writes a million copies of this task while the host runs.
 async fn fill(data: &Path, pattern: &str) -> anyhow::Result<()> {
     let store = SqliteStore::open(data, SqliteOptions::new(Arc::new(SystemClock)))?;
     let mut export = store.export().await?;
@@ -113,7 +113,7 @@ async fn fill(data: &Path, pattern: &str) -> anyhow::Result<()> {
     for first in (0..STORED).step_by(BATCH as usize) {
         let tasks = (first..first + BATCH).map(|number| {
             let created = Timestamp(now - i64::from(STORED - number) * APART_MS);
-            // Random to whoever orders by them, and no two the same.
+            // In random order when sorted, and all different.
             let id = uuid::Uuid::from_u128(
                 u128::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835),
             );
@@ -158,7 +158,7 @@ async fn one(host: &Host, effort: Effort, what: What) -> anyhow::Result<Measured
     }
 }
 
-/// Asks for one page after the other, and begins again at the end.
+/// Requests one page after the other, and starts again after the last.
 struct Lister {
     wire: Wire,
     session: Session,
@@ -212,7 +212,7 @@ fn section(figures: &Figures, filled: Duration) -> Section {
                 "p99_ms": shown_of[2], "cpu_us": shown_of[3],
             }));
         }
-        // With nothing stored a page of the listing has nothing on it.
+        // Without stored tasks, a page of the listing is empty.
         if what != What::List {
             let times = cpu[1] / cpu[0];
             section.aims.push(Aim {

@@ -1,5 +1,5 @@
-//! What tasks cost that wait in the host: thousands of guests that sleep, each with
-//! its instance, its memory and its stack.
+//! The cost of tasks that wait in the host: thousands of sleeping guests, each with its instance, its memory
+//! and its stack.
 
 use crate::report::{Aim, Section};
 use crate::server::{Server, folder};
@@ -12,24 +12,24 @@ use std::time::Instant;
 use toolyard_tests::guests;
 use toolyard_tests::session::Session;
 
-/// How many tasks.
+/// The numbers of tasks.
 const TASKS: [usize; 2] = [1_000, 10_000];
-/// For each guest that sleeps, its page tables included, in KiB.
+/// The aim for each sleeping guest, including its page tables, in KiB.
 const AIM_KIB: f64 = 70.0;
 /// The kernel's default.
 const DEFAULT_MAPPINGS: u64 = 65_530;
 
 struct Row {
     tasks: usize,
-    /// Guests that sleep; the other tasks wait for room.
+    /// The number of sleeping guests; the other tasks wait in the queue.
     asleep: usize,
     seconds: f64,
     resident_mb: f64,
-    /// Of that, what is of no file.
+    /// The part of it that belongs to no file.
     own_mb: f64,
     tables_mb: f64,
     mappings: f64,
-    /// What a plain call is told on top.
+    /// The refusal of a plain call beyond the limit.
     refusal: Option<String>,
 }
 
@@ -39,7 +39,7 @@ impl Row {
     }
 }
 
-/// Measures it.
+/// Runs the measurement.
 pub async fn measure(work: &Path) -> anyhow::Result<Section> {
     let mut rows = Vec::new();
     for tasks in TASKS {
@@ -54,7 +54,7 @@ async fn row(work: &Path, tasks: usize) -> anyhow::Result<Row> {
         ["calls.running=10000", "calls.running-per-principal=20000", "tasks.waiting-per-principal=20000"];
     let toolyard = Server::toolyard_with(&folder, &[&settings[..], &["rates.local=false"]].concat()).await?;
     let session = Session::open(toolyard.port()).await;
-    // What is made at the first run is not what tasks cost.
+    // The cost of the first run does not belong to the tasks.
     session.create("wait", json!({"ms": 1})).await;
     let before = toolyard.memory()?;
     let create = r#"{"name":"wait","arguments":{"ms":3600000},"task":{"ttl":3600000}}"#;
@@ -70,7 +70,7 @@ async fn row(work: &Path, tasks: usize) -> anyhow::Result<Row> {
     let seconds = began.elapsed().as_secs_f64();
     let after = toolyard.memory()?;
     let refusal = if asleep < tasks { Some(refusal(&session).await?) } else { None };
-    // Its end is not what is measured, and it would see to each task.
+    // The end is not measured, and an orderly one would handle each task.
     drop(toolyard);
     Ok(Row {
         tasks,
@@ -84,7 +84,7 @@ async fn row(work: &Path, tasks: usize) -> anyhow::Result<Row> {
     })
 }
 
-/// What a plain call is told when there is no room for it.
+/// The refusal of a plain call when there is no room for it.
 async fn refusal(session: &Session) -> anyhow::Result<String> {
     let error: Value = session.error("tools/call", json!({"name": "wait", "arguments": {"ms": 1}})).await;
     let limit = error["data"]["limit"].as_str().context("a refusal names its limit")?;
@@ -92,7 +92,7 @@ async fn refusal(session: &Session) -> anyhow::Result<String> {
     Ok(limit.to_owned())
 }
 
-/// How many guests the kernel's bound on mappings must at least allow.
+/// The number of guests that the kernel's limit on mappings allows at least.
 fn possible() -> usize {
     let text = std::fs::read_to_string("/proc/sys/vm/max_map_count").unwrap_or_default();
     let mappings = text.trim().parse().unwrap_or(DEFAULT_MAPPINGS);

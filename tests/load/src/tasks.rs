@@ -1,6 +1,5 @@
-//! Tasks from their creation to their result: two commits that are on the disk
-//! before they are acknowledged, beside what the disk and a plain use of SQLite
-//! give at the same time.
+//! Tasks from their creation to their result: two commits that are flushed before they are acknowledged.
+//! Compared with the disk and with a plain use of SQLite at the same time.
 
 use crate::disk::Disk;
 use crate::load::{Client, Measured, drive};
@@ -16,17 +15,17 @@ use toolyard_tests::guests;
 use toolyard_tests::session::Session;
 
 const CLIENTS: [usize; 4] = [1, 16, 64, 512];
-/// With how many clients the aims are to be reached.
+/// The number of clients for the aims.
 const MANY: usize = 64;
-/// For tasks completed a second.
+/// The aim for tasks completed per second.
 const AIM: f64 = 3_000.0;
-/// The same, of what one commit after the other gives.
+/// The aim as a multiple of the rate of commits one after the other.
 const AIM_TIMES: f64 = 10.0;
 
 /// A client that creates tasks and waits for each.
 pub struct Creator {
     wire: Wire,
-    /// Where it waits, if not where it creates.
+    /// The connection for the wait, if it differs from that of the creation.
     elsewhere: Option<Wire>,
     create: Template,
     result: Template,
@@ -51,7 +50,7 @@ struct Round {
     disk: Disk,
 }
 
-/// Measures it.
+/// Runs the measurement.
 pub async fn measure(effort: Effort, work: &Path) -> anyhow::Result<Vec<Section>> {
     let toolyard = Server::toolyard(&folder(work, "tasks", &[guests::fixture("add")])?).await?;
     let mut rounds = Vec::new();
@@ -69,8 +68,8 @@ pub async fn measure(effort: Effort, work: &Path) -> anyhow::Result<Vec<Section>
     Ok(vec![section(&rounds)])
 }
 
-/// So many clients of a session, each at one of these ports in turn, and waiting at the
-/// other one that is named with it.
+/// `count` clients of a session. Each creates at one of these ports in turn, and waits at the port that is
+/// paired with it.
 pub async fn creators(
     ports: &[(u16, Option<u16>)],
     session: &Session,
@@ -175,7 +174,7 @@ fn section(rounds: &[Round]) -> Section {
     section
 }
 
-/// Each task is created and ends.
+/// The transitions per second: each task is created and ends.
 fn transitions(tasks: &Measured) -> f64 {
     tasks.per_second * 2.0
 }

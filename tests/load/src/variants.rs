@@ -1,15 +1,15 @@
-//! Components that differ from one that is there in a section which nothing reads: the
-//! same to a caller, another one to whoever compares digests.
+//! Variants of a component that differ in an ignored custom section: the same to a caller, but with different
+//! digests.
 
 use std::path::Path;
 
-/// Such a component, as `number` of them.
+/// Variant `number` of the component.
 pub fn variant(component: &[u8], number: usize) -> Vec<u8> {
     let section = custom_section("toolyard-load", format!("{number:08}").as_bytes());
     [component, &section].concat()
 }
 
-/// So many of them in a folder, each with a prefix for its tools: `p0`, `p1` and so on.
+/// Writes `count` variants into a folder, each with a prefix for its tools: `p0`, `p1` and so on.
 pub fn plugins(folder: &Path, component: &Path, count: usize) -> anyhow::Result<()> {
     std::fs::create_dir_all(folder)?;
     let component = std::fs::read(component)?;
@@ -20,8 +20,8 @@ pub fn plugins(folder: &Path, component: &Path, count: usize) -> anyhow::Result<
     Ok(())
 }
 
-/// A section that is ignored but counts for the digest. Lengths here are below
-/// 128, so that one byte of LEB128 holds each.
+/// A section that is ignored but changes the digest. Lengths are below 128 here, so that one byte of LEB128
+/// is enough.
 fn custom_section(name: &str, payload: &[u8]) -> Vec<u8> {
     let length = |bytes: usize| u8::try_from(bytes).ok().filter(|byte| *byte < 128).expect("a short section");
     let mut section = vec![0, length(1 + name.len() + payload.len()), length(name.len())];

@@ -1,24 +1,23 @@
-//! HTTP/1.1 as thin as it can be: a request is a block of bytes in which a few
-//! digits are rewritten, an answer is read with the little parsing that its end
-//! cannot be found without. The load generator shares the cores with the server,
-//! so what it does not do the server can.
+//! A minimal HTTP/1.1 client: a request is a block of bytes in which a few digits are rewritten, and an
+//! answer is parsed only as far as necessary to find its end. The load generator shares the cores with the
+//! server, so its work would slow the server down.
 
 use anyhow::{Context as _, bail, ensure};
 use std::ops::Range;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-/// Ids of requests have this many digits, so that a request keeps its length.
+/// The number of digits in the ids of requests, so that a request keeps its length.
 const ID_DIGITS: usize = 15;
 const FIRST_ID: u64 = 100_000_000_000_000;
-/// Ids of one connection; no two requests of a session have the same.
+/// The number of ids for one connection; no two requests of a session have the same id.
 const IDS_PER_CONNECTION: u64 = 1_000_000_000;
-/// Ids of one of many clients, of which each asks a few times.
+/// The number of ids for one of many clients that send a few requests each.
 const IDS_PER_CLIENT: u64 = 100_000;
-/// What stands where the id of a task will.
+/// The placeholder for the id of a task.
 const NO_TASK: &str = "00000000-0000-4000-8000-000000000000";
 
-/// A request that is sent again and again.
+/// A request that is sent repeatedly.
 #[derive(Debug, Clone)]
 pub struct Template {
     bytes: Vec<u8>,
@@ -44,25 +43,25 @@ impl Template {
         Self { bytes: text.into_bytes(), id: id..id + ID_DIGITS, task, next: FIRST_ID }
     }
 
-    /// As [`Template::new`], about a task that is named later.
+    /// Like [`Template::new`], for a task that is set later.
     #[must_use]
     pub fn about_task(headers: &[(&str, &str)], method: &str) -> Self {
         Self::new(headers, method, &format!("{{\"taskId\":\"{NO_TASK}\"}}"))
     }
 
-    /// The template of a connection of this number: its ids are its own.
+    /// The template for the connection of this number, with ids of its own.
     #[must_use]
     pub fn for_connection(&self, number: usize) -> Self {
         Self { next: FIRST_ID + number as u64 * IDS_PER_CONNECTION, ..self.clone() }
     }
 
-    /// As [`Template::for_connection`] of connection 0, for one of thousands of clients.
+    /// Like [`Template::for_connection`] for connection 0, for one of thousands of clients.
     #[must_use]
     pub fn for_client(&self, number: usize) -> Self {
         Self { next: FIRST_ID + number as u64 * IDS_PER_CLIENT, ..self.clone() }
     }
 
-    /// The request with an id that was not used yet.
+    /// The request with an unused id.
     pub fn next(&mut self) -> &[u8] {
         self.next += 1;
         let mut rest = self.next;
@@ -73,7 +72,7 @@ impl Template {
         &self.bytes
     }
 
-    /// Names the task.
+    /// Sets the id of the task.
     pub fn set_task(&mut self, id: &[u8]) -> anyhow::Result<()> {
         let place = self.task.clone().context("a request about a task")?;
         ensure!(id.len() == place.len(), "the id of a task has {} bytes", place.len());
@@ -81,19 +80,19 @@ impl Template {
         Ok(())
     }
 
-    /// The digits of the latest id.
+    /// The digits of the last id.
     pub fn id(&self) -> &[u8] {
         &self.bytes[self.id.clone()]
     }
 }
 
-/// A connection that is kept alive.
+/// A kept-alive connection.
 pub struct Wire {
     stream: TcpStream,
     buffer: Vec<u8>,
 }
 
-/// How the end of an answer is found.
+/// How an answer ends.
 enum Length {
     Known(usize),
     Chunked,
@@ -107,8 +106,8 @@ impl Wire {
         Ok(Self { stream, buffer: Vec::with_capacity(16 << 10) })
     }
 
-    /// Sends a request and gives the body of its answer, as it came: a chunked
-    /// one with the lengths of its chunks in it.
+    /// Sends a request and returns the raw body of its answer; a chunked body includes the lengths of its
+    /// chunks.
     pub async fn ask(&mut self, template: &mut Template) -> anyhow::Result<&[u8]> {
         self.stream.write_all(template.next()).await?;
         self.buffer.clear();
@@ -134,7 +133,7 @@ impl Wire {
     }
 }
 
-/// Where the body starts and how it ends; `None` if the head is not whole.
+/// The offset of the body and its end; `None` if the head is incomplete.
 fn parse_head(bytes: &[u8]) -> anyhow::Result<Option<(usize, Length)>> {
     let Some(end) = find(bytes, b"\r\n\r\n") else { return Ok(None) };
     let head = std::str::from_utf8(&bytes[..end])?;
@@ -151,7 +150,7 @@ fn parse_head(bytes: &[u8]) -> anyhow::Result<Option<(usize, Length)>> {
     bail!("an answer without a length: {head}")
 }
 
-/// Whether a chunked body is there to its last chunk.
+/// Whether a chunked body is complete.
 fn is_whole(mut body: &[u8]) -> anyhow::Result<bool> {
     while let Some(end) = find(body, b"\r\n") {
         let length = usize::from_str_radix(std::str::from_utf8(&body[..end])?, 16)?;
@@ -166,7 +165,7 @@ fn is_whole(mut body: &[u8]) -> anyhow::Result<bool> {
     Ok(false)
 }
 
-/// Where `part` begins.
+/// The offset of `part`.
 pub fn find(bytes: &[u8], part: &[u8]) -> Option<usize> {
     let first = *part.first()?;
     let mut from = 0;
@@ -179,19 +178,19 @@ pub fn find(bytes: &[u8], part: &[u8]) -> Option<usize> {
     }
 }
 
-/// Whether `part` is in `bytes`.
+/// Whether `bytes` contains `part`.
 pub fn contains(bytes: &[u8], part: &[u8]) -> bool {
     find(bytes, part).is_some()
 }
 
-/// The id of the task that an answer tells of.
+/// The task id in an answer.
 pub fn task_id(body: &[u8]) -> anyhow::Result<&[u8]> {
     const KEY: &[u8] = b"\"taskId\":\"";
     let start = find(body, KEY).with_context(|| format!("no task: {}", text(body)))? + KEY.len();
     body.get(start..start + NO_TASK.len()).context("the id of a task is a UUID")
 }
 
-/// The beginning of an answer, for the message of a failure.
+/// The beginning of an answer, for error messages.
 pub fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(&bytes[..bytes.len().min(600)]).into_owned()
 }

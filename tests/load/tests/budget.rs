@@ -1,15 +1,15 @@
-//! What the parts of a call cost in instructions, which are the same however fast or busy
-//! the machine is: none may cost more than `budget.toml` allows.
+//! The cost of the parts of a call in instructions, which do not depend on the speed or the load of the
+//! machine. None may cost more than `budget.toml` allows.
 //!
-//! `UPDATE_BUDGET=1` writes the file anew. Counts depend on the compiler, so the file names
-//! the one that they were counted with; with another one nothing is compared, and neither is
-//! what was compiled without the profile of calls (`host/profile/flags.sh`).
+//! `UPDATE_BUDGET=1` rewrites the file. Counts depend on the compiler, so the file names the one that was
+//! used. With another compiler, or without the profile of calls (`host/profile/flags.sh`), the test compares
+//! nothing.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// What is counted, and how often it is done: fewer times and more times.
+/// The pieces of work, each with the smaller and the larger number of repetitions.
 const WORK: [(&str, u32, u32); 14] = [
     ("decode", 200, 1_200),
     ("decode-stateless", 200, 1_200),
@@ -27,18 +27,18 @@ const WORK: [(&str, u32, u32); 14] = [
     ("read-manifest", 50, 550),
 ];
 
-/// Of what is allowed, before it is too much: threads meet in another order, ids have other
-/// digits, and what is dynamically linked is chosen by the processor.
+/// The allowed excess: threads meet in a different order, ids have different digits, and the dynamic linker
+/// selects functions by processor.
 const TOLERANCE: f64 = 0.05;
 
 fn file() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("budget.toml")
 }
 
-/// Instructions of a process that does this so many times.
+/// The instructions of a process that repeats this work `times` times.
 fn instructions(what: &str, times: u32) -> i64 {
     let output = Command::new("valgrind")
-        // What copies bytes would else depend on the processor, and each byte count.
+        // Otherwise the functions that copy bytes would depend on the processor, and each byte would count.
         .env("GLIBC_TUNABLES", "glibc.cpu.hwcaps=-ERMS,-FSRM")
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null", env!("CARGO_BIN_EXE_toolyard-load")])
         .args(["work", what, &times.to_string()])

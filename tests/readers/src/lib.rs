@@ -1,5 +1,5 @@
-//! The host's readers of data from outside, each as a function of bytes. The cost of each is to grow
-//! with its input and no faster, whoever has written it.
+//! The host's readers of data from outside, each as a function of bytes. The cost of each must not grow
+//! faster than its input, even if an attacker wrote it.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -29,7 +29,7 @@ pub enum Reader {
     Decode,
     /// Schemas of components, and values that are checked against them.
     Schema,
-    /// Arguments of calls, by rules that look at them.
+    /// The arguments of calls, checked by access rules.
     Rules,
     /// Tokens.
     Token,
@@ -40,11 +40,11 @@ pub enum Reader {
 }
 
 impl Reader {
-    /// All of them.
+    /// All readers.
     pub const ALL: [Self; 6] =
         [Self::Decode, Self::Schema, Self::Rules, Self::Token, Self::Cursor, Self::Manifest];
 
-    /// Its name: that of its fuzz target.
+    /// The name, which is that of its fuzz target.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -57,7 +57,7 @@ impl Reader {
         }
     }
 
-    /// Makes what the host makes when it starts.
+    /// Initializes what the host initializes at its start.
     pub fn prepare(self) {
         match self {
             Self::Token => _ = LazyLock::force(&TRUSTED),
@@ -108,15 +108,15 @@ fn schema(data: &[u8]) {
     let Ok(Checked { schema, value }) = serde_json::from_slice(data) else { return };
     let schema = RawJson::trusted(schema.get().to_owned());
     let bounds = Bounds { bytes: 256 << 10, depth: 32 };
-    // Forms have tighter bounds than components, and are compiled while a client waits.
+    // Forms have tighter limits than components, and are compiled while a client waits.
     let Ok(schema) = Schema::compile(&schema, bounds, &mut Allowance::of_forms()) else { return };
     let value = RawJson::trusted(value.get().to_owned());
-    // 16,384 steps, about as many as on a thread that serves clients.
+    // 16,384 steps, about as many as on a serving thread.
     let mut look = || Err(Halt::Spent);
     let _ = black_box(schema.check(&value, &mut Budget::looked_after(&mut look)));
 }
 
-/// Rules as an operator writes them. Only arguments come from outside.
+/// The rules of an operator. Only arguments come from outside.
 static AUTHORITY: LazyLock<AccessRules> = LazyLock::new(|| {
     let rules = r#"[
         {"effect": "deny", "tools": ["*"], "arguments": {"/path": "/etc/.*", "/options/0/name": ".*[0-9]+.*x"}},
@@ -154,7 +154,7 @@ static TRUSTED: LazyLock<(TokenRules, KeySet)> = LazyLock::new(|| {
     (TokenRules::new(&settings, Duration::from_secs(60)), keys)
 });
 
-/// A token as it is; or, after `=`, header, claims and signature on lines, which are encoded here.
+/// Reads a complete token; or, after `=`, lines with header, claims and signature, which are encoded here.
 fn token(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let token = match text.strip_prefix('=') {

@@ -1,4 +1,4 @@
-//! What clients do, and what must hold of what they are told.
+//! The actions of clients, and the promises about the replies that they get.
 
 use crate::tally::Happened;
 use crate::time::StoreClock;
@@ -13,14 +13,13 @@ use toolyard_dispatch::{
 use toolyard_protocol::stateless::input::Retry;
 use toolyard_task::wire::TaskStatus;
 
-/// How many clients there are: the local user and two others with connections, and one
-/// whose requests stand alone.
+/// The number of clients: the local user, two others with connections, and one without sessions.
 pub const CLIENTS: usize = 4;
 
-/// The one whose requests stand alone.
+/// The stateless client.
 pub const STATELESS: usize = 3;
 
-/// Who a client is.
+/// The principal of a client.
 #[must_use]
 pub fn caller(client: usize) -> Caller {
     let capabilities = RawJson::trusted(r#"{"elicitation":{}}"#);
@@ -42,56 +41,56 @@ pub fn caller(client: usize) -> Caller {
     }
 }
 
-/// A task that its client was told of.
+/// A task that its client knows.
 #[derive(Debug, Clone)]
 pub struct Known {
-    /// Its id.
+    /// The id of the task.
     pub id: TaskId,
-    /// Whose it is.
+    /// The client that owns it.
     pub client: usize,
 }
 
-/// A call that its client has to make again, with answers.
+/// A call that its client has to repeat with answers.
 #[derive(Debug, Clone)]
 pub struct Unfinished {
     /// The tool.
     pub tool: &'static str,
     /// The arguments.
     pub arguments: String,
-    /// What it brings back.
+    /// The state to send back.
     pub state: String,
-    /// What it was asked.
+    /// The keys of the questions.
     pub keys: Vec<String>,
 }
 
-/// What is called, and how.
+/// A call of a client.
 pub struct Wanted {
-    /// By whom.
+    /// The client.
     pub client: usize,
     /// The tool.
     pub tool: &'static str,
     /// The arguments.
     pub arguments: String,
-    /// As a task of so many milliseconds, where the client says so.
+    /// The ttl in milliseconds if the client asks for a task.
     pub ttl: Option<u64>,
-    /// What is brought from an earlier round.
+    /// The state and answers from an earlier round trip.
     pub retry: Retry,
-    /// The client is gone before the reply.
+    /// Whether the client disconnects before the reply.
     pub leaves: bool,
-    /// The client gives the call up at once.
+    /// Whether the client cancels the call at once.
     pub gives_up: bool,
 }
 
-/// One host, as a client reaches it.
+/// One host, as a client uses it.
 #[derive(Clone)]
 pub struct Reached {
-    /// The host.
+    /// The number of the host.
     pub host: usize,
     /// The application.
     pub dispatch: Arc<Dispatch>,
-    /// What is seen.
+    /// The observed world.
     pub world: World,
-    /// The time of the store.
+    /// The clock of the store.
     pub store_clock: Arc<StoreClock>,
 }
 
@@ -128,7 +127,7 @@ impl Reached {
             match reply {
                 Ok(CallReply::Created(new)) => {
                     let id = TaskId::parse(&new.view.id).expect("our own spelling");
-                    seen.note(format_args!("client {client} is told of {}", short(id)));
+                    seen.note(format_args!("client {client} learns of {}", short(id)));
                     let stored = seen.ledger.entries.contains_key(&id);
                     seen.demand(stored, format_args!("{}: told of before it is stored", short(id)));
                     if !leaves || new.handover.is_none() {
@@ -155,7 +154,7 @@ impl Reached {
         }
         if let Some(handover) = created.and_then(|created| created.handover) {
             if leaves {
-                // The task is cancelled, since nobody will ever ask about it.
+                // The task is cancelled, since no client knows it.
                 drop(handover);
             } else {
                 handover.mark_delivered();
@@ -163,7 +162,7 @@ impl Reached {
         }
     }
 
-    /// Asks how a task stands; a stateless client sees its questions so.
+    /// Gets the status of a task; a stateless client sees its questions in it.
     pub async fn get(self, known: Known) {
         let floor = self.world.see().floor(known.id);
         let reply = self.dispatch.task(&caller(known.client), &known.id.to_string()).await;
@@ -191,7 +190,7 @@ impl Reached {
         }
     }
 
-    /// Waits for what a task comes to.
+    /// Waits for the result of a task.
     pub async fn result(self, known: Known) {
         let channel = Arc::new(Post { world: self.world.clone(), host: self.host, client: known.client });
         let reply = self.dispatch.task_result(&caller(known.client), &known.id.to_string(), channel).await;
@@ -221,12 +220,12 @@ impl Reached {
         match reply {
             Ok(task) => {
                 seen.count(Happened::Cancel);
-                seen.note(format_args!("client {} is told that {id} is cancelled", known.client));
+                seen.note(format_args!("client {} learns that {id} is cancelled", known.client));
                 seen.demand(
                     task.status() == TaskStatus::Cancelled,
                     format_args!("{id}: cancelled, and is not"),
                 );
-                // It is written by now, and what is over never changes.
+                // The cancellation is written by now, and an ended task never changes.
                 seen.told(&task, floor);
             }
             Err(Fault::AlreadyOver(status)) => {
@@ -240,7 +239,7 @@ impl Reached {
         }
     }
 
-    /// Lists its tasks.
+    /// Lists the client's tasks.
     pub async fn list(self, client: usize) {
         let me = caller(client);
         let reply = self.dispatch.summaries(&me, None, 100).await;
@@ -262,7 +261,7 @@ impl Reached {
         }
     }
 
-    /// Answers a question that came in a request.
+    /// Answers a question that arrived in a request.
     pub async fn answer(self, question: Delivered, number: u64) {
         let response = Ok(answer(number));
         let reply = self.dispatch.take_response(&caller(question.client), &question.request, response).await;
@@ -276,7 +275,7 @@ impl Reached {
         }
     }
 
-    /// Answers questions by their keys.
+    /// Answers questions by key.
     pub async fn update(self, id: TaskId, keys: Vec<String>, number: u64) {
         let answers: HashMap<String, RawJson> = keys.into_iter().map(|key| (key, answer(number))).collect();
         let reply = self.dispatch.update_task(&caller(STATELESS), &id.to_string(), answers).await;
@@ -293,13 +292,13 @@ impl Reached {
     }
 }
 
-/// An answer that is like no other.
+/// An answer that differs from all others.
 #[must_use]
 pub fn answer(number: u64) -> RawJson {
     RawJson::trusted(format!(r#"{{"action":"accept","content":{{"number":"{number}"}}}}"#))
 }
 
-/// Whose a task is.
+/// The owner of a task.
 fn owner_of(seen: &Seen, task: TaskId) -> Option<usize> {
     let owner = &seen.ledger.entries.get(&task)?.task.owner;
     (0..CLIENTS).find(|client| caller(*client).owner.as_ref() == Some(owner))
@@ -313,25 +312,25 @@ fn refused(seen: &mut Seen, client: usize, fault: &Fault) {
             let calm = seen.calm;
             seen.demand(!calm, format_args!("an error of the store, which does not fail"));
         }
-        // The last three: a host that lacks the tool, a round that came too late, a state
-        // that was used.
+        // The last three: a host that lacks the tool, a round trip that came too late, and a state that was
+        // already used.
         Fault::Busy { .. } | Fault::Closing | Fault::Cancelled => {}
         Fault::UnknownTool(_) | Fault::RequestState(_) | Fault::Answered(_) => {}
-        other => seen.broke(format_args!("client {client} is told: {other}")),
+        other => seen.broke(format_args!("client {client} gets: {other}")),
     }
 }
 
-/// What reaches a client with a connection.
+/// The channel to a client with a connection.
 struct Post {
     world: World,
     host: usize,
-    /// Where the request does not name its task.
+    /// The client, used if the request does not name its task.
     client: usize,
 }
 
-/// The way to the clients of tasks that were taken over.
+/// The channel to the clients of tasks that this host took over.
 pub struct Anywhere {
-    /// What is seen.
+    /// The observed world.
     pub world: World,
     /// The host.
     pub host: usize,
@@ -348,7 +347,7 @@ impl ClientChannel for Post {
 
     fn route(&self, task: Option<TaskId>, _: RouteScope) -> Option<Arc<dyn ClientRoute>> {
         let client = task.and_then(|task| owner_of(&self.world.see(), task)).unwrap_or(self.client);
-        // Who has no connection is asked by answers alone.
+        // A client without a connection gets its questions only in replies.
         let post = Self { world: self.world.clone(), host: self.host, client };
         (client != STATELESS).then(|| Arc::new(post) as Arc<dyn ClientRoute>)
     }

@@ -1,11 +1,11 @@
-//! Numbers that look random, the same for the same seed (splitmix64).
+//! Pseudo-random numbers, the same for the same seed (splitmix64).
 
-/// A source of them.
+/// A source of pseudo-random numbers.
 #[derive(Debug, Clone)]
 pub struct Dice(u64);
 
 impl Dice {
-    /// The numbers of this seed; those of one purpose tell nothing of those of another.
+    /// The numbers of this seed. The sequences of different purposes are independent.
     #[must_use]
     pub fn new(seed: u64, purpose: u64) -> Self {
         let mut dice = Self(seed ^ purpose.wrapping_mul(0xd6e8_feb8_6659_fd93));
@@ -22,22 +22,22 @@ impl Dice {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below this one.
+    /// A number from 0 to `sides` - 1.
     pub fn below(&mut self, sides: u64) -> u64 {
         self.next() % sides
     }
 
-    /// A number from `least` to `most`.
+    /// A number from `least` to `most`, both included.
     pub fn within(&mut self, least: u64, most: u64) -> u64 {
         least + self.below(most - least + 1)
     }
 
-    /// True so often in a hundred.
+    /// True with a probability of `chance` percent.
     pub fn percent(&mut self, chance: u64) -> bool {
         self.below(100) < chance
     }
 
-    /// One of these.
+    /// One element of `from`.
     pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
         from[self.below(from.len() as u64) as usize]
     }

@@ -1,5 +1,5 @@
-//! Native tools that stand for guests: each does what a script says, which follows from
-//! its arguments alone, so that a second attempt does the same.
+//! Native tools that replace guests. Each follows a script that depends on its arguments alone, so a second
+//! attempt does the same.
 
 use crate::dice::Dice;
 use crate::tally::Happened;
@@ -13,7 +13,7 @@ use toolyard_task::tool::{ArgumentCheck, AskedQuestion, Report, ReportBounds, To
 use toolyard_task::wire::{ToolDescription, text_result};
 use toolyard_task::{Digest, Reservation, RunContext, RunEnd, Tool};
 
-/// A tool that may be run again, one that may not, and one whose calls are tasks at once.
+/// A tool that may run again, one that must not, and one whose calls are tasks at once.
 pub const TOOLS: [(&str, Durability, Option<Duration>); 3] = [
     ("look", Durability::Rerun, None),
     ("pay", Durability::None, None),
@@ -30,7 +30,7 @@ enum Step {
     Fail,
 }
 
-/// The arguments of this call: which it is, and what its guest does.
+/// The arguments of this call: its number, and the script of its guest.
 #[must_use]
 pub fn arguments(call: u64, script: u64) -> String {
     format!(r#"{{"call":{call},"script":{script}}}"#)
@@ -171,7 +171,7 @@ impl Running<'_> {
         self.end(false)
     }
 
-    /// Finds out on which task it works, which may be none, and none at first.
+    /// Looks up its task: a plain call has none, at first or at all.
     fn look_up(&mut self) {
         self.task = self.context.info();
         let (Some(id), attempt) = (self.task.task, self.task.attempt) else { return };
@@ -183,7 +183,7 @@ impl Running<'_> {
             return seen.broke(format_args!("{}: run, and not stored", short(id)));
         };
         let (rerun, mut fence) = (entry.task.rerun, entry.task.fence);
-        // What was claimed meanwhile is not this run's.
+        // A claim by another host meanwhile does not belong to this run.
         if fence.attempt != attempt {
             fence.attempt = attempt;
         }
@@ -242,11 +242,11 @@ impl Running<'_> {
         }
     }
 
-    /// The run is about to end. Whoever has superseded it must see to it that this changes
-    /// nothing; the ledger sees to it that it does not.
+    /// The run is about to end. If another run has superseded it, its end must change nothing; the ledger
+    /// checks that.
     fn over(&self) {
         let mut seen = self.world.see();
-        seen.note(format_args!("run #{} is over", self.number));
+        seen.note(format_args!("run #{} ends", self.number));
         let Some((id, fence)) = seen.runs.run(self.number).task else { return };
         let superseded = seen.ledger.entries.get(&id).is_some_and(|entry| entry.task.fence != fence);
         if superseded {

@@ -1,7 +1,6 @@
-//! One host of the simulation: a runtime of its own with a clock of its own, which stands
-//! still between steps. A host that is killed loses its runtime with all that was in it;
-//! the store is told nothing. One that is stopped is not driven, and finds on waking that
-//! time has passed.
+//! One host of the simulation: its own runtime with its own clock, which stands still between steps. A killed
+//! host loses its runtime with everything in it, and the store gets no message. A paused host is not driven,
+//! and finds on waking that time has passed.
 
 use crate::clients::{Anywhere, Reached};
 use crate::dice::Dice;
@@ -19,7 +18,7 @@ use toolyard_dispatch::{Bounds, Catalog, Dispatch, Ids, Settings, Stores};
 use toolyard_store::MemoryStore;
 use uuid::Uuid;
 
-/// Room for a few, so that tasks wait; times that pass within a simulation.
+/// Few slots, so that tasks wait, and times that pass within a simulation.
 const SETTINGS: Settings = Settings {
     tasks: true,
     ttl_default_ms: 240_000,
@@ -46,14 +45,14 @@ const SETTINGS: Settings = Settings {
 
 /// A host process.
 pub struct Process {
-    // First, so that what runs is dropped before what it uses.
+    // First, so that running work is dropped before the parts that it uses.
     runtime: Runtime,
     /// The application.
     pub dispatch: Arc<Dispatch>,
     link: Arc<Link>,
     clock: Arc<HostClock>,
     stop: CancellationToken,
-    /// Whether it is being shut down, and when it was: how many tasks it has left.
+    /// Set while it shuts down; inside, the number of tasks that it left, once it is done.
     parting: Option<Arc<Mutex<Option<u64>>>>,
 }
 
@@ -61,15 +60,15 @@ struct SimIds(Mutex<Dice>);
 
 impl Ids for SimIds {
     fn uuid(&self) -> Uuid {
-        let mut dice = self.0.lock().expect("nobody panics here");
+        let mut dice = self.0.lock().expect("no thread panics here");
         let bytes = (u128::from(dice.next()) << 64) | u128::from(dice.next());
         uuid::Builder::from_random_bytes(bytes.to_be_bytes()).into_uuid()
     }
 }
 
-/// What hosts share.
+/// The parts that hosts share.
 pub struct Shared {
-    /// What is seen.
+    /// The observed world.
     pub world: World,
     /// The store.
     pub store: MemoryStore,
@@ -78,7 +77,7 @@ pub struct Shared {
 }
 
 impl Process {
-    /// Starts a host, which may lack one of the tools.
+    /// Starts a host, which lacks the tool `without`, if any.
     #[must_use]
     pub fn start(shared: &Shared, host: usize, now: i64, dice: &mut Dice, without: Option<usize>) -> Self {
         let runtime =
@@ -112,14 +111,14 @@ impl Process {
         runtime.spawn(dispatch.clone().keep_time(stop.clone()));
         runtime.spawn(dispatch.clone().keep_lease(stop.clone()));
         if dice.percent(50) {
-            // As `serve` does; others look at the first request about a task.
+            // Like `serve`; other commands recover tasks at the first request about a task.
             let dispatch = dispatch.clone();
             runtime.spawn(async move { dispatch.recover_now().await });
         }
         Self { runtime, dispatch, link, clock, stop, parting: None }
     }
 
-    /// As a client reaches it.
+    /// The host as a client uses it.
     #[must_use]
     pub fn reached(&self, shared: &Shared, host: usize) -> Reached {
         Reached {
@@ -130,46 +129,46 @@ impl Process {
         }
     }
 
-    /// A client does something here.
+    /// Starts an action of a client on this host.
     pub fn spawn(&self, does: impl Future<Output = ()> + Send + 'static) {
         self.runtime.spawn(does);
     }
 
-    /// Lets it do what it does until this time.
+    /// Runs the host until this time.
     pub fn drive(&mut self, until: i64) {
         let passes = u64::try_from(until - self.clock.steady()).unwrap_or(0);
         self.runtime.block_on(async { tokio::time::sleep(Duration::from_millis(passes)).await });
     }
 
-    /// It wakes after it was stopped: all this time has passed at once.
+    /// Wakes it after a pause: all this time passes at once.
     pub fn wake(&mut self, now: i64) {
         let passed = u64::try_from(now - self.clock.steady()).unwrap_or(0);
         self.runtime.block_on(async { tokio::time::advance(Duration::from_millis(passed)).await });
     }
 
-    /// It has all tools from now on.
+    /// Gives it all tools from now on.
     pub fn complete(&self, shared: &Shared, host: usize) {
         let tools = guests::tools(&shared.world, host, None);
         self.dispatch.publish(Arc::new(Catalog::new(tools).expect("distinct names")));
     }
 
-    /// Its way to the store is like this from now on.
+    /// Sets the reliability of its link to the store from now on.
     pub fn weather(&self, weather: Weather) {
         self.link.change(weather);
     }
 
-    /// Its clock on the wall is wrong by so much from now on.
+    /// Sets the error of its wall clock from now on.
     pub fn set_wrong(&self, by: i64) {
         self.clock.set_wrong(by);
     }
 
-    /// Whether it is being shut down.
+    /// Whether it is shutting down.
     #[must_use]
     pub fn is_parting(&self) -> bool {
         self.parting.is_some()
     }
 
-    /// Shuts it down, as `serve` does or as `stdio` does.
+    /// Shuts it down, like `serve` or like `stdio`.
     pub fn part(&mut self, grace: Duration, hands_over: bool) {
         use toolyard_dispatch::DrainMode;
         use toolyard_task::recovery::Departure;
@@ -184,17 +183,17 @@ impl Process {
         };
         self.runtime.spawn(async move {
             let drained = dispatch.drain(grace, parting).await;
-            // No service outlives what it serves.
+            // Services end with the application that they serve.
             stop.cancel();
-            *done.lock().expect("nobody panics here") = Some(drained.handed_over as u64);
+            *done.lock().expect("no thread panics here") = Some(drained.handed_over as u64);
         });
     }
 
-    /// Whether it has been shut down by now.
+    /// Whether it has shut down.
     #[must_use]
     pub fn has_parted(&self, world: &World) -> bool {
         let Some(parting) = &self.parting else { return false };
-        let left = *parting.lock().expect("nobody panics here");
+        let left = *parting.lock().expect("no thread panics here");
         for _ in 0..left.unwrap_or(0) {
             world.see().count(Happened::HandOver);
         }

@@ -1,5 +1,5 @@
-//! The tasks as they were written, and what must hold of every write and of every reply
-//! about one (section 6 of the style guide, A1 to A5 of the durability notes).
+//! The tasks as they were written, and the promises about every write and every reply (section 6 of the style
+//! guide, A1 to A5 of the durability notes).
 
 use crate::tally::Happened;
 use crate::world::{Seen, short};
@@ -7,20 +7,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use toolyard_dispatch::Timestamp;
 use toolyard_task::{Incarnation, Outcome, Task, TaskId};
 
-/// How often a task is run at most.
+/// The most attempts of a task.
 pub const ATTEMPTS: u32 = 3;
 
 /// A task as it was written.
 pub struct Entry {
     /// The last write.
     pub task: Task,
-    /// Each version: what a client is told of it.
+    /// For each version, the status and outcome that clients get.
     versions: Vec<(&'static str, Option<Outcome>)>,
-    /// In which attempt each question was answered, by key and params.
+    /// The attempt in which each question was answered, by key and params.
     answered: BTreeMap<(String, String), u32>,
-    /// The highest version that a client was told.
+    /// The highest version that a client has got.
     pub told: u64,
-    /// It is no longer stored, as it may.
+    /// The store has removed it, after it expired.
     pub removed: bool,
 }
 
@@ -29,33 +29,32 @@ pub struct Entry {
 pub struct Ledger {
     /// By id.
     pub entries: BTreeMap<TaskId, Entry>,
-    /// Until when each incarnation has its lease: what the store said to it, and not what
-    /// the store says of it to others.
+    /// The end of each incarnation's lease, as the store reported it to that incarnation, and not to others.
     pub leases: BTreeMap<Incarnation, Timestamp>,
 }
 
 impl Ledger {
-    /// Whether the lease of this incarnation is over by the store's time.
+    /// Whether the lease of this incarnation has ended by the store's time.
     #[must_use]
     pub fn is_dead(&self, incarnation: Incarnation, now: Timestamp) -> bool {
         self.leases.get(&incarnation).is_none_or(|until| now >= *until)
     }
 }
 
-/// Who writes.
+/// The writer of a change.
 pub struct Writer<'a> {
     /// The host.
     pub host: usize,
-    /// The incarnations that this process has had.
+    /// All incarnations of this process so far.
     pub incarnations: &'a BTreeSet<Incarnation>,
-    /// It ends what it has, and leaves nothing to others.
+    /// Whether it ends its tasks instead of leaving them to other hosts.
     pub ends_all: bool,
     /// The store's time.
     pub time: Timestamp,
 }
 
 impl Seen {
-    /// A task was created.
+    /// Records that a task was created.
     pub fn created(&mut self, writer: &Writer<'_>, task: &Task) {
         let holder = task.fence.incarnation;
         self.note(format_args!("host {} creates {} for {holder}", writer.host, short(task.id)));
@@ -70,7 +69,7 @@ impl Seen {
         self.demand(former.is_none(), format_args!("two tasks of one id"));
     }
 
-    /// A task was written anew.
+    /// Records a new version of a task.
     pub fn committed(&mut self, writer: &Writer<'_>, next: &Task) {
         let id = short(next.id);
         let Some(entry) = self.ledger.entries.get_mut(&next.id) else {
@@ -107,7 +106,7 @@ impl Seen {
         }
     }
 
-    /// An answered question is not asked again.
+    /// Checks that an answered question is not asked again.
     fn look_at_questions(&mut self, before: &Task, next: &Task) {
         let id = short(next.id);
         for was in before.questions.iter().filter(|question| question.answer.is_some()) {
@@ -125,11 +124,11 @@ impl Seen {
         }
     }
 
-    /// Only what a dead host had is claimed, and only as its operator said.
+    /// Checks that a host claims only tasks of dead hosts, and only as their operator allowed.
     fn look_at_claim(&mut self, writer: &Writer<'_>, before: &Task, next: &Task) {
         let id = short(next.id);
         let (was, is) = (before.fence, next.fence);
-        // Its own, which it does not run: the store had failed, and had written it.
+        // Its own task, which it does not run: the store reported a failure, but had written it.
         let stray = was.incarnation == is.incarnation;
         self.demand(
             stray || self.ledger.is_dead(was.incarnation, writer.time),
@@ -148,7 +147,7 @@ impl Seen {
         }
     }
 
-    /// A task ends by its own run, by its client, by its time, or with its host.
+    /// Checks that a task ends by its own run, by its client, by its time, or with its host.
     fn look_at_end(&mut self, writer: &Writer<'_>, before: &Task, next: &Task, outcome: &Outcome) {
         let id = short(next.id);
         let text = match outcome {
@@ -167,7 +166,7 @@ impl Seen {
             let its_own = run.host == writer.host
                 && match run.task {
                     Some(task) => task == (next.id, before.fence),
-                    // A call became a task while its guest was about to end, which never knew.
+                    // The call became a task while its guest was about to end, so the guest never knew.
                     None => {
                         before.fence.attempt == 1
                             && run.call == crate::guests::number(&next.arguments, "call")
@@ -195,7 +194,7 @@ impl Seen {
         );
     }
 
-    /// These tasks are no longer stored.
+    /// Records that the store has removed these tasks.
     pub fn removed(&mut self, ids: &[TaskId], now: Timestamp) {
         for id in ids {
             let Some(entry) = self.ledger.entries.get_mut(id) else { continue };
@@ -206,45 +205,45 @@ impl Seen {
         }
     }
 
-    /// In which attempt this question was answered, if it was.
+    /// The attempt in which this question was answered; `None` if it was not.
     #[must_use]
     pub fn answered_in(&self, id: TaskId, key: &str, params: &str) -> Option<u32> {
         let entry = self.ledger.entries.get(&id)?;
         entry.answered.get(&(key.to_owned(), params.to_owned())).copied()
     }
 
-    /// The version that whoever begins to ask now must at least be told.
+    /// The least version that a request which begins now must get.
     #[must_use]
     pub fn floor(&self, id: TaskId) -> u64 {
         self.ledger.entries.get(&id).map_or(0, |entry| entry.told)
     }
 
-    /// A client was told that this is the task.
+    /// Records that a client got this version of the task.
     pub fn told(&mut self, task: &Task, floor: u64) {
         let id = short(task.id);
         let Some(entry) = self.ledger.entries.get_mut(&task.id) else {
-            return self.broke(format_args!("{id}: told of, and not stored"));
+            return self.broke(format_args!("{id}: a client got it, and it is not stored"));
         };
         entry.told = entry.told.max(task.version);
         let known = entry.versions.get(task.version as usize - 1);
         let true_then = known
             .is_some_and(|(status, outcome)| *status == task.status().as_str() && *outcome == task.outcome);
-        self.demand(true_then, format_args!("{id}: told of a version {} that never was", task.version));
+        self.demand(true_then, format_args!("{id}: a client got a version {} that never was", task.version));
         self.demand(
             task.version >= floor,
-            format_args!("{id}: {} was told before, now {}", floor, task.version),
+            format_args!("{id}: a client got version {} before, now {}", floor, task.version),
         );
     }
 
-    /// A client was told that there is no such task.
+    /// Records that a client was refused the task as unknown.
     pub fn told_unknown(&mut self, id: TaskId, now: Timestamp) {
         let Some(entry) = self.ledger.entries.get(&id) else { return };
         let gone = entry.removed || entry.task.is_gone(now);
-        self.demand(gone, format_args!("{}: its client was told that it is not there", short(id)));
+        self.demand(gone, format_args!("{}: its client was refused it as unknown", short(id)));
     }
 }
 
-/// The number of the run that this was said by.
+/// The number of the run that produced this text.
 fn run_number(text: &str) -> Option<usize> {
     let (_, rest) = text.split_once("run #")?;
     let digits = rest.split(|c: char| !c.is_ascii_digit()).next()?;

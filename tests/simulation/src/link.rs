@@ -1,5 +1,5 @@
-//! The way from a host to the shared store: slow at times, and at times failing, before
-//! or after what was asked is done. Whoever is told of a failure does not know which.
+//! The link from a host to the shared store: sometimes slow, and sometimes failing before or after the store
+//! acts. The host cannot tell which.
 
 use crate::dice::Dice;
 use crate::ledger::Writer;
@@ -20,27 +20,27 @@ use toolyard_task::store::{CommitStatus, CreateError, Hints, ListQuery, Quota, R
 use toolyard_task::task::Summary;
 use toolyard_task::{Incarnation, Owner, Task, TaskId, TaskStore};
 
-/// How long a lease is.
+/// The duration of a lease.
 pub const LEASE: Duration = Duration::from_secs(15);
 
-/// How the way is now: chances in a hundred.
+/// The current state of the link: chances in percent.
 #[derive(Debug, Clone, Copy)]
 pub struct Weather {
-    /// A call fails before anything is done.
+    /// A call fails before the store acts.
     pub fails_before: u64,
-    /// A call is done, and said to have failed.
+    /// The store acts, and the call reports a failure.
     pub fails_after: u64,
-    /// A call is held up, before or after it is done.
+    /// A call is delayed, before or after the store acts.
     pub slow: u64,
-    /// For so long at most, in milliseconds.
+    /// The longest delay in milliseconds.
     pub delay: u64,
 }
 
 impl Weather {
-    /// Every call arrives at once.
+    /// Every call succeeds at once.
     pub const CALM: Self = Self { fails_before: 0, fails_after: 0, slow: 0, delay: 0 };
 
-    /// Any weather.
+    /// Random weather.
     #[must_use]
     pub fn any(dice: &mut Dice) -> Self {
         match dice.below(6) {
@@ -53,7 +53,7 @@ impl Weather {
     }
 }
 
-/// The way of one host.
+/// The link of one host.
 pub struct Link {
     store: Arc<MemoryStore>,
     world: World,
@@ -70,7 +70,7 @@ struct State {
     ends_all: bool,
 }
 
-/// What is to become of one call.
+/// The faults of one call.
 struct Fate {
     before: Duration,
     after: Duration,
@@ -79,7 +79,7 @@ struct Fate {
 }
 
 impl Link {
-    /// The way of this host to this store.
+    /// The link of this host to this store.
     #[must_use]
     pub fn new(
         store: Arc<MemoryStore>,
@@ -92,18 +92,18 @@ impl Link {
         Self { store, world: world.clone(), host, clock, store_clock, state: Mutex::new(state) }
     }
 
-    /// The weather is this from now on.
+    /// Changes the weather from now on.
     pub fn change(&self, weather: Weather) {
         self.state().weather = weather;
     }
 
-    /// The host is about to end all that it has.
+    /// Notes that the host is about to end all its tasks.
     pub fn ends_all(&self) {
         self.state().ends_all = true;
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().expect("nobody panics here")
+        self.state.lock().expect("no thread panics here")
     }
 
     fn fate(&self) -> Fate {
@@ -131,8 +131,7 @@ impl Link {
         Fate { before, after, fails_before, fails_after }
     }
 
-    /// Makes one call. What is done is done in one moment, in which its time is that of
-    /// this host.
+    /// Makes one call. The store acts at one moment, and its time is then at least that of this host.
     async fn call<T, E: From<StoreError>>(
         &self,
         name: &str,
@@ -159,7 +158,7 @@ impl Link {
         answer
     }
 
-    /// When a lease ends that begins now.
+    /// The end of a lease that begins now.
     fn lease(&self) -> Timestamp {
         self.store_clock.stamp().plus(LEASE.as_millis() as u64)
     }

@@ -1,4 +1,4 @@
-//! The runs of guests, and the effects that they had outside every host.
+//! The runs of guests, and their effects outside all hosts.
 
 use std::collections::BTreeMap;
 use toolyard_task::{Fence, TaskId};
@@ -6,17 +6,17 @@ use toolyard_task::{Fence, TaskId};
 /// One run of a guest, from its first poll.
 #[derive(Debug, Clone)]
 pub struct Run {
-    /// The host that it runs on.
+    /// The host that executes it.
     pub host: usize,
-    /// The call that it is for, by the arguments.
+    /// The number of its call, from the arguments.
     pub call: u64,
-    /// It goes on.
+    /// Whether it still runs.
     pub is_going_on: bool,
-    /// The task that it is known to work on, and for which attempt.
+    /// Its task and attempt, once known.
     pub task: Option<(TaskId, Fence)>,
-    /// Its guest has said that effects begin, and was told that this is kept.
+    /// Whether its guest has declared effects, and the host has confirmed that they are stored.
     pub declared: bool,
-    /// How often it had an effect.
+    /// The number of its effects.
     pub effects: u32,
 }
 
@@ -28,7 +28,7 @@ pub struct Runs {
 }
 
 impl Runs {
-    /// A guest begins on this host. Gives the number of its run.
+    /// Records that a guest starts on this host. Returns the number of its run.
     pub fn begin(&mut self, host: usize, call: u64) -> usize {
         self.all.push(Run { host, call, is_going_on: true, task: None, declared: false, effects: 0 });
         self.all.len() - 1
@@ -40,24 +40,24 @@ impl Runs {
         &self.all[number]
     }
 
-    /// The run of this number, to be changed.
+    /// The run of this number, mutable.
     pub fn run_mut(&mut self, number: usize) -> &mut Run {
         &mut self.all[number]
     }
 
-    /// The run turns out to work on this task.
+    /// Records the task of a run.
     pub fn works_on(&mut self, number: usize, task: TaskId, fence: Fence) {
         self.all[number].task = Some((task, fence));
         self.of_task.entry(task).or_default().push(number);
     }
 
-    /// Whether a run for this call goes on.
+    /// Whether a run for this call is still going on.
     #[must_use]
     pub fn any_for(&self, call: u64) -> bool {
         self.all.iter().any(|run| run.call == call && run.is_going_on)
     }
 
-    /// All runs that are known to have worked on this task.
+    /// All known runs of this task.
     pub fn of(&self, task: TaskId) -> impl Iterator<Item = &Run> {
         self.of_task.get(&task).into_iter().flatten().map(|number| &self.all[*number])
     }

@@ -1,4 +1,4 @@
-//! One simulation: everything that happens in it follows from its seed.
+//! One simulation: everything in it follows from its seed.
 
 use crate::clients::{CLIENTS, Known, Reached, STATELESS, Wanted, answer};
 use crate::dice::Dice;
@@ -16,27 +16,27 @@ use toolyard_protocol::stateless::input::Retry;
 use toolyard_store::MemoryStore;
 use toolyard_task::{TaskId, TaskStore};
 
-/// The longest time for which one host is driven before the others are.
+/// The longest time for which one host runs before the others do, in milliseconds.
 const STEP: u64 = 250;
-/// What is to have settled is waited for so long, in milliseconds.
+/// The longest wait for everything to settle, in milliseconds.
 const PATIENCE: i64 = 900_000;
-/// How long a task may be without anybody who sees to it: the next look of a host at the
-/// dead, and the longest pause before a task is run again.
+/// How long a live task may be without a host that handles it, in milliseconds: the interval at which hosts
+/// look for dead ones, and the longest pause before a task runs again.
 const UNATTENDED: i64 = 15_000;
 
-/// What became of a simulation.
+/// The outcome of a simulation.
 pub struct Course {
     /// The promise that was broken, if one was.
     pub broken: Option<String>,
-    /// What it contained.
+    /// The counts of its events.
     pub tally: Tally,
-    /// A number for all that happened, in its order.
+    /// A hash of all events in order.
     pub hash: u64,
-    /// What happened, if it was to be kept.
+    /// The lines of its trace, if kept.
     pub lines: Vec<String>,
 }
 
-/// Simulates this seed. Lines of what happens are kept if `keep`.
+/// Simulates this seed. Keeps the lines of its trace if `keep`.
 #[must_use]
 pub fn simulate(seed: u64, keep: bool) -> Course {
     let mut simulation = Simulation::new(seed, keep);
@@ -80,7 +80,7 @@ impl Simulation {
         simulation
     }
 
-    /// Everything at once, for a while.
+    /// A period with all faults at once.
     fn storm(&mut self) {
         for _ in 0..self.dice.within(60, 140) {
             for _ in 0..self.dice.below(3) {
@@ -98,7 +98,7 @@ impl Simulation {
         }
     }
 
-    /// From here on nothing fails: every task has to come to its end.
+    /// From here on nothing fails: every task must end.
     fn settle(&mut self) {
         for host in 0..self.hosts.len() {
             self.wake(host);
@@ -111,7 +111,7 @@ impl Simulation {
                 process.set_wrong(0);
             }
         }
-        // What was under way, and the grace of those that are being shut down.
+        // For calls in progress, and the grace of hosts that are shutting down.
         self.pass(15_000);
         for host in 0..self.hosts.len() {
             if matches!(&self.hosts[host], Host::Up(process) if process.is_parting()) {
@@ -124,7 +124,7 @@ impl Simulation {
             if let Host::Up(process) = &self.hosts[host] {
                 process.complete(&self.shared, host);
             }
-            // Not every host looks for what others left before it is asked about tasks.
+            // Some hosts look for tasks of dead hosts only when a client asks about tasks.
             self.at(host, |reached| reached.list(0));
         }
         self.shared.world.see().calm = true;
@@ -153,7 +153,7 @@ impl Simulation {
         self.look_at_results();
     }
 
-    /// Everything that was promised is still there, and nothing is held for nobody.
+    /// Checks that all promised results are available, and that no slot or question is left over.
     fn look_at_results(&mut self) {
         self.pass(5_000);
         let known = self.shared.world.see().known.clone();
@@ -170,7 +170,7 @@ impl Simulation {
             let gone =
                 seen.ledger.entries.get(&id).is_none_or(|entry| entry.removed || entry.task.is_gone(time));
             let told = seen.results.contains_key(&id);
-            seen.demand(gone || told, format_args!("{}: its result cannot be had", short(id)));
+            seen.demand(gone || told, format_args!("{}: its result is not available", short(id)));
         }
         for (number, host) in self.hosts.iter().enumerate() {
             if let Host::Up(process) = host {
@@ -190,7 +190,7 @@ impl Simulation {
         seen.ledger.entries.values().all(|entry| !entry.task.is_live()) && !self.hosts.iter().any(running)
     }
 
-    /// A live task that nobody runs, while nothing is in the way.
+    /// Finds live tasks that no host runs although nothing prevents it.
     fn look_for_lonely(&self, alone: &mut BTreeMap<TaskId, i64>) {
         let mut seen = self.shared.world.see();
         let now = self.shared.store_clock.stamp();
@@ -213,7 +213,7 @@ impl Simulation {
         for id in lonely {
             let since = *alone.entry(id).or_insert(self.now);
             let too_long = self.now - since > UNATTENDED;
-            seen.demand(!too_long, format_args!("{}: live, and nobody sees to it", short(id)));
+            seen.demand(!too_long, format_args!("{}: live, and no host handles it", short(id)));
         }
     }
 
@@ -221,7 +221,7 @@ impl Simulation {
         self.shared.world.see().note(format_args!("{what}"));
     }
 
-    /// Time passes for everybody, in small steps.
+    /// Lets time pass for all hosts, in small steps.
     fn pass(&mut self, time: u64) {
         let end = self.now + time as i64;
         while self.now < end && !self.is_over() {
@@ -244,7 +244,7 @@ impl Simulation {
         self.compare();
     }
 
-    /// What is stored is what was written.
+    /// Checks that the store has what was written.
     fn compare(&self) {
         let mut seen = self.shared.world.see();
         let mut wrong = None;
@@ -265,7 +265,7 @@ impl Simulation {
         }
     }
 
-    /// A host that a client can reach.
+    /// A host that clients can reach.
     fn some_host(&mut self) -> Option<usize> {
         let (first, count) = (self.any_host(), self.hosts.len());
         (0..count)
@@ -273,7 +273,7 @@ impl Simulation {
             .find(|host| matches!(&self.hosts[*host], Host::Up(process) if !process.is_parting()))
     }
 
-    /// A client does something at this host.
+    /// Starts an action of a client at this host.
     fn at<F: Future<Output = ()> + Send + 'static>(&self, host: usize, does: impl FnOnce(Reached) -> F) {
         if let Host::Up(process) = &self.hosts[host] {
             process.spawn(does(process.reached(&self.shared, host)));
@@ -445,8 +445,7 @@ impl Simulation {
         self.at(host, |reached| reached.list(client));
     }
 
-    /// Some client answers a question that it got in a request, here or elsewhere, and
-    /// sometimes twice.
+    /// A client answers a question that arrived in a request, at any host, and sometimes twice.
     fn answer(&mut self) {
         let mut seen = self.shared.world.see();
         let count = seen.asked.len() as u64;
@@ -474,7 +473,7 @@ impl Simulation {
         }
     }
 
-    /// The stateless client answers what it has seen to be asked.
+    /// The stateless client answers questions that it has seen.
     fn update(&mut self) {
         let mut seen = self.shared.world.see();
         let count = seen.open.len() as u64;
@@ -495,7 +494,7 @@ impl Simulation {
         }
     }
 
-    /// The stateless client makes a call again, with answers.
+    /// The stateless client repeats a call with answers.
     fn retry(&mut self) {
         let mut seen = self.shared.world.see();
         let Some(unfinished) = seen.unfinished.pop() else { return };

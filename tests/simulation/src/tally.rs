@@ -1,39 +1,39 @@
-//! What a run contained, so that a run in which nothing happened is not taken for one
-//! in which nothing went wrong.
+//! Counts the events of a run, so that a run in which nothing happened does not pass for one in which nothing
+//! went wrong.
 
 use std::fmt;
 use std::ops::AddAssign;
 
-/// What happened, and how often.
+/// The kinds of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Happened {
     /// A host was killed.
     Crash,
-    /// A host was stopped for a while, and woke.
+    /// A host was paused and woken.
     Pause,
     /// A clock was set to another time.
     ClockStep,
-    /// A run ended that had been superseded, and what it came to was refused.
+    /// A superseded run ended, and its result was refused.
     RefusedZombie,
-    /// A run got an answer that an earlier attempt had asked for.
+    /// A run got an answer to a question of an earlier attempt.
     ReplayedAnswer,
-    /// A task was ended by its ttl.
+    /// A task ended because its ttl passed.
     Expiry,
-    /// A call of a store was made to fail before it did anything.
+    /// A store call failed before the store acted.
     FaultBefore,
-    /// A call of a store was made to fail after it was done.
+    /// A store call failed after the store acted.
     FaultAfter,
-    /// A call of a store was held up.
+    /// A store call was delayed.
     SlowCall,
-    /// A task was left to the next host by one that was shut down.
+    /// A host that shut down left a task to the next host.
     HandOver,
-    /// A cancel was acknowledged.
+    /// A cancellation was acknowledged.
     Cancel,
-    /// A task was run again.
+    /// A task ran again.
     Rerun,
-    /// A task was ended because its host had gone.
+    /// A task ended because its host died.
     Orphan,
-    /// A task was created and its client was told.
+    /// A task was created, and its client got the reply.
     Creation,
     /// A running call became a task.
     Promotion,
@@ -43,11 +43,11 @@ pub enum Happened {
     Answer,
     /// A question was answered more than once.
     SecondAnswer,
-    /// A stateless client was asked by the answer to its request.
+    /// A stateless client got questions in the reply to its request.
     Round,
-    /// A client was told that the store failed.
+    /// A client got a store error.
     StoreError,
-    /// A listing was looked at.
+    /// A listing was checked.
     Listing,
     /// A host gave up its incarnation because it could not renew its lease in time.
     LostLease,
@@ -78,17 +78,17 @@ const ALL: [(Happened, &str); 22] = [
     (Happened::LostLease, "lost leases"),
 ];
 
-/// How often each thing happened.
+/// The counts of all kinds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tally([u64; ALL.len()]);
 
 impl Tally {
-    /// It happened once more.
+    /// Counts one event.
     pub fn count(&mut self, happened: Happened) {
         self.0[happened as usize] += 1;
     }
 
-    /// What never happened.
+    /// The kinds that never happened.
     #[must_use]
     pub fn missing(&self) -> Vec<&'static str> {
         ALL.iter().filter(|(happened, _)| self.0[*happened as usize] == 0).map(|(_, name)| *name).collect()

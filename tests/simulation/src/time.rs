@@ -1,25 +1,24 @@
-//! The clocks of the simulation. Nothing here asks the real one.
+//! The clocks of the simulation. Nothing here reads the real one.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 use toolyard_dispatch::{Clock, Timestamp};
 
-/// When every simulation begins, so that clocks can be set back.
+/// The start of every simulation, in milliseconds since 1970; not 0, so that clocks can be set back.
 const BEGINNING: i64 = 1_800_000_000_000;
 
-/// The clocks of one host: the steady one, which is that of its runtime, and the one on
-/// its wall, which may be wrong.
+/// The clocks of one host: the steady clock of its runtime, and its wall clock, which may be wrong.
 pub struct HostClock {
     runtime: Handle,
     epoch: Instant,
-    /// When the host was started, in milliseconds since the beginning.
+    /// The start of the host, in milliseconds since the beginning.
     born: i64,
     wrong_by: AtomicI64,
 }
 
 impl HostClock {
-    /// The clocks of a host that is started now on this runtime.
+    /// The clocks of a host that starts now on this runtime.
     #[must_use]
     pub fn new(runtime: &Handle, born: i64, wrong_by: i64) -> Self {
         let epoch = {
@@ -37,7 +36,7 @@ impl HostClock {
         self.born + i64::try_from(since).expect("a short simulation")
     }
 
-    /// Sets the clock on the wall.
+    /// Sets the error of the wall clock, in milliseconds.
     pub fn set_wrong(&self, by: i64) {
         self.wrong_by.store(by, Ordering::Relaxed);
     }
@@ -49,8 +48,8 @@ impl Clock for HostClock {
     }
 }
 
-/// The clock of the store: as far as the host that is furthest, and wrong by something.
-/// Like the store, it keeps the latest time that it has given.
+/// The clock of the store: as late as the latest host, plus an error. Like the store, it keeps the latest
+/// time that it has given.
 #[derive(Debug, Default)]
 pub struct StoreClock {
     reached: AtomicI64,
@@ -59,17 +58,17 @@ pub struct StoreClock {
 }
 
 impl StoreClock {
-    /// It is at least so late.
+    /// Advances it to at least `time`.
     pub fn reach(&self, time: i64) {
         self.reached.fetch_max(time, Ordering::Relaxed);
     }
 
-    /// Sets it forth, or back.
+    /// Changes its error, forwards or backwards.
     pub fn step(&self, by: i64) {
         self.wrong_by.fetch_add(by, Ordering::Relaxed);
     }
 
-    /// What the store, whose time never goes back, takes for now.
+    /// The current time of the store, which never goes back.
     #[must_use]
     pub fn stamp(&self) -> Timestamp {
         self.now();

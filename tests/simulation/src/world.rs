@@ -1,7 +1,7 @@
-//! What an observer sees who sees everything: each write as it lands, each run as it
-//! begins and ends, each reply as it arrives; and what must hold of them.
+//! The view of an observer who sees everything: each write when the store makes it, the begin and end of each
+//! run, and each reply when it arrives. It checks the promises about them.
 //!
-//! The first promise that is found broken is kept and ends the simulation.
+//! It keeps the first broken promise, which ends the simulation.
 
 use crate::clients::{Known, Unfinished};
 use crate::ledger::Ledger;
@@ -13,11 +13,11 @@ use std::hash::{DefaultHasher, Hasher as _};
 use std::sync::{Arc, Mutex, MutexGuard};
 use toolyard_task::TaskId;
 
-/// The world, shared by all its hosts and clients.
+/// The observed world, shared by all its hosts and clients.
 #[derive(Clone)]
 pub struct World(Arc<Mutex<Seen>>);
 
-/// What was seen so far.
+/// The observations so far.
 pub struct Seen {
     /// Milliseconds since the beginning.
     pub now: i64,
@@ -25,19 +25,19 @@ pub struct Seen {
     pub ledger: Ledger,
     /// The runs of guests.
     pub runs: Runs,
-    /// How often what happened.
+    /// The counts of events.
     pub tally: Tally,
-    /// Tasks that their clients were told of.
+    /// Tasks that their clients know.
     pub known: Vec<Known>,
-    /// What each task came to, as its client was told.
+    /// The result of each task, as its client got it.
     pub results: BTreeMap<TaskId, String>,
     /// Questions that have reached a client with a connection.
     pub asked: Vec<Delivered>,
     /// Questions that a stateless client has seen.
     pub open: Vec<(TaskId, Vec<String>)>,
-    /// Calls of the stateless client that have to be made again.
+    /// Calls that the stateless client has to repeat.
     pub unfinished: Vec<Unfinished>,
-    /// No store fails, and none is slow.
+    /// Whether no store call fails or is slow.
     pub calm: bool,
     /// The first promise that was broken.
     pub broken: Option<String>,
@@ -49,7 +49,7 @@ pub struct Seen {
 pub struct Delivered {
     /// The host that sent it.
     pub host: usize,
-    /// Which client.
+    /// The number of the client.
     pub client: usize,
     /// The id of the request.
     pub request: String,
@@ -61,7 +61,7 @@ struct Trace {
 }
 
 impl World {
-    /// Nothing has happened yet. Lines of what happens are kept if `keep`.
+    /// An empty world. Keeps the lines of the trace if `keep`.
     #[must_use]
     pub fn new(keep: bool) -> Self {
         Self(Arc::new(Mutex::new(Seen {
@@ -80,14 +80,14 @@ impl World {
         })))
     }
 
-    /// What was seen. Held for as long as nothing else may happen, and never over an await.
+    /// The observations. The caller holds the guard while nothing else may happen, and never across an await.
     pub fn see(&self) -> MutexGuard<'_, Seen> {
-        self.0.lock().expect("nobody panics here")
+        self.0.lock().expect("no thread panics here")
     }
 }
 
 impl Seen {
-    /// Writes down that this happened.
+    /// Adds an event to the hash, and to the trace if kept.
     pub fn note(&mut self, what: fmt::Arguments<'_>) {
         struct Into<'a>(&'a mut DefaultHasher);
         impl fmt::Write for Into<'_> {
@@ -103,12 +103,12 @@ impl Seen {
         }
     }
 
-    /// Counts it.
+    /// Counts an event.
     pub fn count(&mut self, happened: Happened) {
         self.tally.count(happened);
     }
 
-    /// A promise is broken.
+    /// Records a broken promise.
     pub fn broke(&mut self, promise: fmt::Arguments<'_>) {
         self.note(format_args!("BROKEN: {promise}"));
         if self.broken.is_none() {
@@ -116,27 +116,27 @@ impl Seen {
         }
     }
 
-    /// Breaks the promise unless this holds.
+    /// Records a broken promise unless `holds`.
     pub fn demand(&mut self, holds: bool, promise: fmt::Arguments<'_>) {
         if !holds {
             self.broke(promise);
         }
     }
 
-    /// A number for all that has happened so far.
+    /// A hash of all events so far.
     #[must_use]
     pub fn hash(&self) -> u64 {
         self.trace.hash.finish()
     }
 
-    /// What happened, if it was kept.
+    /// The lines of the trace, if kept.
     #[must_use]
     pub fn lines(&self) -> &[String] {
         self.trace.lines.as_deref().unwrap_or_default()
     }
 }
 
-/// A task's name in a trace: ids are random, so their beginnings differ.
+/// The name of a task in a trace: ids are random, so their first characters differ.
 pub fn short(id: TaskId) -> String {
     id.to_string()[..8].to_owned()
 }

@@ -1,5 +1,5 @@
-//! The promises of tasks over thousands of seeds. With `SEED` one seed is replayed, and
-//! what happens in it is printed; `SIMULATE_SEEDS` says how many there are otherwise.
+//! Checks the promises of tasks over thousands of seeds. `SEED` replays one seed and prints its trace;
+//! otherwise `SIMULATE_SEEDS` is the number of seeds.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,15 +7,15 @@ use std::time::Instant;
 use toolyard_simulation::tally::Tally;
 use toolyard_simulation::{Course, simulate};
 
-/// How many seeds there are if nothing is said.
+/// The default number of seeds.
 const SEEDS: u64 = 10_000;
-/// Every so many seeds one is simulated twice.
+/// Every seed divisible by this is simulated twice.
 const TWICE: u64 = 50;
-/// How much of what happened is shown of a seed that breaks a promise.
+/// The number of trace lines to show for a seed that breaks a promise.
 const LINES: usize = 60;
-/// How many of those are shown.
+/// The number of failing seeds to show.
 const SHOWN: usize = 3;
-/// After so many that break a promise no more are looked for.
+/// The search stops after this many failing seeds.
 const ENOUGH: usize = 20;
 
 fn setting(name: &str) -> Option<u64> {
@@ -38,7 +38,7 @@ struct Found {
     unlike: Vec<u64>,
 }
 
-/// Takes seeds until none is left.
+/// Processes seeds until none is left.
 fn work(next: &AtomicU64, seeds: u64, found: &Mutex<Found>) {
     loop {
         let seed = next.fetch_add(1, Ordering::Relaxed);
@@ -47,7 +47,7 @@ fn work(next: &AtomicU64, seeds: u64, found: &Mutex<Found>) {
         }
         let course = simulate(seed, false);
         let unlike = seed.is_multiple_of(TWICE) && simulate(seed, false).hash != course.hash;
-        let mut found = found.lock().expect("nobody panics here");
+        let mut found = found.lock().expect("no thread panics here");
         found.tally += &course.tally;
         found.broken.extend(course.broken.map(|promise| (seed, promise)));
         if unlike {
@@ -73,7 +73,7 @@ fn whatever_happens_in_whatever_order_the_promises_hold() {
             scope.spawn(|| work(&next, seeds, &found));
         }
     });
-    let mut found = found.into_inner().expect("nobody panics here");
+    let mut found = found.into_inner().expect("no thread panics here");
     println!("{seeds} seeds in {:.1?} on {threads} threads, with", began.elapsed());
     print!("{}", found.tally);
     found.broken.sort();
@@ -91,7 +91,7 @@ fn whatever_happens_in_whatever_order_the_promises_hold() {
         found.broken.first()
     );
     assert_eq!(found.unlike, [0; 0], "these seeds are not the same twice");
-    // A run in which something never happened says nothing of it.
+    // If some event never happens, the run proves nothing about it.
     if seeds >= SEEDS {
         assert_eq!(found.tally.missing(), [""; 0], "these never happened");
     }

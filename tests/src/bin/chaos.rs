@@ -1,7 +1,7 @@
-//! `make chaos`: kills a host under load CHAOS_KILLS times (1,000), has tasks be cancelled as
-//! they finish CHAOS_RACES times (100,000), and both again with hosts that share a
-//! PostgreSQL: disasters of every kind for CHAOS_MINUTES (30), and as many races between two
-//! hosts. Leaves the report in `target/chaos/`; ends badly if a promise was not kept.
+//! `make chaos`: kills a host under load CHAOS_KILLS times (1,000), and cancels tasks as they finish
+//! CHAOS_RACES times (100,000). It then does both with hosts that share a PostgreSQL: disasters of every kind
+//! for CHAOS_MINUTES (30), and as many races between two hosts. Writes the report to `target/chaos/`, and
+//! fails if a promise was broken.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -49,7 +49,7 @@ fn main() -> std::io::Result<ExitCode> {
     Ok(if told.missing.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// What was told of all parts.
+/// The report texts of all parts.
 #[derive(Default)]
 struct Told {
     texts: Vec<String>,
@@ -75,6 +75,6 @@ impl Told {
 
 fn say(text: &str) {
     let mut out = std::io::stdout().lock();
-    // Nobody to tell is no reason to end.
+    // A closed output is no reason to stop.
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }

@@ -1,6 +1,6 @@
-//! Runs the official conformance suites against a host with the `conformance`
-//! fixture, with a tap between them, and shows how each scenario ended. Fails if one
-//! failed or checked nothing, or if the host sent a message that it must not.
+//! Runs the official conformance suites against a host with the `conformance` fixture, with a tap in between,
+//! and prints the outcome of each scenario. Fails if a scenario failed or checked nothing, or if the host
+//! sent an invalid message.
 
 use serde_json::Value;
 use std::io::Write as _;
@@ -13,7 +13,7 @@ use toolyard_tests::host::Setup;
 use toolyard_tests::tap::Proxy;
 use toolyard_tests::{guests, schema};
 
-/// A suite takes a few seconds; a scenario that hangs, thirty.
+/// A suite takes a few seconds; a scenario that hangs takes thirty.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// An official suite.
@@ -24,7 +24,7 @@ struct Suite {
     /// Its folder in the output.
     output: &'static str,
     args: &'static [&'static str],
-    /// How many scenarios it runs; that it ran them all is part of passing.
+    /// The number of scenarios; the suite passes only if it runs them all.
     scenarios: usize,
 }
 
@@ -43,9 +43,8 @@ const SUITES: [Suite; 3] = [
         args: &["--requirements", "2025-11-25"],
         scenarios: 33,
     },
-    // Of these, 37 are what the revision requires; it runs the tasks extension and what
-    // the suite itself does not count yet (the headers, JSON Schema) besides, and here
-    // they count.
+    // The revision requires 37 of these. The suite also runs the tasks extension and scenarios that it does
+    // not count yet (the headers, JSON Schema); here they count.
     Suite {
         name: "conformance 0.2.0-alpha.12, the requirements of 2026-07-28 and the tasks extension",
         package: "conformance-alpha",
@@ -55,21 +54,21 @@ const SUITES: [Suite; 3] = [
     },
 ];
 
-/// Scenarios in which the suite has nothing to check yet: a message that says so is all
-/// that they leave. What they are named for has tests of our own.
+/// Scenarios in which the suite has nothing to check yet: they leave only a message that says so. Tests in
+/// this repository cover their subjects.
 const WITHOUT_CHECKS: [&str; 1] = ["tasks-status-notifications"];
 
 /// The time at the end of a scenario's folder, such as `-2026-11-21T15-12-18-313Z`.
 const TIME_CHARS: usize = 25;
 
-/// What the operator of the plugin says of it.
+/// The operator's manifest for the plugin.
 const MANIFEST: &str = include_str!("../../conformance/plugin/conformance.toml");
 
 fn folder() -> PathBuf {
     guests::root().join("tests/conformance/node_modules")
 }
 
-/// Where the suites and the host leave what they have to say.
+/// The folder for the results of the suites and the log of the host.
 fn output() -> PathBuf {
     guests::root().join("target/conformance")
 }
@@ -85,7 +84,7 @@ async fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let mut terminated = signal(SignalKind::terminate()).expect("signals can be heard");
-    // Whichever way this ends, the host is dropped with the future, and so killed.
+    // In every case the future drops the host, which kills it.
     let passed = tokio::select! {
         passed = run() => passed,
         _ = terminated.recv() => false,
@@ -153,7 +152,7 @@ struct Scenario {
     checks: Vec<Value>,
 }
 
-/// What a suite has left: a folder for each scenario, named for it and the time.
+/// The results of a suite: a folder for each scenario, named after it and the time.
 fn scenarios(results: &Path) -> Vec<Scenario> {
     let Ok(entries) = std::fs::read_dir(results) else { return Vec::new() };
     let mut scenarios: Vec<_> = entries
@@ -175,7 +174,7 @@ impl Scenario {
         self.checks.iter().filter(move |check| check["status"] == status)
     }
 
-    /// A scenario that found nothing to check has shown nothing.
+    /// A scenario without checks does not pass.
     fn passed(&self) -> bool {
         let wanted = if WITHOUT_CHECKS.contains(&self.name.as_str()) { "SKIPPED" } else { "SUCCESS" };
         self.of("FAILURE").next().is_none() && self.of(wanted).next().is_some()

@@ -1,6 +1,6 @@
-//! `make soak`: random hostile and honest calls for SOAK_MINUTES (20), with a report
-//! in `target/soak/`, which fails if anything has grown; then clients of both
-//! generations at once for MIXED_MINUTES (5), which fail if these disagree about a task.
+//! `make soak`: random hostile and honest calls for SOAK_MINUTES (20), with a report in `target/soak/`; fails
+//! if a resource use has grown. Then it runs clients of both generations at once for MIXED_MINUTES (5), and
+//! fails if the generations disagree about a task.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -23,7 +23,7 @@ fn main() -> std::io::Result<ExitCode> {
     let report = runtime.block_on(soak(Length::Time(time), seed, |sample: &Sample| {
         rounds += 1;
         if rounds % 10 == 0 {
-            // Nobody to tell is no reason to end.
+            // A closed output is no reason to stop.
             let _ = say(&format!(
                 "{} s: {} calls, {} MiB\n",
                 sample.at.as_secs(),

@@ -1,11 +1,10 @@
-//! A tap on a pipe: starts a host that speaks over stdin and stdout, passes each
-//! line on as it is, and writes down what it thinks of those of the host.
+//! A tap on a pipe: starts a host on stdin and stdout, passes each line on unchanged, and records whether the
+//! lines of the host are valid.
 //!
 //!     tap SPEC REPORT COMMAND [ARG…]
 //!
-//! SPEC is the folder with the official schema: clients give what they start no
-//! environment. REPORT gets a line for each message: `ok` and what it was taken for, or
-//! `VIOLATION` and what is wrong with it.
+//! SPEC is the folder with the official schema: clients start processes without an environment. REPORT gets a
+//! line for each message: `ok` and the recognised type, or `VIOLATION` and the reason.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -37,7 +36,7 @@ async fn main() -> ExitCode {
 
     let to_host = host.stdin.take().expect("piped");
     let heard = conversation.clone();
-    // Its end closes the host's input.
+    // The end of this task closes the host's input.
     let forward = tokio::spawn(pass(BufReader::new(tokio::io::stdin()), to_host, move |line| {
         if let Some(conversation) = &heard {
             conversation.lock().expect("nothing panics").from_client(line);
@@ -56,19 +55,19 @@ async fn main() -> ExitCode {
         written.expect("the report can be written");
     });
 
-    // The clients end what they have started with this signal.
+    // The clients end their processes with this signal.
     let mut terminated = signal(SignalKind::terminate()).expect("signals can be heard");
     tokio::select! {
         () = backward => {}
         _ = terminated.recv() => {}
     }
     forward.abort();
-    // A read of stdin cannot be broken off, and must not hold the process.
+    // A read of stdin cannot be interrupted, and must not delay the exit.
     let status = host.wait().await.expect("waiting works");
     std::process::exit(status.code().unwrap_or(1));
 }
 
-/// Passes lines on, each as soon as it is there, until either side ends.
+/// Passes lines on, each as soon as it arrives, until either side ends.
 async fn pass(
     mut from: impl AsyncBufRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
@@ -76,7 +75,7 @@ async fn pass(
 ) {
     let mut line = Vec::new();
     while from.read_until(b'\n', &mut line).await.is_ok_and(|length| length > 0) {
-        // Before it is passed on: what it answers may be read at once.
+        // Before it is passed on: the response may arrive at once.
         hear(&line);
         if to.write_all(&line).await.is_err() || to.flush().await.is_err() {
             return;

@@ -1,5 +1,5 @@
-//! What the clients of a run share: which tasks there are, what they did and heard, and
-//! where the hosts are.
+//! The shared state of the clients of a run: the tasks, the calls and their answers, and the addresses of the
+//! hosts.
 
 use crate::history::{Call, Form, Moment, Op, State, Status};
 use serde_json::Value;
@@ -8,18 +8,18 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use tokio::sync::{RwLock, watch};
 
-/// What a task is like.
+/// The behaviour of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Over in milliseconds; must not run twice.
+    /// Ends in milliseconds; must not run twice.
     Quick,
     /// Outlives every host; must not run twice.
     Long,
     /// Takes a moment, and may be run again.
     Again,
-    /// Asks; must not run twice.
+    /// Asks a question; must not run twice.
     Asks,
-    /// Asks, and may be run again.
+    /// Asks a question, and may be run again.
     AsksAgain,
 }
 
@@ -37,7 +37,7 @@ impl Kind {
     }
 }
 
-/// A process that is a host, and where it is. Ports come again, numbers do not.
+/// A host process, and its port. The ports are reused, the numbers are not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Seat {
     pub number: u32,
@@ -50,21 +50,21 @@ pub(crate) struct Made {
     pub id: String,
     /// The number of the host that acknowledged it.
     pub at: u32,
-    /// What its effects are counted under.
+    /// The key under which the sink counts its effects.
     pub key: String,
     pub person: usize,
     pub kind: Kind,
-    /// Whether its runs are counted outside.
+    /// Whether the sink counts its runs.
     pub sends: bool,
-    /// The last state that was seen, once it is over.
+    /// Its terminal status and message, once a client has seen them.
     pub over: Option<(Status, Option<String>)>,
 }
 
-/// What happened since the last look at it.
+/// The events since the last check.
 #[derive(Debug, Default)]
 struct Life {
     calls: Vec<Call>,
-    /// Tasks that are certain to go on: nobody has cancelled or answered them.
+    /// Tasks that are certainly live: no client has cancelled or answered them.
     live: HashSet<usize>,
     finished: usize,
 }
@@ -80,9 +80,9 @@ struct Inner {
 }
 
 pub(crate) struct Board {
-    /// Where the hosts are; changed when one goes, or comes.
+    /// The addresses of the hosts; changes when a host starts or ends.
     pub seats: watch::Sender<Vec<Seat>>,
-    /// Held by who makes a step. All rest while it is taken for writing.
+    /// Each client holds it for reading during a step. Taking it for writing pauses all clients.
     pub turn: RwLock<()>,
     began: Instant,
     inner: Mutex<Inner>,
@@ -114,7 +114,7 @@ impl Board {
         self.lock().counts.clone()
     }
 
-    /// Something that must not be, which no rule has a name for.
+    /// Reports an invalid observation that no rule has a name for.
     pub fn odd(&self, what: String) {
         self.lock().odd.push(what);
     }
@@ -127,7 +127,7 @@ impl Board {
         std::mem::take(&mut self.lock().odd)
     }
 
-    /// A number that nobody else has.
+    /// A unique number.
     pub fn serial(&self) -> u64 {
         let mut inner = self.lock();
         inner.serial += 1;
@@ -149,7 +149,7 @@ impl Board {
         inner.made.push(made);
     }
 
-    /// Somebody is about to do what may end it.
+    /// Marks a task before a client does something that may end it.
     pub fn touched(&self, id: &str) {
         let mut inner = self.lock();
         if let Some(number) = inner.by_id.get(id).copied() {
@@ -157,12 +157,13 @@ impl Board {
         }
     }
 
-    /// Logs how a task was shown, as either generation shows it.
+    /// Logs the state that an answer of either generation showed.
     pub fn saw(&self, who: u32, sent: Moment, task: &Value) {
         let answered = self.now();
         let id = task["taskId"].as_str().unwrap_or_default();
         let text = |member: &str| task[member].as_str().map(str::to_owned);
-        // T-18 and 26T-13: of a tool that failed, one says so and the other that it is done.
+        // T-18 and 26T-13: if the tool failed, a session reports a failed task, and 2026-07-28 a completed
+        // one.
         let status = match (task["status"].as_str(), &task["result"]["isError"]) {
             (Some("completed"), Value::Bool(true)) => Some(Status::Failed),
             (status, _) => status.and_then(Status::named),
@@ -190,8 +191,8 @@ impl Board {
         self.log(who, id, sent, Some(self.now()), Op::Result { form, bytes, by_tool });
     }
 
-    /// Tasks that are certain to go on unless their host was lost, and tasks that ended since
-    /// the last look.
+    /// The number of tasks that are certainly live unless their host was lost, and of tasks that ended since
+    /// the last check.
     pub fn standing(&self) -> (usize, usize) {
         let inner = self.lock();
         (inner.life.live.len(), inner.life.finished)
@@ -205,14 +206,14 @@ impl Board {
         self.lock().made.len()
     }
 
-    /// The `n`th of the last so many, counted round.
+    /// The `n`th of the last `last` tasks, modulo their number.
     pub fn nth(&self, n: u64, last: usize) -> Option<Made> {
         let inner = self.lock();
         let from = &inner.made[inner.made.len().saturating_sub(last)..];
         from.get(n as usize % from.len().max(1)).cloned()
     }
 
-    /// Tasks that nobody has seen end.
+    /// Tasks whose end no client has seen.
     pub fn unsettled(&self) -> Vec<Made> {
         self.lock().made.iter().filter(|made| made.over.is_none()).cloned().collect()
     }
@@ -222,24 +223,24 @@ impl Board {
         inner.by_id.get(id).is_some_and(|number| inner.made[*number].over.is_some())
     }
 
-    /// Those of them that this host acknowledged.
+    /// The unsettled tasks that this host acknowledged.
     pub fn unsettled_of(&self, host: u32) -> Vec<Made> {
         let mut unsettled = self.unsettled();
         unsettled.retain(|made| made.at == host);
         unsettled
     }
 
-    /// Tasks that were made after so many others.
+    /// The tasks after the first `others` ones.
     pub fn made_after(&self, others: usize) -> Vec<Made> {
         self.lock().made[others..].to_vec()
     }
 
-    /// The calls since the last time, every one of which is over: the only host is dead.
+    /// The calls since the last check, all of which have ended: the only host is dead.
     pub fn next_life(&self) -> Vec<Call> {
         std::mem::take(&mut self.lock().life).calls
     }
 
-    /// The same where every client rests, and tasks go on.
+    /// The same while all clients pause and tasks continue.
     pub fn next_round(&self) -> Vec<Call> {
         let life = &mut self.lock().life;
         life.finished = 0;

@@ -1,10 +1,10 @@
-//! Chaos with three hosts that share a PostgreSQL, each behind a fault proxy of its own:
-//! hosts die and are paused, the server dies, the way to it breaks in every way that ways
-//! break. Clients go from host to host, and ask any of them about any task.
+//! Chaos with three hosts that share a PostgreSQL, each behind its own fault proxy: hosts die and are paused,
+//! the server dies, and the network to it fails in every way. Clients move from host to host, and ask any
+//! host about any task.
 //!
-//! After each disaster everybody rests, every task of the time since the last one is looked
-//! at on every host, and the history is held against what was promised. No host is asked to
-//! keep its lease: on a machine with too much to do, one that lost it has lost it.
+//! After each disaster all clients pause. Every host is asked about every task since the last pause, and the
+//! history is checked against the promises. No host is required to keep its lease: on an overloaded machine,
+//! a host may lose it.
 
 use super::board::{Board, Made, Seat};
 use super::disaster::{Bag, Kind, LEASE, lasts};
@@ -25,20 +25,20 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-/// Hosts at once.
+/// Concurrent hosts.
 const HOSTS: usize = 3;
-/// A client goes to another host if it gets no answer within this time.
+/// A client moves to another host if it gets no answer within this time.
 const LEAVING: Duration = Duration::from_secs(6);
 
-/// However slow the machine, everybody rests within this time: whoever waits for the end of
-/// a task waits for that of its host first.
+/// All clients pause within this time, even on a slow machine: a client that waits for the end of a task
+/// waits for the end of its host first.
 const RESTED: Duration = Duration::from_secs(120);
-/// Hosts that found that they were dead to the others.
+/// Hosts that noticed that they had lost their lease.
 const LOST: &str = "leases lost by hosts that lived";
-/// What such a host writes to its log.
+/// The log line of such a host.
 const LOST_IN_LOG: &str = "lost its hold";
 
-/// A host, and its way to the database.
+/// A host, and its proxy to the database.
 struct Post {
     proxy: FaultProxy,
     host: Host,
@@ -60,21 +60,21 @@ struct Cluster {
     report: Report,
     /// The number of the last host that was started.
     number: u32,
-    /// Leases that hosts lost which are gone by now.
+    /// Leases lost by hosts that have ended since.
     lost: usize,
-    /// So many tasks there were at the last rest.
+    /// The number of tasks at the last pause.
     looked_at: usize,
 }
 
-/// Lets disasters happen for so long, and until each kind has; tells of each in a line.
-/// None where PostgreSQL is not installed.
+/// Runs disasters for this time, and until each kind has happened; reports each in a line. Returns `None` if
+/// PostgreSQL is not installed.
 ///
 /// # Panics
-/// If a promise was not kept.
+/// If a promise was broken.
 pub async fn disasters(time: Duration, seed: u64, mut tell: impl FnMut(&str)) -> Option<Report> {
     stand_aside();
-    // The kill of a process loses nothing that was not flushed; a server that is killed
-    // flushes all the same, as one does.
+    // Killing a process loses nothing that the kernel already has, flushed or not. The server flushes all the
+    // same, as a production server does.
     let server = Arc::new(Server::start(Flushing::On)?);
     let mut cluster = Cluster::start(server, seed).await;
     let mut dice = Dice(seed);
@@ -85,7 +85,7 @@ pub async fn disasters(time: Duration, seed: u64, mut tell: impl FnMut(&str)) ->
     while began.elapsed() < time || !bag.was_emptied() {
         let (live, finished) = enough(&cluster.board, &mut players).await;
         cluster.report.least(live, finished);
-        // At any point of whatever is being done.
+        // At any point of any operation.
         tokio::time::sleep(Duration::from_micros(dice.roll(60_000))).await;
         let (kind, is_long) = bag.draw(&mut dice);
         let at = dice.roll(HOSTS as u64) as usize;
@@ -101,7 +101,7 @@ pub async fn disasters(time: Duration, seed: u64, mut tell: impl FnMut(&str)) ->
     Some(cluster.end(seed).await)
 }
 
-/// What a run must have seen.
+/// The events that a run must have seen.
 fn needed() -> Vec<&'static str> {
     let kinds = Kind::ALL.map(Kind::name).into_iter().filter(|kind| !SEEN.contains(kind));
     SEEN.into_iter().chain(kinds).chain(["calls refused for want of the store", LOST]).collect()
@@ -135,7 +135,7 @@ impl Cluster {
         }
     }
 
-    /// Everybody who is asked at these hosts.
+    /// A lookout that asks these hosts.
     fn lookout(&self, seats: Vec<Seat>) -> Lookout {
         Lookout { board: self.board.clone(), first: CLIENTS, seats, leaving: Some(LEAVING) }
     }
@@ -144,15 +144,15 @@ impl Cluster {
         self.posts.iter().map(|post| post.seat).collect()
     }
 
-    /// The hosts beside this one.
+    /// The addresses of the other hosts.
     fn others(&self, at: usize) -> Vec<Seat> {
         let mut seats = self.seats();
         seats.remove(at);
         seats
     }
 
-    /// Lets a disaster happen, to this host or to the database, and sees to it that what it
-    /// met comes to its end. Says what came of it.
+    /// Makes a disaster happen to this host or to the database, and waits until the affected tasks have
+    /// ended. Returns a summary.
     async fn meet(&mut self, kind: Kind, is_long: bool, at: usize, dice: &mut Dice) -> String {
         match kind {
             Kind::Kill => self.kill(at, dice).await,
@@ -167,7 +167,7 @@ impl Cluster {
         let (killed, gone) = (Instant::now(), self.posts[at].seat);
         self.board.seats.send_modify(|seats| seats.retain(|seat| *seat != gone));
         let victims = self.board.unsettled_of(gone.number);
-        // Sometimes there is another one at once, sometimes long after the lease.
+        // The replacement starts at once, or long after the lease has expired.
         let later = Duration::from_millis(dice.roll(2 * LEASE.as_millis() as u64));
         let others = self.lookout(self.others(at));
         let dead = &self.posts[at].host;
@@ -180,7 +180,7 @@ impl Cluster {
         format!("another after {} ms; {}", later.as_millis(), self.report.settled(settled))
     }
 
-    /// This host is in the place of one that was killed.
+    /// Puts this host in the place of one that was killed.
     fn replace(&mut self, at: usize, another: Host) {
         self.lost += self.posts[at].lost();
         self.number += 1;
@@ -196,12 +196,12 @@ impl Cluster {
         post.host.stop().await;
         let stopped = Instant::now();
         let victims = self.board.unsettled_of(post.seat.number);
-        // It must not wake before they are with others, or nothing is shown.
+        // It must not resume before other hosts have its tasks, or the test shows nothing.
         let others = self.lookout(self.others(at));
         let settling = others.settle(victims.clone(), stopped, PATIENCE);
         let (settled, ()) = tokio::join!(settling, tokio::time::sleep(lasts));
         post.host.signal(Signal::CONT);
-        // Unless it had lost its lease before, and holds no task since.
+        // Unless the host had already lost its lease, and has held no task since.
         let deadline = Instant::now() + LEASE * 3;
         while post.lost() == lost && Instant::now() < deadline {
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -220,7 +220,7 @@ impl Cluster {
         format!("back after {} ms", began.elapsed().as_millis())
     }
 
-    /// Disturbs the way of a host to the database.
+    /// Disturbs the connection of a host to the database.
     async fn disturb(&mut self, kind: Kind, is_long: bool, at: usize, dice: &mut Dice) -> String {
         let post = &self.posts[at];
         let (fault, lasts) = (kind.fault(dice), lasts(is_long, dice));
@@ -245,7 +245,7 @@ impl Cluster {
         format!("{said}; {}", self.report.settled(settled))
     }
 
-    /// Looks at these tasks on each host: what was decided is what all of them say.
+    /// Asks each host about these tasks: all of them must report the same decision.
     async fn look_everywhere(&self, tasks: &[Made]) {
         let looks = self.seats().into_iter().map(|seat| (self.lookout(vec![seat]), tasks.to_vec()));
         let mut looking: JoinSet<()> =
@@ -255,8 +255,7 @@ impl Cluster {
         }
     }
 
-    /// Has everybody rest, and holds all that was said since the last rest against what was
-    /// promised.
+    /// Pauses all clients, and checks all answers since the last pause against the promises.
     async fn rest(&mut self, seed: u64) -> String {
         let board = self.board.clone();
         let rest = tokio::time::timeout(RESTED, board.turn.write()).await;
@@ -265,7 +264,7 @@ impl Cluster {
         let mut tasks = board.made_after(self.looked_at);
         let new = tasks.len();
         self.looked_at += new;
-        // And the older ones that go on.
+        // And the older tasks that are still live.
         let known: HashSet<String> = tasks.iter().map(|made| made.id.clone()).collect();
         tasks.extend(board.unsettled().into_iter().filter(|made| !known.contains(&made.id)));
         self.look_everywhere(&tasks).await;
@@ -284,7 +283,7 @@ impl Cluster {
         require(&self.board, broken, &hosts, seed);
     }
 
-    /// Kills every host, starts others, and looks at all that there ever was.
+    /// Kills every host, starts others, and checks all tasks of the run.
     async fn end(mut self, seed: u64) -> Report {
         for post in &mut self.posts {
             post.host.kill().await;

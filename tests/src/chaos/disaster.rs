@@ -1,36 +1,35 @@
-//! What can happen to a host that shares a database, or to the database: which kinds there
-//! are, and in which order they come.
+//! The disasters that can happen to a host that shares a database, or to the database: their kinds and their
+//! order.
 
 use crate::dice::Dice;
 use crate::fault_proxy::{Fault, Way};
 use std::time::Duration;
 
-/// How long a host counts as living after it was last heard of.
+/// The time for which a host counts as living after its last heartbeat.
 pub(super) const LEASE: Duration = Duration::from_secs(2);
 
 /// A kind of disaster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// kill -9 of a host; another one is started in its place.
+    /// kill -9 of a host; a replacement starts.
     Kill,
     /// SIGSTOP of a host for longer than its lease, then SIGCONT.
     Pause,
-    /// kill -9 of PostgreSQL; it is started again.
+    /// kill -9 of PostgreSQL; it starts again.
     Restart,
-    /// What comes from and to the database comes late.
+    /// Data from and to the database arrives late.
     Delay,
-    /// Connections to the database break off after so many bytes.
+    /// Connections to the database break after a number of bytes.
     Cut,
-    /// Nothing passes, and no connection breaks.
+    /// No data passes, and no connection breaks.
     Hole,
     /// Every connection to the database is reset once.
     Reset,
-    /// They are, and so is each new one.
+    /// All connections are reset, and so is each new one.
     Refuse,
-    /// The database hears the host, and not the other way round: a commit comes, its answer
-    /// does not.
+    /// Data passes to the database only: a commit arrives, and its answer does not.
     Unanswered,
-    /// The host hears the database, and not the other way round.
+    /// Data passes from the database only.
     Unheard,
 }
 
@@ -48,7 +47,7 @@ impl Kind {
         Self::Unheard,
     ];
 
-    /// As it stands in a report.
+    /// The name in a report.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Kill => "kills -9",
@@ -64,13 +63,13 @@ impl Kind {
         }
     }
 
-    /// What is wrong with the way to the database meanwhile.
+    /// The fault of the proxy during the disaster.
     pub fn fault(self, dice: &mut Dice) -> Fault {
         match self {
             Self::Delay => Fault::Delay(Duration::from_millis(5 + dice.roll(300))),
             Self::Cut => {
                 let way = dice.pick(&[Way::ToServer, Way::ToClient]);
-                // From "not even a greeting" to "some hundred statements".
+                // The limit ranges from less than a greeting to some hundred statements.
                 let most = 1 << (4 + dice.roll(14));
                 Fault::Cut(way, dice.roll(most))
             }
@@ -82,24 +81,23 @@ impl Kind {
         }
     }
 
-    /// Whether a host that it happens to for longer than its lease has lost that for sure.
+    /// Whether a host certainly loses its lease if this lasts longer than the lease.
     pub const fn takes_the_lease(self) -> bool {
         matches!(self, Self::Hole | Self::Refuse | Self::Unanswered | Self::Unheard)
     }
 }
 
-/// So long it lasts: well within the lease, or well beyond it.
+/// The duration of a disaster: well within the lease, or well beyond it.
 pub(super) fn lasts(is_long: bool, dice: &mut Dice) -> Duration {
     let part = LEASE / 8;
     part * if is_long { 12 + dice.roll(8) as u32 } else { 1 + dice.roll(4) as u32 }
 }
 
-/// Kinds in an order by chance, each as often as any other. Every other time that one
-/// comes, it comes for long.
+/// Kinds in random order, each as often as any other. Every other time, a kind lasts long.
 pub(super) struct Bag {
     left: Vec<Kind>,
     is_long: [bool; Kind::ALL.len()],
-    /// So often every kind has come.
+    /// How often every kind has been drawn.
     rounds: u32,
 }
 
@@ -108,12 +106,12 @@ impl Bag {
         Self { left: Vec::new(), is_long: Kind::ALL.map(|_| dice.roll(2) == 0), rounds: 0 }
     }
 
-    /// Whether every kind has come.
+    /// Whether every kind has been drawn.
     pub fn was_emptied(&self) -> bool {
         self.rounds > 1 || (self.rounds == 1 && self.left.is_empty())
     }
 
-    /// The next one, and whether it is for long.
+    /// The next kind, and whether it lasts long.
     pub fn draw(&mut self, dice: &mut Dice) -> (Kind, bool) {
         if self.left.is_empty() {
             self.left = Kind::ALL.to_vec();

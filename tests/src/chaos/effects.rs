@@ -1,4 +1,4 @@
-//! What the guests of a run did outside of the host, held against what their tasks say.
+//! Checks the effects of the guests of a run against the states of their tasks.
 
 use super::board::{Board, Made};
 use crate::Sink;
@@ -6,22 +6,22 @@ use crate::history::{Broken, Rule, Status};
 use crate::sink::Effects;
 use std::collections::BTreeMap;
 
-/// How many of what there was.
+/// Counts of runs.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Tally {
     /// Runs of tools that must not run twice.
     pub once: usize,
-    /// Of these, such whose task was never acknowledged.
+    /// How many of these belong to a task that was never acknowledged.
     pub unacknowledged: usize,
     /// Calls of tools that may be run again, which had effects.
     pub again: usize,
-    /// Of these, such that were run again.
+    /// How many of these were run again.
     pub rerun: usize,
-    /// The highest attempt.
+    /// The highest attempt number.
     pub highest: u32,
 }
 
-/// What was done that must not be.
+/// The forbidden effects.
 pub(super) fn judge(board: &Board, sink: &Sink) -> Vec<Broken> {
     held(&board.all(), &sink.all())
 }
@@ -54,7 +54,7 @@ fn held(made: &[Made], effects: &BTreeMap<String, Effects>) -> Vec<Broken> {
     broken
 }
 
-/// The words that runs went on with.
+/// The answers with which runs continued.
 pub(super) fn heard(board: &Board, sink: &Sink) -> Vec<(Made, String)> {
     let effects = sink.all();
     let words = |made: &Made| -> Vec<String> {

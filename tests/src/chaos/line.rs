@@ -1,5 +1,5 @@
-//! The line of one client to a host that may die at any moment: one connection that is
-//! kept as long as it lasts, and answers as the bytes that they were.
+//! The connection of one client to a host that may die at any moment: a single connection, kept as long as it
+//! lasts. Answers keep their exact bytes.
 
 use crate::Session;
 use crate::http::{Answer, Connection, Events};
@@ -20,18 +20,18 @@ pub(crate) enum Era {
 pub(crate) struct Line {
     pub era: Era,
     connection: Option<Connection>,
-    /// How long an answer is waited for, by who can go to another host.
+    /// The time after which a client that can move to another host gives up on an answer.
     leaving: Option<Duration>,
 }
 
-/// Why there is no answer, or none to go by. What was asked for may have been done.
+/// Why there is no usable answer. The host may have carried out the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Gone {
-    /// The host died, or was not there.
+    /// The host died, or did not listen.
     Broken,
-    /// It was not waited for any longer.
+    /// The client stopped waiting.
     Late,
-    /// The host has no store now.
+    /// The host's store is not available.
     Storeless,
 }
 
@@ -39,7 +39,7 @@ pub(crate) enum Gone {
 #[derive(Debug)]
 pub(crate) struct Heard {
     pub message: Value,
-    /// Its members as they were on the wire.
+    /// Its members, with their bytes on the wire.
     members: BTreeMap<String, Box<RawValue>>,
 }
 
@@ -67,7 +67,7 @@ impl Heard {
         self.message["error"]["code"].as_i64()
     }
 
-    /// Whether it says that the store failed.
+    /// Whether the error says that the store failed.
     fn is_storeless(&self) -> bool {
         let said = self.message["error"]["message"].as_str().unwrap_or_default();
         self.code() == Some(-32603) && said.contains("store is not available")
@@ -79,8 +79,8 @@ impl Line {
         Self { era, connection: None, leaving: None }
     }
 
-    /// The same of a client that can go to another host, if a time is given: it does if no
-    /// answer comes within that, and if the host has no store.
+    /// The same for a client that can move to another host, if a time is given: it moves if no answer comes
+    /// within that time, and if the host has no store.
     pub const fn leaving_after(mut self, time: Option<Duration>) -> Self {
         self.leaving = time;
         self
@@ -90,7 +90,7 @@ impl Line {
         matches!(self.era, Era::Session(_))
     }
 
-    /// Goes on with a host on another port.
+    /// Continues with a host on another port.
     pub fn move_to(&mut self, port: u16, first_id: i64) {
         self.connection = None;
         self.era = match &self.era {
@@ -99,9 +99,8 @@ impl Line {
         };
     }
 
-    /// Sends a request and waits for its response. Requests that come on the way, as a
-    /// session gets them, are handed to `asked`, which gives the result to respond
-    /// with.
+    /// Sends a request and waits for its response. If the host sends requests meanwhile, as it does in a
+    /// session, `asked` gives the results to respond with.
     pub async fn ask(
         &mut self,
         method: &str,
@@ -138,7 +137,7 @@ impl Line {
             let bytes = within(answer.try_bytes()).await?;
             return Heard::read(&String::from_utf8_lossy(&bytes)).ok_or(Gone::Broken);
         }
-        // What is left of a stream after its answer is not waited for.
+        // The rest of a stream after the response is not read.
         self.connection = None;
         let mut events = answer.events();
         loop {
@@ -190,7 +189,7 @@ impl Line {
     }
 }
 
-/// A dead host breaks its connections off; one that lives answers in time.
+/// A dead host breaks its connections; a living one answers in time.
 async fn within<T>(answer: impl Future<Output = Option<T>>) -> Result<T, Gone> {
     tokio::time::timeout(PATIENCE, answer).await.expect("an answer, or an end").ok_or(Gone::Broken)
 }

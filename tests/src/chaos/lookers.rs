@@ -1,5 +1,4 @@
-//! Who looks after tasks when there was a disaster: everything that was acknowledged is
-//! there, and what a dead host left comes to its end.
+//! Checks of tasks after a disaster: every acknowledged task exists, and the tasks of a dead host end.
 
 use super::PEOPLE;
 use super::board::{Board, Made, Seat};
@@ -13,25 +12,25 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 
-/// So many look at once.
+/// The number of concurrent lookers.
 pub(super) const LOOKERS: u32 = 8;
-/// What is not over is looked at again after this time.
+/// A task that has not ended is checked again after this time.
 const AGAIN: Duration = Duration::from_millis(20);
 
-/// Where they look.
+/// The shared state of a group of lookers.
 #[derive(Clone)]
 pub(super) struct Lookout {
     pub board: Arc<Board>,
-    /// The number of the first of them in the history.
+    /// The number of the first looker in the history.
     pub first: u32,
     /// Hosts that all of them may ask.
     pub seats: Vec<Seat>,
-    /// How long an answer is waited for before another host is asked, or the same one
-    /// again. Without it, each question must be answered.
+    /// How long a looker waits for an answer before it asks another host, or the same one again. With `None`,
+    /// every request must be answered.
     pub leaving: Option<Duration>,
 }
 
-/// One of them, with a line for each person.
+/// One looker, with a connection for each principal.
 struct Looker {
     out: Lookout,
     who: u32,
@@ -40,7 +39,7 @@ struct Looker {
 }
 
 impl Lookout {
-    /// Looks at each of these tasks once.
+    /// Checks each of these tasks once.
     pub async fn look(&self, tasks: Vec<Made>) {
         self.spread(tasks, |mut looker, mine| async move {
             for made in &mine {
@@ -51,16 +50,16 @@ impl Lookout {
         .await;
     }
 
-    /// Looks after these tasks until every one is over, and answers what they ask; gives
-    /// how long after `since` each of them was seen to be over.
+    /// Checks these tasks until all have ended, and answers their questions; returns how long after `since`
+    /// each end was seen.
     ///
     /// # Panics
-    /// If one is not over within `limit`.
+    /// If one has not ended within `limit`.
     pub async fn settle(&self, tasks: Vec<Made>, since: Instant, limit: Duration) -> Vec<Duration> {
         self.spread(tasks, move |mut looker, mut mine| async move {
             let board = looker.out.board.clone();
             let mut settled = Vec::new();
-            // Each is looked at once at least, whatever was known of it.
+            // Each task is checked at least once, whatever is known of it.
             let mut first = true;
             while !mine.is_empty() {
                 for made in &mine {
@@ -89,7 +88,7 @@ impl Lookout {
         .await
     }
 
-    /// Shares these tasks out among the lookers.
+    /// Distributes these tasks among the lookers.
     async fn spread<F, R>(&self, tasks: Vec<Made>, work: F) -> Vec<Duration>
     where
         F: Fn(Looker, Vec<Made>) -> R,
@@ -122,7 +121,7 @@ impl Looker {
         Self { out: out.clone(), who: out.first + number, at, lines }
     }
 
-    /// Looks at a task, at whichever host answers; perhaps answers what it asks.
+    /// Checks a task on whichever host answers; if `answers`, also answers its question.
     async fn look(&mut self, made: &Made, answers: bool) {
         let begun = Instant::now();
         loop {

@@ -1,5 +1,4 @@
-//! One client of either generation: what it does, one thing at random after another,
-//! and what it notes of it.
+//! One client of either generation: it takes one random step after another, and records the answers.
 
 use super::board::{Board, Kind, Made, Seat};
 use super::line::{Era, Gone, Heard, Line};
@@ -16,15 +15,15 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// What is certain to outlive its host, in milliseconds.
+/// Longer than any host lives, in milliseconds.
 const FOR_EVER: u64 = 3_600_000;
-/// A task that is not over is looked at again after this time.
+/// A task that has not ended is checked again after this time.
 const AGAIN: Duration = Duration::from_millis(2);
 
 /// A client.
 pub(super) struct Player {
     board: Arc<Board>,
-    /// Where effects are counted.
+    /// The URL of the sink that counts effects.
     sink: String,
     who: u32,
     person: usize,
@@ -32,13 +31,13 @@ pub(super) struct Player {
     seats: watch::Receiver<Vec<Seat>>,
     at: Seat,
     line: Line,
-    /// So often it has gone to another host.
+    /// How often it has moved to another host.
     moves: i64,
 }
 
 impl Player {
-    /// The `who`th client; those of even numbers have a session. With `leaving`, it goes to
-    /// another host if an answer does not come within that time.
+    /// The `who`th client; those with even numbers have a session. With `leaving`, it moves to another host
+    /// if an answer does not come within that time.
     pub async fn enter(
         board: Arc<Board>,
         sink: String,
@@ -58,7 +57,7 @@ impl Player {
         Self { board, sink, who, person, dice, seats, at, line, moves: 1 }
     }
 
-    /// Goes on until `stop` is true, through every life of the hosts.
+    /// Continues until `stop` is true, across all restarts of the hosts.
     pub async fn play(mut self, stop: watch::Receiver<bool>) {
         let board = self.board.clone();
         while !*stop.borrow() {
@@ -74,7 +73,7 @@ impl Player {
                         Gone::Late => "calls that were not waited for any longer",
                         Gone::Storeless => "calls refused for want of the store",
                     });
-                    // Only a host that was killed breaks off; at the end there is no other.
+                    // Only a killed host breaks the connection; at the end there is no replacement.
                     if !self.another().await {
                         return;
                     }
@@ -89,7 +88,7 @@ impl Player {
         }
     }
 
-    /// Waits until there is another host; false if there never will be.
+    /// Waits until there is another host; false if there never will be one.
     async fn another(&mut self) -> bool {
         let at = self.at;
         let other = self.seats.wait_for(|seats| seats.iter().any(|seat| *seat != at));
@@ -133,7 +132,7 @@ impl Player {
             Kind::Long => FOR_EVER,
         };
         let mut arguments = json!({"key": key, "ms": ms, "ask": kind.asks()});
-        // The quick ones are to be quick.
+        // Quick tasks should stay quick, so only a quarter of them reports to the sink.
         let sends = kind != Kind::Quick || serial.is_multiple_of(4);
         if sends {
             arguments["sink"] = json!(self.sink);
@@ -165,9 +164,9 @@ impl Player {
         if self.line.is_session() {
             self.fetch(&id).await?;
         }
-        // Its host may be lost, so that this takes a while.
+        // Its host may be lost, so this may take a while.
         loop {
-            // One that is not found is noted as such, and judged with the rest.
+            // A missing task is recorded, and judged with the rest.
             if self.get(&id).await?.is_null() || self.board.is_over(&id) {
                 return Ok(());
             }
@@ -175,12 +174,12 @@ impl Player {
         }
     }
 
-    /// One task of the person, whoever made it: of the latest, or of all.
+    /// One task of the principal, created by any of its clients: from the latest, or from all.
     fn any(&mut self) -> Option<Made> {
         self.any_that(8, |_| true)
     }
 
-    /// One that is like this, if it is met within so many tries.
+    /// A task with this property, if one is found within this many tries.
     fn any_that(&mut self, tries: u32, fits: impl Fn(&Made) -> bool) -> Option<Made> {
         let last = self.dice.pick(&[200, usize::MAX]);
         (0..tries).find_map(|_| {
@@ -230,7 +229,7 @@ impl Player {
                 self.board.log(self.who, &id, sent, answered, Op::CancelledOrOver);
                 self.board.count("cancels acknowledged");
             }
-            // It was over.
+            // The task had ended.
             (Some(-32602), true) => self.board.count("cancels that came too late"),
             _ => self.board.odd(format!("a cancel of {id}: {}", heard.message)),
         }
@@ -242,7 +241,7 @@ impl Player {
         if self.line.is_session() { self.fetch(&id).await } else { self.get(&id).await.map(drop) }
     }
 
-    /// Waits for the result of a task in a session, and answers what comes on the way.
+    /// Waits for the result of a task in a session, and answers the questions that come meanwhile.
     async fn fetch(&mut self, id: &str) -> Result<(), Gone> {
         let (board, who) = (self.board.clone(), self.who);
         let sent = board.now();
@@ -256,7 +255,7 @@ impl Player {
             })
             .await;
         for (word, at) in answered {
-            // What came of it tells when it was taken at the latest.
+            // The result tells when the answer was accepted at the latest.
             let until = heard.is_ok().then(|| board.now());
             board.log(who, id, at, until, Op::Answer(word));
             board.count("answers in sessions");
@@ -267,7 +266,7 @@ impl Player {
         Ok(())
     }
 
-    /// Answers what a task asks, if it does.
+    /// Answers the question of a task, if there is one.
     async fn answer(&mut self) -> Result<(), Gone> {
         let asking = |made: &Made| made.kind.asks() && made.over.is_none();
         let Some(Made { id, .. }) = self.any_that(100, asking) else { return Ok(()) };
@@ -279,14 +278,14 @@ impl Player {
     }
 }
 
-/// Looks at a task; gives it.
+/// Gets a task and records its state.
 pub(super) async fn look(line: &mut Line, board: &Board, who: u32, id: &str) -> Result<Value, Gone> {
     let sent = board.now();
     let heard = line.ask("tasks/get", json!({"taskId": id}), |_| Value::Null).await?;
     Ok(note(board, who, id, sent, &heard))
 }
 
-/// Looks at a task and answers what it asks.
+/// Gets a task and answers its question.
 pub(super) async fn answer(line: &mut Line, board: &Board, who: u32, id: &str) -> Result<(), Gone> {
     let task = look(line, board, who, id).await?;
     let Some(asked) = task["inputRequests"].as_object() else { return Ok(()) };
@@ -305,7 +304,7 @@ pub(super) async fn answer(line: &mut Line, board: &Board, who: u32, id: &str) -
     Ok(())
 }
 
-/// Notes the answer to `tasks/get`; gives the task.
+/// Records the answer to `tasks/get`; returns the task.
 fn note(board: &Board, who: u32, id: &str, sent: u64, heard: &Heard) -> Value {
     let task = heard.result();
     if heard.code() == Some(-32602) {

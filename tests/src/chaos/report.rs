@@ -1,4 +1,4 @@
-//! What a chaos run came to, for a terminal and for `host/docs/explanation/reliability.md`.
+//! The outcome of a chaos run, for a terminal and for `host/docs/explanation/reliability.md`.
 
 use super::board::Board;
 use super::effects::Tally;
@@ -7,31 +7,31 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
-/// What a run came to. There is one only if every promise was kept.
+/// The outcome of a run. It exists only if every promise was kept.
 #[derive(Debug)]
 pub struct Report {
-    /// Repeats what the clients do, as far as a race can be repeated.
+    /// The seed repeats the steps of the clients, as far as a race can be repeated.
     pub seed: u64,
-    /// What happened to the hosts, and how often.
+    /// The disasters, with their counts.
     pub disasters: BTreeMap<&'static str, u64>,
     /// The fewest live and finished tasks at a disaster.
     pub least: (usize, usize),
-    /// How often what was done.
+    /// The steps of the clients, with their counts.
     pub counts: BTreeMap<&'static str, u64>,
-    /// Tasks that were acknowledged, every one of which was found at the end.
+    /// Acknowledged tasks, all of which existed at the end.
     pub tasks: usize,
     /// Calls that were checked.
     pub calls: u64,
-    /// What was done outside.
+    /// The effects outside of the hosts.
     pub effects: Tally,
-    /// What must have been seen.
+    /// The events that the run must have seen.
     needed: Vec<&'static str>,
     settled: Vec<Duration>,
     began: Instant,
     took: Duration,
 }
 
-/// What each run must have seen, or it has shown nothing.
+/// The events that each run must have seen, or it has shown nothing.
 pub(super) const SEEN: [&str; 12] = [
     "answers in sessions",
     "answers without a session",
@@ -47,7 +47,7 @@ pub(super) const SEEN: [&str; 12] = [
     MET,
 ];
 
-/// Tasks that went on as their host was lost.
+/// Tasks that were live when their host was lost.
 const MET: &str = "tasks that lost their host";
 
 impl Report {
@@ -67,17 +67,17 @@ impl Report {
         }
     }
 
-    /// This has happened to the hosts.
+    /// Counts a disaster.
     pub(super) fn met(&mut self, disaster: &'static str) {
         *self.disasters.entry(disaster).or_default() += 1;
     }
 
-    /// So many live and finished tasks there were when it did.
+    /// Records the number of live and finished tasks at a disaster.
     pub(super) fn least(&mut self, live: usize, finished: usize) {
         self.least = (self.least.0.min(live), self.least.1.min(finished));
     }
 
-    /// So long tasks were without a host before they were seen to be over.
+    /// Records how long tasks were without a host until their end was seen.
     pub(super) fn settled(&mut self, settled: Vec<Duration>) -> String {
         let last = settled.iter().max().copied().unwrap_or_default();
         *self.counts.entry(MET).or_default() += settled.len() as u64;
@@ -93,7 +93,7 @@ impl Report {
         self.took = self.began.elapsed();
     }
 
-    /// What should have happened in the run, and did not.
+    /// The events that should have happened in the run, and did not.
     #[must_use]
     pub fn missing(&self) -> Vec<&'static str> {
         let seen = |what: &&str| self.counts.contains_key(what) || self.disasters.contains_key(what);
@@ -109,13 +109,13 @@ impl Report {
         missing
     }
 
-    /// After this time so many of a hundred tasks that had lost their host were over.
+    /// The time by which this percentage of the tasks that had lost their host had ended.
     pub(super) fn settled_at(&self, of_a_hundred: usize) -> Duration {
         let last = self.settled.len().saturating_sub(1);
         self.settled.get(last * of_a_hundred / 100).copied().unwrap_or_default()
     }
 
-    /// The report, as it stands in the documentation.
+    /// The report, in the form of the documentation.
     #[must_use]
     pub fn text(&self) -> String {
         let mut out = String::from("| what | figure |\n| --- | --- |\n");

@@ -4,13 +4,13 @@ use super::*;
 use std::io::ErrorKind;
 use tokio::time::timeout;
 
-/// What does not come within this time is held up. A machine that is slow makes a test
-/// that waits for nothing pass too easily, never fail.
+/// Data that does not arrive within this time counts as held back. On a slow machine, a test that expects no
+/// data may pass wrongly, but never fails wrongly.
 const A_WHILE: Duration = Duration::from_millis(200);
-/// However slow the machine, what comes comes within this time.
+/// Data that may pass arrives within this time, even on a slow machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A server that sends back what it gets, and counts it.
+/// A server that echoes its input, and counts the bytes.
 struct Echo {
     port: u16,
     got: Arc<AtomicU64>,
@@ -56,20 +56,20 @@ async fn connect(proxy: &FaultProxy) -> TcpStream {
     TcpStream::connect(("127.0.0.1", proxy.port())).await.expect("it listens")
 }
 
-/// Reads so many bytes.
+/// Reads this many bytes.
 async fn read(stream: &mut TcpStream, count: usize) -> Vec<u8> {
     let mut bytes = vec![0; count];
     timeout(PATIENCE, stream.read_exact(&mut bytes)).await.expect("in time").expect("whole");
     bytes
 }
 
-/// Sends a word and waits until it is back.
+/// Sends a word and waits for the echo.
 async fn there_and_back(stream: &mut TcpStream, word: &[u8]) {
     stream.write_all(word).await.expect("it stands");
     assert_eq!(read(stream, word.len()).await, word);
 }
 
-/// Reads up to the end, which must be a reset; gives what came before it.
+/// Reads up to the end, which must be a reset; returns the bytes before it.
 async fn until_reset(stream: &mut TcpStream) -> Vec<u8> {
     let mut bytes = Vec::new();
     let ended = timeout(PATIENCE, stream.read_to_end(&mut bytes)).await.expect("in time");
@@ -114,7 +114,7 @@ async fn a_delay_holds_each_piece_up_each_way() {
         there_and_back(&mut stream, b"late").await;
         assert!(sent.elapsed() >= A_WHILE * 2, "{:?}", sent.elapsed());
     }
-    // What is held up already passes once it is switched off.
+    // Data that the fault already holds back passes once it is switched off.
     proxy.switch(Fault::Delay(PATIENCE * 10));
     stream.write_all(b"never").await.expect("it stands");
     nothing_comes(&mut stream).await;
@@ -126,14 +126,14 @@ async fn a_delay_holds_each_piece_up_each_way() {
 async fn a_cut_comes_after_so_many_bytes_of_its_direction() {
     let echo = Echo::start().await;
     let proxy = FaultProxy::before(echo.port).await;
-    // In the midst of what goes back.
+    // In the middle of the data from the server.
     let mut stream = connect(&proxy).await;
     there_and_back(&mut stream, b"before").await;
     proxy.switch(Fault::Cut(Way::ToClient, 4));
     stream.write_all(b"abcdefgh").await.expect("it stands");
     assert_eq!(until_reset(&mut stream).await, b"abcd");
     assert_eq!(echo.got(), 14, "all of it had arrived");
-    // Of what goes there, of each connection anew, even in several pieces.
+    // In the data to the server, counted for each connection, even in several pieces.
     proxy.switch(Fault::Cut(Way::ToServer, 4));
     for _ in 0..2 {
         let mut stream = connect(&proxy).await;
@@ -142,7 +142,7 @@ async fn a_cut_comes_after_so_many_bytes_of_its_direction() {
         until_reset(&mut stream).await;
     }
     assert_eq!((proxy.passed(Way::ToServer), proxy.were_reset()), (14 + 4 + 4, 3));
-    // It counts from when it was switched on.
+    // The count starts when the fault is switched on.
     proxy.switch(Fault::None);
     let mut stream = connect(&proxy).await;
     there_and_back(&mut stream, b"much more than that").await;
@@ -160,7 +160,7 @@ async fn a_hole_takes_everything_and_keeps_what_stands() {
     there_and_back(&mut stream, b"before").await;
     proxy.switch(Fault::Hole);
     stream.write_all(b"held").await.expect("it stands");
-    // A new one is taken, and leads nowhere.
+    // A new connection is accepted, and leads nowhere.
     let mut new = connect(&proxy).await;
     new.write_all(b"new").await.expect("it stands");
     nothing_comes(&mut stream).await;
@@ -172,7 +172,7 @@ async fn a_hole_takes_everything_and_keeps_what_stands() {
     assert_eq!((proxy.taken(), proxy.were_reset()), (2, 0));
 }
 
-/// However much is sent, the proxy takes no more than it can hold.
+/// However much the client sends, the proxy accepts no more than its buffers hold.
 #[tokio::test]
 async fn a_hole_is_not_filled() {
     let echo = Echo::start().await;
@@ -180,7 +180,7 @@ async fn a_hole_is_not_filled() {
     let mut stream = connect(&proxy).await;
     there_and_back(&mut stream, b"before").await;
     proxy.switch(Fault::Hole);
-    // More than the kernel holds for both.
+    // More than the kernel buffers on both sides.
     let much = vec![0; 64 << 20];
     timeout(A_WHILE, stream.write_all(&much)).await.expect_err("it is not taken");
     assert_eq!(echo.got(), 6);
@@ -213,18 +213,18 @@ async fn connections_are_reset_and_new_ones_refused_until_it_is_switched_off() {
     let (mut one, mut other) = (connect(&proxy).await, connect(&proxy).await);
     there_and_back(&mut one, b"before").await;
     there_and_back(&mut other, b"before").await;
-    // Those that stand, once.
+    // The open connections, once.
     proxy.reset();
     until_reset(&mut one).await;
     until_reset(&mut other).await;
     let mut next = connect(&proxy).await;
     there_and_back(&mut next, b"as before").await;
-    // Also what is held up.
+    // Also connections whose data is held back.
     proxy.switch(Fault::Hole);
     next.write_all(b"held").await.expect("it stands");
     proxy.switch(Fault::Refuse);
     until_reset(&mut next).await;
-    // It may be gone before its client has seen that it stood.
+    // The reset may come before the client has seen the connection open.
     if let Ok(mut refused) = TcpStream::connect(("127.0.0.1", proxy.port())).await {
         until_reset(&mut refused).await;
     }

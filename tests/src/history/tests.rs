@@ -1,6 +1,6 @@
 use super::*;
 
-/// A day, in the moments of these tests.
+/// The ttl, in the time unit of these tests.
 const TTL: Moment = 1_000;
 
 fn state(status: Status, updated: u32) -> State {
@@ -27,13 +27,13 @@ fn call(sent: Moment, answered: Moment, op: Op) -> Call {
     Call { who: 0, task: "t".to_owned(), sent, answered: Some(answered), op }
 }
 
-/// Calls one after the other.
+/// Sequential calls.
 fn in_turn(ops: &[Op]) -> Vec<Call> {
     let at = |n: usize| n as Moment * 10;
     ops.iter().enumerate().map(|(n, op)| call(at(n), at(n) + 5, op.clone())).collect()
 }
 
-/// The rules that are broken, told in one part, and the same told call by call.
+/// The broken rules, if the calls are added as one part, and if they are added one by one.
 fn broken(calls: &[Call]) -> Vec<Rule> {
     let rules = |broken: Vec<Broken>| broken.into_iter().map(|broken| broken.rule).collect::<BTreeSet<_>>();
     let whole = rules(History::new(TTL).add(calls.to_vec()));
@@ -41,8 +41,8 @@ fn broken(calls: &[Call]) -> Vec<Rule> {
     if !overlap {
         let mut history = History::new(TTL);
         let parts = calls.iter().flat_map(|call| history.add(vec![call.clone()])).collect();
-        // What one version was is remembered within a part alone; across parts the
-        // order of time says as much of all but live states.
+        // The state of a version is remembered only within a part; across parts, the order of time says as
+        // much, except about live states.
         let without = |rules: &BTreeSet<Rule>| {
             rules.iter().filter(|rule| **rule != Rule::OneState).copied().collect::<Vec<_>>()
         };
@@ -63,7 +63,7 @@ fn good_histories_break_nothing() {
         answer("two"),
         saw(Working, 3),
         heard("one"),
-        // Run again after a crash, with the same answer.
+        // A run after a crash, with the same answer.
         heard("one"),
         saw(Completed, 5),
         result("{}"),

@@ -1,17 +1,17 @@
-//! What a person knows of their tasks, and what must not change.
+//! The observations of a principal about its tasks, and which of them must not change.
 
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// What was seen of the tasks of one person.
+/// The observations about the tasks of one principal.
 #[derive(Default)]
 pub(super) struct Book {
     tasks: BTreeMap<String, Seen>,
-    /// The ids in the order in which they became known.
+    /// The ids in the order of their creation.
     order: Vec<String>,
 }
 
-/// How a task looked when it was over, to either generation.
+/// A finished task, as each generation reported it.
 #[derive(Default)]
 struct Seen {
     within: Option<Value>,
@@ -23,41 +23,41 @@ fn is_over(task: &Value) -> bool {
 }
 
 impl Book {
-    /// A task was created.
+    /// Records that a task was created.
     pub fn created(&mut self, id: &str) {
         self.tasks.entry(id.to_owned()).or_default();
         self.order.push(id.to_owned());
     }
 
-    /// The ids of all.
+    /// The ids of all tasks.
     pub fn ids(&self) -> Vec<String> {
         self.tasks.keys().cloned().collect()
     }
 
-    /// How many there are.
+    /// The number of tasks.
     pub fn len(&self) -> usize {
         self.tasks.len()
     }
 
-    /// The `n`th of the last so many, counted round.
+    /// The `n`th of the last `last` ids, modulo their number.
     pub fn nth(&self, n: u64, last: usize) -> Option<String> {
         let from = &self.order[self.order.len().saturating_sub(last)..];
         from.get(n as usize % from.len().max(1)).cloned()
     }
 
-    /// A session was told this of a task.
+    /// Records the report of a session about a task.
     ///
     /// # Panics
-    /// If it was over, and was another.
+    /// If the task had ended before, and the report differs.
     pub fn saw_within(&mut self, task: &Value) {
         let seen = self.of(task);
         settle(&mut seen.within, task);
     }
 
-    /// A request that stood alone was told this of a task.
+    /// Records the report of a self-contained request about a task.
     ///
     /// # Panics
-    /// If it was over, and was another.
+    /// If the task had ended before, and the report differs.
     pub fn saw_alone(&mut self, task: &Value) {
         let seen = self.of(task);
         settle(&mut seen.alone, task);
@@ -71,7 +71,7 @@ impl Book {
     }
 }
 
-/// What is over stays as it is.
+/// A finished task does not change.
 fn settle(known: &mut Option<Value>, task: &Value) {
     match known {
         Some(known) => assert_eq!(known, task, "it was over"),
@@ -80,11 +80,11 @@ fn settle(known: &mut Option<Value>, task: &Value) {
     }
 }
 
-/// Whether what `tasks/get` says in a session and without one is of one and the same task
-/// in the same state (26B-8).
+/// Whether the answers of `tasks/get` in a session and without one describe the same task in the same state
+/// (26B-8).
 ///
 /// # Errors
-/// What they disagree about.
+/// The disagreement.
 pub fn agreement(within: &Value, alone: &Value) -> Result<(), String> {
     for (old, new) in [
         ("taskId", "taskId"),
@@ -97,7 +97,7 @@ pub fn agreement(within: &Value, alone: &Value) -> Result<(), String> {
             return Err(format!("`{old}` is not `{new}`"));
         }
     }
-    // T-18 and 26T-13: of a tool that failed, one says so and the other that it is done.
+    // T-18 and 26T-13: if the tool failed, a session reports a failed task, and 2026-07-28 a completed one.
     let expected = match (&alone["status"], &alone["result"]["isError"]) {
         (status, Value::Bool(true)) if *status == "completed" => json!("failed"),
         (status, _) => status.clone(),

@@ -1,4 +1,4 @@
-//! One client of either generation: what it does, one thing at random after another.
+//! One client of either generation: it takes one random step after another.
 
 use super::{PEOPLE, Stage, session};
 use crate::Session;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tokio::sync::watch;
 
-/// A client and all that it needs.
+/// A client and its state.
 pub(super) struct Player {
     stage: Arc<Stage>,
     person: usize,
@@ -40,7 +40,7 @@ fn accepted() -> Value {
 }
 
 impl Player {
-    /// The `number`th client; those of even numbers have a session.
+    /// The `number`th client; those with even numbers have a session.
     pub async fn enter(stage: Arc<Stage>, number: usize, dice: Dice) -> Self {
         let mut port = stage.port.subscribe();
         let at = *port.borrow_and_update();
@@ -52,12 +52,12 @@ impl Player {
         Self { stage, person, dice, port, line }
     }
 
-    /// Does so many things. Where the host dies in between, it goes on with the next.
+    /// Takes this many steps. If the host dies during one, the client continues with the next host.
     pub async fn play(&mut self, steps: u32) {
         for _ in 0..steps {
             if self.step().await.is_none() {
                 self.stage.count("something was cut short");
-                // Only a host that was killed breaks off.
+                // Only a killed host breaks the connection.
                 let changed = tokio::time::timeout(PATIENCE, self.port.changed());
                 changed.await.expect("another host in its place").expect("the stage is there");
             }
@@ -75,7 +75,7 @@ impl Player {
         }
     }
 
-    /// One thing; `None` if the host died over it.
+    /// One step; `None` if the host died during it.
     async fn step(&mut self) -> Option<()> {
         let ms = self.dice.roll(300);
         match self.dice.roll(14) {
@@ -115,7 +115,7 @@ impl Player {
                 self.stage.count(if within { "a session made a task" } else { "a call became a task" });
                 self.stage.book(self.person, |book| book.created(id));
             }
-            // It was over before it was one, or there are too many.
+            // The call ended before it became a task, or there are too many tasks.
             None if !within || answer["error"]["code"] == -32603 => self.stage.count("a call became none"),
             None => panic!("{tool}: {answer}"),
         }
@@ -132,8 +132,8 @@ impl Player {
         Some(())
     }
 
-    /// One task of the person, whoever made it; every other time one of the latest,
-    /// which may still be going on.
+    /// One task of the principal, created by any of its clients; every other time one of the latest, which
+    /// may still be live.
     fn any(&mut self) -> Option<String> {
         let n = self.dice.roll(1 << 32);
         let last = self.dice.pick(&[8, usize::MAX]);
@@ -149,7 +149,7 @@ impl Player {
             Line::Within(_) => book.saw_within(task),
             Line::Alone(_) => {
                 let mut task = task.clone();
-                // Whose answer it is may change when the host does; the task may not.
+                // The server info in `_meta` may change with the host; the task may not.
                 task.as_object_mut().expect("an object").remove("_meta");
                 book.saw_alone(&task);
             }
@@ -175,7 +175,7 @@ impl Player {
         Some(())
     }
 
-    /// Answers what a task asks, if it does.
+    /// Answers the question of a task, if there is one.
     async fn answer(&mut self) -> Option<()> {
         let Some(id) = self.any() else { return Some(()) };
         let answer = self.ask("tasks/get", json!({"taskId": id})).await?;
@@ -198,7 +198,7 @@ impl Player {
     }
 }
 
-/// Waits for the result of a task in a session, and answers what comes on the way.
+/// Waits for the result of a task in a session, and answers the questions that come meanwhile.
 async fn within(session: &Session, id: &str, stage: &Stage) -> Option<()> {
     let number = session.next_id();
     let message = json!({"jsonrpc": "2.0", "id": number, "method": "tasks/result", "params": {"taskId": id}});

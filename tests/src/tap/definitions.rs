@@ -1,5 +1,5 @@
-//! Which definition of the schema a message is one of: by its method, or by that of
-//! the request it answers. Never by a union: `CreateTaskResult` is in none.
+//! The schema definition for a message: by its method, or by the method of the request that it answers. Never
+//! by a union: `CreateTaskResult` is in none.
 
 /// The definition of a request that a server may send.
 pub(super) fn of_request(method: &str) -> Option<&'static str> {
@@ -38,9 +38,9 @@ pub(super) fn of_result(method: &str, augmented: bool) -> Option<&'static str> {
         "initialize" => "InitializeResult",
         "ping" | "logging/setLevel" | "resources/subscribe" | "resources/unsubscribe" => "EmptyResult",
         "tools/list" => "ListToolsResult",
-        // Nothing else, even if the work is done already (T-9, T-14).
+        // Nothing else, even if the work has already ended (T-9, T-14).
         "tools/call" if augmented => "CreateTaskResult",
-        // All tasks here are made of `tools/call` (T-25).
+        // All tasks here come from `tools/call` (T-25).
         "tools/call" | "tasks/result" => "CallToolResult",
         "tasks/get" => "GetTaskResult",
         "tasks/list" => "ListTasksResult",

@@ -1,4 +1,4 @@
-//! Streamable HTTP, heard from beside: which message belongs to which session.
+//! Streamable HTTP, observed from outside: assigns each message to its session.
 
 use super::{Conversation, Report, Violation};
 use crate::http::{self, Event};
@@ -9,10 +9,10 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 const SESSION: &str = "mcp-session-id";
 
-/// Hears what the kit's own clients receive in this process.
+/// Observes the messages that the kit's own clients receive in this process.
 static KIT: OnceLock<Tap> = OnceLock::new();
 
-/// A request of the kit begins, of which a violation fails the test at once.
+/// Begins a request of the kit; a violation fails the test at once.
 pub(crate) fn kit_exchange(headers: &HeaderMap, body: &[u8]) -> Option<Exchange> {
     if super::stands_aside() {
         return None;
@@ -22,7 +22,7 @@ pub(crate) fn kit_exchange(headers: &HeaderMap, body: &[u8]) -> Option<Exchange>
     Some(exchange)
 }
 
-/// Listens to a host and all its clients.
+/// Observes a host and all its clients.
 #[derive(Clone, Default)]
 pub struct Tap {
     inner: Arc<Inner>,
@@ -34,17 +34,17 @@ struct Inner {
     report: Mutex<Report>,
 }
 
-/// One HTTP request and what comes back.
+/// One HTTP request and its response.
 pub struct Exchange {
     tap: Tap,
-    /// `None` where there is no schema to check against.
+    /// `None` if there is no schema to check against.
     conversation: Option<Arc<Mutex<Conversation>>>,
     kind: Kind,
     buffer: Vec<u8>,
     strict: bool,
 }
 
-/// How a body carries messages.
+/// The encoding of messages in a body.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Nothing,
@@ -52,18 +52,18 @@ enum Kind {
     Events,
 }
 
-/// A test that has panicked leaves everything whole.
+/// A panic in a test leaves the data intact.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Tap {
-    /// A request begins.
+    /// Begins a request.
     #[must_use]
     pub fn exchange(&self, headers: &HeaderMap, body: &[u8]) -> Exchange {
         let conversation = Schema::official().map(|schema| {
             let fresh = || Arc::new(Mutex::new(Conversation::new(schema)));
-            // A request that stands alone does so whatever session it names (26B-2).
+            // A self-contained request belongs to no session, even if it names one (26B-2).
             match session_of(headers).filter(|_| !super::stateless::is_claimed_in(body)) {
                 Some(id) => lock(&self.inner.sessions).entry(id.to_owned()).or_insert_with(fresh).clone(),
                 None => fresh(),
@@ -75,13 +75,13 @@ impl Tap {
         Exchange { tap: self.clone(), conversation, kind: Kind::Nothing, buffer: Vec::new(), strict: false }
     }
 
-    /// What has been found so far.
+    /// The findings so far.
     #[must_use]
     pub fn report(&self) -> Report {
         lock(&self.inner.report).clone()
     }
 
-    /// As [`Report::expect_clean`], where there is a schema to check against.
+    /// As [`Report::expect_clean`], if there is a schema to check against.
     pub fn expect_clean(&self) {
         if Schema::official().is_some() {
             self.report().expect_clean();
@@ -94,7 +94,7 @@ fn session_of(headers: &HeaderMap) -> Option<&str> {
 }
 
 impl Exchange {
-    /// The head of the answer.
+    /// Receives the head of the response.
     pub fn head(&mut self, status: StatusCode, headers: &HeaderMap) {
         let kind = headers.get("content-type").and_then(|value| value.to_str().ok()).unwrap_or_default();
         self.kind = match kind.split(';').next().unwrap_or_default().trim() {
@@ -102,7 +102,7 @@ impl Exchange {
             "text/event-stream" => Kind::Events,
             _ => Kind::Nothing,
         };
-        // The status of a stream has gone out before what is on it.
+        // The status of a stream precedes its messages, so it says nothing about them.
         if let (Some(conversation), Kind::Json) = (&self.conversation, self.kind) {
             lock(conversation).under(status.as_u16());
         }
@@ -111,7 +111,7 @@ impl Exchange {
         }
     }
 
-    /// A piece of the body of the answer.
+    /// Receives a piece of the response body.
     pub fn piece(&mut self, bytes: &[u8]) {
         if self.kind == Kind::Nothing || self.conversation.is_none() {
             return;
@@ -127,7 +127,7 @@ impl Exchange {
         }
     }
 
-    /// The end of the body of the answer.
+    /// Receives the end of the response body.
     pub fn end(&mut self) {
         let buffer = std::mem::take(&mut self.buffer);
         if self.kind == Kind::Json && !buffer.is_empty() {

@@ -1,25 +1,25 @@
-//! What the two sides have declared; neither uses more (L-6).
+//! The declared capabilities of both sides; neither may use more (L-6).
 
 use serde_json::Value;
 
-/// What `initialize` has settled.
+/// The outcome of `initialize`.
 #[derive(Default)]
 pub(super) struct Negotiated {
-    /// `None` before.
+    /// `None` before `initialize`.
     pub revision: Option<String>,
     client: Value,
     server: Value,
 }
 
 impl Negotiated {
-    /// Takes note of what `initialize` was asked with and answered with.
+    /// Records the params and the result of `initialize`.
     pub fn learn(&mut self, params: &Value, result: &Value) {
         self.revision = result["protocolVersion"].as_str().map(str::to_owned);
         self.client = params["capabilities"].clone();
         self.server = result["capabilities"].clone();
     }
 
-    /// Whether a call that asks for a task gets one, as far as is known.
+    /// Whether a call that asks for a task gets one, as far as the tap knows.
     pub fn makes_tasks(&self, result: &Value) -> bool {
         match self.revision {
             Some(_) => self.server.pointer("/tasks/requests/tools/call").is_some(),
@@ -27,9 +27,9 @@ impl Negotiated {
         }
     }
 
-    /// What a request to the client needs that the client has not declared.
+    /// The capabilities that a request to the client needs and the client has not declared.
     pub fn misses(&self, request: &Value) -> Vec<String> {
-        // It came in a session whose beginning was not heard.
+        // The tap did not observe the beginning of this session.
         if self.revision.is_none() {
             return Vec::new();
         }
@@ -51,7 +51,7 @@ impl Negotiated {
         missing.map(|missing| format!("L-6: {method}, but the client declared no {missing}")).collect()
     }
 
-    /// What a notification needs that the host has not declared.
+    /// The capability that a notification needs and the host has not declared.
     pub fn undeclared(&self, method: &str) -> Option<String> {
         self.revision.as_ref()?;
         let needed = match method {
@@ -68,12 +68,12 @@ impl Negotiated {
     }
 }
 
-/// The capabilities that being asked this takes, of a client that has declared these.
+/// The capabilities that this request needs, for a client that has declared `client`.
 pub(super) fn needed(client: &Value, method: &str, params: &Value) -> Vec<&'static str> {
     let mut needed = Vec::new();
     match method {
         "elicitation/create" if params["mode"] == "url" => needed.push("/elicitation/url"),
-        // With another mode declared, `form` has to be as well (E-1).
+        // A client that declares another mode must declare `form` too (E-1).
         "elicitation/create" if client["elicitation"].get("url").is_some() => {
             needed.push("/elicitation/form");
         }

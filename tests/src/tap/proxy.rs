@@ -1,5 +1,4 @@
-//! A tap between HTTP clients and a host: what passes is left as it is, and not held
-//! up.
+//! A tap between HTTP clients and a host: it passes all data on unchanged and without delay.
 
 use super::{Exchange, Tap};
 use bytes::Bytes;
@@ -15,7 +14,7 @@ use std::task::{Context, Poll, ready};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-/// A reverse proxy on a free port. Gone when dropped.
+/// A reverse proxy on a free port. It ends when dropped.
 pub struct Proxy {
     port: u16,
     tap: Tap,
@@ -29,7 +28,7 @@ impl Drop for Proxy {
 }
 
 impl Proxy {
-    /// A proxy before the host on `port` of this machine.
+    /// A proxy in front of the host on `port` of this machine.
     ///
     /// # Panics
     /// If there is no free port.
@@ -41,13 +40,13 @@ impl Proxy {
         Self { port: own, tap, task }
     }
 
-    /// The URL of the host's endpoint, by way of the proxy.
+    /// The URL of the host's endpoint through the proxy.
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://127.0.0.1:{}/mcp", self.port)
     }
 
-    /// What listens.
+    /// The observer of its messages.
     #[must_use]
     pub const fn tap(&self) -> &Tap {
         &self.tap
@@ -55,17 +54,17 @@ impl Proxy {
 }
 
 async fn accept(listener: TcpListener, upstream: u16, tap: Tap) {
-    // Dropped with the connections when the proxy is.
+    // Dropping the proxy drops these connections.
     let mut connections = tokio::task::JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {
-        // Small writes go out at once.
+        // Small writes pass at once.
         drop(stream.set_nodelay(true));
         let tap = tap.clone();
         let service = service_fn(move |request| {
             let tap = tap.clone();
             async move { Ok::<_, std::convert::Infallible>(pass(request, upstream, &tap).await) }
         });
-        // A client that goes away ends its connection early, which is its right.
+        // A client that leaves ends its connection early, which is permitted.
         connections.spawn(async move {
             drop(server::Builder::new().serve_connection(TokioIo::new(stream), service).await);
         });
@@ -83,7 +82,7 @@ async fn pass(request: Request<Incoming>, upstream: u16, tap: &Tap) -> Answer {
     })
 }
 
-/// `None` if either side breaks off.
+/// `None` if either side breaks the connection.
 async fn try_pass(request: Request<Incoming>, upstream: u16, tap: &Tap) -> Option<Response<Tapped>> {
     let (head, body) = request.into_parts();
     let body = body.collect().await.ok()?.to_bytes();
@@ -92,7 +91,7 @@ async fn try_pass(request: Request<Incoming>, upstream: u16, tap: &Tap) -> Optio
     stream.set_nodelay(true).ok()?;
     let (mut sender, connection) = client::handshake(TokioIo::new(stream)).await.ok()?;
     let connection = Aborted(tokio::spawn(async move {
-        // It ends when either side closes it.
+        // The task ends when either side closes the connection.
         drop(connection.await);
     }));
     let response = sender.send_request(Request::from_parts(head, Full::new(body))).await.ok()?;
@@ -100,7 +99,7 @@ async fn try_pass(request: Request<Incoming>, upstream: u16, tap: &Tap) -> Optio
     Some(response.map(|body| Tapped { body, exchange, _connection: connection }))
 }
 
-/// A client that goes away takes its connection to the host with it.
+/// If a client leaves, its connection to the host is closed too.
 struct Aborted(JoinHandle<()>);
 
 impl Drop for Aborted {
@@ -109,7 +108,7 @@ impl Drop for Aborted {
     }
 }
 
-/// A body that is listened to.
+/// An observed body.
 struct Tapped {
     body: Incoming,
     exchange: Exchange,

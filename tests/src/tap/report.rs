@@ -1,4 +1,4 @@
-//! What a tap has found.
+//! The findings of a tap.
 
 use super::Verdict;
 use std::fmt;
@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 static ASIDE: AtomicBool = AtomicBool::new(false);
 
-/// From here on the kit of this process checks no message: for what measures time.
+/// Turns the kit's checks off for this process, for programs that measure time.
 pub fn stand_aside() {
     ASIDE.store(true, Ordering::Relaxed);
 }
 
-/// Whether the kit checks what it receives.
+/// Whether the kit's checks are off.
 pub(crate) fn stands_aside() -> bool {
     ASIDE.load(Ordering::Relaxed)
 }
@@ -19,14 +19,14 @@ pub(crate) fn stands_aside() -> bool {
 /// A message that the host should not have sent.
 #[derive(Debug, Clone)]
 pub struct Violation {
-    /// What is wrong with it.
+    /// The problems of the message.
     pub problems: Vec<String>,
     /// The message.
     pub message: String,
 }
 
 impl Violation {
-    /// The violation that `verdict` on `message` is, if it is one.
+    /// Converts the verdict on a message; `None` if it found no problem.
     #[must_use]
     pub fn of(verdict: Verdict, message: &[u8]) -> Option<Self> {
         let Verdict { problems, .. } = verdict;
@@ -42,12 +42,12 @@ impl fmt::Display for Violation {
     }
 }
 
-/// What was found in all messages.
+/// The findings about all messages.
 #[derive(Debug, Clone, Default)]
 pub struct Report {
-    /// How many were checked.
+    /// The number of checked messages.
     pub checked: usize,
-    /// Those that were wrong.
+    /// The invalid messages.
     pub violations: Vec<Violation>,
 }
 
@@ -57,7 +57,7 @@ impl Report {
         self.violations.extend(Violation::of(verdict, message));
     }
 
-    /// Demands that there were messages, and nothing wrong with any.
+    /// Asserts that there were messages, and that all were valid.
     ///
     /// # Panics
     /// If that is not so.

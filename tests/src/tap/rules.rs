@@ -1,10 +1,10 @@
-//! What the specification demands beyond what its schema can say.
+//! Requirements of the specification that its schema cannot express.
 
 use serde_json::Value;
 
 pub(super) const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 
-/// What is wrong with the result of a request with these params.
+/// The problems of a result of a request with these params.
 pub(super) fn of_result(definition: &str, params: &Value, result: &Value) -> Vec<String> {
     let foreign = ["resultType", "ttlMs", "cacheScope"].into_iter().filter(|key| result.get(*key).is_some());
     let mut problems: Vec<_> =
@@ -23,7 +23,7 @@ pub(super) fn of_result(definition: &str, params: &Value, result: &Value) -> Vec
             result["tasks"].as_array().into_iter().flatten().for_each(|task| problems.extend(of_task(task)));
             problems.extend(names_its_task_needlessly(result));
         }
-        // Of `tasks/result`: a call has no task id.
+        // The result of `tasks/result`: a call has no task id.
         "CallToolResult" if result["_meta"][RELATED_TASK]["taskId"] != params["taskId"] => {
             problems.push("T-26: the result does not name its task".to_owned());
         }
@@ -35,7 +35,7 @@ pub(super) fn of_result(definition: &str, params: &Value, result: &Value) -> Vec
     problems
 }
 
-/// What is wrong with a notification.
+/// The problems of a notification.
 pub(super) fn of_notification(message: &Value) -> Vec<String> {
     if message["method"] != "notifications/tasks/status" {
         return Vec::new();
@@ -43,9 +43,9 @@ pub(super) fn of_notification(message: &Value) -> Vec<String> {
     of_task(&message["params"]).into_iter().chain(names_its_task_needlessly(&message["params"])).collect()
 }
 
-/// What is wrong with an error.
+/// The problem of an error, if any.
 pub(super) fn of_error(message: &Value) -> Option<String> {
-    // The definition admits any text; one that says nothing helps nobody.
+    // The definition admits any text, but an empty message helps no reader.
     (message["error"]["message"] == "").then(|| "J-4: an error without a message".to_owned())
 }
 
@@ -55,14 +55,14 @@ pub(super) fn of_task(task: &Value) -> Vec<String> {
     if let Some(time) = [created, updated].into_iter().flatten().find(|time| !is_utc(time)) {
         problems.push(format!("T-12: not an RFC 3339 time in UTC: {time}"));
     }
-    // Of one form and one length, they are in the order of their texts.
+    // The timestamps have one format and one length, so they sort as text.
     if updated < created {
         problems.push("T-20: last updated before it was created".to_owned());
     }
     problems
 }
 
-/// As `2025-11-25T10:30:00.123Z`.
+/// Whether a time has the form `2025-11-25T10:30:00.123Z`.
 fn is_utc(time: &str) -> bool {
     const FORM: &[u8] = b"0000-00-00T00:00:00.000Z";
     time.len() == FORM.len()

@@ -1,5 +1,5 @@
-//! What is said without sessions (2026-07-28): each request stands alone, and all that
-//! the host says belongs to one of them.
+//! Messages without sessions (2026-07-28): each request is self-contained, and each message of the host
+//! belongs to one of them.
 
 mod definitions;
 mod errors;
@@ -13,44 +13,44 @@ use crate::stateless::key;
 use serde_json::Value;
 use std::collections::HashMap;
 
-/// The requests that stand alone, by their ids as JSON.
+/// The self-contained requests, by their ids as JSON.
 #[derive(Default)]
 pub(super) struct Stateless {
     calls: HashMap<String, Call>,
-    /// The HTTP status of what the host says, where it is one answer.
+    /// The HTTP status of the message, if it is the only one of its response.
     pub status: Option<u16>,
 }
 
-/// A request, and what has been said to it.
+/// A request, and the messages to it so far.
 struct Call {
     id: Value,
     method: String,
     params: Value,
-    /// How far the progress had come.
+    /// The latest progress.
     progress: Option<f64>,
-    /// What was granted to it, if it listens and was told so.
+    /// The granted notifications, if it is an acknowledged listen request.
     granted: Option<Value>,
     answered: bool,
 }
 
-/// Whether a message stands alone: by what its body claims, whatever else it says (26B).
+/// Whether a message is self-contained: the claims in its body decide (26B).
 pub(super) fn is_claimed_by(message: &Value) -> bool {
     let meta = &message["params"]["_meta"];
     match message["method"].as_str() {
-        // Without a whole envelope it is the old handshake (26B-1).
+        // Without a complete envelope it is the old handshake (26B-1).
         Some("initialize") => meta[key::VERSION].is_string() && meta[key::CAPABILITIES].is_object(),
         Some(_) => meta.get(key::VERSION).is_some(),
         None => false,
     }
 }
 
-/// As [`is_claimed_by`], of a body.
+/// As [`is_claimed_by`], for a body.
 pub(super) fn is_claimed_in(body: &[u8]) -> bool {
     serde_json::from_slice(body).is_ok_and(|message| is_claimed_by(&message))
 }
 
 impl Stateless {
-    /// A request of the client.
+    /// Records a request of the client.
     pub fn asked(&mut self, id: &Value, method: &str, params: &Value) {
         let call = Call {
             id: id.clone(),
@@ -63,13 +63,13 @@ impl Stateless {
         self.calls.insert(id.to_string(), call);
     }
 
-    /// The id is another's now.
+    /// Forgets a request whose id another request has taken.
     pub fn forget(&mut self, id: &Value) {
         self.calls.remove(&id.to_string());
     }
 
-    /// Judges what the host says; `None` if it belongs to none of these requests. `alone`
-    /// says that there are no others it could belong to.
+    /// Judges a message of the host; `None` if it belongs to none of these requests. With `alone`, it can
+    /// belong to no other kind of request.
     pub fn judge(&mut self, schema: &Schema, message: &Value, alone: bool) -> Option<Verdict> {
         let alone = alone && !self.calls.is_empty();
         let Some(method) = message["method"].as_str() else {
@@ -93,7 +93,7 @@ impl Stateless {
     fn judge_response(&mut self, schema: &Schema, message: &Value, alone: bool) -> Option<Verdict> {
         let status = self.status;
         let Some(call) = message.get("id").and_then(|id| self.calls.get_mut(&id.to_string())) else {
-            // What could not be read has no id to echo.
+            // The error for an unreadable request has no id to echo.
             return alone.then(|| errors::without_id(schema, message));
         };
         let mut verdict = match (message.get("result"), message.get("error")) {
@@ -147,7 +147,7 @@ impl Call {
         Verdict { taken_for: definition.name.to_owned(), problems }
     }
 
-    /// What is wrong with something on a stream for listening.
+    /// The problems of a message on a listen stream.
     fn judge_told(&mut self, schema: &Schema, method: &str, params: &Value) -> Vec<String> {
         let mut problems = Vec::new();
         if params["_meta"][key::SUBSCRIPTION] != self.id {
@@ -168,7 +168,7 @@ impl Call {
                     problems.push(format!("26SUB-2: {method} was not granted"));
                 }
                 if method == "notifications/tasks" {
-                    // 26T-23: as `tasks/get` would have it.
+                    // 26T-23: the same content as in `tasks/get`.
                     problems.extend(rules::of_detailed_task(schema, params, &self.params["_meta"]));
                 }
             }

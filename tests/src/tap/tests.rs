@@ -1,4 +1,4 @@
-//! The tap is itself held to something: it must find what it is there for.
+//! Tests of the tap itself: it must find the faults that it is meant to find.
 
 use super::{Conversation, Proxy};
 use crate::schema::Schema;
@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-/// A conversation with a client that declares `capabilities`, as far as the host's
-/// answer to `initialize`; `None` where there is no schema.
+/// A conversation with a client that declares `capabilities`, up to the host's response to `initialize`;
+/// `None` if there is no schema.
 fn begun(capabilities: &Value) -> Option<Conversation> {
     of_revision("2025-11-25", capabilities)
 }
@@ -197,7 +197,7 @@ fn sessions_of_older_revisions_are_left_alone() {
     assert!(conversation.from_host(batch.to_string().as_bytes()).is_none());
 }
 
-/// Reads until `end` has come.
+/// Reads until `end` has arrived.
 async fn until(stream: &mut TcpStream, end: &str) -> String {
     let mut read = Vec::new();
     while !read.ends_with(end.as_bytes()) {
@@ -225,7 +225,7 @@ async fn the_proxy_passes_events_on_while_the_stream_is_open_and_hears_them() {
     for half in [&EVENT[..20], &EVENT[20..]] {
         let chunk = format!("{:X}\r\n{half}\r\n", half.len());
         upstream.write_all(chunk.as_bytes()).await.expect("written");
-        // The host has not ended the stream; it is here nevertheless.
+        // The host has not ended the stream, but the data has already arrived.
         until(&mut client, &chunk).await;
     }
     if Schema::official().is_some() {
@@ -234,7 +234,7 @@ async fn the_proxy_passes_events_on_while_the_stream_is_open_and_hears_them() {
         assert!(report.to_string().contains("\"id\":null"), "{report}");
     }
 
-    // A client that leaves takes its connection to the host with it.
+    // If a client leaves, its connection to the host is closed too.
     drop(client);
     let end = tokio::time::timeout(PATIENCE, upstream.read(&mut [0])).await.expect("the end");
     assert_eq!(end.unwrap_or_default(), 0);

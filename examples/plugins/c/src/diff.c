@@ -19,8 +19,8 @@ struct lines split_lines(struct text text) {
   return lines;
 }
 
-// Equal lines have equal numbers, so that comparing them costs the same however long they are.
-// An open hash table that is at most half full; slots hold a line's number plus one.
+// Equal lines get equal numbers, so that comparing them costs the same for any length. An
+// open-addressing hash table, at most half full; slots hold a line's number plus one.
 struct numbering {
   const struct text **slots;
   long *numbers;
@@ -53,8 +53,8 @@ static long *number_all(struct numbering *numbering, const struct lines *lines) 
 struct comparison {
   const long *a, *b;    // the lines, by number
   bool *a_changed, *b_changed;
-  // How far along each diagonal (x - y) a path from the start, or from the end, has come. The
-  // pointers are to the diagonal 0.
+  // How far a path from the start or from the end reaches on each diagonal (x - y). The pointers
+  // point to diagonal 0.
   long *forward, *backward;
   long most;
   void (*done)(size_t lines);
@@ -64,8 +64,8 @@ struct point {
   long x, y;
 };
 
-// A point on a shortest path from (x0, y0) to (x1, y1), where paths from both ends meet. False if
-// the path has more than `most` changes.
+// Finds a point on a shortest path from (x0, y0) to (x1, y1) where paths from both ends meet.
+// Returns false if the path has more than `most` changes.
 static bool find_middle(const struct comparison *c, long x0, long y0, long x1, long y1, struct point *middle) {
   long lowest = x0 - y1, highest = x1 - y0;  // diagonals beyond these leave the rectangle
   long start = x0 - y0, end = x1 - y1;
@@ -73,14 +73,14 @@ static bool find_middle(const struct comparison *c, long x0, long y0, long x1, l
   long *forward = c->forward, *backward = c->backward;
   forward[start] = x0;
   backward[end] = x1;
-  // The diagonals that paths of the present length can have reached.
+  // The diagonals that paths of the current length can reach.
   long f_low = start, f_high = start, b_low = end, b_high = end;
   for (long length = 1; 2 * length - 1 <= c->most; length++) {
-    // Beyond the outermost diagonal there is no path, which the sentinels say.
+    // There is no path beyond the outermost diagonal, which the sentinels mark.
     if (f_low > lowest) forward[--f_low - 1] = LONG_MIN / 2; else f_low++;
     if (f_high < highest) forward[++f_high + 1] = LONG_MIN / 2; else f_high--;
     for (long k = f_high; k >= f_low; k -= 2) {
-      // One line more is removed, or one is added, whichever comes further.
+      // Removes or adds one more line, whichever reaches further.
       long removed = forward[k - 1] + 1, added = forward[k + 1];
       long x = removed > added ? removed : added;
       while (x < x1 && x - k < y1 && c->a[x] == c->b[x - k]) x++;
@@ -106,8 +106,8 @@ static bool find_middle(const struct comparison *c, long x0, long y0, long x1, l
   return false;
 }
 
-// Divides at a middle and conquers both halves; it halves the changes, so it nests no deeper than
-// their number has bits.
+// Divides at a middle point and compares both halves. Each half has half of the changes, so the
+// depth of recursion is at most the number of bits of their count.
 static bool compare(const struct comparison *c, long x0, long y0, long x1, long y1) {
   while (x0 < x1 && y0 < y1 && c->a[x0] == c->b[y0]) x0++, y0++;
   while (x0 < x1 && y0 < y1 && c->a[x1 - 1] == c->b[y1 - 1]) x1--, y1--;
@@ -126,7 +126,7 @@ bool compare_lines(struct lines *before, struct lines *after, size_t most, void 
   size_t total = before->count + after->count, size = 2;
   while (size < 2 * total) size *= 2;
   struct numbering numbering = {allocate(size, sizeof(struct text *)), allocate(size, sizeof(long)), size - 1, 0};
-  // Diagonals go from -after to +before, with a sentinel on either side.
+  // Diagonals go from -after to +before, with a sentinel at either end.
   long *paths = allocate(2 * (total + 3), sizeof *paths);
   struct comparison c = {
     .a = number_all(&numbering, before),

@@ -26,7 +26,7 @@ static void put_json_line(struct buffer *json, char mark, struct text line) {
   put_json(json, buffer_text(&marked));
 }
 
-// Where both texts have been walked to.
+// The current position in both texts.
 struct place {
   size_t before, after;
 };
@@ -36,8 +36,8 @@ static bool is_changed(const struct lines *before, const struct lines *after, st
          (at.after < after->count && after->changed[at.after]);
 }
 
-// One hunk, from the `context` lines before the change at `*at` to as many behind the last change
-// that is not further away than both contexts together. `*at` moves behind the changes.
+// Writes one hunk. It starts `context` lines before the change at `*at`, and ends as many lines
+// after the last change that is no further away than two contexts. Moves `*at` after the changes.
 static void put_hunk(struct buffer *unified, struct buffer *json, const struct lines *before,
                      const struct lines *after, size_t context, struct place *at) {
   size_t lead = at->before < context ? at->before : context;
@@ -58,7 +58,7 @@ static void put_hunk(struct buffer *unified, struct buffer *json, const struct l
       put_line(&body, '+', after->items[to.after]);
       put_json_line(&lines, '+', after->items[to.after]);
     }
-    // Equal lines behind it: those up to the next change if it is near, else the context.
+    // Equal lines that follow: up to the next change if it is near, else the context.
     size_t equal = 0;
     while (to.before + equal < before->count && equal <= 2 * context &&
            !is_changed(before, after, (struct place){to.before + equal, to.after + equal}))
@@ -73,7 +73,7 @@ static void put_hunk(struct buffer *unified, struct buffer *json, const struct l
     if (!goes_on) break;
   }
   size_t removed = to.before - from.before, added = to.after - from.after;
-  // The format counts lines from 1, but names the line before an empty range.
+  // The format counts lines from 1, but gives the line before an empty range.
   size_t first_before = from.before + (removed > 0), first_after = from.after + (added > 0);
   put_format(unified, "@@ -%zu,%zu +%zu,%zu @@\n", first_before, removed, first_after, added);
   put(unified, buffer_text(&body));
@@ -92,14 +92,14 @@ static size_t count_changed(const struct lines *lines) {
 }
 
 static struct result diff(const struct json *arguments) {
-  // The host has checked the arguments: what is required is there, and of its type.
+  // The host has checked the arguments: required ones are present, and all have their types.
   struct lines before = split_lines(json_text(json_get(arguments, "before"), TEXT("")));
   struct lines after = split_lines(json_text(json_get(arguments, "after"), TEXT("")));
   size_t context = (size_t)json_number(json_get(arguments, "context"), 3);
   double most = json_number(json_get(arguments, "mostChanges"), 1e9);
   double ask_above = json_number(json_get(arguments, "askAbove"), 1e9);
   if (ask_above < 1e9 && ask_above >= most)
-    return rpc_error(INVALID_PARAMS, TEXT("`askAbove` must be below `mostChanges`, or nobody would ever be asked"),
+    return rpc_error(INVALID_PARAMS, TEXT("`askAbove` must be below `mostChanges`, or the tool would never ask"),
                      TEXT("{\"argument\":\"askAbove\"}"));
 
   total_lines = before.count + after.count;
@@ -148,11 +148,11 @@ static const char INPUT[] =
   "\"before\": {\"type\": \"string\"},"
   "\"after\": {\"type\": \"string\"},"
   "\"context\": {\"type\": \"integer\", \"minimum\": 0, \"maximum\": 1000,"
-  " \"description\": \"How many equal lines to show around changes; 3 if left out.\"},"
+  " \"description\": \"The number of equal lines to show around changes; 3 by default.\"},"
   "\"mostChanges\": {\"type\": \"integer\", \"minimum\": 0, \"maximum\": 1000000000,"
   " \"description\": \"Give up when more lines than this changed.\"},"
   "\"askAbove\": {\"type\": \"integer\", \"minimum\": 0, \"maximum\": 1000000000,"
-  " \"description\": \"Ask the user whether to show it all when more lines than this changed.\"}}}";
+  " \"description\": \"Ask the user whether to show all changes when more lines than this changed.\"}}}";
 
 static const char OUTPUT[] =
   "{\"type\": \"object\", \"required\": [\"removed\", \"added\", \"complete\", \"hunks\"], \"properties\": {"
@@ -169,7 +169,7 @@ const struct tool TOOLS[] = {
   {
     .name = "diff_lines",
     .title = "Compare texts",
-    .description = "Compares two texts line by line, and gives the difference as a unified diff.",
+    .description = "Compares two texts line by line, and returns the difference as a unified diff.",
     .input = INPUT,
     .output = OUTPUT,
     .annotations = "{\"readOnlyHint\": true, \"openWorldHint\": false}",

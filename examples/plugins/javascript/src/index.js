@@ -1,11 +1,11 @@
 /**
- * A tool that runs its caller's JavaScript over JSON. What would be reckless elsewhere is
- * harmless here: each call has a fresh engine in a sandbox with nothing granted, under limits
- * of memory and time, and a program that never ends is stopped by the host.
+ * A tool that runs its caller's JavaScript over JSON. This is safe here: each call has a fresh
+ * engine in a sandbox without grants, with limits on memory and time, and the host stops a program
+ * that never ends.
  */
 import { ask, INVALID_PARAMS, isOutOfMemory, log, plugin, progress, reply, RpcError } from "./toolyard.js";
 
-/** What a program prints is shown up to here; the rest is counted. */
+/** The most printed lines that the result shows; it counts the rest. */
 const MOST_LINES = 200;
 
 export const tools = plugin({
@@ -28,9 +28,9 @@ export const tools = plugin({
     output: {
       type: "object",
       properties: {
-        result: { description: "What the program returned, as JSON; null for nothing." },
+        result: { description: "The return value of the program as JSON, or null." },
         printed: { type: "array", items: { type: "string" }, description: "The lines that it printed." },
-        omitted: { type: "integer", minimum: 0, description: "How many more lines it printed." },
+        omitted: { type: "integer", minimum: 0, description: "The number of further printed lines." },
       },
       required: ["result", "printed", "omitted"],
       additionalProperties: false,
@@ -46,23 +46,23 @@ function run({ program, input = null }) {
   }
   const lines = printer();
   const result = execute(compile(program), input, lines);
-  // What cannot be JSON (a function, a cycle) fails here, in the program's own words.
+  // A value that is not JSON (a function, a cycle) fails here, as an error of the program.
   const json = JSON.stringify(result ?? null) ?? "null";
   const structured = { result: JSON.parse(json), printed: lines.printed, omitted: lines.omitted };
   return reply([...lines.printed, json].join("\n"), structured);
 }
 
-/** The names that a program sees. A strict function has no other way to the plugin's own scope. */
+/** The names that a program can use. A strict function cannot reach the plugin's own scope. */
 const SEEN = ["input", "console", "progress", "ask"];
 
-/** What stands above the program in a `Function`: its parameters, and the brace. */
+/** The lines before the program in a `Function`: its parameters, and the brace. */
 const LINES_BEFORE = 2;
 
 function compile(program) {
   try {
     return new Function(...SEEN, `"use strict"; return (${program}\n);`);
   } catch {
-    // No expression, so it must be statements; what is wrong with those is worth telling.
+    // Not an expression, so it must be statements; errors in those are worth reporting.
     return new Function(...SEEN, `"use strict"; ${program}`);
   }
 }
@@ -77,7 +77,7 @@ function execute(compiled, input, lines) {
   }
 }
 
-/** An error of the caller's program, with the line that it came from. */
+/** An error of the caller's program, with its line. */
 class ProgramError extends Error {
   constructor(cause, line) {
     super(`${cause.message} (line ${line} of the program)`, { cause });
@@ -99,7 +99,7 @@ function printer() {
   return lines;
 }
 
-/** `ask` as programs see it. A call may be run again with the answers it had, so keys count from 1. */
+/** `ask` for programs. A call may run again with the answers that it already has, so keys count from 1. */
 function question() {
   let asked = 0;
   return (message) => {

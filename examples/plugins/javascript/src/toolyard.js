@@ -1,18 +1,18 @@
 /**
- * What a Toolyard plugin is written with in JavaScript and TypeScript: tools as plain
- * objects, results and errors as values and exceptions, and the host's functions.
+ * A library for Toolyard plugins in JavaScript and TypeScript: tools as plain objects, results and
+ * errors as values and exceptions, and the host's functions.
  *
- * It is a thin layer over the contract in `wit/` and holds no state. A plugin may use
- * the contract itself beside it: `import * as host from "toolyard:plugin/host@0.1.0"`.
+ * It is a thin layer over the contract in `wit/` and has no state. A plugin may also use the
+ * contract directly: `import * as host from "toolyard:plugin/host@0.1.0"`.
  */
 import * as host from "toolyard:plugin/host@0.1.0";
 
-/** JSON-RPC: the arguments fit the schema, but they make no sense. */
+/** JSON-RPC: the arguments fit the schema, but are invalid. */
 export const INVALID_PARAMS = -32602;
 
 /**
- * An error of the request: the client gets it as a JSON-RPC error. For a failure that
- * the model should read and may mend, throw any other error.
+ * A request error: the client gets it as a JSON-RPC error. For a tool error, which the model reads
+ * and may correct, throw any other error.
  */
 export class RpcError extends Error {
   constructor(code, message, data) {
@@ -23,7 +23,7 @@ export class RpcError extends Error {
   }
 }
 
-/** There is no answer to a question. `reason` is the case of `ask-error` in `wit/types.wit`. */
+/** A question has no answer. `reason` is the case of `ask-error` in `wit/types.wit`. */
 export class NoAnswer extends Error {
   constructor(error) {
     super(SAID[error.tag]?.(error.val) ?? `there is no answer (${error.tag})`);
@@ -51,24 +51,24 @@ export function reply(text, structured) {
   };
 }
 
-/** One block of text, for a result that is put together by hand. */
+/** One block of text, for a result that you build yourself. */
 export function textBlock(text) {
   return { tag: "text", val: { text, annotations: null, meta: null } };
 }
 
 /**
- * Makes the export of the plugin: `export const tools = plugin({ name: tool, … })`.
- * A tool is `{ title, description, input, output, annotations, task, call(args) }`,
- * where `input` and `output` are JSON Schemas. What `call` returns becomes the result:
- * a string is text; `reply(…)` stands as it is; any other object is structured content,
- * shown as JSON as well for clients that read text only. What it throws becomes an error
- * that the model reads, but for `RpcError`.
+ * Makes the export of the plugin: `export const tools = plugin({ name: tool, … })`. A tool is `{
+ * title, description, input, output, annotations, task, call(args) }`, where `input` and `output`
+ * are JSON Schemas. The result of the tool is the value that `call` returns: a string is text, and
+ * `reply(…)` is used unchanged. Any other object is structured content, also shown as JSON for
+ * clients that read text only. If `call` throws, the model reads the error; an `RpcError` goes to
+ * the client instead.
  */
 export function plugin(tools) {
   return {
     listTools: () => Object.entries(tools).map(([name, tool]) => declaration(name, tool)),
     call(name, args) {
-      // The host calls only what `listTools` has named, with arguments that fit.
+      // The host calls only tools that `listTools` has named, with arguments that fit.
       try {
         return result(tools[name].call(JSON.parse(args)));
       } catch (error) {
@@ -104,58 +104,58 @@ function failure(error) {
     const data = error.data === undefined ? null : JSON.stringify(error.data);
     throw { tag: "rpc", val: { code: error.code, message: error.message, data } };
   }
-  // Out of memory is for the host to tell, which knows the limit.
+  // Out of memory is for the host to report: it knows the limit.
   if (isOutOfMemory(error)) throw error;
   return { ...reply(sentence(error)), isError: true };
 }
 
-/** What the model reads: the message, with the name of an error that has one of its own. */
+/** The text of an error for the model: its message, after its name if that is specific. */
 function sentence(error) {
   if (!(error instanceof Error)) return JSON.stringify(error) ?? String(error);
   const named = error.name === "Error" || error instanceof NoAnswer ? "" : `${error.name}: `;
   return named + error.message;
 }
 
-/** Whether an error says that the engine has no memory left. */
+/** Whether an error means that the engine has no memory left. */
 export function isOutOfMemory(error) {
-  // QuickJS has no memory left to make the error either, and may throw null.
+  // QuickJS may lack the memory for the error itself, and throws null.
   return error === null || (error?.name === "InternalError" && error.message === "out of memory");
 }
 
-/** Tells the caller how far the work is; `done` must rise. `total` and `message` may be left out. */
+/** Reports progress to the caller; `done` must increase. `total` and `message` are optional. */
 export function progress(done, total, message) {
   host.progress(done, total ?? null, message ?? null);
 }
 
-/** Sets the sentence that a task shows while it works. */
+/** Sets the status message of the task. */
 export function status(message) {
   host.status(message);
 }
 
-/** Writes a log message for the client; `level` is a name of RFC 5424, `data` any JSON value. */
+/** Logs a message for the client; `level` is a name from RFC 5424, `data` any JSON value. */
 export function log(level, data, logger) {
   host.log(level, logger ?? null, JSON.stringify(data));
 }
 
-/** Suspends the call; costs the host no thread. */
+/** Suspends the call; this uses no thread of the host. */
 export function sleep(milliseconds) {
   host.sleep(milliseconds);
 }
 
-/** Whether the call is being stopped: a chance to tidy up. The host stops it in any case. */
+/** Whether the call is being cancelled, so that it can clean up. The host stops it in any case. */
 export function cancelled() {
   return host.cancelled();
 }
 
-/** About this call: `taskId`, `attempt`, `deadline`, `tool`, `clientCapabilities`. */
+/** Information about this call: `taskId`, `attempt`, `deadline`, `tool`, `clientCapabilities`. */
 export function callInfo() {
   return JSON.parse(host.callInfo());
 }
 
 /**
- * Asks the user by a form, and waits. `key` is the question's name in recorded answers;
- * `properties` are the fields, each a JSON Schema of one plain type. Gives what was filled
- * in, or null if the user declined or closed the form.
+ * Asks the user with a form, and waits. `key` names the question in recorded answers. `properties`
+ * are the fields, each a JSON Schema of one plain type. Returns the filled-in fields, or null if
+ * the user declined or closed the form.
  */
 export function ask(key, message, properties, required = Object.keys(properties)) {
   const requestedSchema = { type: "object", properties, required };
@@ -163,7 +163,7 @@ export function ask(key, message, properties, required = Object.keys(properties)
   return answer.action === "accept" ? (answer.content ?? {}) : null;
 }
 
-/** Asks several questions at once: elicitation, sampling, roots. Gives the results in the same order. */
+/** Asks several questions at once: elicitation, sampling, roots. Returns the results in the same order. */
 export function askAll(questions) {
   const answers = asked(() => host.ask(questions.map((q) => ({ ...q, params: JSON.stringify(q.params) }))));
   return questions.map(({ key }) => {
@@ -177,7 +177,7 @@ function asked(question) {
   try {
     return question();
   } catch (error) {
-    // What the contract calls an error comes as the payload of an exception.
+    // Errors of the contract are the payload of an exception.
     throw typeof error?.payload?.tag === "string" ? new NoAnswer(error.payload) : error;
   }
 }

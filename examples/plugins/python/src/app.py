@@ -28,17 +28,17 @@ class Calculation:
 def calculate(
     lines: Annotated[list[str], 'Lines such as "rate = 19/100" and "1200 * (1 + rate)"; # begins a comment.'],
     given: Annotated[dict[str, str], "Values of names, as texts so that they are exact."] = {},
-    digits: Annotated[int, "How many digits a decimal has at most.", {"minimum": 1, "maximum": 1000}] = 20,
+    digits: Annotated[int, "The most digits of a decimal.", {"minimum": 1, "maximum": 1000}] = 20,
     title: Annotated[str, "A heading for the result."] = "",
 ) -> Reply[Calculation]:
     """Calculates line by line with exact fractions. There are + - * / // % **, comparisons of two
     values by min and max, abs, round, sqrt, factorial, gcd, lcm, binomial, prime_count (of the
-    primes up to a number) and smallest_factor. A later line sees the names that earlier ones set;
-    the user is asked for names that have no value.
+    primes up to a number) and smallest_factor. Later lines may use the names that earlier
+    lines set. The tool asks the user for names without a value.
     """
     for name in given:
         if not name.isidentifier():
-            raise RpcError(INVALID_PARAMS, f"`{name}` in `given` is no name", {"argument": f"/given/{name}"})
+            raise RpcError(INVALID_PARAMS, f"`{name}` in `given` is not a name", {"argument": f"/given/{name}"})
     try:
         sheet = Sheet({name: read_number(text) for name, text in given.items()}, digits)
         parsed = [sheet.parse(number, line) for number, line in enumerate(lines, start=1)]
@@ -59,7 +59,7 @@ def decimals(value: Value) -> str:
 
 
 def answers(names: list[str]) -> dict[str, Fraction]:
-    """Asks the user for what the lines leave open: one form, a field for each name."""
+    """Asks the user for missing values with one form, which has a field for each name."""
     if not names:
         return {}
     fields = {name: Annotated[str, f"The value of `{name}`, such as 0.19 or 19/100", {"minLength": 1}] for name in names}
@@ -86,7 +86,7 @@ def describe_numbers(
     values: Annotated[list[float], {"minItems": 1}],
     parts: Annotated[int, "Into how many parts the quantiles cut.", {"minimum": 2, "maximum": 100}] = 4,
 ) -> Description:
-    """Describes many numbers by a few: sum, mean, median, deviation, quantiles."""
+    """Summarises many numbers: sum, mean, median, deviation, quantiles."""
     single = len(values) == 1
     described = Description(
         count=len(values),

@@ -1,5 +1,5 @@
-"""Lines of arithmetic, read by Python's own parser and calculated with fractions. Only what is
-named here is ever evaluated.
+"""Lines of arithmetic, parsed by Python's own parser and calculated with fractions. Only the
+operations that are named here are ever evaluated.
 """
 
 import ast
@@ -12,7 +12,7 @@ from fractions import Fraction
 
 
 class Mistake(Exception):
-    """What is wrong with a line, for whoever wrote it."""
+    """An error in a line, with a message for its author."""
 
 
 @dataclass
@@ -27,11 +27,11 @@ def read_number(text: str) -> Fraction:
     try:
         return Fraction(text.strip())
     except (ValueError, ZeroDivisionError):
-        raise Mistake(f"`{text}` is no number; 3, 0.25, 1e-3 and 1/3 are") from None
+        raise Mistake(f"`{text}` is not a number; 3, 0.25, 1e-3 and 1/3 are") from None
 
 
 def make_exact(tree: ast.AST, text: str) -> None:
-    """Numbers as they are written: the parser has made floats of 0.1 and its like."""
+    """Restores numbers as they are written: the parser turns 0.1 into a float."""
     for node in ast.walk(tree):
         match node:
             case ast.Constant(value=float()):
@@ -53,7 +53,7 @@ def natural(value: Fraction) -> int:
 
 
 def prime_count(value: Fraction) -> Fraction:
-    """How many primes there are up to a number: Eratosthenes' sieve, a byte for each."""
+    """The number of primes up to a number: sieve of Eratosthenes, one byte per number."""
     most = natural(value)
     sieve = bytearray([1]) * (most + 1)
     sieve[:2] = bytes(len(sieve[:2]))
@@ -64,7 +64,7 @@ def prime_count(value: Fraction) -> Fraction:
 
 
 def smallest_factor(value: Fraction) -> Fraction:
-    """By trial, so a large prime takes its time."""
+    """By trial division, so a large prime takes long."""
     n = natural(value)
     if n < 2:
         raise Mistake(f"{n} has no prime factor")
@@ -109,7 +109,7 @@ FUNCTIONS: dict[str, Callable[..., Fraction | int]] = {
 
 
 class Sheet:
-    """Names and their values, and the lines over them."""
+    """Names with their values, and the lines that use them."""
 
     def __init__(self, values: dict[str, Fraction], digits: int):
         self.values = values
@@ -169,7 +169,7 @@ class Sheet:
         raise Mistake("this is no arithmetic")
 
     def sqrt(self, value: Fraction) -> Fraction:
-        """Exact where there is an exact root, otherwise to the digits that were asked for."""
+        """Exact if there is an exact root, otherwise to the requested digits."""
         if value < 0:
             raise Mistake("a negative number has no real square root")
         top, bottom = math.isqrt(value.numerator), math.isqrt(value.denominator)

@@ -1,8 +1,7 @@
-//! Tools for a trip through several places: the order in which it is shortest, and how
-//! long it is.
+//! Tools for a trip through several places: the shortest order, and its length.
 //!
-//! `sphere` measures, `order` plans; here the tools are declared, the user is asked, and
-//! what was found is put into words.
+//! `sphere` measures distances and `order` plans. This file declares the tools, asks the user, and describes
+//! the results.
 
 mod order;
 mod sphere;
@@ -18,9 +17,9 @@ use toolyard_plugin::{Error, Tool, ToolResult, ask, check_cancelled, plugin, pro
 use crate::order::Trip;
 use crate::sphere::{Place, Stop};
 
-/// The quick method looks at each stop from each, once.
+/// The quick method compares each stop with each other once.
 const MOST_STOPS: usize = 2_000;
-/// The table of the exact method would not fit into any guest's memory for more.
+/// For more stops, the table of the exact method would not fit into any guest's memory.
 const MOST_EXACT: usize = 24;
 
 #[derive(Deserialize, JsonSchema)]
@@ -29,14 +28,14 @@ struct Plan {
     /// The places to visit.
     #[schemars(length(min = 2, max = MOST_STOPS))]
     stops: Vec<Stop>,
-    /// The name of the stop to begin with; the first one if left out.
+    /// The name of the first stop; by default the first in the list.
     start: Option<String>,
-    /// How to plan.
+    /// The planning method.
     #[serde(default)]
     method: Method,
-    /// How the trip ends. The user is asked if it is left out.
+    /// How the trip ends. If absent, the tool asks the user.
     ending: Option<Ending>,
-    /// How many attempts the quick method makes to find a shorter way.
+    /// The number of attempts of the quick method to find a shorter route.
     #[serde(default = "default_rounds")]
     #[schemars(range(min = 0, max = 1_000_000_000_000_000_u64))]
     rounds: u64,
@@ -49,24 +48,24 @@ fn default_rounds() -> u64 {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum Method {
-    /// A good order, for any number of stops.
+    /// A good order for any number of stops.
     #[default]
     Quick,
-    /// The best order there is, for at most 24 stops.
+    /// The best order, for at most 24 stops.
     Exact,
 }
 
-/// Also a question: the user sees the comments on the variants.
+/// Also the form of a question: the user sees the comments on the variants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum Ending {
-    /// Back where it began
+    /// Back to the start
     RoundTrip,
     /// At the last stop
     OneWay,
 }
 
-/// The structured result, whose schema clients get.
+/// The structured result; its schema is the tool's output schema.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Route {
@@ -74,7 +73,7 @@ struct Route {
     legs: Vec<Leg>,
     ending: Ending,
     kilometres: f64,
-    /// How many kilometres that is less than in the order given.
+    /// The kilometres saved, compared with the given order.
     saved: f64,
     method: Method,
 }
@@ -86,7 +85,7 @@ struct Leg {
     kilometres: f64,
 }
 
-/// Why there is no route: each a sentence that tells the model what to do.
+/// The reasons why there is no route, as sentences that tell the model what to do.
 #[derive(Debug)]
 enum Fault {
     SameName(String),
@@ -111,10 +110,10 @@ impl fmt::Display for Fault {
 
 fn plan_route(plan: Plan) -> Result<ToolResult<Route>, Error> {
     let Plan { mut stops, start, method, ending, rounds } = plan;
-    // `?` makes a failure of the tool of any error, with its message.
+    // `?` converts any error to a tool error with its message.
     check_names(&stops)?;
     if let Some(start) = start {
-        // Arguments that fit the schema and make no sense: an error of the request.
+        // Arguments that fit the schema but are invalid: a request error.
         let Some(first) = stops.iter().position(|stop| stop.name == start) else {
             let names: Vec<&str> = stops.iter().map(|stop| stop.name.as_str()).take(20).collect();
             return Err(Error::invalid_params(format!("There is no stop {start:?} to start from."))
@@ -127,7 +126,7 @@ fn plan_route(plan: Plan) -> Result<ToolResult<Route>, Error> {
     }
     let ending = match ending {
         Some(ending) => ending,
-        // Suspends the call until the user has answered, as a task for days if need be.
+        // Suspends the call until the user answers; as a task, for days if necessary.
         None => ask("ending", "Where does the trip end?")?.accepted()?,
     };
 
@@ -170,7 +169,7 @@ fn check_names(stops: &[Stop]) -> Result<(), Fault> {
     }
 }
 
-/// Says how far the plan is, and stops it when the call is cancelled.
+/// Reports progress, and stops the plan when the call is cancelled.
 fn report(done: u64, of: u64, what: &str) -> Result<(), Error> {
     progress(done as f64, of as f64, &format!("{done} of {of} {what}"));
     check_cancelled()
@@ -192,12 +191,12 @@ struct Measure {
 struct Measured {
     stops: usize,
     kilometres: f64,
-    /// The longest leg; none where there is only one stop.
+    /// The longest leg; absent if there is only one stop.
     #[serde(skip_serializing_if = "Option::is_none")]
     longest: Option<Leg>,
 }
 
-/// A structured result is also its text, as JSON, where no other is given.
+/// Without a text of its own, a structured result is also shown as JSON text.
 fn measure_route(Measure { stops }: Measure) -> Result<Measured, Error> {
     let mut kilometres = 0.0;
     let mut longest: Option<(f64, &[Stop])> = None;

@@ -1,14 +1,14 @@
-//! Finding a short order of stops that begins with the first.
+//! Finds a short order of stops that begins with the first.
 
 use crate::sphere::Place;
 
-/// Rounds, or sets of stops, between two reports.
+/// The number of rounds, or sets of stops, between two reports.
 const STEP: u64 = 1 << 14;
 
 /// A trip to plan.
 pub struct Trip {
     pub places: Vec<Place>,
-    /// Whether it ends where it began.
+    /// Whether the trip ends where it begins.
     pub is_round: bool,
 }
 
@@ -17,20 +17,20 @@ impl Trip {
         self.places[from].kilometres_to(&self.places[to])
     }
 
-    /// The leg from the last stop home, if there is one.
+    /// The length of the leg from the last stop back to the first; 0 if the trip is one-way.
     fn home(&self, last: usize) -> f64 {
         if self.is_round { self.leg(last, 0) } else { 0.0 }
     }
 
-    /// The kilometres of an order.
+    /// The length of an order in kilometres.
     pub fn length(&self, order: &[usize]) -> f64 {
         let legs = order.windows(2).map(|leg| self.leg(leg[0], leg[1]));
         legs.sum::<f64>() + order.last().map_or(0.0, |last| self.home(*last))
     }
 
-    /// A short order, quickly: from each stop to the nearest that is left, then so many
-    /// attempts to shorten it by turning a part of it round. `report` is told how many are
-    /// done, and stops it by an error.
+    /// Finds a short order quickly: goes from each stop to the nearest remaining one, then tries `rounds`
+    /// times to shorten the route by reversing a part of it. `report` receives the number of rounds done, and
+    /// stops the search with an error.
     pub fn quick<E>(
         &self,
         rounds: u64,
@@ -46,7 +46,7 @@ impl Trip {
             if stops < 3 {
                 break;
             }
-            // The first stop stays where it is.
+            // The first stop keeps its place.
             let (one, other) = (1 + dice.below(stops - 1) as usize, 1 + dice.below(stops - 1) as usize);
             let (from, to) = (one.min(other), one.max(other));
             let after = order.get(to + 1).copied();
@@ -75,10 +75,10 @@ impl Trip {
         order
     }
 
-    /// The shortest order of all (Held and Karp): for each set of stops and each that may
-    /// be its last, the shortest way through the set. The table doubles with each stop.
+    /// Finds the shortest order (Held and Karp): for each set of stops and each possible last stop, the
+    /// shortest way through the set. Each further stop doubles the table.
     pub fn exact<E>(&self, mut report: impl FnMut(u64) -> Result<(), E>) -> Result<Vec<usize>, E> {
-        // The first stop is in no set.
+        // The sets do not contain the first stop.
         let stops = self.places.len() - 1;
         let sets = 1_usize << stops;
         let mut table = vec![f32::INFINITY; sets * stops];
@@ -98,7 +98,7 @@ impl Trip {
                 table[set * stops + last] = shortest as f32;
             }
         }
-        // Backwards: which stop was last, which before it, and so on.
+        // Backwards: the last stop, the one before it, and so on.
         let mut order = Vec::with_capacity(stops + 1);
         let mut set = sets - 1;
         let mut after: Option<usize> = None;
@@ -118,7 +118,7 @@ impl Trip {
     }
 }
 
-/// Numbers that look random, the same for each call: a plan can be had again.
+/// Pseudo-random numbers, the same in each call, so that plans are reproducible.
 struct Dice(u64);
 
 impl Dice {
@@ -144,7 +144,7 @@ mod tests {
         Trip { places: places.iter().map(place).collect(), is_round }
     }
 
-    /// Some places, spread over a country.
+    /// Some places, scattered over a country.
     fn scattered(count: u64) -> Vec<(f64, f64)> {
         let mut dice = Dice(7);
         (0..count)

@@ -1,28 +1,27 @@
-//! Places on the earth, taken for a sphere, and how far they lie apart.
+//! Places on the earth, as a sphere, and the distances between them.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// Mean radius, in kilometres.
+/// The mean radius of the earth in kilometres.
 const RADIUS: f64 = 6_371.008_8;
 
 /// A place to stop at.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Stop {
-    /// A name for it, unlike that of any other stop.
+    /// The name of the stop; no two stops may have the same.
     #[schemars(length(min = 1))]
     pub name: String,
-    /// In degrees, north of the equator.
+    /// Degrees north of the equator.
     #[schemars(range(min = -90, max = 90))]
     pub latitude: f64,
-    /// In degrees, east of Greenwich.
+    /// Degrees east of Greenwich.
     #[schemars(range(min = -180, max = 180))]
     pub longitude: f64,
 }
 
-/// A place as a direction from the centre of the earth, in which distances are quickly
-/// computed.
+/// A place as a unit vector from the centre of the earth, which makes distances quick to compute.
 #[derive(Debug, Clone, Copy)]
 pub struct Place([f64; 3]);
 
@@ -35,11 +34,11 @@ impl From<&Stop> for Place {
 }
 
 impl Place {
-    /// The kilometres to another place, along the earth.
+    /// The distance to another place in kilometres, along the surface.
     pub fn kilometres_to(&self, other: &Self) -> f64 {
         let squares = self.0.iter().zip(other.0).map(|(a, b)| (a - b) * (a - b));
-        // Half the chord is the sine of half the angle. It loses nothing for places
-        // that lie close together, as the cosine would.
+        // Half the chord is the sine of half the angle. Unlike the cosine, it keeps its precision for places
+        // that are close together.
         let half_chord = (squares.sum::<f64>().sqrt() / 2.0).min(1.0);
         2.0 * RADIUS * half_chord.asin()
     }

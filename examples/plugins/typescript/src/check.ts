@@ -1,4 +1,4 @@
-/** Rows against rules. */
+/** Checks rows against rules. */
 import type { Compiled } from "./rules.js";
 import { isEmpty } from "./values.js";
 
@@ -17,10 +17,10 @@ export interface Report {
   characters: number;
 }
 
-/** More are counted, but not listed: nobody reads them. */
+/** Further problems are counted but not listed. */
 const MOST_PROBLEMS = 100;
 
-/** Checks all rows, and says after each how many are done. */
+/** Checks all rows, and reports the number of rows done after each. */
 export function checkAll(
   rules: Map<string, Compiled>,
   rows: Record<string, unknown>[],

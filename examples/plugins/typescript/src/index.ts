@@ -1,6 +1,6 @@
 /**
- * A tool that checks rows of data against rules for their columns, as one does before an
- * import: what is missing, malformed, out of range or there twice, each with its place.
+ * A tool that checks rows of data against rules for their columns, for example before an import. It
+ * reports missing, malformed, out-of-range and duplicate values, each with its place.
  */
 import { checkAll, type Report } from "./check.js";
 import { compileRules, Contradiction, type Rule } from "./rules.js";
@@ -21,8 +21,8 @@ export const tools = plugin({
     title: "Check rows",
     description:
       "Checks rows of data against rules for their columns and lists what is wrong, with row, column and value. " +
-      "Texts are read as numbers, dates and so on where a rule wants these. Columns that no rule names are " +
-      'refused, ignored, or the user is asked about them (`others`).',
+      "Texts are parsed as numbers, dates and so on if a rule requires these. Columns that no rule names are " +
+      'refused or ignored, or the tool asks the user about them (`others`).',
     input: {
       type: "object",
       properties: {
@@ -34,19 +34,19 @@ export const tools = plugin({
             properties: {
               name: { ...string, minLength: 1 },
               type: { enum: ["text", "integer", "number", "boolean", "date"], description: "Dates are YYYY-MM-DD." },
-              required: { type: "boolean", description: "Whether a row must have a value; false if left out." },
+              required: { type: "boolean", description: "Whether a row must have a value; false by default." },
               unique: { type: "boolean", description: "Whether no two rows may have the same value." },
               min: { type: "number", description: "The least number, or the least length of a text." },
               max: { type: "number", description: "The greatest number, or the greatest length of a text." },
               pattern: { ...string, description: "A regular expression that the whole text has to match." },
-              oneOf: { type: "array", items: string, description: "The only texts that there may be." },
+              oneOf: { type: "array", items: string, description: "The only allowed texts." },
             },
             required: ["name", "type"],
             additionalProperties: false,
           },
         },
         rows: { type: "array", items: { type: "object" }, description: "Objects; the keys are the columns." },
-        others: { enum: ["refuse", "ignore", "ask"], description: "About columns without a rule; refuse if left out." },
+        others: { enum: ["refuse", "ignore", "ask"], description: "About columns without a rule; refuse by default." },
       },
       required: ["columns", "rows"],
       additionalProperties: false,
@@ -54,8 +54,8 @@ export const tools = plugin({
     output: {
       type: "object",
       properties: {
-        checked: { ...count, description: "How many rows were checked." },
-        faulty: { ...count, description: "In how many of them something is wrong." },
+        checked: { ...count, description: "The number of checked rows." },
+        faulty: { ...count, description: "The number of rows with a problem." },
         problems: {
           type: "array",
           items: {
@@ -64,8 +64,8 @@ export const tools = plugin({
             required: ["row", "column", "value", "problem"],
           },
         },
-        omitted: { ...count, description: "How many more problems there are." },
-        characters: { ...count, description: "How many characters of text were read." },
+        omitted: { ...count, description: "The number of further problems." },
+        characters: { ...count, description: "The number of characters in texts." },
       },
       required: ["checked", "faulty", "problems", "omitted", "characters"],
       additionalProperties: false,
@@ -75,7 +75,7 @@ export const tools = plugin({
   },
 });
 
-/** Progress is told so often, whatever the number of rows. */
+/** The number of progress reports, whatever the number of rows. */
 const STEPS = 20;
 
 function check({ columns, rows, others = "refuse" }: Arguments): Result {
@@ -93,7 +93,7 @@ function compile(columns: Rule[]): ReturnType<typeof compileRules> {
   try {
     return compileRules(columns);
   } catch (error) {
-    // Rules that contradict each other are no question of the data: the request makes no sense.
+    // Contradictory rules do not depend on the data: the request itself is invalid.
     if (error instanceof Contradiction) throw new RpcError(INVALID_PARAMS, error.message, { column: error.column });
     throw error;
   }

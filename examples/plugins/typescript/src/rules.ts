@@ -1,4 +1,4 @@
-/** Rules for columns as they are written, and as functions that find fault with a value. */
+/** Rules for columns: as the caller writes them, and compiled to functions that check a value. */
 import { readDate, readNumber } from "./values.js";
 
 /** A rule as the caller writes it. */
@@ -13,10 +13,10 @@ export interface Rule {
   oneOf?: string[];
 }
 
-/** What is wrong with a value, or null. */
+/** Returns the problem with a value, or null. */
 export type Check = (value: unknown) => string | null;
 
-/** A rule that can be applied. `seen` has the row of each value, where values have to be unique. */
+/** A compiled rule. `seen` has the row of each value, if values must be unique. */
 export interface Compiled {
   name: string;
   required: boolean;
@@ -24,7 +24,7 @@ export interface Compiled {
   seen: Map<unknown, number> | null;
 }
 
-/** Two rules, or two parts of one, cannot both hold. */
+/** Two rules, or two parts of a rule, contradict each other. */
 export class Contradiction extends Error {
   constructor(
     readonly column: string,
@@ -54,11 +54,11 @@ function compile(rule: Rule): Compiled {
 }
 
 const TYPES: Record<Rule["type"], Check> = {
-  text: (value) => (typeof value === "string" ? null : "is no text"),
-  integer: (value) => (Number.isInteger(readNumber(value)) ? null : "is no integer"),
-  number: (value) => (readNumber(value) === null ? "is no number" : null),
+  text: (value) => (typeof value === "string" ? null : "is not a text"),
+  integer: (value) => (Number.isInteger(readNumber(value)) ? null : "is not an integer"),
+  number: (value) => (readNumber(value) === null ? "is not a number" : null),
   boolean: (value) => ([true, false, "true", "false"].includes(value as never) ? null : "is neither true nor false"),
-  date: (value) => (readDate(value) === null ? "is no date such as 2026-11-21" : null),
+  date: (value) => (readDate(value) === null ? "is not a date such as 2026-11-21" : null),
 };
 
 function range(isText: boolean, min: number, max: number): Check {
@@ -75,8 +75,8 @@ function matches(name: string, pattern: string): Check {
   try {
     compiled = new RegExp(`^(?:${pattern})$`, "u");
   } catch (error) {
-    // For the model to mend: it has most likely written the pattern itself.
-    throw new Error(`The pattern for “${name}” is no regular expression: ${(error as Error).message}`);
+    // The model has most likely written the pattern itself, and can correct it.
+    throw new Error(`The pattern for “${name}” is not a regular expression: ${(error as Error).message}`);
   }
   return (value) => (compiled.test(String(value)) ? null : `does not match ${pattern}`);
 }

@@ -16,43 +16,41 @@ use toolyard_cli::{output, say, tell};
 use toolyard_dispatch::{Action, By, Entry, Task, Timestamp};
 use toolyard_store::{Backend, jsonl};
 
-/// Tasks that are taken in by one transaction, at most, and the bytes of lines after
-/// which there are enough of them.
+/// The most tasks that one transaction imports, and the bytes of lines after which a batch is full.
 const ROWS: usize = 256;
 const ENOUGH: usize = 4 << 20;
 
 /// Write all tasks, with everything that belongs to them, as JSON lines.
 ///
-/// Arguments, answers and results are written as they are, also where the store is
-/// encrypted: keep the file as you keep the store. A file is made for its owner alone
-/// (mode 600) and put in its place whole. A host may go on beside it; what it does
-/// meanwhile does not show. Sessions, permissions and keys are no part of it.
+/// Arguments, answers and results are written in plain text, even if the store is encrypted: protect the file
+/// as you protect the store. The file is made for its owner alone (mode 600), and appears only when it is
+/// complete. A host may keep running; the file does not show its later changes. It contains no sessions,
+/// permissions or keys.
 #[derive(Debug, Args)]
 pub struct Export {
-    /// The file to write, in place of one that is there. [default: stdout]
+    /// The file to write, replacing an existing one. [default: stdout]
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 }
 
-/// Read tasks that `export` wrote, from any machine.
+/// Read tasks that `export` wrote, on this or another machine.
 ///
-/// A task whose id is in this store already is skipped, so that an import which was
-/// stopped can be made again. Ids, owners, times and ttls stay as they are; what is over
-/// and past its ttl goes at the next start of a host. A task that was live comes as one
-/// whose host has died, and the next host decides, as after a crash, whether to run it
-/// again: stop the host that has the original before you export it, or both run it.
-/// Lines up to one that cannot be read are taken in; nothing of that line is.
+/// A task whose id is already in this store is skipped, so you can repeat an import that was stopped. Ids,
+/// owners, times and ttls stay the same. The next start of a host removes ended tasks that are past their
+/// ttl. A task that was live is imported as one whose host has died. The next host decides, as after a crash,
+/// whether to run it again: stop the host that has the original before you export it, or both run it. If a
+/// line cannot be read, the tasks before it are imported, and nothing of that line.
 #[derive(Debug, Args)]
 pub struct Import {
     /// The file to read; `-` is stdin.
     #[arg(value_name = "FILE", default_value = "-")]
     file: PathBuf,
-    /// The longest line that is read, such as 64MiB; each is held in memory.
+    /// The longest line to read, such as 64MiB; each is held in memory.
     #[arg(long, value_name = "SIZE", default_value = "512MiB")]
     max_line: ByteSize,
 }
 
-/// Writes all tasks.
+/// Runs `tasks export`.
 pub fn export(config: &Config, options: &Export) -> anyhow::Result<ExitCode> {
     operator::has_store(config, false)?;
     let output = options.output.as_deref().filter(|path| *path != Path::new("-"));
@@ -67,7 +65,7 @@ pub fn export(config: &Config, options: &Export) -> anyhow::Result<ExitCode> {
             Some(path) => {
                 let cannot = || format!("{} cannot be written", path.display());
                 let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-                // Made with mode 600, and removed unless it is put in its place.
+                // Created with mode 600, and removed unless it is renamed to its final name.
                 let partial = NamedTempFile::new_in(folder.unwrap_or(Path::new("."))).with_context(cannot)?;
                 let mut out = BufWriter::new(partial);
                 let done = write(store, &mut out).await?;
@@ -87,7 +85,7 @@ pub fn export(config: &Config, options: &Export) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Writes the lines. Says how many, and how many tasks could not be read.
+/// Writes the lines. Returns the number of tasks, and of tasks that could not be read.
 async fn write(store: &dyn Backend, out: &mut impl Write) -> anyhow::Result<(u64, u64)> {
     let bar = progress("exporting");
     let (mut written, mut unreadable) = (0, 0);
@@ -114,7 +112,7 @@ async fn write(store: &dyn Backend, out: &mut impl Write) -> anyhow::Result<(u64
     }
 }
 
-/// Reads tasks.
+/// Runs `tasks import`.
 pub fn import(config: &Config, options: &Import, json: bool) -> anyhow::Result<ExitCode> {
     let cannot = || format!("{} cannot be read", options.file.display());
     let input: Input = match options.file == Path::new("-") {
@@ -136,7 +134,7 @@ pub fn import(config: &Config, options: &Import, json: bool) -> anyhow::Result<E
     })
 }
 
-/// Where tasks are read from.
+/// The source of the tasks.
 type Input = Box<dyn BufRead + Send>;
 
 #[derive(Default)]
@@ -146,7 +144,7 @@ struct Counts {
 }
 
 impl Counts {
-    /// Of so many tasks the store took so many.
+    /// Adds a batch of `tasks`, of which the store took `taken`.
     fn add(&mut self, tasks: usize, taken: u32) {
         self.imported += u64::from(taken);
         self.skipped += tasks as u64 - u64::from(taken);
@@ -162,7 +160,7 @@ async fn read(
     let bar = progress("importing");
     let mut number = 0;
     loop {
-        // Reading may wait for somebody at a terminal, who may press Ctrl-C instead.
+        // Reading may wait for input at a terminal, where the person may press Ctrl-C instead.
         let read = tokio::task::spawn_blocking(move || {
             let batch = Batch::read(&mut input, max_line, &mut number);
             (input, number, batch)
@@ -170,10 +168,10 @@ async fn read(
         let batch;
         (input, number, batch) = read.await.context("reading panicked")?;
         let batch = batch.without_those_ahead(store.now().await?);
-        // The store takes the times of its tasks for those that it has given. So a task is
-        // not there before its time is.
+        // The store uses the times of its tasks as clock values that it has already given. So a task enters
+        // the store only when its time has come.
         tokio::time::sleep(Duration::from_millis(batch.ahead)).await;
-        // What stands before a line that cannot be read is taken in all the same.
+        // Tasks before an unreadable line are imported.
         take(store, batch.tasks, &batch.numbers, counts).await?;
         bar.set_position(counts.imported + counts.skipped);
         if !batch.end? {
@@ -184,8 +182,8 @@ async fn read(
     }
 }
 
-/// Takes tasks in. The store takes all of them or none; if it refuses them together, they are
-/// taken one by one, up to the one that it refuses.
+/// Imports tasks. The store takes all of them or none. If it refuses them together, they are imported one by
+/// one, up to the one that it refuses.
 async fn take(
     store: &dyn Backend,
     tasks: Vec<Task>,
@@ -203,18 +201,18 @@ async fn take(
     Ok(())
 }
 
-/// A few tasks, and whether that was the end.
+/// Some tasks, and whether the input has ended.
 struct Batch {
     tasks: Vec<Task>,
     /// The numbers of their lines.
     numbers: Vec<u64>,
     end: anyhow::Result<bool>,
-    /// How many milliseconds their latest time is ahead of the store's clock.
+    /// The milliseconds by which their latest time is ahead of the store's clock.
     ahead: u64,
 }
 
 impl Batch {
-    /// Reads on after so many lines.
+    /// Reads the next batch, after `number` lines.
     fn read(input: &mut Input, max_line: ByteSize, number: &mut u64) -> Self {
         let mut batch = Self { tasks: Vec::new(), numbers: Vec::new(), end: Ok(false), ahead: 0 };
         let (mut bytes, mut line) = (0, String::new());
@@ -241,7 +239,7 @@ impl Batch {
         batch
     }
 
-    /// The same up to the first task with a time that has not come yet by the store's clock.
+    /// The batch up to the first task whose time is ahead of the store's clock.
     fn without_those_ahead(mut self, now: Timestamp) -> Self {
         for (place, (task, number)) in self.tasks.iter().zip(&self.numbers).enumerate() {
             match jsonl::ahead(task, now) {
@@ -257,7 +255,7 @@ impl Batch {
     }
 }
 
-/// Reads the next line. Says whether there was one.
+/// Reads the next line. Returns whether there was one.
 fn next(input: &mut Input, max_line: ByteSize, line: &mut String) -> anyhow::Result<bool> {
     let length = input.take(max_line.as_u64().saturating_add(1)).read_line(line)?;
     if length as u64 > max_line.as_u64() {
@@ -266,7 +264,7 @@ fn next(input: &mut Input, max_line: ByteSize, line: &mut String) -> anyhow::Res
     Ok(length > 0)
 }
 
-/// Puts it on record.
+/// Records the action in the audit log.
 fn noted(store: &dyn Backend, action: Action, count: u64) {
     let by = By::principal("local", None);
     store.note(Entry { count: Some(count), ..Entry::new(action, &by) });
@@ -276,7 +274,7 @@ pub(super) fn tasks(count: u64) -> String {
     format!("{count} task{}", if count == 1 { "" } else { "s" })
 }
 
-/// Says on a terminal how far it has got.
+/// A progress bar for terminals.
 pub(super) fn progress(what: &'static str) -> ProgressBar {
     let style = ProgressStyle::with_template("{spinner} {msg}: {human_pos} tasks");
     let style = style.unwrap_or_else(|_| ProgressStyle::default_spinner());

@@ -1,4 +1,4 @@
-//! `toolyard tasks reencrypt`: all tasks under the newest key.
+//! `toolyard tasks reencrypt`: encrypts all tasks with the newest key.
 
 use super::archive::{progress, tasks};
 use crate::command::{WrongUsage, operator};
@@ -11,22 +11,21 @@ use toolyard_store::{Backend, ReencryptionReport, SealWith};
 
 /// Encrypt all tasks with the newest key, so that older keys can go.
 ///
-/// The newest key is the first of `encryption.key-file` (or of
-/// TOOLYARD_ENCRYPTION_KEYS). Hosts may go on beside it once they were started with it.
-/// A key that is needed still is named, and the exit code is 1.
+/// The newest key is the first of `encryption.key-file` (or of TOOLYARD_ENCRYPTION_KEYS). Hosts may keep
+/// running if they were started with it. If a key is still needed, the command names it and exits with code
+/// 1.
 #[derive(Debug, Args)]
 pub struct Options {
-    /// Write all tasks plain instead, so that no key is needed any more.
+    /// Write all tasks in plain text instead, so that no key is needed any more.
     #[arg(long)]
     plain: bool,
-    /// Write the whole file anew as well, so that nothing is left in it of what was
-    /// deleted earlier. Needs room for a second copy; hosts have to wait meanwhile.
-    /// For the store in SQLite only.
+    /// Also rewrite the whole file, so that no deleted data remains in it. Needs space for a second copy;
+    /// hosts wait meanwhile. Only for the SQLite store.
     #[arg(long)]
     vacuum: bool,
 }
 
-/// Does it.
+/// Runs the command.
 pub fn run(config: &Config, options: &Options, json: bool) -> anyhow::Result<ExitCode> {
     operator::has_store(config, false)?;
     let keys = encryption::keys(config.key_file.as_deref())?;
@@ -61,7 +60,7 @@ async fn reseal(store: &dyn Backend, with: SealWith) -> anyhow::Result<Reencrypt
     Ok(done)
 }
 
-/// Says what came of it.
+/// Prints the outcome.
 fn report(done: &ReencryptionReport, how: &str, json: bool) -> anyhow::Result<ExitCode> {
     let needed: Vec<String> = done.needed.iter().map(ToString::to_string).collect();
     if json {

@@ -14,7 +14,7 @@ void *allocate(size_t count, size_t size) {
 
 // --- Reading ---------------------------------------------------------------------------------
 
-// As deep as the contract lets JSON nest; it also bounds the recursion.
+// The deepest nesting that the contract allows; it also bounds the recursion.
 #define DEEPEST 128
 
 struct reader {
@@ -40,7 +40,7 @@ static bool take_word(struct reader *reader, struct text word) {
   return true;
 }
 
-// The four hexadecimal digits of an escape, or -1.
+// Returns the four hexadecimal digits of an escape, or -1.
 static int32_t read_unit(struct reader *reader) {
   int32_t unit = 0;
   if (reader->end - reader->at < 4) return -1;
@@ -53,7 +53,7 @@ static int32_t read_unit(struct reader *reader) {
   return unit;
 }
 
-// Writes a character as UTF-8; gives the end.
+// Writes a character as UTF-8; returns the end.
 static char *encode(char *to, uint32_t c) {
   if (c < 0x80) {
     *to++ = (char)c;
@@ -73,7 +73,8 @@ static char *encode(char *to, uint32_t c) {
   return to;
 }
 
-// The character of `\u….`: a pair of surrogates is one; one alone has no UTF-8, so it is replaced.
+// The character of `\u….`: a surrogate pair is one character. A lone surrogate has no UTF-8
+// encoding, so it is replaced.
 static bool read_escaped(struct reader *reader, uint32_t *c) {
   int32_t unit = read_unit(reader);
   if (unit < 0) return false;
@@ -96,7 +97,7 @@ static bool read_string(struct reader *reader, struct text *string) {
   const char *end = reader->at;
   while (end < reader->end && *end != '"') end += *end == '\\' ? 2 : 1;
   if (end >= reader->end) return false;
-  // No escape is shorter than what it stands for.
+  // An escape is never shorter than the character that it encodes.
   char *start = allocate((size_t)(end - reader->at), 1), *to = start;
   while (*reader->at != '"') {
     char c = *reader->at++;
@@ -125,7 +126,7 @@ static bool read_string(struct reader *reader, struct text *string) {
 static bool read_number(struct reader *reader, double *number) {
   const char *start = reader->at;
   while (reader->at < reader->end && *reader->at && strchr("+-.eE0123456789", *reader->at)) reader->at++;
-  // strtod wants a NUL behind it, which a part of a text does not have.
+  // strtod needs a terminating NUL, which a part of a text does not have.
   char digits[64], *end;
   size_t len = (size_t)(reader->at - start);
   char *copy = len < sizeof digits ? digits : allocate(len + 1, 1);
@@ -135,7 +136,7 @@ static bool read_number(struct reader *reader, double *number) {
   return len > 0 && end == copy + len;
 }
 
-// Makes room for one more element; the capacity is the least power of two that holds `count`.
+// Makes room for one more element; the capacity is the smallest power of two that fits `count`.
 static void *grow(void *items, size_t count, size_t size) {
   if (count & (count - 1)) return items;
   void *larger = allocate(count ? count * 2 : 1, size);
@@ -218,7 +219,7 @@ double json_number(const struct json *json, double otherwise) {
 
 // --- Writing ---------------------------------------------------------------------------------
 
-// Room for `more` characters and the NUL that vsnprintf writes behind them.
+// Makes room for `more` characters and the NUL that vsnprintf appends.
 static char *reserve(struct buffer *buffer, size_t more) {
   if (buffer->capacity - buffer->len <= more) {
     size_t capacity = (buffer->len + more + 1) * 2;

@@ -1,13 +1,13 @@
-// JSON: a tree that is read from text, and text that is written piece by piece.
+// JSON: values are parsed into a tree, and text is written piece by piece.
 //
-// Nothing is ever freed. Each call of a tool has a fresh instance, whose memory goes as a whole
-// when the call ends; that is what an arena would do, and it cannot go wrong.
+// Memory is never freed: each call of a tool has a fresh instance, whose memory is released as a
+// whole when the call ends. This works like an arena, and needs no code.
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 
-// UTF-8 text with its length: it may hold any character, NUL too.
+// UTF-8 text with its length: it may contain any character, including NUL.
 struct text {
   const char *ptr;
   size_t len;
@@ -40,13 +40,14 @@ struct json_member {
   struct json value;
 };
 
-// Reads one value. NULL if the text is not JSON, or nests deeper than the contract allows.
+// Parses one value. Returns NULL if the text is not JSON, or nests deeper than the contract allows.
 const struct json *json_read(struct text text);
 
-// The member of an object, or NULL; also if `json` is NULL or no object. So look-ups can be chained.
+// The member of an object, or NULL; also if `json` is NULL or not an object. So lookups can be
+// chained.
 const struct json *json_get(const struct json *json, const char *key);
 
-// The value, or what stands for one that is absent or of another kind.
+// The value, or `otherwise` if it is absent or of another type.
 struct text json_text(const struct json *json, struct text otherwise);
 double json_number(const struct json *json, double otherwise);
 
@@ -58,14 +59,14 @@ struct buffer {
 
 void put(struct buffer *buffer, struct text text);
 void put_format(struct buffer *buffer, const char *format, ...) __attribute__((format(printf, 2, 3)));
-// The text as a JSON string, quoted and escaped.
+// Writes the text as a JSON string, quoted and escaped.
 void put_json(struct buffer *buffer, struct text text);
 struct text buffer_text(const struct buffer *buffer);
 
-// A text by printf's rules.
+// Formats a text like printf.
 struct text text_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
 bool text_equal(struct text a, struct text b);
 
-// Memory for `count` elements, zeroed. Where there is none left it traps: the host then says
-// which limit the call has met, better than any code in here could.
+// Memory for `count` elements, zeroed. Traps if there is none left: the host then reports which
+// limit the call has reached, better than this code could.
 void *allocate(size_t count, size_t size);

@@ -6,11 +6,11 @@ static struct result greet(const struct json *arguments) {
     struct answer answer =
       ask("name", TEXT("Whom shall I greet?"), "{\"name\": {\"type\": \"string\", \"title\": \"Name\"}}");
     if (answer.kind == ANSWER_IMPOSSIBLE) return failure(answer.why);
-    if (answer.kind == ANSWER_DECLINED) return failure(TEXT("There is nobody to greet: the user gave no name."));
+    if (answer.kind == ANSWER_DECLINED) return failure(TEXT("There is no name to greet: the user gave none."));
     name = json_text(json_get(answer.content, "name"), TEXT(""));
   }
   for (int step = 1; step <= 3; step++) {
-    sleep_for(20);  // here would be the work
+    sleep_for(20);  // the real work goes here
     progress(step, 3, TEXT("thinking of something nice"));
   }
   struct buffer greeting = {0}, structured = {0};
@@ -27,9 +27,9 @@ const struct tool TOOLS[] = {
   {
     .name = "{{name}}",
     .title = "Greet",
-    .description = "Greets somebody, and asks for the name if none is given.",
+    .description = "Greets a person; asks the user for the name if it is absent.",
     .input = "{\"type\": \"object\", \"additionalProperties\": false, \"properties\": {"
-             "\"name\": {\"type\": \"string\", \"minLength\": 1, \"description\": \"Whom to greet.\"}}}",
+             "\"name\": {\"type\": \"string\", \"minLength\": 1, \"description\": \"The name to greet.\"}}}",
     .output = "{\"type\": \"object\", \"properties\": {\"greeting\": {\"type\": \"string\"}},"
               "\"required\": [\"greeting\"]}",
     .annotations = "{\"readOnlyHint\": true}",

@@ -4,7 +4,7 @@
 
 #include "tools_plugin.h"
 
-// --- Between our texts and those of the bindings -------------------------------------------------
+// --- Conversion between our texts and those of the bindings --------------------------------------
 
 static tools_plugin_string_t lower(struct text text) {
   return (tools_plugin_string_t){(uint8_t *)text.ptr, text.len};
@@ -14,7 +14,7 @@ static struct text lift(tools_plugin_string_t string) {
   return (struct text){(const char *)string.ptr, string.len};
 }
 
-// The bindings free what a function has returned, so that must not be a literal.
+// The bindings free the values that a function returns, so a literal must be copied.
 static tools_plugin_string_t owned(struct text text) {
   tools_plugin_string_t string = {allocate(text.len, 1), text.len};
   if (text.len) memcpy(string.ptr, text.ptr, text.len);
@@ -34,7 +34,7 @@ static tools_plugin_option_string_t optional_literal(const char *literal) {
   return (tools_plugin_option_string_t){true, owned_literal(literal)};
 }
 
-// --- What the component exports --------------------------------------------------------------
+// --- Exports ---------------------------------------------------------------------------------
 
 void exports_toolyard_plugin_tools_list_tools(exports_toolyard_plugin_tools_list_tool_t *list) {
   list->len = TOOL_COUNT;
@@ -58,7 +58,7 @@ void exports_toolyard_plugin_tools_list_tools(exports_toolyard_plugin_tools_list
 static const struct tool *find(struct text name) {
   for (size_t i = 0; i < TOOL_COUNT; i++)
     if (text_equal(name, (struct text){TOOLS[i].name, strlen(TOOLS[i].name)})) return &TOOLS[i];
-  // The host calls only what is in the list.
+  // The host calls only tools in the list.
   __builtin_trap();
 }
 
@@ -93,7 +93,7 @@ struct result rpc_error(int code, struct text message, struct text data) {
   return (struct result){RESULT_RPC_ERROR, message, data, code};
 }
 
-// --- What the host does for a call -----------------------------------------------------------
+// --- Host functions --------------------------------------------------------------------------
 
 void progress(double done, double total, struct text message) {
   tools_plugin_string_t said = lower(message);
@@ -148,7 +148,7 @@ static struct answer impossible(const toolyard_plugin_types_ask_error_t *error) 
   return answer;
 }
 
-// The names of the fields, as the array that JSON Schema wants.
+// The names of the fields, as a JSON array for the schema's `required`.
 static void put_names(struct buffer *buffer, const struct json *object) {
   put(buffer, TEXT("["));
   for (size_t i = 0; object && i < object->object.count; i++) {
@@ -175,7 +175,7 @@ struct answer ask(const char *key, struct text message, const char *properties) 
   toolyard_plugin_host_list_answer_t answers;
   toolyard_plugin_types_ask_error_t error;
   if (!toolyard_plugin_host_ask(&questions, &answers, &error)) return impossible(&error);
-  // One question has one answer.
+  // One question gets one answer.
   toolyard_plugin_types_result_json_ask_error_t *outcome = &answers.ptr[0].outcome;
   if (outcome->is_err) return impossible(&outcome->val.err);
   const struct json *elicited = json_read(lift(outcome->val.ok));

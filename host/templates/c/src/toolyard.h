@@ -1,27 +1,27 @@
-// What a Toolyard plugin is written with in C: tools as a table, results and errors as values.
+// A library for Toolyard plugins in C: tools as a table, results and errors as values.
 //
-// It is a thin layer over the bindings in gen/, which are made of the contract in wit/; a plugin
-// may use those beside it.
+// It is a thin layer over the bindings in gen/, which are generated from the contract in wit/. A
+// plugin may also use those directly.
 #pragma once
 
 #include "json.h"
 
-// JSON-RPC: the arguments fit the schema, but they make no sense.
+// JSON-RPC: the arguments fit the schema, but are invalid.
 #define INVALID_PARAMS (-32602)
 
-// What a call comes to; made by the functions below.
+// The outcome of a call; the functions below make it.
 struct result {
   enum { RESULT_REPLY, RESULT_FAILURE, RESULT_RPC_ERROR } kind;
-  struct text text;  // what the model reads, or the message of the error
-  struct text json;  // structured content, or the data of the error; {0} for none
+  struct text text;  // for the model, or the message of the error
+  struct text json;  // structured content, or the data of the error; {0} if none
   int code;
 };
 
-// A text, and a JSON object for programs where the tool has an output schema; else {0}.
+// A text, and a JSON object if the tool has an output schema; else {0}.
 struct result reply(struct text text, struct text structured);
-// A failure that the model should read and may mend.
+// A tool error, which the model reads and may correct.
 struct result failure(struct text text);
-// An error of the request, which the client gets as a JSON-RPC error. `data` is JSON, or {0}.
+// A request error, which the client gets as a JSON-RPC error. `data` is JSON, or {0}.
 struct result rpc_error(int code, struct text message, struct text data);
 
 enum task_support { TASK_FORBIDDEN, TASK_OPTIONAL, TASK_REQUIRED };
@@ -39,26 +39,26 @@ struct tool {
 extern const struct tool TOOLS[];
 extern const size_t TOOL_COUNT;
 
-// Tells the caller how far the work is; `done` must rise. `message` may be {0}.
+// Reports progress to the caller; `done` must increase. `message` may be {0}.
 void progress(double done, double total, struct text message);
-// Sets the sentence that a task shows while it works.
+// Sets the status message of the task.
 void status(struct text message);
-// Writes a log message, at the level "info".
+// Logs a message at level "info".
 void log_info(struct text message);
-// Suspends the call; costs the host no thread.
+// Suspends the call; this uses no thread of the host.
 void sleep_for(unsigned milliseconds);
-// Whether the call is being stopped: a chance to tidy up. The host stops it in any case.
+// Whether the call is being cancelled, so that it can clean up. The host stops it in any case.
 bool is_cancelled(void);
-// About this call: `taskId`, `attempt`, `deadline`, `tool`, `clientCapabilities`.
+// Information about this call: `taskId`, `attempt`, `deadline`, `tool`, `clientCapabilities`.
 const struct json *call_info(void);
 
-// What became of a question.
+// The outcome of a question.
 struct answer {
   enum { ANSWER_ACCEPTED, ANSWER_DECLINED, ANSWER_IMPOSSIBLE } kind;
-  const struct json *content;  // what was filled in, if it was accepted
-  struct text why;             // why nobody could be asked, if so
+  const struct json *content;  // the fields that the user filled in, if accepted
+  struct text why;             // the reason, if impossible
 };
 
-// Asks the user by a form, and waits. `key` is the question's name in recorded answers;
-// `properties` is a JSON object, the fields with the schema of each; all of them are required.
+// Asks the user with a form, and waits. `key` names the question in recorded answers. `properties`
+// is a JSON object with the schema of each field; all fields are required.
 struct answer ask(const char *key, struct text message, const char *properties);

@@ -2,10 +2,10 @@ package toolyard
 
 import "unsafe"
 
-// What the canonical ABI of the component model makes of the contract's types. Linear memory has
-// 32-bit pointers, but Go's pointers there take 64 bits, so these structs have numbers instead,
-// and something else has to keep alive what they point to. Fields of up to 32 bits are laid out
-// by Go as the canonical ABI wants them; the sizes are checked below.
+// The contract's types in the canonical ABI of the component model. Linear memory has 32-bit
+// pointers, but Go's pointers take 64 bits, so these structs contain numbers instead, and other
+// variables must keep the data alive. Go lays out fields of up to 32 bits like the canonical ABI;
+// the sizes are checked below.
 
 type abiString struct{ ptr, len uint32 }
 
@@ -88,7 +88,7 @@ type abiBegun struct { // result<_, task-error>
 	err   abiTaskError
 }
 
-// The sizes that the canonical ABI gives; one that differs does not compile.
+// The sizes in the canonical ABI; a different one does not compile.
 var (
 	_ [12]byte = [unsafe.Sizeof(abiOption{})]byte{}
 	_ [84]byte = [unsafe.Sizeof(abiTool{})]byte{}
@@ -106,7 +106,7 @@ var (
 
 // --- From Go to the host ---------------------------------------------------------------------
 
-// arena keeps alive what is lowered: until the host has read it.
+// arena keeps lowered values alive until the host has read them.
 type arena struct{ kept []any }
 
 func (a *arena) string(text string) abiString {
@@ -133,16 +133,16 @@ func list[T any](a *arena, items []T) abiList {
 	return abiList{address(unsafe.Pointer(&items[0])), uint32(len(items))}
 }
 
-// address is that of a pointer in linear memory. Go's heap does not move.
+// address returns the address of a pointer in linear memory. Go's heap does not move.
 func address(pointer unsafe.Pointer) uint32 { return uint32(uintptr(pointer)) }
 
-// payload is the payload of a result or variant as what it is in the case at hand.
+// payload returns the payload of a result or variant as the type of the current case.
 func payload[T any, P any](memory *P) *T { return (*T)(unsafe.Pointer(memory)) }
 
 // --- From the host to Go ---------------------------------------------------------------------
 
-// What the host passes lies in memory that cabiRealloc has given, which stays for good; so the
-// strings that are made of it are not copied.
+// Data from the host is in memory that cabiRealloc returned and that is never freed, so strings
+// made from it are not copied.
 
 func (s abiString) lift() string {
 	return unsafe.String((*byte)(at(s.ptr)), s.len)
@@ -157,28 +157,30 @@ func (o abiOption) lift() string {
 
 func liftList[T any](l abiList) []T { return unsafe.Slice((*T)(at(l.ptr)), l.len) }
 
-// at is the memory at an address.
+// at returns the memory at an address.
 func at(address uint32) unsafe.Pointer { return unsafe.Add(unsafe.Pointer(nil), uintptr(address)) }
 
-// sbrk is the runtime's own way to more memory.
+// sbrk is the runtime's own function to get more memory.
 //
 //go:linkname sbrk runtime.sbrk
 func sbrk(size uintptr) unsafe.Pointer
 
-// space is what cabiRealloc gives from. It begins with memory that is there before the runtime has
-// started: in the middle of that the preview1 adapter allocates its stack and its state, a page each.
+// space is the memory that cabiRealloc hands out. It starts with static memory, which exists before
+// the runtime has started: during that start the preview1 adapter allocates its stack and its
+// state, a page each.
 var (
 	early [192 << 10]byte
 	space struct{ next, end uintptr }
 )
 
-// step is the least that is asked of the runtime at once: a page.
+// step is the least memory to request from the runtime at once: a page.
 const step = 64 << 10
 
-// cabiRealloc is how the host and the adapter allocate memory in the guest. It does without Go's
-// heap: an allocation there may begin a collection, which looks at the clock, and while the host
-// passes a value the guest may call nothing. Nothing is freed, because each call has an instance of
-// its own. It may not grow the stack either: during the runtime's start there is none to grow.
+// cabiRealloc is how the host and the adapter allocate memory in the guest. It does not use Go's
+// heap: an allocation there may start a collection, which reads the clock, and while the host
+// passes a value the guest may not call anything. Memory is never freed, because each call has an
+// instance of its own. This function must not grow the stack either: during the runtime's start
+// there is none to grow.
 //
 //go:wasmexport cabi_realloc
 //go:nosplit
@@ -192,7 +194,7 @@ func cabiRealloc(old unsafe.Pointer, oldSize, align, size uint32) unsafe.Pointer
 		wanted := max(uintptr(size)+mask, step)
 		more := sbrk(wanted)
 		if more == nil {
-			// Beyond all memory, so the host traps, and says which limit was met.
+			// Beyond all memory, so the host traps and reports which limit was reached.
 			return unsafe.Pointer(^uintptr(0) &^ mask)
 		}
 		space.next = uintptr(more)

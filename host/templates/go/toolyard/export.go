@@ -2,7 +2,7 @@ package toolyard
 
 import "unsafe"
 
-// returned keeps alive what an export has returned, until the host has read it.
+// returned keeps the result of an export alive until the host has read it.
 var returned struct {
 	arena
 	tools  abiList

@@ -9,11 +9,11 @@ import (
 	"unsafe"
 )
 
-// Call is what the host does for a running call.
+// Call gives a running call access to the host's functions.
 type Call struct{}
 
 // The host's functions, flattened by the canonical ABI: an option is its case and its value, a
-// string a pointer and a length, and a result with more than one number is written to memory
+// string is a pointer and a length, and a result of more than one number is written to the memory
 // that the last parameter points to.
 
 //go:wasmimport toolyard:plugin/host@0.1.0 progress
@@ -52,8 +52,8 @@ func hostChanged(what, uriPtr, uriLen uint32)
 //go:wasmimport toolyard:plugin/host@0.1.0 release-stream
 func hostReleaseStream(retry uint64)
 
-// Progress tells the caller how far the work is; done must rise. A total of 0 is none, and so is
-// the message "".
+// Progress reports progress to the caller; done must increase. A total of 0 means that the total is
+// unknown, and a message of "" that there is none.
 func (*Call) Progress(done, total float64, message string) {
 	var a arena
 	said := a.option(message)
@@ -65,7 +65,7 @@ func (*Call) Progress(done, total float64, message string) {
 	runtime.KeepAlive(&a)
 }
 
-// Status sets the sentence that a task shows while it works.
+// Status sets the status message of the task.
 func (*Call) Status(message string) {
 	var a arena
 	said := a.string(message)
@@ -76,7 +76,7 @@ func (*Call) Status(message string) {
 // The levels of RFC 5424, in the order of the contract.
 var levels = []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
 
-// Log writes a log message for the client; level is a name of RFC 5424, and "info" for any other.
+// Log logs a message for the client; level is a name from RFC 5424. Other names mean "info".
 func (*Call) Log(level string, data any) {
 	number := uint32(1)
 	for i, name := range levels {
@@ -94,14 +94,15 @@ func (*Call) Log(level string, data any) {
 	runtime.KeepAlive(&a)
 }
 
-// Cancelled says whether the call is being stopped: a chance to tidy up. The host stops it in any case.
+// Cancelled reports whether the call is being cancelled, so that it can clean up. The host stops it
+// in any case.
 func (*Call) Cancelled() bool { return hostCancelled() != 0 }
 
-// Sleep suspends the call; it costs the host no thread, as time.Sleep would not either, but it also
-// lets no other goroutine run.
+// Sleep suspends the call. Like time.Sleep, it uses no thread of the host, but no other goroutine
+// runs meanwhile.
 func (*Call) Sleep(duration time.Duration) { hostSleep(uint64(duration.Milliseconds())) }
 
-// BeginTask makes the call a task, durable before it returns.
+// BeginTask makes the call a task, which is stored before this returns.
 func (*Call) BeginTask() error {
 	begun := new(abiBegun)
 	hostBeginTask(unsafe.Pointer(begun))
@@ -115,7 +116,7 @@ func (*Call) BeginTask() error {
 	return fmt.Errorf("no task: %s", why)
 }
 
-// Effects says that from here on the call has effects, and must not be run again.
+// Effects declares that the call has effects from here on, and must not run again.
 func (*Call) Effects() error {
 	asked := new(abiAsked)
 	hostEffects(unsafe.Pointer(asked))
@@ -125,7 +126,7 @@ func (*Call) Effects() error {
 	return payload[abiAskError](&asked.payload).lift()
 }
 
-// Info is about a call.
+// Info describes a call.
 type Info struct {
 	TaskID             string         `json:"taskId"`
 	Attempt            int            `json:"attempt"`
@@ -137,7 +138,7 @@ type Info struct {
 	Tracestate         string         `json:"tracestate"`
 }
 
-// Info gives what is known about this call.
+// Info returns information about this call.
 func (*Call) Info() (Info, error) {
 	text := new(abiString)
 	hostCallInfo(unsafe.Pointer(text))
@@ -146,25 +147,25 @@ func (*Call) Info() (Info, error) {
 	return info, err
 }
 
-// ToolsChanged says that what the plugin offers has changed.
+// ToolsChanged announces that the plugin's tools have changed.
 func (*Call) ToolsChanged() { hostChanged(0, 0, 0) }
 
-// ReleaseStream closes the call's connection for now; the client comes back.
+// ReleaseStream closes the call's connection for now; the client reconnects after retry.
 func (*Call) ReleaseStream(retry time.Duration) { hostReleaseStream(uint64(retry.Milliseconds())) }
 
-// Question is something to ask the client: elicitation/create, sampling/createMessage or roots/list.
+// Question is a request to the client: elicitation/create, sampling/createMessage or roots/list.
 type Question struct {
 	Key, Method string
 	Params      any
 }
 
-// Answer is an answer: the result of the request, or a *NoAnswer.
+// Answer is the result of a question, or a *NoAnswer.
 type Answer struct {
 	Result json.RawMessage
 	Err    error
 }
 
-// NoAnswer says why there is no answer; Reason is the case of ask-error in the contract.
+// NoAnswer is the reason why there is no answer; Reason is the case of ask-error in the contract.
 type NoAnswer struct {
 	Reason string
 	text   string
@@ -175,8 +176,8 @@ func (e *NoAnswer) Error() string { return e.text }
 // ErrDeclined means that the user declined, or closed the form.
 var ErrDeclined = errors.New("the user gave no answer")
 
-// AskAll asks several questions at once, and waits. The answers come in the same order; an error
-// means that nothing was asked.
+// AskAll asks several questions at once, and waits. The answers have the same order. An error means
+// that no question was asked.
 func (*Call) AskAll(questions ...Question) ([]Answer, error) {
 	var a arena
 	lowered := make([]abiQuestion, len(questions))
@@ -205,8 +206,9 @@ func (*Call) AskAll(questions ...Question) ([]Answer, error) {
 	return answers, nil
 }
 
-// Ask asks the user by a form, and waits. key is the question's name in recorded answers; form points
-// to a struct whose fields are the form's, described as for SchemaOf, and gets what was filled in.
+// Ask asks the user with a form, and waits. key names the question in recorded answers. form points
+// to a struct for the filled-in values; its fields, described as for SchemaOf, are the form's
+// fields.
 func (call *Call) Ask(key, message string, form any) error {
 	schema := formSchema(form)
 	params := map[string]any{"message": message, "requestedSchema": schema}

@@ -11,9 +11,9 @@ import (
 // Schema is a JSON Schema.
 type Schema map[string]any
 
-// SchemaOf makes the schema of a type. The fields of a struct are named by their tag "json", where
-// omitempty or omitzero makes one optional; "about" describes it, and "schema" has members of a
-// JSON Schema to add, such as {"minimum": 1}.
+// SchemaOf returns the schema of a type. The tag "json" names the fields of a struct, where
+// omitempty or omitzero makes a field optional. "about" describes a field, and "schema" adds
+// members of a JSON Schema, such as {"minimum": 1}.
 func SchemaOf[T any]() Schema { return schemaOf(reflect.TypeFor[T]()) }
 
 func schemaOf(kind reflect.Type) Schema {
@@ -42,7 +42,7 @@ func schemaOf(kind reflect.Type) Schema {
 	case reflect.Struct:
 		return structSchema(kind)
 	}
-	// While the component is built nobody calls it, so this is seen by its author only.
+	// This runs while the component is built, so only its author sees it.
 	panic(fmt.Sprintf("%s has no JSON Schema", kind))
 }
 
@@ -70,7 +70,8 @@ func structSchema(kind reflect.Type) Schema {
 	return Schema{"type": "object", "properties": properties, "required": required, "additionalProperties": false}
 }
 
-// formSchema is the schema of the struct that a form is filled into, without what clients do not know.
+// formSchema returns the schema of the struct for a form, without keywords that clients do not
+// know.
 func formSchema(form any) Schema {
 	schema := schemaOf(reflect.TypeOf(form))
 	delete(schema, "additionalProperties")
@@ -88,7 +89,7 @@ func fields(kind reflect.Type) func(yield func(reflect.StructField) bool) {
 	}
 }
 
-// marshal writes JSON as it reads best: without the escapes for HTML.
+// marshal writes readable JSON, without the escapes for HTML.
 func marshal(value any) (string, error) {
 	var buffer bytes.Buffer
 	encoder := json.NewEncoder(&buffer)

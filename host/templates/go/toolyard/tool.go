@@ -1,8 +1,8 @@
-// Package toolyard is what a Toolyard plugin is written with in Go: tools as typed functions,
-// results and errors as values, and the host's functions as methods of a call.
+// Package toolyard is a library for Toolyard plugins in Go: tools as typed functions, results and
+// errors as values, and the host's functions as methods of a call.
 //
-// It is written by hand on the canonical ABI of the contract in wit/ (abi.go and host.go), so
-// it needs nothing but the standard library.
+// It implements the canonical ABI of the contract in wit/ itself (abi.go and host.go), so it needs
+// only the standard library.
 package toolyard
 
 import (
@@ -12,26 +12,26 @@ import (
 	"runtime/debug"
 )
 
-// InvalidParams is the code of JSON-RPC for arguments that fit the schema, but make no sense.
+// InvalidParams is the JSON-RPC code for arguments that fit the schema, but are invalid.
 const InvalidParams = -32602
 
 // TaskSupport says whether a tool may be called as a task.
 type TaskSupport uint8
 
-// Optional is the zero value; the numbers of the contract are made in declare.
+// Optional is the zero value; declare maps it to the contract's numbers.
 const (
 	TaskOptional TaskSupport = iota
 	TaskForbidden
 	TaskRequired
 )
 
-// Tool is one tool, as clients see it.
+// Tool is one tool as clients see it.
 type Tool struct {
 	Name, Title, Description string
 	// Annotations are the hints of MCP, such as "readOnlyHint".
 	Annotations map[string]bool
 	Task        TaskSupport
-	// Call is made by Typed of a function.
+	// Call is a function wrapped by Typed.
 	Call Handler
 }
 
@@ -51,8 +51,8 @@ func (reply Reply[T]) parts() (string, any) { return reply.Text, reply.Structure
 
 func (Reply[T]) schema() Schema { return SchemaOf[T]() }
 
-// RPCError is an error of the request: the client gets it as a JSON-RPC error. Any other error
-// becomes a result that the model should read, and may mend.
+// RPCError is a request error: the client gets it as a JSON-RPC error. Any other error becomes a
+// result that the model reads and may correct.
 type RPCError struct {
 	Code    int32
 	Message string
@@ -61,7 +61,7 @@ type RPCError struct {
 
 func (e *RPCError) Error() string { return e.Message }
 
-// Typed makes a handler of a function. The arguments A are a struct; the result R is a string, a
+// Typed makes a handler from a function. The arguments A are a struct. The result R is a string, a
 // struct that becomes structured content, or a Reply with both.
 func Typed[A, R any](function func(call *Call, arguments A) (R, error)) Handler {
 	handler := Handler{input: SchemaOf[A]()}
@@ -100,7 +100,7 @@ var tools []Tool
 // Register adds tools to the plugin. Call it in an init function: main does not run.
 func Register(more ...Tool) { tools = append(tools, more...) }
 
-// outcome is what a call came to.
+// outcome is the outcome of a call.
 type outcome struct {
 	text, structured string // structured is "" for none
 	isError          bool
@@ -108,7 +108,7 @@ type outcome struct {
 }
 
 func call(name string, arguments []byte) (came outcome) {
-	// A panic is a mistake of the plugin: the model learns of it, and the log has the place.
+	// A panic is a bug in the plugin: the model gets an error, and the log has the place.
 	defer func() {
 		if cause := recover(); cause != nil {
 			(&Call{}).Log("error", string(debug.Stack()))

@@ -1,9 +1,9 @@
-/** The types of `toolyard.js`, which says what each item does. */
+/** The types of `toolyard.js`, which documents each item. */
 
 /** A JSON Schema (2020-12). */
 export type Schema = { readonly [key: string]: unknown };
 
-/** A field of a form: one plain type, as MCP's elicitation has them. */
+/** A field of a form: one plain type that MCP elicitation allows. */
 export type Field =
   | { type: "string"; title?: string; description?: string; enum?: readonly string[]; format?: string; minLength?: number; maxLength?: number; default?: string }
   | { type: "number" | "integer"; title?: string; description?: string; minimum?: number; maximum?: number; default?: number }
@@ -21,7 +21,7 @@ export interface Result {
   meta: string | null;
 }
 
-/** A tool whose arguments are `A`: the schema `input` has to describe the same. */
+/** A tool with arguments of type `A`; the schema `input` must describe the same type. */
 export interface Tool<A> {
   title?: string;
   description?: string;
@@ -33,7 +33,7 @@ export interface Tool<A> {
     idempotentHint?: boolean;
     openWorldHint?: boolean;
   };
-  /** Whether it may be called as a task; "optional" if it is left out. */
+  /** Whether the tool may be called as a task; "optional" by default. */
   task?: "forbidden" | "optional" | "required";
   call(args: A): string | Result | object | void;
 }
@@ -69,7 +69,7 @@ export class NoAnswer extends Error {
   readonly reason: "unsupported" | "timed-out" | "refused" | "invalid" | "too-late" | "cancelled";
 }
 
-/** Each tool has arguments of its own, which is what `any` stands for here. */
+/** Each tool has its own argument type, hence `any`. */
 export function plugin(tools: Record<string, Tool<any>>): { listTools(): unknown[]; call(name: string, args: string): Result };
 export function reply(text: string, structured?: object): Result;
 export function textBlock(text: string): Content;

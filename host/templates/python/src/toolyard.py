@@ -1,8 +1,8 @@
-"""What a Toolyard plugin is written with in Python: tools as functions, results as dataclasses,
-errors as exceptions.
+"""A library for Toolyard plugins in Python: tools as functions, results as dataclasses, errors as
+exceptions.
 
-It is a thin layer over the contract in `wit/`; a plugin may use that itself beside it, by
-`wit_world.imports.host`. The schemas are made from annotations while the component is built,
+It is a thin layer over the contract in `wit/`; a plugin may also use the contract directly, with
+`wit_world.imports.host`. The schemas are generated from annotations while the component is built,
 so they cost a call nothing.
 """
 
@@ -20,7 +20,7 @@ from wit_world import exports
 from wit_world.imports import host
 from wit_world.imports import types as wit
 
-# JSON-RPC: the arguments fit the schema, but they make no sense.
+# JSON-RPC: the arguments fit the schema, but are invalid.
 INVALID_PARAMS = -32602
 
 T = TypeVar("T")
@@ -35,11 +35,11 @@ class Reply(Generic[T]):
 
 
 class ToolError(Exception):
-    """A failure that the model should read and may mend. Its message is the whole of what is shown."""
+    """A tool error, which the model reads and may correct. Only its message is shown."""
 
 
 class RpcError(Exception):
-    """An error of the request: the client gets it as a JSON-RPC error."""
+    """A request error: the client gets it as a JSON-RPC error."""
 
     def __init__(self, code: int, message: str, data: Any = None):
         super().__init__(message)
@@ -47,7 +47,7 @@ class RpcError(Exception):
 
 
 class NoAnswer(ToolError):
-    """There is no answer to a question; `reason` is a case of `ask-error` in `wit/types.wit`."""
+    """A question has no answer; `reason` is a case of `ask-error` in `wit/types.wit`."""
 
     def __init__(self, reason: Any):
         super().__init__(_said(reason))
@@ -74,8 +74,8 @@ def tool(
     task: Literal["forbidden", "optional", "required"] = "optional",
     **annotations: bool,
 ) -> Callable[[Callable[..., T]], Callable[..., T]]:
-    """Makes a function a tool. Its parameters are the arguments, its docstring is the description,
-    `read_only=True` and the like are hints. `Annotated[str, "…"]` describes a parameter;
+    """Makes a function a tool. Its parameters are the arguments, and its docstring is the description.
+    Options such as `read_only=True` are hints. `Annotated[str, "…"]` describes a parameter;
     `Annotated[int, {"minimum": 1}]` adds to its schema.
     """
 
@@ -101,13 +101,13 @@ def tool(
 
 
 class Tools(exports.Tools):
-    """What the component exports."""
+    """The export of the component."""
 
     def list_tools(self) -> list[wit.Tool]:
         return [registered.declaration for registered in _tools.values()]
 
     def call(self, name: str, arguments: str) -> wit.ToolResult:
-        # The host calls only what `list_tools` has named, with arguments that fit.
+        # The host calls only tools that `list_tools` has named, with arguments that fit.
         called = _tools[name]
         try:
             given = json.loads(arguments)
@@ -116,7 +116,7 @@ class Tools(exports.Tools):
             data = None if error.data is None else json.dumps(error.data)
             raise Err(wit.CallError_Rpc(wit.RpcError(error.code, str(error), data))) from None
         except MemoryError:
-            raise  # for the host to tell, which knows the limit
+            raise  # the host reports it: it knows the limit
         except ToolError as error:
             return _text(str(error), is_error=True)
         except Exception as error:
@@ -125,7 +125,7 @@ class Tools(exports.Tools):
 
 
 def _places(error: Exception) -> list[str]:
-    """Where an error came from; without the source, which is not in the component."""
+    """The places that an error passed; without source lines, which the component lacks."""
     frames = traceback.walk_tb(error.__traceback__)
     return [f"{frame.f_code.co_filename}:{line} in {frame.f_code.co_name}" for frame, line in frames]
 
@@ -149,7 +149,7 @@ def _text(text: str, is_error: bool = False) -> wit.ToolResult:
 
 
 def _json(value: Any) -> str:
-    """A JSON object: what is none is put into one, as its schema says."""
+    """A JSON object: other values are wrapped in one, as their schema says."""
     plain = dataclasses.asdict(value) if dataclasses.is_dataclass(value) else value
     return json.dumps(plain if isinstance(plain, dict) else {"result": plain}, ensure_ascii=False, default=_plain)
 
@@ -191,7 +191,7 @@ def schema_of(kind: Any) -> dict[str, Any]:
     if origin is dict:
         return {"type": "object", "additionalProperties": schema_of(args[1])}
     if origin in (Union, python_types.UnionType):
-        # What is None is left out or null.
+        # None may be absent or null.
         return {"anyOf": [{"type": "null"} if arg is type(None) else schema_of(arg) for arg in args]}
     raise TypeError(f"{kind} has no JSON Schema")
 
@@ -222,7 +222,7 @@ def _output_schema(kind: Any) -> dict[str, Any] | None:
 
 
 def _read(kind: Any, value: Any) -> Any:
-    """JSON as what an annotation says: objects become dataclasses."""
+    """Converts JSON to the annotated type: objects become dataclasses."""
     if get_origin(kind) is Annotated:
         return _read(get_args(kind)[0], value)
     if dataclasses.is_dataclass(kind):
@@ -238,42 +238,42 @@ def _camel(name: str) -> str:
     return first + "".join(word.capitalize() for word in rest)
 
 
-# --- What the host does for a call -------------------------------------------------------------
+# --- Host functions ----------------------------------------------------------------------------
 
 
 def progress(done: float, total: float | None = None, message: str | None = None) -> None:
-    """Tells the caller how far the work is; `done` must rise."""
+    """Reports progress to the caller; `done` must increase."""
     host.progress(done, total, message)
 
 
 def status(message: str) -> None:
-    """Sets the sentence that a task shows while it works."""
+    """Sets the status message of the task."""
     host.status(message)
 
 
 def log(level: str, data: Any, logger: str | None = None) -> None:
-    """Writes a log message for the client; `level` is a name of RFC 5424, such as "info"."""
+    """Logs a message for the client; `level` is a name from RFC 5424, such as "info"."""
     host.log(wit.LogLevel[level.upper()], logger, json.dumps(data))
 
 
 def sleep(milliseconds: int) -> None:
-    """Suspends the call; costs the host no thread."""
+    """Suspends the call; this uses no thread of the host."""
     host.sleep(milliseconds)
 
 
 def cancelled() -> bool:
-    """Whether the call is being stopped: a chance to tidy up. The host stops it in any case."""
+    """Whether the call is being cancelled, so that it can clean up. The host stops it in any case."""
     return host.cancelled()
 
 
 def call_info() -> dict[str, Any]:
-    """About this call: `taskId`, `attempt`, `deadline`, `tool`, `clientCapabilities`."""
+    """Information about this call: `taskId`, `attempt`, `deadline`, `tool`, `clientCapabilities`."""
     return json.loads(host.call_info())
 
 
 def ask(key: str, message: str, fields: dict[str, Any]) -> dict[str, Any] | None:
-    """Asks the user by a form, and waits. `key` is the question's name in recorded answers; `fields`
-    are annotations, as of a tool's parameters. Gives what was filled in, or None if the user
+    """Asks the user with a form, and waits. `key` names the question in recorded answers; `fields`
+    are annotations, as for a tool's parameters. Returns the filled-in fields, or None if the user
     declined or closed the form.
     """
     schema = {
@@ -286,8 +286,8 @@ def ask(key: str, message: str, fields: dict[str, Any]) -> dict[str, Any] | None
 
 
 def ask_all(questions: list[tuple[str, str, Any]]) -> list[Any]:
-    """Asks several questions at once, each a key, a method (elicitation, sampling, roots) and its
-    params. Gives the results in the same order.
+    """Asks several questions at once; each is a key, a method (elicitation, sampling, roots) and its
+    params. Returns the results in the same order.
     """
     try:
         answers = host.ask([wit.Question(key, method, json.dumps(params)) for key, method, params in questions])

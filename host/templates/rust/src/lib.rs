@@ -1,4 +1,4 @@
-//! The tool `{{name}}`: greets somebody.
+//! The tool `{{name}}`: greets a person.
 
 use std::time::Duration;
 
@@ -6,22 +6,22 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toolyard_plugin::{Error, Tool, ToolResult, ask, check_cancelled, plugin, progress, sleep};
 
-/// What the tool takes; the comments on the fields are for the model.
+/// The arguments; doc comments on the fields are for the model.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Greet {
-    /// Whom to greet; the user is asked if it is left out.
+    /// The name to greet. If absent, the tool asks the user.
     #[schemars(length(min = 1))]
     name: Option<String>,
 }
 
-/// What the tool gives back.
+/// The structured result.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Greeting {
     greeting: String,
 }
 
-/// What the user is asked, as a form.
+/// The form that asks the user.
 #[derive(Deserialize, JsonSchema)]
 struct Whom {
     #[schemars(title = "Name")]
@@ -34,7 +34,7 @@ fn greet(Greet { name }: Greet) -> Result<ToolResult<Greeting>, Error> {
         None => ask::<Whom>("name", "Whom shall I greet?")?.accepted()?.name,
     };
     for step in 1..=3 {
-        sleep(Duration::from_millis(20)); // here would be the work
+        sleep(Duration::from_millis(20)); // the real work goes here
         check_cancelled()?;
         progress(f64::from(step), 3.0, "thinking of something nice");
     }
@@ -46,7 +46,7 @@ plugin! {
     tools: [
         Tool::new("{{name}}", greet)
             .title("Greet")
-            .description("Greets somebody, and asks for the name if none is given.")
+            .description("Greets a person; asks the user for the name if it is absent.")
             .optional_task()
             .read_only(),
     ]

@@ -1,7 +1,7 @@
 /**
- * The interface `host` of the contract as QuickJS sees it, for what `toolyard.js` does not cover.
- * `wit/host.wit` says what each function does. What the contract calls an error is thrown as an
- * exception whose `payload` is of the type that is named here.
+ * The interface `host` of the contract in QuickJS, for functions that `toolyard.js` does not cover.
+ * `wit/host.wit` documents each function. Errors of the contract are thrown as exceptions, whose
+ * `payload` has the type that is named here.
  */
 declare module "toolyard:plugin/host@0.1.0" {
   export type Json = string;

@@ -8,10 +8,10 @@ interface Greet {
 export const tools = plugin({
   "{{name}}": {
     title: "Greet",
-    description: "Greets somebody, and asks for the name if none is given.",
+    description: "Greets a person; asks the user for the name if it is absent.",
     input: {
       type: "object",
-      properties: { name: { type: "string", minLength: 1, description: "Whom to greet." } },
+      properties: { name: { type: "string", minLength: 1, description: "The name to greet." } },
       additionalProperties: false,
     },
     output: {
@@ -26,7 +26,7 @@ export const tools = plugin({
 
 function greet({ name = askForName() }: Greet): Result {
   for (let step = 1; step <= 3; step += 1) {
-    sleep(20); // here would be the work
+    sleep(20); // the real work goes here
     progress(step, 3, "thinking of something nice");
   }
   const greeting = `Hello, ${name}!`;
@@ -35,7 +35,7 @@ function greet({ name = askForName() }: Greet): Result {
 
 function askForName(): string {
   const answer = ask<{ name: string }>("name", "Whom shall I greet?", { name: { type: "string", title: "Name" } });
-  // What is thrown is an error result, which the model reads.
-  if (answer === null) throw new Error("There is nobody to greet: the user gave no name.");
+  // A thrown error becomes an error result, which the model reads.
+  if (answer === null) throw new Error("There is no name to greet: the user gave none.");
   return answer.name;
 }

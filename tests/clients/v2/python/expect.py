@@ -1,4 +1,4 @@
-"""What is checked, said line by line."""
+"""Checks, each printed as a line."""
 
 from collections.abc import Awaitable
 
@@ -15,13 +15,13 @@ def equal(found: object, expected: object, what: str) -> None:
 
 
 def true(condition: object, what: str) -> None:
-    # Unlike `assert`, checks under `python -O` too.
+    # Unlike `assert`, this also works under `python -O`.
     if not condition:
         raise AssertionError(what)
 
 
 async def refused(request: Awaitable[object], code: int) -> MCPError:
-    """The error that a request is answered with, which has this code."""
+    """The error response of a request, which must have this code."""
     try:
         answer = await request
     except MCPError as error:

@@ -1,12 +1,12 @@
-"""Drives a host with the official Python client of the second generation:
+"""Runs the official Python client of the second generation against a host:
 
     python scenario.py auto|legacy http URL
     python scenario.py auto|legacy stdio COMMAND [ARG…]
 
 The host serves the `probe` plugin; its calls of `wait`, `fail` and `protocol_error`
-become tasks at once where they can. Whatever the mode, the client has the extension for
-tasks, which it leaves out where it shakes hands. One line for each check; the first that
-fails ends it, with status 1.
+become tasks at once if possible. The client has the tasks extension in every mode, and
+omits it in a handshake. Prints one line for each check; the first failure ends it with
+status 1.
 """
 
 import logging
@@ -32,7 +32,7 @@ UNKNOWN = "6b1f0d7e-0000-4000-8000-000000000000"
 
 @dataclass
 class Person:
-    """Says yes to everything, and remembers what that was, and what it was told."""
+    """Accepts every question, and records the questions and the notifications."""
 
     asked: list[str] = field(default_factory=list)
     changed: anyio.Event = field(default_factory=anyio.Event)
@@ -85,7 +85,7 @@ async def plain(client: Client, person: Person) -> None:
 
 
 async def resolved(client: Client, person: Person, tasks: Tasks) -> None:
-    """Calls that become tasks, which the extension sees through."""
+    """Calls that become tasks, which the extension polls to their end."""
     before = len(person.asked)
     batch = await client.call_tool("batch", {"steps": 3, "ms": 5})
     equal(text(batch), "counted 3", "batch")
@@ -99,7 +99,7 @@ async def resolved(client: Client, person: Person, tasks: Tasks) -> None:
     true("input_required" in [task.status for task in tasks.seen], "it was asked for in `tasks/get`")
     ok("a task's question is answered by tasks/update")
 
-    # 26T-13: it is the other revision that calls this failed.
+    # 26T-13: in the other revision this counts as a failure.
     failed = await client.call_tool("fail", {"message": "out of paper"})
     equal((failed.is_error, text(failed)), (True, "out of paper"), "fail")
     equal(tasks.seen[-1].status, "completed", "a failure of the tool")
@@ -110,7 +110,7 @@ async def resolved(client: Client, person: Person, tasks: Tasks) -> None:
 
 
 async def by_hand(client: Client) -> None:
-    """A task that nobody sees through."""
+    """A task that the extension does not poll."""
     session = client.session
     created = await session.call_tool("wait", {"ms": 600_000}, allow_claimed=True)
     true(isinstance(created, Created), f"{created!r}")
@@ -130,7 +130,7 @@ async def by_hand(client: Client) -> None:
 
 
 async def hearing(client: Client, person: Person, stateless: bool) -> None:
-    """Of a component that is put where NEWCOMER says."""
+    """Notifications about the component NEWCOMER, which is copied into the folder."""
     newcomer, plugins = Path(os.environ["NEWCOMER"]), Path(os.environ["PLUGINS"])
 
     def arrive() -> None:
@@ -188,7 +188,7 @@ async def main(mode: str, kind: str, *target: str) -> None:
 
 
 class Complaints(logging.Handler):
-    """What the client warns of in its log."""
+    """The warnings in the log of the client."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)

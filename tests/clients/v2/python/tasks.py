@@ -1,7 +1,7 @@
-"""The tasks of 2026-07-28, as an extension of a client that knows none by itself.
+"""The tasks of 2026-07-28, as an extension for a client without them.
 
-What a call is answered with, if it is a task, is claimed here, and asked about until it
-is over; what the task asks on the way goes to the client's own callbacks.
+If the response to a call is a task, this extension polls it until it ends. Questions of
+the task go to the client's own callbacks.
 """
 
 from typing import Any, Literal
@@ -19,7 +19,7 @@ QUESTION = TypeAdapter(types.InputRequest)
 
 
 class Created(types.Result):
-    """What stands in for the result of a call that has become a task."""
+    """The response to a call that has become a task."""
 
     result_type: Literal["task"]
     task_id: str
@@ -32,7 +32,7 @@ class Created(types.Result):
 
 
 class Detailed(types.Result):
-    """A task, with its end or with what it asks."""
+    """A task with its result or its questions."""
 
     result_type: Literal["complete"]
     task_id: str
@@ -88,7 +88,7 @@ async def cancel(session: ClientSession, task_id: str) -> Acknowledged:
 
 
 async def answered(session: ClientSession, requests: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """What the client's callbacks say to each question."""
+    """The answers of the client's callbacks to the questions."""
     answers = {}
     for key, request in requests.items():
         context = ClientRequestContext(session=session, request_id=key, meta=None)
@@ -100,7 +100,7 @@ async def answered(session: ClientSession, requests: dict[str, dict[str, Any]]) 
 
 
 class Tasks(ClientExtension):
-    """Sees calls through that have become tasks, and remembers how they went."""
+    """Polls calls that have become tasks to their end, and records their states."""
 
     identifier = IDENTIFIER
 

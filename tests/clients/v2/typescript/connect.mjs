@@ -1,5 +1,5 @@
-// Clients of the host under test, which speak the revision that `mode` makes them
-// speak, each with the list of what it complained about.
+// Clients of the host under test, each with the list of its errors. `mode` selects the revision that they
+// speak.
 
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
@@ -37,8 +37,8 @@ export async function connect(mode, target, capabilities = {}) {
   return session;
 }
 
-// As in the tests of the client before this one: a notification is handled a moment
-// after it was read, and may find its request answered.
+// As in the tests of the previous client: a notification is handled a moment after it was read, when its
+// request may already be answered.
 function isLateProgress(error) {
   return /^Received a progress notification for an unknown token/.test(error.message);
 }

@@ -1,6 +1,6 @@
-// Starts a host twice, as this client does over stdio before it knows what the host
-// speaks: once to ask, once to use it. In the second it has a task made, which is the
-// first thing that takes a place among the hosts of a data folder.
+// Starts a host twice, as this client does over stdio before it knows the host's revision: once to ask, once
+// for use. The second host creates a task, which is the first action that registers it among the hosts of a
+// data folder.
 //
 //     node probing.mjs COMMAND [ARG…]
 

@@ -1,11 +1,11 @@
-// Drives a host with the official TypeScript client of the second generation:
+// Runs the official TypeScript client of the second generation against a host:
 //
 //     node scenario.mjs auto|legacy|pin http URL
 //     node scenario.mjs auto|legacy|pin stdio COMMAND [ARG…]
 //
-// The host serves the `probe` plugin, with `lists.page` set to less than ten, from the
-// folder that PLUGINS names; the component that NEWCOMER names is put there while the
-// client listens. One line for each check; the first that fails ends it, with status 1.
+// The host serves the `probe` plugin, with `lists.page` set to less than ten, from the folder PLUGINS; the
+// test copies the component NEWCOMER there while the client listens. Prints one line for each check; the
+// first failure ends it with status 1.
 
 import assert from 'node:assert/strict';
 import { copyFile, rename } from 'node:fs/promises';
@@ -28,7 +28,7 @@ async function who({ client }) {
   assert.equal(client.getNegotiatedProtocolVersion(), stateless ? STATELESS : '2025-11-25');
   assert.equal(client.getServerVersion().name, 'toolyard');
   const { tasks, extensions } = client.getServerCapabilities();
-  // 26B-4: each revision is told of its own tasks and not of the other's.
+  // 26B-4: each revision shows only its own tasks capability.
   assert.equal(tasks !== undefined, !stateless);
   assert.deepEqual(extensions?.[TASKS], stateless ? {} : undefined);
   ok(`connect in mode ${mode} over ${target[0]}`);
@@ -82,7 +82,7 @@ async function givingUp({ client }) {
   const controller = new AbortController();
   const spinning = client.callTool(
     { name: 'count', arguments: { steps: 1_000_000, ms: 10 } },
-    // The first step shows that it runs.
+    // The first step proves that it runs.
     { signal: controller.signal, onprogress: () => controller.abort() },
   );
   await assert.rejects(spinning);
@@ -109,7 +109,7 @@ async function hearing({ client }) {
   if (stateless) assert.equal(await subscription.closed, 'local');
 }
 
-// This client refuses to be given a task, even if it was told to say that it knows them.
+// This client rejects a task as a result, even if it declared the extension.
 async function overcharged() {
   const session = await connect(mode, target, { extensions: { [TASKS]: {} } });
   try {

@@ -1,7 +1,6 @@
-// The comparison with a server of the official TypeScript SDK: one tool that adds two
-// numbers, over Node's own HTTP server. `stateless` makes a server and a transport for each
-// request and answers with JSON, as the SDK's own example of it; `session` has one of each
-// for a session.
+// The comparison with a server of the official TypeScript SDK: one tool that adds two numbers, over Node's
+// own HTTP server. `stateless` makes a server and a transport for each request and answers with JSON, like
+// the SDK's own example. `session` makes one of each per session.
 import { randomUUID } from "node:crypto";
 import { createServer } from "node:http";
 import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
@@ -69,5 +68,5 @@ const http = createServer({ noDelay: true, keepAliveTimeout: 60_000 }, async (re
 http.listen(0, "127.0.0.1", () => {
   console.error(`typescript serves http://127.0.0.1:${http.address().port}/mcp`);
 });
-// Ends with whoever started it.
+// Ends with the parent process.
 process.stdin.on("end", () => process.exit(0)).resume();

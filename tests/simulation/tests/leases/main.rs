@@ -1,5 +1,5 @@
-//! Every order of events of two hosts, one task and one store, by the rules, and with
-//! each rule left out in turn, to show that it is needed and that its absence is found.
+//! Checks every order of events of two hosts, one task and one store: with all rules, and with each rule left
+//! out, to show that it is necessary and that the check finds its absence.
 
 mod model;
 
@@ -14,7 +14,7 @@ fn in_every_order_of_events_the_promises_hold() {
     checker.assert_properties();
 }
 
-/// From whatever state, there is a way on which the task ends: nothing is stuck for ever.
+/// From every state, some path leads to the end of the task: no state is a dead end.
 #[test]
 fn from_every_state_the_task_can_still_end() {
     let model = Leases(Rules::All);
@@ -36,7 +36,7 @@ fn from_every_state_the_task_can_still_end() {
     while let Some((from, state)) = queue.pop_front() {
         stuck.resize(backwards.len().max(stuck.len()), None);
         if state.task.end.is_some() {
-            // What follows is still over, as the other test shows.
+            // All later states are ended too, as the other test shows.
             ends.push(from);
             continue;
         }
@@ -58,7 +58,7 @@ fn from_every_state_the_task_can_still_end() {
     assert_eq!(stuck.into_iter().flatten().next(), None, "the task can never end from here");
 }
 
-/// The steps to a counterexample of this promise, with this rule left out.
+/// The steps to a counterexample of this promise without this rule.
 fn broken(rules: Rules, promise: &'static str) -> Vec<Action> {
     let found = stateright::HasDiscoveries::AnyFailures;
     let checker = Leases(rules).checker().threads(2).finish_when(found).spawn_bfs().join();

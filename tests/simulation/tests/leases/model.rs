@@ -1,16 +1,13 @@
-//! Two hosts, one task, one store: the protocol of leases, small enough that every order
-//! of events can be looked at.
+//! Two hosts, one task, one store: the protocol of leases, small enough to check every order of events.
 //!
-//! What happens to the task is decided by the host's own code, `toolyard_task::apply` and
-//! `toolyard_task::recovery`; here is only who does what when. Time passes in ticks, of
-//! which a lease has [`LEASE`]. A write is two steps, as in the dispatcher: what was read
-//! is in the hands of its writer, and lands later, or never, whatever became of the writer
-//! meanwhile.
+//! The host's own code, `toolyard_task::apply` and `toolyard_task::recovery`, decides what happens to the
+//! task. This model only decides who acts when. Time passes in ticks; a lease has [`LEASE`] of them. A write
+//! has two steps, as in the dispatcher: the writer reads the task, and its write reaches the store later or
+//! never, whatever happens to the writer meanwhile.
 //!
-//! Three things are left out because every order of events has them already. A host that
-//! is stopped is one that takes no step while time passes. A cancel that compares is done
-//! in the moment in which it lands. A renewal that takes its time begins a lease that ends
-//! later than the host thinks, so the one that takes none is the worst.
+//! Three things are left out, because every order of events contains them already. A paused host takes no
+//! steps while time passes. A cancellation that compares acts at the moment when it reaches the store. A slow
+//! renewal begins a lease that ends later than the host believes, so an immediate one is the worst case.
 
 use stateright::{Model, Property};
 use toolyard_task::recovery::{Departure, Recovery, recovery};
@@ -19,45 +16,44 @@ use toolyard_task::wire::{RawJson, RequestedTtl, Timestamp};
 use toolyard_task::{Digest, Event, Fence, Incarnation, Outcome, Owner, Task, TaskId, apply};
 use uuid::Uuid;
 
-/// How many ticks a lease has.
+/// The length of a lease in ticks.
 pub const LEASE: u8 = 2;
-/// How many ticks before the others a host takes itself for dead.
+/// How many ticks before the end of its lease a host considers itself dead.
 const MARGIN: u8 = 1;
-/// How often a task is run at most.
+/// The most attempts of a task.
 const ATTEMPTS: u32 = 2;
-/// Incarnations that the two hosts have together, at most.
+/// The most incarnations of both hosts together.
 const INCARNATIONS: usize = 3;
 
-/// What of the protocol is in force.
+/// The rules of the protocol that are in force.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rules {
-    /// All of it.
+    /// All rules.
     All,
-    /// A run may write whatever became of its task.
+    /// A run may write even if another host holds its task.
     WithoutFences,
-    /// Whoever writes does not compare what it has read with what is there.
+    /// A writer does not compare the stored task with the one that it read.
     WithoutComparison,
-    /// The tasks of the living are claimed too.
+    /// Hosts may also claim tasks of live hosts.
     WithoutLeases,
-    /// A host believes in its lease to the end, from when the answer came.
+    /// A host believes in its lease for the whole lease, from the arrival of the answer.
     WithoutMargin,
-    /// What a tool is declared as does not matter.
+    /// The declarations of a tool are ignored.
     WithoutPolicy,
 }
 
-/// How a task ended.
+/// The ways in which a task ends.
 #[derive(Clone, Copy, Debug, Hash, PartialEq, Eq)]
 pub enum End {
     /// By the run of this fence.
     Finished(u64, u32),
-    /// It was cancelled.
+    /// By a cancellation.
     Cancelled,
-    /// Its host went, and it was not run again.
+    /// Because its host died, and it was not run again.
     Failed,
 }
 
-/// What of the stored task matters here. Its version does not: what has changed is no
-/// longer equal.
+/// The part of the stored task that matters here. The version does not: a changed task is no longer equal.
 #[derive(Clone, Copy, Debug, Hash, PartialEq, Eq)]
 pub struct Record {
     incarnation: u64,
@@ -68,7 +64,7 @@ pub struct Record {
     pub end: Option<End>,
 }
 
-/// A host process, or its absence.
+/// A host process; its life may be `Down`.
 #[derive(Clone, Copy, Debug, Hash, PartialEq, Eq)]
 enum Life {
     Up,
@@ -79,7 +75,7 @@ enum Life {
 struct Run {
     incarnation: u64,
     attempt: u32,
-    /// Whether the guest has begun.
+    /// Whether the guest has started.
     begun: bool,
 }
 
@@ -98,9 +94,9 @@ pub enum What {
 #[derive(Clone, Copy, Debug, Hash, PartialEq, Eq)]
 struct Write {
     what: What,
-    /// What was read.
+    /// The task as the writer read it.
     before: Record,
-    /// The incarnation that writes.
+    /// The incarnation of the writer.
     by: u64,
 }
 
@@ -108,7 +104,7 @@ struct Write {
 struct Host {
     life: Life,
     incarnation: Option<u64>,
-    /// Ticks for which it takes itself for alive.
+    /// The ticks for which the host considers itself alive.
     believes: u8,
     draining: bool,
     run: Option<Run>,
@@ -125,15 +121,16 @@ pub enum Cancel {
 #[derive(Clone, Debug, Hash, PartialEq, Eq)]
 pub struct State {
     hosts: [Host; 2],
-    /// Ticks left of each incarnation's lease, by number; none left is dead for good.
+    /// The remaining ticks of each incarnation's lease, by number. An incarnation with none left never lives
+    /// again.
     leases: Vec<u8>,
     pub task: Record,
     pub cancel: Cancel,
-    /// How many guests have begun.
+    /// The number of guests that have started.
     pub begun: u8,
-    /// The first end that the task had.
+    /// The first end of the task.
     pub ended: Option<End>,
-    /// A run wrote to the task after another host had claimed it.
+    /// Whether a run wrote to the task after another host had claimed it.
     pub zombie_wrote: bool,
     crashes: u8,
     drains: u8,
@@ -143,17 +140,17 @@ pub struct State {
 pub enum Action {
     Tick,
     Register(usize),
-    /// A renewal reaches the store and is answered, or the answer is lost.
+    /// A renewal reaches the store, and its answer arrives or is lost.
     Renew(usize, bool),
-    /// A host finds that its time is up.
+    /// A host notices that its lease has run out.
     FenceSelf(usize),
-    /// A host reads the task in order to do this.
+    /// A host reads the task for this purpose.
     Read(usize, What),
-    /// What a host has sent reaches the store.
+    /// A host's write reaches the store.
     Land(usize),
-    /// What a host has sent is lost.
+    /// A host's write is lost.
     Lose(usize),
-    /// A run is told that its task is no longer its own.
+    /// A run learns that its task no longer belongs to it.
     Stop(usize),
     Crash(usize),
     Restart(usize),
@@ -214,7 +211,7 @@ impl Record {
         }
     }
 
-    /// What `apply` makes of it.
+    /// The task after `apply`.
     fn after(&self, event: Event) -> Option<Self> {
         Some(Self::of(&apply(&self.task(), event, Timestamp(1)).ok()?.task))
     }
@@ -235,7 +232,7 @@ impl State {
         self.leases[incarnation as usize - 1] == 0
     }
 
-    /// Whether some host takes itself for alive that is dead to the others.
+    /// Whether a host considers itself alive although the others consider it dead.
     pub fn somebody_is_wrong(&self) -> bool {
         let wrong = |host: &Host| {
             host.life != Life::Down
@@ -245,7 +242,7 @@ impl State {
         self.hosts.iter().any(wrong)
     }
 
-    /// How many runs of the task there are on hosts that take themselves for alive.
+    /// The number of runs of the task on hosts that consider themselves alive.
     pub fn unfenced(&self) -> usize {
         let runs = |host: &&Host| host.life != Life::Down && host.believes > 0 && host.run.is_some();
         self.hosts.iter().filter(runs).count()
@@ -253,7 +250,7 @@ impl State {
 }
 
 impl Leases {
-    /// What a host that has read the task would write, if it may.
+    /// The event that a host which has read the task would write, if it may.
     fn event(&self, host: &Host, what: What, task: &Record, dead: bool) -> Option<Event> {
         let mine = host.incarnation?;
         let holder = Incarnation(task.incarnation);
@@ -313,7 +310,7 @@ impl Leases {
         Some(Write { what, before: state.task, by: host.incarnation? })
     }
 
-    /// What is there after a write has landed; none if it was too late.
+    /// The stored task after a write arrives; `None` if it came too late.
     fn written(&self, state: &State, before: &Record, after: Record) -> Option<Record> {
         let compares = self.0 != Rules::WithoutComparison;
         (!compares || state.task == *before).then_some(after)
@@ -323,7 +320,7 @@ impl Leases {
         let host = state.hosts[at];
         let write = host.write?;
         state.hosts[at].write = None;
-        // What the writer was when it read is what it writes as.
+        // The write acts with the state that the writer had when it read.
         let mut writer = Host { incarnation: Some(write.by), ..host };
         if matches!(write.what, Start | Effects | Finish) && host.run.is_none() {
             let Record { incarnation, attempt, .. } = write.before;
@@ -381,7 +378,7 @@ impl Leases {
         Some(())
     }
 
-    /// For how many ticks a host takes itself for alive after a renewal.
+    /// The ticks for which a host considers itself alive after a renewal.
     fn lasts(&self) -> u8 {
         match self.0 {
             Rules::WithoutMargin => LEASE + 1,
@@ -424,7 +421,7 @@ impl Model for Leases {
         };
         actions.push(Cancel);
         if state.task.end.is_some() {
-            // Nobody reads in order to write any more: only what is on its way can still land.
+            // No host reads in order to write any more: only writes in progress can still arrive.
             return actions.extend([0, 1].map(Land));
         }
         actions.push(Tick);
@@ -521,7 +518,7 @@ impl Model for Leases {
             Property::always("what is not declared does not begin twice", |_, state: &State| {
                 u32::from(state.begun) <= if state.task.rerun { ATTEMPTS } else { 1 }
             }),
-            // So that a model in which nothing happens is not a proof.
+            // A model in which nothing happens would prove nothing.
             Property::sometimes("a second attempt finishes", |_, state: &State| {
                 matches!(state.task.end, Some(End::Finished(_, 2)))
             }),

@@ -1,9 +1,9 @@
-//! Which definition of which schema a message without a session is one of.
+//! The schema and the definition for a message without a session.
 
 use crate::schema::Schema;
 use serde_json::Value;
 
-/// Where a definition stands.
+/// The schema of a definition.
 #[derive(Clone, Copy)]
 enum From {
     Core,
@@ -19,7 +19,7 @@ pub(super) struct Definition {
 }
 
 impl Definition {
-    /// What is wrong with `value` as one of these.
+    /// The problems of `value` as an instance of this definition.
     pub fn problems(self, schema: &Schema, value: &Value) -> Vec<String> {
         match self.from {
             From::Core => schema.stateless.problems(self.name, value),
@@ -51,12 +51,12 @@ pub(super) fn of_notification(method: &str) -> Option<Definition> {
     })
 }
 
-/// The definition of this result of a request of this method (26J-4).
+/// The definition for this result of a request of this method (26J-4).
 pub(super) fn of_result(method: &str, result: &Value) -> Option<Definition> {
     Some(match (result["resultType"].as_str()?, method) {
-        // 26M-1: nowhere else.
+        // 26M-1: for no other method.
         ("input_required", "tools/call" | "prompts/get" | "resources/read") => core("InputRequiredResult"),
-        // 26T-9: of nothing else.
+        // 26T-9: for no other method.
         ("task", "tools/call") => tasks("CreateTaskResult"),
         ("complete", "server/discover") => core("DiscoverResult"),
         ("complete", "tools/list") => core("ListToolsResult"),

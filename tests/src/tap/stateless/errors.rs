@@ -1,11 +1,11 @@
-//! Errors to requests that stand alone.
+//! Errors of self-contained requests.
 
 use super::Verdict;
 use crate::schema::Schema;
 use serde_json::Value;
 
-/// Judges the error that a request is answered with, under this HTTP status if it came
-/// as an answer of its own.
+/// Judges the error of a request. `status` is the HTTP status, if the error is the only message of the
+/// response.
 pub(super) fn of_call(schema: &Schema, message: &Value, error: &Value, status: Option<u16>) -> Verdict {
     let code = error["code"].as_i64().unwrap_or_default();
     let definition = match code {
@@ -16,7 +16,7 @@ pub(super) fn of_call(schema: &Schema, message: &Value, error: &Value, status: O
     };
     let mut problems = schema.stateless.problems(definition, message);
     problems.extend(of_any(error));
-    // On a stream the status has gone out before.
+    // On a stream, the status precedes the error.
     let fits = match (code, status) {
         (_, None | Some(200)) => !matches!((code, status), (-32601 | -32022..=-32020, Some(200))),
         (-32601, Some(status)) => status == 404,
@@ -28,13 +28,13 @@ pub(super) fn of_call(schema: &Schema, message: &Value, error: &Value, status: O
     Verdict { taken_for: definition.to_owned(), problems }
 }
 
-/// Judges what answers no request that is known.
+/// Judges a response that answers no known request.
 pub(super) fn without_id(schema: &Schema, message: &Value) -> Verdict {
     let taken_for = "JSONRPCErrorResponse";
     let mut problems = schema.stateless.problems(taken_for, message);
     match message.get("id") {
         Some(id) => problems.push(format!("26J-6: {id} is the id of no request")),
-        // These are said of a request that was read, hence with its id.
+        // These errors concern a request that was read, so they must have its id.
         None if matches!(message["error"]["code"].as_i64(), Some(-32602 | -32601 | -32022..=-32020)) => {
             problems.push("26J-6: the id is not echoed".to_owned());
         }
@@ -43,7 +43,7 @@ pub(super) fn without_id(schema: &Schema, message: &Value) -> Verdict {
     Verdict { taken_for: taken_for.to_owned(), problems }
 }
 
-/// What is wrong with any error, inlined ones among them.
+/// The problems of any error, including inlined ones.
 pub(super) fn of_any(error: &Value) -> Vec<String> {
     let mut problems = Vec::new();
     if error["message"] == "" {

@@ -1,5 +1,4 @@
-//! What the specification demands of messages without sessions beyond what the schemas
-//! can say.
+//! Requirements of the specification for messages without sessions that the schemas cannot express.
 
 use super::errors;
 use crate::schema::Schema;
@@ -8,7 +7,7 @@ use crate::tap::negotiated::needed;
 use crate::tap::rules::{RELATED_TASK, of_task};
 use serde_json::Value;
 
-/// The results that say how long they may be kept.
+/// The results that say how long clients may cache them.
 const CACHED: [&str; 6] = [
     "DiscoverResult",
     "ListToolsResult",
@@ -20,22 +19,22 @@ const CACHED: [&str; 6] = [
 
 const LEVELS: [&str; 8] = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
 
-/// Whether a log message of this level goes to who asked for that one (26C-4).
+/// Whether a log message of this level goes to a request that asked for `asked` (26C-4).
 pub(super) fn is_at_least(level: Option<&str>, asked: Option<&str>) -> bool {
     let rank = |level: Option<&str>| LEVELS.iter().position(|known| Some(*known) == level);
     rank(asked).is_some_and(|asked| rank(level).is_some_and(|level| level >= asked))
 }
 
-/// What is wrong with a notification that belongs to no request.
+/// The problem of a notification that belongs to no request.
 pub(super) fn unwanted(method: &str, params: &Value) -> String {
     match method {
-        "notifications/progress" => format!("26C-3: nobody gave the token {}", params["progressToken"]),
-        "notifications/message" => format!("26C-4: nobody asked for {}", params["level"]),
+        "notifications/progress" => format!("26C-3: no request gave the token {}", params["progressToken"]),
+        "notifications/message" => format!("26C-4: no request asked for {}", params["level"]),
         _ => format!("26SUB-3: {method} names no subscription"),
     }
 }
 
-/// What was granted beyond what was asked for (26SUB-2).
+/// The notifications that were granted but not asked for (26SUB-2).
 pub(super) fn beyond(granted: &Value, asked: &Value) -> Vec<String> {
     let members = granted.as_object().into_iter().flatten();
     let within = |key: &str, value: &Value| match value {
@@ -49,7 +48,7 @@ pub(super) fn beyond(granted: &Value, asked: &Value) -> Vec<String> {
     beyond.map(|(key, _)| format!("26SUB-2: `{key}` was not asked for")).collect()
 }
 
-/// Whether a notification is of what was granted.
+/// Whether a notification was granted.
 pub(super) fn is_granted(granted: &Value, method: &str, params: &Value) -> bool {
     let holds = |key: &str, value: &Value| granted[key].as_array().is_some_and(|all| all.contains(value));
     match method {
@@ -58,17 +57,17 @@ pub(super) fn is_granted(granted: &Value, method: &str, params: &Value) -> bool 
         "notifications/resources/list_changed" => granted["resourcesListChanged"] == true,
         "notifications/resources/updated" => holds("resourceSubscriptions", &params["uri"]),
         "notifications/tasks" => holds("taskIds", &params["taskId"]),
-        // 26SUB-6: progress and logs never come here.
+        // 26SUB-6: progress and logs never come on this stream.
         _ => false,
     }
 }
 
-/// What is wrong with a result of whichever request.
+/// The problems of any result.
 pub(super) fn of_any_result(definition: &str, result: &Value) -> Vec<String> {
     let mut problems = Vec::new();
     let server = &result["_meta"][key::SERVER];
-    // 26T-17, 26T-20: an acknowledgement has its type and nothing else. 26SUB-5: what ends a
-    // subscription says which, and nothing else.
+    // 26T-17, 26T-20: an acknowledgement has its type and nothing else. 26SUB-5: the final message of a
+    // subscription names the subscription, and nothing else.
     let may_be_bare = is_acknowledgement(definition) && result.get("_meta").is_none()
         || definition == "SubscriptionsListenResult" && server.is_null();
     let signed = server["name"].is_string() && server["version"].is_string();
@@ -84,7 +83,7 @@ pub(super) fn of_any_result(definition: &str, result: &Value) -> Vec<String> {
     problems
 }
 
-/// What is wrong with this result of a request with these params.
+/// The problems of this result of a request with these params.
 pub(super) fn of_result(schema: &Schema, definition: &str, params: &Value, result: &Value) -> Vec<String> {
     let mut problems = Vec::new();
     let cached = CACHED.contains(&definition);
@@ -148,7 +147,7 @@ fn of_input_required(result: &Value, meta: &Value) -> Vec<String> {
     problems
 }
 
-/// What is wrong with what a client is to answer, who declared this with its request.
+/// The problems of questions to a client that declared `meta` with its request.
 fn of_input_requests(requests: &Value, meta: &Value) -> Vec<String> {
     let declared = &meta[key::CAPABILITIES];
     let mut problems = Vec::new();
@@ -188,7 +187,7 @@ fn of_flat_task(task: &Value) -> Vec<String> {
     problems
 }
 
-/// What is wrong with a task and what it has come to, for a request with this `_meta`.
+/// The problems of a task with its outcome, for a request with this `_meta`.
 pub(super) fn of_detailed_task(schema: &Schema, task: &Value, meta: &Value) -> Vec<String> {
     let mut problems = of_flat_task(task);
     let payload = match task["status"].as_str().unwrap_or_default() {

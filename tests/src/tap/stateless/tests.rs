@@ -1,11 +1,11 @@
-//! What must be found in messages without sessions.
+//! The faults that the tap must find in messages without sessions.
 
 use crate::schema::Schema;
 use crate::stateless::{TASKS, VERSION, enveloped, everything, key, tasks};
 use crate::tap::Conversation;
 use serde_json::{Value, json};
 
-/// A conversation in which this was asked, under the id 7; `None` where there is no schema.
+/// A conversation with this request, under the id 7; `None` if there is no schema.
 fn asked(method: &str, params: &Value, capabilities: &Value) -> Option<Conversation> {
     let mut conversation = Conversation::new(Schema::official()?);
     let params = enveloped(params.clone(), capabilities);
@@ -19,13 +19,13 @@ fn said(conversation: &mut Conversation, message: &Value) -> String {
     verdict.expect("a verdict").problems.join("\n")
 }
 
-/// That `problem` is found, or nothing if it is empty.
+/// Asserts that `problem` is found, or that there is none if it is empty.
 fn found(problems: &str, problem: &str, of: &Value) {
     assert_eq!(problems.is_empty(), problem.is_empty(), "{of}: {problems}");
     assert!(problems.contains(problem), "{problem} in {problems}");
 }
 
-/// A result with what every one has, and this.
+/// A valid result of this type, with these members.
 fn result(kind: &str, members: Value) -> Value {
     let mut result =
         json!({"resultType": kind, "_meta": {key::SERVER: {"name": "toolyard", "version": "1"}}});
@@ -360,7 +360,7 @@ fn both_kinds_share_a_pipe_and_each_message_is_judged_by_its_own_request() {
     found(&said(&mut conversation, &answer(1, &cached)), "J-9", &cached);
     found(&said(&mut conversation, &answer(2, &cached)), "", &cached);
     found(&said(&mut conversation, &answer(1, &json!({"tools": []}))), "", &cached);
-    // A request of the host is the session's.
+    // A request of the host belongs to the session.
     let ping = json!({"jsonrpc": "2.0", "id": "s-1", "method": "ping"});
     found(&said(&mut conversation, &ping), "", &ping);
 }

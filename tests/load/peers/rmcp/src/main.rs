@@ -1,6 +1,6 @@
-//! The comparison with a server of the official Rust SDK: one tool that adds two numbers,
-//! over hyper as the host has it, unsandboxed. `stateless` answers with JSON and keeps no
-//! sessions; `session` is what the SDK does by itself.
+//! The comparison with a server of the official Rust SDK: one tool that adds two numbers, over hyper as in
+//! the host, without a sandbox. `stateless` answers with JSON and keeps no sessions; `session` is the SDK's
+//! default.
 
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -55,7 +55,7 @@ async fn main() -> anyhow::Result<()> {
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(sessions)
         .with_json_response(!sessions);
-    // Made once: a router for each session or request would be its own price.
+    // Made once: a router for each session or request would add its own cost.
     let adder = Adder { tool_router: Adder::tool_router() };
     let service = Service::new(move || Ok(adder.clone()), Arc::new(LocalSessionManager::default()), config);
     let listener = TcpListener::bind("127.0.0.1:0").await?;
@@ -66,7 +66,7 @@ async fn main() -> anyhow::Result<()> {
     }
 }
 
-/// Until stdin ends, which it does when whoever started this is gone.
+/// Waits until stdin ends, which happens when the parent process ends.
 async fn orphaned() {
     let mut input = [0; 64];
     while matches!(tokio::io::stdin().read(&mut input).await, Ok(count) if count > 0) {}
@@ -82,7 +82,7 @@ async fn accept(listener: TcpListener, service: Service) -> anyhow::Result<()> {
                 let service = service.clone();
                 async move { Ok::<_, Infallible>(service.handle(request).await) }
             });
-            // It ends when the client goes.
+            // It ends when the client disconnects.
             drop(http1::Builder::new().serve_connection(TokioIo::new(stream), answer).await);
         });
     }
