@@ -11,7 +11,7 @@ use toolyard_tests::{Host, IdentityProvider, Session, Stdio, guests};
 
 const RULES: &str = r#"
 [[rules]]
-name = "nobody sets traps"
+name = "no traps"
 effect = "deny"
 tools = ["trap"]
 
@@ -309,7 +309,7 @@ async fn explain_says_which_rule_decides_and_why() {
     };
     for (args, says) in [
         (&["token:alice", "echo"][..], "allowed: rule 2 (alice) says so"),
-        (&["token:alice", "trap"], "denied: rule 1 (nobody sets traps) says so"),
+        (&["token:alice", "trap"], "denied: rule 1 (no traps) says so"),
         (&["token:bob", "wait"], "denied: no rule allows it"),
         (&["token:bob", "count"], "needs the scope write"),
         (&["token:bob", "count", "--scope", "write"], "allowed: rule 3 (writers) says so"),

@@ -12,7 +12,7 @@ const PICTURE: &str = "host/docs/pictures/terminal.svg";
 /// The columns of the terminal in the picture.
 const COLUMNS: usize = 100;
 
-/// What a terminal shows of these commands, each line of which begins with `$ `.
+/// Runs these commands, each of which begins with `$ `, and returns what a terminal shows.
 async fn run(commands: impl Iterator<Item = &str>) -> String {
     let data = tempfile::tempdir().expect("a folder");
     let shell = async |command: &str| {

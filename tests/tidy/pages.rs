@@ -133,7 +133,7 @@ fn anchor(heading: &str) -> String {
     kept.flat_map(char::to_lowercase).map(|c| if c == ' ' { '-' } else { c }).collect()
 }
 
-/// The paths of the repository in a code span. Patterns such as `tests/mutations/*.patch` are no paths.
+/// The paths of the repository in a code span. Patterns such as `tests/mutations/*.patch` are not paths.
 fn named_paths(span: &str) -> Vec<String> {
     let words = span.split_whitespace().map(|word| word.trim_end_matches(['.', ',', ':', ';', '/']));
     let words = words.filter(|word| CHECKED_FOLDERS.iter().any(|folder| word.starts_with(folder)));
