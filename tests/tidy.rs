@@ -1,11 +1,14 @@
 //! Rules of the workspace: the edges of crates and folders, the length and names of files, forbidden
-//! phrases, and the links and paths in pages.
+//! phrases, the language of prose, and the links and paths in pages.
 
 #[path = "tidy/names.rs"]
 mod names;
 
 #[path = "tidy/pages.rs"]
 mod pages;
+
+#[path = "tidy/prose.rs"]
+mod prose;
 
 use names::is_test;
 use std::collections::{BTreeMap, BTreeSet};
