@@ -241,7 +241,12 @@ impl Assembled {
     pub async fn drain(&self, grace: Duration, mode: DrainMode) -> DrainReport {
         let running = self.server.dispatch.running();
         if running > 0 && !grace.is_zero() {
-            tracing::info!(running, ?grace, "waiting for calls to end; a second signal ends at once");
+            tracing::info!(
+                event = "shutdown.draining",
+                count = running,
+                ?grace,
+                "waiting for calls to end; a second signal ends at once"
+            );
         }
         #[cfg(feature = "failpoints")]
         toolyard_store::failpoint::reach("drain.begun");
@@ -256,14 +261,22 @@ impl Assembled {
         drop(self.stop_services);
         for service in self.services {
             if tokio::time::timeout(SERVICES_END, service).await.is_err() {
-                tracing::warn!("a service did not end in time");
+                tracing::warn!(
+                    event = "shutdown.service_not_ended",
+                    service = "periodic",
+                    "service did not end in time"
+                );
             }
         }
         // The end of every task is committed by now, and the store is still open.
         if let Some((exporter, stop)) = self.exporter {
             stop.cancel();
             if tokio::time::timeout(SERVICES_END, exporter).await.is_err() {
-                tracing::warn!("the export of audit entries did not end in time");
+                tracing::warn!(
+                    event = "shutdown.service_not_ended",
+                    service = "audit_export",
+                    "service did not end in time"
+                );
             }
         }
         if let Some(traces) = self.traces {
@@ -566,7 +579,11 @@ fn connections(wanted: u32) -> usize {
     let most = half.unwrap_or(wanted);
     if most < wanted {
         tracing::warn!(
-            "`wire.connections` is {most} instead of {wanted}: this process may have no more than twice as many descriptors"
+            event = "http.connections_limited",
+            setting = "wire.connections",
+            wanted,
+            limit = most,
+            "descriptors of this process limit the connections"
         );
     }
     wanted.min(most)

@@ -52,7 +52,7 @@ pub struct Flags {
     pub store: Option<String>,
 
     /// The filter of the log on stderr: error, warn, info, debug, trace, or a filter such as
-    /// toolyard_engine=debug. [key: log] [default: info when serving, else warn]
+    /// toolyard_engine=debug. [key: log, or log.filter] [default: info when serving, else warn]
     #[arg(long, value_name = "FILTER", env = "TOOLYARD_LOG", global = true)]
     pub log: Option<String>,
 
@@ -180,7 +180,7 @@ const DEFAULT_FILE: &str = "toolyard.toml";
 const MAX_BYTES: u64 = 4 << 20;
 
 /// The keys that are not limits.
-const PLAIN_KEYS: [&str; 17] = [
+const PLAIN_KEYS: [&str; 18] = [
     "plugins",
     "plugins.folder",
     "plugins.require-digest",
@@ -191,6 +191,7 @@ const PLAIN_KEYS: [&str; 17] = [
     "encryption.key-file",
     "listen",
     "log",
+    "log.filter",
     "server.name",
     "server.title",
     "server.instructions",
@@ -347,7 +348,7 @@ impl Written {
         let schema = text("cluster.schema").unwrap_or_else(|| SCHEMA.to_owned());
         let key_file = text("encryption.key-file").filter(|path| !path.is_empty()).map(from_file);
         let address = listen.map(str::to_owned).or_else(|| text("listen"));
-        let log = flags.log.clone().or_else(|| text("log"));
+        let log = flags.log.clone().or_else(|| text("log.filter").or_else(|| text("log")));
         let name = text("server.name").unwrap_or_else(|| "toolyard".to_owned());
         let (title, instructions) = (text("server.title"), text("server.instructions"));
         let admin = Admin {

@@ -112,7 +112,8 @@ fn plugin_folder(config: &Config) -> anyhow::Result<()> {
             Outsiders::Everybody
         ),
         Some(outsiders) => tracing::warn!(
-            "the plugin folder {folder}: {outsiders}, who can add tools and grant them anything"
+            event = "plugin.folder_not_protected", path = %folder, reason = %outsiders,
+            "others can write to the plugin folder, add tools and grant them anything"
         ),
     }
     Ok(())
@@ -174,7 +175,10 @@ fn database(path: &Path) -> anyhow::Result<()> {
     if found.mode() & OTHERS != 0 && found.uid() == geteuid().as_raw() {
         std::fs::set_permissions(path, Permissions::from_mode(0o600))
             .with_context(|| format!("{path_shown} may be read by others, which cannot be taken away"))?;
-        tracing::info!(path = %path_shown, "others could read this file; its mode is 600 now");
+        tracing::info!(
+            event = "data.mode_changed", path = %path_shown,
+            "others could read this file; its mode is 600 now"
+        );
     }
     Ok(())
 }
@@ -189,9 +193,8 @@ fn warn_of_links(config: &Config) {
     for (path, what) in named.chain(database) {
         if has_other_names(&path) {
             tracing::warn!(
-                "{} ({what}) has other names, hard links: a guest that is granted a folder with one of them \
-                 reads this file; `find / -xdev -samefile` finds them",
-                path.display()
+                event = "data.hard_link", path = %path.display(), kind = what,
+                "file has hard links; a guest whose folder has one of them can read it"
             );
         }
     }

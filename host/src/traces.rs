@@ -131,7 +131,7 @@ impl Otlp {
         let ended =
             tokio::task::spawn_blocking(move || self.processor.shutdown_with_timeout(FLUSH_TIME)).await;
         if !matches!(ended, Ok(Ok(()))) {
-            tracing::warn!("the last spans could not be sent in time");
+            tracing::warn!(event = "trace.last_spans_lost", "cannot send the last spans in time");
         }
     }
 
@@ -319,7 +319,10 @@ impl opentelemetry_sdk::trace::SpanExporter for Counting {
                 let mut complained = self.complained.lock().unwrap_or_else(PoisonError::into_inner);
                 if complained.is_none_or(|last| now.duration_since(last) >= COMPLAIN_EVERY) {
                     *complained = Some(now);
-                    tracing::warn!(%error, spans, "spans were lost: the collector did not take them (trace.endpoint)");
+                    tracing::warn!(
+                        event = "trace.spans_lost", setting = "trace.endpoint", count = spans, %error,
+                        "collector did not accept spans"
+                    );
                 }
             }
         }

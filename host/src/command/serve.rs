@@ -44,7 +44,10 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
         }
         greet(&config, &assembled, address);
         if !assembled.server.auth.is_required() && !address.ip().is_loopback() {
-            tracing::warn!(%address, "everybody who reaches this address may use every tool");
+            tracing::warn!(
+                event = "http.no_authentication", %address,
+                "everybody who reaches this address may use every tool"
+            );
         }
         // Recovers tasks of earlier hosts without waiting for a client to ask for them.
         let recovering = assembled.server.dispatch.clone();

@@ -104,7 +104,7 @@ impl BackgroundHost {
         // The process goes on when the handle is dropped; the runtime reaps it when it ends.
         command.kill_on_drop(false);
         let child = command.spawn().context("it cannot be started")?;
-        tracing::info!(process = child.id(), "started a background host");
+        tracing::info!(event = "background.started", process = child.id(), "background host started");
         Ok(child)
     }
 }

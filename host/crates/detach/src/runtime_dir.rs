@@ -146,7 +146,7 @@ impl Lock {
     /// Removes the socket file and gives the lock up, so that another process may take it at once.
     pub(crate) fn release(self) {
         if let Err(error) = remove(&self.dir.file("sock")) {
-            tracing::warn!(%error, "the socket stays behind");
+            tracing::warn!(event = "background.socket_not_removed", %error, "cannot remove socket file");
         }
     }
 }

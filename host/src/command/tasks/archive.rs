@@ -103,7 +103,11 @@ async fn write(store: &dyn Backend, out: &mut impl Write) -> anyhow::Result<(u64
                     written += 1;
                 }
                 Err(error) => {
-                    tracing::error!(error = &error as &dyn std::error::Error, "a task is left out");
+                    tracing::error!(
+                        event = "task.not_exported",
+                        error = &error as &dyn std::error::Error,
+                        "cannot export task"
+                    );
                     unreadable += 1;
                 }
             }
