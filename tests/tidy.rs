@@ -1,6 +1,8 @@
-//! Rules of the workspace: the edges of crates and folders, the length and names of files, and
-//! forbidden phrases.
+//! Rules of the workspace: the edges of crates and folders, the length and names of files, the events
+//! of the log, and forbidden phrases.
 
+#[path = "tidy/events.rs"]
+mod events;
 #[path = "tidy/names.rs"]
 mod names;
 

@@ -233,14 +233,7 @@ impl Dispatch {
                 .retain(|entry| uri_of(entry).is_some_and(|uri| self.may_list(providers, mine, &uri)));
             turn.foreign += before - turn.entries.len();
             if turn.foreign > 0 {
-                tracing::warn!(
-                    event = "resources.uris_left_out",
-                    plugin = turn.provider.spec().plugin,
-                    kind = "resource",
-                    count = turn.foreign,
-                    setting = "resources.uris",
-                    "resources of a plugin left out of a list"
-                );
+                log_uris_left_out(&turn.provider, "resource", turn.foreign);
             }
         }
     }
@@ -324,14 +317,7 @@ impl Dispatch {
             let before = templates.len();
             templates.retain(|(template, _)| self.may_list_template(providers, at, template));
             if templates.len() < before {
-                tracing::warn!(
-                    event = "resources.uris_left_out",
-                    plugin = providers[at].spec().plugin,
-                    kind = "template",
-                    count = before - templates.len(),
-                    setting = "resources.uris",
-                    "resources of a plugin left out of a list"
-                );
+                log_uris_left_out(&providers[at], "template", before - templates.len());
             }
             self.deps
                 .catalog
