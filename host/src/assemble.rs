@@ -48,7 +48,7 @@ pub fn with_runtimes<T, F: Future<Output = anyhow::Result<T>>>(
             .thread_name(name)
             .enable_all()
             .build()
-            .context("the async runtime does not start")
+            .context("cannot start the async runtime")
     };
     let guests = runtime("guest")?;
     let serving = runtime("serve")?;
@@ -168,7 +168,7 @@ impl Assembled {
         };
         let Some(snapshot) = snapshot else {
             plugins.end().await;
-            anyhow::bail!("stopped while the tools were being loaded")
+            anyhow::bail!("stopped while the tools were loading")
         };
         dispatch.publish(snapshot.catalog.clone());
         if let Some(call_log) = &call_log {
@@ -384,7 +384,7 @@ fn listed(names: &[&str]) -> String {
 /// Starts the engine, with its cache in the data folder.
 pub fn start_engine(config: &Config) -> anyhow::Result<Arc<Engine>> {
     let limits = &config.limits;
-    let program = std::env::current_exe().context("this program does not know where it is")?;
+    let program = std::env::current_exe().context("cannot find the path of this program")?;
     let settings = toolyard_engine::Settings {
         cache: Some(config.data.join("compiled")),
         compiler: Compiler::Child { program, args: vec!["compile-component".to_owned()] },
@@ -458,7 +458,7 @@ pub fn open_sqlite(config: &Config) -> anyhow::Result<Arc<SqliteStore>> {
     let clock = Arc::new(SystemClock);
     let options = SqliteOptions { audit: audited(config), keys, ..SqliteOptions::new(clock) };
     SqliteStore::open(&config.data, options).with_context(|| {
-        format!("the data folder {} cannot be used; --data names another", config.data.display())
+        format!("cannot use the data folder {}; name another by --data", config.data.display())
     })
 }
 
@@ -493,7 +493,7 @@ pub fn exporter(config: &Config, stores: &Stores) -> anyhow::Result<Option<Expor
             let path = config.data.join(&limits.audit_file);
             let log = LogFile::new(path, limits.audit_rotate_at.as_u64(), limits.audit_keep);
             let log = log.shared(limits.data_others_may_write);
-            log.check().context("the audit log cannot be written")?;
+            log.check().context("cannot write the audit log")?;
             Destination::File(log)
         }
     };

@@ -158,7 +158,7 @@ impl Exporter {
                 text.push('\n');
             }
             let to = self.to.clone();
-            blocking(move || to.write(&text).context("the audit log cannot be written")).await?;
+            blocking(move || to.write(&text).context("cannot write the audit log")).await?;
             // Only now: the entries that the store forgets are safe.
             self.store.exported(up_to).await?;
         }

@@ -218,7 +218,7 @@ impl Config {
         written.file = file.clone().unwrap_or_else(|| PathBuf::from(DEFAULT_FILE));
         let mut base = PathBuf::new();
         if let Some(file) = &file {
-            let cannot = || format!("the configuration file {} cannot be read", file.display());
+            let cannot = || format!("cannot read the configuration file {}", file.display());
             let opened = read::open(file).with_context(cannot)?;
             if flags.config.is_none() {
                 let found = opened.metadata().with_context(cannot)?;
@@ -231,7 +231,7 @@ impl Config {
         written.take_environment(|name| std::env::var(name).ok())?;
         for pair in &flags.set {
             let Some((key, value)) = pair.split_once('=') else {
-                bail!("--set takes KEY=VALUE, not `{pair}`");
+                bail!("--set: expected KEY=VALUE, not `{pair}`");
             };
             written.take(key.trim(), value).with_context(|| format!("in --set {pair}"))?;
         }
@@ -360,7 +360,7 @@ impl Written {
             service: text("trace.service").unwrap_or_else(|| name.clone()),
         };
         if self.limits.ttl_default > self.limits.ttl_cap {
-            bail!("`tasks.ttl-default` is longer than `tasks.ttl-cap`");
+            bail!("`tasks.ttl-default` is longer than `tasks.ttl-cap`; lower it, or raise the cap");
         }
         let require_digest = text("plugins.require-digest").map(|listed| digests(&listed)).transpose()?;
         let Tables { auth, http, rules, weights } = self.tables;
@@ -478,7 +478,7 @@ fn default_data() -> anyhow::Result<PathBuf> {
 
 fn user_folders() -> anyhow::Result<directories::ProjectDirs> {
     directories::ProjectDirs::from("", "", "toolyard")
-        .context("this user has no home folder: say --plugins and --data")
+        .context("this user has no home folder; name the folders by --plugins and --data")
 }
 
 #[cfg(test)]

@@ -127,7 +127,7 @@ impl Listening {
         let Some(address) = config.admin.listen else { return Ok(None) };
         let listener = TcpListener::bind(address)
             .await
-            .with_context(|| format!("cannot listen on {address} (admin.listen)"))?;
+            .with_context(|| format!("cannot listen on {address} (`admin.listen`)"))?;
         let address = listener.local_addr()?;
         let health = Health::new(stop.clone());
         let settings =

@@ -69,7 +69,8 @@ impl Otlp {
     /// If the host cannot send to the endpoint.
     pub fn start(config: &Config, runtime: Handle) -> anyhow::Result<Option<Arc<Self>>> {
         let Some(endpoint) = &config.trace.endpoint else { return Ok(None) };
-        let uri: http::Uri = endpoint.parse().context("`trace.endpoint` is no URL")?;
+        let uri: http::Uri =
+            endpoint.parse().context("`trace.endpoint` is not a URL such as http://127.0.0.1:4318")?;
         if uri.scheme_str() != Some("http") || uri.authority().is_none() {
             bail!(
                 "`trace.endpoint`: expected http://HOST:PORT of a collector near by, which may pass traces on \
@@ -87,7 +88,7 @@ impl Otlp {
             .with_timeout(EXPORT_TIME)
             .with_retry_policy(RetryPolicy::disabled())
             .build()
-            .context("`trace.endpoint` cannot be used")?;
+            .context("cannot use `trace.endpoint`")?;
         let watched = Watched::default();
         let counting = Counting { exporter, watched: watched.clone(), complained: Mutex::default() };
         let limits = &config.limits;

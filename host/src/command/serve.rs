@@ -32,7 +32,7 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
         // Bound first: the host reports a port in use before it compiles any tool.
         let listener = TcpListener::bind(config.listen)
             .await
-            .with_context(|| format!("cannot listen on {}", config.listen))?;
+            .with_context(|| format!("cannot listen on {} (`listen`)", config.listen))?;
         let address = listener.local_addr()?;
         let admin = Listening::start(&config, &stop).await?;
         if let Some(admin) = &admin {

@@ -243,7 +243,7 @@ async fn write_into_an_open_folder(_: &Stage) {
     let folder = host.plugins();
     set_mode(&folder, 0o777);
     install_as(&guests::fixture("versioned_v1"), &folder, "version.wasm");
-    until_logged(&host, "is not looked at: everybody on this machine can write to it").await;
+    until_logged(&host, "is not read: everybody on this machine can write to it").await;
     let is_root = rustix::process::geteuid().is_root();
     if is_root {
         install_as(&guests::fixture("add"), &folder, "add.wasm");

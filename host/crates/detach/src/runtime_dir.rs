@@ -55,7 +55,7 @@ impl RuntimeDir {
             .recursive(true)
             .mode(0o700)
             .create(&self.folder)
-            .with_context(|| format!("the folder {} cannot be made", self.folder.display()))
+            .with_context(|| format!("cannot make the folder {}", self.folder.display()))
     }
 
     /// The file that the background host logs to.
@@ -69,7 +69,7 @@ impl RuntimeDir {
     /// If the file cannot be opened.
     pub fn open_log(&self, max_bytes: u64) -> anyhow::Result<BoundedLog> {
         BoundedLog::open(&self.log(), max_bytes)
-            .with_context(|| format!("the log {} cannot be written", self.log().display()))
+            .with_context(|| format!("cannot write the log {}", self.log().display()))
     }
 
     fn file(&self, kind: &str) -> PathBuf {
@@ -115,7 +115,7 @@ impl RuntimeDir {
         let descriptors = Path::new("/proc/self/fd");
         if !descriptors.is_dir() {
             bail!(
-                "the path {} is too long for a socket, by {} bytes; --data names another folder",
+                "the path {} is too long for a socket, by {} bytes; name another folder by --data",
                 path.display(),
                 path.as_os_str().len() - MAX_SOCKET_PATH
             );
@@ -139,7 +139,7 @@ impl Lock {
             listener.set_nonblocking(true)?;
             anyhow::Ok(listener)
         };
-        let listener = listen().with_context(|| format!("the socket {} cannot be used", path.display()))?;
+        let listener = listen().with_context(|| format!("cannot use the socket {}", path.display()))?;
         Ok(Socket { listener, lock: self })
     }
 

@@ -59,7 +59,7 @@ pub fn export(config: &Config, options: &Export) -> anyhow::Result<ExitCode> {
             None => {
                 let mut out = BufWriter::new(output::json_lines());
                 let done = write(store, &mut out).await?;
-                out.flush().context("stdout cannot be written")?;
+                out.flush().context("cannot write to stdout")?;
                 done
             }
             Some(path) => {
@@ -79,7 +79,7 @@ pub fn export(config: &Config, options: &Export) -> anyhow::Result<ExitCode> {
         noted(store, Action::ArchiveExported, written);
         tell!("toolyard: exported {}", tasks(written));
         if unreadable > 0 {
-            bail!("{} cannot be read and were left out; the log names them", tasks(unreadable));
+            bail!("cannot read {}, which were left out; the log names them", tasks(unreadable));
         }
         Ok(ExitCode::SUCCESS)
     })
@@ -99,7 +99,7 @@ async fn write(store: &dyn Backend, out: &mut impl Write) -> anyhow::Result<(u64
         for task in page {
             match task {
                 Ok(task) => {
-                    writeln!(out, "{}", jsonl::line(&task)?).context("the output cannot be written")?;
+                    writeln!(out, "{}", jsonl::line(&task)?).context("cannot write the output")?;
                     written += 1;
                 }
                 Err(error) => {
