@@ -190,7 +190,7 @@ impl Exporter {
 fn take_turn(path: &Path) -> anyhow::Result<Option<File>> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false).mode(0o600);
-    let cannot = || format!("{} cannot be locked", path.display());
+    let cannot = || format!("cannot lock {}", path.display());
     let file = options.open(path).with_context(cannot)?;
     match file.try_lock() {
         Ok(()) => Ok(Some(file)),

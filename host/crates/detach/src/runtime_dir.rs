@@ -83,7 +83,7 @@ impl RuntimeDir {
     /// If the file cannot be used.
     pub fn lock(&self) -> anyhow::Result<Option<Lock>> {
         let path = self.file("lock");
-        let wrong = || format!("the lock {} cannot be used", path.display());
+        let wrong = || format!("cannot use the lock {}", path.display());
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false).mode(0o600);
         let mut file = options.open(&path).with_context(wrong)?;

@@ -63,7 +63,7 @@ pub fn export(config: &Config, options: &Export) -> anyhow::Result<ExitCode> {
                 done
             }
             Some(path) => {
-                let cannot = || format!("{} cannot be written", path.display());
+                let cannot = || format!("cannot write {}", path.display());
                 let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
                 // Created with mode 600, and removed unless it is renamed to its final name.
                 let partial = NamedTempFile::new_in(folder.unwrap_or(Path::new("."))).with_context(cannot)?;
@@ -118,7 +118,7 @@ async fn write(store: &dyn Backend, out: &mut impl Write) -> anyhow::Result<(u64
 
 /// Runs `tasks import`.
 pub fn import(config: &Config, options: &Import, json: bool) -> anyhow::Result<ExitCode> {
-    let cannot = || format!("{} cannot be read", options.file.display());
+    let cannot = || format!("cannot read {}", options.file.display());
     let input: Input = match options.file == Path::new("-") {
         true => Box::new(BufReader::new(io::stdin())),
         false => Box::new(BufReader::new(File::open(&options.file).with_context(cannot)?)),
