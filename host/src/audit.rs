@@ -127,7 +127,7 @@ impl Exporter {
             Ok(Err(error)) => {
                 tracing::warn!(
                     event = "audit.entries_left",
-                    error = error.as_ref() as &dyn std::error::Error,
+                    error = &*error as &dyn std::error::Error,
                     "audit entries left in the store; the next host exports them"
                 );
             }
@@ -219,7 +219,7 @@ impl Trouble {
             self.told = Some(Instant::now());
             tracing::error!(
                 event = "audit.export_failed",
-                error = error.as_ref() as &dyn std::error::Error,
+                error = &**error as &dyn std::error::Error,
                 "cannot export audit entries; they wait in the store"
             );
         }
