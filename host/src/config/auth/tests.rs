@@ -48,7 +48,7 @@ fn a_4_what_would_weaken_the_check_is_refused_by_name() {
         (issuer("jwks-url = \"https://i.example/k\"\njwks-file = \"k\""), "not both"),
         (issuer("jwks = \"k\""), "unknown field `jwks`"),
         (issuer("audience = [\"\"]"), "expected a text"),
-        (issuer("[[issuers]]\nissuer = \"https://i.example\""), "there twice"),
+        (issuer("[[issuers]]\nissuer = \"https://i.example\""), "listed twice"),
         (
             "resource = \"https://t.example\"\n[[issuers]]\nissuer = \"http://i.example\"".to_owned(),
             "expected an https URL",
