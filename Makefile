@@ -1,5 +1,5 @@
-# What this needs: a Rust toolchain (1.95 or newer), a C compiler, make. The rest
-# it gets by itself; nothing needs root.
+# Needs a Rust toolchain (1.95 or newer), a C compiler and make. It fetches everything else itself, and
+# nothing needs root.
 
 CARGO ?= cargo
 

@@ -1,8 +1,8 @@
-# What the install scripts beside share: what to do without, and how to tell an
-# installation that is complete and current. To be sourced.
+# Shared by the install scripts: how to go on without a tool, and how to recognise an
+# installation that is complete and current. Source it.
 
 without() { # STAMP, WHAT, WHY
-  # What was installed once may need what has gone since.
+  # An earlier installation may need files that have gone since.
   rm -f "$1"
   shift
   {
@@ -22,7 +22,7 @@ checksum() {
   if command -v sha256sum >/dev/null; then sha256sum; else shasum -a 256; fi
 }
 
-# What an installation was made from: the pins, and the interpreter it runs under.
+# Identifies an installation: its pins, and the interpreter that it runs under.
 fingerprint() { # VERSION, FILES…
   local version=$1
   shift

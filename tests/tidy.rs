@@ -1,10 +1,17 @@
-//! Rules of the workspace: the edges of crates and folders, the length and names of files, the events
-//! of the log, and forbidden phrases.
+//! Rules of the workspace: the edges of crates and folders, the length and names of files, the events of
+//! the log, forbidden phrases, the language of prose, and the links and paths in pages.
 
 #[path = "tidy/events.rs"]
 mod events;
+
 #[path = "tidy/names.rs"]
 mod names;
+
+#[path = "tidy/pages.rs"]
+mod pages;
+
+#[path = "tidy/prose.rs"]
+mod prose;
 
 use names::is_test;
 use std::collections::{BTreeMap, BTreeSet};
@@ -186,8 +193,8 @@ fn versions_stand_in_one_table() {
     }
 }
 
-/// Files that git tracks or would track.
-fn sources() -> Vec<PathBuf> {
+/// Paths that git tracks or would track: files, and symbolic links to files or folders.
+fn tracked() -> Vec<PathBuf> {
     let listed = std::process::Command::new("git")
         .args(["ls-files", "--cached", "--others", "--exclude-standard"])
         .current_dir(root())
@@ -198,8 +205,13 @@ fn sources() -> Vec<PathBuf> {
         .expect("plain names")
         .lines()
         .map(|line| root().join(line))
-        .filter(|path| path.is_file())
+        .filter(|path| path.exists())
         .collect()
+}
+
+/// The files among them.
+fn sources() -> Vec<PathBuf> {
+    tracked().into_iter().filter(|path| path.is_file()).collect()
 }
 
 #[test]

@@ -56,8 +56,8 @@ pub struct Flags {
     #[arg(long, value_name = "FILTER", env = "TOOLYARD_LOG", global = true)]
     pub log: Option<String>,
 
-    /// Set any setting of host/docs/settings.md, such as tasks.ttl-default=2h; may be repeated. [env:
-    /// TOOLYARD_TASKS_TTL_DEFAULT and so on] [key: the same]
+    /// Set any setting of host/docs/reference/settings.md, such as tasks.ttl-default=2h; may be repeated.
+    /// [env: TOOLYARD_TASKS_TTL_DEFAULT and so on] [key: the same]
     #[arg(long = "set", value_name = "KEY=VALUE", global = true)]
     pub set: Vec<String>,
 }
@@ -331,7 +331,7 @@ impl Written {
             Some(Err(expected)) => bail!("`{key}`: {expected}"),
             None => match nearest(key, TABLE.iter().map(|row| row.key).chain(PLAIN_KEYS)) {
                 Some(nearest) => bail!("unknown key `{key}`; did you mean `{nearest}`?"),
-                None => bail!("unknown key `{key}`; host/docs/settings.md lists all of them"),
+                None => bail!("unknown key `{key}`; host/docs/reference/settings.md lists all of them"),
             },
         }
     }
@@ -456,8 +456,8 @@ fn parse_address(address: Option<&str>, auth: &Auth) -> anyhow::Result<SocketAdd
     if !address.ip().is_loopback() && !auth.asks() && !auth.anonymous_on_network() {
         bail!(
             "`listen`: {address} can be reached from other machines, and callers need no credentials; configure \
-             [[auth.tokens]] or [[auth.issuers]] (host/docs/authentication.md), listen on 127.0.0.1 or [::1], or let \
-             everybody in with `anonymous-on-network = true` in [auth]"
+             [[auth.tokens]] or [[auth.issuers]] (host/docs/guides/secure/authentication.md), listen on \
+             127.0.0.1 or [::1], or let everybody in with `anonymous-on-network = true` in [auth]"
         );
     }
     Ok(address)

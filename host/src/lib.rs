@@ -37,7 +37,7 @@ Examples:
 
 Exit codes: 0 done, 1 failed (of a server: calls had to be cut at its end),
 2 wrong usage, 128 + n ended by signal n (130: Ctrl-C).
-host/docs/settings.md lists every setting.";
+host/docs/reference/settings.md lists every setting.";
 
 /// A folder of WebAssembly tools, each sandboxed, served over MCP as plain calls
 /// and as durable tasks.

@@ -11,7 +11,7 @@ use toolyard_tests::{Host, IdentityProvider, Session, Stdio, guests};
 
 const RULES: &str = r#"
 [[rules]]
-name = "nobody sets traps"
+name = "no traps"
 effect = "deny"
 tools = ["trap"]
 
@@ -309,7 +309,7 @@ async fn explain_says_which_rule_decides_and_why() {
     };
     for (args, says) in [
         (&["token:alice", "echo"][..], "allowed: rule 2 (alice) says so"),
-        (&["token:alice", "trap"], "denied: rule 1 (nobody sets traps) says so"),
+        (&["token:alice", "trap"], "denied: rule 1 (no traps) says so"),
         (&["token:bob", "wait"], "denied: no rule allows it"),
         (&["token:bob", "count"], "needs the scope write"),
         (&["token:bob", "count", "--scope", "write"], "allowed: rule 3 (writers) says so"),
@@ -394,7 +394,7 @@ fn toml_after<'a>(page: &'a str, heading: &str) -> &'a str {
 async fn the_configurations_on_the_pages_are_valid() {
     let page = |name: &str| std::fs::read_to_string(guests::root().join(name)).expect("the page");
     let readme = page("README.md").replace("6d4c\u{2026}", &"0".repeat(64));
-    let rules = page("host/docs/authority.md");
+    let rules = page("host/docs/guides/secure/access-rules.md");
     for (config, args, says) in [
         (toml_after(&rules, "## Rules"), ["local", "jq"], "allowed: rule 4 says so"),
         (toml_after(&readme, "## Let others in"), ["token:ci", "read_note"], "allowed: rule 2 says so"),

@@ -109,7 +109,7 @@ fn follow(language: &str) {
         eprintln!("SKIPPED: the chapter on {language} was not followed: {why}");
         return;
     }
-    let page = root().join(format!("host/docs/book/first-plugin/{language}.md"));
+    let page = root().join(format!("host/docs/getting-started/first-plugin/{language}.md"));
     let page = std::fs::read_to_string(page).expect("a chapter");
     let home = tempfile::tempdir().expect("a folder");
     let reader = Reader::new();

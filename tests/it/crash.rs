@@ -1,6 +1,6 @@
-//! The table of crash points in `host/docs/reliability.md`, row by row. The process stops exactly there, at a
-//! fail point or in the middle of an effect, and the test checks the promise after the restart. A sink
-//! outside of the host counts the effects.
+//! The table of crash points in `host/docs/explanation/reliability.md`, row by row. The process stops
+//! exactly there, at a fail point or in the middle of an effect, and the test checks the promise after the
+//! restart. A sink outside of the host counts the effects.
 
 mod answers;
 mod database;

@@ -16,7 +16,7 @@ fn text(path: &str) -> String {
 #[test]
 fn the_book_shows_a_plugin_without_a_library_as_it_is() {
     let code = text("examples/plugins/rust-raw/src/lib.rs");
-    let page = "host/docs/book/by-hand.md";
+    let page = "host/docs/guides/write-tools/by-hand.md";
     assert!(text(page).contains(&format!("```rust\n{code}```")), "{page} is behind the example");
 }
 

@@ -2,8 +2,8 @@
 //! refusal or limit, by name. Another client is served before, during and after it. After each family of
 //! attacks, the host is at rest again.
 //!
-//! The page `host/docs/security.md` lists them all; `tests/checklist.rs` compares that list with these
-//! functions.
+//! The pages in `host/docs/reference/attacks` list them all; `tests/checklist.rs` compares that list with
+//! these functions.
 
 /// Runs attacks on a stage one after the other. Each attack is a function of that name.
 macro_rules! attacks {

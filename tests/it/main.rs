@@ -43,6 +43,7 @@ mod published;
 mod questions;
 mod rates;
 mod raw_bytes;
+mod readme;
 mod recovery;
 mod refusals;
 mod reload;

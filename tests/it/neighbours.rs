@@ -37,7 +37,7 @@ impl Place {
     }
 
     /// Stops the process, but not while it holds the lock of the database: otherwise no process could write
-    /// until it resumes (see `host/docs/reliability.md`).
+    /// until it resumes (see `host/docs/explanation/reliability.md`).
     async fn stop(&self) {
         let path = self.host.data().join("toolyard.sqlite");
         eventually("the process to be stopped outside of a transaction", || async {

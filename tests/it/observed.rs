@@ -242,7 +242,7 @@ async fn the_page_of_metrics_is_what_is_there() {
             format!("| `{name}{suffix}` | {kind} | {} | {help} |\n", labels.join(", "))
         })
         .collect();
-    let file = root().join("host/docs/metrics.md");
+    let file = root().join("host/docs/reference/metrics.md");
     let page = std::fs::read_to_string(&file).expect("the page");
     let (begin, end) = ("| family | type | labels | what it is |\n| --- | --- | --- | --- |\n", "\n## ");
     let start = page.find(begin).expect("a table") + begin.len();

@@ -1,5 +1,5 @@
 /* Simulates a disk that flushes slowly, for a program with this library in LD_PRELOAD: each fdatasync
-   and fsync takes FLUSH_US microseconds more. host/docs/benchmarks.md explains its use. */
+   and fsync takes FLUSH_US microseconds more. host/docs/benchmarks/method.md explains its use. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdlib.h>

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Sees to it that nginx is there, which a test puts before the hosts of examples/cluster: it
-# runs with a folder, a port and an end of its own, and nothing of a server that runs on
-# this machine is touched. A second run does nothing.
+# Installs nginx, which a test puts before the hosts of examples/cluster. The test starts it with
+# a folder and a port of its own, stops it, and touches no other server of this machine.
+# A second run does nothing.
 #
 # Where it is missing it is installed, on Debian and its relatives, by root. A person's
-# machine goes without it, loudly; CI does not get away with it.
+# machine goes on without it, with a loud message; in CI that is an error.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . tests/pins.sh
@@ -13,8 +13,8 @@ there() {
   command -v nginx >/dev/null || [ -x /usr/sbin/nginx ]
 }
 
-# The package would start a server of its own at port 80, now and at the next boot. What is
-# installed here asks this file whether it may; one that a person has put there is left as it is.
+# The package would start a server at port 80, now and at the next boot. Packages ask this file
+# whether they may. A file that already exists stays unchanged.
 install_unstarted() {
   local policy=/usr/sbin/policy-rc.d
   if [ ! -e "$policy" ]; then

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Sees to it that the programs of a PostgreSQL server are there, which tests start for
-# themselves: each has a folder, a port and an end of its own, and nothing of a server that
-# runs on this machine is touched. A second run does nothing.
+# Installs the programs of a PostgreSQL server. Tests start servers of their own, each with its
+# folder and port, stop them, and touch no other server of this machine. A second run does
+# nothing.
 #
 # Where they are missing they are installed, on Debian and its relatives, by root. A
-# person's machine goes without them, loudly; CI does not get away with it.
+# person's machine goes on without them, with a loud message; in CI that is an error.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . tests/pins.sh

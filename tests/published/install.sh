@@ -2,8 +2,8 @@
 # Fetches the packages that `packages` lists, by the clients of their registries, and
 # puts the components in them into target/published. A second run does nothing.
 #
-# What cannot be fetched is gone without on a person's machine, loudly; CI does not get
-# away with it. A file that is not the one listed is an error anywhere.
+# If a package cannot be fetched, a person's machine goes on without it, with a loud message;
+# in CI that is an error. A file that is not the one listed is an error anywhere.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$here/../pins.sh"

@@ -103,7 +103,7 @@ fn every_event_of_the_log_has_a_name_and_the_page_explains_the_warnings() {
             assert_eq!(former, event.level, "{}: {event:?} has another level elsewhere", path.display());
         }
     }
-    let page = std::fs::read_to_string(host.join("docs/log-events.md")).expect("a page");
+    let page = std::fs::read_to_string(host.join("docs/reference/log-events.md")).expect("a page");
     let needed: BTreeSet<(&str, &str)> = levels
         .iter()
         .filter(|(name, level)| **level != "info" && !name.starts_with(NOT_SHIPPED))
@@ -111,11 +111,11 @@ fn every_event_of_the_log_has_a_name_and_the_page_explains_the_warnings() {
         .collect();
     let explained = explained_events(&page);
     let rows: BTreeSet<(&str, &str)> = explained.iter().copied().collect();
-    assert_eq!(explained.len(), rows.len(), "host/docs/log-events.md: a row is there twice");
+    assert_eq!(explained.len(), rows.len(), "host/docs/reference/log-events.md: a row is there twice");
     let missing: Vec<_> = needed.difference(&rows).collect();
     let unknown: Vec<_> = rows.difference(&needed).collect();
-    assert!(missing.is_empty(), "host/docs/log-events.md lacks {missing:?}");
-    assert!(unknown.is_empty(), "host/docs/log-events.md explains what no code logs: {unknown:?}");
+    assert!(missing.is_empty(), "host/docs/reference/log-events.md lacks {missing:?}");
+    assert!(unknown.is_empty(), "host/docs/reference/log-events.md explains what no code logs: {unknown:?}");
     assert!(needed.len() > 50, "the events were not found: {needed:?}");
 }
 

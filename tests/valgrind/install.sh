@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Sees to it that valgrind is there, by which tests/load/tests/budget.rs counts instructions.
-# A second run does nothing.
+# Installs valgrind, with which tests/load/tests/budget.rs counts instructions. A second run does
+# nothing.
 #
 # Where it is missing it is installed, on Debian and its relatives, by root. A person's
-# machine goes without it, loudly; CI does not get away with it.
+# machine goes on without it, with a loud message; in CI that is an error.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . tests/pins.sh

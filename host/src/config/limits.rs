@@ -1,6 +1,7 @@
 //! Every limit and switch that an operator can set: its key, its default, and a sentence with the operator's
-//! reason to change it. A test generates `host/docs/settings.md` from this table. A limit that no operator
-//! can choose well is a constant where it is used; `dropped.rs` lists the keys that such limits once had.
+//! reason to change it. A test generates `host/docs/reference/settings.md` from this table. A limit that no
+//! operator can choose well is a constant where it is used; `dropped.rs` lists the keys that such limits
+//! once had.
 
 use super::value::{AuditTo, LogFormat, Ratio, Value};
 use bytesize::ByteSize;
@@ -212,7 +213,7 @@ limits! {
     log_format: LogFormat = "log.format", "text",
         "The form of the log: lines for people, or one JSON object a line ([log events](log-events.md)). Choose `json` if a log collector reads it.";
     audit_to: AuditTo = "audit.to", "auto",
-        "The destination of audit entries ([audit](audit.md)): `auto` is `file` for `serve` and `tasks`, and `off` for every other command. Choose `stderr` if your platform collects the output of containers.";
+        "The destination of audit entries ([audit](../guides/secure/audit.md)): `auto` is `file` for `serve` and `tasks`, and `off` for every other command. Choose `stderr` if your platform collects the output of containers.";
     audit_file: PathBuf = "audit.file", "audit.jsonl",
         "The file for audit entries; a relative path begins in the data folder. Set it to keep them on another volume or where your log shipper reads.";
     audit_rotate_at: ByteSize = "audit.rotate-at", "16MiB",
@@ -232,7 +233,7 @@ limits! {
     eof_grace: Duration = "shutdown.eof-grace", "1500ms",
         "How long requests under way may go on after stdin has ended. Raise it for scripts that close stdin before they read all answers; lower it to exit sooner.";
     detach: bool = "stdio.detach", "false",
-        "Whether `toolyard stdio` runs tasks in a background host, so that they outlive it ([stdio](stdio.md)); `--detach` is the same. Turn it on if clients end before their tasks do.";
+        "Whether `toolyard stdio` runs tasks in a background host, so that they outlive it ([stdio](../guides/use/stdio.md)); `--detach` is the same. Turn it on if clients end before their tasks do.";
     detach_start: Duration = "detach.start", "30s",
         "How long a background host may take to answer; after that the host refuses the call that would have become a task. Raise it if its first start compiles many plugins.";
     detach_log: ByteSize = "detach.log", "1MiB",

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use toolyard_tests::host::{Setup, install_as};
 use toolyard_tests::{eventually, guests};
 
-const SECRET: &str = "nobody may see this";
+const SECRET: &str = "a secret of the operator";
 
 /// The guest under four names: one may write the folder, one may read it, one may write one folder and read
 /// another, and one has no grant.

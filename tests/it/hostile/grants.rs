@@ -9,7 +9,7 @@ use std::time::Duration;
 use toolyard_tests::host::{Setup, install_as};
 use toolyard_tests::{eventually, guests};
 
-const SECRET: &str = "nobody may see this";
+const SECRET: &str = "a secret of the operator";
 /// The content of a file that the guest of another plugin may not read.
 const INJECTED: &str = "a secret of another plugin";
 

@@ -10,7 +10,7 @@ use toolyard_tests::host::{Setup, install_as};
 use toolyard_tests::mounts::Mounts;
 use toolyard_tests::{eventually, guests};
 
-const SECRET: &str = "nobody may see this";
+const SECRET: &str = "a secret of the operator";
 
 /// A volume that holds the folders of the host. They are mounted where the host expects them, as the folders
 /// of a volume are in a container. Beside them are folders that guests may have.

@@ -1,5 +1,6 @@
 //! The load generator behind `make bench`: runs the real binary over real sockets and reports its speed, each
-//! figure beside the speed of the machine in the same run. `host/docs/benchmarks.md` explains each row.
+//! figure beside the speed of the machine in the same run. `host/docs/benchmarks/method.md` explains each
+//! row.
 
 mod baseline;
 mod calls;

@@ -272,7 +272,7 @@ pub fn raise_descriptor_limit(wanted: u64) -> anyhow::Result<u64> {
 
 fn queue_section(rows: &[Queue]) -> Section {
     let mut section = Section::new(
-        "Tasks in line",
+        "Queued tasks",
         "Tasks of `wait` behind 64 guests that sleep, created by 32 clients as fast as that goes. Another asks for the \
          state of a task (`tasks/get`) every 4 ms, while they are created and while they wait. Then those who sleep \
          are cancelled, and the line comes to its end. Memory is what the process has beyond what it had before.",
@@ -282,9 +282,9 @@ fn queue_section(rows: &[Queue]) -> Section {
             "KiB a task",
             "get p50 ms, creating",
             "p99 ms",
-            "get p50 ms, in line",
+            "get p50 ms, queued",
             "p99 ms",
-            "one more is told",
+            "answer to one more",
             "all ended s",
             "MB left",
         ],
@@ -307,7 +307,7 @@ fn queue_section(rows: &[Queue]) -> Section {
     if let Some(most) = rows.last() {
         let mut aim = |what: &str, figure: f64, under: f64, unit: &str| {
             section.aims.push(Aim {
-                what: format!("{what}, {} tasks in line", most.tasks),
+                what: format!("{what}, {} queued tasks", most.tasks),
                 aim: format!("under {under} {unit}"),
                 reached: format!("{} {unit}", shown(figure)),
                 met: figure < under,

@@ -115,7 +115,7 @@ fn section(rows: &[Row]) -> Section {
             "page tables MB",
             "KiB a guest",
             "mappings a guest",
-            "one more is told",
+            "answer to one more",
         ],
     );
     let mut data = Vec::new();

@@ -1,4 +1,4 @@
-//! The outcome of a chaos run, for a terminal and for `host/docs/reliability.md`.
+//! The outcome of a chaos run, for a terminal and for `host/docs/explanation/reliability.md`.
 
 use super::board::Board;
 use super::effects::Tally;

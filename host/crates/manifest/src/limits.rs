@@ -186,11 +186,11 @@ limits! {
     output: u64 = "output", Bytes, 8 * MIB, KIB => GIB,
         "The encoded result.";
     hostcall: u64 = "hostcall", Bytes, 16 * MIB, KIB => GIB,
-        "What one call of a function of the host may pass to it.";
+        "Bytes that one call of a host function may pass to the host.";
     handles: u32 = "handles", Count, 256, 8 => 65_536,
         "Handles at once: open files, folders, streams, sockets, requests.";
     stdio: u64 = "stdio", Bytes, 64 * KIB, 0 => GIB,
-        "What is kept of standard output and error; the rest is swallowed.";
+        "Bytes of standard output and error that the host keeps; it drops the rest.";
     log: u64 = "log", Bytes, 64 * KIB, 0 => GIB,
         "What `host.log` may write to the host's own log; the rest is left out.";
     log_rate: u32 = "log-rate", Count, 50, 0 => 10_000,

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-/// What is set aside for one run. It is released when this is dropped.
+/// The resources reserved for one run. Dropping this releases them.
 pub struct Reservation(Option<Box<dyn Send + Sync>>);
 
 impl Reservation {

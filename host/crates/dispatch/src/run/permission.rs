@@ -25,9 +25,9 @@ use toolyard_task::wire::Timestamp;
 use toolyard_task::wire::error::clip;
 use toolyard_task::{AccessRequest, NotPermitted, Owner, TaskId};
 
-/// The lasting permissions and refusals that are kept of one principal; over it the oldest is
-/// forgotten, and asked for again. Nobody answers a thousand questions by hand: the bound only keeps a
-/// client that answers by itself from filling the store.
+/// The lasting permissions and refusals that the store keeps of one principal. Beyond it the store forgets
+/// the oldest, and the host asks for it again. No person answers a thousand questions by hand: the bound
+/// keeps a client that answers automatically from filling the store.
 const MAX_PERMISSIONS: u32 = 1_000;
 /// How much of an error of the client's is repeated.
 const ERROR_CHARS: usize = 200;

@@ -1,4 +1,4 @@
-//! What the tests share: tools written in Rust, clients, stores that fail, and settings.
+//! The test kit: tools written in Rust, clients, stores that fail, and settings.
 
 pub mod calls;
 pub mod client;

@@ -39,7 +39,7 @@ impl Metrics {
         );
         registry.register(
             "toolyard_plugin_loads",
-            "Files that were loaded, or loaded anew, by how they fared",
+            "Loads and reloads of plugin files, by outcome",
             self.loads.clone(),
         );
         registry.register(

@@ -2,10 +2,10 @@ use super::*;
 use crate::Manifest;
 use std::path::Path;
 
-/// `manifest.md` contains the table of limits.
+/// `host/docs/reference/manifest.md` contains the table of limits.
 #[test]
 fn the_page_of_the_manifest_has_the_table() {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/manifest.md");
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/manifest.md");
     let page = std::fs::read_to_string(&file).expect("the page");
     let head = "| key | from | to | what it bounds |\n| --- | --- | --- | --- |\n";
     let (before, rest) = page.split_once(head).expect("the table");

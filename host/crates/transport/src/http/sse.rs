@@ -38,8 +38,8 @@ impl fmt::Display for EventId {
 /// A comment that keeps a silent stream open.
 pub(crate) const KEEP_ALIVE: Bytes = Bytes::from_static(b": keep-alive\n\n");
 
-/// When a client is advised to reconnect after an event stream broke: soon enough that nobody waits, and
-/// late enough that clients of a host that restarts do not press it.
+/// When a client is advised to reconnect after an event stream broke: soon enough that users do
+/// not notice, and late enough that the clients of a restarting host do not overload it.
 pub(super) const RECONNECT: Duration = Duration::from_secs(1);
 
 /// How a stream is written out.

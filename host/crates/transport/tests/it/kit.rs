@@ -1,4 +1,4 @@
-//! What the tests share: clients at pipes and sockets, requests, and a server with tools written in Rust.
+//! The test kit: clients at pipes and sockets, requests, and a server with tools written in Rust.
 
 pub mod client;
 pub mod pipe;

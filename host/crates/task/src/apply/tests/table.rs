@@ -2,10 +2,10 @@
 
 use super::*;
 
-/// The table of `host/docs/task-states.md`. `UPDATE_DOCS=1` writes it.
+/// The table of `host/docs/reference/task-states.md`. `UPDATE_DOCS=1` writes it.
 #[test]
 fn the_documented_transitions_and_effects_are_those_of_the_state_machine() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/task-states.md");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/task-states.md");
     let page = std::fs::read_to_string(path).expect("the page is there");
     let (head, rest) = page.split_once("<!-- transitions -->\n").expect("where the table begins");
     let (written, tail) = rest.split_once("<!-- end -->").expect("where it ends");
