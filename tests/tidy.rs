@@ -1,5 +1,8 @@
-//! Rules of the workspace: the edges of crates and folders, the length and names of files, forbidden
-//! phrases, the language of prose, and the links and paths in pages.
+//! Rules of the workspace: the edges of crates and folders, the length and names of files, the events of
+//! the log, forbidden phrases, the language of prose, and the links and paths in pages.
+
+#[path = "tidy/events.rs"]
+mod events;
 
 #[path = "tidy/names.rs"]
 mod names;

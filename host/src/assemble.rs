@@ -48,7 +48,7 @@ pub fn with_runtimes<T, F: Future<Output = anyhow::Result<T>>>(
             .thread_name(name)
             .enable_all()
             .build()
-            .context("the async runtime does not start")
+            .context("cannot start the async runtime")
     };
     let guests = runtime("guest")?;
     let serving = runtime("serve")?;
@@ -168,7 +168,7 @@ impl Assembled {
         };
         let Some(snapshot) = snapshot else {
             plugins.end().await;
-            anyhow::bail!("stopped while the tools were being loaded")
+            anyhow::bail!("stopped while the tools were loading")
         };
         dispatch.publish(snapshot.catalog.clone());
         if let Some(call_log) = &call_log {
@@ -241,7 +241,12 @@ impl Assembled {
     pub async fn drain(&self, grace: Duration, mode: DrainMode) -> DrainReport {
         let running = self.server.dispatch.running();
         if running > 0 && !grace.is_zero() {
-            tracing::info!(running, ?grace, "waiting for calls to end; a second signal ends at once");
+            tracing::info!(
+                event = "shutdown.draining",
+                count = running,
+                ?grace,
+                "waiting for calls to end; a second signal ends at once"
+            );
         }
         #[cfg(feature = "failpoints")]
         toolyard_store::failpoint::reach("drain.begun");
@@ -256,14 +261,22 @@ impl Assembled {
         drop(self.stop_services);
         for service in self.services {
             if tokio::time::timeout(SERVICES_END, service).await.is_err() {
-                tracing::warn!("a service did not end in time");
+                tracing::warn!(
+                    event = "shutdown.service_not_ended",
+                    service = "periodic",
+                    "service did not end in time"
+                );
             }
         }
         // The end of every task is committed by now, and the store is still open.
         if let Some((exporter, stop)) = self.exporter {
             stop.cancel();
             if tokio::time::timeout(SERVICES_END, exporter).await.is_err() {
-                tracing::warn!("the export of audit entries did not end in time");
+                tracing::warn!(
+                    event = "shutdown.service_not_ended",
+                    service = "audit_export",
+                    "service did not end in time"
+                );
             }
         }
         if let Some(traces) = self.traces {
@@ -371,7 +384,7 @@ fn listed(names: &[&str]) -> String {
 /// Starts the engine, with its cache in the data folder.
 pub fn start_engine(config: &Config) -> anyhow::Result<Arc<Engine>> {
     let limits = &config.limits;
-    let program = std::env::current_exe().context("this program does not know where it is")?;
+    let program = std::env::current_exe().context("cannot find the path of this program")?;
     let settings = toolyard_engine::Settings {
         cache: Some(config.data.join("compiled")),
         compiler: Compiler::Child { program, args: vec!["compile-component".to_owned()] },
@@ -445,7 +458,7 @@ pub fn open_sqlite(config: &Config) -> anyhow::Result<Arc<SqliteStore>> {
     let clock = Arc::new(SystemClock);
     let options = SqliteOptions { audit: audited(config), keys, ..SqliteOptions::new(clock) };
     SqliteStore::open(&config.data, options).with_context(|| {
-        format!("the data folder {} cannot be used; --data names another", config.data.display())
+        format!("cannot use the data folder {}; name another by --data", config.data.display())
     })
 }
 
@@ -480,7 +493,7 @@ pub fn exporter(config: &Config, stores: &Stores) -> anyhow::Result<Option<Expor
             let path = config.data.join(&limits.audit_file);
             let log = LogFile::new(path, limits.audit_rotate_at.as_u64(), limits.audit_keep);
             let log = log.shared(limits.data_others_may_write);
-            log.check().context("the audit log cannot be written")?;
+            log.check().context("cannot write the audit log")?;
             Destination::File(log)
         }
     };
@@ -566,7 +579,11 @@ fn connections(wanted: u32) -> usize {
     let most = half.unwrap_or(wanted);
     if most < wanted {
         tracing::warn!(
-            "`wire.connections` is {most} instead of {wanted}: this process may have no more than twice as many descriptors"
+            event = "http.connections_limited",
+            setting = "wire.connections",
+            wanted,
+            limit = most,
+            "descriptors of this process limit the connections"
         );
     }
     wanted.min(most)

@@ -125,9 +125,17 @@ impl Exporter {
         match tokio::time::timeout(LAST, last).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {
-                tracing::error!("audit entries are left in the store; the next host exports them: {error:#}");
+                tracing::warn!(
+                    event = "audit.entries_left",
+                    error = &*error as &dyn std::error::Error,
+                    "audit entries left in the store; the next host exports them"
+                );
             }
-            Err(_) => tracing::warn!("audit entries are left in the store; the next host exports them"),
+            Err(_) => tracing::warn!(
+                event = "audit.entries_left",
+                error = "timed out",
+                "audit entries left in the store; the next host exports them"
+            ),
         }
     }
 
@@ -150,7 +158,7 @@ impl Exporter {
                 text.push('\n');
             }
             let to = self.to.clone();
-            blocking(move || to.write(&text).context("the audit log cannot be written")).await?;
+            blocking(move || to.write(&text).context("cannot write the audit log")).await?;
             // Only now: the entries that the store forgets are safe.
             self.store.exported(up_to).await?;
         }
@@ -161,9 +169,18 @@ impl Exporter {
     async fn make_room(&self) {
         match self.store.trim(self.backlog).await {
             Ok(0) => {}
-            Ok(lost) => tracing::error!(lost, "audit entries were dropped because they cannot be exported"),
+            Ok(lost) => tracing::error!(
+                event = "audit.entries_dropped",
+                setting = "audit.backlog",
+                count = lost,
+                "audit entries dropped that could not be exported"
+            ),
             Err(error) => {
-                tracing::warn!(error = &error as &dyn std::error::Error, "audit entries cannot be counted");
+                tracing::warn!(
+                    event = "audit.entries_not_counted",
+                    error = &error as &dyn std::error::Error,
+                    "cannot count audit entries"
+                );
             }
         }
     }
@@ -173,7 +190,7 @@ impl Exporter {
 fn take_turn(path: &Path) -> anyhow::Result<Option<File>> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false).mode(0o600);
-    let cannot = || format!("{} cannot be locked", path.display());
+    let cannot = || format!("cannot lock {}", path.display());
     let file = options.open(path).with_context(cannot)?;
     match file.try_lock() {
         Ok(()) => Ok(Some(file)),
@@ -200,7 +217,11 @@ impl Trouble {
     fn again(&mut self, error: &anyhow::Error) -> Duration {
         if self.told.is_none_or(|told| told.elapsed() >= TELL_AGAIN) {
             self.told = Some(Instant::now());
-            tracing::error!("audit entries wait in the store because they cannot be exported: {error:#}");
+            tracing::error!(
+                event = "audit.export_failed",
+                error = &**error as &dyn std::error::Error,
+                "cannot export audit entries; they wait in the store"
+            );
         }
         self.pause = (self.pause * 2).clamp(GAP, LONGEST_PAUSE);
         self.pause
@@ -208,7 +229,7 @@ impl Trouble {
 
     fn over(&mut self) {
         if self.told.take().is_some() {
-            tracing::info!("audit entries are exported again");
+            tracing::info!(event = "audit.export_recovered", "audit entries are exported again");
         }
         self.pause = Duration::ZERO;
     }

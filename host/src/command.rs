@@ -23,8 +23,9 @@ pub mod wit;
 mod operator;
 mod table;
 
+use crate::config::value::LogFormat;
 use crate::config::{Config, Flags};
-use crate::log::ShownFields;
+use crate::log::{JsonLines, ShownFields};
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
 use toolyard_cli::{WrongUsage, tell};
@@ -39,9 +40,7 @@ fn configure(flags: &Flags, listen: Option<&str>) -> anyhow::Result<Config> {
 
 /// Logs to stderr, with the configuration's filter or else `default`.
 fn start_log(config: &Config, default: &str) -> anyhow::Result<()> {
-    let log = tracing_subscriber::fmt().with_env_filter(filter(config, default)?).fmt_fields(ShownFields);
-    log.with_writer(std::io::stderr).with_ansi(std::io::stderr().is_terminal()).init();
-    Ok(())
+    init_log(config, default, std::io::stderr, std::io::stderr().is_terminal())
 }
 
 /// Logs to another writer, with the same filter.
@@ -50,14 +49,30 @@ fn start_log_to(
     default: &str,
     to: impl for<'w> MakeWriter<'w> + Send + Sync + 'static,
 ) -> anyhow::Result<()> {
+    init_log(config, default, to, false)
+}
+
+fn init_log(
+    config: &Config,
+    default: &str,
+    to: impl for<'w> MakeWriter<'w> + Send + Sync + 'static,
+    colours: bool,
+) -> anyhow::Result<()> {
     let log = tracing_subscriber::fmt().with_env_filter(filter(config, default)?).fmt_fields(ShownFields);
-    log.with_writer(to).with_ansi(false).init();
+    let log = log.with_writer(to).with_ansi(colours);
+    match config.limits.log_format {
+        LogFormat::Text => log.init(),
+        LogFormat::Json => log.event_format(JsonLines).init(),
+    }
     Ok(())
 }
 
 fn filter(config: &Config, default: &str) -> anyhow::Result<EnvFilter> {
     let filter = config.log.as_deref().unwrap_or(default);
-    EnvFilter::try_new(filter).map_err(|error| WrongUsage(format!("`log`: {error}")).into())
+    EnvFilter::try_new(filter).map_err(|error| {
+        WrongUsage(format!("`log`: {error}; expected a filter such as info or warn,toolyard_engine=debug"))
+            .into()
+    })
 }
 
 /// The exit code of a host that received a stop signal: 0, or 1 if it had to cut calls. Says on stderr how

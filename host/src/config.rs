@@ -52,7 +52,7 @@ pub struct Flags {
     pub store: Option<String>,
 
     /// The filter of the log on stderr: error, warn, info, debug, trace, or a filter such as
-    /// toolyard_engine=debug. [key: log] [default: info when serving, else warn]
+    /// toolyard_engine=debug. [key: log, or log.filter] [default: info when serving, else warn]
     #[arg(long, value_name = "FILTER", env = "TOOLYARD_LOG", global = true)]
     pub log: Option<String>,
 
@@ -180,7 +180,7 @@ const DEFAULT_FILE: &str = "toolyard.toml";
 const MAX_BYTES: u64 = 4 << 20;
 
 /// The keys that are not limits.
-const PLAIN_KEYS: [&str; 17] = [
+const PLAIN_KEYS: [&str; 18] = [
     "plugins",
     "plugins.folder",
     "plugins.require-digest",
@@ -191,6 +191,7 @@ const PLAIN_KEYS: [&str; 17] = [
     "encryption.key-file",
     "listen",
     "log",
+    "log.filter",
     "server.name",
     "server.title",
     "server.instructions",
@@ -217,7 +218,7 @@ impl Config {
         written.file = file.clone().unwrap_or_else(|| PathBuf::from(DEFAULT_FILE));
         let mut base = PathBuf::new();
         if let Some(file) = &file {
-            let cannot = || format!("the configuration file {} cannot be read", file.display());
+            let cannot = || format!("cannot read the configuration file {}", file.display());
             let opened = read::open(file).with_context(cannot)?;
             if flags.config.is_none() {
                 let found = opened.metadata().with_context(cannot)?;
@@ -230,7 +231,7 @@ impl Config {
         written.take_environment(|name| std::env::var(name).ok())?;
         for pair in &flags.set {
             let Some((key, value)) = pair.split_once('=') else {
-                bail!("--set takes KEY=VALUE, not `{pair}`");
+                bail!("--set: expected KEY=VALUE, not `{pair}`");
             };
             written.take(key.trim(), value).with_context(|| format!("in --set {pair}"))?;
         }
@@ -347,7 +348,7 @@ impl Written {
         let schema = text("cluster.schema").unwrap_or_else(|| SCHEMA.to_owned());
         let key_file = text("encryption.key-file").filter(|path| !path.is_empty()).map(from_file);
         let address = listen.map(str::to_owned).or_else(|| text("listen"));
-        let log = flags.log.clone().or_else(|| text("log"));
+        let log = flags.log.clone().or_else(|| text("log.filter").or_else(|| text("log")));
         let name = text("server.name").unwrap_or_else(|| "toolyard".to_owned());
         let (title, instructions) = (text("server.title"), text("server.instructions"));
         let admin = Admin {
@@ -359,7 +360,7 @@ impl Written {
             service: text("trace.service").unwrap_or_else(|| name.clone()),
         };
         if self.limits.ttl_default > self.limits.ttl_cap {
-            bail!("`tasks.ttl-default` is longer than `tasks.ttl-cap`");
+            bail!("`tasks.ttl-default` is longer than `tasks.ttl-cap`; lower it, or raise the cap");
         }
         let require_digest = text("plugins.require-digest").map(|listed| digests(&listed)).transpose()?;
         let Tables { auth, http, rules, weights } = self.tables;
@@ -477,7 +478,7 @@ fn default_data() -> anyhow::Result<PathBuf> {
 
 fn user_folders() -> anyhow::Result<directories::ProjectDirs> {
     directories::ProjectDirs::from("", "", "toolyard")
-        .context("this user has no home folder: say --plugins and --data")
+        .context("this user has no home folder; name the folders by --plugins and --data")
 }
 
 #[cfg(test)]

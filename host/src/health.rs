@@ -64,7 +64,11 @@ impl Health {
             Some(Loaded { store, .. }) => match tokio::time::timeout(STORE_TIME, store.check()).await {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => {
-                    tracing::warn!(error = &error as &dyn std::error::Error, "not ready: the store fails");
+                    tracing::warn!(
+                        event = "health.store_failed",
+                        error = &error as &dyn std::error::Error,
+                        "store check failed; not ready"
+                    );
                     failed.push(STORE);
                 }
                 Err(_) => failed.push(STORE),
@@ -85,7 +89,7 @@ impl admin::Health for Health {
         let registry = self.loaded.get().map_or(&empty, |loaded| &loaded.registry);
         // Writing to a String does not fail, and incomplete metrics are better than none.
         if encode(&mut text, registry).is_err() {
-            tracing::error!("the metrics could not be encoded completely");
+            tracing::error!(event = "health.metrics_incomplete", "cannot encode all metrics");
         }
         (text, OPENMETRICS)
     }
@@ -123,7 +127,7 @@ impl Listening {
         let Some(address) = config.admin.listen else { return Ok(None) };
         let listener = TcpListener::bind(address)
             .await
-            .with_context(|| format!("cannot listen on {address} (admin.listen)"))?;
+            .with_context(|| format!("cannot listen on {address} (`admin.listen`)"))?;
         let address = listener.local_addr()?;
         let health = Health::new(stop.clone());
         let settings =
@@ -146,7 +150,7 @@ impl Listening {
     pub async fn end(self) {
         self.end.cancel();
         if self.service.await.is_err() {
-            tracing::error!("the admin listener panicked");
+            tracing::error!(event = "health.listener_panicked", "admin listener panicked");
         }
     }
 }

@@ -80,7 +80,7 @@ pub fn configuration(file: &Path, found: &Metadata) -> anyhow::Result<()> {
         None | Some(Outsiders::Group(_)) => Ok(()),
         Some(outsiders) => bail!(
             "the configuration file {}: {outsiders}, and could have this program write and run anything; {}, or \
-             name the file by --config if it is meant",
+             name the file by --config if that is intended",
             file.display(),
             remedy(outsiders)
         ),
@@ -103,16 +103,18 @@ pub fn check(config: &Config) -> anyhow::Result<()> {
 fn plugin_folder(config: &Config) -> anyhow::Result<()> {
     let folder = config.plugins.display();
     let outsiders = toolyard_engine::outsiders(&config.plugins)
-        .with_context(|| format!("the plugin folder {folder} cannot be looked at"))?;
+        .with_context(|| format!("cannot check the plugin folder {folder}"))?;
     match outsiders {
         None => {}
         Some(Outsiders::Everybody) if !config.limits.others_may_write => bail!(
             "the plugin folder {folder}: {}, and could add tools and grant them anything; \
-             take that away (`chmod o-w`), or set `plugins.others-may-write = true` if it is meant",
+             remove that permission (`chmod o-w`), or set `plugins.others-may-write = true` if that is \
+             intended",
             Outsiders::Everybody
         ),
         Some(outsiders) => tracing::warn!(
-            "the plugin folder {folder}: {outsiders}, who can add tools and grant them anything"
+            event = "plugin.folder_not_protected", path = %folder, reason = %outsiders,
+            "others can write to the plugin folder, add tools and grant them anything"
         ),
     }
     Ok(())
@@ -126,9 +128,11 @@ fn plugin_folder(config: &Config) -> anyhow::Result<()> {
 /// If it cannot be made, or others may change it or its content.
 pub fn data_folder(config: &Config) -> anyhow::Result<()> {
     let data = &config.data;
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(data).with_context(|| {
-        format!("the data folder {} cannot be used; --data names another", data.display())
-    })?;
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(data)
+        .with_context(|| format!("cannot use the data folder {}; name another by --data", data.display()))?;
     if config.limits.data_others_may_write {
         return Ok(());
     }
@@ -136,17 +140,17 @@ pub fn data_folder(config: &Config) -> anyhow::Result<()> {
         Ok(None) => Ok(()),
         Ok(Some(outsiders)) => bail!(
             "{what} {}: {outsiders}, and could change tasks, keys and the code that runs; {}, or set {OVERRIDE} \
-             if it is meant",
+             if that is intended",
             path.display(),
             remedy(outsiders),
         ),
-        Err(error) => Err(error).with_context(|| format!("{what} {} cannot be looked at", path.display())),
+        Err(error) => Err(error).with_context(|| format!("cannot check {what} {}", path.display())),
     };
     of_folder(data, "the data folder")?;
     for name in FOLDERS {
         let path = data.join(name);
         if look(&path)?.is_some_and(|found| !found.is_dir()) {
-            bail!("{} is not a folder; take it away", path.display());
+            bail!("{} is not a folder; remove it", path.display());
         }
         of_folder(&path, "the folder")?;
     }
@@ -162,19 +166,22 @@ fn database(path: &Path) -> anyhow::Result<()> {
     let Some(found) = look(path)? else { return Ok(()) };
     let path_shown = path.display();
     if !found.is_file() {
-        bail!("{path_shown} is not a regular file; --data names the folder where the file itself is");
+        bail!("{path_shown} is not a regular file; name the folder of the file itself by --data");
     }
     if let Some(outsiders) = outsiders_of(&found) {
         bail!(
-            "{path_shown}: {outsiders}, and could have changed tasks and keys; see what is in it, then {}, or set \
-             {OVERRIDE} if it is meant",
+            "{path_shown}: {outsiders}, and could have changed tasks and keys; check its content, then {}, or \
+             set {OVERRIDE} if that is intended",
             remedy(outsiders)
         );
     }
     if found.mode() & OTHERS != 0 && found.uid() == geteuid().as_raw() {
         std::fs::set_permissions(path, Permissions::from_mode(0o600))
-            .with_context(|| format!("{path_shown} may be read by others, which cannot be taken away"))?;
-        tracing::info!(path = %path_shown, "others could read this file; its mode is 600 now");
+            .with_context(|| format!("others can read {path_shown}, and its mode cannot be changed"))?;
+        tracing::info!(
+            event = "data.mode_changed", path = %path_shown,
+            "others could read this file; its mode is 600 now"
+        );
     }
     Ok(())
 }
@@ -189,9 +196,8 @@ fn warn_of_links(config: &Config) {
     for (path, what) in named.chain(database) {
         if has_other_names(&path) {
             tracing::warn!(
-                "{} ({what}) has other names, hard links: a guest that is granted a folder with one of them \
-                 reads this file; `find / -xdev -samefile` finds them",
-                path.display()
+                event = "data.hard_link", path = %path.display(), kind = what,
+                "file has hard links; a guest whose folder has one of them can read it"
             );
         }
     }
@@ -206,7 +212,7 @@ fn look(path: &Path) -> anyhow::Result<Option<Metadata>> {
     match std::fs::symlink_metadata(path) {
         Ok(found) => Ok(Some(found)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error).with_context(|| format!("{} cannot be looked at", path.display())),
+        Err(error) => Err(error).with_context(|| format!("cannot check {}", path.display())),
     }
 }
 
@@ -218,7 +224,7 @@ pub fn outsiders_of(found: &Metadata) -> Option<Outsiders> {
 /// The advice to the operator about these users.
 pub const fn remedy(outsiders: Outsiders) -> &'static str {
     match outsiders {
-        Outsiders::Everybody | Outsiders::Group(_) => "take that away (`chmod go-w`)",
+        Outsiders::Everybody | Outsiders::Group(_) => "remove that permission (`chmod go-w`)",
         Outsiders::Owner(_) => "run this program as that user, or give it another owner (`chown`)",
     }
 }

@@ -69,7 +69,8 @@ impl Otlp {
     /// If the host cannot send to the endpoint.
     pub fn start(config: &Config, runtime: Handle) -> anyhow::Result<Option<Arc<Self>>> {
         let Some(endpoint) = &config.trace.endpoint else { return Ok(None) };
-        let uri: http::Uri = endpoint.parse().context("`trace.endpoint` is no URL")?;
+        let uri: http::Uri =
+            endpoint.parse().context("`trace.endpoint` is not a URL such as http://127.0.0.1:4318")?;
         if uri.scheme_str() != Some("http") || uri.authority().is_none() {
             bail!(
                 "`trace.endpoint`: expected http://HOST:PORT of a collector near by, which may pass traces on \
@@ -87,7 +88,7 @@ impl Otlp {
             .with_timeout(EXPORT_TIME)
             .with_retry_policy(RetryPolicy::disabled())
             .build()
-            .context("`trace.endpoint` cannot be used")?;
+            .context("cannot use `trace.endpoint`")?;
         let watched = Watched::default();
         let counting = Counting { exporter, watched: watched.clone(), complained: Mutex::default() };
         let limits = &config.limits;
@@ -131,7 +132,7 @@ impl Otlp {
         let ended =
             tokio::task::spawn_blocking(move || self.processor.shutdown_with_timeout(FLUSH_TIME)).await;
         if !matches!(ended, Ok(Ok(()))) {
-            tracing::warn!("the last spans could not be sent in time");
+            tracing::warn!(event = "trace.last_spans_lost", "cannot send the last spans in time");
         }
     }
 
@@ -319,7 +320,10 @@ impl opentelemetry_sdk::trace::SpanExporter for Counting {
                 let mut complained = self.complained.lock().unwrap_or_else(PoisonError::into_inner);
                 if complained.is_none_or(|last| now.duration_since(last) >= COMPLAIN_EVERY) {
                     *complained = Some(now);
-                    tracing::warn!(%error, spans, "spans were lost: the collector did not take them (trace.endpoint)");
+                    tracing::warn!(
+                        event = "trace.spans_lost", setting = "trace.endpoint", count = spans, %error,
+                        "collector did not accept spans"
+                    );
                 }
             }
         }

@@ -136,7 +136,7 @@ async fn what_happened_is_recorded_as_a_case_that_passes() {
         assert_eq!(called.status.code(), Some(0), "{}", err(&called));
     }
     let again = folder.call(&[&ASK[..], &["--record", "plain.case.toml"]].concat()).await;
-    assert!(again.status.code() == Some(2) && err(&again).contains("is there already"), "{}", err(&again));
+    assert!(again.status.code() == Some(2) && err(&again).contains("already exists"), "{}", err(&again));
     folder.call(&["fail", r#"{"message":"no\nluck"}"#, "--record", "fails.case.toml"]).await;
     folder.call(&["protocol_error", r#"{"code":-5,"message":"odd"}"#, "--record", "error.case.toml"]).await;
     for name in ["plain", "task", "fails", "error"] {

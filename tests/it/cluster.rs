@@ -149,7 +149,10 @@ async fn a_host_that_was_paused_changes_nothing_when_it_wakes() {
     let failed = on_b.until(&task, "failed").await;
     a.signal(rustix::process::Signal::CONT);
     // Without the pause, its run would have ended long ago.
-    eventually("the host to notice", || async { a.log().contains("lost its hold").then_some(()) }).await;
+    eventually("the host to notice", || async {
+        a.log().contains("event=\"cluster.lease_lost\"").then_some(())
+    })
+    .await;
     let settled: Value = on_b.task(&task).await;
     assert_eq!(settled["lastUpdatedAt"], failed["lastUpdatedAt"]);
     assert_eq!(on_a.task(&task).await["status"], "failed");

@@ -139,7 +139,7 @@ async fn an_issuer_that_is_away_is_no_fault_of_the_token() {
     })
     .await;
     until_answered(&host, &provider.token(&Key::ec("two"), "alice"), 503).await;
-    assert!(host.log().contains("cannot fetch the keys of an issuer"));
+    assert!(host.log().contains("event=\"auth.keys_not_fetched\""));
 }
 
 #[tokio::test]

@@ -209,7 +209,8 @@ async fn who_wakes_late_finds_its_task_cancelled_and_leaves_it_so() {
     here.host.signal(Signal::CONT);
     eventually("the late run to be over", || async {
         let log = here.host.log();
-        let over = ["run stopped", "a late result was dropped"].iter().any(|line| log.contains(line));
+        let over =
+            ["event=\"run.stopped\"", "a late result was dropped"].iter().any(|line| log.contains(line));
         over.then_some(())
     })
     .await;

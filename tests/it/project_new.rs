@@ -32,11 +32,7 @@ async fn every_template_is_written_once_and_whole() {
             assert!(folder.path().join("my-tool").join(file).is_file(), "{language}: {file}");
         }
         let again = run(folder.path(), &args).await;
-        assert!(
-            again.status.code() == Some(1) && err(&again).contains("is there already"),
-            "{}",
-            err(&again)
-        );
+        assert!(again.status.code() == Some(1) && err(&again).contains("already exists"), "{}", err(&again));
     }
 }
 

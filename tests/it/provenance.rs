@@ -47,7 +47,7 @@ async fn a_folder_that_everybody_can_write_to_is_refused_and_one_of_a_group_is_w
     set_mode(&place, 0o775);
     let warned = tools(folder.path(), &["--log", "warn"]).await;
     assert_eq!(warned.status.code(), Some(0), "{}", text(&warned));
-    assert!(text(&warned).contains("can write to it, who can add tools"), "{}", text(&warned));
+    assert!(text(&warned).contains("event=\"plugin.folder_not_protected\""), "{}", text(&warned));
     set_mode(&place, 0o755);
     let quiet = tools(folder.path(), &["--log", "warn"]).await;
     assert!(!text(&quiet).contains("can write"), "{}", text(&quiet));

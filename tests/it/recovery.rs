@@ -80,7 +80,7 @@ async fn a_task_of_a_tool_that_may_be_run_again_is_run_again() {
         host.kill().await;
         // No client asks for it: the next host starts the run by itself.
         let host = host.another().await;
-        let taken = || async { host.log().contains("task taken over").then_some(()) };
+        let taken = || async { host.log().contains("event=\"task.recovered\"").then_some(()) };
         eventually("the task to be taken over", taken).await;
         let session = session.at(host.port());
         session.until(&id, "completed").await;
@@ -94,8 +94,10 @@ async fn a_second_signal_ends_at_once() {
     let session = Session::open(host.port()).await;
     session.create("wait", json!({"ms": 600_000})).await;
     host.signal(Signal::INT);
-    eventually("the drain to begin", || async { host.log().contains("waiting for calls").then_some(()) })
-        .await;
+    eventually("the drain to begin", || async {
+        host.log().contains("event=\"shutdown.draining\"").then_some(())
+    })
+    .await;
     host.signal(Signal::INT);
     assert_eq!(host.ended().await.code(), Some(130));
 }
@@ -115,8 +117,10 @@ async fn a_cancel_from_another_process_stops_the_guest() {
     assert_eq!(woken["code"], -32603);
     assert_eq!(session.task(&id).await["status"], "cancelled");
     // The run releases its slot when its guest is gone.
-    eventually("the guest to be stopped", || async { host.log().contains("run stopped").then_some(()) })
-        .await;
+    eventually("the guest to be stopped", || async {
+        host.log().contains("event=\"run.stopped\"").then_some(())
+    })
+    .await;
     say(&format!("woken {} ms after the acknowledgement", acknowledged.elapsed().as_millis()));
 }
 

@@ -123,7 +123,7 @@ async fn a_secret_that_is_missing_refuses_the_plugin_and_names_what_to_set() {
     let host = setup.start().await;
     let log = eventually("the refusal", || async {
         let log = host.log();
-        log.contains("refused").then_some(log)
+        log.contains("event=\"plugin.refused\"").then_some(log)
     })
     .await;
     let says = "the manifest net_try.toml line 2: `secrets.API_KEY`: the environment variable TOOLYARD_TESTS_UNSET \

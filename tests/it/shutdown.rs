@@ -69,8 +69,10 @@ async fn a_second_signal_cuts_and_the_exit_code_names_it() {
         let session = Session::open(host.port()).await;
         session.create("spin", json!({"ms": 600_000})).await;
         host.signal(signal);
-        eventually("the drain to begin", || async { host.log().contains("waiting for calls").then_some(()) })
-            .await;
+        eventually("the drain to begin", || async {
+            host.log().contains("event=\"shutdown.draining\"").then_some(())
+        })
+        .await;
         host.signal(signal);
         assert_eq!(host.ended().await.code(), Some(code));
     }

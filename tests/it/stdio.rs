@@ -42,6 +42,17 @@ async fn c_2_initialize_is_not_cancelled() {
 
 #[tokio::test]
 async fn s_2_logs_go_to_stderr_and_only_messages_to_stdout() {
+    for format in ["text", "json"] {
+        let log = stdio_log(format).await;
+        let events = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let loaded = events.filter(|event| event["event"] == "plugin.loaded" && event["level"] == "INFO");
+        assert_eq!(loaded.count() > 0, format == "json", "{log}");
+        assert_eq!(log.contains(" event=\"plugin.loaded\""), format == "text", "{log}");
+    }
+}
+
+/// Sends a call to `toolyard stdio` with this format of the log, and returns its stderr.
+async fn stdio_log(format: &str) -> String {
     let (folder, _) = setup().into_parts();
     let mut host = tokio::process::Command::new(guests::binary())
         .args(["stdio", "--plugins"])
@@ -49,6 +60,7 @@ async fn s_2_logs_go_to_stderr_and_only_messages_to_stdout() {
         .arg("--data")
         .arg(folder.path().join("data"))
         .env("TOOLYARD_LOG", "debug")
+        .env("TOOLYARD_LOG_FORMAT", format)
         .stdin(std::process::Stdio::piped())
         .stdout(std::process::Stdio::piped())
         .stderr(std::process::Stdio::piped())
@@ -62,11 +74,11 @@ async fn s_2_logs_go_to_stderr_and_only_messages_to_stdout() {
     drop(input);
     let output = tokio::time::timeout(toolyard_tests::wait::PATIENCE, host.wait_with_output()).await;
     let output = output.expect("the host ends").expect("output");
-    assert!(!output.stderr.is_empty(), "it was asked to log");
     let stdout = String::from_utf8(output.stdout).expect("UTF-8");
     let messages: Vec<Value> =
         stdout.lines().map(|line| serde_json::from_str(line).expect("a message")).collect();
     assert_eq!(messages.iter().map(|message| &message["id"]).collect::<Vec<_>>(), [&json!(0), &json!(1)]);
+    String::from_utf8(output.stderr).expect("UTF-8")
 }
 
 /// S-5: the TypeScript client accepts at most 10 MiB in one line.

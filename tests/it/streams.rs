@@ -148,7 +148,7 @@ async fn a_client_that_does_not_read_costs_a_bounded_amount_and_harms_nobody() {
     let before = resident();
     eventually("the guest to end", || async {
         let idle = other.call("script", json!({"steps": []})).await;
-        let over = host.log().contains("this run logs more than");
+        let over = host.log().contains("event=\"guest.log_limit_reached\"");
         (over && idle["isError"] == false).then_some(())
     })
     .await;

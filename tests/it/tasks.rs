@@ -477,7 +477,7 @@ async fn t_43_the_life_of_a_task_is_in_the_log_and_its_arguments_are_not() {
     session.until(&id, "failed").await;
     let log = eventually("the log", || async {
         let log = host.log();
-        (log.contains("task created") && log.contains("task ended")).then_some(log)
+        (log.contains("event=\"task.created\"") && log.contains("event=\"task.ended\"")).then_some(log)
     })
     .await;
     assert!(log.contains(&id) && !log.contains(secret), "{log}");

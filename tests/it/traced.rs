@@ -252,8 +252,11 @@ async fn a_collector_that_is_away_costs_spans_and_nothing_else() {
     for _ in 0..50 {
         assert_eq!(session.call("echo", json!({"text": "x"})).await["isError"], false);
     }
-    eventually("the log to say so", || async { host.log().contains("spans were lost").then_some(()) }).await;
-    assert_eq!(host.log().matches("spans were lost").count(), 1, "once a while");
+    eventually("the log to say so", || async {
+        host.log().contains("event=\"trace.spans_lost\"").then_some(())
+    })
+    .await;
+    assert_eq!(host.log().matches("event=\"trace.spans_lost\"").count(), 1, "once a while");
     host.signal(Signal::TERM);
     assert!(host.ended().await.success());
 }

@@ -213,7 +213,7 @@ impl Folder {
 fn refuse_outsiders(path: &Path, found: &Metadata) -> io::Result<()> {
     let Some(outsiders) = protect::outsiders_of(found) else { return Ok(()) };
     Err(io::Error::other(format!(
-        "{}: {outsiders}, and could change what the audit log says; {}, or set {} if it is meant",
+        "{}: {outsiders}, and could change what the audit log says; {}, or set {} if that is intended",
         path.display(),
         protect::remedy(outsiders),
         protect::OVERRIDE,

@@ -31,7 +31,12 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     let dir = RuntimeDir::create(&config.data, &options.name)?;
     let log = dir.open_log(config.limits.detach_log.as_u64())?;
     start_log_to(&config, "info", Mutex::new(log))?;
-    std::panic::set_hook(Box::new(|panic| tracing::error!("{panic}")));
+    std::panic::set_hook(Box::new(|panic| {
+        tracing::error!(
+            event = "background.panicked", error = %panic,
+            "background host panicked"
+        )
+    }));
     if config.fingerprint() != options.settings {
         bail!("the configuration has changed since this server was started; start it again");
     }
@@ -42,7 +47,10 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
         let assembled = Assembled::start(&config, guests, &stop).await?;
         let server = assembled.server.clone();
         let mut listener = Listener::new(socket, server)?;
-        tracing::info!(process = std::process::id(), plugins = %config.plugins.display(), "the background host serves");
+        tracing::info!(
+            event = "background.ready", process = std::process::id(), path = %config.plugins.display(),
+            "background host serves"
+        );
         // The relay may have started this host for tasks that earlier hosts left.
         assembled.server.dispatch.recover_now().await;
         listener.serve(stop.clone()).await;

@@ -34,12 +34,11 @@ pub struct Options {
 pub fn run(options: &Options) -> anyhow::Result<ExitCode> {
     let shown = options.module.display();
     let module = read::bytes(&options.module, MAX_BYTES)
-        .map_err(|why| WrongUsage(format!("{shown} cannot be read: {why}")))?;
+        .map_err(|why| WrongUsage(format!("cannot read {shown}: {why}")))?;
     let world = options.wit.as_deref().map(|wit| (wit, options.world.as_deref()));
     let component = componentize(&module, world).map_err(|why| anyhow::anyhow!("{shown}: {why}"))?;
     let output = options.output.as_ref().unwrap_or(&options.module);
-    replace(output, &component, readable())
-        .with_context(|| format!("{} cannot be written", output.display()))?;
+    replace(output, &component, readable()).with_context(|| format!("cannot write {}", output.display()))?;
     tell!("{}: a component of {} bytes", output.display(), component.len());
     Ok(ExitCode::SUCCESS)
 }

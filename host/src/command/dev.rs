@@ -57,7 +57,7 @@ async fn serve(
     let stop = stop_signal()?;
     let listener = TcpListener::bind(config.listen)
         .await
-        .with_context(|| format!("cannot listen on {}", config.listen))?;
+        .with_context(|| format!("cannot listen on {} (`listen`)", config.listen))?;
     let address = listener.local_addr()?;
     let session = dev.begin(project, &stop).await?;
     if stop.is_cancelled() {

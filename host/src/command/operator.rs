@@ -20,7 +20,10 @@ pub fn configured(flags: &Flags) -> anyhow::Result<Config> {
     config.limits.audit_to.or_file();
     start_log(&config, "warn")?;
     if config.store == StoreChoice::Memory {
-        return Err(WrongUsage("only the host itself can read its memory store".to_owned()).into());
+        return Err(WrongUsage(
+            "only its own host can read a memory store; name another store by --store".to_owned(),
+        )
+        .into());
     }
     Ok(config)
 }
@@ -92,7 +95,7 @@ pub fn with_sqlite_store(
     act: impl AsyncFnOnce(&Arc<SqliteStore>) -> anyhow::Result<ExitCode>,
 ) -> anyhow::Result<ExitCode> {
     if config.store != StoreChoice::Sqlite {
-        return Err(WrongUsage(format!("{what} works on the store in SQLite only")).into());
+        return Err(WrongUsage(format!("{what} works only on a SQLite store (`store`)")).into());
     }
     assemble::with_runtimes(|_| async move {
         let store = assemble::open_sqlite(config)?;

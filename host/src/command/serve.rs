@@ -32,7 +32,7 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
         // Bound first: the host reports a port in use before it compiles any tool.
         let listener = TcpListener::bind(config.listen)
             .await
-            .with_context(|| format!("cannot listen on {}", config.listen))?;
+            .with_context(|| format!("cannot listen on {} (`listen`)", config.listen))?;
         let address = listener.local_addr()?;
         let admin = Listening::start(&config, &stop).await?;
         if let Some(admin) = &admin {
@@ -44,7 +44,10 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
         }
         greet(&config, &assembled, address);
         if !assembled.server.auth.is_required() && !address.ip().is_loopback() {
-            tracing::warn!(%address, "everybody who reaches this address may use every tool");
+            tracing::warn!(
+                event = "http.no_authentication", %address,
+                "everybody who reaches this address may use every tool"
+            );
         }
         // Recovers tasks of earlier hosts without waiting for a client to ask for them.
         let recovering = assembled.server.dispatch.clone();

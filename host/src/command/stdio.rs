@@ -67,7 +67,7 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
 /// The background host for this configuration, which came from these flags.
 fn background_host(flags: &Flags, config: &Config) -> anyhow::Result<BackgroundHost> {
     Ok(BackgroundHost::new(Launch {
-        program: std::env::current_exe().context("this program does not know where it is")?,
+        program: std::env::current_exe().context("cannot find the path of this program")?,
         args: Flags { store: None, ..flags.clone() }.to_args(),
         // Not among the arguments, which all users of this machine can read: it may contain a password.
         environment: flags.store.iter().map(|store| ("TOOLYARD_STORE".to_owned(), store.into())).collect(),

@@ -90,7 +90,7 @@ async fn act(dispatch: &Dispatch, config: &Config, options: &Options) -> anyhow:
         Action::Result { id, no_wait } => {
             let task = dispatch.task(&operator, id).await.map_err(|fault| said(&fault, id))?;
             if *no_wait && task.is_live() {
-                bail!("task {id} is not over: it is {}", task.status().as_str());
+                bail!("task {id} has not ended; it is {}", task.status().as_str());
             }
             match dispatch
                 .task_result(&operator, id, Arc::new(NoClientChannel))
@@ -99,7 +99,7 @@ async fn act(dispatch: &Dispatch, config: &Config, options: &Options) -> anyhow:
             {
                 Ok(result) => {
                     output::json(result.as_str());
-                    let value: serde_json::Value = result.decode().context("the result cannot be read")?;
+                    let value: serde_json::Value = result.decode().context("cannot read the result")?;
                     let failed = value["isError"].as_bool().unwrap_or_default();
                     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
                 }

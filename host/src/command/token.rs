@@ -48,11 +48,11 @@ pub fn run(options: &Options) -> anyhow::Result<ExitCode> {
     }
     if let Some(moment) = options.expires.as_deref().filter(|text| Timestamp::around(text).is_none()) {
         return Err(
-            WrongUsage(format!("expected a moment such as 2027-01-01T00:00:00Z, not `{moment}`")).into()
+            WrongUsage(format!("expected a time such as 2027-01-01T00:00:00Z, not `{moment}`")).into()
         );
     }
     let mut secret = [0; 32];
-    getrandom::fill(&mut secret).context("this machine gives no random numbers")?;
+    getrandom::fill(&mut secret).context("cannot get random numbers from this machine")?;
     let token = format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(secret));
     say!("{token}");
     tell!("\nGive the token to the client; it is not shown again. In toolyard.toml write:\n");

@@ -61,10 +61,9 @@ pub fn run(options: &Options) -> anyhow::Result<ExitCode> {
         }
     }
     let shown = options.dir.display();
-    std::fs::create_dir_all(&options.dir).with_context(|| format!("{shown} cannot be made"))?;
+    std::fs::create_dir_all(&options.dir).with_context(|| format!("cannot make the folder {shown}"))?;
     for (path, bytes) in new {
-        replace(&path, &bytes, readable())
-            .with_context(|| format!("{} cannot be written", path.display()))?;
+        replace(&path, &bytes, readable()).with_context(|| format!("cannot write {}", path.display()))?;
         say!("{}", path.display());
     }
     Ok(ExitCode::SUCCESS)

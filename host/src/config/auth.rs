@@ -163,7 +163,7 @@ impl Token {
             Some(text) => match Timestamp::around(text) {
                 Some((moment, _)) => Some(moment),
                 None => {
-                    bail!("{}: expected a moment such as 2027-01-01T00:00:00Z, not `{text}`", at("expires"))
+                    bail!("{}: expected a time such as 2027-01-01T00:00:00Z, not `{text}`", at("expires"))
                 }
             },
         };

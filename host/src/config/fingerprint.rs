@@ -1,5 +1,6 @@
 //! The fingerprint that tells one background host (`stdio --detach`) from another.
 
+use super::value::LogFormat;
 use super::{Config, StoreChoice};
 use toolyard_detach::fingerprint;
 
@@ -11,6 +12,7 @@ impl Config {
         let mut limits = self.limits.clone();
         // The background host itself starts without this setting.
         limits.detach = false;
+        limits.log_format = LogFormat::Text;
         let Self { store, schema, rules, weights, require_digest, .. } = self;
         let address = match store {
             StoreChoice::Postgres(address) => address.reveal(),
@@ -42,6 +44,7 @@ mod tests {
         for same in [
             named(&["stdio.detach=true"], "p", Some("x")),
             named(&["log=debug"], "p", Some("x")),
+            named(&["log.format=json"], "p", Some("x")),
             named(&["admin.listen=127.0.0.1:1"], "p", Some("x")),
         ] {
             assert_eq!(same, one);

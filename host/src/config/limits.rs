@@ -3,7 +3,7 @@
 //! operator can choose well is a constant where it is used; `dropped.rs` lists the keys that such limits
 //! once had.
 
-use super::value::{AuditTo, Ratio, Value};
+use super::value::{AuditTo, LogFormat, Ratio, Value};
 use bytesize::ByteSize;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -210,6 +210,8 @@ limits! {
         "How long keys serve while their issuer cannot be reached; after that its tokens are answered with 503. Raise it to survive longer outages of the issuer; lower it so that revoked keys stop working sooner.";
     jwks_size: ByteSize = "jwks.size", "1MiB",
         "The largest document with keys, or metadata, of an issuer. Raise it if your issuer publishes very many keys or certificates.";
+    log_format: LogFormat = "log.format", "text",
+        "The form of the log: lines for people, or one JSON object a line ([log events](log-events.md)). Choose `json` if a log collector reads it.";
     audit_to: AuditTo = "audit.to", "auto",
         "The destination of audit entries ([audit](../guides/secure/audit.md)): `auto` is `file` for `serve` and `tasks`, and `off` for every other command. Choose `stderr` if your platform collects the output of containers.";
     audit_file: PathBuf = "audit.file", "audit.jsonl",

@@ -1,3 +1,4 @@
+use super::value::LogFormat;
 use super::*;
 
 fn written(text: &str) -> anyhow::Result<Config> {
@@ -132,6 +133,7 @@ fn a_value_that_does_not_fit_is_refused_with_what_was_expected() {
         ("[tasks]\nttl-default = \"48h\"", "longer than"),
         ("[audit]\nto = \"syslog\"", "expected auto, file, stderr or off"),
         ("[audit]\nfile = \"\"", "expected a path"),
+        ("[log]\nformat = \"xml\"", "`log.format`: expected text or json, not `xml`"),
         ("[admin]\nlisten = \"here\"", "expected ADDRESS:PORT"),
         ("[admin]\nlisten = \"0.0.0.0:1\"", "admin.on-network = true"),
         ("[trace]\nsample = \"1.5\"", "expected a number from 0 to 1"),
@@ -144,6 +146,24 @@ fn a_value_that_does_not_fit_is_refused_with_what_was_expected() {
         let refusal = refusal(text);
         assert!(refusal.contains(says), "{text}: {refusal}");
     }
+}
+
+#[test]
+fn the_filter_of_the_log_has_a_key_of_its_own_beside_the_format() {
+    for (text, filter, format) in [
+        ("", None, LogFormat::Text),
+        ("log = \"debug\"", Some("debug"), LogFormat::Text),
+        ("[log]\nformat = \"json\"", None, LogFormat::Json),
+        ("log.format = \"json\"\nlog.filter = \"debug\"", Some("debug"), LogFormat::Json),
+    ] {
+        let config = written(text).expect(text);
+        assert_eq!((config.log.as_deref(), config.limits.log_format), (filter, format), "{text}");
+    }
+    let mut written = Written::default();
+    written
+        .take_environment(|name| (name == "TOOLYARD_LOG_FORMAT").then(|| "json".to_owned()))
+        .expect("valid");
+    assert_eq!(written.limits.log_format, LogFormat::Json);
 }
 
 #[test]

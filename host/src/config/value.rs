@@ -111,6 +111,27 @@ impl Value for PathBuf {
     }
 }
 
+/// The form of the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogFormat {
+    /// Lines for people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+impl Value for LogFormat {
+    const KIND: &'static str = "text or json";
+
+    fn read(text: &str) -> Result<Self, String> {
+        match text.trim() {
+            "text" => Ok(Self::Text),
+            "json" => Ok(Self::Json),
+            other => Err(format!("expected {}, not `{other}`", Self::KIND)),
+        }
+    }
+}
+
 /// The destination of audit entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AuditTo {

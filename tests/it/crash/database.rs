@@ -40,7 +40,7 @@ async fn an_end_that_a_lock_held_back_is_lost_with_its_host_and_said_to_be() {
         other.execute_batch("BEGIN IMMEDIATE").expect("the lock");
         scene.sink.release();
         toolyard_tests::eventually("the end to be tried", || async {
-            scene.host.log().contains("the task store failed; trying again").then_some(())
+            scene.host.log().contains("event=\"task.end_not_stored\"").then_some(())
         })
         .await;
         scene.host.kill().await;

@@ -183,7 +183,7 @@ async fn a_cancel_reaches_the_runner_though_its_messenger_died() {
     beside.was_killed().await;
     assert_eq!(scene.session.task(&id).await["status"], "cancelled");
     eventually("the guest to be stopped", || async {
-        scene.host.log().contains("run stopped").then_some(())
+        scene.host.log().contains("event=\"run.stopped\"").then_some(())
     })
     .await;
     scene.sink.release();

@@ -137,7 +137,7 @@ async fn a_cancel_from_the_command_line_stops_the_guest() {
     assert!(cancelled.status.success(), "{}", String::from_utf8_lossy(&cancelled.stderr));
     // Without the signal it would stay for as long as its guest computes.
     folder.backgrounds.gone().await;
-    assert!(folder.backgrounds.log().contains("nothing is left to do"));
+    assert!(folder.backgrounds.log().contains("event=\"background.stopped\" reason=\"idle\""));
 }
 
 #[tokio::test]

@@ -62,7 +62,7 @@ async fn exit_with_failure(stage: &Stage) {
 async fn panic_at_length(stage: &Stage) {
     stage.fails("panic_at_length", json!({}), &["trapped", "unreachable"]).await;
     toolyard_tests::eventually("the log to say what was swallowed", || async {
-        stage.host.log().contains("`limits.stdio`").then_some(())
+        stage.host.log().contains("setting=\"limits.stdio\"").then_some(())
     })
     .await;
     assert!(!stage.host.log().contains('\u{1b}'), "nothing steers the terminal");

@@ -154,7 +154,7 @@ async fn speak_as_a_host(stage: &Shared) {
         (stage.refused("forged").await > before).then_some(())
     })
     .await;
-    let warned = stage.host.log().matches("refused messages that no host of this deployment").count();
+    let warned = stage.host.log().matches("event=\"cluster.messages_refused\"").count();
     assert!((1..=2).contains(&warned), "it is said {warned} times");
 }
 

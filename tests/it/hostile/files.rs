@@ -360,7 +360,7 @@ async fn refused(stage: &Stage, name: &str, path: &str, says: &str) {
     let manifest = format!("prefix = \"{name}\"\n[fs]\n\"/d\" = {{ path = \"{path}\", mode = \"write\" }}\n");
     std::fs::write(plugins.join(format!("{name}.toml")), manifest).expect("writes");
     install_as(&guests::fixture("hostile_files"), &plugins, &format!("{name}.wasm"));
-    let (refused, key) = (format!("refused: {name}.wasm"), "`fs.\"/d\".path`");
+    let (refused, key) = (format!("event=\"plugin.refused\" plugin=\"{name}.wasm\""), "`fs.\"/d\".path`");
     eventually(&format!("{name}.wasm to be refused"), || async {
         let log = stage.host.log();
         log.lines().any(|line| [&refused, key, says].iter().all(|part| line.contains(*part))).then_some(())

@@ -69,6 +69,15 @@ async fn until_gone(host: &Host, tool: &str) {
     eventually(tool, || async { (!tools(host).await.contains(tool)).then_some(()) }).await;
 }
 
+/// The end of a line of the log about a refused plugin.
+fn refused(file: &str, why: &str) -> String {
+    format!("event=\"plugin.refused\" plugin=\"{file}\" reason={file}: {why}")
+}
+
+async fn until_refused(host: &Host, file: &str, why: &str) {
+    until_logged(host, &refused(file, why)).await;
+}
+
 async fn until_logged(host: &Host, says: &str) {
     let what = format!("the log to say {says}");
     eventually(&what, || async { host.log().contains(says).then_some(()) }).await;
@@ -99,7 +108,7 @@ async fn replace_a_file_by_a_pipe_while_it_is_loaded(_: &Stage) {
     eventually("a compiler", || async { is_compiling(&host.data()).then_some(()) }).await;
     replace_by_a_pipe(&host.plugins().join("m38.wasm"));
     replace_by_a_pipe(&host.plugins().join("m39.toml"));
-    until_logged(&host, "refused: m38.wasm: is not a regular file").await;
+    until_refused(&host, "m38.wasm", "is not a regular file").await;
     until_logged(&host, "the manifest m39.toml: is not a regular file").await;
     install_as(&guests::fixture("versioned_v1"), &host.plugins(), "later.wasm");
     until_served(&host, "version").await;
@@ -167,11 +176,11 @@ async fn hold_up_the_other_plugins(_: &Stage) {
     }
     assert!(host.log().contains("a-slow-0.wasm"), "the start says what it does not wait for: {}", host.log());
     // The host refuses it in the end, and its copy too, without a second compilation.
-    until_logged(&host, "refused: a-slow-0.wasm: took longer than 40s to compile").await;
-    until_logged(&host, "refused: b-copy.wasm: took longer than 40s to compile").await;
+    until_refused(&host, "a-slow-0.wasm", "took longer than 40s to compile").await;
+    until_refused(&host, "b-copy.wasm", "took longer than 40s to compile").await;
     install_bytes(host.plugins(), "d-slow.wasm", &commented(bytes, &[0]));
     let begun = Instant::now();
-    until_logged(&host, "refused: d-slow.wasm: took longer than 40s to compile").await;
+    until_refused(&host, "d-slow.wasm", "took longer than 40s to compile").await;
     assert!(begun.elapsed() < SOON, "the refusal is remembered");
     host.signal(rustix::process::Signal::TERM);
     host.ended().await;
@@ -191,11 +200,9 @@ async fn fill_the_folder_with_copies(_: &Stage) {
     for number in 0..1_000 {
         std::fs::write(host.plugins().join(format!("a{number:04}.wasm")), &bytes).expect("a write");
     }
-    until_logged(&host, "components beyond `plugins.max-files` are not loaded").await;
-    until_logged(&host, "refused: a0198.wasm: is one of 802 components beyond the 200 that this host loads")
-        .await;
-    until_logged(&host, "refused: a0197.wasm: the tool `add` is offered by both own.wasm and a0197.wasm")
-        .await;
+    until_logged(&host, "event=\"plugin.too_many_files\"").await;
+    until_refused(&host, "a0198.wasm", "is one of 802 components beyond the 200 that this host loads").await;
+    until_refused(&host, "a0197.wasm", "the tool `add` is offered by both own.wasm and a0197.wasm").await;
     let more = descriptors(&host).saturating_sub(before);
     assert!(more < 20, "all copies are one component: {more} more descriptors");
     // The plugins that served before still do, also after a restart, though others come first by name.
@@ -204,9 +211,7 @@ async fn fill_the_folder_with_copies(_: &Stage) {
         let served = tools(host).await;
         assert!(served.contains("echo") && served.contains("add"), "{served:?}");
     }
-    assert!(
-        !restarted.log().contains("refused: probe.wasm") && !restarted.log().contains("refused: own.wasm")
-    );
+    assert!(["probe.wasm", "own.wasm"].iter().all(|file| !restarted.log().contains(&refused(file, ""))));
     for number in 0..1_000 {
         std::fs::remove_file(host.plugins().join(format!("a{number:04}.wasm"))).expect("a removal");
     }
@@ -223,7 +228,7 @@ async fn leave_no_descriptor_for_the_folder(_: &Stage) {
     let former = prlimit(Some(host.pid()), Resource::Nofile, limit).expect("ours");
     install_as(&guests::fixture("versioned_v1"), &host.plugins(), "later.wasm");
     std::fs::remove_file(host.plugins().join("add.wasm")).expect("a removal");
-    until_logged(&host, "removed plugin=\"add.wasm\"").await;
+    until_logged(&host, "event=\"plugin.removed\" plugin=\"add.wasm\"").await;
     prlimit(Some(host.pid()), Resource::Nofile, former).expect("ours");
     until_served(&host, "version").await;
     until_gone(&host, "add").await;
@@ -238,7 +243,7 @@ async fn write_into_an_open_folder(_: &Stage) {
     let folder = host.plugins();
     set_mode(&folder, 0o777);
     install_as(&guests::fixture("versioned_v1"), &folder, "version.wasm");
-    until_logged(&host, "is not looked at: everybody on this machine can write to it").await;
+    until_logged(&host, "is not read: everybody on this machine can write to it").await;
     let is_root = rustix::process::geteuid().is_root();
     if is_root {
         install_as(&guests::fixture("add"), &folder, "add.wasm");
@@ -250,12 +255,12 @@ async fn write_into_an_open_folder(_: &Stage) {
     }
     assert!(tools(&host).await.contains("echo"), "what was loaded before goes on");
     set_mode(&folder, 0o755);
-    until_logged(&host, "the plugin folder can be looked at again").await;
+    until_logged(&host, "event=\"plugin.folder_recovered\"").await;
     if !is_root {
         return until_served(&host, "version").await;
     }
     for host in [&host, &host.another().await] {
-        until_logged(host, "refused: add.wasm: belongs to the user 65534").await;
+        until_refused(host, "add.wasm", "belongs to the user 65534").await;
         until_logged(host, "the manifest version.toml: belongs to the user 65534").await;
         let served = tools(host).await;
         assert!(!served.contains("add") && !served.contains("version"), "{served:?}");
@@ -278,7 +283,7 @@ async fn have_a_missing_folder_looked_for(_: &Stage) {
     let host = Setup::new().with(&[guests::plugin("probe")]).set("plugins.rescan", "50ms").start().await;
     install_bytes(host.plugins(), "add.toml", b"[fs]\n\"/data\" = { path = \"./later\", mode = \"read\" }");
     install_bytes(host.plugins(), "add.wasm", &variant(&vec![0; SIZE]));
-    until_logged(&host, "refused: add.wasm: the manifest add.toml line 2").await;
+    until_refused(&host, "add.wasm", "the manifest add.toml line 2").await;
     let before = bytes_read(&host);
     let begun = Instant::now();
     eventually("many looks", || async { (begun.elapsed() > Duration::from_secs(2)).then_some(()) }).await;

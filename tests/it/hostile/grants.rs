@@ -89,7 +89,7 @@ async fn logged(stage: &Stage, parts: &[&str]) {
 
 /// The host refuses the plugin because of one of its folders, and for this reason.
 async fn refused(stage: &Stage, name: &str, says: &str) {
-    logged(stage, &[&format!("refused: {name}.wasm"), "`fs.\"", says]).await;
+    logged(stage, &[&format!("event=\"plugin.refused\" plugin=\"{name}.wasm\""), "`fs.\"", says]).await;
     assert!(!has_tool(stage, &format!("{name}_file")).await, "{name} is served");
 }
 
@@ -147,7 +147,8 @@ async fn link_where_an_inner_folder_is_granted(stage: &Stage) {
     }
     remove(stage, "outer");
     // The host does not mistake the folder that the guest left there for the granted one.
-    logged(stage, &["refused: inner.wasm", "is not the one that was granted"]).await;
+    logged(stage, &["event=\"plugin.refused\" plugin=\"inner.wasm\"", "is not the one that was granted"])
+        .await;
     remove(stage, "inner");
 }
 

@@ -145,7 +145,7 @@ async fn answer_for_another_plugin(stage: &Stage) {
 }
 
 async fn claim_another_plugins_resources(stage: &Stage) {
-    left_out(stage, "z_claims.wasm", "belong to another plugin").await;
+    left_out(stage, "z_claims.wasm", "event=\"resources.uris_left_out\"").await;
     let session = Session::open(stage.host.port()).await;
     let read = session.result("resources/read", json!({"uri": "book:/1"})).await;
     assert_eq!(read["contents"][0]["text"], "the first");

@@ -204,7 +204,7 @@ pub fn chosen(number: usize) -> Vec<u8> {
 
 /// Waits until the log says that a component is refused, and why.
 async fn refused(stage: &Stage, name: &str, says: &[&str]) {
-    let begin = format!("refused: {name}.wasm: ");
+    let begin = format!("event=\"plugin.refused\" plugin=\"{name}.wasm\" reason={name}.wasm: ");
     let why = eventually(&format!("{name}.wasm to be refused"), || async {
         let log = stage.host.log();
         let (_, why) = log.lines().find_map(|line| line.split_once(&begin))?;

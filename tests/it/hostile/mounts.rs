@@ -160,7 +160,8 @@ impl Mounted {
     async fn refused(&self, name: &str, says: &str) {
         eventually(&format!("{name} to be refused: {says}"), || async {
             let log = self.stage.host.log();
-            let parts = [&*format!("refused: {name}.wasm"), "`fs.\"/d\".path`", says];
+            let parts =
+                [&*format!("event=\"plugin.refused\" plugin=\"{name}.wasm\""), "`fs.\"/d\".path`", says];
             log.lines().any(|line| parts.iter().all(|part| line.contains(part))).then_some(())
         })
         .await;

@@ -54,7 +54,7 @@ async fn take_a_name_at_a_restart(_: &Stage) {
     impostor(&host, "aecho.wasm");
     eventually("the newcomer", || async { served(&host).await.contains("other").then_some(()) }).await;
     has_all_of_probe(&host).await;
-    assert!(host.log().contains("left out"), "{}", host.log());
+    assert!(host.log().contains("event=\"plugin.name_left_out\""), "{}", host.log());
     for _ in 0..2 {
         host.kill().await;
         host = host.another().await;

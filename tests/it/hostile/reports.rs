@@ -88,7 +88,7 @@ async fn log_flood(stage: &Stage) {
     assert!(flood.clone().count() < 10_000, "200,000 were sent");
     assert!(flood.clone().any(|notice| notice.to_string().contains("`limits.log-rate`")), "it is said");
     eventually("the host's log to say it", || async {
-        stage.host.log()[before..].contains("(`limits.log`)").then_some(())
+        stage.host.log()[before..].contains("setting=\"limits.log\"").then_some(())
     })
     .await;
     assert!(stage.host.log().len() - before < 1 << 20);
@@ -181,7 +181,7 @@ async fn output_flood(stage: &Stage) {
     let before = stage.host.log().len();
     assert_eq!(stage.said("output_flood", json!({})).await, "said");
     eventually("the log to say what was swallowed", || async {
-        stage.host.log()[before..].contains("`limits.stdio`").then_some(())
+        stage.host.log()[before..].contains("setting=\"limits.stdio\"").then_some(())
     })
     .await;
     assert!(stage.host.log().len() - before < 1 << 20);

@@ -36,7 +36,7 @@ const RESTED: Duration = Duration::from_secs(120);
 /// Hosts that noticed that they had lost their lease.
 const LOST: &str = "leases lost by hosts that lived";
 /// The log line of such a host.
-const LOST_IN_LOG: &str = "lost its hold";
+const LOST_IN_LOG: &str = "event=\"cluster.lease_lost\"";
 
 /// A host, and its proxy to the database.
 struct Post {

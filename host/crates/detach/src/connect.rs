@@ -82,7 +82,7 @@ impl BackgroundHost {
                 Err(error) => return Err(error),
             }
             if Instant::now() >= until {
-                bail!("it does not answer within {:?} (detach.start)", self.0.start_timeout);
+                bail!("it does not answer within {:?} (`detach.start`)", self.0.start_timeout);
             }
             sleep(pause).await;
             pause = LOOK_AGAIN.1.min(pause * 2);
@@ -103,8 +103,8 @@ impl BackgroundHost {
         command.envs(environment.iter().map(|(name, value)| (name, value)));
         // The process goes on when the handle is dropped; the runtime reaps it when it ends.
         command.kill_on_drop(false);
-        let child = command.spawn().context("it cannot be started")?;
-        tracing::info!(process = child.id(), "started a background host");
+        let child = command.spawn().context("cannot start it")?;
+        tracing::info!(event = "background.started", process = child.id(), "background host started");
         Ok(child)
     }
 }
@@ -140,7 +140,7 @@ fn has_no_listener(error: &anyhow::Error) -> bool {
 async fn greeted(stream: UnixStream, timeout: Duration) -> anyhow::Result<Option<Connection>> {
     let stream = of_same_user(stream)?;
     let greet = move || greeting(stream, timeout);
-    tokio::task::spawn_blocking(greet).await.context("the greeting was not read")?
+    tokio::task::spawn_blocking(greet).await.context("cannot read its greeting")?
 }
 
 /// The connection, if the process that listens is of the same user as this one: it gets
@@ -150,7 +150,7 @@ fn of_same_user(stream: UnixStream) -> anyhow::Result<UnixStream> {
     let stream = tokio::net::UnixStream::from_std(stream)?;
     let user = stream.peer_cred()?.uid();
     if user != rustix::process::geteuid().as_raw() {
-        bail!("the user {user} listens there; see who has put a socket into the data folder");
+        bail!("the user {user} listens there; check who made the socket in the data folder");
     }
     let stream = stream.into_std()?;
     stream.set_nonblocking(false)?;
@@ -182,9 +182,13 @@ fn greeting(stream: UnixStream, timeout: Duration) -> anyhow::Result<Option<Conn
         line.extend_from_slice(&piece[..end]);
         input.consume(end);
     }
-    let greeting: Greeting = serde_json::from_slice(&line).context("it greets in another way")?;
+    let greeting: Greeting = serde_json::from_slice(&line).context("its greeting is not valid")?;
     if greeting.toolyard != env!("CARGO_PKG_VERSION") {
-        bail!("it is of version {}, and this is {}", greeting.toolyard, env!("CARGO_PKG_VERSION"));
+        bail!(
+            "it has version {}, and this program has {}; restart the client",
+            greeting.toolyard,
+            env!("CARGO_PKG_VERSION")
+        );
     }
     if let Some(why) = greeting.refused {
         bail!("{why}");

@@ -60,20 +60,20 @@ impl Listener {
             tokio::select! {
                 biased;
                 () = stop.cancelled() => {
-                    tracing::info!("the background host ends: it was stopped");
+                    tracing::info!(event = "background.stopped", reason = "signal", "background host stops");
                     return;
                 }
                 came = self.listener.accept() => match came {
                     Ok((stream, _)) => self.take(stream, stop.child_token()),
                     // Out of descriptors, most likely: those that are open are served.
                     Err(error) => {
-                        tracing::warn!(%error, "a relay was not let in");
+                        tracing::warn!(event = "background.accept_failed", %error, "cannot accept relay");
                         tokio::time::sleep(LOOK).await;
                     }
                 },
                 Some(ended) = self.relays.join_next() => {
                     if let Err(error) = ended {
-                        tracing::error!(%error, "serving a relay has failed");
+                        tracing::error!(event = "background.relay_panicked", %error, "relay panicked");
                     }
                 }
                 _ = looks.tick() => {}
@@ -81,7 +81,7 @@ impl Listener {
             if !self.relays.is_empty() || !self.server.dispatch.is_idle() {
                 busy = Instant::now();
             } else if busy.elapsed() >= LINGER {
-                tracing::info!("the background host ends: nothing is left to do");
+                tracing::info!(event = "background.stopped", reason = "idle", "background host stops");
                 return;
             }
         }
@@ -99,17 +99,21 @@ impl Listener {
     fn take(&mut self, stream: tokio::net::UnixStream, stop: CancellationToken) {
         match self.greet(stream) {
             Ok(Some(stream)) => {
-                tracing::info!(relays = self.relays.len() + 1, "a relay has come");
+                tracing::info!(
+                    event = "background.relay_connected",
+                    relays = self.relays.len() + 1,
+                    "relay connected"
+                );
                 let server = self.server.clone();
                 self.relays.spawn(async move {
                     if let Err(error) = serve(server, stream, stop).await {
-                        tracing::warn!(%error, "a relay was not served");
+                        tracing::warn!(event = "background.relay_failed", %error, "cannot serve relay");
                     }
-                    tracing::info!("a relay has gone");
+                    tracing::info!(event = "background.relay_disconnected", "relay disconnected");
                 });
             }
             Ok(None) => {}
-            Err(error) => tracing::warn!(%error, "a relay was not let in"),
+            Err(error) => tracing::warn!(event = "background.accept_failed", %error, "cannot accept relay"),
         }
     }
 
@@ -118,7 +122,11 @@ impl Listener {
         let peer = stream.peer_cred()?;
         // The folder is closed to others already, but not to root.
         if peer.uid() != rustix::process::geteuid().as_raw() {
-            tracing::warn!(uid = peer.uid(), "a connection of another user was refused");
+            tracing::warn!(
+                event = "background.user_refused",
+                uid = peer.uid(),
+                "connection of another user refused"
+            );
             return Ok(None);
         }
         let mut stream = stream.into_std()?;

@@ -55,7 +55,7 @@ impl RuntimeDir {
             .recursive(true)
             .mode(0o700)
             .create(&self.folder)
-            .with_context(|| format!("the folder {} cannot be made", self.folder.display()))
+            .with_context(|| format!("cannot make the folder {}", self.folder.display()))
     }
 
     /// The file that the background host logs to.
@@ -69,7 +69,7 @@ impl RuntimeDir {
     /// If the file cannot be opened.
     pub fn open_log(&self, max_bytes: u64) -> anyhow::Result<BoundedLog> {
         BoundedLog::open(&self.log(), max_bytes)
-            .with_context(|| format!("the log {} cannot be written", self.log().display()))
+            .with_context(|| format!("cannot write the log {}", self.log().display()))
     }
 
     fn file(&self, kind: &str) -> PathBuf {
@@ -83,7 +83,7 @@ impl RuntimeDir {
     /// If the file cannot be used.
     pub fn lock(&self) -> anyhow::Result<Option<Lock>> {
         let path = self.file("lock");
-        let wrong = || format!("the lock {} cannot be used", path.display());
+        let wrong = || format!("cannot use the lock {}", path.display());
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false).mode(0o600);
         let mut file = options.open(&path).with_context(wrong)?;
@@ -115,7 +115,7 @@ impl RuntimeDir {
         let descriptors = Path::new("/proc/self/fd");
         if !descriptors.is_dir() {
             bail!(
-                "the path {} is too long for a socket, by {} bytes; --data names another folder",
+                "the path {} is too long for a socket, by {} bytes; name another folder by --data",
                 path.display(),
                 path.as_os_str().len() - MAX_SOCKET_PATH
             );
@@ -139,14 +139,14 @@ impl Lock {
             listener.set_nonblocking(true)?;
             anyhow::Ok(listener)
         };
-        let listener = listen().with_context(|| format!("the socket {} cannot be used", path.display()))?;
+        let listener = listen().with_context(|| format!("cannot use the socket {}", path.display()))?;
         Ok(Socket { listener, lock: self })
     }
 
     /// Removes the socket file and gives the lock up, so that another process may take it at once.
     pub(crate) fn release(self) {
         if let Err(error) = remove(&self.dir.file("sock")) {
-            tracing::warn!(%error, "the socket stays behind");
+            tracing::warn!(event = "background.socket_not_removed", %error, "cannot remove socket file");
         }
     }
 }

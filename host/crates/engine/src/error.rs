@@ -16,10 +16,10 @@ const MAX_NAME_CHARS: usize = 200;
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// wasmtime refuses the configuration or the machine.
-    #[error("wasmtime does not start: {0}")]
+    #[error("cannot start wasmtime: {0}")]
     Wasmtime(String),
     /// No folder for machine code is available that only this user can write to.
-    #[error("the folder for machine code {path} cannot be used: {why}")]
+    #[error("cannot use the folder for machine code {path}: {why}")]
     Cache {
         /// The folder.
         path: String,
@@ -27,7 +27,7 @@ pub enum StartError {
         why: String,
     },
     /// The thread that advances the epoch cannot be started.
-    #[error("the epoch thread does not start")]
+    #[error("cannot start the epoch thread")]
     Thread(#[source] std::io::Error),
 }
 
@@ -58,20 +58,20 @@ pub enum Refusal {
     Empty,
     /// Every user of this machine can change it.
     #[error(
-        "can be changed by everybody on this machine, who could grant themselves anything; take that away \
-         (`chmod o-w`), or set `plugins.others-may-write` if it is meant"
+        "can be changed by everybody on this machine, who could grant themselves anything; remove that \
+         permission (`chmod o-w`), or set `plugins.others-may-write` if that is intended"
     )]
     Writable,
     /// Another user owns it.
     #[error(
         "belongs to the user {0}, who could grant themselves anything; give it to root, to the user of this host or to \
-         the owner of the folder (`chown`), or set `plugins.others-may-write` if it is meant"
+         the owner of the folder (`chown`), or set `plugins.others-may-write` if that is intended"
     )]
     ForeignOwner(u32),
     /// The folder has more components than the host loads.
     #[error(
-        "is one of {excess} components beyond the {limit} that this host loads from a folder; take some away, or raise \
-         `plugins.max-files`"
+        "is one of {excess} components beyond the {limit} that this host loads from a folder; remove some, or \
+         raise `plugins.max-files`"
     )]
     TooManyFiles {
         /// The limit.
@@ -226,7 +226,7 @@ pub enum Refusal {
         second: String,
     },
     /// The load was cancelled before it finished.
-    #[error("was not loaded to the end, because the load was called off")]
+    #[error("was not loaded, because its load was cancelled")]
     Interrupted,
     /// The engine failed; this is a bug in the host.
     #[error("the engine failed while loading it: {0}")]

@@ -29,7 +29,11 @@ impl Lines {
         match body(&Entry::lost(count, why)) {
             Ok(body) => self.push(at, &body),
             Err(error) => {
-                tracing::error!(error = &error as &dyn std::error::Error, "an audit entry cannot be written");
+                tracing::error!(
+                    event = "audit.entry_not_encoded",
+                    error = &error as &dyn std::error::Error,
+                    "cannot encode audit entry"
+                );
             }
         }
         // The missing entries stay counted if this line is dropped in its turn.

@@ -59,14 +59,14 @@ impl Armed {
 pub fn reach(name: &str) {
     let Some(armed) = ARMED.get().filter(|armed| armed.name == name) else { return };
     if armed.left.fetch_sub(1, Ordering::SeqCst) == 1 {
-        tracing::error!(name, "fail point");
+        tracing::error!(event = "failpoint.reached", name, "fail point reached");
         // To this thread, so that it goes no further: any thread may take a signal to the process,
         // and this one would go on until that one gets a turn. SAFETY: the call takes a number, and
         // touches no memory of this process.
         let failed = unsafe { libc::raise(armed.signal.as_raw()) };
         // It cannot fail; a test that waits for the end would find out.
         if failed != 0 {
-            tracing::error!("the process cannot be stopped");
+            tracing::error!(event = "failpoint.signal_failed", "cannot stop this process");
         }
     }
 }

@@ -70,13 +70,31 @@ impl<T: Send, F: Send> QueuedWrite for PendingWrite<T, F> {
     }
 }
 
-/// The reply to a write that no caller waits for: `failure` is logged.
-pub(crate) fn log_failure(failure: &'static str) -> Reply<()> {
+/// The reply to a write that no caller waits for: `log` logs its failure.
+pub(crate) fn log_failure(log: fn(&StoreError)) -> Reply<()> {
     Box::new(move |ended| {
         if let Err(error) = ended {
-            tracing::warn!(error = &error as &dyn Error, "{failure}");
+            log(&error);
         }
     })
+}
+
+/// Logs that the end of this node was not stored.
+pub(crate) fn log_resign_failed(error: &StoreError) {
+    tracing::warn!(
+        event = "cluster.resign_failed",
+        error = error as &dyn Error,
+        "cannot report the end of this node"
+    );
+}
+
+/// Logs that the store did not get when sessions were last used.
+pub(crate) fn log_sessions_not_updated(error: &StoreError) {
+    tracing::warn!(
+        event = "session.last_use_not_stored",
+        error = error as &dyn Error,
+        "cannot store when sessions were last used"
+    );
 }
 
 /// The reply to a write of audit entries: those that were not written wait again.
@@ -87,8 +105,9 @@ where
     Box::new(move |ended| {
         if let Err(error) = ended {
             tracing::warn!(
+                event = "audit.entries_not_stored",
                 error = &error as &dyn Error,
-                "audit entries could not be written; it is tried again"
+                "cannot store audit entries; trying again"
             );
             buffer.put_back(Arc::unwrap_or_clone(noted));
         }

@@ -192,7 +192,7 @@ enum StoreRefusal {
     #[error("the database gave no answer within {0:?}")]
     Silent(std::time::Duration),
     #[cfg(feature = "postgres")]
-    #[error("another process encrypts the tasks of this schema again just now; wait until it is done")]
+    #[error("another process encrypts the tasks of this schema again just now; wait until it has ended")]
     Resealing,
     #[cfg(feature = "postgres")]
     #[error(
@@ -201,7 +201,7 @@ enum StoreRefusal {
     LostTurn,
     #[error("the file of the store was removed or replaced")]
     Replaced,
-    #[error("something of the id `{0}` is there already")]
+    #[error("the id `{0}` already exists")]
     Exists(String),
     #[error("the operating system gives no random bytes: {0}")]
     NoChance(getrandom::Error),

@@ -18,13 +18,14 @@ pub(crate) const SKEW_MS: u64 = 60 * 1000;
 pub(crate) fn warn_if_ahead(stored: Timestamp, now: Timestamp) {
     let ahead = stored.since(now);
     if ahead > BELIEVABLE_MS {
-        tracing::warn!(%stored, %now, "the store holds times far in the future; they are not followed");
+        tracing::warn!(
+            event = "clock.store_far_ahead", %stored, %now,
+            "store holds times far in the future; the host ignores them"
+        );
     } else if ahead > SKEW_MS {
         tracing::warn!(
-            %stored,
-            %now,
-            "the store is ahead of its clock: until the clock has caught up, its time stands still and no \
-             task expires; check the clock"
+            event = "clock.store_ahead", %stored, %now,
+            "store is ahead of the clock; no task expires until the clock catches up"
         );
     }
 }
@@ -56,7 +57,10 @@ impl LatestTime {
         // The clock was wrong and has been set right. As after a restart, it is
         // believed from here on.
         if self.0.compare_exchange(latest.0, now.0, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
-            tracing::warn!(ahead = %latest, %now, "the clock was far ahead; it is not followed");
+            tracing::warn!(
+                event = "clock.set_back", latest = %latest, %now,
+                "clock was far ahead and was set back"
+            );
         }
         now
     }

@@ -95,7 +95,10 @@ impl StoredValues {
             }
             Err(error) => {
                 let error = StoreError::Corrupt(error.into());
-                tracing::error!(task = %id, error = &error as &dyn std::error::Error, "left as it is");
+                tracing::error!(
+                    event = "task.not_reencrypted", task = %id, error = &error as &dyn std::error::Error,
+                    "cannot encrypt task again"
+                );
                 done.unreadable.push(id);
                 None
             }

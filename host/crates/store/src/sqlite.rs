@@ -202,7 +202,7 @@ impl SqliteStore {
     pub async fn shut_down(self: &Arc<Self>) {
         let store = self.clone();
         if tokio::task::spawn_blocking(move || store.stop()).await.is_err() {
-            tracing::error!("shutting down the store panicked");
+            tracing::error!(event = "store.panicked", part = "shutdown", "part of the store panicked");
         }
     }
 

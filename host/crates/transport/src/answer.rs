@@ -132,7 +132,11 @@ impl Request {
 /// The public half of a fault, its private half gone to the log.
 pub(crate) fn logged(fault: &Fault) -> RpcError {
     if let Fault::Store(error) = fault {
-        tracing::error!(error = error as &dyn std::error::Error, "the store failed during a request");
+        tracing::error!(
+            event = "store.unavailable",
+            error = error as &dyn std::error::Error,
+            "store failed during a request"
+        );
     }
     fault.rpc()
 }

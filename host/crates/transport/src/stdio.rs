@@ -277,7 +277,11 @@ impl Client {
         };
         let Some(ClientResponse { caller, id, outcome, .. }) = response else { return };
         if let Err(fault) = take_response(&self.server, &caller, id, outcome).await {
-            tracing::error!(error = &fault as &dyn std::error::Error, "an answer was not kept");
+            tracing::error!(
+                event = "question.answer_not_stored",
+                error = &fault as &dyn std::error::Error,
+                "cannot store answer of the client"
+            );
         }
     }
 

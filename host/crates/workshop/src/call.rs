@@ -60,7 +60,7 @@ impl Call {
     /// Reads what the options name: the arguments, the answers, and the expected result.
     ///
     /// # Errors
-    /// [`WrongUsage`] if an option is wrong, else if the arguments cannot be read from stdin.
+    /// [`WrongUsage`] if an option is wrong, else if cannot read the arguments from stdin.
     pub fn prepare(options: CallOptions) -> anyhow::Result<Self> {
         let arguments = read_arguments(&options.arguments)?;
         let answers = read_answers(&options)?;
@@ -155,7 +155,7 @@ impl NewCase {
             )));
         }
         match path.symlink_metadata() {
-            Ok(_) => Err(WrongUsage(format!("--record: {} is there already", path.display()))),
+            Ok(_) => Err(WrongUsage(format!("--record: {} already exists", path.display()))),
             Err(_) => Ok(Self(path.to_owned())),
         }
     }
@@ -168,13 +168,12 @@ impl NewCase {
         outcome: &Outcome,
     ) -> anyhow::Result<()> {
         let path = self.0.display();
-        let arguments = arguments.decode().context("the arguments cannot be read")?;
+        let arguments = arguments.decode().context("cannot read the arguments")?;
         let recorded =
             Recorded { tool: &options.tool, task: options.task, arguments: &arguments, answers, outcome };
         let text = case_text::write(&recorded).map_err(anyhow::Error::msg)?;
-        let mut file =
-            std::fs::File::create_new(&self.0).with_context(|| format!("{path} cannot be made"))?;
-        file.write_all(text.as_bytes()).with_context(|| format!("{path} cannot be written"))?;
+        let mut file = std::fs::File::create_new(&self.0).with_context(|| format!("cannot make {path}"))?;
+        file.write_all(text.as_bytes()).with_context(|| format!("cannot write {path}"))?;
         tell!("toolyard: recorded in {path}");
         Ok(())
     }
@@ -183,7 +182,7 @@ impl NewCase {
 fn read_arguments(text: &str) -> anyhow::Result<RawJson> {
     let text = if text == "-" {
         let mut read = String::new();
-        std::io::stdin().read_to_string(&mut read).context("the arguments cannot be read from stdin")?;
+        std::io::stdin().read_to_string(&mut read).context("cannot read the arguments from stdin")?;
         read
     } else {
         text.to_owned()
@@ -211,7 +210,7 @@ fn unknown_tool(name: &str, dispatch: &Dispatch, plugins: &Path) -> String {
 /// Holds what came against what was expected: prints it if it fits, else the difference.
 fn judge(expected: &Expected, ending: &Ending, json: bool) -> anyhow::Result<ExitCode> {
     let missed = match ending {
-        Ending::Result(result) => expected.misses(&result.decode().context("the result cannot be read")?),
+        Ending::Result(result) => expected.misses(&result.decode().context("cannot read the result")?),
         Ending::Error(error) => expected.misses_error(error.code, &error.message),
         Ending::Stopped => return show(ending, json),
     };
@@ -242,11 +241,11 @@ fn show(ending: &Ending, json: bool) -> anyhow::Result<ExitCode> {
             return Ok(ExitCode::from(INTERRUPTED));
         }
     };
-    let value: serde_json::Value = result.decode().context("the result cannot be read")?;
+    let value: serde_json::Value = result.decode().context("cannot read the result")?;
     let failed = value["isError"].as_bool().unwrap_or_default();
     match json {
         true => output::json(result.as_str()),
-        false => output::result(&as_text(&value), failed).context("the result cannot be written")?,
+        false => output::result(&as_text(&value), failed).context("cannot write the result")?,
     }
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }

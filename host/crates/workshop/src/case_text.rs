@@ -46,7 +46,7 @@ pub fn write(recorded: &Recorded<'_>) -> Result<String, String> {
     }
     out.push_str(&section("expect", expect));
     // The text must be read as the value that was written.
-    Case::of_text(&out).map_err(|error| format!("the case cannot be written down: {error}"))?;
+    Case::of_text(&out).map_err(|error| format!("cannot write the case: {error}"))?;
     Ok(out)
 }
 
@@ -102,7 +102,7 @@ fn expected(outcome: &Outcome, with_progress: bool) -> Result<toml::Value, Strin
         }
         Ending::Result(result) => {
             let result: Value =
-                result.decode().map_err(|error| format!("the result cannot be read: {error}"))?;
+                result.decode().map_err(|error| format!("cannot read the result: {error}"))?;
             if result["isError"] == true {
                 expect.insert("is-error".to_owned(), true.into());
             }

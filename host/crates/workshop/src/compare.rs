@@ -71,7 +71,7 @@ pub fn compare(expect: &Expect, outcome: &Outcome) -> Vec<Mismatch> {
         }
         (Ending::Result(result), None) => match result.decode::<Value>() {
             Ok(result) => compare_result(expect, &result),
-            Err(error) => vec![Mismatch::said("expect", format!("the result cannot be read: {error}"))],
+            Err(error) => vec![Mismatch::said("expect", format!("cannot read the result: {error}"))],
         },
     };
     if let Some(least) = expect.progress.filter(|least| outcome.progress < *least) {

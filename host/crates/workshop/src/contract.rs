@@ -29,10 +29,9 @@ pub fn c_bindings(world: &str) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
     for (name, text) in WIT {
         sources.push(std::path::Path::new(name), text);
     }
-    let group =
-        sources.parse().map_err(|(_, error)| anyhow::anyhow!("the contract cannot be read: {error}"))?;
+    let group = sources.parse().map_err(|(_, error)| anyhow::anyhow!("cannot read the contract: {error}"))?;
     let mut resolve = Resolve::default();
-    let package = resolve.push_group(group).context("the contract cannot be resolved")?;
+    let package = resolve.push_group(group).context("cannot resolve the contract")?;
     let world = resolve
         .select_world(&[package], Some(world))
         .with_context(|| format!("the contract has no world `{world}`"))?;

@@ -57,7 +57,8 @@ impl Dev {
     /// If the folder cannot be made, or there are too many files to watch.
     pub async fn begin(&self, project: Project, stop: &CancellationToken) -> anyhow::Result<Session> {
         let folder = project.plugin();
-        std::fs::create_dir_all(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;
+        std::fs::create_dir_all(&folder)
+            .with_context(|| format!("cannot make the folder {}", folder.display()))?;
         // Before the first build, so that no change during it is missed.
         let watch = Watch::new(Sources::of(&project)).await.map_err(anyhow::Error::msg)?;
         let session = Session { project, watch, show: self.show.clone() };

@@ -16,7 +16,7 @@ pub fn create(name: &str, language: Option<&str>, folder: Option<&Path>) -> anyh
     let known = || templates::languages().map(|language| language.name).collect::<Vec<_>>().join(", ");
     let said = language
         .map(str::to_lowercase)
-        .ok_or_else(|| WrongUsage(format!("--lang is missing: in which language? There are {}", known())))?;
+        .ok_or_else(|| WrongUsage(format!("--lang is missing; the languages are {}", known())))?;
     let language = templates::languages()
         .find(|language| language.is_called(&said))
         .ok_or_else(|| WrongUsage(format!("there is no template for `{said}`; there are {}", known())))?;

@@ -98,12 +98,12 @@ pub fn write(folder: &Path, files: &[(String, Vec<u8>)]) -> anyhow::Result<()> {
             anyhow::bail!("{} is a symbolic link; nothing was written", above.display());
         }
         if path.symlink_metadata().is_ok() {
-            anyhow::bail!("{} is there already; nothing was written", path.display());
+            anyhow::bail!("{} already exists; nothing was written", path.display());
         }
     }
     for (name, bytes) in files {
         let path = folder.join(name);
-        let cannot = || format!("{} cannot be written", path.display());
+        let cannot = || format!("cannot write {}", path.display());
         std::fs::create_dir_all(path.parent().unwrap_or(folder)).with_context(cannot)?;
         let mut file = std::fs::File::create_new(&path).with_context(cannot)?;
         std::io::Write::write_all(&mut file, bytes).with_context(cannot)?;

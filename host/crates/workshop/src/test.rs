@@ -200,7 +200,7 @@ impl Ran<'_> {
         let text = text_of(path).map_err(anyhow::Error::msg)?;
         let text = case_text::update(&text, &self.result.outcome)
             .map_err(|error| anyhow::anyhow!("{}: {error}", path.display()))?;
-        write(path, &text).with_context(|| format!("{} cannot be written", path.display()))?;
+        write(path, &text).with_context(|| format!("cannot write {}", path.display()))?;
         self.updated = true;
         Ok(())
     }

@@ -59,11 +59,11 @@ pub fn export(config: &Config, options: &Export) -> anyhow::Result<ExitCode> {
             None => {
                 let mut out = BufWriter::new(output::json_lines());
                 let done = write(store, &mut out).await?;
-                out.flush().context("stdout cannot be written")?;
+                out.flush().context("cannot write to stdout")?;
                 done
             }
             Some(path) => {
-                let cannot = || format!("{} cannot be written", path.display());
+                let cannot = || format!("cannot write {}", path.display());
                 let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
                 // Created with mode 600, and removed unless it is renamed to its final name.
                 let partial = NamedTempFile::new_in(folder.unwrap_or(Path::new("."))).with_context(cannot)?;
@@ -79,7 +79,7 @@ pub fn export(config: &Config, options: &Export) -> anyhow::Result<ExitCode> {
         noted(store, Action::ArchiveExported, written);
         tell!("toolyard: exported {}", tasks(written));
         if unreadable > 0 {
-            bail!("{} cannot be read and were left out; the log names them", tasks(unreadable));
+            bail!("cannot read {}, which were left out; the log names them", tasks(unreadable));
         }
         Ok(ExitCode::SUCCESS)
     })
@@ -99,11 +99,15 @@ async fn write(store: &dyn Backend, out: &mut impl Write) -> anyhow::Result<(u64
         for task in page {
             match task {
                 Ok(task) => {
-                    writeln!(out, "{}", jsonl::line(&task)?).context("the output cannot be written")?;
+                    writeln!(out, "{}", jsonl::line(&task)?).context("cannot write the output")?;
                     written += 1;
                 }
                 Err(error) => {
-                    tracing::error!(error = &error as &dyn std::error::Error, "a task is left out");
+                    tracing::error!(
+                        event = "task.not_exported",
+                        error = &error as &dyn std::error::Error,
+                        "cannot export task"
+                    );
                     unreadable += 1;
                 }
             }
@@ -114,7 +118,7 @@ async fn write(store: &dyn Backend, out: &mut impl Write) -> anyhow::Result<(u64
 
 /// Runs `tasks import`.
 pub fn import(config: &Config, options: &Import, json: bool) -> anyhow::Result<ExitCode> {
-    let cannot = || format!("{} cannot be read", options.file.display());
+    let cannot = || format!("cannot read {}", options.file.display());
     let input: Input = match options.file == Path::new("-") {
         true => Box::new(BufReader::new(io::stdin())),
         false => Box::new(BufReader::new(File::open(&options.file).with_context(cannot)?)),

@@ -79,7 +79,7 @@ fn report(done: &ReencryptionReport, how: &str, json: bool) -> anyhow::Result<Ex
             needed.join(" and ")
         ),
         (count, _) => {
-            bail!("{} cannot be read and stay as they are; the log names them", tasks(count as u64))
+            bail!("cannot read {}, which stay as they are; the log names them", tasks(count as u64))
         }
     }
 }

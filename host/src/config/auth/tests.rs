@@ -58,7 +58,7 @@ fn a_4_what_would_weaken_the_check_is_refused_by_name() {
         (token(""), "64 hexadecimal digits"),
         (token("sha256 = \"abc\""), "64 hexadecimal digits"),
         (token(&format!("sha256 = \"{}\"", &HASH.replace('0', "x"))), "64 hexadecimal digits"),
-        (token(&format!("sha256 = \"{HASH}\"\nexpires = \"soon\"")), "expected a moment"),
+        (token(&format!("sha256 = \"{HASH}\"\nexpires = \"soon\"")), "expected a time"),
         (token(&format!("sha256 = \"{HASH}\"\nscopes = [\"a b\"]")), "expected scopes"),
         (token(&format!("sha256 = \"{HASH}\"\nlocal = true\nscopes = [\"a\"]")), "has no scopes"),
         (

@@ -21,7 +21,10 @@ impl Access {
         if !self.grants.revoke(id, vec![entry]).await? {
             return Ok(None);
         }
-        tracing::info!(grant = %id, owner = name_of(&grant.owner), plugin = grant.plugin, "grant revoked");
+        tracing::info!(
+            event = "grant.revoked", grant = %id, owner = name_of(&grant.owner), plugin = grant.plugin,
+            "grant revoked"
+        );
         Ok(Some(grant))
     }
 }

@@ -343,11 +343,17 @@ impl Access {
             policy.rate_limits.block(who, wait);
         }
         if policy.rate_limits.take_report_turn(who, operation) {
-            let (what, limit) = operation.words();
-            // Quoted: the name is the issuer's, not ours.
-            let who = who.to_string();
-            tracing::warn!(?who, limit, "too many {what}; refused for a while");
-            self.note_limited(&who, operation, limit);
+            let (what, setting) = operation.words();
+            // A string field is quoted: the name is the issuer's, not ours.
+            let principal = who.to_string();
+            tracing::warn!(
+                event = "rate.limited",
+                principal,
+                operation = what,
+                setting,
+                "rate limit exceeded"
+            );
+            self.note_limited(&principal, operation, setting);
         }
         Err(too_often(operation, wait))
     }

@@ -32,3 +32,21 @@ impl PluginPage {
         self.entries.iter().map(|entry| entry.as_bytes().len()).sum()
     }
 }
+
+pub(super) fn log_uris_left_out(provider: &Arc<dyn Provider>, kind: &str, count: usize) {
+    tracing::warn!(
+        event = "resources.uris_left_out",
+        plugin = provider.spec().plugin,
+        kind,
+        count,
+        setting = "resources.uris",
+        "resources of a plugin left out of a list"
+    );
+}
+
+pub(super) fn log_plugin_left_out(plugin: &str, reason: &dyn std::fmt::Display, pause: Option<Duration>) {
+    tracing::warn!(
+        event = "resources.plugin_left_out", plugin, pause = pause.map(tracing::field::debug), %reason,
+        "plugin left out of a list of resources"
+    );
+}

@@ -8,7 +8,7 @@
 
 use crate::access::permit::AskPermit;
 use crate::access::rules::{Object, ObjectKind};
-use crate::call::plugin_pages::{PluginPage, PluginTurn};
+use crate::call::plugin_pages::{PluginPage, PluginTurn, log_plugin_left_out, log_uris_left_out};
 use crate::call::resources_prompts::{FetchReply, ProviderEnd, ProviderFailure, ProviderRequest, RunBound};
 use crate::catalog::resource_index::{PluginResources, claimant, template_claimant};
 use crate::slots::admission::LimitReached;
@@ -233,12 +233,7 @@ impl Dispatch {
                 .retain(|entry| uri_of(entry).is_some_and(|uri| self.may_list(providers, mine, &uri)));
             turn.foreign += before - turn.entries.len();
             if turn.foreign > 0 {
-                tracing::warn!(
-                    plugin = turn.provider.spec().plugin,
-                    entries = turn.foreign,
-                    "resources are left out of a list: they are outside of `resources.uris` of this plugin's \
-                     manifest, or belong to another plugin"
-                );
+                log_uris_left_out(&turn.provider, "resource", turn.foreign);
             }
         }
     }
@@ -322,12 +317,7 @@ impl Dispatch {
             let before = templates.len();
             templates.retain(|(template, _)| self.may_list_template(providers, at, template));
             if templates.len() < before {
-                tracing::warn!(
-                    plugin = providers[at].spec().plugin,
-                    templates = before - templates.len(),
-                    "resource templates are left out of a list: they are outside of `resources.uris` of this \
-                     plugin's manifest, or belong to another plugin"
-                );
+                log_uris_left_out(&providers[at], "template", before - templates.len());
             }
             self.deps
                 .catalog
@@ -563,10 +553,10 @@ impl Dispatch {
             // It was said when it was late.
             ProviderFailure::PassedOver | ProviderFailure::Over(_) => {}
             ProviderFailure::Full(full) => {
-                tracing::warn!(plugin, why = %self.deps.slots.busy(*full), "a plugin is left out of a list of resources");
+                log_plugin_left_out(plugin, &self.deps.slots.busy(*full), None);
             }
             ProviderFailure::Failed(error) => {
-                tracing::warn!(plugin, %error, "a plugin could not list its resources and is left out");
+                log_plugin_left_out(plugin, error, None);
             }
         }
     }
@@ -574,12 +564,7 @@ impl Dispatch {
     fn note_late(&self, request: &ProviderRequest<'_>, provider: &Arc<dyn Provider>, why: &str) {
         let plugin = &provider.spec().plugin;
         let pause = self.deps.catalog.resources.mark_late(&request.caller.account(), plugin);
-        tracing::warn!(
-            plugin,
-            why,
-            left_out_for = ?pause,
-            "a plugin is left out of lists of resources for this caller"
-        );
+        log_plugin_left_out(plugin, &why, Some(pause));
     }
 
     fn list_time(&self) -> Duration {

@@ -338,7 +338,11 @@ impl Dispatch {
         let run = Run::new(self.deps.clone(), setup);
         let (task, guard) = self.deps.create_task(&run, task, caller, waiting).await?;
         let (tool, _) = call.permit.into_call();
-        tracing::info!(task = %task.id, tool = task.tool, owner = name_of(&task.owner), waiting, "task created");
+        tracing::info!(
+            event = "task.created", task = %task.id, tool = task.tool, owner = name_of(&task.owner),
+            waiting,
+            "task created"
+        );
         let reply = match era {
             Era::Sessions => Ok(CallReply::Created(CreatedTask {
                 view: task.view(),

@@ -79,11 +79,19 @@ impl Cluster {
         }
         drained += self.end_runs(self.deps.slots.runs.unstopped(false), mode, None).await;
         if tokio::time::timeout(LET_GO, self.deps.slots.tracker.wait()).await.is_err() {
-            tracing::error!(runs = self.deps.slots.runs.all().len(), "guests did not let go in time");
+            tracing::error!(
+                event = "shutdown.runs_not_stopped",
+                count = self.deps.slots.runs.all().len(),
+                "guests did not stop in time"
+            );
         } else if let (DrainMode::HandOver, Some(incarnation)) = (mode, self.deps.node.current())
             && let Err(error) = self.deps.node.store.resign(incarnation).await
         {
-            tracing::warn!(error = &error as &dyn std::error::Error, "this host could not say that it ends");
+            tracing::warn!(
+                event = "cluster.resign_failed", node = %incarnation,
+                error = &error as &dyn std::error::Error,
+                "cannot report the end of this node"
+            );
         }
         // Callers that still wait for a task have to ask another host.
         self.deps.slots.handed_over.set();
@@ -111,7 +119,10 @@ impl Cluster {
         let ended = match key {
             RunKey::Plain(_) => DrainReport { cut: 1, handed_over: 0 },
             RunKey::Task(id) => self.end_task(id, mode).await.unwrap_or_else(|error| {
-                tracing::error!(task = %id, error = &error as &dyn std::error::Error, "cannot end a task; the next start recovers it");
+                tracing::error!(
+                    event = "shutdown.task_not_ended", task = %id, error = &error as &dyn std::error::Error,
+                    "cannot end task"
+                );
                 DrainReport { cut: 1, handed_over: 0 }
             }),
         };
@@ -135,7 +146,10 @@ impl Cluster {
                 let released =
                     self.deps.tasks.change(id, &released, &By::host().because("host_stops")).await?;
                 if let CommitOutcome::Done(task) = &released {
-                    tracing::info!(task = %id, tool = task.tool, "task left to the next host");
+                    tracing::info!(
+                        event = "task.handed_over", task = %id, tool = task.tool,
+                        "task left to the next host"
+                    );
                 }
                 let handed_over = usize::from(matches!(released, CommitOutcome::Done(_)));
                 return Ok(DrainReport { cut: 0, handed_over });
@@ -147,7 +161,11 @@ impl Cluster {
         let orphaned = Event::Orphaned { incarnation, departure, why };
         match self.deps.tasks.change(id, &orphaned, &By::host().because("host_stops")).await? {
             CommitOutcome::Done(task) => {
-                tracing::info!(task = %id, tool = task.tool, "task ended because the host stops");
+                tracing::info!(
+                    event = "task.ended", task = %id, tool = task.tool, status = task.status().as_str(),
+                    reason = "host_stops",
+                    "task ended"
+                );
                 Ok(DrainReport { cut: 1, handed_over: 0 })
             }
             CommitOutcome::Refused(..) | CommitOutcome::Gone => Ok(none),

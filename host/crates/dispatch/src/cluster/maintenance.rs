@@ -211,6 +211,10 @@ impl Cluster {
 
 fn log_failure(done: Result<(), StoreError>) {
     if let Err(error) = done {
-        tracing::warn!(error = &error as &dyn std::error::Error, "timed work failed; it is tried again");
+        tracing::warn!(
+            event = "maintenance.failed",
+            error = &error as &dyn std::error::Error,
+            "periodic maintenance failed; trying again"
+        );
     }
 }

@@ -51,8 +51,9 @@ impl Cluster {
         };
         if let Err(error) = seen {
             tracing::warn!(
+                event = "cluster.recovery_failed",
                 error = &error as &dyn std::error::Error,
-                "cannot recover the tasks of earlier hosts; trying again"
+                "cannot recover the tasks of dead nodes; trying again"
             );
         }
     }
@@ -87,7 +88,10 @@ impl Cluster {
                 self.deps.node.store.forget(dead).await?;
             }
             if left == 0 || ended + claimed > 0 {
-                tracing::info!(incarnation = %dead, claimed, ended, left, "recovered the tasks of a host that stopped");
+                tracing::info!(
+                    event = "cluster.node_recovered", from_node = %dead, claimed, ended, left,
+                    "tasks of a dead node recovered"
+                );
             }
         }
         self.unadopted.send_replace(unadopted);
@@ -109,7 +113,10 @@ impl Cluster {
             if let RecoveryOutcome::Ended | RecoveryOutcome::Claimed =
                 self.recover_task(id, me, Departure::LostSight).await?
             {
-                tracing::warn!(task = %id, "a task was on record as this host's and did not run; this host has seen to it");
+                tracing::warn!(
+                    event = "task.run_missing", task = %id,
+                    "task had no run on its node; task recovered"
+                );
             }
         }
         Ok(())
@@ -155,7 +162,11 @@ impl Cluster {
         let orphaned = Event::Orphaned { incarnation: dead, departure, why };
         match self.deps.tasks.change(id, &orphaned, &By::host().because("host_died")).await? {
             CommitOutcome::Done(task) => {
-                tracing::info!(task = %id, tool = task.tool, "task ended because its host is gone");
+                tracing::info!(
+                    event = "task.ended", task = %id, tool = task.tool, status = task.status().as_str(),
+                    reason = "host_died",
+                    "task ended"
+                );
                 Ok(RecoveryOutcome::Ended)
             }
             CommitOutcome::Refused(..) | CommitOutcome::Gone => Ok(RecoveryOutcome::Left),
@@ -211,12 +222,17 @@ impl Cluster {
         // the run as well.
         let guard = self.deps.slots.register(Some(task.id), run.registration(), true);
         let taken = self.deps.tasks.change(task.id, &taking, &By::host().because("host_died")).await?;
+        let from_node = task.fence.incarnation;
         let CommitOutcome::Done(task) = taken else { return Ok(RecoveryOutcome::Left) };
         run.set_task(&task);
         guard.mark_stored(|| self.deps.node.current() == Some(by));
         self.deps.observers.metrics.count_claimed();
         let pause = self.back_off(task.fence.attempt);
-        tracing::info!(task = %task.id, tool = task.tool, attempt = task.fence.attempt, ?pause, "task taken over from another host");
+        tracing::info!(
+            event = "task.recovered", task = %task.id, tool = task.tool, attempt = task.fence.attempt,
+            %from_node, ?pause,
+            "task recovered"
+        );
         self.deps.spawn_task(task, tool, run, SlotTurn::After(pause, slot_request), guard);
         Ok(RecoveryOutcome::Claimed)
     }

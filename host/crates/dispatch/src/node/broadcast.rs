@@ -161,7 +161,11 @@ impl Node {
         match serde_json::to_string(message) {
             Ok(message) => self.broadcast.send(message),
             Err(error) => {
-                tracing::error!(error = &error as &dyn std::error::Error, "cannot encode a broadcast")
+                tracing::error!(
+                    event = "cluster.broadcast_not_encoded",
+                    error = &error as &dyn std::error::Error,
+                    "cannot encode broadcast"
+                )
             }
         }
     }

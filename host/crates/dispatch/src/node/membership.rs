@@ -129,7 +129,10 @@ impl Node {
         let Registration { incarnation, tenure } = self.store.register().await?;
         *membership.lock() = LeaseState::Holds(HeldLease::of(incarnation, tenure, asked));
         membership.registered.notify_one();
-        tracing::info!(%incarnation, ?tenure, "this host holds tasks from now on");
+        tracing::info!(
+            event = "cluster.node_registered", node = %incarnation, lease = ?tenure,
+            "node registered"
+        );
         Ok(incarnation)
     }
 
@@ -171,8 +174,9 @@ impl Node {
             Ok(false) => return self.fence_off(held.incarnation),
             Err(error) => {
                 tracing::warn!(
-                    incarnation = %held.incarnation, error = &error as &dyn std::error::Error,
-                    "this host could not say that it lives; it tries again"
+                    event = "cluster.lease_not_renewed", node = %held.incarnation,
+                    error = &error as &dyn std::error::Error,
+                    "cannot renew lease; trying again"
                 );
                 HeldLease {
                     renew_at: Instant::now() + held.lease.map_or(LOOK, |lease| lease / RETRIES),
@@ -204,11 +208,7 @@ impl Node {
         let runs = self.slots.runs.all();
         let tasks = runs.iter().filter(|(key, _)| matches!(key, RunKey::Task(_)));
         let stopped = tasks.map(|(key, _)| self.slots.runs.stop_key(*key)).count();
-        tracing::error!(
-            %incarnation, stopped,
-            "this host has lost its hold on its tasks: it did not renew in time, or its row or lock file was removed; \
-             it stops the runs of its tasks, and a host that finds them recovers the tasks"
-        );
+        tracing::error!(event = "cluster.lease_lost", node = %incarnation, stopped, "lease lost");
     }
 }
 

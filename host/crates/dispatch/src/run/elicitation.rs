@@ -112,7 +112,7 @@ impl Run {
             return match self.become_task().await {
                 Ok(()) => self.ask_in_task(posed).await,
                 Err(why) => {
-                    tracing::debug!(of = self.work.name(), %why, "a call with effects can ask no more");
+                    tracing::debug!(run = self.work.name(), %why, "a call with effects can ask no more");
                     Err(AskError::TooLate)
                 }
             };
@@ -208,7 +208,10 @@ impl Run {
                 Ok(WaitStep::Again) => {}
                 // The question is out; the store will come back.
                 Err(error) => {
-                    tracing::warn!(task = %id, error = &error as &dyn std::error::Error, "the store failed while a task waits for answers; trying again");
+                    tracing::warn!(
+                        event = "store.retrying", task = %id, error = &error as &dyn std::error::Error,
+                        "store failed; trying again"
+                    );
                     tokio::time::sleep(LOOK_AGAIN).await;
                 }
             }
@@ -270,7 +273,10 @@ impl Run {
         let asked = Event::Asked { fence, questions: new };
         match self.deps.tasks.change(id, &asked, &By::host()).await.map_err(store_failed)? {
             CommitOutcome::Done(task) => {
-                tracing::info!(task = %id, questions = task.open_questions().count(), "task asks its client");
+                tracing::info!(
+                    event = "question.asked", task = %id, count = task.open_questions().count(),
+                    "task asks its client"
+                );
                 Ok(())
             }
             CommitOutcome::Refused(_, Refusal::KeyReused) => {
@@ -339,7 +345,10 @@ impl AnswerWait<'_> {
             _ => return Ok(WaitStep::Over),
         };
         if let Some(key) = self.unfit_answer(&task) {
-            tracing::info!(task = %self.id, key, "an answer does not fit; the client is asked again");
+            tracing::info!(
+                event = "question.answer_refused", task = %self.id, key,
+                "answer is not valid; asking again"
+            );
             let again = Event::AskedAgain { fence: Some(self.fence), key };
             tasks.change(self.id, &again, &By::host()).await?;
             return Ok(WaitStep::Again);
@@ -353,7 +362,10 @@ impl AnswerWait<'_> {
         for question in &open {
             if question.deadline <= now {
                 // IR-8.
-                tracing::info!(task = %self.id, key = question.key, "the client did not answer in time");
+                tracing::info!(
+                    event = "question.timed_out", task = %self.id, key = question.key,
+                    "question timed out"
+                );
                 let timed_out =
                     Event::Answered { key: question.key.clone(), answer: Err(AskError::TimedOut) };
                 tasks.change(self.id, &timed_out, &By::host()).await?;

@@ -65,7 +65,11 @@ impl Run {
             return Err(why);
         }
         let unavailable = |error: StoreError| {
-            tracing::warn!(error = &error as &dyn std::error::Error, "a permission cannot be looked up");
+            tracing::warn!(
+                event = "permission.lookup_failed",
+                error = &error as &dyn std::error::Error,
+                "cannot look up permission"
+            );
             WhyNot::Unavailable
         };
         match self.standing(wanted).await.map_err(unavailable)? {
@@ -240,16 +244,21 @@ impl Run {
         let entry = self.entry(wanted, verdict, if session_only { "session" } else { how_long });
         match self.deps.access.grants.give(grant, MAX_PERMISSIONS, vec![entry]).await {
             Ok(Some(grant)) => {
-                tracing::info!(grant = %grant.id, plugin, verdict = verdict.as_str(), wanted = %wanted, "a person said so for ever");
+                tracing::info!(
+                    event = "grant.given", grant = %grant.id, plugin, verdict = verdict.as_str(),
+                    wanted = %wanted,
+                    "grant given"
+                );
                 true
             }
             // The session has ended, and with it all that was said in it.
             Ok(None) => false,
             Err(error) => {
                 tracing::warn!(
+                    event = "grant.not_stored",
                     plugin,
                     error = &error as &dyn std::error::Error,
-                    "what a person said for ever was not stored; it counts for this call"
+                    "cannot store grant"
                 );
                 false
             }

@@ -66,7 +66,10 @@ impl Run {
         };
         let (task, guard) = self.deps.create_task(self, new, caller, false).await?;
         *promotion.guard() = Some(guard);
-        tracing::info!(task = %task.id, tool = task.tool, owner = name_of(&task.owner), "a running call became a task");
+        tracing::info!(
+            event = "task.promoted", task = %task.id, tool = task.tool, owner = name_of(&task.owner),
+            "running call became a task"
+        );
         Ok(task)
     }
 
@@ -157,7 +160,11 @@ impl Run {
                     clocked = true;
                     if let Err(why) = self.become_task().await {
                         // It is waited for a while longer, as any plain call is.
-                        tracing::info!(of = self.work.name(), %why, "a call that takes long does not become a task");
+                        tracing::info!(
+                            event = "call.not_promoted", plugin = self.work.plugin(),
+                            tool = self.work.tool_name(), reason = %why,
+                            "long call does not become a task"
+                        );
                     }
                 }
             }

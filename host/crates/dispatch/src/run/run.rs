@@ -280,7 +280,11 @@ impl Run {
                     self.send_progress(true);
                     return end.map_or_else(
                         |_| {
-                            tracing::error!(of = self.work.name(), "the engine panicked during a run");
+                            tracing::error!(
+                                event = "run.panicked", plugin = self.work.plugin(),
+                                tool = self.work.tool_name(),
+                                "engine panicked during a run"
+                            );
                             DriveEnd::Panicked
                         },
                         DriveEnd::Done,
@@ -308,7 +312,11 @@ impl Run {
         }
         let (tell, told) = oneshot::channel();
         let guard = self.deps.slots.register(None, self.registration(), false);
-        tracing::debug!(of = self.work.name(), "call goes on after its first poll");
+        tracing::debug!(
+            plugin = self.work.plugin(),
+            tool = self.work.tool_name(),
+            "call goes on after its first poll"
+        );
         let moved = async move {
             let end = drive.await;
             drop((guard, slot));
@@ -354,7 +362,10 @@ impl Run {
         if let Some(message) = status
             && let Err(error) = self.deps.tasks.change(id, &Event::Said { fence, message }, &By::host()).await
         {
-            tracing::warn!(task = %id, error = &error as &dyn std::error::Error, "a status message was not stored");
+            tracing::warn!(
+                event = "task.status_not_stored", task = %id, error = &error as &dyn std::error::Error,
+                "cannot store status message"
+            );
         }
     }
 
@@ -370,7 +381,6 @@ impl Run {
     /// Logs what the guest wants logged: to the client, and in bounds to our own
     /// log.
     fn log(&self, level: LogLevel, logger: Option<String>, data: RawJson) {
-        let of = self.work.name();
         let shown = logger.as_deref().unwrap_or_default();
         let (ours, theirs, bounds) = {
             let mut reports = self.lock();
@@ -379,11 +389,16 @@ impl Run {
         };
         match ours {
             LogDecision::Yes => {
-                tracing::info!(target: "guest", of, level = level.as_str(), logger = shown, "{}", data.as_str());
+                tracing::info!(
+                    target: "guest", event = "guest.log", plugin = self.work.plugin(),
+                    tool = self.work.tool_name(), log_level = level.as_str(), logger = shown,
+                    "{}", data.as_str()
+                );
             }
             LogDecision::NoMore => tracing::warn!(
-                target: "guest", of,
-                "this run logs more than {} bytes (`limits.log`); the rest is left out", bounds.log_bytes
+                target: "guest", event = "guest.log_limit_reached", plugin = self.work.plugin(),
+                tool = self.work.tool_name(), setting = "limits.log", limit = bounds.log_bytes,
+                "run logs more than its limit; the rest is dropped"
             ),
             LogDecision::No => {}
         }

@@ -114,14 +114,18 @@ impl RunDeps {
             }
             RunEnd::Stopped => {
                 // The event that stopped it has set the outcome of the task.
-                tracing::info!(task = %id, "run stopped; its guest is gone");
+                tracing::info!(event = "run.stopped", task = %id, "run stopped");
                 return;
             }
         };
         let finished = Event::Finished { fence, outcome, message };
         match self.change_at_last(id, finished, expires_at).await {
             Some(CommitOutcome::Done(task)) => {
-                tracing::info!(task = %id, tool = task.tool, status = task.status().as_str(), "task ended");
+                tracing::info!(
+                    event = "task.ended", task = %id, tool = task.tool, status = task.status().as_str(),
+                    reason = "finished",
+                    "task ended"
+                );
             }
             Some(CommitOutcome::Refused(task, refusal)) => {
                 tracing::debug!(task = %id, status = task.status().as_str(), %refusal, "a late result was dropped");
@@ -151,5 +155,8 @@ impl RunDeps {
 }
 
 fn log_store_failure(id: TaskId, error: &StoreError) {
-    tracing::error!(task = %id, error = error as &dyn std::error::Error, "the task store failed; trying again");
+    tracing::error!(
+        event = "task.end_not_stored", task = %id, error = error as &dyn std::error::Error,
+        "cannot store the end of a task; trying again"
+    );
 }

@@ -74,7 +74,11 @@ impl Tasks {
     pub(crate) async fn expire(&self, id: TaskId) -> Result<CommitOutcome, StoreError> {
         let changed = self.change(id, &Event::Expired, &By::host()).await?;
         if let CommitOutcome::Done(task) = &changed {
-            tracing::info!(task = %id, tool = task.tool, "task ended by its ttl");
+            tracing::info!(
+                event = "task.ended", task = %id, tool = task.tool, status = task.status().as_str(),
+                reason = "ttl",
+                "task ended"
+            );
         }
         Ok(changed)
     }

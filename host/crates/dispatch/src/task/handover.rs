@@ -43,12 +43,18 @@ impl Drop for Handover {
             let by = By::host().because("not_delivered");
             match tasks.change(id, &Event::Cancelled { message }, &by).await {
                 Ok(CommitOutcome::Done(_)) => {
-                    tracing::info!(task = %id, "task cancelled: its client was not told of it")
+                    tracing::info!(
+                        event = "task.cancelled", task = %id, reason = "not_delivered",
+                        "task cancelled"
+                    )
                 }
                 Ok(CommitOutcome::Gone) => tasks.slots.runs.stop(id),
                 Ok(CommitOutcome::Refused(..)) => {}
                 Err(error) => {
-                    tracing::error!(task = %id, error = &error as &dyn std::error::Error, "a task whose client was not told of it was not cancelled");
+                    tracing::error!(
+                        event = "task.not_cancelled", task = %id, error = &error as &dyn std::error::Error,
+                        "cannot cancel a task that its client does not know"
+                    );
                     tasks.slots.runs.stop(id);
                 }
             }

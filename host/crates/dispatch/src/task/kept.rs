@@ -282,11 +282,12 @@ impl Tasks {
             let count = self.store.discard(discarded).await?;
             self.observers.metrics.count_discarded(count);
             tracing::warn!(
+                event = "task.removed_early",
                 owner = toolyard_task::audit::name_of(owner),
                 count,
                 bytes,
                 setting,
-                "ended tasks were removed before their ttl, since more is kept than the setting allows"
+                "ended tasks removed before their ttl"
             );
             self.kept.shrank(owner, bytes);
             freed += bytes;

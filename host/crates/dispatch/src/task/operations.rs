@@ -94,7 +94,11 @@ impl Tasks {
         let cancelled = Event::Cancelled { message: message.to_owned() };
         match self.change(task.id, &cancelled, &by).await? {
             CommitOutcome::Done(task) => {
-                tracing::info!(task = %task.id, tool = task.tool, owner = name_of(&task.owner), "task cancelled");
+                tracing::info!(
+                    event = "task.cancelled", task = %task.id, tool = task.tool,
+                    owner = name_of(&task.owner), reason = "request",
+                    "task cancelled"
+                );
                 Ok(task)
             }
             CommitOutcome::Refused(task, Refusal::Terminal) => Err(Fault::AlreadyOver(task.status())),
@@ -162,7 +166,10 @@ impl Tasks {
                 Ok(task) if last.is_none_or(|last| last.updated_at != task.updated_at) => return Some(task),
                 Ok(task) => Duration::from_millis(task.expires_at().since(self.clock.now()) + 50),
                 Err(Fault::Store(error)) => {
-                    tracing::warn!(task = %id, error = &error as &dyn std::error::Error, "the store failed while a task is followed; trying again");
+                    tracing::warn!(
+                        event = "store.retrying", task = %id, error = &error as &dyn std::error::Error,
+                        "store failed; trying again"
+                    );
                     LOOK_AGAIN_ASKING
                 }
                 Err(_) => return None,

@@ -239,7 +239,11 @@ impl Tasks {
             Ok(result) => match question::given(question.kind, question.kind.as_task(&client), &result) {
                 Ok(ClientAnswer::Answer(answer)) => Ok(answer),
                 Ok(ClientAnswer::Task(task)) => {
-                    tracing::info!(task = %id, key = question.key, client_task = task.id, "the client runs a question as a task");
+                    tracing::info!(
+                        event = "question.runs_as_task", task = %id, key = question.key,
+                        client_task = task.id,
+                        "client runs a question as a task"
+                    );
                     self.inflight.mark_answered(id, &question.key, request_id);
                     let key = question.key.clone();
                     let entrusted = Event::Entrusted { key, client_task: task.id };

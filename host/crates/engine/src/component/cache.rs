@@ -101,7 +101,12 @@ impl Note {
         let offer = self.offer?;
         let is_whole = self.offer_sum.is_some() && offer.sum().ok() == self.offer_sum;
         if !is_whole {
-            tracing::warn!("what a component offers is damaged in the cache; asking it again");
+            tracing::warn!(
+                event = "cache.entry_rejected",
+                kind = "description",
+                reason = "its checksum does not match",
+                "cache entry is not usable; making it again"
+            );
         }
         is_whole.then_some(offer)
     }
@@ -147,7 +152,10 @@ impl Cache {
     pub fn load(&self, engine: &wasmtime::Engine, key: &str) -> Option<CachedCode> {
         self.take(engine, key).unwrap_or_else(|why| {
             let path = self.dir.join(code_name(key));
-            tracing::warn!(path = %path.display(), "machine code in the cache is not taken; compiling again: {why}");
+            tracing::warn!(
+                event = "cache.entry_rejected", kind = "code", path = %path.display(), reason = %why,
+                "cache entry is not usable; making it again"
+            );
             None
         })
     }
@@ -234,20 +242,31 @@ impl Cache {
             self.write_note(key, &note).map_err(|error| error.to_string())
         });
         if let Err(error) = kept {
-            tracing::warn!("what a component offers could not be stored: {error}");
+            tracing::warn!(
+                event = "cache.entry_not_written", kind = "description", %error,
+                "cannot write cache entry"
+            );
         }
     }
 
     /// The component made from the core module of this key, if the cache has an undamaged copy.
     pub fn load_component(&self, key: &str) -> Option<Vec<u8>> {
         let kept = self.read_own(&component_name(key)).unwrap_or_else(|why| {
-            tracing::warn!("a component in the cache is not taken; making it again: {why}");
+            tracing::warn!(
+                event = "cache.entry_rejected", kind = "component", reason = %why,
+                "cache entry is not usable; making it again"
+            );
             None
         });
         let mut kept = kept?;
         let (sum, component) = kept.split_first_chunk::<CHECKSUM_BYTES>()?;
         if Sha256::digest(component)[..] != sum[..] {
-            tracing::warn!("a component in the cache is damaged; making it again");
+            tracing::warn!(
+                event = "cache.entry_rejected",
+                kind = "component",
+                reason = "its checksum does not match",
+                "cache entry is not usable; making it again"
+            );
             return None;
         }
         kept.drain(..CHECKSUM_BYTES);
@@ -260,7 +279,10 @@ impl Cache {
         let kept = [&Sha256::digest(component)[..], component].concat();
         let kept = scratch.write(&kept).and_then(|()| scratch.rename(&component_name(key)));
         if let Err(error) = kept {
-            tracing::warn!("a component could not be stored: {error}");
+            tracing::warn!(
+                event = "cache.entry_not_written", kind = "component", %error,
+                "cannot write cache entry"
+            );
         }
     }
 

@@ -206,7 +206,7 @@ fn compile_limited(arguments: &[OsString]) -> Result<(), String> {
     let _ = rustix::process::nice(10);
     let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
 
-    let bytes = std::fs::read(input).map_err(|error| format!("the component cannot be read: {error}"))?;
+    let bytes = std::fs::read(input).map_err(|error| format!("cannot read the component: {error}"))?;
     let made = match magic(&bytes) {
         Ok(WasmKind::TypedModule) => componentize(&bytes, None)?,
         // wasmtime reports the error of input that is neither.
@@ -219,5 +219,5 @@ fn compile_limited(arguments: &[OsString]) -> Result<(), String> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true).mode(0o600);
     let written = options.open(output).and_then(|mut file| file.write_all(&made));
-    written.map_err(|error| format!("the code cannot be written: {error}"))
+    written.map_err(|error| format!("cannot write the code: {error}"))
 }

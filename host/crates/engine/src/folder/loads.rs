@@ -86,7 +86,7 @@ impl Loads {
             Err(error) => {
                 let name = self.under_way.iter().find(|(_, load)| load.task == error.id());
                 let name = name.map(|(name, _)| name.clone()).unwrap_or_default();
-                tracing::error!(plugin = name, "loading it failed: {error}");
+                tracing::error!(event = "plugin.load_failed", plugin = name, %error, "cannot load plugin");
                 self.under_way.remove(&name);
                 Some((name, None))
             }

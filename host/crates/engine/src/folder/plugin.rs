@@ -133,7 +133,10 @@ fn tool(
     };
     if let Some(what) = describe::header_fault(&description.input_schema) {
         let (plugin, tool) = (&base.file, &description.name);
-        tracing::warn!(%plugin, tool, what, "clients that come over HTTP will leave a tool out");
+        tracing::warn!(
+            event = "plugin.tool_header_invalid", %plugin, tool, reason = what,
+            "tool has an invalid header; http clients leave it out"
+        );
     }
     let limits = said.limits.clone().unwrap_or_else(|| manifest.limits.clone());
     let spec = ToolSpec {

@@ -150,14 +150,20 @@ impl Plugins {
         match scan.map_err(|error| ScanError::Io(std::io::Error::other(error))).flatten() {
             Ok(scan) => {
                 if self.fault.take().is_some() {
-                    tracing::info!(%path, "the plugin folder can be looked at again");
+                    tracing::info!(
+                        event = "plugin.folder_recovered", %path,
+                        "plugin folder can be read again"
+                    );
                 }
                 // The command that starts the host has already checked the first scan.
                 if let Some(outsiders) = scan.outsiders
                     && scan.outsiders != self.outsiders
                     && !self.files.is_empty()
                 {
-                    tracing::warn!(%path, "the plugin folder: {outsiders}, who can add tools and grant them anything");
+                    tracing::warn!(
+                        event = "plugin.folder_not_protected", %path, reason = %outsiders,
+                        "others can write to the plugin folder, add tools and grant them anything"
+                    );
                 }
                 self.outsiders = scan.outsiders;
                 if self.excess != scan.excess {
@@ -165,7 +171,11 @@ impl Plugins {
                     self.excess = scan.excess.clone();
                     let (count, limit) = (self.excess.count, self.engine.settings.max_files);
                     if count > 0 {
-                        tracing::warn!(%path, count, limit, "components beyond `plugins.max-files` are not loaded");
+                        tracing::warn!(
+                            event = "plugin.too_many_files", %path, setting = "plugins.max-files", count,
+                            limit,
+                            "components over the limit are not loaded"
+                        );
                     }
                 }
                 Some(scan)
@@ -173,7 +183,10 @@ impl Plugins {
             Err(error) => {
                 let fault = error.to_string();
                 if self.fault.as_ref() != Some(&fault) {
-                    tracing::warn!(%path, "the plugin folder {fault}; what was loaded before goes on");
+                    tracing::warn!(
+                        event = "plugin.folder_not_read", %path, error = %fault,
+                        "cannot read the plugin folder; loaded plugins stay"
+                    );
                     self.fault = Some(fault);
                 }
                 None
@@ -208,7 +221,7 @@ impl Plugins {
     pub(crate) fn remove(&mut self, name: &str) {
         self.loads.cancel(name);
         if self.files.remove(name).is_some() {
-            tracing::info!(plugin = name, "removed");
+            tracing::info!(event = "plugin.removed", plugin = name, "plugin removed");
             self.gone.insert(name.to_owned());
             self.change();
         }
@@ -259,7 +272,10 @@ impl Plugins {
             match Catalog::new(tools).and_then(|catalog| catalog.with(providers)) {
                 Ok(catalog) => self.snapshot.catalog = Arc::new(catalog),
                 // This cannot happen, because `names::resolve` gives each name to one plugin.
-                Err(collision) => tracing::error!("the catalog stays as it was: {collision}"),
+                Err(collision) => tracing::error!(
+                    event = "plugin.catalog_rejected", error = %collision,
+                    "catalog not changed"
+                ),
             }
             self.serving = serving;
         }
@@ -295,9 +311,8 @@ impl Plugins {
             Err(error) => {
                 let path = self.names.as_ref().map(|names| names.path().display().to_string());
                 tracing::warn!(
-                    path,
-                    "it cannot be read which plugin has which tool name, so new names go by file name; make \
-                     the file readable, or remove it: {error}"
+                    event = "plugin.names_not_read", path, %error,
+                    "cannot read the owners of tool names; new names go by file name"
                 );
                 None
             }
@@ -311,8 +326,8 @@ impl Plugins {
         let written = tokio::task::spawn_blocking(move || names.write(&owners, &turn)).await;
         if let Err(error) = written.map_err(std::io::Error::other).flatten() {
             tracing::warn!(
-                path,
-                "cannot write which plugin has which tool name; a restart may assign names again: {error}"
+                event = "plugin.names_not_written", path, %error,
+                "cannot write the owners of tool names; a restart may assign them again"
             );
         }
     }

@@ -36,17 +36,35 @@ pub(crate) fn of(file: &str, outcome: FileOutcome) -> PluginReport {
 pub(crate) fn log(report: &PluginReport) {
     let PluginReport { file, tools, prompts, has_resources, left_out, state, .. } = report;
     for why in left_out {
-        tracing::warn!(plugin = file, "left out: {why}");
+        tracing::warn!(
+            event = "plugin.name_left_out", plugin = file, reason = %why,
+            "name of a plugin left out"
+        );
     }
     match state {
         PluginState::Serving => {
             let (tools, prompts) = (tools.len(), prompts.len());
-            tracing::info!(plugin = file, tools, prompts, resources = has_resources, "serving");
+            tracing::info!(
+                event = "plugin.loaded",
+                plugin = file,
+                tools,
+                prompts,
+                resources = has_resources,
+                "plugin loaded"
+            );
         }
         PluginState::KeptPrevious { why } => {
-            tracing::warn!(plugin = file, "the former version goes on: {why}")
+            tracing::warn!(
+                event = "plugin.previous_kept", plugin = file, reason = %why,
+                "new version of a plugin refused; the previous one stays"
+            )
         }
-        PluginState::Refused { why } => tracing::warn!(plugin = file, "refused: {why}"),
-        PluginState::Disabled => tracing::info!(plugin = file, "disabled by its manifest"),
+        PluginState::Refused { why } => tracing::warn!(
+            event = "plugin.refused", plugin = file, reason = %why,
+            "plugin refused"
+        ),
+        PluginState::Disabled => {
+            tracing::info!(event = "plugin.disabled", plugin = file, "plugin disabled by its manifest")
+        }
     }
 }

@@ -61,11 +61,11 @@ pub(crate) struct Excess {
 /// Why the scan failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ScanError {
-    #[error("cannot be looked at: {0}")]
+    #[error("cannot be read: {0}")]
     Io(#[from] std::io::Error),
     #[error(
-        "is not looked at: {0}, and could add tools and grant them anything; take that away (`chmod o-w`), or set \
-         `plugins.others-may-write = true` if it is meant"
+        "is not read: {0}, and could add tools and grant them anything; remove that permission \
+         (`chmod o-w`), or set `plugins.others-may-write = true` if that is intended"
     )]
     Outsiders(Outsiders),
 }

@@ -177,7 +177,10 @@ impl Hints {
             }
             Err(error) if !self.refused => {
                 self.refused = true;
-                tracing::warn!(path = %path.display(), "the folder is only looked at from time to time: {error}");
+                tracing::warn!(
+                    event = "plugin.folder_not_watched", path = %path.display(), %error,
+                    "cannot watch the plugin folder; scanning it instead"
+                );
             }
             Err(_) => {}
         }

@@ -47,8 +47,8 @@ impl CheckedMounts {
     pub fn miss(&self) {
         if !self.is_outdated.swap(true, Ordering::Relaxed) {
             tracing::warn!(
-                "a guest came upon a mount in its folder that was made after the folder was opened, and was \
-                 not let in; the folder is checked anew"
+                event = "grant.unchecked_mount",
+                "guest refused at a mount in its folder that is newer than the last check"
             );
         }
     }

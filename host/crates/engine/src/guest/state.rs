@@ -32,8 +32,11 @@ impl GuestState {
     /// who has moved it expects that it cannot.
     pub fn new(limiter: MemoryLimiter, context: Arc<dyn RunContext>, about: About) -> Result<Self, Failure> {
         if let Some(lost) = about.grants.folders.iter().find(|folder| !folder.is_in_place()) {
-            let (plugin, folder) = (&about.plugin, lost.grant.host.display());
-            tracing::warn!(%plugin, %folder, "a granted folder was moved, replaced or removed");
+            let (plugin, path) = (&about.plugin, lost.grant.host.display());
+            tracing::warn!(
+                event = "grant.folder_moved", %plugin, %path,
+                "granted folder was moved, replaced or removed"
+            );
             return Err(Failure::Folder(lost.grant.guest.clone()));
         }
         let mut run = Self {

@@ -73,9 +73,11 @@ impl Amounts {
         let runs = wished.clamp(1, possible);
         if runs < wished {
             tracing::info!(
-                wished,
-                possible,
-                "vm.max_map_count bounds how many runs can be under way at once"
+                event = "engine.runs_limited",
+                setting = "vm.max_map_count",
+                wanted = wished,
+                limit = possible,
+                "kernel limits how many runs can be active"
             );
         }
         Self {
@@ -105,7 +107,10 @@ fn machine_memory() -> u64 {
     let system = match system {
         Ok(system) => system,
         Err(error) => {
-            tracing::warn!(%error, assumed = UNKNOWN_MEMORY, "how much memory this machine has is unknown");
+            tracing::warn!(
+                event = "engine.memory_unknown", setting = "calls.memory", assumed = UNKNOWN_MEMORY, %error,
+                "cannot read how much memory this machine has"
+            );
             return UNKNOWN_MEMORY;
         }
     };

@@ -52,7 +52,7 @@ fn native() -> Result<ClientConfig, String> {
         // The error for the guest does not show where the certificates were searched for; only the
         // operator may see that.
         let errors: Vec<String> = found.errors.iter().map(ToString::to_string).collect();
-        tracing::warn!(?errors, "no trusted certificates are found");
+        tracing::warn!(event = "network.certificates_missing", ?errors, "no trusted certificates found");
         return Err("there are no trusted certificates on this machine".to_owned());
     }
     config(roots)

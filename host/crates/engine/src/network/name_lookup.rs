@@ -113,7 +113,10 @@ impl NameLookups {
         // The thread is not joined: the resolver cannot be stopped, and the host does not wait for
         // it on shutdown.
         if let Err(error) = std::thread::Builder::new().name("name look-up".to_owned()).spawn(look_up) {
-            tracing::warn!(%error, "a thread for the look-up of a name cannot be started");
+            tracing::warn!(
+                event = "network.lookup_failed", %error,
+                "cannot start a thread for a name lookup"
+            );
         }
         found
     }

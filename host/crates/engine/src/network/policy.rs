@@ -66,7 +66,10 @@ impl NetworkPolicy {
         let why = self.grants.clean(why);
         let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
         if refusals.len() < MAX_REFUSALS && !refusals.contains(&why) {
-            tracing::warn!(plugin = %self.plugin, tool = %self.function, "refused: {why}");
+            tracing::warn!(
+                event = "guest.access_refused", plugin = %self.plugin, tool = %self.function, reason = %why,
+                "access refused"
+            );
             refusals.push(why);
         }
     }

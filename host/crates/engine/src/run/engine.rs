@@ -50,8 +50,9 @@ impl Engine {
             Ok(wasm) => (wasm, true),
             Err(error) => {
                 tracing::warn!(
+                    event = "engine.pool_unavailable",
                     error = format!("{error:#}"),
-                    "no pool of memories can be had; instances are allocated one by one, which is slower"
+                    "cannot reserve a memory pool; instances are allocated one by one"
                 );
                 (wasmtime::Engine::new(&toolchain::config()).map_err(wasmtime_error)?, false)
             }

@@ -243,13 +243,20 @@ pub(crate) async fn invoke<C: Call>(
             };
             let error = base.grants.clean(format!("{:#}", broken.error));
             if failure == Failure::Host {
-                tracing::warn!(plugin = %base.file, tool = %function, error, "a tool could not be run");
+                tracing::warn!(
+                    event = "run.failed", plugin = %base.file, tool = %function, error,
+                    "cannot run tool"
+                );
             } else {
                 tracing::debug!(plugin = %base.file, tool = %function, error, "a run ended without a result");
             }
             for line in backtrace::of(&broken.error) {
                 let line = base.grants.clean(line);
-                tracing::info!(target: "guest", plugin = %base.file, tool = %function, stream = "trap", "{line}");
+                tracing::info!(
+                    target: "guest", event = "guest.log", plugin = %base.file, tool = %function,
+                    stream = "trap",
+                    "{line}"
+                );
             }
             RunOutcome::Failed(failure)
         }

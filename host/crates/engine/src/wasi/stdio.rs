@@ -88,8 +88,9 @@ impl Lines {
         if is_over {
             self.flush();
             tracing::warn!(
-                target: "guest", plugin = %self.plugin, tool = %self.tool, stream = self.stream,
-                "this run writes more than its share (`limits.stdio`); the rest is swallowed"
+                target: "guest", event = "guest.output_limit_reached", plugin = %self.plugin,
+                tool = %self.tool, stream = self.stream, setting = "limits.stdio",
+                "run writes more than its limit; the rest is dropped"
             );
         }
     }
@@ -109,7 +110,11 @@ impl Lines {
             return;
         }
         let line = self.shown();
-        tracing::info!(target: "guest", plugin = %self.plugin, tool = %self.tool, stream = self.stream, "{line}");
+        tracing::info!(
+            target: "guest", event = "guest.log", plugin = %self.plugin, tool = %self.tool,
+            stream = self.stream,
+            "{line}"
+        );
         self.line.clear();
     }
 

@@ -49,7 +49,11 @@ impl AuditStore for MemoryStore {
         let Ok(mut state) = self.state() else { return };
         let at = self.shared.clock.now();
         if let Err(error) = state.keep(at, &[entry]) {
-            tracing::error!(error = &error as &dyn std::error::Error, "an audit entry cannot be written");
+            tracing::error!(
+                event = "audit.entry_not_encoded",
+                error = &error as &dyn std::error::Error,
+                "cannot encode audit entry"
+            );
         }
         self.shared.written.notify_one();
     }
@@ -98,7 +102,11 @@ impl AuditStore for MemoryStore {
 /// A name for a store without one: eight hexadecimal digits.
 pub(super) fn name() -> String {
     let secret = crate::secret().unwrap_or_else(|error| {
-        tracing::error!(error = &error as &dyn std::error::Error, "audit entries have no name of their own");
+        tracing::error!(
+            event = "audit.name_not_random",
+            error = &error as &dyn std::error::Error,
+            "cannot choose a random name for the audit entries of this store"
+        );
         [0; 32]
     });
     secret.iter().take(4).map(|byte| format!("{byte:02x}")).collect()

@@ -16,7 +16,7 @@ use toolyard_task::store::StoreError;
 #[derive(Debug, thiserror::Error)]
 pub enum PostgresOpenError {
     /// The address is none.
-    #[error("this is no address of a PostgreSQL database; one looks like postgres://user@host/database")]
+    #[error("this is not the address of a PostgreSQL database, such as postgres://user@host/database")]
     Address(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The name of the schema is none.
     #[error("`{0}` is not a valid schema name: use letters, digits and underscores, beginning with a letter")]
@@ -25,7 +25,7 @@ pub enum PostgresOpenError {
     #[error("cannot read the root certificates that the database's certificate is checked with: {0}")]
     Roots(String),
     /// The server said no, or nothing.
-    #[error("{place} cannot be reached; {advice}")]
+    #[error("cannot reach {place}; {advice}")]
     Unreachable {
         /// Which database.
         place: String,
@@ -116,7 +116,7 @@ pub enum PostgresOpenError {
         key: KeyId,
     },
     /// It may work later.
-    #[error("{place} cannot be used now")]
+    #[error("cannot use {place}")]
     Unavailable {
         /// Which database.
         place: String,

@@ -150,7 +150,7 @@ impl Listener {
         if let Some(task) = task
             && task.await.is_err()
         {
-            tracing::error!("the listening task of the store panicked");
+            tracing::error!(event = "store.panicked", part = "listener", "part of the store panicked");
         }
         self.feeds.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
@@ -192,8 +192,9 @@ impl HintTask {
                 Ok(()) => return,
                 Err(error) => {
                     tracing::warn!(
+                        event = "cluster.changes_not_received",
                         error = &error as &dyn std::error::Error,
-                        "changes on other hosts are not heard of now; it is tried again"
+                        "cannot listen for changes of other nodes; trying again"
                     );
                 }
             }
@@ -379,12 +380,11 @@ impl RefusedMessages {
         self.unlogged += 1;
         if self.logged.is_none_or(|at| at.elapsed() >= LOG_EVERY) {
             tracing::warn!(
+                event = "cluster.messages_refused",
                 reason = refusal.as_str(),
                 backend,
                 count = self.unlogged,
-                "refused messages that no host of this deployment has sealed; a host of another release or \
-                 with another encryption key sends such, or another user of the database \
-                 (REVOKE CONNECT ON DATABASE … FROM PUBLIC keeps those out)"
+                "messages refused that no host of this deployment sealed"
             );
             self.logged = Some(Instant::now());
             self.unlogged = 0;

@@ -158,8 +158,9 @@ impl PostgresStore {
         };
         if let Err(error) = left.await {
             tracing::warn!(
+                event = "cluster.resign_failed", node = %incarnation,
                 error = &error as &dyn std::error::Error,
-                "the others could not be told that this host ends"
+                "cannot report the end of this node"
             );
         }
     }

@@ -98,7 +98,10 @@ async fn tell_who_blocks(place: &PostgresLocation, me: i32, blocking: &mut Strin
     };
     let Ok(Ok(by)) = tokio::time::timeout(TELL_AFTER, asked).await else { return };
     if !by.is_empty() && by != *blocking {
-        tracing::warn!(by, "the start waits for a lock in {place}");
+        tracing::warn!(
+            event = "store.start_blocked", location = %place, by,
+            "start waits for a lock in the database"
+        );
         *blocking = by;
     }
 }

@@ -6,7 +6,7 @@ use super::tasks::number;
 use super::writer::{Operation, PostgresTransaction, pending};
 use crate::StoreRefusal;
 use crate::codec::CodecError;
-use crate::group_commit::log_failure;
+use crate::group_commit::{log_failure, log_sessions_not_updated};
 use async_trait::async_trait;
 use std::sync::Arc;
 use tokio_postgres::Error;
@@ -147,6 +147,6 @@ pub(super) fn write_last_seen(touched: Vec<(SessionId, ())>) -> Box<dyn Operatio
                 async move { writing.execute(SEEN, &[&writing.state.floor.get(), &*ids]).await.map(drop) },
             )
         },
-        log_failure("when sessions were seen could not be noted"),
+        log_failure(log_sessions_not_updated),
     )
 }

@@ -174,7 +174,7 @@ impl Writer {
         if let Some(task) = task
             && task.await.is_err()
         {
-            tracing::error!("the writing task of the store panicked");
+            tracing::error!(event = "store.panicked", part = "writer", "part of the store panicked");
         }
     }
 }

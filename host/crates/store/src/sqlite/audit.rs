@@ -73,7 +73,11 @@ impl AuditStore for SqliteStore {
                 }
             }
             Err(error) => {
-                tracing::error!(error = &error as &dyn std::error::Error, "an audit entry cannot be written");
+                tracing::error!(
+                    event = "audit.entry_not_encoded",
+                    error = &error as &dyn std::error::Error,
+                    "cannot encode audit entry"
+                );
             }
         }
     }

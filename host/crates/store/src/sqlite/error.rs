@@ -9,7 +9,7 @@ use toolyard_task::store::StoreError;
 #[derive(Debug, thiserror::Error)]
 pub enum SqliteOpenError {
     /// The folder is not there and cannot be made, or is not a folder.
-    #[error("the data folder {} cannot be made or entered", path.display())]
+    #[error("cannot make or enter the data folder {}; name another by --data", path.display())]
     Folder {
         /// The folder.
         path: PathBuf,
@@ -18,7 +18,7 @@ pub enum SqliteOpenError {
         source: std::io::Error,
     },
     /// The file cannot be made or written.
-    #[error("{} cannot be written; check who owns it and whether the disk is mounted read-only", path.display())]
+    #[error("cannot write {}; check who owns it and whether the disk is mounted read-only", path.display())]
     NotWritable {
         /// The file.
         path: PathBuf,
@@ -72,7 +72,7 @@ pub enum SqliteOpenError {
         source: rusqlite::Error,
     },
     /// It may work later: locked by another program, out of space or of threads.
-    #[error("{} cannot be opened now", path.display())]
+    #[error("cannot open {}", path.display())]
     Unavailable {
         /// The file.
         path: PathBuf,

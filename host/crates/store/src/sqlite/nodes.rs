@@ -187,7 +187,10 @@ pub(super) fn lives(path: &Path) -> bool {
 
 /// A living host's tasks must not be touched, so in doubt it lives.
 fn in_doubt(path: &Path, error: &io::Error) -> bool {
-    tracing::warn!(path = %path.display(), %error, "cannot tell whether a host lives");
+    tracing::warn!(
+        event = "cluster.node_state_unknown", path = %path.display(), %error,
+        "cannot tell whether a node is alive"
+    );
     true
 }
 

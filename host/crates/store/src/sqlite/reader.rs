@@ -81,7 +81,7 @@ impl Readers {
         }
         for thread in threads {
             if thread.join().is_err() {
-                tracing::error!("a reading thread of the store panicked");
+                tracing::error!(event = "store.panicked", part = "reader", "part of the store panicked");
             }
         }
     }

@@ -10,6 +10,7 @@ use crate::audit_buffer::AuditBuffer;
 use crate::audit_lines::Lines;
 use crate::group_commit::{
     Committer, Database, PendingWrite, Queue, QueueLimits, QueuedWrite, TransactionError, log_failure,
+    log_resign_failed, log_sessions_not_updated,
 };
 use crate::last_seen_buffer::LastSeenBuffer;
 use crate::metrics::Metrics;
@@ -102,20 +103,20 @@ impl Writer {
         F: FnMut(&mut SqliteTransaction<'_>) -> rusqlite::Result<()> + Send + 'static,
     {
         let Some(thread) = self.thread.lock().expect("no section panics").take() else { return };
-        let last = last.map(|last| unattended(last, "the end of this host could not be written"));
+        let last = last.map(|last| unattended(last, log_resign_failed));
         self.queue.stop(last);
         if thread.join().is_err() {
-            tracing::error!("the writing thread of the store panicked");
+            tracing::error!(event = "store.panicked", part = "writer", "part of the store panicked");
         }
     }
 }
 
 /// An operation that no caller waits for.
-fn unattended<F>(operation: F, failure: &'static str) -> Box<dyn Operation>
+fn unattended<F>(operation: F, log: fn(&StoreError)) -> Box<dyn Operation>
 where
     F: FnMut(&mut SqliteTransaction<'_>) -> rusqlite::Result<()> + Send + 'static,
 {
-    Box::new(PendingWrite { operation, result: None, task: None, reply: log_failure(failure) })
+    Box::new(PendingWrite { operation, result: None, task: None, reply: log_failure(log) })
 }
 
 /// The file, as the writing thread has it open.
@@ -139,8 +140,9 @@ impl Database for SqliteDatabase {
                 && let Err(error) = self.execute("ROLLBACK")
             {
                 tracing::error!(
+                    event = "store.rollback_failed",
                     error = &error as &dyn std::error::Error,
-                    "a transaction cannot be rolled back"
+                    "cannot roll back transaction"
                 );
             }
             TransactionError::Rejected { is_lasting: is_of_the_file(&error), error: failed(error) }
@@ -161,7 +163,7 @@ impl Database for SqliteDatabase {
         if !touched.is_empty() {
             let operation =
                 move |writing: &mut SqliteTransaction<'_>| sessions::write_last_seen(writing.on, &touched);
-            writes.push(unattended(operation, "when sessions were seen could not be noted"));
+            writes.push(unattended(operation, log_sessions_not_updated));
         }
         writes
     }

@@ -139,9 +139,10 @@ impl Issuer {
                 };
                 if !known {
                     tracing::info!(
+                        event = "auth.keys_changed",
                         issuer = self.name,
                         keys = keys.len(),
-                        "the keys of an issuer were taken in"
+                        "signing keys of an issuer changed"
                     );
                     state.current = Some((generation + 1, Arc::new(keys)));
                 }
@@ -149,9 +150,10 @@ impl Issuer {
             Err(error) => {
                 let issuer = &self.name;
                 tracing::warn!(
+                    event = "auth.keys_not_fetched",
                     issuer,
                     error = &error as &dyn std::error::Error,
-                    "cannot fetch the keys of an issuer"
+                    "cannot fetch signing keys"
                 );
             }
         }

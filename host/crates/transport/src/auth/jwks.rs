@@ -15,7 +15,7 @@ const RSA_BITS: usize = 2048;
 
 /// The text is not a valid key set.
 #[derive(Debug, thiserror::Error)]
-#[error("it is no JWK set: expected {{\"keys\":[…]}}")]
+#[error("not a JWK set: expected {{\"keys\":[…]}}")]
 pub struct BadKeySet(#[source] serde_json::Error);
 
 /// The keys of an issuer that signatures can be checked with.

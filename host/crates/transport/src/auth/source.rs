@@ -25,25 +25,25 @@ const FETCH_TIME: Duration = Duration::from_secs(5);
 /// Why there are no keys.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum NoKeys {
-    #[error("the file {} cannot be read", .0.display())]
+    #[error("cannot read the file {}", .0.display())]
     File(PathBuf, #[source] std::io::Error),
-    #[error("{0} cannot be reached")]
+    #[error("cannot reach {0}")]
     Unreachable(String, #[source] Box<dyn std::error::Error + Send + Sync>),
     #[error("{0} answered with the status {1}")]
     Status(String, StatusCode),
     #[error("{0} did not answer within {time}s", time = FETCH_TIME.as_secs())]
     TooSlow(String),
-    #[error("{0} is larger than {1} bytes (jwks.size)")]
+    #[error("{0} is larger than {1} bytes (`jwks.size`)")]
     TooLarge(String, usize),
-    #[error("{0} makes no sense")]
+    #[error("{0} is not valid")]
     Keys(String, #[source] BadKeySet),
-    #[error("{0} holds no key that a signature could be checked with")]
+    #[error("{0} has no key that can check a signature")]
     Empty(String),
     #[error("{0} is not the metadata of this issuer: {1}")]
     Metadata(String, String),
     #[error("this machine has no certificates to trust")]
     Certificates(#[source] std::io::Error),
-    #[error("the reader of keys ended early")]
+    #[error("the reader of keys panicked")]
     Ended,
 }
 

@@ -92,8 +92,10 @@ impl Acceptor {
                     // Out of file descriptors, most likely: others will be given
                     // back, so wait a little instead of ending or spinning.
                     tracing::warn!(
+                        event = "http.accept_failed",
+                        listener = "mcp",
                         error = &error as &dyn std::error::Error,
-                        "a connection could not be accepted"
+                        "cannot accept connection"
                     );
                     tokio::time::sleep(Duration::from_millis(100)).await;
                 }

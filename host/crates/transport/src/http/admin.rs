@@ -87,8 +87,10 @@ pub async fn serve(
             }
             Err(error) => {
                 tracing::warn!(
+                    event = "http.accept_failed",
+                    listener = "admin",
                     error = &error as &dyn std::error::Error,
-                    "a connection of the admin listener could not be accepted"
+                    "cannot accept connection"
                 );
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }

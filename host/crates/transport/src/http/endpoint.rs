@@ -269,6 +269,10 @@ pub(crate) fn check_accept(headers: &HeaderMap, wanted: &[(&str, &str)]) -> Resu
 
 /// The store failed where there is no request to answer.
 pub(crate) fn broken(fault: &Fault) -> Reply {
-    tracing::error!(error = fault as &dyn std::error::Error, "the store failed");
+    tracing::error!(
+        event = "store.unavailable",
+        error = fault as &dyn std::error::Error,
+        "store failed during a request"
+    );
     reply::refuse(StatusCode::SERVICE_UNAVAILABLE, &fault.rpc())
 }

@@ -181,7 +181,11 @@ impl Registry {
                 StoredStatus::Closed
             }
             Ok(Err(fault)) => {
-                tracing::warn!(error = &fault as &dyn std::error::Error, "a session could not be looked at");
+                tracing::warn!(
+                    event = "session.lookup_failed",
+                    error = &fault as &dyn std::error::Error,
+                    "cannot look up session"
+                );
                 StoredStatus::Unknown
             }
             Err(_) => StoredStatus::Unknown,

@@ -18,10 +18,13 @@ impl<S: Subscriber> Layer<S> for GuestLines {
         let mut fields = Fields::default();
         event.record(&mut fields);
         let level = *event.metadata().level();
-        if event.metadata().target() == "guest" && fields.of && level > Level::WARN {
+        if event.metadata().target() == "guest" && fields.is_log_message && level > Level::WARN {
             return;
         }
         let Fields { message, plugin, tool, stream, rest, .. } = fields;
+        let source =
+            [("plugin", &plugin), ("tool", &tool)].into_iter().filter(|(_, value)| !value.is_empty());
+        let source: String = source.map(|(name, value)| format!(" {name}={value}")).collect();
         let shown = match stream {
             Some(stream) if level > Level::WARN => Shown {
                 event: "guest",
@@ -32,8 +35,8 @@ impl<S: Subscriber> Layer<S> for GuestLines {
             _ => Shown {
                 event: "host",
                 colour: if level <= Level::WARN { Colour::Red } else { Colour::Dim },
-                text: format!("{}: {message}{rest}", level.as_str().to_lowercase()),
-                json: json!({"level": level.as_str().to_lowercase(), "message": message, "fields": rest.trim()}),
+                text: format!("{}: {message}{source}{rest}", level.as_str().to_lowercase()),
+                json: json!({"level": level.as_str().to_lowercase(), "message": message, "fields": format!("{source}{rest}").trim()}),
             },
         };
         self.0.say(&shown);
@@ -47,8 +50,7 @@ struct Fields {
     plugin: String,
     tool: String,
     stream: Option<String>,
-    /// Whether it is a log message of a guest's.
-    of: bool,
+    is_log_message: bool,
     rest: String,
 }
 
@@ -56,7 +58,7 @@ impl Visit for Fields {
     fn record_str(&mut self, field: &Field, value: &str) {
         match field.name() {
             "stream" => self.stream = Some(value.to_owned()),
-            "of" => self.of = true,
+            "logger" => self.is_log_message = true,
             _ => self.record_debug(field, &format_args!("{value}")),
         }
     }

@@ -75,7 +75,7 @@ impl Show {
             }
         };
         let writer = std::thread::Builder::new().name("show".to_owned()).spawn(write);
-        let writer = Mutex::new(Some(writer.context("no thread can be started")?));
+        let writer = Mutex::new(Some(writer.context("cannot start a thread")?));
         Ok(Arc::new(Self { lines, lost: AtomicU64::new(0), json, colours, clock, writer }))
     }
 

@@ -127,6 +127,6 @@ fn nothing_is_written_over() {
     std::fs::write(folder.path().join("b"), "mine").expect("written");
     let files = ["a", "b"].map(|name| (name.to_owned(), b"new".to_vec()));
     let error = write(folder.path(), &files).expect_err("refused").to_string();
-    assert!(error.contains("b is there already"), "{error}");
+    assert!(error.contains("b already exists"), "{error}");
     assert!(!folder.path().join("a").exists(), "nothing was written");
 }

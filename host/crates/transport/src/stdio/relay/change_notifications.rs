@@ -53,6 +53,11 @@ pub(super) fn announce(dispatch: &Dispatch, params: Option<&RawJson>) {
         Some(Announcement::Resources) => OfferChange::Resources,
         Some(Announcement::Resource { uri }) => OfferChange::Resource(uri),
         Some(Announcement::Anything) => return dispatch.announce_anything(),
-        None => return tracing::warn!("the background host announced what is not understood"),
+        None => {
+            return tracing::warn!(
+                event = "background.message_invalid",
+                "invalid message from the background host"
+            );
+        }
     });
 }

@@ -187,7 +187,11 @@ impl Links {
         if let Id::Text(id) = id
             && let Err(fault) = self.dispatch.take_response(&caller, &id, outcome).await
         {
-            tracing::error!(error = &fault as &dyn std::error::Error, "an answer was not kept");
+            tracing::error!(
+                event = "question.answer_not_stored",
+                error = &fault as &dyn std::error::Error,
+                "cannot store answer of the client"
+            );
         }
     }
 
@@ -274,7 +278,10 @@ impl Link {
 }
 
 fn unreachable(why: &str) {
-    tracing::warn!("tasks wait to be taken over, and the background host cannot be reached: {why}");
+    tracing::warn!(
+        event = "background.unreachable", reason = %why,
+        "cannot reach the background host; tasks wait for recovery"
+    );
 }
 
 /// `notifications/cancelled` for a request of the client's, whose ids may be numbers.
@@ -297,7 +304,10 @@ impl Listener {
             match decode(&line) {
                 Ok(Incoming::One(message)) => self.take(message, line).await,
                 Ok(Incoming::Batch(_)) | Err(_) => {
-                    tracing::warn!("the background host wrote what is no message");
+                    tracing::warn!(
+                        event = "background.message_invalid",
+                        "invalid message from the background host"
+                    );
                 }
             }
         }
@@ -311,7 +321,10 @@ impl Listener {
         match message {
             Message::Response { id: Id::Text(id), outcome } if id.starts_with(OWN) => {
                 if let Err(error) = outcome {
-                    tracing::warn!(%error, "the background host does not take the client's session over");
+                    tracing::warn!(
+                        event = "background.session_refused", %error,
+                        "background host refuses the session of the client"
+                    );
                 }
             }
             Message::Response { id, outcome } => {
@@ -365,7 +378,12 @@ impl Listener {
             Ok(_) | Err(Fault::AlreadyOver(_)) => {}
             Err(fault) => {
                 let error = &fault as &dyn std::error::Error;
-                tracing::warn!(error, task, "a task without a client goes on");
+                tracing::error!(
+                    event = "task.not_cancelled",
+                    task,
+                    error,
+                    "cannot cancel a task that its client does not know"
+                );
             }
         }
     }
