@@ -1,69 +1,151 @@
-//! Every item of the checklists of 2025-11-25 and of 2026-07-28 is cited by a test: in its
-//! name, as `t_12_` or `_26t_12_`, or in a comment or string, as `T-12` or `26T-12`.
+//! Every clause in `host/docs/spec` is cited by a test: in its name, as `t_12_` or `_26t_12_`, or in a
+//! comment or string, as `T-12` or `26T-12`. Every id that sources, tests and docs cite has its anchor there.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use toolyard_tests::guests::root;
-use toolyard_tests::schema;
 
-/// The sections of a checklist and how many items each has.
-type Sections = &'static [(&'static str, u32)];
+/// The folder of the clauses.
+const PAGES: &str = "host/docs/spec";
+/// Folders whose texts cite clauses.
+const CITING: [&str; 5] = ["host", "tests", "plugins", "wit", "examples"];
+/// Kinds of files that hold data rather than prose, where a citation would be a coincidence.
+const DATA: [&str; 7] = ["json", "lock", "profdata", "svg", "txt", "wasm", "wat"];
+/// Names of standards and licences that look like the section of an id, as in `UTF-8`.
+const NOT_SECTIONS: [&str; 5] = ["BSD", "CC0", "DEP", "MPL", "UTF"];
 
-const CHECKLISTS: [(&str, Sections); 2] = [
-    (
-        "mcp-2025-11-25.md",
-        &[
-            ("J", 9),
-            ("L", 10),
-            ("S", 5),
-            ("H", 29),
-            ("TL", 12),
-            ("T", 44),
-            ("IR", 10),
-            ("Q", 12),
-            ("P", 3),
-            ("C", 6),
-            ("G", 2),
-            ("N", 1),
-            ("E", 9),
-            ("M", 5),
-            ("F", 8),
-            ("R", 8),
-            ("PR", 5),
-            ("CO", 3),
-            ("X", 8),
-            ("A", 6),
-        ],
-    ),
-    (
-        "mcp-2026-07-28.md",
-        &[
-            ("26J", 9),
-            ("26R", 6),
-            ("26D", 9),
-            ("26H", 15),
-            ("26XH", 2),
-            ("26S", 4),
-            ("26M", 9),
-            ("26SUB", 7),
-            ("26C", 7),
-            ("26TL", 4),
-            ("26T", 26),
-            ("26A", 3),
-            ("26B", 16),
-            ("26X", 12),
-        ],
-    ),
-];
-
-fn sections() -> impl Iterator<Item = (&'static str, u32)> {
-    CHECKLISTS.into_iter().flat_map(|(_, sections)| sections.iter().copied())
+/// The anchors of the pages in `host/docs/spec`, in upper case.
+#[derive(Default)]
+struct Spec {
+    /// Those that end with a number, as `T-12` or `A4`.
+    clauses: BTreeSet<String>,
+    /// The others, as `T` or `26B`.
+    sections: BTreeSet<String>,
+    /// Anchors that occur more than once.
+    repeated: Vec<String>,
 }
 
-fn items(sections: impl Iterator<Item = (&'static str, u32)>) -> BTreeSet<String> {
-    sections
-        .flat_map(|(section, count)| (1..=count).map(move |number| format!("{section}-{number}")))
-        .collect()
+impl Spec {
+    fn read() -> Self {
+        Self::of(pages().values().map(String::as_str))
+    }
+
+    fn of<'a>(pages: impl Iterator<Item = &'a str>) -> Self {
+        let mut spec = Self::default();
+        for anchor in pages.flat_map(anchors).map(str::to_ascii_uppercase) {
+            let known = match anchor.ends_with(|last: char| last.is_ascii_digit()) {
+                true => &mut spec.clauses,
+                false => &mut spec.sections,
+            };
+            if !known.insert(anchor.clone()) {
+                spec.repeated.push(anchor);
+            }
+        }
+        spec
+    }
+
+    /// The citations of a text that lead nowhere.
+    fn dangling(&self, text: &str) -> BTreeSet<String> {
+        let resolves = |id: &String| self.clauses.contains(id) || self.sections.contains(id);
+        self.cited(text).into_iter().filter(|id| !resolves(id)).collect()
+    }
+
+    /// The ids that a text cites, whether or not there are such clauses. A whole section is cited as `T-*`
+    /// or `26T`.
+    fn cited(&self, text: &str) -> BTreeSet<String> {
+        // With `%`, because a percent-encoded character such as `%C3%A9` is no promise.
+        let part = |c: char| c.is_alphanumeric() || "-_*%".contains(c);
+        let mut cited = BTreeSet::new();
+        let mut after_fn = false;
+        for word in text.split(|c| !part(c)) {
+            let section = word.strip_suffix("-*");
+            let word = word.trim_matches('*');
+            if word.is_empty() {
+                continue;
+            }
+            if after_fn {
+                cited.extend(self.cited_by_name(word));
+            } else if let Some(section) = section.filter(|section| is_section(section)) {
+                cited.insert(section.to_owned());
+            } else if is_id(word) || is_promise(word) || (word.starts_with("26") && is_section(word)) {
+                cited.insert(word.to_owned());
+            }
+            after_fn = word == "fn" || (after_fn && word == "async");
+        }
+        cited
+    }
+
+    /// The ids in the name of a function. A name has no hyphens, so `a_8` may be `A-8` or the promise `A8`.
+    fn cited_by_name(&self, name: &str) -> BTreeSet<String> {
+        let parts: Vec<_> = name.split('_').collect();
+        let pairs = parts.windows(2).filter_map(|pair| {
+            let section = pair[0].to_ascii_uppercase();
+            let number = pair[1].parse::<u32>().ok()?;
+            let (clause, promise) = (format!("{section}-{number}"), format!("{section}{number}"));
+            let id = match !self.clauses.contains(&clause) && self.clauses.contains(&promise) {
+                true => promise,
+                false => clause,
+            };
+            (pair[0] != section && self.sections.contains(&section)).then_some(id)
+        });
+        pairs.collect()
+    }
+}
+
+/// Whether a word has the form of a section, such as `T` or `26SUB`.
+fn is_section(word: &str) -> bool {
+    let letters = word.strip_prefix(|c: char| c.is_ascii_digit());
+    let letters = letters.and_then(|rest| rest.strip_prefix(|c: char| c.is_ascii_digit())).unwrap_or(word);
+    // `22E-1` is a number.
+    let exponent = letters == "E" && letters != word;
+    (1..=3).contains(&letters.len())
+        && letters.chars().all(|c| c.is_ascii_uppercase())
+        && !exponent
+        && !NOT_SECTIONS.contains(&word)
+}
+
+/// Whether a word has the form of an id, such as `T-12`. `SHA-256` and `SEP-1904` have not: no section has a
+/// hundred clauses.
+fn is_id(word: &str) -> bool {
+    word.split_once('-').is_some_and(|(section, number)| is_section(section) && is_number(number))
+}
+
+/// Whether a word has the form of a promise of durability, such as `A4`.
+fn is_promise(word: &str) -> bool {
+    word.strip_prefix('A').is_some_and(is_number)
+}
+
+fn is_number(text: &str) -> bool {
+    (1..=2).contains(&text.len()) && text.chars().all(|c| c.is_ascii_digit())
+}
+
+/// The ids of the anchors of a page.
+fn anchors(page: &str) -> impl Iterator<Item = &str> {
+    page.split("<a id=\"").skip(1).filter_map(|rest| rest.split_once('"').map(|(id, _)| id))
+}
+
+/// The pages of the clauses, by name.
+fn pages() -> BTreeMap<String, String> {
+    let files = files(&[PAGES]).into_iter();
+    let pages: BTreeMap<_, _> = files.filter(|(name, _)| extension(name) == Some("md")).collect();
+    assert!(pages.len() > 3, "{PAGES}");
+    pages
+}
+
+/// The text files in these folders, by name.
+fn files(folders: &[&str]) -> Vec<(String, String)> {
+    let listed = std::process::Command::new("git")
+        .args(["ls-files", "--cached", "--others", "--exclude-standard"])
+        .args(folders)
+        .current_dir(root())
+        .output()
+        .expect("git runs");
+    assert!(listed.status.success(), "git ls-files");
+    let listed = String::from_utf8(listed.stdout).expect("plain names");
+    // Git lists a deleted file until the deletion is committed.
+    let texts =
+        listed.lines().filter_map(|name| Some((name, std::fs::read_to_string(root().join(name)).ok()?)));
+    texts.map(|(name, text)| (name.to_owned(), text)).collect()
 }
 
 /// The part of a file that is tests or test support.
@@ -79,53 +161,58 @@ fn tests_of<'a>(name: &str, text: &'a str) -> &'a str {
 }
 
 fn test_sources() -> Vec<String> {
-    let listed = std::process::Command::new("git")
-        .args(["ls-files", "--cached", "--others", "--exclude-standard", "host", "plugins", "tests"])
-        .current_dir(root())
-        .output()
-        .expect("git runs");
-    assert!(listed.status.success(), "git ls-files");
-    let listed = String::from_utf8(listed.stdout).expect("plain names");
-    listed
-        .lines()
-        .filter(|name| *name != "tests/checklist.rs")
-        .filter(|name| ["rs", "mjs", "py"].map(Some).contains(&extension(name)))
-        // Git lists a deleted file until the deletion is committed.
-        .filter_map(|name| Some(tests_of(name, &std::fs::read_to_string(root().join(name)).ok()?).to_owned()))
-        .collect()
+    let files =
+        files(&["host", "plugins", "tests"]).into_iter().filter(|(name, _)| name != "tests/checklist.rs");
+    let sources = files.filter(|(name, _)| ["rs", "mjs", "py"].map(Some).contains(&extension(name)));
+    sources.map(|(name, text)| tests_of(&name, &text).to_owned()).collect()
 }
 
 fn extension(name: &str) -> Option<&str> {
     Path::new(name).extension().and_then(|extension| extension.to_str())
 }
 
-/// The items that a text names, in either spelling.
-fn cited(text: &str) -> BTreeSet<String> {
-    let word = |c: char| c.is_alphanumeric() || c == '-' || c == '_';
-    let mut cited = BTreeSet::new();
-    let mut after_fn = false;
-    for word in text.split(|c| !word(c)).filter(|word| !word.is_empty()) {
-        let separator = if after_fn { '_' } else { '-' };
-        let parts: Vec<_> = word.split(separator).collect();
-        for pair in parts.windows(2) {
-            let section = pair[0].to_ascii_uppercase();
-            let right_case = if after_fn { pair[0] != section } else { pair[0] == section };
-            let alone = after_fn || parts.len() == 2;
-            if alone && right_case && sections().any(|(known, _)| known == section) {
-                cited.extend(pair[1].parse::<u32>().map(|number| format!("{section}-{number}")));
-            }
-        }
-        after_fn = word == "fn" || (after_fn && word == "async");
-    }
-    cited
+#[test]
+fn every_clause_is_cited_by_a_test() {
+    let spec = Spec::read();
+    let cited: BTreeSet<_> = test_sources().iter().flat_map(|text| spec.cited(text)).collect();
+    let uncited: Vec<_> = spec.clauses.difference(&cited).map(String::as_str).collect();
+    assert!(uncited.is_empty(), "no test cites {uncited:?}");
 }
 
 #[test]
-fn every_item_is_cited_by_a_test() {
-    let items = items(sections());
-    let cited: BTreeSet<_> = test_sources().iter().flat_map(|text| cited(text)).collect();
-    let uncited: Vec<_> = items.difference(&cited).map(String::as_str).collect();
-    assert!(uncited.is_empty(), "no test cites {uncited:?}");
+fn every_cited_id_has_an_anchor() {
+    let spec = Spec::read();
+    assert!(spec.repeated.is_empty(), "more than once in {PAGES}: {:?}", spec.repeated);
+    let mut dangling = Vec::new();
+    for (name, text) in files(&CITING) {
+        // This file cites ids that are wrong on purpose.
+        let data = extension(&name).is_some_and(|kind| DATA.contains(&kind));
+        if name != "tests/checklist.rs" && !data {
+            dangling.extend(spec.dangling(&text).into_iter().map(|id| format!("{id} in {name}")));
+        }
+    }
+    assert!(dangling.is_empty(), "no anchor in {PAGES} for {dangling:#?}");
+}
+
+/// The links of a text to an anchor of these pages, as page and anchor. `name` is the page itself.
+fn links<'a>(name: &'a str, text: &'a str) -> Vec<(&'a str, &'a str)> {
+    let targets = text.split("](").skip(1).filter_map(|rest| rest.split_once(')').map(|(target, _)| target));
+    let anchored = targets.filter_map(|target| target.split_once('#'));
+    anchored.map(|(page, anchor)| (if page.is_empty() { name } else { page }, anchor)).collect()
+}
+
+#[test]
+fn links_between_the_clauses_lead_to_anchors() {
+    let pages = pages();
+    for (name, text) in &pages {
+        for (page, anchor) in links(name.rsplit('/').next().unwrap_or_default(), text) {
+            let target = pages.get(&format!("{PAGES}/{page}"));
+            let found = target.is_some_and(|target| anchors(target).any(|known| known == anchor));
+            assert!(found, "{name}: no {page}#{anchor}");
+        }
+    }
+    let text = "[T-1](2025-11-25.md#t-1), [above](#x) and [a page](README.md)";
+    assert_eq!(links("this.md", text), [("2025-11-25.md", "t-1"), ("this.md", "x")]);
 }
 
 /// The names of all attacks in the tests, as given to `attacks!`.
@@ -160,38 +247,50 @@ fn every_attack_of_the_pages_is_made_by_a_test_of_its_name_and_no_other_is() {
     assert!(named.len() >= 40, "{} attacks", named.len());
 }
 
+/// A made-up specification.
+fn made_up() -> Spec {
+    let sections = "<a id=\"a\"> <a id=\"t\"> <a id=\"26h\"> <a id=\"tl\"> <a id=\"26xh\">";
+    let clauses = "- <a id=\"t-1\"></a>**T-1** - <a id=\"26h-4\"></a>**26H-4** - <a id=\"a4\"></a>**A4**";
+    Spec::of([sections, clauses].into_iter())
+}
+
+fn set(ids: &[&str]) -> BTreeSet<String> {
+    ids.iter().map(|id| (*id).to_owned()).collect()
+}
+
 #[test]
-fn items_are_found_in_names_comments_and_strings() {
-    for (text, items) in [
+fn citations_are_found_in_names_comments_and_strings() {
+    for (text, ids) in [
         ("async fn t_38_t_39_progress_of_a_task()", &["T-38", "T-39"][..]),
         ("fn tl_9_unknown_tools()", &["TL-9"]),
         ("// as T-12 and X-4 say", &["T-12", "X-4"]),
         ("\"T-31\", // (H-2, H-3).", &["T-31", "H-2", "H-3"]),
         ("async fn s_26h_4_26xh_2_headers() // 26SUB-7", &["26H-4", "26XH-2", "26SUB-7"]),
-        ("fn a_test() { t_1_2(); } // UTF-8, HTTP-17, SEP-1904, 27D-9, T-x, t-1, 26t-1", &[]),
+        ("fn a_3_a_4_tokens() { %A4 }", &["A-3", "A4"]),
+        ("Item: A4, **T-1**, T-* and 26B", &["A4", "T-1", "T", "26B"]),
+        ("fn a_test() { t_1_2(); } // UTF-8, SHA-256, SEP-1904, 22E-1, T-x, t-1, 26t-1, a_4", &[]),
+        ("2026-07-28, -T-1-, MPL-2.0, a * b, -*, 2026, A, A444", &[]),
     ] {
-        assert_eq!(cited(text), items.iter().map(|item| (*item).to_owned()).collect(), "{text}");
+        assert_eq!(made_up().cited(text), set(ids), "{text}");
     }
 }
 
-/// Compares the counts above with the checklists, if they are on this machine.
 #[test]
-fn the_sections_are_those_of_the_checklists() {
-    for (file, sections) in CHECKLISTS {
-        let Ok(checklist) = std::fs::read_to_string(schema::folder().join(file)) else {
-            schema::skipped(&format!("{file} is not here: its sections are taken on trust"));
-            continue;
-        };
-        let bullets = checklist.lines().filter_map(|line| line.strip_prefix("- "));
-        let named: Vec<_> =
-            bullets.flat_map(|line| cited(line.split(' ').next().unwrap_or_default())).collect();
-        assert_eq!(
-            named.iter().cloned().collect::<BTreeSet<_>>(),
-            items(sections.iter().copied()),
-            "{file}: an item was added, or taken from it"
-        );
-        assert_eq!(named.len(), named.iter().collect::<BTreeSet<_>>().len(), "each item stands there once");
+fn citations_without_an_anchor_are_found() {
+    let spec = made_up();
+    assert_eq!(spec.clauses, set(&["26H-4", "A4", "T-1"]));
+    assert_eq!(spec.sections, set(&["26H", "26XH", "A", "T", "TL"]));
+    for (text, ids) in [
+        ("// T-1, 26H-4, A4, T-* and 26H are there.", &[][..]),
+        ("// T-2 is no clause, Z-1 and 27D-9 have no section.", &["T-2", "Z-1", "27D-9"]),
+        ("// Neither A5 nor 26Z nor Q-*.", &["A5", "26Z", "Q"]),
+        ("fn t_1_t_2_two_clauses() {}", &["T-2"]),
+        ("fn of_q_1_there_is_no_section() {}", &[]),
+    ] {
+        assert_eq!(spec.dangling(text), set(ids), "{text}");
     }
+    let twice = Spec::of(["<a id=\"t-1\"></a>", "<a id=\"t-1\"></a>"].into_iter());
+    assert_eq!(twice.repeated, ["T-1"]);
 }
 
 /// The rows of the table of places where the host computes on foreign data: the place, and the tests that

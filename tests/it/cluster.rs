@@ -1,5 +1,5 @@
 //! Several hosts on one PostgreSQL: each of them answers for every task, and hosts may join and leave
-//! (durability A1 to A7).
+//! (A1 to A7).
 
 use crate::network::authority;
 use crate::questions::{RELATED, accepted, everything, form, open};
@@ -45,7 +45,7 @@ impl Cluster {
     }
 }
 
-/// Each host answers for the tasks of the others, to clients of both eras.
+/// A6: each host answers for the tasks of the others, to clients of both eras.
 #[tokio::test]
 async fn any_host_answers_for_any_task() {
     let Some(cluster) = Cluster::on_shared() else { return };
@@ -161,7 +161,7 @@ async fn a_host_that_was_paused_changes_nothing_when_it_wakes() {
     on_b.until(&next, "completed").await;
 }
 
-/// A6: if another host runs a task again, its requests carry the same idempotency keys as the first attempt.
+/// A5: if another host runs a task again, its requests carry the same idempotency keys as the first attempt.
 #[tokio::test]
 async fn an_attempt_on_another_host_sends_the_same_idempotency_keys() {
     let Some(cluster) = Cluster::on_shared() else { return };

@@ -1,5 +1,5 @@
-//! End-to-end tests: the real binary, real sockets and pipes, real components. Tests cite the items of the
-//! protocol checklists.
+//! End-to-end tests: the real binary, real sockets and pipes, real components. Tests cite the clauses of
+//! `host/docs/spec`.
 
 mod audit;
 mod authentication;

@@ -1,4 +1,4 @@
-//! Tasks over HTTP, row by row of the checklist (T-*).
+//! Tasks over HTTP, clause by clause (T-*).
 
 use serde_json::{Value, json};
 use toolyard_tests::host::Setup;

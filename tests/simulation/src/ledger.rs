@@ -1,5 +1,4 @@
-//! The tasks as they were written, and the promises about every write and every reply (section 6 of the style
-//! guide, A1 to A5 of the durability notes).
+//! The tasks as they were written, and the promises about every write and every reply (A1 to A5).
 
 use crate::tally::Happened;
 use crate::world::{Seen, short};

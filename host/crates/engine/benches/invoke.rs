@@ -1,5 +1,4 @@
-//! The cost of a call: a fresh store that completes in its first poll. Compare with wasmtime alone
-//! in `design/engine.md`, section b.
+//! The cost of a call: a fresh store that completes in its first poll.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use futures_util::FutureExt as _;

@@ -1,4 +1,4 @@
-//! Questions and answers by the letter of the checklist.
+//! Questions and answers, clause by clause.
 
 use super::*;
 use serde_json::json;

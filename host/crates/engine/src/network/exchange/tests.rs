@@ -152,7 +152,7 @@ fn of_task(port: u16, keyed: bool) -> (Run, Arc<OfTask>) {
     (Run::granted(grant, &[&[]], Limits::default(), context.clone()), context)
 }
 
-/// A6: a request with effects carries the key that it has in every other attempt, if the operator
+/// A5: a request with effects carries the key that it has in every other attempt, if the operator
 /// enables this and the guest has set no key.
 #[tokio::test]
 async fn requests_of_a_task_carry_a_key_if_that_is_wanted() {
