@@ -16,7 +16,6 @@ mod languages;
 mod load;
 mod machine;
 mod overload;
-mod parts;
 mod peers;
 mod pipe;
 mod plot;
@@ -38,7 +37,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use report::Report;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// The load generator of Toolyard.
@@ -65,7 +64,7 @@ enum Command {
     },
     /// Serves the comparison: hyper without wasm, until stdin ends.
     Baseline,
-    /// Does one thing so many times, for whoever counts its instructions.
+    /// Does one thing so many times, and prints the time of each. Callgrind counts its instructions.
     Work {
         /// What.
         #[arg(value_enum)]
@@ -90,10 +89,6 @@ struct Options {
     /// Only these.
     #[arg(long, value_enum, value_delimiter = ',')]
     only: Vec<Scenario>,
-    /// Reports those criterion figures that are newer than this many seconds
-    /// since 1970.
-    #[arg(long, default_value_t = 0)]
-    parts_since: u64,
 }
 
 /// What can be measured.
@@ -127,11 +122,9 @@ enum Scenario {
     Stdio,
     /// The examples of every language.
     Languages,
-    /// What criterion measured before.
-    Parts,
 }
 
-const ALL: [Scenario; 15] = [
+const ALL: [Scenario; 14] = [
     Scenario::Calls,
     Scenario::Shapes,
     Scenario::Tasks,
@@ -146,7 +139,6 @@ const ALL: [Scenario; 15] = [
     Scenario::Start,
     Scenario::Stdio,
     Scenario::Languages,
-    Scenario::Parts,
 ];
 
 /// How long to measure.
@@ -196,7 +188,12 @@ impl Effort {
 fn main() -> anyhow::Result<()> {
     match Arguments::parse().command {
         Command::Baseline => baseline::serve(),
-        Command::Work { what, times } => instructions::run(what, times),
+        Command::Work { what, times } => {
+            let start = Instant::now();
+            instructions::run(what, times)?;
+            let each = start.elapsed().as_nanos() / u128::from(times.max(1));
+            say(&format!("{each} ns each, setup included\n"))
+        }
         Command::Run(options) => block_on(run(&options)),
         Command::Compare { base, pairs, out } => block_on(compare(&base, pairs.into(), &out)),
     }
@@ -257,7 +254,7 @@ async fn run(options: &Options) -> anyhow::Result<()> {
             "… {}\n",
             scenario.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
         ))?;
-        let sections = measure(*scenario, effort, work.path(), options).await?;
+        let sections = measure(*scenario, effort, work.path()).await?;
         for section in sections {
             say(&section.table())?;
             report.sections.push(section);
@@ -268,12 +265,7 @@ async fn run(options: &Options) -> anyhow::Result<()> {
     say(&format!("written: {}\n", options.out.join("report.{md,json}").display()))
 }
 
-async fn measure(
-    scenario: Scenario,
-    effort: Effort,
-    work: &Path,
-    options: &Options,
-) -> anyhow::Result<Vec<report::Section>> {
+async fn measure(scenario: Scenario, effort: Effort, work: &Path) -> anyhow::Result<Vec<report::Section>> {
     Ok(match scenario {
         Scenario::Calls => calls::measure(effort, work).await?,
         Scenario::Shapes => vec![shapes::measure(effort, work).await?],
@@ -292,7 +284,6 @@ async fn measure(
         Scenario::Start => start::measure(effort, work).await?,
         Scenario::Stdio => vec![pipe::measure(effort, work).await?],
         Scenario::Languages => vec![languages::measure(effort, work).await?],
-        Scenario::Parts => parts::collect(&options.out, options.parts_since)?.into_iter().collect(),
     })
 }
 
