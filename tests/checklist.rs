@@ -215,7 +215,7 @@ fn links_between_the_clauses_lead_to_anchors() {
     assert_eq!(links("this.md", text), [("2025-11-25.md", "t-1"), ("this.md", "x")]);
 }
 
-/// The names of all attacks in the tests, as given to `attacks!`.
+/// The names of all attacks in the tests, as given to `attacks!`, `fails!` and `refused!`.
 fn attacks_made() -> BTreeSet<String> {
     let folder = root().join("tests/it/hostile");
     let mut made = BTreeSet::new();
@@ -224,6 +224,11 @@ fn attacks_made() -> BTreeSet<String> {
         for list in text.split("attacks!(stage;").skip(1) {
             let (list, _) = list.split_once(')').expect("the list ends");
             made.extend(list.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned));
+        }
+        for list in ["fails!(stage;", "refused!(stage;"].iter().flat_map(|rows| text.split(rows).skip(1)) {
+            let (list, _) = list.split_once("\n    );").expect("the list ends");
+            let names = list.lines().filter_map(|line| line.split_once(':')).map(|(name, _)| name.trim());
+            made.extend(names.filter(|name| !name.contains([' ', '"'])).map(str::to_owned));
         }
     }
     made

@@ -2,7 +2,7 @@
 //! (A1 to A7).
 
 use crate::network::authority;
-use crate::questions::{RELATED, accepted, everything, form, open};
+use crate::questions::{accepted, everything, form, open};
 use rcgen::{CertificateParams, KeyPair};
 use serde_json::{Value, json};
 use toolyard_tests::exchange::{next, outcome};
@@ -111,57 +111,7 @@ async fn questions_of_a_task_are_asked_and_answered_on_other_hosts() {
     assert_eq!(on_a.task(&task).await["status"], "completed");
 }
 
-/// A1, A3: if a host is killed, its tasks fail or another host runs them, soon after its lease expires. The
-/// tasks that it had acknowledged still exist.
-#[tokio::test]
-async fn tasks_of_a_host_that_was_killed_end_or_move() {
-    let Some(cluster) = Cluster::on_shared() else { return };
-    let manifest = "[tools.wait]\ndurability = \"rerun\"\n";
-    let mut a = cluster.setup().manifest("probe", manifest).start().await;
-    let b = cluster.setup().manifest("probe", manifest).start().await;
-    let on_a = Session::open(a.port()).await;
-    let on_b = on_a.at(b.port());
-    let done = on_a.create("wait", json!({"ms": 1})).await;
-    on_a.until(&done, "completed").await;
-    let once = on_a.create("spin", json!({"ms": 600_000})).await;
-    let again = on_a.create("wait", json!({"ms": 2_500})).await;
-    let cancelled = on_a.create("spin", json!({"ms": 600_000})).await;
-    on_b.result("tasks/cancel", json!({"taskId": cancelled})).await;
-    a.kill().await;
-    let failed = on_b.until(&once, "failed").await;
-    let message = failed["statusMessage"].as_str().expect("a message");
-    assert!(message.contains("may have had effects"), "{message}");
-    on_b.until(&again, "completed").await;
-    assert_eq!(on_b.task(&done).await["status"], "completed");
-    assert_eq!(on_b.task(&cancelled).await["status"], "cancelled");
-}
-
-/// A4: a host that was paused for longer than its lease has lost its tasks when it resumes. It cannot change
-/// them any more.
-#[tokio::test]
-async fn a_host_that_was_paused_changes_nothing_when_it_wakes() {
-    let Some(cluster) = Cluster::on_shared() else { return };
-    let [a, b] = cluster.hosts().await;
-    let on_a = Session::open(a.port()).await;
-    let on_b = on_a.at(b.port());
-    let task = on_a.create("wait", json!({"ms": 1_500})).await;
-    a.stop().await;
-    let failed = on_b.until(&task, "failed").await;
-    a.signal(rustix::process::Signal::CONT);
-    // Without the pause, its run would have ended long ago.
-    eventually("the host to notice", || async {
-        a.log().contains("event=\"cluster.lease_lost\"").then_some(())
-    })
-    .await;
-    let settled: Value = on_b.task(&task).await;
-    assert_eq!(settled["lastUpdatedAt"], failed["lastUpdatedAt"]);
-    assert_eq!(on_a.task(&task).await["status"], "failed");
-    // It still runs new tasks.
-    let next = on_a.create("wait", json!({"ms": 1})).await;
-    on_b.until(&next, "completed").await;
-}
-
-/// A5: if another host runs a task again, its requests carry the same idempotency keys as the first attempt.
+/// A6: if another host runs a task again, its requests carry the same idempotency keys as the first attempt.
 #[tokio::test]
 async fn an_attempt_on_another_host_sends_the_same_idempotency_keys() {
     let Some(cluster) = Cluster::on_shared() else { return };
@@ -237,34 +187,6 @@ async fn a_session_is_the_same_on_every_host() {
         (on_b.post(&ping).await.status == 404).then_some(())
     })
     .await;
-}
-
-/// The notifications of a task reach its client on whichever host it listens.
-#[tokio::test]
-async fn notices_of_a_task_reach_a_client_that_listens_on_another_host() {
-    let Some(cluster) = Cluster::on_shared() else { return };
-    let [a, b] = cluster.hosts().await;
-    let on_a = Session::open(a.port()).await;
-    let mut listening = on_a.at(b.port()).listen().await;
-    // The stream is known to be open once it has carried a message; earlier messages are lost.
-    let log = json!({"log": {"level": "error", "logger": "script", "data": "here"}});
-    let steps = vec![[log, json!({"sleep": 50})]; 40].concat();
-    let task = on_a.create_script(json!(steps)).await;
-    let (mut logged, mut status) = (false, false);
-    while !(logged && status) {
-        let message = next(&mut listening).await.expect("the stream stays open");
-        match message["method"].as_str() {
-            Some("notifications/message") => {
-                assert_eq!(message["params"]["_meta"][RELATED]["taskId"], task.as_str(), "{message}");
-                logged = true;
-            }
-            Some("notifications/tasks/status") => {
-                assert_eq!(message["params"]["taskId"], task.as_str(), "{message}");
-                status |= message["params"]["status"] == "completed";
-            }
-            _ => panic!("{message}"),
-        }
-    }
 }
 
 /// The encryption key changes host by host. Once all tasks are encrypted with the new key, no host needs the

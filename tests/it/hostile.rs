@@ -12,6 +12,20 @@ macro_rules! attacks {
     };
 }
 
+/// Attacks that are calls of these tools, which must fail with a text that has all of these phrases.
+macro_rules! fails {
+    ($stage:expr; $($name:ident: $tool:literal => $says:expr),* $(,)?) => {
+        $($stage.attack(stringify!($name), $stage.fails($tool, serde_json::json!({}), &$says)).await;)*
+    };
+}
+
+/// Attacks that are components, which the module's `refused` must find refused with all of these phrases.
+macro_rules! refused {
+    ($stage:expr; $($name:ident: $file:literal => $says:expr),* $(,)?) => {
+        $($stage.attack(stringify!($name), refused(&$stage, $file, &$says)).await;)*
+    };
+}
+
 mod crashes;
 mod database;
 mod files;

@@ -4,6 +4,7 @@ use hyper::Method;
 use serde_json::{Value, json};
 use toolyard_tests::host::{Setup, install};
 use toolyard_tests::http::{Answer, Connection};
+use toolyard_tests::stateless::enveloped;
 use toolyard_tests::{Host, Session, eventually, guests};
 
 const PING: &str = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
@@ -168,6 +169,12 @@ async fn j_6_batches_are_for_sessions_of_2025_03_26() {
     assert_eq!(answers[3]["error"]["code"], -32600);
     let only_notices = session.post(&json!([{"jsonrpc": "2.0", "method": "notifications/x"}])).await;
     assert_eq!(only_notices.status, 202);
+    // 26B: a batch with a request of 2026-07-28 in it is refused as a whole.
+    let claimed = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list",
+        "params": enveloped(json!({}), &json!({}))});
+    let refused = session.post(&json!([{"jsonrpc": "2.0", "id": 1, "method": "ping"}, claimed])).await;
+    assert_eq!(refused.status, 400);
+    assert_eq!(refused.json().await["error"]["code"], -32600);
 }
 
 #[tokio::test]
@@ -294,24 +301,6 @@ async fn h_19_the_stream_for_what_is_tied_to_no_request_carries_no_answers() {
     install(&guests::fixture("add"), &host.plugins());
     let first = listening.message().await.expect("a message");
     assert_eq!(first["method"], "notifications/tools/list_changed", "none of the answers came here");
-}
-
-#[tokio::test]
-async fn h_29_unknown_event_ids_are_refused_and_other_sessions_events_are_unknown() {
-    let host = Host::with_probe().await;
-    let session = Session::open(host.port()).await;
-    let mut listening = session.listen().await;
-    let id = listening.next().await.expect("an event").id.expect("an id");
-    let stranger = Session::open(host.port()).await;
-    for (who, last, status) in [
-        (&session, "x", 400),
-        (&session, "0000000000000001-0", 400),
-        (&session, &*id.replace("-0", "-9"), 400),
-        (&stranger, &*id, 400),
-        (&session, &*id, 200),
-    ] {
-        assert_eq!(who.get(Some(last)).await.status, status, "{last}");
-    }
 }
 
 #[tokio::test]

@@ -3,7 +3,6 @@
 
 use serde_json::{Value, json};
 use toolyard_tests::host::Setup;
-use toolyard_tests::postgres;
 use toolyard_tests::tokens::{stanza, token};
 use toolyard_tests::{Host, Session, eventually, guests};
 
@@ -45,8 +44,9 @@ async fn is_there(session: &Session, id: &str) -> bool {
     }
 }
 
-async fn those_that_ended_first_go(setup: Setup) {
-    let host = setup.start().await;
+#[tokio::test]
+async fn over_the_bound_of_a_principal_its_tasks_that_ended_first_go() {
+    let host = setup().start().await;
     let (alice, bob) = (of(&host, "alice").await, of(&host, "bob").await);
     let bobs = ended(&bob).await;
     let mut made = Vec::new();
@@ -69,30 +69,6 @@ async fn those_that_ended_first_go(setup: Setup) {
         audited.lines().any(gone).then_some(())
     })
     .await;
-}
-
-#[tokio::test]
-async fn over_the_bound_of_a_principal_its_tasks_that_ended_first_go() {
-    those_that_ended_first_go(setup()).await;
-}
-
-#[tokio::test]
-async fn so_they_do_in_memory() {
-    let host = setup().args(&["--store", "memory"]).start().await;
-    let alice = of(&host, "alice").await;
-    let first = ended(&alice).await;
-    for _ in 0..FIT * 2 {
-        ended(&alice).await;
-    }
-    assert!(!is_there(&alice, &first).await);
-}
-
-#[tokio::test]
-async fn so_they_do_in_postgresql() {
-    let Some(server) = postgres::shared() else { return };
-    let shared =
-        setup().variable("TOOLYARD_STORE", &server.address()).set("cluster.schema", &server.schema());
-    those_that_ended_first_go(shared).await;
 }
 
 /// Results count when they arrive, even if no task is created at that moment.

@@ -101,16 +101,6 @@ async fn l_7_j_9_ping_is_answered_with_an_empty_object_while_a_result_is_awaited
     assert_eq!(events.message().await.expect("an answer")["id"], "r");
 }
 
-#[tokio::test]
-async fn j_1_ids_keep_their_type() {
-    let host = Host::with_probe().await;
-    let session = Session::open(host.port()).await;
-    for id in [json!(0), json!(""), json!("7"), json!(-1), json!(9_007_199_254_740_993_i64)] {
-        let answer = session.post(&json!({"jsonrpc": "2.0", "id": id, "method": "ping"})).await.json().await;
-        assert_eq!(answer["id"], id);
-    }
-}
-
 /// J-7: `_meta` may be any object.
 #[tokio::test]
 async fn j_7_unknown_metadata_is_let_pass() {

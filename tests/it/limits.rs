@@ -1,146 +1,28 @@
-//! Limits of a run: each limit takes effect, is named in the error, and harms no other run.
+//! Limits of runs and plugins: a limit takes effect, is named in the error, and harms no other run.
 
-use serde_json::{Value, json};
+use serde_json::json;
 use toolyard_tests::host::Setup;
 use toolyard_tests::{Session, eventually, guests};
 
-async fn limited(manifest: &str, tool: &str, arguments: Value) -> (Value, Value) {
+#[tokio::test]
+async fn a_limit_of_one_tool_ends_its_runs_and_is_named_to_call_and_task() {
+    let manifest = "[tools.grow.limits]\nmemory = \"8MiB\"\n[tools.wait.limits]\nwall = \"300ms\"";
     let host = Setup::new().with(&[guests::plugin("probe")]).manifest("probe", manifest).start().await;
     let session = Session::open(host.port()).await;
-    let plain = session.call(tool, arguments.clone()).await;
-    let id = session.create(tool, arguments).await;
-    let task = session.until(&id, "failed").await;
-    let result = session.result("tasks/result", json!({"taskId": id})).await;
-    assert_eq!(result["isError"], true);
+    for (tool, arguments, says) in [
+        ("grow", json!({"mib": 64}), ["8.0 MiB", "limits.memory"]),
+        ("wait", json!({"ms": 600_000}), ["300", "limits.wall"]),
+    ] {
+        let plain = session.call(tool, arguments.clone()).await;
+        assert_eq!(plain["isError"], true, "{plain}");
+        let id = session.create(tool, arguments).await;
+        let task = session.until(&id, "failed").await;
+        for phrase in says {
+            assert!(plain["content"].to_string().contains(phrase), "{phrase}: {plain}");
+            assert!(task["statusMessage"].to_string().contains(phrase), "{phrase}: {task}");
+        }
+    }
     assert_eq!(session.call("echo", json!({"text": "x"})).await["isError"], false, "others are not harmed");
-    (plain, task)
-}
-
-async fn bites(manifest: &str, tool: &str, arguments: Value, says: &[&str]) {
-    let (plain, task) = limited(manifest, tool, arguments).await;
-    assert_eq!(plain["isError"], true, "{plain}");
-    let text = plain["content"][0]["text"].as_str().expect("text");
-    let message = task["statusMessage"].as_str().expect("a message");
-    for phrase in says {
-        assert!(text.contains(phrase), "{phrase}: {text}");
-        assert!(message.contains(phrase), "{phrase}: {message}");
-    }
-}
-
-#[tokio::test]
-async fn memory() {
-    let manifest = "[limits]\nmemory = \"8MiB\"";
-    let (plain, task) = limited(manifest, "grow", json!({"mib": 64})).await;
-    assert_eq!(plain["isError"], true, "{plain}");
-    let said = plain["content"].to_string();
-    for phrase in ["8.0 MiB", "limits.memory"] {
-        assert!(said.contains(phrase), "{phrase}: {said}");
-        assert!(task["statusMessage"].as_str().expect("a message").contains(phrase), "{task}");
-    }
-}
-
-#[tokio::test]
-async fn cpu_time() {
-    bites(
-        "[limits]\ncpu = \"200ms\"",
-        "spin",
-        json!({"ms": 600_000}),
-        &["processor time", "200", "limits.cpu"],
-    )
-    .await;
-}
-
-#[tokio::test]
-async fn wall_time_of_a_guest_that_sleeps() {
-    bites("[limits]\nwall = \"300ms\"", "wait", json!({"ms": 600_000}), &["300", "limits.wall"]).await;
-}
-
-#[tokio::test]
-async fn wall_time_of_a_guest_that_computes() {
-    bites("[limits]\nwall = \"300ms\"", "spin", json!({"ms": 600_000}), &["300", "limits.wall"]).await;
-}
-
-#[tokio::test]
-async fn output() {
-    bites("[limits]\noutput = \"1MiB\"", "flood", json!({"mib": 2}), &["1.0 MiB", "limits.output"]).await;
-}
-
-#[tokio::test]
-async fn traps() {
-    bites("", "trap", json!({}), &["trap", "unreachable"]).await;
-}
-
-#[tokio::test]
-async fn a_big_result_passes_whole() {
-    let host = Setup::new().with(&[guests::plugin("probe")]).start().await;
-    let session = Session::open(host.port()).await;
-    let plain = session.call("flood", json!({"mib": 4})).await;
-    assert_eq!(plain["content"][0]["text"].as_str().expect("text").len(), 4 << 20);
-    let id = session.create("flood", json!({"mib": 4})).await;
-    let result = session.result("tasks/result", json!({"taskId": id})).await;
-    assert_eq!(result["content"], plain["content"]);
-}
-
-#[tokio::test]
-async fn the_stack() {
-    let host = Setup::new().with(&[guests::fixture("stack")]).start().await;
-    let session = Session::open(host.port()).await;
-    for _ in 0..3 {
-        assert_eq!(session.call("recurse", json!({})).await["isError"], true);
-    }
-}
-
-#[tokio::test]
-async fn nesting_of_what_a_guest_gives() {
-    let host = Setup::new().with(&[guests::fixture("deep")]).start().await;
-    let session = Session::open(host.port()).await;
-    let result = session.call("deep", json!({"levels": 10_000})).await;
-    assert_eq!(result["isError"], true, "{result}");
-}
-
-#[tokio::test]
-async fn what_a_guest_prints_goes_to_the_log_in_bounds_and_never_to_the_client() {
-    let host = Setup::new().with(&[guests::fixture("stdout")]).start().await;
-    let session = Session::open(host.port()).await;
-    let result = session.call("print", json!({"lines": 20_000})).await;
-    assert_eq!(result["isError"], false, "{result}");
-    let log = toolyard_tests::eventually("the log to have it", || async {
-        let log = host.log();
-        log.contains("print").then_some(log)
-    })
-    .await;
-    assert!(log.len() < 1 << 20, "{} bytes", log.len());
-}
-
-#[tokio::test]
-async fn concurrency_of_a_plugin() {
-    let manifest = "[limits]\nconcurrency = 1";
-    let host = Setup::new().with(&[guests::plugin("probe")]).manifest("probe", manifest).start().await;
-    let session = Session::open(host.port()).await;
-    let first = session.create("wait", json!({"ms": 600_000})).await;
-    let error = session.error("tools/call", json!({"name": "wait", "arguments": {"ms": 1}})).await;
-    assert_eq!(error["data"]["limit"], "limits.concurrency");
-    let second = session.create("wait", json!({"ms": 1})).await;
-    assert!(session.task(&second).await["statusMessage"].as_str().expect("a message").contains("Waiting"));
-    session.result("tasks/cancel", json!({"taskId": first})).await;
-    session.until(&second, "completed").await;
-}
-
-#[tokio::test]
-async fn a_guest_that_computes_delays_nobody() {
-    let host = Setup::new().with(&[guests::plugin("probe")]).start().await;
-    let session = Session::open(host.port()).await;
-    let mut spinning = Vec::new();
-    for _ in 0..20 {
-        spinning.push(session.create("spin", json!({"ms": 600_000})).await);
-    }
-    for id in &spinning {
-        assert_eq!(session.task(id).await["status"], "working");
-        assert_eq!(session.call("echo", json!({"text": "x"})).await["isError"], false);
-    }
-    for id in &spinning {
-        session.result("tasks/cancel", json!({"taskId": id})).await;
-    }
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use toolyard_tests::dice::Dice;
 use toolyard_tests::host::Setup;
 use toolyard_tests::stateless::{Client, everything};
 use toolyard_tests::tokens::{stanza, token};
-use toolyard_tests::{Host, Session, Sink, Stdio, eventually, guests};
+use toolyard_tests::{Host, Sink, Stdio, eventually, guests};
 
 /// The recovery of a dead host's tasks takes at most this time.
 const SEEN_TO: Duration = Duration::from_secs(20);
@@ -190,37 +190,4 @@ async fn a_server_and_a_pipe_leave_each_other_alone_and_see_to_what_the_other_le
     assert_eq!((sink.of("lost").begun, sink.of("moved").begun), (vec![1], vec![1, 2]));
     let task = second.request("tasks/get", json!({"taskId": theirs})).await["result"].take();
     assert_eq!((&task["status"], sink.of("theirs").begun), (&json!("working"), vec![1]));
-}
-
-/// A4: a late change by a process that was stopped does not alter a task that was settled meanwhile.
-#[tokio::test]
-async fn who_wakes_late_finds_its_task_cancelled_and_leaves_it_so() {
-    let sink = Sink::start().await;
-    let host = setup(&sink).variable("TOOLYARD_LOG", "info,toolyard_dispatch=debug").start().await;
-    let beside = host.another().await;
-    let (here, there) = (Place::of(host), Place::of(beside));
-    sink.hold();
-    let id = here.run(&sink, "once", "a", 0).await;
-    here.stop().await;
-    there.client.cancel(&id).await;
-    let cancelled = there.client.until(&id, "cancelled").await;
-    // Its guest finishes the moment it resumes.
-    sink.release();
-    here.host.signal(Signal::CONT);
-    eventually("the late run to be over", || async {
-        let log = here.host.log();
-        let over =
-            ["event=\"run.stopped\"", "a late result was dropped"].iter().any(|line| log.contains(line));
-        over.then_some(())
-    })
-    .await;
-    let (mine, theirs) = (here.client.task(&id).await, there.client.task(&id).await);
-    for task in [mine, theirs] {
-        for member in ["status", "lastUpdatedAt", "statusMessage"] {
-            assert_eq!(task[member], cancelled[member], "{task}");
-        }
-    }
-    assert_eq!(sink.of("a").begun, [1]);
-    let session = Session::open_with(here.host.port(), &token("ann")).await;
-    assert_eq!(session.task(&id).await["status"], "cancelled");
 }

@@ -3,14 +3,13 @@
 
 use crate::say;
 use serde_json::{Value, json};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use toolyard_tests::host::Setup;
-use toolyard_tests::{Host, Session, eventually, guests};
+use toolyard_tests::{Session, eventually, guests};
 
 /// Clients that connect at once.
 const CLIENTS: usize = 5_000;
@@ -21,14 +20,6 @@ fn raise_descriptor_limit() {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
     setrlimit(Resource::Nofile, limit).expect("as many as may be");
-}
-
-/// Resident memory of the host, in KiB.
-fn resident_kib(host: &Host) -> u64 {
-    let path = PathBuf::from(format!("/proc/{}/status", host.pid().as_raw_nonzero()));
-    let status = std::fs::read_to_string(path).expect("the host runs");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("VmRSS");
-    line.split_whitespace().next().and_then(|number| number.parse().ok()).expect("KiB")
 }
 
 /// A `ping` of this session, in its wire format.
@@ -61,7 +52,7 @@ async fn five_thousand_at_once_are_each_served_or_told_to_come_back() {
     raise_descriptor_limit();
     let host = Setup::new().with(&[guests::plugin("probe")]).set("wire.connections", "500").start().await;
     let session = Arc::new(Session::open(host.port()).await);
-    let before = resident_kib(&host);
+    let before = host.usage().resident >> 10;
     let (refused, broken) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let mut clients = JoinSet::new();
     for id in 0..CLIENTS {
@@ -93,42 +84,12 @@ async fn five_thousand_at_once_are_each_served_or_told_to_come_back() {
         done.expect("each is served in the end");
     }
     assert_eq!(broken.load(Ordering::Relaxed), 0, "the host closes no connection without an answer");
-    let after = resident_kib(&host);
+    let after = host.usage().resident >> 10;
     say(&format!(
         "{CLIENTS} clients over 500 connections: {} refusals; {before} KiB before, {after} KiB after",
         refused.load(Ordering::Relaxed)
     ));
     assert!(after < before + 100 * 1024, "{before} KiB before, {after} KiB after");
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn five_thousand_that_say_nothing_keep_nobody_out() {
-    raise_descriptor_limit();
-    let host = Host::with_probe().await;
-    let session = Session::open(host.port()).await;
-    let before = resident_kib(&host);
-    let mut silent = Vec::new();
-    let mut connecting = JoinSet::new();
-    for _ in 0..CLIENTS {
-        let port = host.port();
-        connecting.spawn(async move { TcpStream::connect(("127.0.0.1", port)).await });
-    }
-    // Some connections wait in the kernel's queue until the host has closed others.
-    while let Some(connected) = connecting.join_next().await {
-        silent.push(connected.expect("it ends").expect("the host listens"));
-        if silent.len() % 1_000 == 0 {
-            eventually("a ping among the silent", || async {
-                let ping = session.try_request(session.next_id(), "ping", json!({})).await?;
-                (ping["result"] == json!({})).then_some(())
-            })
-            .await;
-        }
-    }
-    let full = resident_kib(&host);
-    say(&format!("{CLIENTS} silent connections: {before} KiB before, {full} KiB with them"));
-    assert!(full < before + 100 * 1024, "{before} KiB before, {full} KiB with them");
-    drop(silent);
-    session.request("ping", json!({})).await;
 }
 
 /// The limit that the answer of a busy host names.
@@ -152,8 +113,12 @@ async fn t_44_every_bound_is_refused_by_its_name() {
             &waits,
         ),
         ("tasks.live", &[("tasks.live", "2")], &waits),
+        ("limits.concurrency", &[], &plain),
     ] {
         let mut setup = Setup::new().with(&[guests::plugin("probe")]);
+        if limit == "limits.concurrency" {
+            setup = setup.manifest("probe", "[limits]\nconcurrency = 1");
+        }
         for (key, value) in settings {
             setup = setup.set(key, value);
         }
@@ -197,7 +162,7 @@ async fn thousands_of_tasks_in_line_cost_little_and_all_have_their_turn() {
     for _ in 0..RUNNING {
         asleep.push(session.create("wait", json!({"ms": 600_000})).await);
     }
-    let before = resident_kib(&host);
+    let before = host.usage().resident >> 10;
     let mut creators = JoinSet::new();
     for _ in 0..CREATORS {
         let session = session.clone();
@@ -210,7 +175,7 @@ async fn thousands_of_tasks_in_line_cost_little_and_all_have_their_turn() {
     while let Some(done) = creators.join_next().await {
         done.expect("each task is created");
     }
-    let full = resident_kib(&host);
+    let full = host.usage().resident >> 10;
     say(&format!("{TASKS} tasks in the queue: {before} KiB before, {full} KiB with them"));
     assert!(full < before + 100 * 1024, "{before} KiB before, {full} KiB with them");
     let last = session.create("wait", json!({"ms": 0})).await;
@@ -230,12 +195,12 @@ async fn the_arguments_of_tasks_in_line_are_not_held_in_memory() {
     let host = setup.manifest("probe", "[tools.echo]\ntask-support = \"optional\"").start().await;
     let session = Session::open(host.port()).await;
     let first = session.create("wait", json!({"ms": 600_000})).await;
-    let before = resident_kib(&host);
+    let before = host.usage().resident >> 10;
     let mut last = String::new();
     for _ in 0..TASKS {
         last = session.create("echo", json!({"text": "x".repeat(MIB)})).await;
     }
-    let full = resident_kib(&host);
+    let full = host.usage().resident >> 10;
     say(&format!("{TASKS} tasks in the queue with 1 MiB each: {before} KiB before, {full} KiB with them"));
     assert!(full < before + TASKS * 1024 / 2, "{before} KiB before, {full} KiB with them");
     session.result("tasks/cancel", json!({"taskId": first})).await;

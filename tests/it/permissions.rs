@@ -3,14 +3,10 @@
 
 use crate::questions::{RELATED, everything};
 use serde_json::{Value, json};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpListener;
 use toolyard_tests::exchange::Exchange;
 use toolyard_tests::host::{Setup, install_as};
 use toolyard_tests::session::LATEST;
-use toolyard_tests::{Host, Session, Stdio, guests};
+use toolyard_tests::{Host, Session, Site, Stdio, guests};
 
 pub const ASK: &str = "[fs]\n\"/data\" = { path = \"./data\", mode = \"read\", grant = \"ask\" }\n";
 
@@ -200,67 +196,6 @@ async fn a_task_waits_for_the_persons_word() {
 }
 
 #[tokio::test]
-async fn a_cancelled_call_and_a_cancelled_task_take_their_questions_back() {
-    let host = files(ASK).start().await;
-    let session = open(&host).await;
-    let (call, question) = asked(&session).await;
-    session.notify("notifications/cancelled", json!({"requestId": call.id})).await;
-    let rest = call.rest().await;
-    assert_eq!(rest.len(), 1, "{rest:?}");
-    assert_eq!(rest[0]["params"]["requestId"], question["id"]);
-    let task = session.create("file", reading()).await;
-    let mut wait = session.begin("tasks/result", json!({"taskId": task})).await;
-    let question = wait.next_of("elicitation/create").await;
-    session.result("tasks/cancel", json!({"taskId": task})).await;
-    session.respond(&question, saying("always")).await;
-    assert_eq!(wait.answer().await.0["error"]["code"], -32603);
-    // A late yes does not count.
-    refused(&call_saying(&session, "no").await, "by the user");
-}
-
-#[tokio::test]
-async fn only_the_session_that_was_asked_can_permit() {
-    let host = files(ASK).start().await;
-    let (session, stranger) = (open(&host).await, open(&host).await);
-    let (call, question) = asked(&session).await;
-    stranger.respond(&question, saying("always")).await;
-    session.respond(&question, saying("no")).await;
-    refused(&call.answer().await.0["result"], "by the user");
-    let task = session.create("file", reading()).await;
-    let mut wait = session.begin("tasks/result", json!({"taskId": task})).await;
-    let question = wait.next_of("elicitation/create").await;
-    stranger.respond(&question, saying("always")).await;
-    session.respond(&question, saying("no")).await;
-    refused(&wait.answer().await.0["result"], "by the user");
-}
-
-#[tokio::test]
-async fn a_guest_cannot_ask_under_the_keys_of_the_host() {
-    let host = files(ASK).with_script().start().await;
-    let session = open(&host).await;
-    // The key that the host uses for its question, with an answer of the guest's choosing.
-    let key = "host:permission:00000000000000000000000000000000:1.1";
-    let form = json!({"key": key, "method": "elicitation/create", "params": {
-        "message": "Nice weather?",
-        "requestedSchema": {"type": "object", "properties": {"decision": {"type": "string", "enum": ["always"]}}},
-    }});
-    let came = session.call("script", json!({"steps": [{"ask": [form]}]})).await;
-    let came = toolyard_tests::exchange::outcome(&came);
-    assert!(came[0]["nothing"]["invalid"].as_str().is_some_and(|why| why.contains("reserved")), "{came}");
-}
-
-/// Adds a plugin that asks whatever its script says.
-trait WithScript {
-    fn with_script(self) -> Self;
-}
-
-impl WithScript for Setup {
-    fn with_script(self) -> Self {
-        self.with(&[guests::fixture("script")])
-    }
-}
-
-#[tokio::test]
 async fn several_folders_are_asked_for_at_once_and_all_of_them_are_needed() {
     let manifest = format!(
         "{ASK}\"/more\" = {{ path = \"./more\", mode = \"write\", grant = \"ask\" }}\n\
@@ -291,28 +226,6 @@ async fn several_folders_are_asked_for_at_once_and_all_of_them_are_needed() {
     assert!(of(&question, "./more"));
     session.respond(&question, saying("once")).await;
     allowed(&call.answer().await.0["result"]);
-}
-
-#[tokio::test]
-async fn a_call_asks_for_no_more_permissions_than_its_limit() {
-    let host = files(&format!("{ASK}[limits]\npermissions = 0\n")).start().await;
-    let session = open(&host).await;
-    refused(&unasked(&session).await, "at most 0 permissions (`limits.permissions`)");
-}
-
-#[tokio::test]
-async fn what_could_hide_in_a_name_is_shown_as_it_is_written() {
-    let name = "da\u{202e}at\u{200b}\n";
-    let manifest =
-        "[fs]\n\"/data\" = { path = \"./da\\u202Eat\\u200B\\n\", mode = \"read\", grant = \"ask\" }\n";
-    let setup = files(manifest);
-    std::fs::create_dir(setup.plugins().join(name)).expect("a folder");
-    let host = setup.start().await;
-    let session = open(&host).await;
-    let (_call, question) = asked(&session).await;
-    let message = question["params"]["message"].as_str().expect("a message");
-    assert!(message.contains(r#""./da\u{202e}at\u{200b}\n""#), "{message}");
-    assert!(message.is_ascii(), "{message}");
 }
 
 /// The question goes to the person; no part of it is a tool that a model could call.
@@ -381,102 +294,28 @@ async fn on_stdio_the_user_of_this_machine_sees_where_the_folder_is_and_is_remem
     assert!(again.notices().is_empty());
 }
 
-/// A server that answers every request; returns its port and its request count.
-async fn server() -> (u16, Arc<AtomicUsize>) {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("listens");
-    let port = listener.local_addr().expect("bound").port();
-    let served = Arc::new(AtomicUsize::new(0));
-    let count = served.clone();
-    tokio::spawn(async move {
-        while let Ok((mut stream, _)) = listener.accept().await {
-            let mut head = Vec::new();
-            while !head.ends_with(b"\r\n\r\n") {
-                let Ok(byte) = stream.read_u8().await else { break };
-                head.push(byte);
-            }
-            count.fetch_add(1, Ordering::SeqCst);
-            let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
-            stream.write_all(answer).await.expect("writes");
-        }
-    });
-    (port, served)
-}
-
 #[tokio::test]
-async fn a_host_is_asked_for_at_the_first_request_and_as_often_as_the_person_says() {
-    let (port, served) = server().await;
-    let manifest = format!("[http]\nallow = [{{ host = \"localhost:{port}\", grant = \"ask\" }}]\n");
+async fn a_host_is_asked_for_before_anything_is_sent_and_only_if_the_manifest_names_it() {
+    let site = Site::start().await;
+    let manifest = format!("[http]\nallow = [{{ host = \"localhost:{}\", grant = \"ask\" }}]\n", site.port());
     let setup = Setup::new().with(&[guests::fixture("net_try")]).manifest("net_try", &manifest);
     let host = setup.start().await;
     let session = open(&host).await;
-    let sending = |times: u32, to: u16| json!({"url": format!("http://localhost:{to}/"), "times": times});
-    let begin = async |times: u32| {
-        let params = json!({"name": "request", "arguments": sending(times, port)});
-        session.begin("tools/call", params).await
-    };
-    let count = || served.load(Ordering::SeqCst);
-
-    let mut call = begin(3).await;
+    let sending = |url: String| json!({"name": "request", "arguments": {"url": url, "times": 2}});
+    let mut call = session.begin("tools/call", sending(site.url("/"))).await;
     let question = call.message().await;
     let message = question["params"]["message"].as_str().expect("a message");
-    assert_eq!(
-        message,
-        format!(
-            "The tool \"request\" of the plugin \"net_try.wasm\" wants to send requests to the host \
-             \"http://localhost:{port}\". May it?"
-        )
-    );
-    let field = &question["params"]["requestedSchema"]["properties"]["decision"];
-    assert_eq!(field["enum"], json!(["once", "task", "always", "no", "never"]));
-    assert_eq!(field["enumNames"][1], "Yes, for this call");
-    assert_eq!(count(), 0, "nothing was sent before");
+    assert!(message.contains(&format!("\"http://localhost:{}\"", site.port())), "{message}");
+    assert!(site.seen().is_empty(), "the host sends nothing before the answer");
     session.respond(&question, saying("once")).await;
-    // The next request asks again, and after that no further request of this call does.
     let question = call.message().await;
-    assert_eq!(count(), 1);
-    session.respond(&question, saying("task")).await;
-    let (answer, before) = call.answer().await;
-    assert!(before.is_empty(), "{before:?}");
-    assert!(answer.to_string().contains("\\\"status\\\":200"), "{answer}");
-    assert_eq!(count(), 3);
-
-    let mut call = begin(2).await;
-    let question = call.message().await;
+    assert_eq!(site.seen().len(), 1);
     session.respond(&question, saying("no")).await;
-    let (answer, before) = call.answer().await;
-    assert!(before.is_empty(), "a no is for the whole call: {before:?}");
-    let text = answer["result"]["content"].to_string();
-    assert!(answer["result"]["isError"] == true && text.contains("HttpRequestDenied"), "{text}");
-    let says = format!("the host http://localhost:{port} was not allowed by the user (`http.allow.grant`)");
-    assert!(text.contains(&says), "{text}");
-    assert_eq!(count(), 3);
-
-    // The same in a task.
-    let task = session.create("request", sending(2, port)).await;
-    session.until(&task, "input_required").await;
-    let mut wait = session.begin("tasks/result", json!({"taskId": task})).await;
-    let question = wait.next_of("elicitation/create").await;
-    assert_eq!(question["params"]["_meta"][RELATED]["taskId"], task);
-    session.respond(&question, saying("always")).await;
-    let answer = wait.answer().await.0;
-    assert_eq!(answer["result"]["isError"], false, "{answer}");
-    assert_eq!(count(), 5);
-    let (answer, before) = session
-        .request_and_notices("tools/call", json!({"name": "request", "arguments": sending(1, port)}))
-        .await;
-    assert!(before.is_empty() && answer["result"]["isError"] == false, "{answer}");
-    assert_eq!(count(), 6);
-
-    // The operator revokes the permission while the host runs.
-    let revoked = host.command(&["grants", "revoke", "--all", "--plugin", "net_try.wasm"]).await;
-    assert!(String::from_utf8_lossy(&revoked.stdout).contains("http://localhost"), "{revoked:?}");
-    let mut call = begin(1).await;
-    let question = call.message().await;
-    session.respond(&question, saying("no")).await;
-    assert_eq!(call.answer().await.0["result"]["isError"], true);
+    let refused = call.answer().await.0["result"]["content"].to_string();
+    assert!(refused.contains("was not allowed by the user (`http.allow.grant`)"), "{refused}");
     // A person cannot permit a destination that the manifest does not name.
-    let params = json!({"name": "request", "arguments": sending(1, 1)});
-    let (answer, before) = session.request_and_notices("tools/call", params).await;
+    let unnamed = sending("http://localhost:1/".to_owned());
+    let (answer, before) = session.request_and_notices("tools/call", unnamed).await;
     assert!(before.is_empty() && answer["result"]["isError"] == true, "{answer}");
-    assert_eq!(count(), 6);
+    assert_eq!(site.seen().len(), 1);
 }

@@ -169,23 +169,3 @@ fn has_ended(pid: i32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
     stat.map_or(true, |stat| stat.contains(") Z ") || stat.contains(") X "))
 }
-
-#[tokio::test]
-async fn people_read_lines_with_the_time_in_front() {
-    let project = Project::of(&guests::fixture("stdout"));
-    project.builds_by("echo as it is; exit 1");
-    let mut command = project.command(&["dev", "--listen", "127.0.0.1:0"]);
-    let mut child = command.stdout(std::process::Stdio::piped()).spawn().expect("it starts");
-    let out = child.stdout.take().expect("piped");
-    let mut lines = tokio::io::AsyncBufReadExt::lines(tokio::io::BufReader::new(out));
-    let mut seen = Vec::new();
-    while !seen.last().is_some_and(|line: &String| line.contains(" serving ")) {
-        seen.push(lines.next_line().await.expect("text").expect("it runs on"));
-    }
-    assert!(seen.contains(&"as it is".to_owned()), "{seen:?}");
-    let failed = seen.iter().find(|line| line.contains(" failed ")).expect("a failure");
-    assert!(failed.contains("exit status: 1") && failed.as_bytes()[2] == b':', "{failed}");
-    assert!(seen.iter().all(|line| !line.contains('\u{1b}')), "no colours where there is no terminal");
-    let wrong = project.run(&["dev", "nowhere"]).await;
-    assert_eq!(wrong.status.code(), Some(2));
-}

@@ -130,22 +130,8 @@ async fn ir_2_what_the_client_did_not_declare_is_not_asked() {
 }
 
 #[tokio::test]
-async fn a_question_that_breaks_the_rules_is_not_asked() {
+async fn a_question_under_a_key_that_was_used_is_not_asked_again() {
     let (_host, session) = ready().await;
-    let nested = json!({"key": "a", "method": "elicitation/create", "params": {"message": "m",
-        "requestedSchema": {"type": "object", "properties": {"o": {"type": "object"}}}}});
-    for (questions, says) in [
-        (json!([{"key": "a", "method": "tools/call", "params": {}}]), "method"),
-        (json!([form("host:a")]), "host:"),
-        (json!([form("")]), "key"),
-        (json!([form("a"), form("a")]), "`a`"),
-        (json!([nested]), "`o`"),
-        (json!([]), "1 to 16"),
-    ] {
-        let came = outcome(&session.call("script", json!({"steps": [{"ask": questions}]})).await);
-        let why = came[0]["nothing"]["invalid"].as_str().unwrap_or_else(|| panic!("{came}"));
-        assert!(why.contains(says), "{why}");
-    }
     // The same key again: the same question already has its answer, and another question is a fault.
     let steps = json!([{"ask": [form("a")]}, {"ask": [form("a")]}, {"ask": [sampling("a")]}]);
     let mut call = session.begin_script(steps).await;
@@ -177,15 +163,6 @@ async fn ir_8_decline_cancel_error_and_nonsense_are_inputs_to_the_tool() {
     assert_eq!(came[1]["cancel"]["action"], "cancel");
     assert_eq!(came[2]["refused"]["refused"]["code"], -1, "M-5: any error is a refusal");
     assert_eq!(came[3]["nonsense"]["refused"]["code"], -32602, "E-3");
-}
-
-#[tokio::test]
-async fn e_3_content_that_does_not_fit_the_form_does_not_reach_the_tool() {
-    let (_host, session) = ready().await;
-    let mut call = session.begin_script(json!([{"ask": [form("a")]}])).await;
-    let asked = call.message().await;
-    session.respond(&asked, json!({"action": "accept", "content": {"ok": "perhaps"}})).await;
-    assert_eq!(call.outcome().await[0]["a"]["refused"]["code"], -32602);
 }
 
 #[tokio::test]
@@ -224,27 +201,6 @@ async fn c_1_a_cancelled_call_takes_its_question_back_and_gets_no_answer() {
     assert_eq!(rest.len(), 1, "{rest:?}");
     assert_eq!(rest[0]["method"], "notifications/cancelled");
     assert_eq!(rest[0]["params"]["requestId"], asked["id"]);
-}
-
-#[tokio::test]
-async fn only_the_session_that_was_asked_can_answer() {
-    let (host, session) = ready().await;
-    let stranger = open(&host, everything()).await;
-    let mut call = session.begin_script(json!([{"ask": [form("a")]}])).await;
-    let asked = call.message().await;
-    let forged = json!({"action": "accept", "content": {"ok": false}});
-    stranger.respond(&asked, forged.clone()).await;
-    for id in [json!("unknown"), json!(5), json!("")] {
-        session.respond(&json!({"id": id}), forged.clone()).await;
-    }
-    session.respond(&asked, accepted()).await;
-    assert_eq!(call.outcome().await, json!([{"a": accepted()}]));
-    let task = session.create_script(json!([{"ask": [form("a")]}])).await;
-    let mut wait = session.begin("tasks/result", json!({"taskId": task})).await;
-    let asked = wait.next_of("elicitation/create").await;
-    stranger.respond(&asked, forged).await;
-    session.respond(&asked, accepted()).await;
-    assert_eq!(wait.outcome().await, json!([{"a": accepted()}]));
 }
 
 #[tokio::test]
@@ -328,41 +284,6 @@ async fn ir_7_after_a_lost_stream_the_next_wait_asks_anew_and_the_first_answer_t
     }
 }
 
-/// A wait continues when its client leaves, because the client may resume its stream. Until then the wait
-/// sends no new request: the host remembers a limited number of requests for a question.
-#[tokio::test]
-async fn ir_7_waits_that_were_left_ask_no_more_and_what_they_asked_may_still_be_answered() {
-    const WAITS: usize = 8;
-    let (_host, session) = ready().await;
-    let task = session.create_script(json!([{"ask": [form("a")]}])).await;
-    let mut wait = session.begin("tasks/result", json!({"taskId": task})).await;
-    let first = wait.next_of("elicitation/create").await;
-    let mut waits = vec![wait];
-    for _ in 1..WAITS {
-        waits.push(session.begin("tasks/result", json!({"taskId": task})).await);
-    }
-    drop(waits);
-    // In this time each wait checks three times whether it has to do something.
-    tokio::time::sleep(std::time::Duration::from_secs(4)).await;
-    session.respond(&first, accepted()).await;
-    let answer = session.result("tasks/result", json!({"taskId": task})).await;
-    assert_eq!(outcome(&answer), json!([{"a": accepted()}]));
-}
-
-#[tokio::test]
-async fn h_28_a_question_on_a_broken_stream_is_read_again_by_resumption() {
-    let (_host, session) = ready().await;
-    let mut call = session.begin_script(json!([{"sleep": 400}, {"ask": [form("a")]}])).await;
-    let opening = tokio::time::timeout(toolyard_tests::wait::PATIENCE, call.events.next());
-    let opening = opening.await.expect("in time").expect("the opening event").id.expect("its id");
-    drop(call);
-    let mut resumed = session.get(Some(&opening)).await.events();
-    let asked = next(&mut resumed).await.expect("the question");
-    session.respond(&asked, accepted()).await;
-    let answer = next(&mut resumed).await.expect("the answer");
-    assert_eq!(outcome(&answer["result"]), json!([null, {"a": accepted()}]));
-}
-
 #[tokio::test]
 async fn t_36_a_cancelled_task_takes_its_questions_back_before_it_ends_its_waits() {
     let (_host, session) = ready().await;
@@ -376,17 +297,6 @@ async fn t_36_a_cancelled_task_takes_its_questions_back_before_it_ends_its_waits
     assert_eq!(taken_back.expect("taken back")["params"]["requestId"], asked["id"]);
     session.respond(&asked, accepted()).await;
     assert_eq!(session.task(&task).await["status"], "cancelled", "late answers change nothing");
-}
-
-#[tokio::test]
-async fn an_answer_is_kept_before_it_is_accepted() {
-    let (_host, session) = ready().await;
-    let task = session.create_script(json!([{"ask": [form("a")]}])).await;
-    let mut wait = session.begin("tasks/result", json!({"taskId": task})).await;
-    let asked = wait.next_of("elicitation/create").await;
-    session.respond(&asked, accepted()).await;
-    // A client that asks after the 202 sees the question answered.
-    assert_ne!(session.task(&task).await["status"], "input_required");
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use toolyard_tests::host::Setup;
 use toolyard_tests::http::Answer;
 use toolyard_tests::tokens::{stanza, token};
-use toolyard_tests::{Host, Session, Stdio, guests};
+use toolyard_tests::{Host, Session, guests};
 
 async fn host(rates: &[(&str, &str)]) -> Host {
     let config = [stanza("alice", &[]), stanza("bob", &[])].concat();
@@ -156,29 +156,6 @@ async fn t_42_a_manifest_sets_how_often_a_tool_is_called_by_everybody_together()
     })
     .await;
     assert_eq!(post(&alice, "tools/call", nap()).await.status, 429);
-}
-
-#[tokio::test]
-async fn t_42_the_user_of_this_machine_has_no_rate_unless_it_is_set() {
-    for (local, expected) in [("false", [200, 200, 200]), ("true", [200, 200, 429])] {
-        let setup = || {
-            Setup::new().with(&[guests::plugin("probe")]).set("rates.calls", "2/h").set("rates.local", local)
-        };
-        let host = setup().start().await;
-        let session = Session::open(host.port()).await;
-        let mut statuses = Vec::new();
-        for _ in 0..3 {
-            statuses.push(post(&session, "tools/call", echo()).await.status.as_u16());
-        }
-        assert_eq!(statuses, expected, "rates.local = {local}");
-        let mut stdio = Stdio::open(setup()).await;
-        let mut refused = Vec::new();
-        for _ in 0..3 {
-            let answer = stdio.request("tools/call", echo()).await;
-            refused.push(answer["error"]["data"]["limit"] == "rates.calls");
-        }
-        assert_eq!(refused, expected.map(|status| status == 429));
-    }
 }
 
 #[tokio::test]

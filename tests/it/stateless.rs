@@ -13,7 +13,6 @@ mod legacy;
 mod listening;
 mod mixed;
 mod notices;
-mod order;
 mod owners;
 mod pipe;
 mod rounds;
@@ -74,30 +73,10 @@ async fn idle(client: &Client) {
     .await;
 }
 
-/// A host with one slot for all runs.
-fn single() -> Setup {
-    patient(scripted()).set("calls.running", "1")
-}
-
 /// Adds the component of the guest `script` under another name, with this manifest; the names of its tools
 /// begin with that name.
 fn scripted_as(setup: Setup, name: &str, manifest: &str) -> Setup {
     let file = format!("{name}.wasm");
     toolyard_tests::host::install_as(&guests::fixture("script"), &setup.plugins(), &file);
     setup.manifest(name, &format!("prefix = \"{name}\"\n{manifest}"))
-}
-
-/// The operator's list of the tasks in the folder of a host.
-async fn stored(folder: &std::path::Path) -> Vec<Value> {
-    let listed = tokio::process::Command::new(guests::binary())
-        .args(["tasks", "list", "--json", "--plugins"])
-        .arg(folder.join("plugins"))
-        .arg("--data")
-        .arg(folder.join("data"))
-        .output()
-        .await
-        .expect("the command runs");
-    assert!(listed.status.success(), "{}", String::from_utf8_lossy(&listed.stderr));
-    let text = String::from_utf8(listed.stdout).expect("text");
-    text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
 }

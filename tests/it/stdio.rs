@@ -190,26 +190,6 @@ async fn h_25_tasks_belong_to_the_user_and_a_later_process_finds_them() {
 }
 
 #[tokio::test]
-async fn a_living_neighbours_tasks_are_left_alone_and_can_be_cancelled_from_beside() {
-    let mut first = Stdio::open(setup()).await;
-    let live =
-        first.request("tools/call", json!({"name": "spin", "arguments": {"ms": 600_000}, "task": {}})).await;
-    let live = live["result"]["task"]["taskId"].clone();
-    let mut second = first.another();
-    second.initialize("2025-11-25").await;
-    assert_eq!(second.request("tasks/get", json!({"taskId": live})).await["result"]["status"], "working");
-    // The kill of a neighbouring process does not affect the tasks of the living one either.
-    second.request("tools/call", json!({"name": "wait", "arguments": {"ms": 1}, "task": {}})).await;
-    second.kill().await;
-    let mut third = first.another();
-    third.initialize("2025-11-25").await;
-    assert_eq!(third.request("tasks/get", json!({"taskId": live})).await["result"]["status"], "working");
-    let wait = first.send("tasks/result", json!({"taskId": live})).await;
-    assert_eq!(third.request("tasks/cancel", json!({"taskId": live})).await["result"]["status"], "cancelled");
-    assert_eq!(first.answer(wait).await["error"]["code"], -32603, "the one who waits beside is woken");
-}
-
-#[tokio::test]
 async fn tl_1_a_pipe_hears_of_new_tools() {
     let mut stdio = Stdio::open(setup()).await;
     install(&guests::fixture("versioned_v1"), &stdio.folder.path().join("plugins"));

@@ -29,11 +29,8 @@ fn setup_in(folder: &Path) -> Setup {
 
 /// Whether `/readyz` reports readiness.
 async fn is_ready(host: &Host) -> bool {
-    let log = host.log();
-    let (before, _) = log.split_once(" has /healthz").expect("an admin listener");
-    let port = before.rsplit_once(':').and_then(|(_, port)| port.parse().ok()).expect("a port");
-    let look = http::Connection::open(port).await.not_mcp();
-    let answer = { look }.send(hyper::Method::GET, "/readyz", &[], "").await;
+    let mut connection = http::Connection::open(host.admin()).await.not_mcp();
+    let answer = connection.send(hyper::Method::GET, "/readyz", &[], "").await;
     let status = answer.status.as_u16();
     let body = String::from_utf8(answer.bytes().await.to_vec()).expect("text");
     assert_eq!(status == 503, body.contains("\"store\""), "{status}: {body}");
@@ -90,25 +87,6 @@ async fn clients_of_a_host_whose_disk_is_full_are_told_so_and_served_when_there_
     let next = next["task"]["taskId"].as_str().expect("an id");
     session.until(next, "completed").await;
     assert_eq!(session.result("tasks/result", json!({"taskId": done})).await, kept);
-}
-
-#[tokio::test]
-async fn clients_of_a_host_whose_file_is_locked_are_told_so_and_served_after_it() {
-    let host = setup().start().await;
-    let session = Session::open(host.port()).await;
-    let done = session.create("echo", json!({"text": "kept"})).await;
-    session.until(&done, "completed").await;
-    let other = Connection::open(host.data().join(FILE)).expect("opens");
-    other.busy_timeout(std::time::Duration::from_secs(5)).expect("sets");
-    other.execute_batch("BEGIN IMMEDIATE").expect("locks");
-    let refused = session.error("tools/call", large()).await;
-    is_honest_and_tells_nothing(&refused, &host);
-    assert!(!is_ready(&host).await);
-    assert_eq!(session.task(&done).await["status"], "completed", "reading goes on");
-    other.execute_batch("ROLLBACK").expect("unlocks");
-    eventually("it is ready again", async || is_ready(&host).await.then_some(())).await;
-    let next = session.create("echo", json!({"text": "next"})).await;
-    session.until(&next, "completed").await;
 }
 
 #[tokio::test]
@@ -171,21 +149,4 @@ async fn a_file_of_a_later_release_stops_the_start_with_advice() {
     let said = refused(plugins.path(), data.path()).await;
     assert!(said.contains("schema 4711") && said.contains("run the release that wrote it"), "{said}");
     assert!(std::fs::read(&path).expect("reads") == before);
-}
-
-#[tokio::test]
-async fn a_read_only_disk_stops_the_start_with_advice() {
-    let test = "store::a_read_only_disk_stops_the_start_with_advice";
-    let Some(disk) = Disk::of("64m", test) else { return };
-    let mut host = setup_in(disk.folder()).start().await;
-    let (plugins, data) = (host.plugins(), host.data());
-    host.signal(rustix::process::Signal::TERM);
-    host.ended().await;
-    let before = std::fs::read(data.join(FILE)).expect("reads");
-    disk.remount("ro");
-    let said = refused(&plugins, &data).await;
-    assert!(said.to_lowercase().contains("read-only"), "{said}");
-    assert!(std::fs::read(data.join(FILE)).expect("reads") == before);
-    disk.remount("rw");
-    host.another().await;
 }

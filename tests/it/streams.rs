@@ -68,19 +68,6 @@ async fn h_14_a_client_that_was_given_no_event_id_keeps_its_connection() {
 }
 
 #[tokio::test]
-async fn h_16_a_call_whose_client_went_away_goes_on() {
-    let (host, session) = ready().await;
-    let data = "still here";
-    let steps = json!([{"sleep": 350}, {"log": {"level": "error", "logger": "gone", "data": data}}]);
-    let mut call = session.begin_script(steps).await;
-    let opening = event(&mut call.events).await.expect("an opening event").id.expect("its id");
-    drop(call);
-    eventually("the guest to go on", || async { host.log().contains(data).then_some(()) }).await;
-    let mut resumed = session.get(Some(&opening)).await.events();
-    assert_eq!(next(&mut resumed).await.expect("the log")["params"]["data"], data);
-}
-
-#[tokio::test]
 async fn h_28_only_the_events_of_that_stream_are_replayed() {
     let (_host, session) = ready().await;
     let steps = |text: &str| json!([{"sleep": 300}, {"log": {"level": "error", "data": text}}]);
@@ -139,12 +126,7 @@ async fn a_client_that_does_not_read_costs_a_bounded_amount_and_harms_nobody() {
     // meanwhile.
     let other = Session::open(host.port()).await;
     assert_eq!(outcome(&other.call("script", json!({"steps": []})).await), json!([]));
-    let resident = || {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", host.pid().as_raw_nonzero()));
-        let status = status.expect("the host runs");
-        let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("its size");
-        line.split_whitespace().nth(1).and_then(|kib| kib.parse::<u64>().ok()).expect("a number")
-    };
+    let resident = || host.usage().resident >> 10;
     let before = resident();
     eventually("the guest to end", || async {
         let idle = other.call("script", json!({"steps": []})).await;

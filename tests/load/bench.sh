@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# `make bench`: criterion measures the parts, the load generator the whole. The report goes to
+# `make bench`: the benchmarks of the stores, and the load generator for the whole. The report goes to
 # target/bench/. BENCH_FULL=1 measures longer. TOOLYARD_BIN selects another host than the one of
 # this build. Further arguments go to the load generator (`--only calls,cancel`).
 set -euo pipefail
@@ -16,10 +16,8 @@ mkdir -p "$out"
 # A killed run leaves its folder behind.
 rm -rf "$out"/run-*
 
-quick=(--warm-up-time 0.3 --measurement-time 1 --sample-size 20)
 options=(--out "$out")
 if [[ ${BENCH_FULL:-} == 1 ]]; then
-    quick=(--warm-up-time 2 --measurement-time 5)
     options+=(--full)
 fi
 
@@ -35,19 +33,16 @@ done
 if [[ " $* " != *" --only "* ]]; then
     # Built first, so that the time limit does not include compiling.
     "$cargo" bench --locked --workspace --no-run "${benches[@]}"
-    options+=(--parts-since "$(date +%s)")
-    echo "… criterion (its output: $out/criterion.log)"
-    "$cargo" bench --locked --workspace "${benches[@]}" -- --noplot "${quick[@]}" \
-        >"$out/criterion.log" 2>&1 || {
-        tail -n 40 "$out/criterion.log" >&2
+    echo "… the stores (the output: $out/stores.log)"
+    "$cargo" bench --locked --workspace "${benches[@]}" >"$out/stores.log" 2>&1 || {
+        tail -n 40 "$out/stores.log" >&2
         exit 1
     }
-    # The store's own benchmarks print tables instead of criterion's figures.
     printf '\n## Store: durable transitions by SQLite\n\n'
-    grep -A 10 'fdatasync: .* a second' "$out/criterion.log" || true
+    grep -A 10 'fdatasync: .* a second' "$out/stores.log" || true
     for database in SQLite PostgreSQL; do
         printf '\n## Store: pages of tasks in %s\n\n' "$database"
-        sed -n "/^| .* tasks in $database | p50/,/^[^|]/{/^|/p}" "$out/criterion.log"
+        sed -n "/^| .* tasks in $database | p50/,/^[^|]/{/^|/p}" "$out/stores.log"
     done
     echo
 fi

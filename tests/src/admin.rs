@@ -19,10 +19,18 @@ impl Host {
     /// # Panics
     /// If it was started without `admin.listen`.
     pub async fn runs(&self) -> u32 {
+        self.metric("toolyard_runs").await.and_then(|runs| runs.try_into().ok()).expect("the metric of runs")
+    }
+
+    /// The value of this series among the metrics, with its labels as they are written; `None` if it is not
+    /// there.
+    ///
+    /// # Panics
+    /// If it was started without `admin.listen`.
+    pub async fn metric(&self, series: &str) -> Option<u64> {
         let mut connection = Connection::open(self.admin()).await.not_mcp();
         let answer = connection.send(hyper::Method::GET, "/metrics", &[], "").await;
         let text = String::from_utf8(answer.bytes().await.to_vec()).expect("text");
-        let line = text.lines().find_map(|line| line.strip_prefix("toolyard_runs "));
-        line.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("no runs among {text}"))
+        text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' ')?.parse().ok())
     }
 }

@@ -262,8 +262,7 @@ pub fn sign_with_secret(secret: &[u8], header: &Value, claims: &Value) -> String
 }
 
 /// URL-safe base64 without padding.
-#[must_use]
-pub fn base64(bytes: &[u8]) -> String {
+fn base64(bytes: &[u8]) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }
 

@@ -17,6 +17,7 @@ pub mod identity_provider;
 pub mod mixed;
 pub mod mounts;
 pub mod postgres;
+pub mod process;
 pub mod project;
 pub mod pty;
 pub mod races;

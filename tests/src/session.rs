@@ -197,6 +197,16 @@ impl Session {
         answer["error"].take()
     }
 
+    /// The names of the tools, in their order on the list.
+    ///
+    /// # Panics
+    /// If the answer is no list of tools.
+    pub async fn tool_names(&self) -> Vec<String> {
+        let listed = self.result("tools/list", json!({})).await;
+        let tools = listed["tools"].as_array().expect("tools").iter();
+        tools.map(|tool| tool["name"].as_str().expect("a name").to_owned()).collect()
+    }
+
     /// Makes a plain call; returns its result.
     pub async fn call(&self, tool: &str, arguments: Value) -> Value {
         self.result("tools/call", json!({"name": tool, "arguments": arguments})).await

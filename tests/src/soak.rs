@@ -4,6 +4,7 @@
 
 use crate::dice::Dice;
 use crate::host::{Setup, install, install_as, install_bytes};
+use crate::process::Usage;
 use crate::session::{LATEST, initialize};
 use crate::{Host, Session, eventually, guests};
 use serde_json::{Value, json};
@@ -178,7 +179,7 @@ pub async fn soak(length: Length, seed: u64, mut seen: impl FnMut(&Sample)) -> R
         }
         tokio::time::sleep(REST).await;
         if round >= WARM_UP {
-            let sample = look(&host, began.elapsed(), calls);
+            let sample = Sample::of(&host, began.elapsed(), calls);
             seen(&sample);
             report.samples.push(sample);
         }
@@ -302,20 +303,10 @@ async fn reload(host: &Host, dice: &mut Dice) {
     }
 }
 
-fn look(host: &Host, at: Duration, calls: u64) -> Sample {
-    let process = PathBuf::from(format!("/proc/{}", host.pid().as_raw_nonzero()));
-    let status = std::fs::read_to_string(process.join("status")).expect("the host runs");
-    let figure = |name: &str| {
-        let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("the kernel says it");
-        line.split_whitespace().next().and_then(|word| word.parse().ok()).expect("a number")
-    };
-    Sample {
-        at,
-        calls,
-        resident_kib: figure("VmRSS:"),
-        threads: figure("Threads:"),
-        descriptors: std::fs::read_dir(process.join("fd")).expect("ours").count() as u64,
-        mappings: std::fs::read_to_string(process.join("maps")).expect("ours").lines().count() as u64,
+impl Sample {
+    fn of(host: &Host, at: Duration, calls: u64) -> Self {
+        let Usage { resident, threads, descriptors, mappings, .. } = host.usage();
+        Self { at, calls, resident_kib: resident >> 10, threads, descriptors, mappings }
     }
 }
 

@@ -72,8 +72,7 @@ pub fn header_value(text: &str) -> String {
 }
 
 /// The base64 form of a value that a header cannot hold as plain text.
-#[must_use]
-pub fn in_base64(text: &str) -> String {
+fn in_base64(text: &str) -> String {
     format!("=?base64?{}?=", STANDARD.encode(text))
 }
 

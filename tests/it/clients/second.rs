@@ -123,35 +123,3 @@ async fn the_second_python_client_shakes_hands_over_http() {
 async fn the_second_python_client_shakes_hands_over_stdio() {
     over_stdio(&PYTHON, "legacy").await;
 }
-
-/// 26B-7: two processes of one command. The client sends the first one a single request and then terminates
-/// it. Each process has its own data folder here, so that the test sees what each one registered.
-#[tokio::test]
-async fn a_process_that_is_only_probed_takes_no_place_among_the_hosts() {
-    if !TYPESCRIPT.is_installed() {
-        return;
-    }
-    let (folder, settings) = setup().into_parts();
-    compile(folder.path(), &settings).await;
-    let wrapper = folder.path().join("wrapper.sh");
-    let binary = guests::binary();
-    // The process id survives `exec`, and names the data folder. The folder starts with a copy of the
-    // compiled components.
-    let text = format!(
-        "cd '{}' && echo $$ >>started && mkdir -m 700 data-$$ && cp -Rp data/compiled data-$$ && \
-         exec '{}' stdio --plugins plugins --data data-$$\n",
-        folder.path().display(),
-        binary.display()
-    );
-    std::fs::write(&wrapper, text).expect("a script");
-    let client = Client { script: "v2/typescript/probing.mjs", ..TYPESCRIPT };
-    let wrapper = wrapper.display().to_string();
-    finished(command(&client, &folder.path().join("plugins"), &["sh", &wrapper]), "the probing client").await;
-
-    let started = std::fs::read_to_string(folder.path().join("started")).expect("a process was started");
-    let [probed, used] = started.lines().collect::<Vec<_>>()[..] else { panic!("two processes: {started}") };
-    // The folder in which a host registers as a node, from its first task on.
-    let places = |process: &str| folder.path().join(format!("data-{process}/nodes"));
-    assert!(places(used).exists(), "the session made a task");
-    assert!(!places(probed).exists(), "the probe took nothing");
-}

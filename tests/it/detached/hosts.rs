@@ -4,7 +4,7 @@ use super::{Folder, create, open, result, status, text};
 use rustix::process::{Signal, kill_process};
 use serde_json::json;
 use std::os::unix::fs::PermissionsExt as _;
-use toolyard_tests::host::{Setup, install, install_as};
+use toolyard_tests::host::{Setup, install_as};
 use toolyard_tests::stateless::{enveloped, tasks};
 use toolyard_tests::wait::PATIENCE;
 use toolyard_tests::{Stdio, guests};
@@ -151,19 +151,6 @@ async fn a_stopped_host_is_said_not_to_answer_and_tasks_are_seen_all_the_same() 
     assert_eq!(cancelled["result"]["status"], "cancelled");
     kill_process(host, Signal::CONT).expect("it runs");
     assert_eq!(status(&mut relay, &id).await, "cancelled");
-}
-
-#[tokio::test]
-async fn a_data_folder_may_have_a_path_that_no_socket_can_have() {
-    let folder = tempfile::Builder::new().prefix(&"long".repeat(40)).tempdir().expect("a folder");
-    let plugins = folder.path().join("plugins");
-    std::fs::create_dir(&plugins).expect("a folder");
-    install(&guests::plugin("probe"), &plugins);
-    let folder = Folder::on(folder, Vec::new());
-    let mut relay = folder.open().await;
-    let id = create(&mut relay, "wait", json!({"ms": 1})).await;
-    assert_eq!(text(&result(&mut relay, &id).await), "waited 1 ms");
-    assert!(folder.backgrounds.files("sock")[0].as_os_str().len() > 150);
 }
 
 #[tokio::test]

@@ -104,30 +104,6 @@ async fn a_question_waits_for_a_later_process_and_its_answer_finds_the_task() {
 }
 
 #[tokio::test]
-async fn a_question_reaches_the_client_that_is_there_once_and_by_itself() {
-    let folder = Folder::new();
-    let mut relay = folder.open().await;
-    let params = json!({"name": "ask", "arguments": {"question": "Colour?"}, "task": {}});
-    relay.send("tools/call", params).await;
-    let mut questions = Vec::new();
-    let mut id = None;
-    while questions.is_empty() || id.is_none() {
-        let message = relay.read().await;
-        if message["method"] == "elicitation/create" {
-            questions.push(message);
-        } else if let Some(task) = message["result"]["task"]["taskId"].as_str() {
-            id = Some(task.to_owned());
-        }
-    }
-    let waiting = relay.send("tasks/result", json!({"taskId": id.expect("a task")})).await;
-    let answer = json!({"action": "decline"});
-    relay.line(&json!({"jsonrpc": "2.0", "id": questions[0]["id"], "result": answer}).to_string()).await;
-    assert_eq!(text(&relay.answer(waiting).await), "declined");
-    let told = relay.notices();
-    assert!(told.iter().all(|notice| notice["method"] == "notifications/tasks/status"), "{told:?}");
-}
-
-#[tokio::test]
 async fn a_cancel_from_the_command_line_stops_the_guest() {
     let folder = Folder::new();
     let mut relay = folder.open().await;

@@ -8,35 +8,21 @@ use toolyard_tests::host::Setup;
 #[tokio::test]
 async fn crashes() {
     let stage = Stage::open(Setup::new().with(&[guests::fixture("hostile_calls")])).await;
+    fails!(stage;
+        trap_by_unreachable: "unreachable" => ["trapped", "unreachable"],
+        read_out_of_bounds: "out_of_bounds" => ["trapped", "out of bounds memory access"],
+        call_with_the_wrong_signature: "wrong_signature" => ["trapped", "indirect call type mismatch"],
+        // The guest has returned its result; its cleanup function crashes.
+        trap_in_post_return: "stick" => ["trapped", "unreachable"],
+        exit_with_success: "exit_well" => ["left by `exit` with the code 0"],
+        exit_with_failure: "exit_badly" => ["left by `exit` with the code 1"],
+    );
     attacks!(stage;
-        trap_by_unreachable,
-        read_out_of_bounds,
-        call_with_the_wrong_signature,
-        trap_in_post_return,
         trap_while_a_question_is_pending,
-        exit_with_success,
-        exit_with_failure,
         panic_at_length,
         fail_at_length,
     );
     stage.at_rest().await;
-}
-
-async fn trap_by_unreachable(stage: &Stage) {
-    stage.fails("unreachable", json!({}), &["trapped", "unreachable"]).await;
-}
-
-async fn read_out_of_bounds(stage: &Stage) {
-    stage.fails("out_of_bounds", json!({}), &["trapped", "out of bounds memory access"]).await;
-}
-
-async fn call_with_the_wrong_signature(stage: &Stage) {
-    stage.fails("wrong_signature", json!({}), &["trapped", "indirect call type mismatch"]).await;
-}
-
-/// The guest has returned its result; its cleanup function crashes.
-async fn trap_in_post_return(stage: &Stage) {
-    stage.fails("stick", json!({}), &["trapped", "unreachable"]).await;
 }
 
 /// The answer to its question crashes the guest before the guest receives it.
@@ -48,14 +34,6 @@ async fn trap_while_a_question_is_pending(stage: &Stage) {
     stage.session.respond(&asked, long).await;
     let told = call.answer().await.0["result"]["content"][0]["text"].to_string();
     assert!(told.contains("trapped") && told.contains("unreachable"), "{told}");
-}
-
-async fn exit_with_success(stage: &Stage) {
-    stage.fails("exit_well", json!({}), &["left by `exit` with the code 0"]).await;
-}
-
-async fn exit_with_failure(stage: &Stage) {
-    stage.fails("exit_badly", json!({}), &["left by `exit` with the code 1"]).await;
 }
 
 /// The host bounds the panic message in the log, and escapes control sequences.

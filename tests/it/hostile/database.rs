@@ -2,11 +2,11 @@
 //! schema of the hosts.
 
 use super::stage::Stage;
+use crate::questions::RELATED;
 use serde_json::{Value, json};
 use std::ops::Deref;
 use toolyard_tests::exchange::next;
 use toolyard_tests::host::Setup;
-use toolyard_tests::http::Connection;
 use toolyard_tests::postgres::{self, Server};
 use toolyard_tests::tokens::{stanza, token};
 use toolyard_tests::{Host, Session, eventually, guests};
@@ -72,12 +72,8 @@ impl Shared {
 
     /// The number of messages that the host has rejected for this reason so far.
     async fn refused(&self, reason: &str) -> u64 {
-        let mut connection = Connection::open(self.host.admin()).await.not_mcp();
-        let answer = connection.send(hyper::Method::GET, "/metrics", &[], "").await;
-        let text = String::from_utf8(answer.bytes().await.to_vec()).expect("text");
-        let series = format!("toolyard_store_messages_refused_total{{reason=\"{reason}\"}} ");
-        let value = text.lines().find_map(|line| line.strip_prefix(&series));
-        value.and_then(|value| value.parse().ok()).unwrap_or(0)
+        let series = format!("toolyard_store_messages_refused_total{{reason=\"{reason}\"}}");
+        self.host.metric(&series).await.unwrap_or(0)
     }
 }
 
@@ -110,6 +106,7 @@ async fn work(on: &Shared, other: &Host) -> (String, String) {
         let message = next(&mut listening).await.expect("the stream stays open");
         if message["method"] == "notifications/message" {
             assert_eq!(message["params"]["data"], SECRET, "it goes from one host to the other");
+            assert_eq!(message["params"]["_meta"][RELATED]["taskId"], task.as_str(), "{message}");
             break;
         }
     }

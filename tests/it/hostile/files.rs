@@ -1,14 +1,12 @@
 //! Guests that try to reach, change or block files that no manifest grants them.
 
-use super::stage::Stage;
+use super::stage::{SECRET, Stage};
 use serde_json::json;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use toolyard_tests::host::{Setup, install_as};
 use toolyard_tests::{eventually, guests};
-
-const SECRET: &str = "a secret of the operator";
 
 /// The guest under four names: one may write the folder, one may read it, one may write one folder and read
 /// another, and one has no grant.
@@ -68,27 +66,6 @@ async fn files() {
     stage.at_rest().await;
 }
 
-async fn attempt(stage: &Stage, plugin: &str, what: &str, path: &str, other: &str) -> String {
-    let arguments = json!({"what": what, "path": path, "other": other});
-    stage.said(&format!("{plugin}_file"), arguments).await
-}
-
-async fn allowed(stage: &Stage, plugin: &str, what: &str, path: &str, other: &str) -> String {
-    let seen = attempt(stage, plugin, what, path, other).await;
-    assert!(seen.starts_with("ALLOWED"), "{plugin} {what} {path} {other}: {seen}");
-    seen
-}
-
-async fn denied(stage: &Stage, plugin: &str, what: &str, path: &str, other: &str) -> String {
-    let seen = attempt(stage, plugin, what, path, other).await;
-    assert!(seen.starts_with("denied"), "{plugin} {what} {path} {other}: {seen}");
-    assert!(
-        !seen.contains(SECRET) && !seen.contains(stage.host.plugins().to_str().expect("plain")),
-        "{seen}"
-    );
-    seen
-}
-
 fn data(stage: &Stage) -> PathBuf {
     stage.host.plugins().join("data")
 }
@@ -96,17 +73,17 @@ fn data(stage: &Stage) -> PathBuf {
 async fn climb_by_dots(stage: &Stage) {
     for path in ["/data/../secret", "/data/sub/../../secret", "/data/./.././secret", "../secret", "/secret"] {
         for what in ["read", "write", "delete", "stat"] {
-            denied(stage, "writer", what, path, "overwritten").await;
+            stage.denied("writer", what, path, "overwritten").await;
         }
     }
     for path in ["../secret", "sub/../../secret", "..", "../", "./..", "../data/../secret"] {
         for what in ["raw-open", "raw-stat", "raw-truncate", "raw-times"] {
-            denied(stage, "writer", what, path, "").await;
+            stage.denied("writer", what, path, "").await;
         }
     }
-    denied(stage, "writer", "raw-rename", "note", "../stolen").await;
-    denied(stage, "writer", "raw-link", "../secret", "mine").await;
-    denied(stage, "writer", "raw-make", "../made", "").await;
+    stage.denied("writer", "raw-rename", "note", "../stolen").await;
+    stage.denied("writer", "raw-link", "../secret", "mine").await;
+    stage.denied("writer", "raw-make", "../made", "").await;
 }
 
 async fn name_absolute_paths(stage: &Stage) {
@@ -115,9 +92,9 @@ async fn name_absolute_paths(stage: &Stage) {
         [secret.to_str().expect("plain"), "/etc/passwd", "/", "/proc/1/environ", "//data/../etc/passwd"]
     {
         for plugin in ["writer", "nothing"] {
-            denied(stage, plugin, "read", path, "").await;
+            stage.denied(plugin, "read", path, "").await;
         }
-        denied(stage, "writer", "raw-open", path, "").await;
+        stage.denied("writer", "raw-open", path, "").await;
     }
 }
 
@@ -134,54 +111,54 @@ async fn follow_links_out(stage: &Stage) {
     symlink("loop", data(stage).join("loop")).expect("links");
     for path in ["/data/up", "/data/away", "/data/above/secret", "/data/root/etc/passwd", "/data/loop"] {
         for what in ["read", "write", "append", "truncate", "list"] {
-            denied(stage, "writer", what, path, "overwritten").await;
+            stage.denied("writer", what, path, "overwritten").await;
         }
     }
-    denied(stage, "writer", "list", "/data/above", "").await;
+    stage.denied("writer", "list", "/data/above", "").await;
 }
 
 async fn make_links_and_follow_them(stage: &Stage) {
     for (n, target) in ["../secret", "..", "sub/../../secret"].into_iter().enumerate() {
         // The host may refuse to make the link or not: the link leads nowhere.
         let name = format!("/data/own{n}");
-        attempt(stage, "writer", "link", &name, target).await;
-        denied(stage, "writer", "read", &name, "").await;
-        denied(stage, "writer", "list", &name, "").await;
-        denied(stage, "writer", "read", &format!("{name}/secret"), "").await;
+        stage.attempt("writer", "link", &name, target).await;
+        stage.denied("writer", "read", &name, "").await;
+        stage.denied("writer", "list", &name, "").await;
+        stage.denied("writer", "read", &format!("{name}/secret"), "").await;
     }
-    denied(stage, "writer", "link", "/data/absolute", "/etc/passwd").await;
-    denied(stage, "writer", "raw-symlink", "absolute", "/etc/passwd").await;
+    stage.denied("writer", "link", "/data/absolute", "/etc/passwd").await;
+    stage.denied("writer", "raw-symlink", "absolute", "/etc/passwd").await;
 }
 
 /// RUSTSEC-2026-0269: the host does not follow a link out of the folder because of a trailing slash.
 async fn put_slashes_behind_links(stage: &Stage) {
     for path in ["above/", "above//", "above/.", "above/./", "above/..", "root/", "sub/../above/", "own1/"] {
         for what in ["raw-open", "raw-folder", "raw-stat", "raw-times", "raw-make", "raw-remove"] {
-            denied(stage, "writer", what, path, "").await;
+            stage.denied("writer", what, path, "").await;
         }
         let secret = format!("{path}/secret");
         for what in ["raw-open", "raw-truncate", "raw-delete"] {
-            denied(stage, "writer", what, &secret, "").await;
+            stage.denied("writer", what, &secret, "").await;
         }
-        denied(stage, "writer", "raw-rename", "note", &format!("{path}/stolen")).await;
-        denied(stage, "writer", "raw-link", "note", &format!("{path}/stolen")).await;
-        denied(stage, "writer", "raw-symlink", &format!("{path}/made"), "x").await;
+        stage.denied("writer", "raw-rename", "note", &format!("{path}/stolen")).await;
+        stage.denied("writer", "raw-link", "note", &format!("{path}/stolen")).await;
+        stage.denied("writer", "raw-symlink", &format!("{path}/made"), "x").await;
     }
     assert!(!stage.host.plugins().join("stolen").exists() && !stage.host.plugins().join("made").exists());
 }
 
 async fn link_across_folders(stage: &Stage) {
-    denied(stage, "both", "hard-link", "/other/note", "/data/mine").await;
-    denied(stage, "both", "hard-link", "/data/note", "/other/planted").await;
-    denied(stage, "both", "hard-link", "/data/up", "/other/planted").await;
-    allowed(stage, "both", "read", "/other/note", "").await;
-    denied(stage, "both", "write", "/other/note", "overwritten").await;
+    stage.denied("both", "hard-link", "/other/note", "/data/mine").await;
+    stage.denied("both", "hard-link", "/data/note", "/other/planted").await;
+    stage.denied("both", "hard-link", "/data/up", "/other/planted").await;
+    stage.allowed("both", "read", "/other/note", "").await;
+    stage.denied("both", "write", "/other/note", "overwritten").await;
 }
 
 async fn rename_across_folders(stage: &Stage) {
-    denied(stage, "both", "rename", "/other/note", "/data/stolen").await;
-    denied(stage, "both", "rename", "/data/note", "/other/planted").await;
-    denied(stage, "both", "rename", "/data/sub", "/data/sub/deeper").await;
+    stage.denied("both", "rename", "/other/note", "/data/stolen").await;
+    stage.denied("both", "rename", "/data/note", "/other/planted").await;
+    stage.denied("both", "rename", "/data/sub", "/data/sub/deeper").await;
 }
 
 /// A folder turns into a link to the outside and back, while other guests open files in it.
@@ -197,11 +174,11 @@ async fn rename_while_opening(stage: &Stage) {
 /// GHSA-2r75-cxrj-cmph: opening with truncate or create counts as writing, whatever the other flags are.
 async fn truncate_what_is_read_only(stage: &Stage) {
     for what in ["truncate", "write", "append"] {
-        denied(stage, "reader", what, "/data/note", "").await;
+        stage.denied("reader", what, "/data/note", "").await;
     }
     for what in ["raw-truncate", "raw-create"] {
-        denied(stage, "reader", what, "note", "").await;
-        denied(stage, "reader", what, "new", "").await;
+        stage.denied("reader", what, "note", "").await;
+        stage.denied("reader", what, "new", "").await;
     }
     assert_eq!(std::fs::read_to_string(data(stage).join("note")).expect("there"), "note");
     assert!(!data(stage).join("new").exists());
@@ -218,7 +195,7 @@ async fn change_what_is_read_only(stage: &Stage) {
         ("raw-times", "note", ""),
         ("raw-symlink", "linked", "note"),
     ] {
-        denied(stage, "reader", what, path, other).await;
+        stage.denied("reader", what, path, other).await;
     }
     assert!(!data(stage).join("made").exists() && !data(stage).join("linked").exists());
 }
@@ -228,11 +205,11 @@ async fn open_files_of_the_process(stage: &Stage) {
     for path in
         ["/proc/self/environ", "/proc/self/mem", "/data/self/environ", "/data/self/fd/0", "/data/self/root"]
     {
-        denied(stage, "reader", "read", path, "").await;
+        stage.denied("reader", "read", path, "").await;
     }
     for path in ["/dev/fd/0", "/dev/stdin", "/dev/fd"] {
-        denied(stage, "reader", "read", path, "").await;
-        denied(stage, "reader", "list", path, "").await;
+        stage.denied("reader", "read", path, "").await;
+        stage.denied("reader", "list", path, "").await;
     }
 }
 
@@ -245,17 +222,17 @@ async fn wait_on_a_pipe(stage: &Stage) {
     let _listener = std::os::unix::net::UnixListener::bind(data(stage).join("socket")).expect("binds");
     for _ in 0..10 {
         for what in ["read", "write", "append", "truncate", "list"] {
-            denied(stage, "writer", what, "/data/pipe", "x").await;
+            stage.denied("writer", what, "/data/pipe", "x").await;
         }
         for what in ["raw-open", "raw-times", "raw-folder", "raw-create"] {
-            denied(stage, "writer", what, "pipe", "").await;
+            stage.denied("writer", what, "pipe", "").await;
         }
     }
-    denied(stage, "writer", "read", "/data/socket", "").await;
+    stage.denied("writer", "read", "/data/socket", "").await;
     // The guest can list and delete the pipe, as any other name.
-    let listed = allowed(stage, "writer", "list", "/data", "").await;
+    let listed = stage.allowed("writer", "list", "/data", "").await;
     assert!(listed.contains("\"pipe\""), "{listed}");
-    allowed(stage, "writer", "delete", "/data/pipe", "").await;
+    stage.allowed("writer", "delete", "/data/pipe", "").await;
 }
 
 /// The host refuses devices even in a granted folder. If this test may not make a device, it checks the
@@ -265,25 +242,26 @@ async fn open_devices(stage: &Stage) {
     let device = data(stage).join("device");
     if mknodat(CWD, &device, FileType::CharacterDevice, Mode::RUSR | Mode::WUSR, makedev(1, 5)).is_ok() {
         for what in ["read", "write", "append", "truncate"] {
-            denied(stage, "writer", what, "/data/device", "x").await;
+            stage.denied("writer", what, "/data/device", "x").await;
         }
         std::fs::remove_file(&device).expect("removes");
     }
-    refused(stage, "devices", "/dev", "is of the kernel").await;
+    stage.install("devices", &[("/d", Path::new("/dev"), "write")]);
+    stage.refused("devices", "is of the kernel").await;
 }
 
 async fn use_odd_names(stage: &Stage) {
     let (long, deep) = ("x".repeat(100_000), "a/".repeat(5_000));
     for name in ["note\0", "\0", "", "no\0te", long.as_str(), deep.as_str()] {
         for what in ["raw-open", "raw-stat", "raw-make", "raw-delete", "raw-truncate"] {
-            denied(stage, "writer", what, name, "").await;
+            stage.denied("writer", what, name, "").await;
         }
-        denied(stage, "writer", "raw-rename", "note", name).await;
+        stage.denied("writer", "raw-rename", "note", name).await;
     }
     // These names are unusual, but harmless.
     for name in ["-rf", "\u{202e}gpj", " ", "a\nb", "\\..\\secret", "%2e%2e"] {
-        allowed(stage, "writer", "write", &format!("/data/{name}"), "x").await;
-        allowed(stage, "writer", "delete", &format!("/data/{name}"), "").await;
+        stage.allowed("writer", "write", &format!("/data/{name}"), "x").await;
+        stage.allowed("writer", "delete", &format!("/data/{name}"), "").await;
     }
 }
 
@@ -293,10 +271,10 @@ async fn list_names_that_are_no_text(stage: &Stage) {
     for name in [&b"\xff\xfe"[..], b"b\xc0", b"good"] {
         std::fs::write(odd.join(std::ffi::OsStr::from_bytes(name)), "x").expect("writes");
     }
-    let listed = allowed(stage, "reader", "list", "/data/odd", "").await;
+    let listed = stage.allowed("reader", "list", "/data/odd", "").await;
     assert!(!listed.contains('\u{fffd}'), "no name is made up: {listed}");
-    denied(stage, "reader", "raw-stat", "odd/\u{fffd}\u{fffd}", "").await;
-    assert_eq!(allowed(stage, "reader", "read", "/data/odd/good", "").await, "ALLOWED \"x\"");
+    stage.denied("reader", "raw-stat", "odd/\u{fffd}\u{fffd}", "").await;
+    assert_eq!(stage.allowed("reader", "read", "/data/odd/good", "").await, "ALLOWED \"x\"");
 }
 
 async fn hold_files(stage: &Stage) {
@@ -339,7 +317,7 @@ async fn hold_listings_of_a_huge_folder(stage: &Stage) {
     for n in 0..30_000 {
         std::fs::File::create(huge.join(format!("{n:0>100}"))).expect("makes");
     }
-    assert_eq!(allowed(stage, "reader", "count", "/data/huge", "").await, "ALLOWED 30000");
+    assert_eq!(stage.allowed("reader", "count", "/data/huge", "").await, "ALLOWED 30000");
     let before = stage.peak_memory();
     let hold = json!({"what": "hold-lists", "path": "/data/huge", "times": 120});
     assert_eq!(stage.said("reader_file", hold).await, "ALLOWED 120");
@@ -349,23 +327,10 @@ async fn hold_listings_of_a_huge_folder(stage: &Stage) {
 
 async fn write_a_plugin_beside_itself(stage: &Stage) {
     for (name, path) in [("beside", "."), ("above", ".."), ("around", "data/../../plugins")] {
-        refused(stage, name, path, "holds the plugins themselves").await;
+        stage.install(name, &[("/d", Path::new(path), "write")]);
+        stage.refused(name, "holds the plugins themselves").await;
     }
-    denied(stage, "writer", "write", "/data/../planted.wasm", "x").await;
-}
-
-/// Installs a plugin that asks to write to this folder, and waits for its refusal.
-async fn refused(stage: &Stage, name: &str, path: &str, says: &str) {
-    let plugins = stage.host.plugins();
-    let manifest = format!("prefix = \"{name}\"\n[fs]\n\"/d\" = {{ path = \"{path}\", mode = \"write\" }}\n");
-    std::fs::write(plugins.join(format!("{name}.toml")), manifest).expect("writes");
-    install_as(&guests::fixture("hostile_files"), &plugins, &format!("{name}.wasm"));
-    let (refused, key) = (format!("event=\"plugin.refused\" plugin=\"{name}.wasm\""), "`fs.\"/d\".path`");
-    eventually(&format!("{name}.wasm to be refused"), || async {
-        let log = stage.host.log();
-        log.lines().any(|line| [&refused, key, says].iter().all(|part| line.contains(*part))).then_some(())
-    })
-    .await;
+    stage.denied("writer", "write", "/data/../planted.wasm", "x").await;
 }
 
 /// A guest that may write a folder puts a link there, in place of another plugin's folder.

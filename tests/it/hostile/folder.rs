@@ -2,7 +2,6 @@
 //! operator's consent.
 
 use super::stage::Stage;
-use serde_json::json;
 use std::collections::BTreeSet;
 use std::fs::Permissions;
 use std::os::unix::fs::{PermissionsExt as _, chown};
@@ -55,10 +54,7 @@ fn commented(mut component: Vec<u8>, comment: &[u8]) -> Vec<u8> {
 
 /// The names of all tools.
 async fn tools(host: &Host) -> BTreeSet<String> {
-    let session = Session::open(host.port()).await;
-    let listed = session.result("tools/list", json!({})).await;
-    let tools = listed["tools"].as_array().expect("tools").iter();
-    tools.map(|tool| tool["name"].as_str().expect("a name").to_owned()).collect()
+    Session::open(host.port()).await.tool_names().await.into_iter().collect()
 }
 
 async fn until_served(host: &Host, tool: &str) {

@@ -1,15 +1,14 @@
 //! Guests that try to reach more than a granted folder: they replace another folder, or their
 //! manifest grants paths of the host or of the kernel.
 
-use super::stage::Stage;
+use super::stage::{SECRET, Stage};
 use serde_json::{Value, json};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, symlink};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 use toolyard_tests::host::{Setup, install_as};
 use toolyard_tests::{eventually, guests};
 
-const SECRET: &str = "a secret of the operator";
 /// The content of a file that the guest of another plugin may not read.
 const INJECTED: &str = "a secret of another plugin";
 
@@ -57,62 +56,11 @@ async fn grants() {
     stage.at_rest().await;
 }
 
-fn at(stage: &Stage, path: &str) -> PathBuf {
-    stage.host.folder().canonicalize().expect("is there").join(path)
-}
-
-/// Installs the guest under this name, with a manifest that grants these folders.
-fn install(stage: &Stage, name: &str, folders: &[(&str, &Path, &str)]) {
-    let plugins = stage.host.plugins();
-    let mut manifest = format!("prefix = \"{name}\"\n[fs]\n");
-    for (guest, path, mode) in folders {
-        manifest.push_str(&format!("{guest:?} = {{ path = {path:?}, mode = {mode:?} }}\n"));
-    }
-    std::fs::write(plugins.join(format!("{name}.toml")), manifest).expect("writes");
-    if !plugins.join(format!("{name}.wasm")).exists() {
-        install_as(&guests::fixture("hostile_files"), &plugins, &format!("{name}.wasm"));
-    }
-}
-
-fn remove(stage: &Stage, name: &str) {
-    for ending in ["wasm", "toml"] {
-        std::fs::remove_file(stage.host.plugins().join(format!("{name}.{ending}"))).expect("removes");
-    }
-}
-
 async fn logged(stage: &Stage, parts: &[&str]) {
     eventually(&format!("the log to say {parts:?}"), || async {
         stage.host.log().lines().any(|line| parts.iter().all(|part| line.contains(part))).then_some(())
     })
     .await;
-}
-
-/// The host refuses the plugin because of one of its folders, and for this reason.
-async fn refused(stage: &Stage, name: &str, says: &str) {
-    logged(stage, &[&format!("event=\"plugin.refused\" plugin=\"{name}.wasm\""), "`fs.\"", says]).await;
-    assert!(!has_tool(stage, &format!("{name}_file")).await, "{name} is served");
-}
-
-async fn has_tool(stage: &Stage, tool: &str) -> bool {
-    let listed = stage.session.result("tools/list", json!({})).await;
-    listed["tools"].as_array().is_some_and(|tools| tools.iter().any(|found| found["name"] == tool))
-}
-
-async fn served(stage: &Stage, name: &str) {
-    eventually(&format!("{name} to be served"), || async {
-        has_tool(stage, &format!("{name}_file")).await.then_some(())
-    })
-    .await;
-}
-
-async fn attempt(stage: &Stage, plugin: &str, what: &str, path: &str, other: &str) -> String {
-    let arguments = json!({"what": what, "path": path, "other": other});
-    stage.said(&format!("{plugin}_file"), arguments).await
-}
-
-async fn allowed(stage: &Stage, plugin: &str, what: &str, path: &str, other: &str) {
-    let seen = attempt(stage, plugin, what, path, other).await;
-    assert!(seen.starts_with("ALLOWED"), "{plugin} {what} {path} {other}: {seen}");
 }
 
 /// Reads this path while the host scans its plugin folder several times, and never gets the secret.
@@ -128,81 +76,81 @@ async fn never_reads(stage: &Stage, plugin: &str, path: &str) {
 
 /// One plugin may write the folder around another plugin's folder, and puts a link there.
 async fn link_where_an_inner_folder_is_granted(stage: &Stage) {
-    let (work, inner) = (at(stage, "srv/work"), at(stage, "srv/work/in"));
-    install(stage, "inner", &[("/in", &inner, "read")]);
-    served(stage, "inner").await;
-    install(stage, "outer", &[("/work", &work, "write")]);
-    served(stage, "outer").await;
+    let (work, inner) = (stage.at("srv/work"), stage.at("srv/work/in"));
+    stage.install("inner", &[("/in", &inner, "read")]);
+    stage.served("inner").await;
+    stage.install("outer", &[("/work", &work, "write")]);
+    stage.served("outer").await;
     // The host refuses the inner plugin, though it was there before.
-    refused(stage, "inner", "which the plugin outer.wasm may write (`fs.\"/work\"`)").await;
-    allowed(stage, "outer", "delete", "/work/in/note", "").await;
+    stage.refused("inner", "which the plugin outer.wasm may write (`fs.\"/work\"`)").await;
+    stage.allowed("outer", "delete", "/work/in/note", "").await;
     for target in ["../outside", "../../../../../../../../proc/self"] {
-        allowed(stage, "outer", "remove", "/work/in", "").await;
-        allowed(stage, "outer", "raw-symlink", "in", target).await;
+        stage.allowed("outer", "remove", "/work/in", "").await;
+        stage.allowed("outer", "raw-symlink", "in", target).await;
         for path in ["/in/note", "/in/environ"] {
             never_reads(stage, "inner", path).await;
         }
-        allowed(stage, "outer", "delete", "/work/in", "").await;
-        allowed(stage, "outer", "make", "/work/in", "").await;
+        stage.allowed("outer", "delete", "/work/in", "").await;
+        stage.allowed("outer", "make", "/work/in", "").await;
     }
-    remove(stage, "outer");
+    stage.remove("outer");
     // The host does not mistake the folder that the guest left there for the granted one.
     logged(stage, &["event=\"plugin.refused\" plugin=\"inner.wasm\"", "is not the one that was granted"])
         .await;
-    remove(stage, "inner");
+    stage.remove("inner");
 }
 
 /// One plugin may write a folder and read one inside it.
 async fn nest_grants_in_one_manifest(stage: &Stage) {
-    let (work, inner) = (at(stage, "srv/work"), at(stage, "srv/work/in"));
-    install(stage, "both", &[("/in", &inner, "read"), ("/work", &work, "write")]);
-    refused(stage, "both", "which the same plugin may write (`fs.\"/work\"`)").await;
+    let (work, inner) = (stage.at("srv/work"), stage.at("srv/work/in"));
+    stage.install("both", &[("/in", &inner, "read"), ("/work", &work, "write")]);
+    stage.refused("both", "which the same plugin may write (`fs.\"/work\"`)").await;
     // A guest that may only read there replaces nothing; nor does a guest inside the folder itself.
-    install(stage, "both", &[("/in", &inner, "write"), ("/again", &inner, "read"), ("/work", &work, "read")]);
-    served(stage, "both").await;
-    remove(stage, "both");
+    stage.install("both", &[("/in", &inner, "write"), ("/again", &inner, "read"), ("/work", &work, "read")]);
+    stage.served("both").await;
+    stage.remove("both");
 }
 
 /// A local user who owns the surrounding folder puts a link there.
 async fn put_a_link_where_an_absolute_folder_is_granted(stage: &Stage) {
-    let (folder, moved) = (at(stage, "srv/own/in"), at(stage, "srv/own/moved"));
-    install(stage, "absolute", &[("/in", &folder, "write")]);
-    served(stage, "absolute").await;
+    let (folder, moved) = (stage.at("srv/own/in"), stage.at("srv/own/moved"));
+    stage.install("absolute", &[("/in", &folder, "write")]);
+    stage.served("absolute").await;
     std::fs::rename(&folder, &moved).expect("moves");
     symlink("../outside", &folder).expect("links");
     never_reads(stage, "absolute", "/in/note").await;
-    let real = format!("leads to {:?} now", at(stage, "srv/outside"));
-    refused(stage, "absolute", &real).await;
+    let real = format!("leads to {:?} now", stage.at("srv/outside"));
+    stage.refused("absolute", &real).await;
     std::fs::remove_file(&folder).expect("removes");
     std::fs::rename(&moved, &folder).expect("moves");
-    served(stage, "absolute").await;
-    allowed(stage, "absolute", "read", "/in/note", "").await;
+    stage.served("absolute").await;
+    stage.allowed("absolute", "read", "/in/note", "").await;
     // The same if the link is further up, and if the operator has written the path with the link.
-    symlink("own", at(stage, "srv/link")).expect("links");
-    install(stage, "linked", &[("/in", &at(stage, "srv/link/in"), "read")]);
-    refused(stage, "linked", &format!("leads to {folder:?} now")).await;
-    remove(stage, "linked");
-    remove(stage, "absolute");
+    symlink("own", stage.at("srv/link")).expect("links");
+    stage.install("linked", &[("/in", &stage.at("srv/link/in"), "read")]);
+    stage.refused("linked", &format!("leads to {folder:?} now")).await;
+    stage.remove("linked");
+    stage.remove("absolute");
 }
 
 /// The same with a folder instead of a link.
 async fn put_another_folder_where_one_is_granted(stage: &Stage) {
-    let (folder, moved) = (at(stage, "srv/own/in"), at(stage, "srv/own/moved"));
-    install(stage, "pinned", &[("/in", &folder, "read")]);
-    served(stage, "pinned").await;
+    let (folder, moved) = (stage.at("srv/own/in"), stage.at("srv/own/moved"));
+    stage.install("pinned", &[("/in", &folder, "read")]);
+    stage.served("pinned").await;
     std::fs::rename(&folder, &moved).expect("moves");
     std::fs::create_dir(&folder).expect("makes");
     std::fs::write(folder.join("note"), SECRET).expect("writes");
     never_reads(stage, "pinned", "/in/note").await;
-    refused(stage, "pinned", "is not the one that was granted").await;
+    stage.refused("pinned", "is not the one that was granted").await;
     // Saving the unchanged manifest confirms nothing.
-    install(stage, "pinned", &[("/in", &folder, "read")]);
+    stage.install("pinned", &[("/in", &folder, "read")]);
     never_reads(stage, "pinned", "/in/note").await;
     // A changed manifest confirms that the operator means this folder.
-    install(stage, "pinned", &[("/there", &folder, "read")]);
-    served(stage, "pinned").await;
-    allowed(stage, "pinned", "read", "/there/note", "").await;
-    remove(stage, "pinned");
+    stage.install("pinned", &[("/there", &folder, "read")]);
+    stage.served("pinned").await;
+    stage.allowed("pinned", "read", "/there/note", "").await;
+    stage.remove("pinned");
 }
 
 async fn grant_what_is_the_kernels(stage: &Stage) {
@@ -218,9 +166,9 @@ async fn grant_what_is_the_kernels(stage: &Stage) {
     ] {
         for mode in ["read", "write"] {
             let name = format!("{name}-{mode}");
-            install(stage, &name, &[("/d", Path::new(path), mode)]);
-            refused(stage, &name, says).await;
-            remove(stage, &name);
+            stage.install(&name, &[("/d", Path::new(path), mode)]);
+            stage.refused(&name, says).await;
+            stage.remove(&name);
         }
     }
 }
@@ -228,18 +176,18 @@ async fn grant_what_is_the_kernels(stage: &Stage) {
 async fn read_the_plugins_and_their_secrets(stage: &Stage) {
     let plugins = stage.host.plugins().canonicalize().expect("is there");
     for (name, path) in [("beside", Path::new(".")), ("above", Path::new("..")), ("named", &plugins)] {
-        install(stage, name, &[("/d", path, "read")]);
-        refused(stage, name, "holds the plugins themselves").await;
-        remove(stage, name);
+        stage.install(name, &[("/d", path, "read")]);
+        stage.refused(name, "holds the plugins themselves").await;
+        stage.remove(name);
     }
-    let secrets = at(stage, "secrets");
-    install(stage, "curious", &[("/d", &secrets, "read")]);
-    refused(stage, "curious", "has the file of a secret in it (`secrets.TOKEN` of keeper.toml)").await;
-    remove(stage, "curious");
+    let secrets = stage.at("secrets");
+    stage.install("curious", &[("/d", &secrets, "read")]);
+    stage.refused("curious", "has the file of a secret in it (`secrets.TOKEN` of keeper.toml)").await;
+    stage.remove("curious");
 }
 
 async fn read_the_keys_and_the_configuration(stage: &Stage) {
-    let root = at(stage, "");
+    let root = stage.at("");
     let data = stage.host.data().canonicalize().expect("is there");
     for (name, path, says) in [
         ("keys", root.join("keys"), "has the keys of `encryption.key-file` in it"),
@@ -247,32 +195,32 @@ async fn read_the_keys_and_the_configuration(stage: &Stage) {
         ("data", data.clone(), "has the data of this host in it"),
         ("code", data.join("compiled"), "has the data of this host in it"),
     ] {
-        install(stage, name, &[("/d", &path, "read")]);
-        refused(stage, name, says).await;
-        remove(stage, name);
+        stage.install(name, &[("/d", &path, "read")]);
+        stage.refused(name, says).await;
+        stage.remove(name);
     }
     // The neighbouring folder holds nothing to hide.
-    install(stage, "old", &[("/d", &root.join("keys/old"), "write")]);
-    served(stage, "old").await;
-    remove(stage, "old");
+    stage.install("old", &[("/d", &root.join("keys/old"), "write")]);
+    stage.served("old").await;
+    stage.remove("old");
 }
 
 /// The host reads neither a program nor a configuration from a place where a guest could have written it.
 async fn write_what_the_next_start_reads(stage: &Stage) {
     let program = guests::binary().canonicalize().expect("is there");
     let folder = program.parent().expect("a folder");
-    install(stage, "program", &[("/d", folder, "write")]);
-    refused(stage, "program", "has this program in it").await;
-    remove(stage, "program");
+    stage.install("program", &[("/d", folder, "write")]);
+    stage.refused("program", "has this program in it").await;
+    stage.remove("program");
     // If a host starts without a `toolyard.toml` in its folder, its next start would read one there.
     let elsewhere = tempfile::tempdir().expect("a folder");
-    let shared = at(stage, "srv/shared");
+    let shared = stage.at("srv/shared");
     let manifest = format!("[fs]\n\"/d\" = {{ path = {shared:?}, mode = \"write\" }}\n");
     std::fs::write(elsewhere.path().join("a.toml"), manifest).expect("writes");
     install_as(&guests::fixture("hostile_files"), elsewhere.path(), "a.wasm");
     let output = tokio::process::Command::new(guests::binary())
         .args(["tools", "--data"])
-        .arg(at(stage, "tools-data"))
+        .arg(stage.at("tools-data"))
         .arg("--plugins")
         .arg(elsewhere.path())
         .current_dir(&shared)
@@ -284,15 +232,15 @@ async fn write_what_the_next_start_reads(stage: &Stage) {
 }
 
 async fn empty_the_audit_log(stage: &Stage) {
-    let logs = at(stage, "logs");
+    let logs = stage.at("logs");
     for mode in ["read", "write"] {
         let name = format!("logs-{mode}");
-        install(stage, &name, &[("/d", &logs, mode)]);
-        refused(stage, &name, "has the audit log of this host in it").await;
-        remove(stage, &name);
+        stage.install(&name, &[("/d", &logs, mode)]);
+        stage.refused(&name, "has the audit log of this host in it").await;
+        stage.remove(&name);
     }
     // The next start does not follow a link in place of the log, no matter who made it.
-    let (log, outside) = (logs.join("audit.jsonl"), at(stage, "srv/outside/note"));
+    let (log, outside) = (logs.join("audit.jsonl"), stage.at("srv/outside/note"));
     let task = stage.session.create("wait", json!({"ms": 1})).await;
     stage.session.until(&task, "completed").await;
     let file = "the audit log to be there";

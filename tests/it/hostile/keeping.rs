@@ -4,7 +4,6 @@
 use super::stage::Stage;
 use hyper::Method;
 use serde_json::{Value, json};
-use std::path::PathBuf;
 use toolyard_tests::host::Setup;
 use toolyard_tests::http::Connection;
 use toolyard_tests::session::{HEADERS, LATEST, initialize};
@@ -30,17 +29,9 @@ async fn keeping() {
     stage.at_rest().await;
 }
 
-/// The resident memory of the host, now.
-fn memory(stage: &Stage) -> u64 {
-    let status = PathBuf::from(format!("/proc/{}/status", stage.host.pid().as_raw_nonzero()));
-    let status = std::fs::read_to_string(status).expect("the host runs");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("the kernel says it");
-    line.split_whitespace().next().and_then(|word| word.parse::<u64>().ok()).expect("a number") << 10
-}
-
 /// Takes large answers as resumable streams, in session after session.
 async fn answers_for_clients_that_come_back(stage: &Stage) {
-    let before = memory(stage);
+    let before = stage.host.usage().resident;
     let text = "x".repeat(6 << 20);
     for _ in 0..30 {
         let session = Session::open(stage.host.port()).await;
@@ -53,13 +44,13 @@ async fn answers_for_clients_that_come_back(stage: &Stage) {
         assert_eq!(answer.status, 200);
         drop(answer.bytes().await);
     }
-    let gained = memory(stage).saturating_sub(before);
+    let gained = stage.host.usage().resident.saturating_sub(before);
     assert!(gained < 200 * MIB, "{} MiB are kept", gained / MIB);
     eprintln!("answers_for_clients_that_come_back: {} MiB more", gained / MIB);
 }
 
 async fn capabilities_without_end(stage: &Stage) {
-    let before = memory(stage);
+    let before = stage.host.usage().resident;
     let long = "x".repeat(7 << 20);
     let mut open = Connection::open(stage.host.port()).await.not_mcp();
     for params in [
@@ -78,7 +69,7 @@ async fn capabilities_without_end(stage: &Stage) {
     }
     let token = json!({"name": "echo", "arguments": {"text": "x"}, "_meta": {"progressToken": long}});
     assert_eq!(stage.session.error("tools/call", token).await["code"], -32602);
-    let gained = memory(stage).saturating_sub(before);
+    let gained = stage.host.usage().resident.saturating_sub(before);
     assert!(gained < 120 * MIB, "{} MiB are kept", gained / MIB);
 }
 

@@ -186,7 +186,7 @@ async fn hang_up_on_lists_that_spin(stage: &Stage) {
     }
     let mut last: Option<(Instant, u64)> = None;
     eventually("the host to compute nothing any more", || {
-        let now = (Instant::now(), ticks(stage));
+        let now = (Instant::now(), stage.host.usage().ticks);
         let (then, before) = *last.get_or_insert(now);
         if then.elapsed() < Duration::from_secs(1) {
             return std::future::ready(None);
@@ -196,13 +196,4 @@ async fn hang_up_on_lists_that_spin(stage: &Stage) {
         std::future::ready((now.1 - before < 60).then_some(()))
     })
     .await;
-}
-
-/// The processor time that the host has used, in hundredths of a second.
-fn ticks(stage: &Stage) -> u64 {
-    let path = format!("/proc/{}/stat", stage.host.pid().as_raw_nonzero());
-    let stat = std::fs::read_to_string(path).expect("the host runs");
-    let (_, rest) = stat.rsplit_once(')').expect("a name");
-    let fields: Vec<&str> = rest.split_whitespace().collect();
-    [fields[11], fields[12]].iter().map(|field| field.parse::<u64>().expect("a number")).sum()
 }

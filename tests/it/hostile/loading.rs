@@ -14,36 +14,39 @@ async fn loading() {
     for (name, bytes) in components() {
         install_bytes(stage.host.plugins(), &format!("{name}.wasm"), &bytes);
     }
+    refused!(stage;
+        spin_in_the_start_function: "start_spins" => ["took longer than 5s"],
+        allocate_in_list_tools: "list_allocates" => ["memory limit of 64.0 MiB", "`limits.memory`"],
+        trap_in_the_start_function: "start_traps" => ["unreachable"],
+        huge_memory: "memory" => ["memory limit of 64.0 MiB", "`limits.memory`"],
+        many_memories: "memories" => ["memories count of 40 exceeds"],
+        huge_table: "table" => ["9000000", "exceeds"],
+        many_tables: "tables" => ["tables count of 80 exceeds"],
+        many_instances: "instances" => ["more than 100 core instances", "`limits.instances`"],
+        many_handles_of_its_own: "handles" => ["more than 256 handles", "`limits.handles`"],
+        more_locals_than_there_are: "locals" => ["locals"],
+        deep_blocks: "blocks" => [],
+        section_longer_than_the_file: "section" => ["ends in the middle"],
+        imports_of_what_is_not_offered:
+            "imports" => ["does not offer", "`wasi:cli/run@0.2.0`", "`toolyard:host/secrets@0.1.0`"],
+        thousands_of_tools: "list_many" => ["5000 tools; 256 are the most"],
+        huge_schema: "list_huge" => ["input schema", "bytes"],
+        deep_schema: "list_deep" => ["input schema"],
+        schema_that_refers_to_itself: "list_loop" => ["schema"],
+        schema_from_the_network: "list_remote" => ["schema"],
+        schema_that_is_none: "list_odd" => ["input schema"],
+        output_schema_of_no_object: "list_output" => ["output schema"],
+        tool_name_that_is_no_text: "list_bytes" => ["`list-tools`", "invalid utf-8"],
+        huge_tool_name: "list_name" => ["tool name"],
+        huge_description: "list_text" => ["its description is longer"],
+        annotations_that_are_no_object: "list_annotations" => ["its annotations is not a JSON object"],
+        metadata_that_not_every_client_reads: "list_surrogate" => ["its meta is", "surrogate"],
+        metadata_that_does_not_fit_mcp: "list_icons" => ["do not fit MCP"],
+    );
     attacks!(stage;
-        spin_in_the_start_function,
         spin_in_list_tools,
-        allocate_in_list_tools,
-        trap_in_the_start_function,
-        huge_memory,
-        many_memories,
-        huge_table,
-        many_tables,
-        many_instances,
-        many_handles_of_its_own,
-        more_locals_than_there_are,
-        deep_blocks,
-        section_longer_than_the_file,
-        imports_of_what_is_not_offered,
-        thousands_of_tools,
-        huge_schema,
-        deep_schema,
-        schema_that_refers_to_itself,
-        schema_from_the_network,
-        schema_that_is_none,
-        output_schema_of_no_object,
-        tool_name_that_is_no_text,
         tool_name_that_steers_the_terminal,
-        huge_tool_name,
-        huge_description,
-        annotations_that_are_no_object,
         thousands_of_patterns,
-        metadata_that_not_every_client_reads,
-        metadata_that_does_not_fit_mcp,
     );
     stage.at_rest().await;
 }
@@ -58,10 +61,12 @@ async fn compiling() {
     for (name, bytes) in bombs() {
         install_bytes(stage.host.plugins(), &format!("{name}.wasm"), &bytes);
     }
+    refused!(stage;
+        too_large_a_function_to_compile: "function" => ["`plugins.compile-"],
+        deep_components: "components" => ["compile"],
+    );
     attacks!(stage;
         too_many_functions_to_compile,
-        too_large_a_function_to_compile,
-        deep_components,
     );
     stage.at_rest().await;
 }
@@ -217,105 +222,12 @@ async fn refused(stage: &Stage, name: &str, says: &[&str]) {
     eprintln!("{name}: {why}");
 }
 
-async fn spin_in_the_start_function(stage: &Stage) {
-    refused(stage, "start_spins", &["took longer than 5s"]).await;
-}
-
 async fn spin_in_list_tools(stage: &Stage) {
     refused(stage, "list_spins", &["`list-tools` took longer than 5s"]).await;
 }
 
-async fn allocate_in_list_tools(stage: &Stage) {
-    refused(stage, "list_allocates", &["memory limit of 64.0 MiB", "`limits.memory`"]).await;
-}
-
-async fn trap_in_the_start_function(stage: &Stage) {
-    refused(stage, "start_traps", &["unreachable"]).await;
-}
-
-async fn huge_memory(stage: &Stage) {
-    refused(stage, "memory", &["memory limit of 64.0 MiB", "`limits.memory`"]).await;
-}
-
-async fn many_memories(stage: &Stage) {
-    refused(stage, "memories", &["memories count of 40 exceeds"]).await;
-}
-
-async fn huge_table(stage: &Stage) {
-    refused(stage, "table", &["9000000", "exceeds"]).await;
-}
-
-async fn many_tables(stage: &Stage) {
-    refused(stage, "tables", &["tables count of 80 exceeds"]).await;
-}
-
-async fn many_instances(stage: &Stage) {
-    refused(stage, "instances", &["more than 100 core instances", "`limits.instances`"]).await;
-}
-
-async fn many_handles_of_its_own(stage: &Stage) {
-    refused(stage, "handles", &["more than 256 handles", "`limits.handles`"]).await;
-}
-
 async fn too_many_functions_to_compile(stage: &Stage) {
     refused(stage, "functions", &["`plugins.compile-"]).await;
-}
-
-async fn too_large_a_function_to_compile(stage: &Stage) {
-    refused(stage, "function", &["`plugins.compile-"]).await;
-}
-
-async fn more_locals_than_there_are(stage: &Stage) {
-    refused(stage, "locals", &["locals"]).await;
-}
-
-async fn deep_blocks(stage: &Stage) {
-    refused(stage, "blocks", &[]).await;
-}
-
-async fn deep_components(stage: &Stage) {
-    refused(stage, "components", &["compile"]).await;
-}
-
-async fn section_longer_than_the_file(stage: &Stage) {
-    refused(stage, "section", &["ends in the middle"]).await;
-}
-
-async fn imports_of_what_is_not_offered(stage: &Stage) {
-    let both = &["does not offer", "`wasi:cli/run@0.2.0`", "`toolyard:host/secrets@0.1.0`"];
-    refused(stage, "imports", both).await;
-}
-
-async fn thousands_of_tools(stage: &Stage) {
-    refused(stage, "list_many", &["5000 tools; 256 are the most"]).await;
-}
-
-async fn huge_schema(stage: &Stage) {
-    refused(stage, "list_huge", &["input schema", "bytes"]).await;
-}
-
-async fn deep_schema(stage: &Stage) {
-    refused(stage, "list_deep", &["input schema"]).await;
-}
-
-async fn schema_that_refers_to_itself(stage: &Stage) {
-    refused(stage, "list_loop", &["schema"]).await;
-}
-
-async fn schema_from_the_network(stage: &Stage) {
-    refused(stage, "list_remote", &["schema"]).await;
-}
-
-async fn schema_that_is_none(stage: &Stage) {
-    refused(stage, "list_odd", &["input schema"]).await;
-}
-
-async fn output_schema_of_no_object(stage: &Stage) {
-    refused(stage, "list_output", &["output schema"]).await;
-}
-
-async fn tool_name_that_is_no_text(stage: &Stage) {
-    refused(stage, "list_bytes", &["`list-tools`", "invalid utf-8"]).await;
 }
 
 async fn tool_name_that_steers_the_terminal(stage: &Stage) {
@@ -323,28 +235,8 @@ async fn tool_name_that_steers_the_terminal(stage: &Stage) {
     assert!(!stage.host.log().contains('\u{1b}'), "nothing steers the terminal");
 }
 
-async fn huge_tool_name(stage: &Stage) {
-    refused(stage, "list_name", &["tool name"]).await;
-}
-
-async fn huge_description(stage: &Stage) {
-    refused(stage, "list_text", &["its description is longer"]).await;
-}
-
-async fn annotations_that_are_no_object(stage: &Stage) {
-    refused(stage, "list_annotations", &["its annotations is not a JSON object"]).await;
-}
-
 async fn thousands_of_patterns(stage: &Stage) {
     refused(stage, "list_patterns", &["input schema", "the pattern", "limit"]).await;
     // The start is as quick as without the file: the host bounds how much of it it reads.
     assert!(stage.peak_memory() < 1 << 30, "{}", stage.peak_memory());
-}
-
-async fn metadata_that_not_every_client_reads(stage: &Stage) {
-    refused(stage, "list_surrogate", &["its meta is", "surrogate"]).await;
-}
-
-async fn metadata_that_does_not_fit_mcp(stage: &Stage) {
-    refused(stage, "list_icons", &["do not fit MCP"]).await;
 }

@@ -1,16 +1,15 @@
 //! Guests that try to reach more than a granted folder through mounts of this machine: a second path to the
 //! data of the host, and filesystems that are mounted in their folder afterwards.
 
-use super::stage::Stage;
+use super::stage::{SECRET, Stage};
 use serde_json::json;
+use std::ops::Deref;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, symlink};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Mutex, MutexGuard};
 use toolyard_tests::host::{Setup, install_as};
 use toolyard_tests::mounts::Mounts;
 use toolyard_tests::{eventually, guests};
-
-const SECRET: &str = "a secret of the operator";
 
 /// A volume that holds the folders of the host. They are mounted where the host expects them, as the folders
 /// of a volume are in a container. Beside them are folders that guests may have.
@@ -101,15 +100,15 @@ struct Mounted {
     stage: Stage,
 }
 
+impl Deref for Mounted {
+    type Target = Stage;
+
+    fn deref(&self) -> &Stage {
+        &self.stage
+    }
+}
+
 impl Mounted {
-    async fn attack(&self, name: &str, attack: impl Future<Output = ()>) {
-        self.stage.attack(name, attack).await;
-    }
-
-    fn at(&self, path: &str) -> PathBuf {
-        self.stage.host.folder().canonicalize().expect("is there").join(path)
-    }
-
     fn mounts(&self) -> MutexGuard<'_, Mounts> {
         self.mounts.lock().expect("no attack has failed")
     }
@@ -125,64 +124,13 @@ impl Mounted {
     }
 
     /// Installs the guest under this name, with a manifest that grants this folder.
-    fn install(&self, name: &str, path: &str, mode: &str) {
-        let (plugins, path) = (self.stage.host.plugins(), self.at(path));
-        let manifest =
-            format!("prefix = \"{name}\"\n[fs]\n\"/d\" = {{ path = {path:?}, mode = \"{mode}\" }}\n");
-        std::fs::write(plugins.join(format!("{name}.toml")), manifest).expect("writes");
-        install_as(&guests::fixture("hostile_files"), &plugins, &format!("{name}.wasm"));
-    }
-
-    fn remove(&self, name: &str) {
-        for ending in ["wasm", "toml"] {
-            std::fs::remove_file(self.stage.host.plugins().join(format!("{name}.{ending}")))
-                .expect("removes");
-        }
+    fn grant(&self, name: &str, path: &str, mode: &str) {
+        self.install(name, &[("/d", &self.at(path), mode)]);
     }
 
     /// Makes the host scan its plugins.
     fn look(&self) {
-        std::fs::write(self.stage.host.plugins().join("look"), "").expect("writes");
-    }
-
-    async fn has_tool(&self, name: &str) -> bool {
-        let listed = self.stage.session.result("tools/list", json!({})).await;
-        let tool = format!("{name}_file");
-        listed["tools"].as_array().is_some_and(|tools| tools.iter().any(|found| found["name"] == tool))
-    }
-
-    async fn served(&self, name: &str) {
-        eventually(&format!("{name} to be served"), || async { self.has_tool(name).await.then_some(()) })
-            .await;
-    }
-
-    /// The host refuses the plugin because of its folder, and for this reason.
-    async fn refused(&self, name: &str, says: &str) {
-        eventually(&format!("{name} to be refused: {says}"), || async {
-            let log = self.stage.host.log();
-            let parts =
-                [&*format!("event=\"plugin.refused\" plugin=\"{name}.wasm\""), "`fs.\"/d\".path`", says];
-            log.lines().any(|line| parts.iter().all(|part| line.contains(part))).then_some(())
-        })
-        .await;
-        assert!(!self.has_tool(name).await, "{name} is served");
-    }
-
-    async fn attempt(&self, name: &str, what: &str, path: &str, other: &str) -> String {
-        let arguments = json!({"what": what, "path": path, "other": other});
-        self.stage.said(&format!("{name}_file"), arguments).await
-    }
-
-    async fn allowed(&self, name: &str, what: &str, path: &str, other: &str) -> String {
-        let seen = self.attempt(name, what, path, other).await;
-        assert!(seen.starts_with("ALLOWED"), "{name} {what} {path} {other}: {seen}");
-        seen
-    }
-
-    async fn denied(&self, name: &str, what: &str, path: &str, other: &str) {
-        let seen = self.attempt(name, what, path, other).await;
-        assert!(seen.starts_with("denied"), "{name} {what} {path} {other}: {seen}");
-        assert!(!seen.contains(SECRET), "{seen}");
+        std::fs::write(self.host.plugins().join("look"), "").expect("writes");
     }
 }
 
@@ -197,13 +145,13 @@ async fn reach_the_host_through_a_second_mount(stage: &Mounted) {
     ] {
         for mode in ["read", "write"] {
             let name = format!("{name}-{mode}");
-            stage.install(&name, path, mode);
+            stage.grant(&name, path, mode);
             stage.refused(&name, says).await;
             stage.remove(&name);
         }
     }
     // The rest of the volume does not belong to the host.
-    stage.install("other", "vol/other", "write");
+    stage.grant("other", "vol/other", "write");
     stage.served("other").await;
     stage.allowed("other", "read", "/d/note", "").await;
     stage.remove("other");
@@ -232,7 +180,7 @@ async fn grant_a_folder_with_the_host_mounted_in_it(stage: &Mounted) {
         let at = format!("srv/holds/{at}");
         stage.bind(what, &at);
         let name = format!("holder{n}");
-        stage.install(&name, "srv/holds", "read");
+        stage.grant(&name, "srv/holds", "read");
         match says {
             Some(says) => stage.refused(&name, says).await,
             None => stage.served(&name).await,
@@ -243,7 +191,7 @@ async fn grant_a_folder_with_the_host_mounted_in_it(stage: &Mounted) {
     let (folder, lower) = (stage.at("srv/holds/in"), stage.at("vol"));
     let options = format!("lowerdir={}:{}", stage.at("srv/outside").display(), lower.display());
     if stage.mounts().try_mount(&["-t", "overlay", "-o", &options], "overlay", &folder) {
-        stage.install("overlaid", "srv/holds", "read");
+        stage.grant("overlaid", "srv/holds", "read");
         stage.refused("overlaid", "holds the plugins themselves").await;
         stage.remove("overlaid");
         stage.unmount("srv/holds/in");
@@ -271,7 +219,7 @@ async fn grant_a_folder_with_the_kernel_mounted_in_it(stage: &Mounted) {
             .any(|line| line.split(' ').nth(4) == Some(folder) && line.contains(&format!(" - {kind} ")));
         if is_there && stage.mounts().bind_of_machine(folder, &at) {
             let name = format!("kernel{n}");
-            stage.install(&name, "srv/holds", "read");
+            stage.grant(&name, "srv/holds", "read");
             stage.refused(&name, &format!("has a folder of the kernel in it ({kind} at")).await;
             stage.remove(&name);
             stage.unmount("srv/holds/in");
@@ -281,15 +229,15 @@ async fn grant_a_folder_with_the_kernel_mounted_in_it(stage: &Mounted) {
 
 /// One plugin may write the volume's folder around another plugin's folder.
 async fn replace_a_folder_through_a_second_mount(stage: &Mounted) {
-    stage.install("inner", "srv/shared/in", "read");
+    stage.grant("inner", "srv/shared/in", "read");
     stage.served("inner").await;
-    stage.install("outer", "vol/shared", "write");
+    stage.grant("outer", "vol/shared", "write");
     stage.served("outer").await;
     stage.refused("inner", "which the plugin outer.wasm may write (`fs.\"/d\"`)").await;
     stage.remove("outer");
     stage.served("inner").await;
     // The same folder by two paths gives a guest nothing to replace.
-    stage.install("same", "vol/shared/in", "write");
+    stage.grant("same", "vol/shared/in", "write");
     stage.served("same").await;
     assert!(stage.has_tool("inner").await);
     stage.remove("same");
@@ -298,7 +246,7 @@ async fn replace_a_folder_through_a_second_mount(stage: &Mounted) {
 
 /// Mounts that were there at the check are part of the folder.
 async fn use_what_was_mounted_before(stage: &Mounted) {
-    stage.install("worker", "srv/work", "write");
+    stage.grant("worker", "srv/work", "write");
     stage.served("worker").await;
     for path in ["inner/note", "one", "near", "inner/../inner/note", "way/deep/back", "./inner/./note"] {
         assert_eq!(stage.allowed("worker", "read", &format!("/d/{path}"), "").await, "ALLOWED \"note\"");
@@ -420,7 +368,7 @@ async fn take_another_mount_for_a_checked_one(stage: &Mounted) {
     // Over the folder itself, where a path with `..` would reach it; the host refuses the run.
     stage.bind("srv/outside", "srv/work");
     let arguments = json!({"what": "raw-open", "path": "late/../note"});
-    let told = stage.stage.failure("worker_file", arguments).await;
+    let told = stage.failure("worker_file", arguments).await;
     assert!(told.contains("moved, replaced or removed (`fs.\"/d\"`)"), "{told}");
     stage.unmount("srv/work");
     stage.bind("vol/other", "srv/work/inner");

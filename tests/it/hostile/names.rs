@@ -24,10 +24,7 @@ fn impostor(host: &Host, name: &str) {
 
 /// The names of all tools.
 async fn served(host: &Host) -> BTreeSet<String> {
-    let session = Session::open(host.port()).await;
-    let listed = session.result("tools/list", json!({})).await;
-    let tools = listed["tools"].as_array().expect("tools").iter();
-    tools.map(|tool| tool["name"].as_str().expect("a name").to_owned()).collect()
+    Session::open(host.port()).await.tool_names().await.into_iter().collect()
 }
 
 async fn echoes(host: &Host) -> String {

@@ -12,13 +12,15 @@ async fn reports() {
     let setup = Setup::new().with(&[guests::fixture("hostile_reports")]);
     let setup = setup.manifest("hostile_reports", "[limits]\nmemory = \"128MiB\"\nhostcall = \"16MiB\"\n");
     let stage = Stage::open(setup).await;
+    fails!(stage;
+        text_that_is_none: "no_text" => ["trapped", "invalid utf-8"],
+        text_from_nowhere: "no_memory" => ["trapped", "out of bounds"],
+    );
     attacks!(stage;
         huge_strings_to_the_host,
         large_strings_to_the_host,
         numbers_that_are_none,
         json_that_is_none,
-        text_that_is_none,
-        text_from_nowhere,
         log_flood,
         progress_flood,
         status_flood,
@@ -68,14 +70,6 @@ async fn numbers_that_are_none(stage: &Stage) {
 async fn json_that_is_none(stage: &Stage) {
     let said = stage.said("no_json", json!({})).await;
     assert!(said.contains("the params of the question `odd`"), "{said}");
-}
-
-async fn text_that_is_none(stage: &Stage) {
-    stage.fails("no_text", json!({}), &["trapped", "invalid utf-8"]).await;
-}
-
-async fn text_from_nowhere(stage: &Stage) {
-    stage.fails("no_memory", json!({}), &["trapped", "out of bounds"]).await;
 }
 
 /// The host drops the excess, and reports that to the operator and to the client.

@@ -4,10 +4,11 @@
 #![allow(clippy::print_stdout, reason = "what was seen is the report of a test")]
 
 use serde_json::{Value, json};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use toolyard_tests::host::Setup;
+use toolyard_tests::host::{Setup, install_as};
+use toolyard_tests::process::Usage;
 use toolyard_tests::session::LATEST;
 use toolyard_tests::wait::PATIENCE;
 use toolyard_tests::{Host, Session, eventually, guests};
@@ -18,6 +19,9 @@ const MEMORY_SLACK: u64 = 160 << 20;
 /// The same for the numbers of descriptors and threads.
 const COUNT_SLACK: u64 = 24;
 
+/// The content of files that no guest may read.
+pub const SECRET: &str = "nobody may see this";
+
 /// A host under attack.
 pub struct Stage {
     pub host: Host,
@@ -25,15 +29,6 @@ pub struct Stage {
     pub session: Session,
     honest: Session,
     rest: Usage,
-}
-
-/// The resources that a process uses.
-#[derive(Debug, Clone, Copy)]
-struct Usage {
-    memory: u64,
-    peak: u64,
-    descriptors: u64,
-    threads: u64,
 }
 
 impl Stage {
@@ -49,7 +44,7 @@ impl Stage {
         for _ in 0..50 {
             serve(&honest).await;
         }
-        let rest = usage(&host);
+        let rest = host.usage();
         Self { host, session, honest, rest }
     }
 
@@ -124,9 +119,78 @@ impl Stage {
         assert_eq!(self.session.task(&id).await["status"], "cancelled");
     }
 
+    /// A path beside the folders of the host.
+    pub fn at(&self, path: &str) -> PathBuf {
+        self.host.folder().canonicalize().expect("it is there").join(path)
+    }
+
+    /// Installs the guest that attempts file accesses under this name, with a manifest that grants these
+    /// folders: the path in the guest, the path on the host, and the mode.
+    pub fn install(&self, name: &str, folders: &[(&str, &Path, &str)]) {
+        let plugins = self.host.plugins();
+        let mut manifest = format!("prefix = \"{name}\"\n[fs]\n");
+        for (guest, path, mode) in folders {
+            manifest.push_str(&format!("{guest:?} = {{ path = {path:?}, mode = {mode:?} }}\n"));
+        }
+        std::fs::write(plugins.join(format!("{name}.toml")), manifest).expect("writes");
+        if !plugins.join(format!("{name}.wasm")).exists() {
+            install_as(&guests::fixture("hostile_files"), &plugins, &format!("{name}.wasm"));
+        }
+    }
+
+    pub fn remove(&self, name: &str) {
+        for ending in ["wasm", "toml"] {
+            std::fs::remove_file(self.host.plugins().join(format!("{name}.{ending}"))).expect("removes");
+        }
+    }
+
+    /// Waits until the host serves the guest of this name.
+    pub async fn served(&self, name: &str) {
+        eventually(&format!("{name} to be served"), || async { self.has_tool(name).await.then_some(()) })
+            .await;
+    }
+
+    /// Waits until the host has refused the guest because of one of its folders, for this reason.
+    pub async fn refused(&self, name: &str, says: &str) {
+        eventually(&format!("{name} to be refused: {says}"), || async {
+            let parts = [&*format!("event=\"plugin.refused\" plugin=\"{name}.wasm\""), "`fs.\"", says];
+            let log = self.host.log();
+            log.lines().any(|line| parts.iter().all(|part| line.contains(part))).then_some(())
+        })
+        .await;
+        assert!(!self.has_tool(name).await, "{name} is served");
+    }
+
+    pub async fn has_tool(&self, name: &str) -> bool {
+        self.session.tool_names().await.contains(&format!("{name}_file"))
+    }
+
+    /// Makes the guest of this name attempt a file access; returns what it got.
+    pub async fn attempt(&self, name: &str, what: &str, path: &str, other: &str) -> String {
+        let arguments = json!({"what": what, "path": path, "other": other});
+        self.said(&format!("{name}_file"), arguments).await
+    }
+
+    pub async fn allowed(&self, name: &str, what: &str, path: &str, other: &str) -> String {
+        let seen = self.attempt(name, what, path, other).await;
+        assert!(seen.starts_with("ALLOWED"), "{name} {what} {path} {other}: {seen}");
+        seen
+    }
+
+    /// The access is denied, and the guest learns neither the secret nor a path of the host.
+    pub async fn denied(&self, name: &str, what: &str, path: &str, other: &str) -> String {
+        let seen = self.attempt(name, what, path, other).await;
+        assert!(seen.starts_with("denied"), "{name} {what} {path} {other}: {seen}");
+        assert!(
+            !seen.contains(SECRET) && !seen.contains(self.host.plugins().to_str().expect("plain")),
+            "{seen}"
+        );
+        seen
+    }
+
     /// The peak memory of the host so far.
     pub fn peak_memory(&self) -> u64 {
-        usage(&self.host).peak
+        self.host.usage().peak
     }
 
     /// Waits until the host uses no more resources than before the attacks, apart from warm pools and caches.
@@ -134,13 +198,13 @@ impl Stage {
         let Self { host, rest, .. } = self;
         let mut last = None;
         let calm = |usage: Usage| {
-            usage.memory <= rest.memory + MEMORY_SLACK
+            usage.resident <= rest.resident + MEMORY_SLACK
                 && usage.descriptors <= rest.descriptors + COUNT_SLACK
                 && usage.threads <= rest.threads + COUNT_SLACK
         };
         let begun = std::time::Instant::now();
         while begun.elapsed() < PATIENCE {
-            let usage = usage(&host);
+            let usage = host.usage();
             last = Some(usage);
             if calm(usage) {
                 eprintln!("before: {rest:?}, after: {usage:?}");
@@ -169,19 +233,4 @@ fn clip(text: &str) -> String {
 
 fn shown(answer: &Value) -> String {
     clip(&answer.to_string())
-}
-
-fn usage(host: &Host) -> Usage {
-    let process = PathBuf::from(format!("/proc/{}", host.pid().as_raw_nonzero()));
-    let status = std::fs::read_to_string(process.join("status")).expect("the host runs");
-    let figure = |name: &str| {
-        let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("the kernel says it");
-        line.split_whitespace().next().and_then(|word| word.parse::<u64>().ok()).expect("a number")
-    };
-    Usage {
-        memory: figure("VmRSS:") << 10,
-        peak: figure("VmHWM:") << 10,
-        threads: figure("Threads:"),
-        descriptors: std::fs::read_dir(process.join("fd")).expect("ours").count() as u64,
-    }
 }

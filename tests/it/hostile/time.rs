@@ -34,15 +34,17 @@ async fn time() {
     std::fs::write(setup.plugins().join("data/large"), vec![b'x'; 8 << 20]).expect("writes");
     let setup = setup.manifest("patient", patient);
     let stage = Stage::open(setup).await;
+    fails!(stage;
+        spin: "compute" => CPU,
+        spin_in_host_calls: "call_the_host" => CPU,
+        sleep_for_nothing_for_ever: "sleep_for_nothing" => CPU,
+        sleep_for_ever: "sleep_for_ever" => WALL,
+        poll_for_ever: "poll_for_ever" => WALL,
+        wait_for_the_last_instant: "wait_for_the_last_instant" => WALL,
+    );
     attacks!(stage;
-        spin,
         spin_in_bulk_memory,
         spin_in_realloc,
-        spin_in_host_calls,
-        sleep_for_nothing_for_ever,
-        sleep_for_ever,
-        poll_for_ever,
-        wait_for_the_last_instant,
         wait_for_standard_input,
         spin_in_numbers,
         cancel_while_computing,
@@ -58,10 +60,6 @@ async fn time() {
     stage.at_rest().await;
 }
 
-async fn spin(stage: &Stage) {
-    stage.fails("compute", json!({}), CPU).await;
-}
-
 async fn spin_in_bulk_memory(stage: &Stage) {
     stage.fails("fill_memory", json!({}), CPU).await;
     stage.fails("copy_memory", json!({}), CPU).await;
@@ -71,26 +69,6 @@ async fn spin_in_bulk_memory(stage: &Stage) {
 async fn spin_in_realloc(stage: &Stage) {
     let frame = json!({"pad": ""}).to_string().len();
     stage.fails("echo_done", json!({"pad": "x".repeat(77_777 - frame)}), CPU).await;
-}
-
-async fn spin_in_host_calls(stage: &Stage) {
-    stage.fails("call_the_host", json!({}), CPU).await;
-}
-
-async fn sleep_for_nothing_for_ever(stage: &Stage) {
-    stage.fails("sleep_for_nothing", json!({}), CPU).await;
-}
-
-async fn sleep_for_ever(stage: &Stage) {
-    stage.fails("sleep_for_ever", json!({}), WALL).await;
-}
-
-async fn poll_for_ever(stage: &Stage) {
-    stage.fails("poll_for_ever", json!({}), WALL).await;
-}
-
-async fn wait_for_the_last_instant(stage: &Stage) {
-    stage.fails("wait_for_the_last_instant", json!({}), WALL).await;
 }
 
 /// Standard input is closed, and the guest learns that at once.

@@ -1,7 +1,6 @@
 //! Components without the toolyard contract that attack by their types, or by the results of their functions.
 
 use super::stage::Stage;
-use serde_json::json;
 use std::fmt::Write as _;
 use toolyard_tests::host::{Setup, install_bytes};
 
@@ -12,14 +11,16 @@ async fn typed() {
         install_bytes(setup.plugins(), &format!("{name}.wasm"), &bytes);
     }
     let stage = Stage::open(setup).await;
-    attacks!(stage;
-        types_that_double,
-        names_without_end_in_types,
-        hundreds_of_functions,
-        world_that_is_garbage,
-        list_without_end_as_a_result,
-        text_without_end_as_a_result,
-        text_that_is_no_text_as_a_result,
+    refused!(stage;
+        types_that_double: "doubles" => ["no function that can be a tool", "more than 4000 parts"],
+        names_without_end_in_types: "names" => ["longer than 65536 bytes"],
+        hundreds_of_functions: "functions" => ["300 tools; 256 are the most"],
+        world_that_is_garbage: "garbage" => ["no component can be made"],
+    );
+    fails!(stage;
+        list_without_end_as_a_result: "long-list" => ["`limits.hostcall`"],
+        text_without_end_as_a_result: "long-text" => ["`limits.hostcall`"],
+        text_that_is_no_text_as_a_result: "odd-text" => ["utf-8"],
     );
     stage.at_rest().await;
 }
@@ -101,32 +102,4 @@ async fn refused(stage: &Stage, name: &str, says: &[&str]) {
     for phrase in says {
         assert!(told.contains(phrase), "{name} should say {phrase}: {told}");
     }
-}
-
-async fn types_that_double(stage: &Stage) {
-    refused(stage, "doubles", &["no function that can be a tool", "more than 4000 parts"]).await;
-}
-
-async fn names_without_end_in_types(stage: &Stage) {
-    refused(stage, "names", &["longer than 65536 bytes"]).await;
-}
-
-async fn hundreds_of_functions(stage: &Stage) {
-    refused(stage, "functions", &["300 tools; 256 are the most"]).await;
-}
-
-async fn world_that_is_garbage(stage: &Stage) {
-    refused(stage, "garbage", &["no component can be made"]).await;
-}
-
-async fn list_without_end_as_a_result(stage: &Stage) {
-    stage.fails("long-list", json!({}), &["`limits.hostcall`"]).await;
-}
-
-async fn text_without_end_as_a_result(stage: &Stage) {
-    stage.fails("long-text", json!({}), &["`limits.hostcall`"]).await;
-}
-
-async fn text_that_is_no_text_as_a_result(stage: &Stage) {
-    stage.fails("odd-text", json!({}), &["utf-8"]).await;
 }

@@ -152,9 +152,7 @@ async fn put_machine_code_in_the_place_of_the_cache(_: &Stage) {
 async fn served(host: &Host) -> Vec<String> {
     let session = Session::open(host.port()).await;
     toolyard_tests::eventually("a tool to be served", || async {
-        let listed = session.result("tools/list", serde_json::json!({})).await;
-        let tools = listed["tools"].as_array()?.iter();
-        let names: Vec<_> = tools.filter_map(|tool| tool["name"].as_str().map(str::to_owned)).collect();
+        let names = session.tool_names().await;
         (!names.is_empty()).then_some(names)
     })
     .await

@@ -3,11 +3,11 @@
 use super::{post, probe};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use toolyard_tests::host::{Setup, install};
+use toolyard_tests::host::Setup;
 use toolyard_tests::session::HEADERS;
 use toolyard_tests::stateless::{Client, TASKS, VERSION, enveloped, everything, key};
 use toolyard_tests::tokens::{stanza, token};
-use toolyard_tests::{Host, Session, Stdio, eventually, guests};
+use toolyard_tests::{Host, Session, guests};
 
 #[tokio::test]
 async fn d_26d_1_d_26d_2_d_26d_4_discovery_says_what_is_served_and_nothing_else() {
@@ -38,23 +38,6 @@ async fn d_26d_1_d_26d_2_d_26d_4_discovery_says_what_is_served_and_nothing_else(
     assert_eq!(found["instructions"], "Be brief.");
     assert_eq!(found["_meta"][key::SERVER]["name"], "yard");
     drop(host);
-}
-
-/// 26D-6 and 26B-4: the host answers an old handshake in the old way.
-#[tokio::test]
-async fn d_26d_6_d_26d_9_probes_before_anything_else_are_answered() {
-    let mut stdio = Stdio::start(Setup::new().with(&[guests::plugin("probe")]));
-    let probe = json!({"jsonrpc": "2.0", "id": "server-discover-probe-1", "method": "server/discover",
-        "params": enveloped(json!({}), &json!({}))});
-    stdio.line(&probe.to_string()).await;
-    let answer = stdio.read().await;
-    assert_eq!(answer["id"], "server-discover-probe-1");
-    assert_eq!(answer["result"]["supportedVersions"], json!([VERSION]));
-    // 26B-7: the probe makes no file and takes no lock.
-    assert!(!stdio.folder.path().join("data/nodes").exists(), "a probe takes no place among the hosts");
-    assert_eq!(stdio.initialize("2025-11-25").await["protocolVersion"], "2025-11-25");
-    let (status, _) = stdio.close().await;
-    assert!(status.success());
 }
 
 #[tokio::test]
@@ -172,15 +155,4 @@ async fn tl_26tl_2_tl_26tl_3_schemas_and_structured_results_pass_as_they_are() {
     assert!(alone["structuredContent"].is_object(), "{alone}");
     assert_eq!(alone["structuredContent"], within["structuredContent"]);
     assert_eq!(alone["content"], within["content"]);
-}
-
-#[tokio::test]
-async fn c_26c_6_a_tool_that_comes_is_on_the_next_list() {
-    let (host, client) = probe().await;
-    install(&guests::fixture("versioned_v1"), &host.plugins());
-    eventually("the new tool to be listed", || async {
-        let tools = client.result("tools/list", json!({})).await["tools"].take();
-        tools.as_array().expect("tools").iter().any(|tool| tool["name"] == "version").then_some(())
-    })
-    .await;
 }

@@ -1,14 +1,14 @@
 //! One task, two generations (26B-8, 26B-9): each generation reads, answers and cancels the tasks that the
 //! other one created. Both report the same about a task, each in its own format.
 
-use super::{patient, probe, script};
+use super::{patient, script};
 use crate::questions::{RELATED, accepted, form, scripted};
 use serde_json::{Value, json};
 use toolyard_tests::exchange::outcome;
 use toolyard_tests::session::LATEST;
 use toolyard_tests::stateless::{Client, everything};
 use toolyard_tests::tokens::{stanza, token};
-use toolyard_tests::{Host, Session, Stdio, eventually, guests, stateless};
+use toolyard_tests::{Host, Session, guests};
 
 /// A host with one user, and a client of each generation for that user.
 async fn both() -> (Host, Session, Client) {
@@ -118,16 +118,6 @@ async fn b_26b_9_questions_are_answered_by_whoever_comes_first() {
     assert_eq!(wait.outcome().await[1], json!({"a": accepted()}));
     let (_, task) = agree(&session, &client, &id).await;
     assert_eq!(task["status"], "completed");
-    // Asked in a session's stream, answered elsewhere: the host withdraws the question on the stream.
-    let id = session.create("script", json!({"steps": [{"ask": [form("a")]}]})).await;
-    let mut wait = session.begin("tasks/result", json!({"taskId": id})).await;
-    let question = wait.next_of("elicitation/create").await;
-    let task = client.until(&id, "input_required").await;
-    let key = task["inputRequests"].as_object().and_then(|all| all.keys().next()).expect("a key").clone();
-    client.update(&id, json!({key: {"action": "decline"}})).await;
-    let taken_back = wait.next_of("notifications/cancelled").await;
-    assert_eq!(taken_back["params"]["requestId"], question["id"]);
-    assert_eq!(wait.outcome().await, json!([{"a": {"action": "decline"}}]));
 }
 
 #[tokio::test]
@@ -146,66 +136,6 @@ async fn t_26t_6_who_knows_the_tasks_of_sessions_alone_may_read_and_cancel_those
     assert_eq!(client.task(&theirs).await["status"], "working");
 }
 
-#[tokio::test]
-async fn b_26b_8_both_agree_after_a_crash() {
-    let (mut host, session, client) = both().await;
-    let done = client.create("batch", json!({"steps": 1, "ms": 1})).await;
-    let completed = client.until(&done, "completed").await;
-    let failed = session.create("fail", json!({"message": "no luck"})).await;
-    session.until(&failed, "failed").await;
-    let running = client.create("batch", json!({"steps": 1, "ms": 600_000})).await;
-    let asking = client.create("script", json!({"steps": [{"begin": null}, {"ask": [form("a")]}]})).await;
-    client.until(&asking, "input_required").await;
-    host.kill().await;
-    let host = host.another().await;
-    let (session, client) = (session.at(host.port()), client.at(host.port()));
-    for (id, status) in
-        [(&done, "completed"), (&failed, "completed"), (&running, "failed"), (&asking, "failed")]
-    {
-        let (_, new) = agree(&session, &client, id).await;
-        assert_eq!(new["status"], status, "{new}");
-    }
-    assert_eq!(client.task(&done).await, completed, "26J-3: nothing of a connection is in it");
-}
-
-#[tokio::test]
-async fn b_26b_9_on_a_pipe_both_are_one_user() {
-    let mut stdio = Stdio::start(patient(scripted()).with(&[guests::plugin("probe")]));
-    stdio.initialize_as(LATEST, everything()).await;
-    let capabilities = everything();
-    let alone = |params: Value| stateless::enveloped(params, &capabilities);
-    // Created in the session; self-contained requests read, answer and cancel it.
-    let ask = json!({"name": "script", "arguments": {"steps": [{"ask": [form("a")]}]}, "task": {}});
-    let created = stdio.request("tools/call", ask).await;
-    let id = created["result"]["task"]["taskId"].as_str().expect("a task").to_owned();
-    let asked = loop {
-        let task = stdio.request("tasks/get", alone(json!({"taskId": id}))).await["result"].take();
-        if task["status"] == "input_required" {
-            break task["inputRequests"].as_object().expect("requests").clone();
-        }
-    };
-    let key = asked.keys().next().expect("a question");
-    stdio.request("tasks/update", alone(json!({"taskId": id, "inputResponses": {key: accepted()}}))).await;
-    let result = stdio.request("tasks/result", json!({"taskId": id})).await;
-    assert_eq!(outcome(&result["result"]), json!([{"a": accepted()}]));
-    let spin = json!({"name": "spin", "arguments": {"ms": 600_000}, "task": {}});
-    let created = stdio.request("tools/call", spin).await;
-    let id = created["result"]["task"]["taskId"].clone();
-    let acknowledged = stdio.request("tasks/cancel", alone(json!({"taskId": id}))).await;
-    assert_eq!(acknowledged["result"]["resultType"], "complete");
-    assert_eq!(stdio.request("tasks/get", json!({"taskId": id})).await["result"]["status"], "cancelled");
-    // The other way round.
-    let batch = json!({"name": "batch", "arguments": {"steps": 1, "ms": 600_000}});
-    let created = stdio.request("tools/call", alone(batch)).await;
-    let id = created["result"]["taskId"].clone();
-    assert_eq!(stdio.request("tasks/get", json!({"taskId": id})).await["result"]["status"], "working");
-    let listed = stdio.request("tasks/list", json!({})).await;
-    assert!(listed["result"]["tasks"].as_array().expect("tasks").iter().any(|task| task["taskId"] == id));
-    assert_eq!(stdio.request("tasks/cancel", json!({"taskId": id})).await["result"]["status"], "cancelled");
-    let task = stdio.request("tasks/get", alone(json!({"taskId": id}))).await;
-    assert_eq!(task["result"]["status"], "cancelled");
-}
-
 /// The guest receives the same information about its call, and behaves the same.
 #[tokio::test]
 async fn b_26b_8_a_guest_notices_nothing() {
@@ -220,23 +150,4 @@ async fn b_26b_8_a_guest_notices_nothing() {
     let within = strip(outcome(&session.call("script", steps.clone()).await));
     let alone = strip(outcome(&client.call("script", steps).await));
     assert_eq!(within, alone);
-}
-
-/// 26S-3: a task does not depend on the process that serves it.
-#[tokio::test]
-async fn s_26s_3_two_hosts_on_one_folder_serve_both_generations_of_one_user() {
-    let (host, session, client) = both().await;
-    let beside = host.another().await;
-    let (session_beside, client_beside) = (
-        session.at(beside.port()),
-        Client::new(beside.port()).declaring(everything()).bearing(&token("alice")),
-    );
-    let id = client.create("batch", json!({"steps": 1, "ms": 600_000})).await;
-    assert_eq!(session_beside.task(&id).await["status"], "working", "a neighbour's task is left alone");
-    client_beside.cancel(&id).await;
-    eventually("the host that runs it to know", || async {
-        (session.task(&id).await["status"] == "cancelled").then_some(())
-    })
-    .await;
-    let (_quiet, _) = probe().await;
 }

@@ -1,13 +1,13 @@
 //! Questions of tasks (26T-14, 26T-17 to 26T-22): the task lists all open questions, and the client answers
 //! them in any order, in any number of parts.
 
-use super::rounds::{roots, url};
+use super::rounds::roots;
 use super::{patient, script};
 use crate::questions::{accepted, form, sampling, scripted};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use toolyard_tests::exchange::outcome;
-use toolyard_tests::stateless::{Client, TASKS, everything, key};
+use toolyard_tests::stateless::{Client, TASKS, everything};
 use toolyard_tests::{Host, eventually};
 
 fn asking(questions: Value) -> Value {
@@ -79,51 +79,6 @@ async fn t_26t_17_x_26x_6_what_is_not_open_is_passed_over() {
     // An answer to a finished task is acknowledged too.
     client.update(&id, json!({&keys[1]: accepted()})).await;
     assert_eq!(client.task(&id).await, task);
-    // The host ignores params without a map of answers.
-    for params in [
-        json!({"taskId": id}),
-        json!({"taskId": id, "inputResponses": null}),
-        json!({"taskId": id, "inputResponses": []}),
-    ] {
-        assert_eq!(client.ask("tasks/update", params.clone()).await.refusal(), (200, -32602), "{params}");
-    }
-}
-
-#[tokio::test]
-async fn t_26t_22_t_26t_18_an_answer_that_does_not_fit_is_asked_for_again_under_another_key() {
-    let (_host, client) = script().await;
-    let id = client.create("script", asking(json!([form("a"), form("b")]))).await;
-    let mut seen: BTreeSet<String> = BTreeSet::new();
-    let mut all = open(&client, &id).await;
-    for wrong in [
-        json!({"action": "accept", "content": {"ok": "perhaps"}}),
-        json!({"action": "accept", "content": {}}),
-        json!({"action": "accept"}),
-        json!({"action": "shrug"}),
-        json!({}),
-        json!(5),
-    ] {
-        seen.extend(all.keys().cloned());
-        // If the host asks any of them again, the question has a new key.
-        let old = all.keys().next().expect("something is asked").clone();
-        assert_eq!(client.update(&id, json!({&old: wrong})).await["resultType"], "complete");
-        all = eventually("it to be asked for again", || async {
-            let all = open(&client, &id).await;
-            // Between the end of one question and the start of the next there may be a moment.
-            (!all.contains_key(&old) && all.len() == 2).then_some(all)
-        })
-        .await;
-        let fresh: Vec<_> = all.keys().filter(|key| !seen.contains(*key)).collect();
-        assert_eq!(fresh.len(), 1, "26T-18: no key is used twice: {all:?}, {seen:?}");
-        assert!(all.values().all(|request| request["params"] == form("a")["params"]));
-        // The host ignores the old key now.
-        client.update(&id, json!({&old: accepted()})).await;
-        assert_eq!(open(&client, &id).await, all);
-    }
-    let answers: Map<_, _> = all.keys().map(|key| (key.clone(), accepted())).collect();
-    client.update(&id, Value::Object(answers)).await;
-    let task = client.until(&id, "completed").await;
-    assert_eq!(outcome(&task["result"])[1], json!({"a": accepted(), "b": accepted()}));
 }
 
 #[tokio::test]
@@ -133,17 +88,20 @@ async fn t_26t_18_later_questions_have_keys_of_their_own() {
         json!([{"begin": null}, {"ask": [form("a")]}, {"ask": [form("b")]}, {"ask": [form("c"), form("d")]}]);
     let id = client.create("script", json!({"steps": steps})).await;
     let mut seen = BTreeSet::new();
-    for count in [1, 1, 2] {
+    for (count, fits) in [(1, false), (1, true), (1, true), (2, true)] {
         let all = eventually("the next questions", || async {
             let all = open(&client, &id).await;
             (all.len() == count && all.keys().all(|key| !seen.contains(key))).then_some(all)
         })
         .await;
         seen.extend(all.keys().cloned());
-        let answers: Map<_, _> = all.keys().map(|key| (key.clone(), accepted())).collect();
+        // 26T-22: the host asks again after an answer that does not fit, under a new key.
+        let answer =
+            if fits { accepted() } else { json!({"action": "accept", "content": {"ok": "perhaps"}}) };
+        let answers: Map<_, _> = all.keys().map(|key| (key.clone(), answer.clone())).collect();
         client.update(&id, Value::Object(answers)).await;
     }
-    assert_eq!(seen.len(), 4);
+    assert_eq!(seen.len(), 5);
     client.until(&id, "completed").await;
 }
 
@@ -188,38 +146,4 @@ async fn t_26t_21_a_question_is_given_up_when_its_time_is_over() {
     let id = client.create("script", asking(json!([form("a")]))).await;
     let task = client.until(&id, "completed").await;
     assert_eq!(outcome(&task["result"])[1], json!({"a": "timed-out"}));
-}
-
-#[tokio::test]
-async fn m_26m_8_t_26t_14_a_page_to_open_is_asked_for_without_an_id() {
-    let (_host, client) = script().await;
-    let id = client.create("script", asking(json!([url("u")]))).await;
-    let all = open(&client, &id).await;
-    let (key, request) = all.iter().next().expect("a question");
-    assert_eq!(request["params"], url("u")["params"]);
-    client.update(&id, json!({key: {"action": "accept"}})).await;
-    let task = client.until(&id, "completed").await;
-    assert_eq!(outcome(&task["result"])[1], json!({"u": {"action": "accept"}}));
-}
-
-/// 26T-10, 26S-3: after a restart of its host, a task with an open question still exists, and has failed.
-#[tokio::test]
-async fn t_26t_17_an_answer_that_was_acknowledged_is_not_lost() {
-    let (mut host, client) = script().await;
-    let steps = json!([{"begin": null}, {"ask": [form("a"), form("b")]}]);
-    let id = client.create("script", json!({"steps": steps})).await;
-    let all = open(&client, &id).await;
-    let first = all.keys().next().expect("a question").clone();
-    client.update(&id, json!({first: accepted()})).await;
-    host.kill().await;
-    let host = host.another().await;
-    let client = client.at(host.port());
-    let task = client.task(&id).await;
-    assert_eq!(task["status"], "failed", "its run died with the host: {task}");
-    assert!(task.get("inputRequests").is_none());
-    assert_eq!(client.update(&id, json!({})).await["resultType"], "complete");
-    let request = client
-        .request("tasks/get", json!({"taskId": id}))
-        .meta(key::CAPABILITIES, toolyard_tests::stateless::tasks());
-    assert_eq!(client.reply(&request).await.status, 200, "nothing is asked any more");
 }

@@ -5,9 +5,9 @@ use super::{patient, probe, script, steps};
 use crate::questions::scripted;
 use rustix::process::Signal;
 use serde_json::{Value, json};
-use toolyard_tests::host::{Setup, install};
-use toolyard_tests::stateless::{Client, TASKS, enveloped, everything, key, tasks};
-use toolyard_tests::{Host, Session, Stdio, eventually, guests};
+use toolyard_tests::host::install;
+use toolyard_tests::stateless::{Client, everything, key};
+use toolyard_tests::{Host, Session, guests};
 
 const NOBODY: &str = "786512e2-9e0d-44bd-8f29-789f320fe840";
 
@@ -26,64 +26,13 @@ async fn change(client: &Client, what: &str) {
 #[tokio::test]
 async fn sub_26sub_1_sub_26sub_2_what_is_granted_is_said_first_and_nothing_more_is_told() {
     let (_host, client) = offering().await;
-    let uris = json!(["book:/1", "book:/2"]);
-    for (wanted, granted) in [
-        (json!({"toolsListChanged": true}), json!({"toolsListChanged": true})),
-        (json!({"promptsListChanged": true, "toolsListChanged": false}), json!({"promptsListChanged": true})),
-        (json!({"resourceSubscriptions": uris}), json!({"resourceSubscriptions": uris})),
-        (
-            json!({"resourcesListChanged": true, "taskIds": [NOBODY, "nonsense"]}),
-            // 26T-24: the answer does not reveal whether a task exists.
-            json!({"resourcesListChanged": true, "taskIds": []}),
-        ),
-        // 26X-11: kinds of a later revision are not an error.
-        (json!({"toolsListChanged": true, "later": {"a": 1}}), json!({"toolsListChanged": true})),
-    ] {
-        let (_listening, acknowledged) = client.listen(wanted.clone()).await;
-        let mut acknowledged = acknowledged;
-        if granted.get("taskIds").is_some() {
-            // No member, or an empty list.
-            let none = acknowledged.as_object_mut().expect("an object").remove("taskIds");
-            assert!(none.is_none_or(|none| none == json!([])));
-            let mut granted = granted;
-            granted.as_object_mut().expect("an object").remove("taskIds");
-            assert_eq!(acknowledged, granted, "{wanted}");
-        } else {
-            assert_eq!(acknowledged, granted, "{wanted}");
-        }
-    }
-    for wrong in [
-        json!({}),
-        json!({"notifications": null}),
-        json!({"notifications": []}),
-        json!({"notifications": {"toolsListChanged": "yes"}}),
-        json!({"notifications": {"resourceSubscriptions": "book:/1"}}),
-        json!({"notifications": {"resourceSubscriptions": [5]}}),
-        json!({"notifications": {"taskIds": {}}}),
-    ] {
-        let reply = client.ask("subscriptions/listen", wrong.clone()).await;
-        assert_eq!(reply.refusal().1, -32602, "{wrong}: {}", reply.message);
-    }
-}
-
-#[tokio::test]
-async fn sub_26sub_6_where_nothing_is_granted_it_is_over_at_once() {
-    let (_host, client) = probe().await;
-    for wanted in [
-        json!({}),
-        json!({"toolsListChanged": false}),
-        json!({"taskIds": [NOBODY]}),
-        // No plugin here offers any.
-        json!({"promptsListChanged": true, "resourcesListChanged": true}),
-    ] {
-        let request = client.request("subscriptions/listen", json!({"notifications": wanted}));
-        let (listening, _) = client.listen_by(&request.numbered(json!("l-1"))).await;
-        let rest = listening.rest().await;
-        assert_eq!(rest.len(), 1, "{wanted}: {rest:?}");
-        assert_eq!(rest[0]["id"], "l-1");
-        assert_eq!(rest[0]["result"]["resultType"], "complete");
-        assert_eq!(rest[0]["result"]["_meta"][key::SUBSCRIPTION], "l-1");
-    }
+    let wanted =
+        json!({"resourcesListChanged": true, "resourceSubscriptions": ["book:/1"], "taskIds": [NOBODY]});
+    let (_listening, mut granted) = client.listen(wanted).await;
+    // 26T-24: the answer does not reveal whether a task exists; no member, or an empty list.
+    let none = granted.as_object_mut().expect("an object").remove("taskIds");
+    assert!(none.is_none_or(|none| none == json!([])));
+    assert_eq!(granted, json!({"resourcesListChanged": true, "resourceSubscriptions": ["book:/1"]}));
 }
 
 #[tokio::test]
@@ -176,25 +125,6 @@ async fn sub_26sub_7_t_26t_23_t_26t_24_tasks_are_told_as_they_are_and_then_at_ea
 }
 
 #[tokio::test]
-async fn t_26t_24_t_26t_6_listening_to_tasks_takes_the_extension_each_time() {
-    let (host, client) = script().await;
-    let id = client.create("script", json!({"steps": [{"begin": null}, {"sleep": 600_000}]})).await;
-    let bare = Client::new(host.port());
-    let wanted = json!({"notifications": {"taskIds": [id], "toolsListChanged": true}});
-    let reply = bare.ask("subscriptions/listen", wanted.clone()).await;
-    assert_eq!(reply.refusal(), (400, -32021));
-    assert_eq!(reply.message["error"]["data"]["requiredCapabilities"], json!({"extensions": {TASKS: {}}}));
-    // An empty list of tasks may be acknowledged as empty or as absent; without the member, no tasks are
-    // granted.
-    let (_listening, granted) = bare.listen(json!({"toolsListChanged": true})).await;
-    assert_eq!(granted, json!({"toolsListChanged": true}));
-    // The request's own capabilities decide about open questions, as in 26T-19.
-    let able = client.request("subscriptions/listen", wanted).meta(key::CAPABILITIES, tasks());
-    let (mut listening, _) = client.listen_by(&able).await;
-    assert_eq!(listening.next_of("notifications/tasks").await["taskId"], id.as_str());
-}
-
-#[tokio::test]
 async fn sub_26sub_5_x_26x_4_who_is_stopped_says_so_with_the_response() {
     let (mut host, client) = probe().await;
     let request =
@@ -211,83 +141,6 @@ async fn sub_26sub_5_x_26x_4_who_is_stopped_says_so_with_the_response() {
 }
 
 #[tokio::test]
-async fn sub_26sub_4_who_goes_away_listens_no_more() {
-    let setup = super::single().set("admin.listen", "127.0.0.1:0");
-    let host = setup.start().await;
-    let client = Client::with_tasks(host.port());
-    let mut streams = Vec::new();
-    for _ in 0..20 {
-        streams.push(client.listen(json!({"toolsListChanged": true})).await.0);
-    }
-    // 20 listeners are not calls: the one slot is free.
-    let result = client.result("tools/call", steps(json!([]))).await;
-    assert_eq!(result["isError"], false);
-    drop(streams);
-    // The host has closed their streams.
-    let admin = {
-        let log = host.log();
-        let (before, _) = log.split_once(" has /healthz").expect("an admin listener");
-        before.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok()).expect("a port")
-    };
-    eventually("the streams to be over", || async {
-        let connection = toolyard_tests::http::Connection::open(admin).await;
-        let answer = connection.not_mcp().send(hyper::Method::GET, "/metrics", &[], "").await;
-        let numbers = String::from_utf8(answer.bytes().await.to_vec()).expect("text");
-        let line = numbers
-            .lines()
-            .find(|line| line.starts_with("toolyard_streams ") || line.starts_with("toolyard_streams{} "));
-        line.is_some_and(|line| line.ends_with(" 0")).then_some(())
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn sub_26sub_4_a_pipe_carries_several_and_each_is_ended_by_name() {
-    let mut stdio = Stdio::start(patient(scripted()).with(&[guests::fixture("library")]));
-    let capabilities = everything();
-    let listen = |id: Value, wanted: Value| {
-        let params = enveloped(json!({"notifications": wanted}), &capabilities);
-        json!({"jsonrpc": "2.0", "id": id, "method": "subscriptions/listen", "params": params}).to_string()
-    };
-    for (id, wanted) in [
-        (json!("a"), json!({"toolsListChanged": true})),
-        (json!("b"), json!({"toolsListChanged": true, "promptsListChanged": true})),
-    ] {
-        stdio.line(&listen(id.clone(), wanted.clone())).await;
-        let first = stdio.read().await;
-        assert_eq!(first["method"], "notifications/subscriptions/acknowledged");
-        assert_eq!(first["params"]["_meta"][key::SUBSCRIPTION], id);
-        assert_eq!(first["params"]["notifications"], wanted);
-    }
-    let changed = |what: &str| enveloped(steps(json!([{"changed": what}])), &capabilities);
-    let heard = async |stdio: &mut Stdio, what: &str, count: usize| {
-        stdio.send("tools/call", changed(what)).await;
-        let mut ids = Vec::new();
-        let mut answered = false;
-        while !answered || ids.len() < count {
-            let message = stdio.read().await;
-            match message["params"]["_meta"][key::SUBSCRIPTION].as_str() {
-                Some(id) => ids.push(id.to_owned()),
-                None => answered = true,
-            }
-        }
-        ids.sort();
-        ids
-    };
-    assert_eq!(heard(&mut stdio, "tools", 2).await, ["a", "b"]);
-    assert_eq!(heard(&mut stdio, "prompts", 1).await, ["b"]);
-    let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "b"}});
-    stdio.line(&cancel.to_string()).await;
-    // By the second notification, all earlier messages have arrived.
-    heard(&mut stdio, "tools", 1).await;
-    assert_eq!(heard(&mut stdio, "tools", 1).await, ["a"]);
-    // The end of the input ends everything, each stream with its final message (26S-3).
-    let (status, rest) = stdio.close().await;
-    assert!(status.success());
-    assert!(rest.lines().all(|line| !line.contains("\"b\"")), "{rest}");
-}
-
-#[tokio::test]
 async fn sub_26sub_6_listening_hears_nothing_of_calls() {
     let (host, client) = script().await;
     let request =
@@ -301,17 +154,4 @@ async fn sub_26sub_6_listening_hears_nothing_of_calls() {
     Session::open(host.port()).await.call("script", json!({"steps": talk})).await;
     // The tap fails the test on a notification that does not belong here.
     listening.next_of("notifications/tools/list_changed").await;
-}
-
-#[tokio::test]
-async fn sub_26sub_1_what_one_stream_may_name_is_bounded() {
-    let setup: Setup = scripted().with(&[guests::fixture("library")]).set("wire.subscriptions", "3");
-    let host = setup.start().await;
-    let client = Client::new(host.port()).declaring(everything());
-    let uris = |count: usize| (0..count).map(|n| format!("book:/{n}")).collect::<Vec<_>>();
-    let (_listening, granted) = client.listen(json!({"resourceSubscriptions": uris(3)})).await;
-    assert_eq!(granted["resourceSubscriptions"].as_array().map(Vec::len), Some(3));
-    let wanted = json!({"notifications": {"resourceSubscriptions": uris(4)}});
-    let reply = client.ask("subscriptions/listen", wanted).await;
-    assert!(reply.message["error"].to_string().contains("wire.subscriptions"), "{}", reply.message);
 }

@@ -1,5 +1,5 @@
 //! The host does not trust the state that a client carries through a round trip (26M-6). It rejects a state
-//! that was altered, that another principal or request brings, or that has expired.
+//! that another request or another host brings, or that has expired.
 
 use super::rounds::{asked, next};
 use super::{patient, script, steps};
@@ -7,7 +7,6 @@ use crate::questions::{accepted, form, scripted};
 use serde_json::{Value, json};
 use toolyard_tests::exchange::outcome;
 use toolyard_tests::stateless::{Client, everything};
-use toolyard_tests::tokens::{stanza, token};
 use toolyard_tests::{eventually, guests};
 
 fn call() -> Value {
@@ -17,40 +16,6 @@ fn call() -> Value {
 async fn refused(client: &Client, params: Value, what: &str) {
     let reply = client.ask("tools/call", params).await;
     assert_eq!(reply.refusal(), (200, -32602), "{what}: {}", reply.message);
-}
-
-#[tokio::test]
-async fn m_26m_6_a_state_that_was_changed_is_refused() {
-    let (_host, client) = script().await;
-    let first = client.result("tools/call", call()).await;
-    let state = first["requestState"].as_str().expect("a state").to_owned();
-    assert!(!state.contains("elicitation") && !state.contains("Deploy"), "it does not show what was asked");
-    let with = |state: String| {
-        let mut params = next(&call(), &first, json!({"a": accepted()}));
-        params["requestState"] = json!(state);
-        params
-    };
-    for at in (0..state.len()).step_by((state.len() / 40).max(1)).chain([state.len() - 1]) {
-        let mut bytes = state.clone().into_bytes();
-        // Base64 has unused bits at its end; this change alters the decoded bytes.
-        bytes[at] = if bytes[at] == b'B' { b'g' } else { b'B' };
-        refused(&client, with(String::from_utf8(bytes).expect("ASCII")), &format!("changed at {at}")).await;
-    }
-    for (what, state) in [
-        ("nothing", String::new()),
-        ("cut short", state[..state.len() - 1].to_owned()),
-        ("half", state[..state.len() / 2].to_owned()),
-        ("longer", format!("{state}A")),
-        ("twice", format!("{state}{state}")),
-        ("nonsense", "nonsense".to_owned()),
-        ("long", "A".repeat(1 << 20)),
-        ("another's text", json!({"answers": {"a": accepted()}}).to_string()),
-        ("no ASCII", "größe\u{0}".to_owned()),
-    ] {
-        refused(&client, with(state), what).await;
-    }
-    let last = client.result("tools/call", with(state)).await;
-    assert_eq!(outcome(&last), json!([{"a": accepted()}]), "as it was given, it is good");
 }
 
 #[tokio::test]
@@ -73,18 +38,6 @@ async fn m_26m_6_a_state_is_good_for_its_own_request_only() {
     // Answers of another request do not count for this one.
     let second = client.result("tools/call", steps(json!([{"ask": [form("b")]}]))).await;
     refused(&client, next(&call(), &second, answers), "of another request").await;
-}
-
-#[tokio::test]
-async fn m_26m_6_a_state_is_good_for_who_was_given_it_only() {
-    let config = [stanza("alice", &[]), stanza("bob", &[])].concat();
-    let host = patient(scripted()).config(&config).start().await;
-    let of = |name: &str| Client::new(host.port()).declaring(everything()).bearing(&token(name));
-    let first = of("alice").result("tools/call", call()).await;
-    let retry = next(&call(), &first, json!({"a": accepted()}));
-    refused(&of("bob"), retry.clone(), "another's").await;
-    let last = of("alice").result("tools/call", retry).await;
-    assert_eq!(outcome(&last), json!([{"a": accepted()}]));
 }
 
 #[tokio::test]

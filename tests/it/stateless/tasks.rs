@@ -4,7 +4,7 @@ use super::{probe, script, scripted_as, steps};
 use serde_json::{Value, json};
 use toolyard_tests::exchange::outcome;
 use toolyard_tests::host::Setup;
-use toolyard_tests::stateless::{Client, TASKS, key, tasks};
+use toolyard_tests::stateless::{Client, TASKS, key};
 use toolyard_tests::{Host, guests};
 
 const NOBODY: &str = "786512e2-9e0d-44bd-8f29-789f320fe840";
@@ -21,15 +21,7 @@ async fn t_26t_1_t_26t_2_t_26t_3_the_server_decides_if_the_request_says_that_it_
     assert_eq!(created["resultType"], "task");
     // 26T-4: without the extension, the host rejects a call that must be a task, and runs one that may be a
     // task as a plain call.
-    for capabilities in [
-        json!({}),
-        json!({"tasks": {"requests": {"tools": {"call": {}}}}}),
-        json!({"extensions": {}}),
-        json!({"extensions": {TASKS: null}}),
-        json!({"extensions": {TASKS: true}}),
-        json!({"extensions": {"io.modelcontextprotocol/Tasks": {}}}),
-        json!({"experimental": {TASKS: {}}}),
-    ] {
+    for capabilities in [json!({}), json!({"tasks": {"requests": {"tools": {"call": {}}}}})] {
         let bare = Client::new(host.port()).declaring(capabilities.clone());
         let reply = bare.ask("tools/call", batch.clone()).await;
         assert_eq!(reply.refusal(), (400, -32021), "26B-10: {capabilities}");
@@ -138,31 +130,6 @@ async fn t_26t_12_t_26t_13_t_26t_14_what_a_task_came_to_is_in_it() {
 }
 
 #[tokio::test]
-async fn t_26t_14_reading_never_waits() {
-    let (_host, client) = script().await;
-    let id = client
-        .create("script", json!({"steps": [{"begin": null}, {"status": "half way"}, {"sleep": 600_000}]}))
-        .await;
-    let task = toolyard_tests::eventually("the status to be told", || async {
-        let reply = client.ask("tasks/get", json!({"taskId": id})).await;
-        assert!(!reply.streamed, "answered at once");
-        let task = reply.result();
-        (task["statusMessage"] == "half way").then_some(task)
-    })
-    .await;
-    assert_eq!(task["status"], "working");
-    for payload in ["result", "error", "inputRequests"] {
-        assert!(task.get(payload).is_none(), "{task}");
-    }
-    assert!(task["lastUpdatedAt"].as_str() > task["createdAt"].as_str());
-    client.cancel(&id).await;
-    let task = client.until(&id, "cancelled").await;
-    for payload in ["result", "error", "inputRequests"] {
-        assert!(task.get(payload).is_none(), "{task}");
-    }
-}
-
-#[tokio::test]
 async fn t_26t_6_d_26d_7_without_the_extension_there_are_no_tasks_at_all() {
     let (host, client) = probe().await;
     let id = client.create("batch", json!({"steps": 1, "ms": 600_000})).await;
@@ -189,26 +156,6 @@ async fn t_26t_6_d_26d_7_without_the_extension_there_are_no_tasks_at_all() {
     }
     let result = client.call("batch", json!({"steps": 1, "ms": 1})).await;
     assert_eq!(result["resultType"], "complete", "it is a plain call on a host without tasks");
-}
-
-#[tokio::test]
-async fn t_26t_15_t_26t_25_unknown_and_malformed_ids_are_refused_alike() {
-    let (_host, client) = probe().await;
-    let id = client.create("batch", json!({"steps": 1, "ms": 600_000})).await;
-    let mut told = Vec::new();
-    for unknown in [NOBODY, "", "nonsense", "../../etc/passwd", &id.to_uppercase(), &format!("{id} ")] {
-        for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
-            let reply = client.ask(method, json!({"taskId": unknown, "inputResponses": {}})).await;
-            assert_eq!(reply.refusal(), (200, -32602), "{method} {unknown:?}");
-            told.push(reply.error());
-        }
-    }
-    assert!(told.iter().all(|error| *error == told[0]), "{told:?}");
-    for params in [json!({}), json!({"taskId": 5}), json!({"taskId": null})] {
-        let reply = client.ask("tasks/get", params.clone()).await;
-        assert_eq!(reply.refusal(), (200, -32602), "{params}");
-    }
-    assert_eq!(client.task(&id).await["status"], "working");
 }
 
 #[tokio::test]
@@ -256,17 +203,6 @@ async fn t_26t_16_a_task_is_there_until_its_time_is_over_and_says_how_it_ended()
     // The timestamps have one format, so they sort as text; more than a second lies between them.
     assert!(ended > created, "{task}");
     assert_eq!(client.task(id).await["status"], "failed", "it does not vanish silently");
-}
-
-/// 26T-24 and 26J-2: two requests of one client, only one of which declares tasks.
-#[tokio::test]
-async fn t_26t_2_what_an_earlier_request_declared_is_forgotten() {
-    let (_host, client) = probe().await;
-    let wait = json!({"name": "wait", "arguments": {"ms": 3000}});
-    let able = client.request("tools/call", wait.clone()).meta(key::CAPABILITIES, tasks());
-    assert_eq!(client.reply(&able).await.result()["resultType"], "task");
-    let unable = client.request("tools/call", wait).meta(key::CAPABILITIES, json!({}));
-    assert_eq!(client.reply(&unable).await.result()["resultType"], "complete", "it is waited for");
 }
 
 /// 26B-15, 26B-16: the host does not guess from the behaviour of other clients; this client receives only

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Output, Stdio};
 use tokio::io::AsyncWriteExt as _;
-use toolyard_tests::{Host, Session, eventually, guests, identity_provider};
+use toolyard_tests::{Host, Session, guests, identity_provider};
 
 async fn command(data: &Path, args: &[&str], stdin: &str) -> Output {
     let mut child = tokio::process::Command::new(guests::binary())
@@ -87,30 +87,6 @@ async fn all_tasks_leave_a_host_that_runs_and_come_into_another_store() {
     let entry = lines(&audit).into_iter().find(|entry| entry["action"] == "archive.imported");
     let entry = entry.expect("an entry");
     assert_eq!((&entry["principal"], &entry["count"]), (&json!("local"), &json!(5)));
-}
-
-#[tokio::test]
-async fn a_live_task_is_imported_as_one_whose_host_died_and_no_host_that_lives_gets_it() {
-    let (host, session, _, live) = host_with_tasks().await;
-    let exported = host.command(&["tasks", "export"]).await;
-    // A host with its own tasks, whose store already uses the row numbers.
-    let other = setup().start().await;
-    let theirs = Session::open(other.port()).await;
-    let kept = theirs.create("wait", json!({"ms": 600_000})).await;
-    let imported = command(&other.data(), &["tasks", "import"], &out(&exported)).await;
-    assert_eq!(imported.status.code(), Some(0), "{}", err(&imported));
-    let shown = async |id: &str| {
-        let shown = other.command(&["tasks", "show", id, "--json"]).await;
-        serde_json::from_str::<Value>(&out(&shown)).unwrap_or_else(|_| panic!("{}", err(&shown)))
-    };
-    let ended = eventually("its host recovers it", || async {
-        let task = shown(&live).await;
-        (task["status"] != "working").then_some(task)
-    })
-    .await;
-    assert_eq!(ended["status"], "failed");
-    assert_eq!(theirs.task(&kept).await["status"], "working", "the host's own goes on");
-    assert_eq!(session.task(&live).await["status"], "working", "and the original");
 }
 
 /// The line with this time field moved to 23 hours from now.

@@ -16,7 +16,6 @@ mod languages;
 mod load;
 mod machine;
 mod overload;
-mod parts;
 mod peers;
 mod pipe;
 mod plot;
@@ -38,7 +37,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use report::Report;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// The load generator of Toolyard.
@@ -65,7 +64,7 @@ enum Command {
     },
     /// Serve the comparison: hyper without wasm, until stdin ends.
     Baseline,
-    /// Repeat one piece of work, to count its instructions.
+    /// Repeat one piece of work, and print the time of each. Callgrind counts its instructions.
     Work {
         /// The piece of work.
         #[arg(value_enum)]
@@ -89,9 +88,6 @@ struct Options {
     /// Only these scenarios.
     #[arg(long, value_enum, value_delimiter = ',')]
     only: Vec<Scenario>,
-    /// Report criterion figures that are newer than this time, in seconds since 1970.
-    #[arg(long, default_value_t = 0)]
-    parts_since: u64,
 }
 
 /// The scenarios.
@@ -125,11 +121,9 @@ enum Scenario {
     Stdio,
     /// The examples of every language.
     Languages,
-    /// The results of criterion.
-    Parts,
 }
 
-const ALL: [Scenario; 15] = [
+const ALL: [Scenario; 14] = [
     Scenario::Calls,
     Scenario::Shapes,
     Scenario::Tasks,
@@ -144,7 +138,6 @@ const ALL: [Scenario; 15] = [
     Scenario::Start,
     Scenario::Stdio,
     Scenario::Languages,
-    Scenario::Parts,
 ];
 
 /// The amount of measurement.
@@ -194,7 +187,12 @@ impl Effort {
 fn main() -> anyhow::Result<()> {
     match Arguments::parse().command {
         Command::Baseline => baseline::serve(),
-        Command::Work { what, times } => instructions::run(what, times),
+        Command::Work { what, times } => {
+            let start = Instant::now();
+            instructions::run(what, times)?;
+            let each = start.elapsed().as_nanos() / u128::from(times.max(1));
+            say(&format!("{each} ns each, setup included\n"))
+        }
         Command::Run(options) => block_on(run(&options)),
         Command::Compare { base, pairs, out } => block_on(compare(&base, pairs.into(), &out)),
     }
@@ -254,7 +252,7 @@ async fn run(options: &Options) -> anyhow::Result<()> {
             "… {}\n",
             scenario.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
         ))?;
-        let sections = measure(*scenario, effort, work.path(), options).await?;
+        let sections = measure(*scenario, effort, work.path()).await?;
         for section in sections {
             say(&section.table())?;
             report.sections.push(section);
@@ -265,12 +263,7 @@ async fn run(options: &Options) -> anyhow::Result<()> {
     say(&format!("written: {}\n", options.out.join("report.{md,json}").display()))
 }
 
-async fn measure(
-    scenario: Scenario,
-    effort: Effort,
-    work: &Path,
-    options: &Options,
-) -> anyhow::Result<Vec<report::Section>> {
+async fn measure(scenario: Scenario, effort: Effort, work: &Path) -> anyhow::Result<Vec<report::Section>> {
     Ok(match scenario {
         Scenario::Calls => calls::measure(effort, work).await?,
         Scenario::Shapes => vec![shapes::measure(effort, work).await?],
@@ -289,7 +282,6 @@ async fn measure(
         Scenario::Start => start::measure(effort, work).await?,
         Scenario::Stdio => vec![pipe::measure(effort, work).await?],
         Scenario::Languages => vec![languages::measure(effort, work).await?],
-        Scenario::Parts => parts::collect(&options.out, options.parts_since)?.into_iter().collect(),
     })
 }
 

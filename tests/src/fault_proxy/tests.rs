@@ -107,19 +107,10 @@ async fn a_delay_holds_each_piece_up_each_way() {
     let echo = Echo::start().await;
     let proxy = FaultProxy::before(echo.port).await;
     let mut stream = connect(&proxy).await;
-    there_and_back(&mut stream, b"at once").await;
     proxy.switch(Fault::Delay(A_WHILE));
-    for _ in 0..2 {
-        let sent = Instant::now();
-        there_and_back(&mut stream, b"late").await;
-        assert!(sent.elapsed() >= A_WHILE * 2, "{:?}", sent.elapsed());
-    }
-    // Data that the fault already holds back passes once it is switched off.
-    proxy.switch(Fault::Delay(PATIENCE * 10));
-    stream.write_all(b"never").await.expect("it stands");
-    nothing_comes(&mut stream).await;
-    proxy.switch(Fault::None);
-    assert_eq!(read(&mut stream, 5).await, b"never");
+    let sent = Instant::now();
+    there_and_back(&mut stream, b"late").await;
+    assert!(sent.elapsed() >= A_WHILE * 2, "{:?}", sent.elapsed());
 }
 
 #[tokio::test]
@@ -150,40 +141,6 @@ async fn a_cut_comes_after_so_many_bytes_of_its_direction() {
     there_and_back(&mut stream, b"abc").await;
     stream.write_all(b"d").await.expect("it stands");
     until_reset(&mut stream).await;
-}
-
-#[tokio::test]
-async fn a_hole_takes_everything_and_keeps_what_stands() {
-    let echo = Echo::start().await;
-    let proxy = FaultProxy::before(echo.port).await;
-    let mut stream = connect(&proxy).await;
-    there_and_back(&mut stream, b"before").await;
-    proxy.switch(Fault::Hole);
-    stream.write_all(b"held").await.expect("it stands");
-    // A new connection is accepted, and leads nowhere.
-    let mut new = connect(&proxy).await;
-    new.write_all(b"new").await.expect("it stands");
-    nothing_comes(&mut stream).await;
-    nothing_comes(&mut new).await;
-    assert_eq!(echo.got(), 6);
-    proxy.switch(Fault::None);
-    assert_eq!(read(&mut stream, 4).await, b"held");
-    assert_eq!(read(&mut new, 3).await, b"new");
-    assert_eq!((proxy.taken(), proxy.were_reset()), (2, 0));
-}
-
-/// However much the client sends, the proxy accepts no more than its buffers hold.
-#[tokio::test]
-async fn a_hole_is_not_filled() {
-    let echo = Echo::start().await;
-    let proxy = FaultProxy::before(echo.port).await;
-    let mut stream = connect(&proxy).await;
-    there_and_back(&mut stream, b"before").await;
-    proxy.switch(Fault::Hole);
-    // More than the kernel buffers on both sides.
-    let much = vec![0; 64 << 20];
-    timeout(A_WHILE, stream.write_all(&much)).await.expect_err("it is not taken");
-    assert_eq!(echo.got(), 6);
 }
 
 #[tokio::test]
@@ -232,18 +189,4 @@ async fn connections_are_reset_and_new_ones_refused_until_it_is_switched_off() {
     let mut last = connect(&proxy).await;
     there_and_back(&mut last, b"again").await;
     assert_eq!(proxy.were_reset(), 4);
-}
-
-#[tokio::test]
-async fn what_it_has_begun_ends_with_it() {
-    let echo = Echo::start().await;
-    let proxy = FaultProxy::before(echo.port).await;
-    let (mut stream, port) = (connect(&proxy).await, proxy.port());
-    there_and_back(&mut stream, b"before").await;
-    drop(proxy);
-    assert!(!matches!(timeout(PATIENCE, stream.read(&mut [0])).await.expect("in time"), Ok(1..)));
-    crate::eventually("the port to be free", || async {
-        TcpStream::connect(("127.0.0.1", port)).await.is_err().then_some(())
-    })
-    .await;
 }

@@ -65,7 +65,6 @@ fn results_are_judged_by_what_was_asked() {
     let content = json!({"content": []});
     let cached = json!({"tools": [], "ttlMs": 0, "cacheScope": "public"});
     let inlined = json!({"content": [], "resultType": "complete"});
-    let related = json!({"io.modelcontextprotocol/related-task": {"taskId": "t"}});
     let discovery = json!({
         "supportedVersions": [VERSION], "ttlMs": 0, "cacheScope": "public",
         "capabilities": {"tools": {}, "extensions": {TASKS: {}}},
@@ -77,29 +76,19 @@ fn results_are_judged_by_what_was_asked() {
     for (method, params, result, problem) in [
         ("tools/call", &call, result("complete", content.clone()), ""),
         ("tools/call", &call, without(result("complete", content.clone()), "resultType"), "26J-4"),
-        ("tools/call", &call, result("done", content.clone()), "26J-4"),
         ("tools/call", &call, without(result("complete", content.clone()), "_meta"), "26J-5"),
         ("tools/call", &call, result("complete", json!({})), "content"),
-        ("tools/call", &call, with(result("complete", content.clone()), "", "ttlMs", json!(1)), "26C-5"),
         ("tools/call", &call, result("task", task("working", json!({}))), ""),
-        ("tools/call", &call, result("task", json!({"task": task("working", json!({}))})), "26T-9"),
         ("tools/call", &call, result("task", task("working", json!({"ttl": 5}))), "26T-8"),
         ("tools/call", &call, result("task", task("completed", json!({"result": inlined}))), "26T-9"),
-        ("tools/call", &call, result("task", without(task("working", json!({})), "ttlMs")), "ttlMs"),
         ("tools/call", &call, result("task", task("working", json!({"createdAt": "2027"}))), "T-12"),
         ("tools/call", &call, asks(form()), ""),
-        ("tools/call", &call, asks(url.clone()), ""),
         ("tools/call", &call, asks(with(url, "/q/params", "elicitationId", json!("e"))), "26M-8"),
         ("tools/call", &call, asks(with(form(), "/q", "id", json!(1))), "26M-2"),
-        ("tools/call", &call, asks(json!({"q": {"method": "ping", "params": {}}})), "InputRequiredResult"),
         ("tools/call", &call, with(asks(form()), "", "ttlMs", json!(1)), "26C-5"),
         ("tools/call", &call, result("input_required", json!({})), "26M-2"),
-        ("tools/call", &call, result("input_required", json!({"requestState": "s"})), ""),
-        ("tools/list", &json!({}), asks(form()), "26J-4"),
         ("tools/list", &json!({}), result("task", task("working", json!({}))), "26J-4"),
-        ("tools/list", &json!({}), result("complete", cached.clone()), ""),
         ("tools/list", &json!({}), result("complete", without(cached.clone(), "ttlMs")), "ttlMs"),
-        ("tools/list", &json!({}), result("complete", without(cached.clone(), "cacheScope")), "cacheScope"),
         (
             "tools/list",
             &json!({}),
@@ -114,7 +103,6 @@ fn results_are_judged_by_what_was_asked() {
             ),
             "26TL-1",
         ),
-        ("server/discover", &json!({}), result("complete", discovery.clone()), ""),
         (
             "server/discover",
             &json!({}),
@@ -124,58 +112,22 @@ fn results_are_judged_by_what_was_asked() {
         (
             "server/discover",
             &json!({}),
-            result("complete", with(discovery.clone(), "/capabilities/extensions", TASKS, json!({"a": 1}))),
-            "26D-2",
-        ),
-        (
-            "server/discover",
-            &json!({}),
             result("complete", with(discovery, "", "supportedVersions", json!(["2025-11-25"]))),
             "26D-4",
         ),
-        ("tasks/get", &get, result("complete", task("working", json!({}))), ""),
-        ("tasks/get", &get, result("task", task("working", json!({}))), "26J-4"),
         ("tasks/get", &get, result("complete", task("working", json!({"taskId": "u"}))), "26T-14"),
         ("tasks/get", &get, result("complete", task("completed", json!({"result": inlined}))), ""),
         ("tasks/get", &get, result("complete", task("completed", json!({"result": content}))), "26T-14"),
-        (
-            "tasks/get",
-            &get,
-            result(
-                "complete",
-                task("completed", json!({"result": with(inlined.clone(), "", "_meta", related)})),
-            ),
-            "26T-14",
-        ),
-        ("tasks/get", &get, result("complete", task("completed", json!({}))), "26T-14"),
         ("tasks/get", &get, result("complete", task("working", json!({"result": inlined}))), "26T-14"),
-        (
-            "tasks/get",
-            &get,
-            result("complete", task("failed", json!({"error": {"code": -32603, "message": "x"}}))),
-            "",
-        ),
         (
             "tasks/get",
             &get,
             result("complete", task("failed", json!({"error": {"code": -32002, "message": "x"}}))),
             "26J-7",
         ),
-        ("tasks/get", &get, result("complete", task("failed", json!({"result": inlined}))), "26T-14"),
-        ("tasks/get", &get, result("complete", task("input_required", json!({"inputRequests": form()}))), ""),
-        (
-            "tasks/get",
-            &get,
-            result("complete", task("input_required", json!({"inputRequests": {}}))),
-            "26T-14",
-        ),
         ("tasks/cancel", &get, result("complete", json!({})), ""),
-        ("tasks/cancel", &get, json!({"resultType": "complete"}), ""),
         ("tasks/update", &get, json!({"resultType": "complete", "_meta": {}}), "26J-5"),
-        ("tasks/get", &get, with(task("working", json!({})), "", "resultType", json!("complete")), "26J-5"),
         ("tasks/cancel", &get, result("complete", task("cancelled", json!({}))), "26T-17"),
-        ("tasks/update", &get, result("complete", json!({"accepted": 1})), "26T-17"),
-        ("tasks/result", &get, result("complete", json!({"content": []})), "26J-4"),
         ("ping", &json!({}), result("complete", json!({})), "26J-4"),
     ] {
         let Some(mut conversation) = asked(method, params, &everything()) else { return };
@@ -214,26 +166,16 @@ fn a_client_gets_only_what_its_own_request_declared() {
 #[test]
 fn errors_have_the_codes_and_the_statuses_of_the_revision() {
     let required = json!({"requiredCapabilities": {"sampling": {}}});
-    let versions = json!({"supported": [VERSION], "requested": "1900-01-01"});
     for (status, code, data, problem) in [
         (Some(200), -32602, None, ""),
         (Some(400), -32602, None, ""),
-        (Some(404), -32602, None, "26H-8"),
         (Some(404), -32601, None, ""),
         (Some(200), -32601, None, "26H-8"),
-        (None, -32601, None, ""),
         (Some(400), -32020, None, ""),
-        (Some(200), -32020, None, "26H-8"),
-        (Some(400), -32021, Some(&required), ""),
         (Some(200), -32021, Some(&required), "26H-8"),
         (Some(400), -32021, None, "data"),
-        (Some(400), -32022, Some(&versions), ""),
         (Some(400), -32022, Some(&required), "supported"),
         (Some(200), -32002, None, "26J-7"),
-        (Some(200), -32042, None, "26J-7"),
-        (Some(200), -32099, None, "26J-7"),
-        (Some(200), -31999, None, ""),
-        (Some(200), 5, None, ""),
     ] {
         let Some(mut conversation) = asked("tools/list", &json!({}), &json!({})) else { return };
         if let Some(status) = status {
@@ -249,7 +191,6 @@ fn errors_have_the_codes_and_the_statuses_of_the_revision() {
     for (message, problem) in [
         (json!({"jsonrpc": "2.0", "error": {"code": -32020, "message": "no"}}), "26J-6"),
         (json!({"jsonrpc": "2.0", "id": 8, "error": {"code": -32603, "message": "no"}}), "26J-6"),
-        (json!({"jsonrpc": "2.0", "id": null, "error": {"code": -32700, "message": "no"}}), "id"),
         (json!({"jsonrpc": "2.0", "error": {"code": -32603, "message": "busy"}}), ""),
     ] {
         let Some(mut conversation) = asked("tools/list", &json!({}), &json!({})) else { return };
@@ -308,8 +249,6 @@ fn a_stream_for_listening_carries_what_it_was_granted_and_nothing_else() {
         json!({"jsonrpc": "2.0", "id": 7, "result": end})
     };
     for (granted, problem) in [
-        (wanted.clone(), ""),
-        (json!({}), ""),
         (json!({"taskIds": ["u"]}), ""),
         (json!({"taskIds": ["v"]}), "26SUB-2"),
         (json!({"promptsListChanged": true}), "26SUB-2"),
@@ -328,11 +267,9 @@ fn a_stream_for_listening_carries_what_it_was_granted_and_nothing_else() {
         (tools, ""),
         (told("tools/list_changed", json!("7"), json!({})), "26SUB-3"),
         (told("prompts/list_changed", json!(7), json!({})), "26SUB-2"),
-        (told("resources/updated", json!(7), json!({"uri": "a:b"})), "26SUB-2"),
         (told("tasks", json!(7), task("working", json!({}))), ""),
         (told("tasks", json!(7), task("working", json!({"taskId": "u"}))), "26SUB-2"),
         (told("tasks", json!(7), task("completed", json!({}))), "26T-14"),
-        (told("tasks/status", json!(7), task("working", json!({}))), "no such message"),
         (told("progress", json!(7), json!({"progressToken": 1, "progress": 1})), "26SUB-2"),
         (end(json!("7")), "26SUB-5"),
     ] {

@@ -13,6 +13,7 @@ use toolyard_dispatch::{
     RouteScope, Session, SessionId, TaskId,
 };
 use toolyard_store::MemoryStore;
+use toolyard_task::permission::Access;
 use toolyard_task::store::{CommitStatus, ReadTask};
 use toolyard_task::wire::text_result;
 use toolyard_task::{AccessRequest, RunContext, RunEnd, TaskStore, Tool};
@@ -242,29 +243,35 @@ async fn a_run_asks_no_more_often_than_its_limit() {
 
 /// The person sees the name of the host as it is, not what it looks like.
 #[tokio::test]
-async fn the_name_of_a_host_hides_nothing() {
-    for (name, shown) in [
-        ("Example.com", "example.com"),
-        ("ex\u{430}mple.com", "ex\\u{430}mple.com"),
-        ("a\u{202e}moc", "a\\u{202e}moc"),
-        ("a\n\"b", "a\\n\\\"b"),
+async fn the_names_in_a_question_hide_nothing() {
+    let host = |name: &str| AccessRequest::host("https", name, 8443);
+    let folder = AccessRequest::Folder {
+        guest: "/d\u{200b}".into(),
+        path: "/da\u{202e}t\n".into(),
+        named: "./d".into(),
+        access: Access::Read,
+    };
+    for (wanted, does) in [
+        (host("Example.com"), r#"to send requests to the host "https://example.com:8443""#),
+        (host("ex\u{430}mple.com"), r#"to send requests to the host "https://ex\u{430}mple.com:8443""#),
+        (host("a\u{202e}moc"), r#"to send requests to the host "https://a\u{202e}moc:8443""#),
+        (host("a\n\"b"), r#"to send requests to the host "https://a\n\"b:8443""#),
+        (folder, r#"to read the files in the folder "/da\u{202e}t\n", which it calls "/d\u{200b}""#),
     ] {
         let house = House::with(tool("sends", move |context| {
-            async move { said(&[attempt(&context, AccessRequest::host("https", name, 8443)).await]) }.boxed()
+            let wanted = wanted.clone();
+            async move { said(&[attempt(&context, wanted).await]) }.boxed()
         }));
         let person = Person::saying(&local(), &["once"]);
         assert_eq!(house.run(&person, false).await, ["yes"]);
         let asked = person.asked();
-        assert_eq!(
-            asked[0]["message"],
-            format!(
-                "The tool \"sends\" of the plugin \"native\" wants to send requests to the host \
-                 \"https://{shown}:8443\". May it?"
-            )
-        );
-        let choices = &asked[0]["requestedSchema"]["properties"]["decision"];
-        assert_eq!(choices["enum"], serde_json::json!(["once", "task", "always", "no", "never"]));
-        assert_eq!(choices["enumNames"][1], "Yes, for this call");
+        let message = format!("The tool \"sends\" of the plugin \"native\" wants {does}. May it?");
+        assert_eq!(asked[0]["message"], message);
+        if does.contains("send requests") {
+            let choices = &asked[0]["requestedSchema"]["properties"]["decision"];
+            assert_eq!(choices["enum"], serde_json::json!(["once", "task", "always", "no", "never"]));
+            assert_eq!(choices["enumNames"][1], "Yes, for this call");
+        }
     }
 }
 

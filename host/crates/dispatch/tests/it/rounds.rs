@@ -97,7 +97,9 @@ async fn rounds_go_on_by_the_state_alone_and_by_no_other() {
         letters[place] = if letters[place] == 'A' { 'B' } else { 'A' };
         assert!(refused(&alice, &letters.into_iter().collect::<String>()).await, "changed at {place}");
     }
-    assert!(refused(&alice, "").await && refused(&alice, "%").await);
+    for state in [String::new(), "%".to_owned(), format!("{}A", two.state), "A".repeat(1 << 20)] {
+        assert!(refused(&alice, &state).await, "{} bytes", state.len());
+    }
     let mut other = call("t", Retry::default(), &Arc::default());
     other.params.arguments = RawJson::trusted(r#"{"n":1}"#);
     other.terms = Terms::Stateless { tasks: false, retry: retry(Some(&two.state), &[("b", YES)]) };

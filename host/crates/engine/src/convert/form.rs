@@ -150,6 +150,11 @@ mod tests {
                 other => panic!("{result}: {other:?}"),
             }
         }
+        // 26X-9: a number may have a fraction.
+        let much = FORM.replace("integer", "number");
+        let result = r#"{"action":"accept","content":{"n":1.5}}"#;
+        assert!(checked(&compile(&much).expect("fine"), result).is_ok());
+        assert!(checked(&forms, result).is_err(), "an integer has none");
     }
 
     #[test]

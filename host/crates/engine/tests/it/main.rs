@@ -4,12 +4,10 @@
 mod asking;
 mod cached;
 mod calls;
-mod conformance;
 mod folders;
 mod kit;
 mod limits;
 mod mutation;
-mod notes;
 mod permissions;
 mod provider;
 mod provider_hostile;

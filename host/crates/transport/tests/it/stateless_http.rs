@@ -127,7 +127,8 @@ async fn t_26c_5_26t_25_26a_1_where_people_are_told_apart_lists_and_tasks_are_th
 /// Each is wrong in one way and in every later one, so that the order shows (26H-14).
 #[tokio::test]
 async fn t_26h_14_26h_8_26r_3_26h_4_what_is_wrong_is_said_in_this_order() {
-    let served = serve(server(vec![quick()])).await;
+    let only_tasks = tool("only_tasks", TaskSupport::Required, |_| async { done("x") }.boxed());
+    let served = serve(server(vec![quick(), only_tasks])).await;
     let version = ("mcp-protocol-version", "2026-07-28");
     let other = ("mcp-protocol-version", "1900-01-01");
     let method = ("mcp-method", "nothing/such");
@@ -142,6 +143,7 @@ async fn t_26h_14_26h_8_26r_3_26h_4_what_is_wrong_is_said_in_this_order() {
     let call =
         request(json!(1), "tools/call", json!({"name": "quick", "arguments": {"region": "eu"}}), &json!({}));
     let call = call.to_string();
+    let required = call.replace("quick", "only_tasks");
     let nameless = request(json!(1), "tools/call", json!({}), &json!({})).to_string();
     let (get, calls) = (("mcp-method", "tasks/get"), ("mcp-method", "tools/call"));
     let (quick, eu) = (("mcp-name", "quick"), ("mcp-param-region", "eu"));
@@ -150,6 +152,8 @@ async fn t_26h_14_26h_8_26r_3_26h_4_what_is_wrong_is_said_in_this_order() {
         (&[version][..], "{", (400, -32700)),
         (&[version], "[]", (400, -32600)),
         (&[version], r#"{"jsonrpc":"1.0","id":1,"method":"x"}"#, (400, -32600)),
+        (&[version], r#"{"jsonrpc":"2.0","id":1.5,"method":"x"}"#, (400, -32600)),
+        (&[version], r#"{"jsonrpc":"2.0","id":1,"method":"x","params":[]}"#, (400, -32600)),
         (&[version], batch.as_str(), (400, -32600)),
         (&[], batch.as_str(), (400, -32600)),
         (&[version], r#"{"jsonrpc":"2.0","id":1,"result":{}}"#, (400, -32600)),
@@ -169,6 +173,7 @@ async fn t_26h_14_26h_8_26r_3_26h_4_what_is_wrong_is_said_in_this_order() {
         (&[version, get, ("mcp-name", "x")], tasks.as_str(), (400, -32021)),
         (&[version, calls, quick], call.as_str(), (400, -32020)),
         (&[version, calls, quick, ("mcp-param-region", "us")], call.as_str(), (400, -32020)),
+        (&[version, calls, ("mcp-name", "only_tasks")], required.as_str(), (400, -32021)),
         (&[version, calls], nameless.as_str(), (200, -32602)),
         (&[version, calls, quick, eu], call.as_str(), (200, 0)),
         (&[version, calls, ("mcp-name", "=?base64?cXVpY2s=?="), eu], call.as_str(), (200, 0)),
@@ -189,6 +194,11 @@ async fn t_26j_8_what_was_removed_is_unknown_and_answered_by_id() {
         "resources/unsubscribe",
         "tasks/list",
         "tasks/result",
+        // 26T-7, 26X-8: nor does the host answer with a question.
+        "roots/list",
+        "no/such/method",
+        "",
+        "tools/Call",
         // Methods of capabilities that no plugin offers here.
         "prompts/list",
         "resources/read",
@@ -238,9 +248,18 @@ async fn t_26h_10_notifications_are_accepted_unless_their_headers_say_otherwise(
         (&[version][..], 202),
         (&[version, ("mcp-method", "notifications/cancelled")], 202),
         (&[version, ("mcp-method", "notifications/initialized")], 400),
+        // It belongs to a session, but names none.
+        (&[], 400),
     ] {
         assert_eq!(served.post_text(headers, cancelled).await.status, expected, "{headers:?}");
     }
+    let mut claimed = request(json!(1), "notifications/cancelled", json!({"requestId": 1}), &json!({}));
+    claimed.as_object_mut().expect("an object").remove("id");
+    for (headers, expected) in [(&[("mcp-protocol-version", "2025-11-25")][..], 400), (&[], 202)] {
+        assert_eq!(served.post_text(headers, &claimed.to_string()).await.status, expected, "{headers:?}");
+    }
+    let response = r#"{"jsonrpc":"2.0","id":"s-1","result":{}}"#;
+    assert_eq!(served.post_text(&[], response).await.status, 400, "a response belongs to a session");
     served.stopped().await;
 }
 
@@ -262,6 +281,25 @@ async fn t_26h_11_26h_12_26c_3_what_takes_long_is_a_stream_without_ids() {
     assert_eq!((&result["id"], &result["result"]["resultType"]), (&json!(0), &json!("complete")));
     assert_eq!(answer.event().await, None, "the response ends the stream");
     assert_eq!((tells.recv().await, tells.recv().await), (Some("begun"), Some("gone")));
+    served.stopped().await;
+}
+
+#[tokio::test]
+async fn t_26h_11_comments_keep_a_silent_stream_open() {
+    let (go, (told, _tells)) = (Arc::new(Notify::new()), mpsc::unbounded_channel());
+    let mut server = server(vec![waiting(TaskSupport::Forbidden, go.clone(), told)]);
+    let settings = &mut Arc::get_mut(&mut server).expect("not shared yet").settings;
+    settings.keep_alive = Duration::from_millis(50);
+    let served = serve(server).await;
+    let listen = json!({"notifications": {"toolsListChanged": true}});
+    let mut listening = served.post(&request(json!("L"), "subscriptions/listen", listen, &json!({}))).await;
+    assert!(listening.message().await.is_some(), "an acknowledgement");
+    let call = request(json!(1), "tools/call", json!({"name": "waiting"}), &json!({}));
+    let mut calling = served.post(&call).await;
+    for stream in [&mut listening, &mut calling] {
+        assert_eq!(stream.event().await.as_deref(), Some(": keep-alive"));
+    }
+    go.notify_one();
     served.stopped().await;
 }
 
@@ -356,6 +394,9 @@ async fn t_26t_9_26t_14_26t_20_26h_13_a_task_outlives_the_connection_that_told_o
     let id = created["result"]["taskId"].as_str().expect("an id").to_owned();
     assert_eq!(tells.recv().await, Some("begun"));
     let of = |method: &str| request(json!(2), method, json!({"taskId": id}), &able());
+    // 26C-2: a notification that cancels the request that created the task does not cancel the task.
+    let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}});
+    assert_eq!(served.post(&cancel).await.status, 202);
     for _ in 0..2 {
         let got = served.post(&of("tasks/get")).await.json().await;
         assert_eq!(got["result"]["status"], "working");

@@ -163,9 +163,14 @@ async fn t_26s_2_26j_3_26c_1_what_is_cancelled_is_not_answered_and_its_id_is_fre
     assert_eq!(tells.recv().await, Some("begun"));
     let again = client.answer(&call).await;
     assert_eq!((&again["id"], &again["error"]["code"]), (&json!(1), &json!(-32600)));
+    // Ids that name no running request.
+    for other in [json!("1"), json!(null), json!(99)] {
+        client.send(&cancelled(other));
+    }
+    let next = client.answer(&request(json!(3), "server/discover", json!({}), &json!({}))).await;
+    assert_eq!((&next["id"], tells.try_recv().is_err()), (&json!(3), true), "it goes on");
     client.send(&cancelled(json!(1)));
     assert_eq!(tells.recv().await, Some("gone"));
-    client.send(&cancelled(json!(99)));
     let next = client.answer(&request(json!(2), "server/discover", json!({}), &json!({}))).await;
     assert_eq!(next["id"], 2, "nothing was sent for the other");
     go.notify_one();
