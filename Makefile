@@ -93,8 +93,9 @@ fuzz: ## Fuzz what parses, briefly (FUZZ_SECONDS for longer)
 simulate: ## A hundred thousand (SIMULATE_SEEDS) runs of several hosts on one store, each with its own faults; SEED replays one
 	SIMULATE_SEEDS=$${SIMULATE_SEEDS:-100000} $(SIMULATION) --test seeds -- --nocapture
 
-mutants: build fixtures ## Show that tests fail when what they test is broken; long
+mutants: build fixtures ## Break the host in small ways, and require that tests fail each time; takes hours (BASE)
 	./tests/mutations/run.sh
+	./tests/mutations/generated.sh $(BASE)
 
 bench: build fixtures examples ## The benchmarks, in minutes
 	./tests/load/bench.sh

@@ -137,12 +137,6 @@ for patch in tests/mutations/*.patch; do
 done
 [ ${#chosen[@]} -gt 0 ] || die "no mutation is named like this"
 
-while read -r _ drawn; do
-  if ! grep -qE "^Test: .* $drawn\$" tests/mutations/*.patch; then
-    echo "run.sh: $drawn is drawn by now, and has no mutation" >&2
-  fi
-done < <(tests/mutations/draw.sh)
-
 commit=$(git stash create)
 commit=${commit:-$(git rev-parse HEAD)}
 make_tree "$commit"
