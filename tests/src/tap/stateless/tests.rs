@@ -171,6 +171,7 @@ fn errors_have_the_codes_and_the_statuses_of_the_revision() {
         (Some(400), -32602, None, ""),
         (Some(404), -32601, None, ""),
         (Some(200), -32601, None, "26H-8"),
+        (None, -32601, None, ""),
         (Some(400), -32020, None, ""),
         (Some(200), -32021, Some(&required), "26H-8"),
         (Some(400), -32021, None, "data"),
