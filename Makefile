@@ -10,6 +10,9 @@ CARGO ?= cargo
 # (host/docs/decisions/0023-a-profile-of-calls.md).
 export CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUSTFLAGS := $(shell ./host/profile/flags.sh)
 
+# For all tests but those that count instructions.
+QUICK := --config tests/quick.toml
+
 PLUGINS_DIST := plugins/dist
 BIN := target/release/toolyard
 # Not --locked: what the crates of the host depend on changes with them, and Cargo.lock there follows.
@@ -29,7 +32,7 @@ host:
 	$(CARGO) build --release --locked --workspace --bin toolyard
 
 cargo: ## Run cargo as make does: make cargo ARGS="test --release --workspace NAME"
-	$(CARGO) $(ARGS)
+	$(CARGO) $(if $(filter test,$(firstword $(ARGS))),$(QUICK)) $(ARGS)
 
 profile: build fixtures ## Record the profile of calls again, which every build by make optimises with
 	./host/profile/record.sh
@@ -49,14 +52,15 @@ serve: build ## Build everything, then serve plugins/dist at http://127.0.0.1:74
 test: build fixtures examples clients published failpoints ## Build everything, then run all tests and the conformance suites
 	cd plugins && $(CARGO) test --locked --release --target-dir ../target/plugins-native
 	cd examples/plugins/rust && $(CARGO) test --locked --release --target-dir ../../../target/plugins-native
-	$(CARGO) test --release --locked --workspace
+	$(CARGO) $(QUICK) test --release --locked --workspace
+	$(CARGO) test --release --locked --workspace --test budget
 	$(SIMULATION) -- --nocapture
 	./tests/conformance/run.sh
 
 # The program with places at which tests have it stopped: `toolyard` and its store are
 # compiled once more, and nothing else.
 failpoints:
-	$(CARGO) build --release --locked --workspace --bin toolyard-failpoints --features toolyard/failpoints
+	$(CARGO) $(QUICK) build --release --locked --workspace --bin toolyard-failpoints --features toolyard/failpoints
 
 clients:
 	./tests/clients/install.sh
