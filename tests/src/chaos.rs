@@ -78,16 +78,16 @@ pub async fn chaos(kills: u32, seed: u64, mut tell: impl FnMut(&str)) -> Report 
     for kill in 1..=kills {
         let (live, finished) = enough(&board, &mut players).await;
         // At any point of any operation.
-        tokio::time::sleep(Duration::from_micros(dice.roll(60_000))).await;
+        tokio::time::sleep(Duration::from_micros(dice.below(60_000))).await;
         host.kill().await;
         let killed = Instant::now();
         let unsettled = board.unsettled();
         let mut broken = history.add(board.next_life());
         host = host.another().await;
         let back = killed.elapsed();
-        if dice.roll(8) == 0 {
+        if dice.below(8) == 0 {
             // A second kill, during the recovery after the first one.
-            tokio::time::sleep(Duration::from_micros(dice.roll(150_000))).await;
+            tokio::time::sleep(Duration::from_micros(dice.below(150_000))).await;
             host.kill().await;
             host = host.another().await;
             report.met("further kills, in the midst of a recovery");
@@ -129,7 +129,7 @@ async fn enter(
 ) -> JoinSet<()> {
     let mut players = JoinSet::new();
     for who in 0..CLIENTS {
-        let dice = Dice(dice.roll(u64::MAX));
+        let dice = Dice(dice.below(u64::MAX));
         let player = Player::enter(board.clone(), sink.authority(), who, dice, leaving).await;
         players.spawn(player.play(stopped.clone()));
     }

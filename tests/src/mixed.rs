@@ -96,7 +96,7 @@ pub async fn mixed(length: Length, seed: u64) -> Report {
     let mut dice = Dice(seed);
     let mut players = Vec::new();
     for number in 0..CLIENTS {
-        players.push(Player::enter(stage.clone(), number, Dice(dice.roll(u64::MAX))).await);
+        players.push(Player::enter(stage.clone(), number, Dice(dice.below(u64::MAX))).await);
     }
     let began = Instant::now();
     for life in 0.. {
@@ -139,7 +139,7 @@ async fn disturb(stage: &Stage, mut host: Host, dice: &mut Dice) -> Host {
             }
         };
         tokio::time::timeout(PATIENCE, reached).await.expect("the clients get on");
-        match dice.roll(3) {
+        match dice.below(3) {
             0 => install(&guests::plugin("jq"), &host.plugins()),
             1 => install(&guests::fixture("script"), &host.plugins()),
             _ => install_as(&guests::fixture("versioned_v1"), &host.plugins(), "versioned.wasm"),

@@ -127,7 +127,7 @@ async fn run(mut hosts: Vec<Host>, races: u64, seed: u64) -> Report {
             away: line(session, hosts[(client as usize + 1) % hosts.len()].port(), 2 << 32),
         };
         let share = races / CLIENTS + u64::from(client < races % CLIENTS);
-        racing.spawn(race(lines, client, share, Dice(dice.roll(u64::MAX)), decided.clone()));
+        racing.spawn(race(lines, client, share, Dice(dice.below(u64::MAX)), decided.clone()));
     }
     while let Some(raced) = racing.join_next().await {
         raced.expect("nothing changes").expect("the host lives");
@@ -171,7 +171,7 @@ async fn race(
     // The delay adapts so that both orders come about equally often on any machine.
     let mut more = 0_u64;
     for number in 0..share {
-        let (ms, wait) = (more + dice.roll(WITHIN_MS), dice.roll(WITHIN_MS * 1_000));
+        let (ms, wait) = (more + dice.below(WITHIN_MS), dice.below(WITHIN_MS * 1_000));
         let arguments = json!({"key": format!("once-{client}-{number}"), "ms": ms});
         let call = json!({"name": "once", "arguments": arguments, "task": {}});
         let created = lines.home.ask("tools/call", call, |_| Value::Null).await?;

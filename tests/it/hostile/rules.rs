@@ -172,12 +172,12 @@ async fn write_a_denied_number_otherwise(stage: &Stage) {
 
 /// A number that is 22, or near it, in any notation that JSON allows.
 fn near_22(dice: &mut Dice) -> String {
-    let shift = dice.roll(9) as i32 - 4;
-    let tail = match dice.roll(4) {
+    let shift = dice.below(9) as i32 - 4;
+    let tail = match dice.below(4) {
         0 => String::new(),
-        1 => "0".repeat(dice.roll(4) as usize),
-        2 => format!("{}{}", "0".repeat(dice.roll(24) as usize), dice.roll(10)),
-        _ => dice.roll(1 << 40).to_string(),
+        1 => "0".repeat(dice.below(4) as usize),
+        2 => format!("{}{}", "0".repeat(dice.below(24) as usize), dice.below(10)),
+        _ => dice.below(1 << 40).to_string(),
     };
     let digits = format!("{}{tail}", dice.pick(&["22", "22", "21", "21999999999999999"]));
     // The decimal point is behind two digits, and moves with the exponent.
@@ -189,7 +189,7 @@ fn near_22(dice: &mut Dice) -> String {
         Err(_) => format!("0.{}{digits}", "0".repeat(point.unsigned_abs() as usize)),
     };
     match shift {
-        0 if dice.roll(2) == 0 => mantissa,
+        0 if dice.below(2) == 0 => mantissa,
         shift => format!(
             "{mantissa}{}{}{shift}",
             dice.pick(&["e", "E"]),

@@ -86,9 +86,9 @@ pub async fn disasters(time: Duration, seed: u64, mut tell: impl FnMut(&str)) ->
         let (live, finished) = enough(&cluster.board, &mut players).await;
         cluster.report.least(live, finished);
         // At any point of any operation.
-        tokio::time::sleep(Duration::from_micros(dice.roll(60_000))).await;
+        tokio::time::sleep(Duration::from_micros(dice.below(60_000))).await;
         let (kind, is_long) = bag.draw(&mut dice);
-        let at = dice.roll(HOSTS as u64) as usize;
+        let at = dice.below(HOSTS as u64) as usize;
         let began_at = began.elapsed();
         let said = cluster.meet(kind, is_long, at, &mut dice).await;
         cluster.report.met(kind.name());
@@ -168,7 +168,7 @@ impl Cluster {
         self.board.seats.send_modify(|seats| seats.retain(|seat| *seat != gone));
         let victims = self.board.unsettled_of(gone.number);
         // The replacement starts at once, or long after the lease has expired.
-        let later = Duration::from_millis(dice.roll(2 * LEASE.as_millis() as u64));
+        let later = Duration::from_millis(dice.below(2 * LEASE.as_millis() as u64));
         let others = self.lookout(self.others(at));
         let dead = &self.posts[at].host;
         let another = async {

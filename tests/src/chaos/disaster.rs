@@ -66,12 +66,12 @@ impl Kind {
     /// The fault of the proxy during the disaster.
     pub fn fault(self, dice: &mut Dice) -> Fault {
         match self {
-            Self::Delay => Fault::Delay(Duration::from_millis(5 + dice.roll(300))),
+            Self::Delay => Fault::Delay(Duration::from_millis(5 + dice.below(300))),
             Self::Cut => {
                 let way = dice.pick(&[Way::ToServer, Way::ToClient]);
                 // The limit ranges from less than a greeting to some hundred statements.
-                let most = 1 << (4 + dice.roll(14));
-                Fault::Cut(way, dice.roll(most))
+                let most = 1 << (4 + dice.below(14));
+                Fault::Cut(way, dice.below(most))
             }
             Self::Hole => Fault::Hole,
             Self::Refuse => Fault::Refuse,
@@ -90,7 +90,7 @@ impl Kind {
 /// The duration of a disaster: well within the lease, or well beyond it.
 pub(super) fn lasts(is_long: bool, dice: &mut Dice) -> Duration {
     let part = LEASE / 8;
-    part * if is_long { 12 + dice.roll(8) as u32 } else { 1 + dice.roll(4) as u32 }
+    part * if is_long { 12 + dice.below(8) as u32 } else { 1 + dice.below(4) as u32 }
 }
 
 /// Kinds in random order, each as often as any other. Every other time, a kind lasts long.
@@ -103,7 +103,7 @@ pub(super) struct Bag {
 
 impl Bag {
     pub fn new(dice: &mut Dice) -> Self {
-        Self { left: Vec::new(), is_long: Kind::ALL.map(|_| dice.roll(2) == 0), rounds: 0 }
+        Self { left: Vec::new(), is_long: Kind::ALL.map(|_| dice.below(2) == 0), rounds: 0 }
     }
 
     /// Whether every kind has been drawn.
@@ -117,7 +117,7 @@ impl Bag {
             self.left = Kind::ALL.to_vec();
             self.rounds += 1;
         }
-        let kind = self.left.swap_remove(dice.roll(self.left.len() as u64) as usize);
+        let kind = self.left.swap_remove(dice.below(self.left.len() as u64) as usize);
         let number = Kind::ALL.iter().position(|other| *other == kind).expect("it is one of them");
         self.is_long[number] = !self.is_long[number];
         (kind, self.is_long[number])

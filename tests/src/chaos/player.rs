@@ -66,7 +66,7 @@ impl Player {
             drop(turn);
             let is_there = self.seats.borrow().contains(&self.at);
             let goes = match stepped {
-                Ok(()) => !is_there || self.dice.roll(8) == 0,
+                Ok(()) => !is_there || self.dice.below(8) == 0,
                 Err(gone) => {
                     board.count(match gone {
                         Gone::Broken => "calls cut short",
@@ -104,7 +104,7 @@ impl Player {
 
     async fn step(&mut self) -> Result<(), Gone> {
         let (live, _) = self.board.standing();
-        match self.dice.roll(24) {
+        match self.dice.below(24) {
             0..=7 if live < LIVE + LIVE / 4 => {
                 let kind = self.dice.pick(&[Kind::Long, Kind::Long, Kind::Long, Kind::Asks, Kind::AsksAgain]);
                 self.create(kind).await.map(drop)
@@ -127,8 +127,8 @@ impl Player {
         let serial = self.board.serial();
         let key = format!("{}-{serial}", kind.tool());
         let ms = match kind {
-            Kind::Quick | Kind::Asks | Kind::AsksAgain => self.dice.roll(20),
-            Kind::Again => 20 + self.dice.roll(400),
+            Kind::Quick | Kind::Asks | Kind::AsksAgain => self.dice.below(20),
+            Kind::Again => 20 + self.dice.below(400),
             Kind::Long => FOR_EVER,
         };
         let mut arguments = json!({"key": key, "ms": ms, "ask": kind.asks()});
@@ -183,7 +183,7 @@ impl Player {
     fn any_that(&mut self, tries: u32, fits: impl Fn(&Made) -> bool) -> Option<Made> {
         let last = self.dice.pick(&[200, usize::MAX]);
         (0..tries).find_map(|_| {
-            let made = self.board.nth(self.dice.roll(1 << 32), last);
+            let made = self.board.nth(self.dice.below(1 << 32), last);
             made.filter(|made| made.person == self.person && fits(made))
         })
     }

@@ -64,7 +64,8 @@ impl Player {
             let port = *self.port.borrow_and_update();
             match &mut self.line {
                 Line::Within(session) => {
-                    *session = session.at(port).numbered_from(i64::from(self.dice.roll(1 << 40) as u32) << 16)
+                    *session =
+                        session.at(port).numbered_from(i64::from(self.dice.below(1 << 40) as u32) << 16)
                 }
                 Line::Alone(client) if client.port() != port => {
                     *client = Client::new(port).declaring(everything()).bearing(&token(PEOPLE[self.person]));
@@ -77,8 +78,8 @@ impl Player {
 
     /// One step; `None` if the host died during it.
     async fn step(&mut self) -> Option<()> {
-        let ms = self.dice.roll(300);
-        match self.dice.roll(14) {
+        let ms = self.dice.below(300);
+        match self.dice.below(14) {
             0 | 1 => self.create("wait", json!({"ms": ms})).await,
             2 => self.create("fail", json!({"message": "no luck"})).await,
             3 => self.create("protocol_error", json!({"code": -7, "message": "odd"})).await,
@@ -123,7 +124,7 @@ impl Player {
     }
 
     async fn plain(&mut self) -> Option<()> {
-        let text = format!("number {}", self.dice.roll(1000));
+        let text = format!("number {}", self.dice.below(1000));
         let call = json!({"name": "echo", "arguments": {"text": text}});
         let answer = self.ask("tools/call", call).await?;
         if answer["error"]["code"] != -32603 {
@@ -135,7 +136,7 @@ impl Player {
     /// One task of the principal, created by any of its clients; every other time one of the latest, which
     /// may still be live.
     fn any(&mut self) -> Option<String> {
-        let n = self.dice.roll(1 << 32);
+        let n = self.dice.below(1 << 32);
         let last = self.dice.pick(&[8, usize::MAX]);
         self.stage.book(self.person, |book| book.nth(n, last))
     }

@@ -1,9 +1,8 @@
-//! What the tests share: tools written in Rust, clients, stores that fail, and settings.
+//! What the tests share: clients, stores that fail, and applications.
 
+pub mod application;
 pub mod calls;
 pub mod client;
 pub mod faulty;
-pub mod native;
-pub mod settings;
 pub mod stateless;
 pub mod swept;
