@@ -99,7 +99,8 @@ async fn t_26sub_4_26sub_5_26s_4_subscriptions_share_the_pipe_and_end_one_by_one
     let wanted = json!({"notifications": {"toolsListChanged": true}});
     for id in [json!("a"), json!(2)] {
         let listen = request(id.clone(), "subscriptions/listen", wanted.clone(), &json!({}));
-        let acknowledged = client.answer(&listen).await;
+        client.send(&listen);
+        let acknowledged = client.next().await.expect("an acknowledgement");
         assert_eq!(acknowledged["method"], "notifications/subscriptions/acknowledged");
         assert_eq!(acknowledged["params"]["_meta"][META_SUBSCRIPTION], id);
     }
