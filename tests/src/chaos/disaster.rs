@@ -94,14 +94,14 @@ pub(super) fn lasts(is_long: bool, dice: &mut Dice) -> Duration {
 }
 
 /// Kinds in random order, each as often as any other. Every other time, a kind lasts long.
-pub(super) struct Bag {
+pub(super) struct Schedule {
     left: Vec<Kind>,
     is_long: [bool; Kind::ALL.len()],
     /// How often every kind has been drawn.
     rounds: u32,
 }
 
-impl Bag {
+impl Schedule {
     pub fn new(dice: &mut Dice) -> Self {
         Self { left: Vec::new(), is_long: Kind::ALL.map(|_| dice.below(2) == 0), rounds: 0 }
     }
@@ -131,11 +131,11 @@ mod tests {
     #[test]
     fn every_kind_comes_and_in_both_lengths() {
         let mut dice = Dice(7);
-        let mut bag = Bag::new(&mut dice);
+        let mut schedule = Schedule::new(&mut dice);
         let mut drawn = Vec::new();
         for _ in 0..2 * Kind::ALL.len() {
-            assert_eq!(bag.was_emptied(), drawn.len() >= Kind::ALL.len());
-            drawn.push(bag.draw(&mut dice));
+            assert_eq!(schedule.was_emptied(), drawn.len() >= Kind::ALL.len());
+            drawn.push(schedule.draw(&mut dice));
         }
         for kind in Kind::ALL {
             for is_long in [false, true] {
