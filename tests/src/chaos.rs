@@ -1,8 +1,8 @@
 //! Chaos: real hosts under the load of many clients of both generations. A single host is killed as `kill -9`
 //! does, again and again ([`chaos`]). Meanwhile its plugin is replaced, and both generations must agree about
 //! each task. Several hosts that share a database meet disasters of other kinds as well
-//! ([`cluster::disasters`]). The answers to the clients go into a history that is checked after each disaster.
-//! A sink outside of the hosts counts the effects of the guests.
+//! ([`cluster::disasters`]). The answers to the clients go into a history that is checked after each
+//! disaster. A sink outside of the hosts counts the effects of the guests.
 
 mod agreement;
 mod client_connection;
