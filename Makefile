@@ -105,7 +105,7 @@ compare: build fixtures ## Calls and tasks of the host beside those of another b
 	$(CARGO) build --release --locked --workspace
 	target/release/toolyard-load compare $(BASE)
 
-soak: build fixtures ## Hostile and honest calls for 20 minutes (SOAK_MINUTES), then both revisions at once for 5 (MIXED_MINUTES)
+soak: build fixtures ## Hostile and honest calls for 20 minutes (SOAK_MINUTES)
 	$(CARGO) build --release --locked --workspace
 	target/release/soak
 

@@ -10,7 +10,8 @@ use toolyard_tests::races::{races, races_between_hosts};
 /// The disasters go on for this long, and until each kind has happened.
 const DISASTERS: Duration = Duration::from_secs(300);
 
-/// A1, A2, A3, A5.
+/// A1, A2, A3, A5. Between the kills the host is restarted, and its plugin is replaced. Both generations
+/// agree about each task (26B-1, 26B-8, 26B-9).
 #[tokio::test]
 async fn kill_9_fifty_times_under_load_breaks_no_promise() {
     let report = chaos(50, 20_261_122, |line| println!("{line}")).await;

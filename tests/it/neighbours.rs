@@ -86,7 +86,7 @@ async fn twenty_times_one_is_stopped_and_one_is_killed_and_the_third_takes_only_
             }
             let mut dice = Dice(20_261_122 + folder);
             for round in 0..ROUNDS {
-                let first = dice.roll(3) as usize;
+                let first = dice.below(3) as usize;
                 places.rotate_left(first);
                 round_of(&sink, &mut places, round, &mut dice).await;
             }
@@ -104,15 +104,15 @@ async fn round_of(sink: &Sink, places: &mut Vec<Place>, round: u64, dice: &mut D
     let asleep = stopped.run(sink, "once", &key("asleep"), 1).await;
     let repeatable = stopped.run(sink, "again", &key("repeatable"), 600_000).await;
     let lost = dying.run(sink, "once", &key("lost"), 600_000).await;
-    let moved = dying.run(sink, "again", &key("moved"), dice.roll(50)).await;
+    let moved = dying.run(sink, "again", &key("moved"), dice.below(50)).await;
     let running = living.run(sink, "once", &key("running"), 600_000).await;
     // The stop may come at any moment of its work.
-    let churn = stopped.create(sink, "once", &key("churn"), dice.roll(5)).await;
+    let churn = stopped.create(sink, "once", &key("churn"), dice.below(5)).await;
     stopped.stop().await;
     let mut dying = places.remove(1);
     dying.host.kill().await;
     let killed = Instant::now();
-    if dice.roll(2) == 0 {
+    if dice.below(2) == 0 {
         // A command of the same binary neither takes nor loses a task.
         places[1].host.command(&["tasks", "list"]).await;
     }

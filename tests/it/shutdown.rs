@@ -1,12 +1,8 @@
 //! The requested shutdown: the first signal lets calls end, the second does not, and the exit code tells
 //! which of the two happened.
 
-use crate::say;
 use rustix::process::Signal;
-use serde_json::{Value, json};
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use serde_json::json;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
 use toolyard_tests::host::Setup;
@@ -118,77 +114,6 @@ async fn who_waits_for_the_result_of_a_task_that_is_handed_over_is_told_that_the
     assert_eq!(last["error"]["code"], -32603, "{last}");
     assert!(last["error"]["message"].as_str().expect("text").contains("shutting down"), "{last}");
     assert_eq!(host.ended().await.code(), Some(1), "the sleeper was cut");
-}
-
-/// The ledger of what the host has acknowledged.
-#[derive(Default)]
-struct Ledger {
-    created: Vec<String>,
-    finished: HashMap<String, Value>,
-}
-
-/// Creates tasks and fetches their results until the host is gone.
-async fn work(session: &Session, first: i64, ledger: &Mutex<Ledger>, stop: &AtomicBool) {
-    for id in (first..).step_by(2) {
-        if stop.load(Ordering::SeqCst) {
-            return;
-        }
-        let create = json!({"name": "wait", "arguments": {"ms": id % 5}, "task": {}});
-        let Some(created) = session.try_request(id, "tools/call", create).await else { return };
-        let Some(task) = created["result"]["task"]["taskId"].as_str().map(str::to_owned) else { continue };
-        ledger.lock().expect("ledger").created.push(task.clone());
-        let Some(result) = session.try_request(id + 1, "tasks/result", json!({"taskId": task})).await else {
-            return;
-        };
-        if let Some(result) = result.get("result") {
-            ledger.lock().expect("ledger").finished.insert(task, result.clone());
-        }
-    }
-}
-
-/// A1: an acknowledged task and its result survive every restart.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_1_twenty_restarts_under_load_lose_no_acknowledged_task() {
-    const RESTARTS: usize = 20;
-    const EACH: usize = 30;
-    let mut host =
-        probe().set("calls.running-per-principal", "4").set("shutdown.drain", "1min").start().await;
-    let session = Session::open(host.port()).await;
-    let (mut created, mut handed_over) = (0, 0);
-    for restart in 1..=RESTARTS {
-        let ledger = Arc::new(Mutex::new(Ledger::default()));
-        let stop = Arc::new(AtomicBool::new(false));
-        let mut workers = tokio::task::JoinSet::new();
-        for worker in 0..16_usize {
-            let (session, ledger, stop) = (session.at(host.port()), ledger.clone(), stop.clone());
-            let first = ((restart * 100 + worker) * 1_000_000) as i64;
-            workers.spawn(async move { work(&session, first, &ledger, &stop).await });
-        }
-        eventually("enough tasks", || async {
-            (ledger.lock().expect("ledger").finished.len() >= EACH).then_some(())
-        })
-        .await;
-        // The signal comes in the middle of the load: the host may lose unacknowledged requests, and nothing
-        // else.
-        host.signal(Signal::TERM);
-        assert_eq!(host.ended().await.code(), Some(0), "{}", host.log());
-        stop.store(true, Ordering::SeqCst);
-        while workers.join_next().await.is_some() {}
-        host = host.another().await;
-        let session = session.at(host.port());
-        let ledger = std::mem::take(&mut *ledger.lock().expect("ledger"));
-        for id in &ledger.created {
-            let task = session.task(id).await;
-            handed_over += usize::from(task["status"] == "working");
-            session.until(id, "completed").await;
-            let result = session.result("tasks/result", json!({"taskId": id})).await;
-            if let Some(before) = ledger.finished.get(id) {
-                assert_eq!(result, *before, "a result is the same for ever");
-            }
-        }
-        created += ledger.created.len();
-    }
-    say(&format!("{RESTARTS} restarts: {created} tasks, 0 lost; {handed_over} still under way after one"));
 }
 
 /// A `stdio` host with a running call that does not end by itself.

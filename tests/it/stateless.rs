@@ -11,7 +11,6 @@ mod inputs;
 mod late;
 mod legacy;
 mod listening;
-mod mixed;
 mod notices;
 mod owners;
 mod pipe;

@@ -1,31 +1,37 @@
 //! Chaos: real hosts under the load of many clients of both generations. A single host is killed as `kill -9`
-//! does, again and again ([`chaos`]). Several hosts that share a database meet disasters of other kinds as
-//! well ([`cluster::disasters`]). The answers to the clients go into a history that is checked after each
+//! does, again and again ([`chaos`]). Meanwhile its plugin is replaced, and both generations must agree about
+//! each task. Several hosts that share a database meet disasters of other kinds as well
+//! ([`cluster::disasters`]). The answers to the clients go into a history that is checked after each
 //! disaster. A sink outside of the hosts counts the effects of the guests.
 
-mod board;
+mod agreement;
+mod client_connection;
 pub mod cluster;
 mod disaster;
 mod effects;
-mod line;
-mod lookers;
-mod player;
+mod inspectors;
+mod load_client;
 mod report;
+mod shared_state;
 
+pub use agreement::agreement;
 pub use report::Report;
 
-pub(crate) use line::{Era, Gone, Heard, Line};
+pub(crate) use client_connection::{ClientConnection, Generation, NoAnswer, Response};
 
 use crate::dice::Dice;
 use crate::history::{Broken, History, Op};
-use crate::host::Setup;
+use crate::host::{Setup, install_bytes};
+use crate::session::LATEST;
+use crate::stateless::everything;
 use crate::tap::stand_aside;
-use crate::tokens::stanza;
+use crate::tokens::{stanza, token};
 use crate::wait::PATIENCE;
-use crate::{Host, Sink, guests};
-use board::{Board, Seat};
-use lookers::Lookout;
-use player::Player;
+use crate::{Host, Session, Sink, guests};
+use inspectors::Inspection;
+use load_client::LoadClient;
+use rustix::process::Signal;
+use shared_state::{HostAddress, SharedState};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
@@ -34,9 +40,17 @@ use tokio::task::JoinSet;
 /// Concurrent clients, every other one of them with a session.
 const CLIENTS: u32 = 24;
 /// The principals; each has clients of both generations.
-const PEOPLE: [&str; 4] = ["ann", "bea", "cem", "dot"];
+const PRINCIPALS: [&str; 4] = ["ann", "bea", "cem", "dot"];
 /// The next disaster comes once this many tasks are live, and as many have ended since the last disaster.
 const LIVE: usize = 100;
+/// Both generations are asked about this many of the latest tasks after each disaster.
+const LATEST_TASKS: usize = 300;
+/// The name in a report of a SIGTERM, after which another host starts.
+const RESTARTED: &str = "restarts";
+/// The name in a report of another component for the plugin.
+const REPLACED: &str = "replacements of the plugin";
+/// The name in a report of tasks about which both generations were asked.
+const COMPARED: &str = "tasks compared between the generations";
 /// All tasks that were live at a kill must have ended within this time.
 const SETTLED: Duration = Duration::from_secs(20);
 /// The time for which a history expects tasks to exist: longer than any run.
@@ -44,11 +58,12 @@ const A_DAY: Duration = Duration::from_secs(86_400);
 
 /// The setup of the hosts in a chaos run.
 fn setup(sink: &Sink) -> Setup {
-    let stanzas: Vec<_> = PEOPLE.iter().map(|name| stanza(name, &[])).collect();
+    let stanzas: Vec<_> = PRINCIPALS.iter().map(|name| stanza(name, &[])).collect();
     let mut setup = Setup::new()
         .with(&[guests::fixture("effects")])
         .manifest("effects", &sink.manifest())
         .config(&stanzas.concat())
+        .set("shutdown.drain", "300ms")
         .set("tasks.ttl-default", "24h")
         .set("tasks.rerun-after", "50ms")
         .set("calls.running", "1000")
@@ -59,7 +74,7 @@ fn setup(sink: &Sink) -> Setup {
     setup
 }
 
-/// Kills a host this many times; reports each kill in a line.
+/// Kills a host this many times, and restarts it after every eighth kill; reports each in a line.
 ///
 /// # Panics
 /// If the host does not come back, or breaks a promise.
@@ -67,102 +82,131 @@ pub async fn chaos(kills: u32, seed: u64, mut tell: impl FnMut(&str)) -> Report 
     stand_aside();
     let sink = Sink::start().await;
     let mut host = setup(&sink).start().await;
-    let mut seat = Seat { number: 1, port: host.port() };
-    let board = Arc::new(Board::new(vec![seat]));
+    let mut address = HostAddress { number: 1, port: host.port() };
+    let shared = Arc::new(SharedState::new(vec![address]));
     let mut dice = Dice(seed);
     let (stop, stopped) = watch::channel(false);
-    let mut players = enter(&board, &sink, &mut dice, None, &stopped).await;
+    let mut clients = start_clients(&shared, &sink, &mut dice, None, &stopped).await;
     let mut history = History::new(A_DAY.as_nanos() as u64);
-    let mut report = Report::new(seed, report::SEEN.to_vec());
-    let lookout = |seat| Lookout { board: board.clone(), first: CLIENTS, seats: vec![seat], leaving: None };
-    for kill in 1..=kills {
-        let (live, finished) = enough(&board, &mut players).await;
+    let mut report = Report::new(seed, [&report::SEEN[..], &[REPLACED, RESTARTED, COMPARED]].concat());
+    let mut sessions = Vec::new();
+    for name in PRINCIPALS {
+        sessions.push(Session::open_by(host.port(), LATEST, everything(), Some(&token(name))).await.session);
+    }
+    let sessions: Arc<[Session]> = sessions.into();
+    let inspection = |address| {
+        let (shared, sessions) = (shared.clone(), sessions.clone());
+        Inspection { shared, first: CLIENTS, addresses: vec![address], move_after: None, sessions }
+    };
+    for disaster in 1..=kills + kills / 8 {
+        let (live, finished) = enough(&shared, &mut clients).await;
+        replace_plugin(&host, disaster % 2 == 0);
+        report.met(REPLACED);
         // At any point of any operation.
-        tokio::time::sleep(Duration::from_micros(dice.roll(60_000))).await;
-        host.kill().await;
+        tokio::time::sleep(Duration::from_micros(dice.below(60_000))).await;
+        if disaster % 9 == 0 {
+            host.signal(Signal::TERM);
+            // Some tasks outlast every drain.
+            assert_eq!(host.ended().await.code(), Some(1), "{}", host.log());
+            report.met(RESTARTED);
+        } else {
+            host.kill().await;
+            report.met("kills -9");
+        }
         let killed = Instant::now();
-        let unsettled = board.unsettled();
-        let mut broken = history.add(board.next_life());
+        let unsettled = shared.unsettled();
+        let mut broken = history.add(shared.calls_until_kill());
         host = host.another().await;
         let back = killed.elapsed();
-        if dice.roll(8) == 0 {
+        if dice.below(8) == 0 {
             // A second kill, during the recovery after the first one.
-            tokio::time::sleep(Duration::from_micros(dice.roll(150_000))).await;
+            tokio::time::sleep(Duration::from_micros(dice.below(150_000))).await;
             host.kill().await;
             host = host.another().await;
             report.met("further kills, in the midst of a recovery");
         }
-        seat = Seat { number: seat.number + 1, port: host.port() };
-        board.seats.send_replace(vec![seat]);
-        let settled = lookout(seat).settle(unsettled, killed, SETTLED).await;
-        broken.extend(effects::judge(&board, &sink));
-        require(&board, &broken, &[&host], seed);
-        report.met("kills -9");
+        address = HostAddress { number: address.number + 1, port: host.port() };
+        shared.addresses.send_replace(vec![address]);
+        let settled = inspection(address).settle(unsettled.clone(), killed, SETTLED).await;
+        let latest = shared.made_after(shared.len().saturating_sub(LATEST_TASKS));
+        inspection(address).compare([unsettled, latest].concat()).await;
+        broken.extend(effects::violations(&shared, &sink));
+        require(&shared, &broken, &[&host], seed);
         report.least(live, finished);
         let said = format!("{live} live, {finished} finished; back after {} ms", back.as_millis());
-        tell(&format!("kill {kill}: {said}, {}", report.settled(settled)));
+        tell(&format!("disaster {disaster}: {said}, {}", report.settled(settled)));
     }
     stop.send_replace(true);
-    left(players).await;
+    until_left(clients).await;
     // The final check of all tasks of the run, after one more kill.
     host.kill().await;
     let killed = Instant::now();
-    let unsettled = board.unsettled();
-    let mut broken = history.add(board.next_life());
+    let unsettled = shared.unsettled();
+    let mut broken = history.add(shared.calls_until_kill());
     host = host.another().await;
-    seat.port = host.port();
-    lookout(seat).settle(unsettled, killed, SETTLED).await;
-    lookout(seat).look(board.all()).await;
-    broken.extend(last_words(&board, &sink, &mut history));
-    require(&board, &broken, &[&host], seed);
-    report.end(&board, &history, effects::tally(&board, &sink));
+    address.port = host.port();
+    inspection(address).settle(unsettled, killed, SETTLED).await;
+    inspection(address).look(shared.all()).await;
+    broken.extend(final_violations(&shared, &sink, &mut history));
+    require(&shared, &broken, &[&host], seed);
+    report.end(&shared, &history, effects::counts(&shared, &sink));
     report
 }
 
+/// Installs the plugin again, with the same functions in another component, or as it was.
+fn replace_plugin(host: &Host, changed: bool) {
+    let mut bytes = std::fs::read(guests::fixture("effects")).expect("the component");
+    if changed {
+        // A custom section, which does nothing.
+        bytes.extend([0, 5, 1, b'v', b'n', b'e', b'w']);
+    }
+    install_bytes(host.plugins(), "effects.wasm", &bytes);
+}
+
 /// Starts the clients.
-async fn enter(
-    board: &Arc<Board>,
+async fn start_clients(
+    shared: &Arc<SharedState>,
     sink: &Sink,
     dice: &mut Dice,
-    leaving: Option<Duration>,
+    move_after: Option<Duration>,
     stopped: &watch::Receiver<bool>,
 ) -> JoinSet<()> {
-    let mut players = JoinSet::new();
+    let mut clients = JoinSet::new();
     for who in 0..CLIENTS {
-        let dice = Dice(dice.roll(u64::MAX));
-        let player = Player::enter(board.clone(), sink.authority(), who, dice, leaving).await;
-        players.spawn(player.play(stopped.clone()));
+        let dice = Dice(dice.below(u64::MAX));
+        let client = LoadClient::start(shared.clone(), sink.authority(), who, dice, move_after).await;
+        clients.spawn(client.play(stopped.clone()));
     }
-    players
+    clients
 }
 
 /// Waits until the clients have left.
-async fn left(mut players: JoinSet<()>) {
-    while let Some(player) = players.join_next().await {
-        player.expect("a client sees nothing that must not be");
+async fn until_left(mut clients: JoinSet<()>) {
+    while let Some(client) = clients.join_next().await {
+        client.expect("a client sees nothing that must not be");
     }
 }
 
 /// The broken promises at the end, when all calls have ended and no guest runs.
-fn last_words(board: &Board, sink: &Sink, history: &mut History) -> Vec<Broken> {
-    for (made, word) in effects::heard(board, sink) {
-        let now = board.now();
-        board.log(CLIENTS, &made.id, now, Some(now), Op::Heard(word));
+fn final_violations(shared: &SharedState, sink: &Sink, history: &mut History) -> Vec<Broken> {
+    for (made, word) in effects::received_answers(shared, sink) {
+        let now = shared.now();
+        shared.log(CLIENTS, &made.id, now, Some(now), Op::Heard(word));
     }
-    let mut broken = history.add(board.next_life());
-    broken.extend(effects::judge(board, sink));
+    let mut broken = history.add(shared.calls_until_kill());
+    broken.extend(effects::violations(shared, sink));
     broken
 }
 
 /// Waits until there are enough live and finished tasks.
-async fn enough(board: &Board, players: &mut JoinSet<()>) -> (usize, usize) {
+async fn enough(shared: &SharedState, clients: &mut JoinSet<()>) -> (usize, usize) {
     let begun = Instant::now();
     loop {
-        let (live, finished) = board.standing();
+        let (live, finished) = shared.live_and_finished();
         if live >= LIVE && finished >= LIVE {
             return (live, finished);
         }
-        if let Some(ended) = players.try_join_next() {
+        if let Some(ended) = clients.try_join_next() {
             ended.expect("a client sees nothing that must not be");
             panic!("a client gave up");
         }
@@ -173,8 +217,8 @@ async fn enough(board: &Board, players: &mut JoinSet<()>) -> (usize, usize) {
 
 /// # Panics
 /// If a promise is broken, or a client saw something odd.
-fn require(board: &Board, broken: &[Broken], hosts: &[&Host], seed: u64) {
-    if broken.is_empty() && !board.has_odd() {
+fn require(shared: &SharedState, broken: &[Broken], hosts: &[&Host], seed: u64) {
+    if broken.is_empty() && !shared.has_unexpected() {
         return;
     }
     let shown = |all: Vec<String>| all.into_iter().take(20).collect::<Vec<_>>().join("\n");
@@ -185,5 +229,5 @@ fn require(board: &Board, broken: &[Broken], hosts: &[&Host], seed: u64) {
         format!("log of the host on port {}, the latest first:\n{}", host.port(), tail.join("\n"))
     };
     let logs: Vec<_> = hosts.iter().map(tail).collect();
-    panic!("seed {seed}; broken:\n{broken}\nodd:\n{}\n{}", shown(board.take_odd()), logs.join("\n"));
+    panic!("seed {seed}; broken:\n{broken}\nodd:\n{}\n{}", shown(shared.take_unexpected()), logs.join("\n"));
 }

@@ -14,7 +14,6 @@ pub mod history;
 pub mod host;
 pub mod http;
 pub mod identity_provider;
-pub mod mixed;
 pub mod mounts;
 pub mod postgres;
 pub mod process;

@@ -1,7 +1,7 @@
 //! Races between the end of a task and its cancel, on one real host, or on two that share a database: the
 //! first of the two decides, and an acknowledged state never changes.
 
-use crate::chaos::{Era, Gone, Heard, Line};
+use crate::chaos::{ClientConnection, Generation, NoAnswer, Response};
 use crate::dice::Dice;
 use crate::history::Status;
 use crate::host::Setup;
@@ -127,7 +127,7 @@ async fn run(mut hosts: Vec<Host>, races: u64, seed: u64) -> Report {
             away: line(session, hosts[(client as usize + 1) % hosts.len()].port(), 2 << 32),
         };
         let share = races / CLIENTS + u64::from(client < races % CLIENTS);
-        racing.spawn(race(lines, client, share, Dice(dice.roll(u64::MAX)), decided.clone()));
+        racing.spawn(race(lines, client, share, Dice(dice.below(u64::MAX)), decided.clone()));
     }
     while let Some(raced) = racing.join_next().await {
         raced.expect("nothing changes").expect("the host lives");
@@ -148,15 +148,15 @@ async fn run(mut hosts: Vec<Host>, races: u64, seed: u64) -> Report {
 /// The connections of a client: to the host on which it creates tasks, and to the one that it asks about
 /// them, which may be another one.
 struct Lines {
-    home: Line,
-    away: Line,
+    home: ClientConnection,
+    away: ClientConnection,
 }
 
-fn line(session: &Session, port: u16, first_id: i64) -> Line {
-    Line::new(Era::Session(session.at(port).numbered_from(first_id)))
+fn line(session: &Session, port: u16, first_id: i64) -> ClientConnection {
+    ClientConnection::new(Generation::Session(session.at(port).numbered_from(first_id)))
 }
 
-async fn ask(line: &mut Line, method: &str, id: &str) -> Result<Heard, Gone> {
+async fn ask(line: &mut ClientConnection, method: &str, id: &str) -> Result<Response, NoAnswer> {
     line.ask(method, json!({"taskId": id}), |_| Value::Null).await
 }
 
@@ -167,11 +167,11 @@ async fn race(
     share: u64,
     mut dice: Dice,
     decided: Decided,
-) -> Result<(), Gone> {
+) -> Result<(), NoAnswer> {
     // The delay adapts so that both orders come about equally often on any machine.
     let mut more = 0_u64;
     for number in 0..share {
-        let (ms, wait) = (more + dice.roll(WITHIN_MS), dice.roll(WITHIN_MS * 1_000));
+        let (ms, wait) = (more + dice.below(WITHIN_MS), dice.below(WITHIN_MS * 1_000));
         let arguments = json!({"key": format!("once-{client}-{number}"), "ms": ms});
         let call = json!({"name": "once", "arguments": arguments, "task": {}});
         let created = lines.home.ask("tools/call", call, |_| Value::Null).await?;

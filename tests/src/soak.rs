@@ -171,7 +171,7 @@ pub async fn soak(length: Length, seed: u64, mut seen: impl FnMut(&Sample)) -> R
         }
         let port = host.port();
         let clients =
-            (0..CLIENTS).map(|_| Dice(dice.roll(u64::MAX))).map(|dice| tokio::spawn(client(port, dice)));
+            (0..CLIENTS).map(|_| Dice(dice.below(u64::MAX))).map(|dice| tokio::spawn(client(port, dice)));
         let clients: Vec<_> = clients.collect();
         reload(&host, &mut dice).await;
         for client in clients {
@@ -191,7 +191,7 @@ pub async fn soak(length: Length, seed: u64, mut seen: impl FnMut(&Sample)) -> R
 async fn client(port: u16, mut dice: Dice) -> u64 {
     let session = Session::open(port).await;
     for step in 0..STEPS {
-        match dice.roll(10) {
+        match dice.below(10) {
             0 => {
                 let text = format!("step {step}");
                 assert_eq!(session.call("echo", json!({"text": text})).await["content"][0]["text"], text);
@@ -202,13 +202,13 @@ async fn client(port: u16, mut dice: Dice) -> u64 {
                 assert_eq!(result["isError"], false, "{result}");
             }
             2 => {
-                let id = session.create("wait", json!({"ms": dice.roll(30)})).await;
+                let id = session.create("wait", json!({"ms": dice.below(30)})).await;
                 let result = session.result("tasks/result", json!({"taskId": id})).await;
                 assert_eq!(result["isError"], false, "{result}");
             }
             3 => {
                 let id = session.create("spin", json!({"ms": 60_000})).await;
-                tokio::time::sleep(Duration::from_millis(dice.roll(10))).await;
+                tokio::time::sleep(Duration::from_millis(dice.below(10))).await;
                 let task = session.result("tasks/cancel", json!({"taskId": id})).await;
                 assert_eq!(task["status"], "cancelled", "{task}");
             }
@@ -224,7 +224,7 @@ async fn client(port: u16, mut dice: Dice) -> u64 {
                 let params = json!({"name": tool, "arguments": {}, "task": {}});
                 let created = session.request("tools/call", params).await;
                 let Some(id) = created["result"]["task"]["taskId"].as_str() else { continue };
-                if dice.roll(2) == 0 {
+                if dice.below(2) == 0 {
                     // The task may have ended by then.
                     session.request("tasks/cancel", json!({"taskId": id})).await;
                 }
@@ -286,7 +286,7 @@ async fn ended(session: &Session, id: &str) {
 
 /// Reinstalls a plugin, adds one, or removes one.
 async fn reload(host: &Host, dice: &mut Dice) {
-    match dice.roll(4) {
+    match dice.below(4) {
         0 => install(&guests::plugin("jq"), &host.plugins()),
         1 => {
             let version = dice.pick(&["versioned_v1", "versioned_v2"]);

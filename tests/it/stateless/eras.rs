@@ -22,7 +22,7 @@ async fn both() -> (Host, Session, Client) {
 /// Asserts that both report the same about a task; the task must not change meanwhile.
 async fn agree(session: &Session, client: &Client, id: &str) -> (Value, Value) {
     let (old, new) = (session.task(id).await, client.task(id).await);
-    toolyard_tests::mixed::agreement(&old, &new).unwrap_or_else(|what| panic!("{what}: {old} and {new}"));
+    toolyard_tests::chaos::agreement(&old, &new).unwrap_or_else(|what| panic!("{what}: {old} and {new}"));
     (old, new)
 }
 

@@ -6,13 +6,13 @@ use crate::inside;
 use anyhow::Context as _;
 use bytes::Bytes;
 use clap::ValueEnum;
-use futures_util::FutureExt as _;
-use futures_util::future::{BoxFuture, ready};
+use std::future::ready;
 use std::hint::black_box;
 use std::sync::Arc;
 use tokio::runtime::Builder;
 use toolyard_dispatch::{CallReply, Caller, NoClientChannel, Stop, Terms, ToolCall};
 use toolyard_engine::{Engine, Plugins};
+use toolyard_kit::native;
 use toolyard_protocol::message::decode;
 use toolyard_protocol::response::result;
 use toolyard_protocol::stateless::envelope::ClaimedParams;
@@ -21,12 +21,8 @@ use toolyard_protocol::{Id, Incoming, Message, Method, RawJson};
 use toolyard_readers::Reader;
 use toolyard_store::contract::{AMPLE, ManualClock, START, owner, result as outcome, task};
 use toolyard_store::{SqliteOptions, SqliteStore};
-use toolyard_task::tool::{ArgumentCheck, Report, ReportBounds, RunUsage, ToolSpec};
-use toolyard_task::wire::{TaskSupport, ToolDescription};
-use toolyard_task::{
-    Catalog, Digest, Durability, Event, Reservation, RunContext, RunEnd, Task, TaskStore as _, Tool,
-    Unattended, apply,
-};
+use toolyard_task::tool::{Report, RunUsage};
+use toolyard_task::{Catalog, Event, RunContext, RunEnd, Task, TaskStore as _, Tool, Unattended, apply};
 use toolyard_tests::guests;
 
 const CALL: &str = r#"{"jsonrpc":"2.0","id":17,"method":"tools/call","params":{"name":"idle","arguments":{"a":19,"b":23},"_meta":{"progressToken":17}}}"#;
@@ -137,7 +133,7 @@ fn params_of(request: &'static str) -> anyhow::Result<RawJson> {
 
 async fn dispatch(times: u32, params: &'static str) -> anyhow::Result<()> {
     let dispatch = inside::dispatch(tokio::runtime::Handle::current());
-    dispatch.publish(Arc::new(Catalog::new([Arc::new(Idle(idle())) as Arc<dyn Tool>])?));
+    dispatch.publish(Arc::new(Catalog::new([idle()])?));
     let caller = Caller::local(RawJson::empty_object());
     for _ in 0..times {
         let call = ToolCall {
@@ -186,55 +182,10 @@ async fn invoke(times: u32) -> anyhow::Result<()> {
 }
 
 /// A tool that ends in its first poll.
-struct Idle(ToolSpec);
-
-impl Tool for Idle {
-    fn spec(&self) -> &ToolSpec {
-        &self.0
-    }
-
-    fn check(&self, _: &RawJson) -> ArgumentCheck {
-        ArgumentCheck::Fits
-    }
-
-    fn run(
-        self: Arc<Self>,
-        _: RawJson,
-        _: Reservation,
-        context: Arc<dyn RunContext>,
-    ) -> BoxFuture<'static, RunEnd> {
+fn idle() -> Arc<dyn Tool> {
+    native("idle").runs(|context| {
         // Like the engine.
         context.report(Report::Usage(RunUsage { memory: Some(1 << 20), ..RunUsage::default() }));
-        let end = RunEnd::Result { is_error: false, result: RawJson::trusted(RESULT), message: None };
-        ready(end).boxed()
-    }
-
-    fn interrupt(&self) {}
-}
-
-fn idle() -> ToolSpec {
-    ToolSpec {
-        description: ToolDescription {
-            name: "idle".to_owned(),
-            title: None,
-            description: None,
-            icons: None,
-            input_schema: RawJson::trusted(r#"{"type":"object"}"#),
-            output_schema: None,
-            annotations: None,
-            execution: None,
-            meta: None,
-        },
-        task_support: TaskSupport::Optional,
-        digest: Digest("0".repeat(64)),
-        plugin: "idle.wasm".to_owned(),
-        poll_interval_ms: None,
-        immediate_response: None,
-        durability: Durability::None,
-        inline_for: None,
-        concurrency: None,
-        queue: None,
-        rate: None,
-        reports: ReportBounds::default(),
-    }
+        ready(RunEnd::Result { is_error: false, result: RawJson::trusted(RESULT), message: None })
+    })
 }

@@ -12,7 +12,7 @@ use crate::stats::{median, shown};
 use crate::tasks::creators;
 use crate::wire::{Template, Wire, contains, find, text};
 use anyhow::Context as _;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -40,10 +40,11 @@ enum What {
     Task,
     Get,
     List,
+    Search,
 }
 
 impl What {
-    const ALL: [Self; 4] = [Self::Call, Self::Task, Self::Get, Self::List];
+    const ALL: [Self; 5] = [Self::Call, Self::Task, Self::Get, Self::List, Self::Search];
 
     const fn name(self) -> &'static str {
         match self {
@@ -51,6 +52,7 @@ impl What {
             Self::Task => "task, created to result, 64 clients",
             Self::Get => "`tasks/get`, 64 clients",
             Self::List => "`tasks/list`, page after page, 1 client",
+            Self::Search => "the same with a filter by status, latest change first",
         }
     }
 }
@@ -151,9 +153,10 @@ async fn one(host: &Host, effort: Effort, what: What) -> anyhow::Result<Measured
             let callers = Caller::some(port, &template, b"\"status\":\"completed\"", CALLERS).await?;
             drive(server, callers, effort).await
         }
-        What::List => {
-            let (wire, cursor) = (Wire::open(port).await?, None);
-            drive(server, vec![Lister { wire, session: session.at(port), cursor }], effort).await
+        What::List | What::Search => {
+            let (wire, session) = (Wire::open(port).await?, session.at(port));
+            let filter = (what == What::Search).then(|| json!({"status": ["completed"]}));
+            drive(server, vec![Lister { wire, session, filter, cursor: None }], effort).await
         }
     }
 }
@@ -162,13 +165,20 @@ async fn one(host: &Host, effort: Effort, what: What) -> anyhow::Result<Measured
 struct Lister {
     wire: Wire,
     session: Session,
+    filter: Option<Value>,
     cursor: Option<String>,
 }
 
 impl Client for Lister {
     async fn once(&mut self) -> anyhow::Result<Duration> {
         const NEXT: &[u8] = b"\"nextCursor\":\"";
-        let params = self.cursor.take().map_or_else(|| json!({}), |cursor| json!({"cursor": cursor}));
+        let mut params = json!({});
+        if let Some(filter) = &self.filter {
+            params["filter"] = filter.clone();
+        }
+        if let Some(cursor) = self.cursor.take() {
+            params["cursor"] = cursor.into();
+        }
         let mut request = Template::new(&self.session.headers(), "tasks/list", &params.to_string());
         let began = Instant::now();
         let body = self.wire.ask(&mut request).await?;
@@ -212,8 +222,8 @@ fn section(figures: &Figures, filled: Duration) -> Section {
                 "p99_ms": shown_of[2], "cpu_us": shown_of[3],
             }));
         }
-        // Without stored tasks, a page of the listing is empty.
-        if what != What::List {
+        // Without stored tasks, a page of a listing or a search is empty.
+        if !matches!(what, What::List | What::Search) {
             let times = cpu[1] / cpu[0];
             section.aims.push(Aim {
                 what: format!("{}, CPU among 1,000,000 stored tasks, of that among none", what.name()),

@@ -4,14 +4,14 @@
 use crate::dice::Dice;
 use crate::tally::Happened;
 use crate::world::{World, short};
-use futures_util::future::BoxFuture;
 use std::sync::Arc;
 use std::time::Duration;
-use toolyard_dispatch::{RawJson, RpcError, TaskSupport};
+use toolyard_dispatch::{RawJson, RpcError};
+use toolyard_kit::native;
 use toolyard_task::recovery::Durability;
-use toolyard_task::tool::{ArgumentCheck, AskedQuestion, Report, ReportBounds, ToolSpec};
-use toolyard_task::wire::{ToolDescription, text_result};
-use toolyard_task::{Digest, Reservation, RunContext, RunEnd, Tool};
+use toolyard_task::tool::{AskedQuestion, Report};
+use toolyard_task::wire::text_result;
+use toolyard_task::{RunContext, RunEnd, Tool};
 
 /// A tool that may run again, one that must not, and one whose calls are tasks at once.
 pub const TOOLS: [(&str, Durability, Option<Duration>); 3] = [
@@ -61,73 +61,25 @@ fn script(arguments: &RawJson) -> Vec<Step> {
     steps
 }
 
-struct Guest {
-    spec: ToolSpec,
-    world: World,
-    host: usize,
-}
-
 /// The tools of a host.
 pub fn tools(world: &World, host: usize, without: Option<usize>) -> Vec<Arc<dyn Tool>> {
     let offered = TOOLS.iter().enumerate().filter(|(number, _)| Some(*number) != without);
     offered
         .map(|(_, (name, durability, inline_for))| {
-            let spec = spec(name, *durability, *inline_for);
-            Arc::new(Guest { spec, world: world.clone(), host }) as Arc<dyn Tool>
+            let mut tool = native(name).durability(*durability);
+            if let Some(time) = inline_for {
+                tool = tool.inline_for(*time);
+            }
+            let world = world.clone();
+            tool.runs_with(move |arguments, context| run(world.clone(), host, arguments, context))
         })
         .collect()
 }
 
-fn spec(name: &str, durability: Durability, inline_for: Option<Duration>) -> ToolSpec {
-    ToolSpec {
-        description: ToolDescription {
-            name: name.to_owned(),
-            title: None,
-            description: None,
-            icons: None,
-            input_schema: RawJson::trusted(r#"{"type":"object"}"#),
-            output_schema: None,
-            annotations: None,
-            execution: None,
-            meta: None,
-        },
-        task_support: TaskSupport::Optional,
-        digest: Digest("00".into()),
-        plugin: name.into(),
-        poll_interval_ms: None,
-        immediate_response: None,
-        durability,
-        inline_for,
-        concurrency: None,
-        queue: None,
-        rate: None,
-        reports: ReportBounds::default(),
-    }
-}
-
-impl Tool for Guest {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn check(&self, _: &RawJson) -> ArgumentCheck {
-        ArgumentCheck::Fits
-    }
-
-    fn run(
-        self: Arc<Self>,
-        arguments: RawJson,
-        _: Reservation,
-        context: Arc<dyn RunContext>,
-    ) -> BoxFuture<'static, RunEnd> {
-        Box::pin(async move {
-            let number = self.world.see().runs.begin(self.host, number(&arguments, "call"));
-            let run = Running { world: &self.world, number, context: &*context, task: context.info() };
-            run.play(&script(&arguments)).await
-        })
-    }
-
-    fn interrupt(&self) {}
+async fn run(world: World, host: usize, arguments: RawJson, context: Arc<dyn RunContext>) -> RunEnd {
+    let number = world.see().runs.begin(host, number(&arguments, "call"));
+    let run = Running { world: &world, number, context: &*context, task: context.info() };
+    run.play(&script(&arguments)).await
 }
 
 struct Running<'a> {

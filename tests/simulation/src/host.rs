@@ -15,32 +15,23 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use tokio_util::sync::CancellationToken;
 use toolyard_dispatch::{Bounds, Catalog, Dispatch, Ids, Settings, Stores};
+use toolyard_kit::{StoreProxy, stores};
 use toolyard_store::MemoryStore;
 use uuid::Uuid;
 
 /// Few slots, so that tasks wait, and times that pass within a simulation.
 const SETTINGS: Settings = Settings {
-    tasks: true,
     ttl_default_ms: 240_000,
     ttl_cap_ms: 600_000,
-    poll_interval_ms: 1_000,
     admission: Bounds { running: 4, running_per_principal: 3, waiting_per_principal: 20 },
     live_tasks: 50,
-    kept_bytes_per_owner: 1 << 30,
-    kept_bytes: 8 << 30,
     attempts: ATTEMPTS,
     rerun_after_ms: 1_000,
-    adopts: true,
-    shares: false,
     question_ms: 40_000,
     question_settle_ms: 500,
     state_ms: 120_000,
     inline_for_ms: 500,
-    related_task: true,
-    page: 100,
-    list_ms: 2_000,
-    sessions: 100,
-    session_idle_ms: 3_600_000,
+    ..toolyard_kit::SETTINGS
 };
 
 /// A host process.
@@ -49,7 +40,7 @@ pub struct Process {
     runtime: Runtime,
     /// The application.
     pub dispatch: Arc<Dispatch>,
-    link: Arc<Link>,
+    link: Arc<StoreProxy<Link>>,
     clock: Arc<HostClock>,
     stop: CancellationToken,
     /// Set while it shuts down; inside, the number of tasks that it left, once it is done.
@@ -61,7 +52,7 @@ struct SimIds(Mutex<Dice>);
 impl Ids for SimIds {
     fn uuid(&self) -> Uuid {
         let mut dice = self.0.lock().expect("no thread panics here");
-        let bytes = (u128::from(dice.next()) << 64) | u128::from(dice.next());
+        let bytes = (u128::from(dice.roll()) << 64) | u128::from(dice.roll());
         uuid::Builder::from_random_bytes(bytes.to_be_bytes()).into_uuid()
     }
 }
@@ -90,18 +81,10 @@ impl Process {
         let clock = Arc::new(HostClock::new(runtime.handle(), now, wrong_by));
         let handle = Arc::new(shared.store.node());
         let clocks = (clock.clone(), shared.store_clock.clone());
-        let link =
-            Arc::new(Link::new(handle.clone(), &shared.world, host, clocks, Dice::new(dice.next(), 1)));
-        let stores = Stores {
-            tasks: link.clone(),
-            nodes: link.clone(),
-            sessions: handle.clone(),
-            keys: handle.clone(),
-            grants: handle.clone(),
-            broadcast: handle.clone(),
-            audit: handle,
-        };
-        let ids = Arc::new(SimIds(Mutex::new(Dice::new(dice.next(), 2))));
+        let link = Link::new(&shared.world, host, clocks, Dice::new(dice.roll(), 1));
+        let link = StoreProxy::new(handle.clone(), link);
+        let stores = Stores { tasks: link.clone(), nodes: link.clone(), ..stores(&handle) };
+        let ids = Arc::new(SimIds(Mutex::new(Dice::new(dice.roll(), 2))));
         let guests = runtime.handle().clone();
         let dispatch = Dispatch::new(SETTINGS, stores, clock.clone(), ids, guests);
         let tools = guests::tools(&shared.world, host, without);
@@ -154,7 +137,7 @@ impl Process {
 
     /// Sets the reliability of its link to the store from now on.
     pub fn weather(&self, weather: Weather) {
-        self.link.change(weather);
+        self.link.intercept.change(weather);
     }
 
     /// Sets the error of its wall clock from now on.
@@ -178,7 +161,7 @@ impl Process {
         let parting = if hands_over {
             DrainMode::HandOver
         } else {
-            self.link.ends_all();
+            self.link.intercept.ends_all();
             DrainMode::End(Departure::PipeClosed)
         };
         self.runtime.spawn(async move {

@@ -6,6 +6,7 @@
 //! Everything follows from a seed: a seed that breaks a promise breaks it again.
 
 pub mod clients;
+#[path = "../../src/dice.rs"]
 pub mod dice;
 pub mod guests;
 pub mod host;

@@ -6,19 +6,14 @@ use crate::ledger::Writer;
 use crate::tally::Happened;
 use crate::time::{HostClock, StoreClock};
 use crate::world::World;
-use async_trait::async_trait;
 use futures_util::FutureExt as _;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use toolyard_dispatch::Timestamp;
-use toolyard_store::MemoryStore;
-use toolyard_task::audit::Entry;
-use toolyard_task::node::{NodeStore, Registration};
-use toolyard_task::search::{Page, Search};
-use toolyard_task::store::{CommitStatus, CreateError, Hints, ListQuery, Quota, ReadTask, StoreError};
-use toolyard_task::task::Summary;
-use toolyard_task::{Incarnation, Owner, Task, TaskId, TaskStore};
+use toolyard_kit::Intercept;
+use toolyard_task::store::StoreError;
+use toolyard_task::{Incarnation, Task, TaskId};
 
 /// The duration of a lease.
 pub const LEASE: Duration = Duration::from_secs(15);
@@ -55,7 +50,6 @@ impl Weather {
 
 /// The link of one host.
 pub struct Link {
-    store: Arc<MemoryStore>,
     world: World,
     host: usize,
     clock: Arc<HostClock>,
@@ -82,14 +76,13 @@ impl Link {
     /// The link of this host to this store.
     #[must_use]
     pub fn new(
-        store: Arc<MemoryStore>,
         world: &World,
         host: usize,
         (clock, store_clock): (Arc<HostClock>, Arc<StoreClock>),
         dice: Dice,
     ) -> Self {
         let state = State { dice, weather: Weather::CALM, incarnations: BTreeSet::new(), ends_all: false };
-        Self { store, world: world.clone(), host, clock, store_clock, state: Mutex::new(state) }
+        Self { world: world.clone(), host, clock, store_clock, state: Mutex::new(state) }
     }
 
     /// Changes the weather from now on.
@@ -131,33 +124,6 @@ impl Link {
         Fate { before, after, fails_before, fails_after }
     }
 
-    /// Makes one call. The store acts at one moment, and its time is then at least that of this host.
-    async fn call<T, E: From<StoreError>>(
-        &self,
-        name: &str,
-        done: impl FnOnce() -> Result<T, E> + Send,
-    ) -> Result<T, E> {
-        let failed = || E::from(StoreError::Unavailable("the weather".into()));
-        let fate = self.fate();
-        if !fate.before.is_zero() {
-            tokio::time::sleep(fate.before).await;
-        }
-        if fate.fails_before {
-            self.world.see().note(format_args!("host {}: {name} is lost", self.host));
-            return Err(failed());
-        }
-        self.store_clock.reach(self.clock.steady());
-        let answer = done();
-        if !fate.after.is_zero() {
-            tokio::time::sleep(fate.after).await;
-        }
-        if fate.fails_after {
-            self.world.see().note(format_args!("host {}: the answer to {name} is lost", self.host));
-            return Err(failed());
-        }
-        answer
-    }
-
     /// The end of a lease that begins now.
     fn lease(&self) -> Timestamp {
         self.store_clock.stamp().plus(LEASE.as_millis() as u64)
@@ -172,138 +138,71 @@ impl Link {
     }
 }
 
-/// The memory store answers at once.
-fn now<T>(answer: impl Future<Output = T>) -> T {
-    answer.now_or_never().expect("a store in memory does not wait")
-}
-
-#[async_trait]
-impl TaskStore for Link {
-    async fn create(&self, task: Task, quota: Quota, entries: Vec<Entry>) -> Result<Task, CreateError> {
-        self.call("create", || {
-            let created = now(self.store.create(task, quota, entries))?;
-            self.observed(|seen, writer| seen.created(writer, &created));
-            Ok(created)
-        })
-        .await
+impl Intercept for Link {
+    /// Makes one call. What is done is done in one moment, in which its time is that of
+    /// this host.
+    async fn call<T: Send, E: From<StoreError> + Send>(
+        &self,
+        name: &'static str,
+        call: impl Future<Output = Result<T, E>> + Send,
+    ) -> Result<T, E> {
+        let failed = || E::from(StoreError::Unavailable("the weather".into()));
+        let fate = self.fate();
+        if !fate.before.is_zero() {
+            tokio::time::sleep(fate.before).await;
+        }
+        if fate.fails_before {
+            self.world.see().note(format_args!("host {}: {name} is lost", self.host));
+            return Err(failed());
+        }
+        self.store_clock.reach(self.clock.steady());
+        let answer = call.now_or_never().expect("a store in memory does not wait");
+        if !fate.after.is_zero() {
+            tokio::time::sleep(fate.after).await;
+        }
+        if fate.fails_after {
+            self.world.see().note(format_args!("host {}: the answer to {name} is lost", self.host));
+            return Err(failed());
+        }
+        answer
     }
 
-    async fn read(&self, id: TaskId, owner: Option<&Owner>) -> Result<Option<ReadTask>, StoreError> {
-        self.call("read", || now(self.store.read(id, owner))).await
+    fn created(&self, task: &Task) {
+        self.observed(|seen, writer| seen.created(writer, task));
     }
 
-    async fn commit(&self, task: &Task, entries: Vec<Entry>) -> Result<CommitStatus, StoreError> {
-        self.call("commit", || {
-            let committed = now(self.store.commit(task, entries))?;
-            if committed == CommitStatus::Done {
-                self.observed(|seen, writer| seen.committed(writer, task));
+    fn committed(&self, task: &Task) {
+        self.observed(|seen, writer| seen.committed(writer, task));
+    }
+
+    fn removed(&self, ids: &[TaskId]) {
+        let time = self.store_clock.stamp();
+        self.world.see().removed(ids, time);
+    }
+
+    fn registered(&self, incarnation: Incarnation) {
+        let mut state = self.state();
+        let first = state.incarnations.is_empty();
+        if state.incarnations.insert(incarnation) {
+            let mut seen = self.world.see();
+            seen.note(format_args!("host {} is {incarnation}", self.host));
+            let until = self.lease();
+            let former = seen.ledger.leases.insert(incarnation, until);
+            seen.demand(former.is_none(), format_args!("{incarnation} is two hosts"));
+            if !first {
+                seen.count(Happened::LostLease);
             }
-            Ok(committed)
-        })
-        .await
+        }
     }
 
-    async fn list(&self, query: &ListQuery) -> Result<Vec<Summary>, StoreError> {
-        self.call("list", || now(self.store.list(query))).await
+    fn renewed(&self, incarnation: Incarnation) {
+        let mut seen = self.world.see();
+        let dead = seen.ledger.is_dead(incarnation, self.store_clock.stamp());
+        seen.demand(!dead, format_args!("{incarnation} is dead, and may renew its lease"));
+        seen.ledger.leases.insert(incarnation, self.lease());
     }
 
-    async fn search(&self, search: &Search) -> Result<Page, StoreError> {
-        self.call("search", || now(self.store.search(search))).await
-    }
-
-    async fn due(&self, limit: u32) -> Result<Vec<TaskId>, StoreError> {
-        self.call("due", || now(self.store.due(limit))).await
-    }
-
-    async fn held_by(&self, incarnation: Incarnation) -> Result<Vec<TaskId>, StoreError> {
-        self.call("held by", || now(self.store.held_by(incarnation))).await
-    }
-
-    async fn kept_bytes(&self, of: Option<&Owner>) -> Result<u64, StoreError> {
-        self.call("kept bytes", || now(self.store.kept_bytes(of))).await
-    }
-
-    async fn largest_owners(&self, limit: u32) -> Result<Vec<(Owner, u64)>, StoreError> {
-        self.call("largest owners", || now(self.store.largest_owners(limit))).await
-    }
-
-    async fn ended_first(&self, of: &Owner, limit: u32) -> Result<Vec<(Summary, u64)>, StoreError> {
-        self.call("ended first", || now(self.store.ended_first(of, limit))).await
-    }
-
-    async fn discard(&self, tasks: Vec<(TaskId, Entry)>) -> Result<u32, StoreError> {
-        self.call("discard", || now(self.store.discard(tasks.clone()))).await
-    }
-
-    async fn remove(&self, ids: &[TaskId]) -> Result<u32, StoreError> {
-        self.call("remove", || {
-            let stored = |id: &TaskId| now(self.store.read(*id, None)).is_ok_and(|read| read.is_some());
-            let before: Vec<TaskId> = ids.iter().copied().filter(stored).collect();
-            let removed = now(self.store.remove(ids))?;
-            let gone: Vec<TaskId> = before.into_iter().filter(|id| !stored(id)).collect();
-            let time = self.store_clock.stamp();
-            self.world.see().removed(&gone, time);
-            Ok(removed)
-        })
-        .await
-    }
-
-    fn hints(&self) -> Box<dyn Hints> {
-        self.store.hints()
-    }
-}
-
-#[async_trait]
-impl NodeStore for Link {
-    async fn register(&self) -> Result<Registration, StoreError> {
-        self.call("register", || {
-            let registration = now(self.store.register())?;
-            let incarnation = registration.incarnation;
-            let mut state = self.state();
-            let first = state.incarnations.is_empty();
-            if state.incarnations.insert(incarnation) {
-                let mut seen = self.world.see();
-                seen.note(format_args!("host {} is {incarnation}", self.host));
-                let until = self.lease();
-                let former = seen.ledger.leases.insert(incarnation, until);
-                seen.demand(former.is_none(), format_args!("{incarnation} is two hosts"));
-                if !first {
-                    seen.count(Happened::LostLease);
-                }
-            }
-            Ok(registration)
-        })
-        .await
-    }
-
-    async fn renew(&self, incarnation: Incarnation) -> Result<bool, StoreError> {
-        self.call("renew", || {
-            let renewed = now(self.store.renew(incarnation))?;
-            if renewed {
-                let mut seen = self.world.see();
-                let dead = seen.ledger.is_dead(incarnation, self.store_clock.stamp());
-                seen.demand(!dead, format_args!("{incarnation} is dead, and may renew its lease"));
-                seen.ledger.leases.insert(incarnation, self.lease());
-            }
-            Ok(renewed)
-        })
-        .await
-    }
-
-    async fn resign(&self, incarnation: Incarnation) -> Result<(), StoreError> {
-        self.call("resign", || {
-            now(self.store.resign(incarnation))?;
-            self.world.see().ledger.leases.remove(&incarnation);
-            Ok(())
-        })
-        .await
-    }
-
-    async fn dead(&self) -> Result<Vec<Incarnation>, StoreError> {
-        self.call("dead", || now(NodeStore::dead(&*self.store))).await
-    }
-
-    async fn forget(&self, incarnation: Incarnation) -> Result<(), StoreError> {
-        self.call("forget", || now(self.store.forget(incarnation))).await
+    fn resigned(&self, incarnation: Incarnation) {
+        self.world.see().ledger.leases.remove(&incarnation);
     }
 }

@@ -395,7 +395,7 @@ impl Simulation {
             return;
         }
         self.calls += 1;
-        let arguments = guests::arguments(self.calls, self.dice.next() >> 32);
+        let arguments = guests::arguments(self.calls, self.dice.roll() >> 32);
         let client = self.dice.below(CLIENTS as u64) as usize;
         let (tool, _, _) = self.dice.pick(&guests::TOOLS);
         let ttl = self.dice.pick(&[4_000, 30_000, 90_000, 400_000]);

@@ -1,12 +1,10 @@
 //! `make soak`: random hostile and honest calls for SOAK_MINUTES (20), with a report in `target/soak/`; fails
-//! if a resource use has grown. Then it runs clients of both generations at once for MIXED_MINUTES (5), and
-//! fails if the generations disagree about a task.
+//! if a resource use has grown.
 
 use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
-use toolyard_tests::mixed::{self, mixed};
 use toolyard_tests::soak::{Length, Sample, soak};
 
 fn main() -> std::io::Result<ExitCode> {
@@ -37,9 +35,5 @@ fn main() -> std::io::Result<ExitCode> {
     std::fs::write(folder.join("report.md"), report.text())?;
     std::fs::write(folder.join("report.json"), format!("{:#}\n", report.json()))?;
     say(&report.text())?;
-    let time = Duration::from_secs(60 * number("MIXED_MINUTES").unwrap_or(5));
-    say(&format!("\nboth generations at once for {} minutes, seed {seed}\n", time.as_secs() / 60))?;
-    let both = runtime.block_on(mixed(mixed::Length::Time(time), seed));
-    say(&format!("{both:#?}\n"))?;
     Ok(if report.growth().is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -6,11 +6,13 @@
 //! history is checked against the promises. No host is required to keep its lease: on an overloaded machine,
 //! a host may lose it.
 
-use super::board::{Board, Made, Seat};
-use super::disaster::{Bag, Kind, LEASE, lasts};
-use super::lookers::Lookout;
+use super::disaster::{Kind, LEASE, Schedule, lasts};
+use super::inspectors::Inspection;
 use super::report::{Report, SEEN};
-use super::{A_DAY, CLIENTS, SETTLED, effects, enough, enter, last_words, left, require, setup};
+use super::shared_state::{CreatedTask, HostAddress, SharedState};
+use super::{
+    A_DAY, CLIENTS, SETTLED, effects, enough, final_violations, require, setup, start_clients, until_left,
+};
 use crate::dice::Dice;
 use crate::fault_proxy::{Fault, FaultProxy};
 use crate::history::{Broken, History};
@@ -28,7 +30,7 @@ use tokio::task::JoinSet;
 /// Concurrent hosts.
 const HOSTS: usize = 3;
 /// A client moves to another host if it gets no answer within this time.
-const LEAVING: Duration = Duration::from_secs(6);
+const MOVE_AFTER: Duration = Duration::from_secs(6);
 
 /// All clients pause within this time, even on a slow machine: a client that waits for the end of a task
 /// waits for the end of its host first.
@@ -39,13 +41,13 @@ const LOST: &str = "leases lost by hosts that lived";
 const LOST_IN_LOG: &str = "event=\"cluster.lease_lost\"";
 
 /// A host, and its proxy to the database.
-struct Post {
+struct ProxiedHost {
     proxy: FaultProxy,
     host: Host,
-    seat: Seat,
+    address: HostAddress,
 }
 
-impl Post {
+impl ProxiedHost {
     fn lost(&self) -> usize {
         self.host.log().matches(LOST_IN_LOG).count()
     }
@@ -53,8 +55,8 @@ impl Post {
 
 struct Cluster {
     server: Arc<Server>,
-    posts: Vec<Post>,
-    board: Arc<Board>,
+    hosts: Vec<ProxiedHost>,
+    shared: Arc<SharedState>,
     sink: Sink,
     history: History,
     report: Report,
@@ -79,25 +81,26 @@ pub async fn disasters(time: Duration, seed: u64, mut tell: impl FnMut(&str)) ->
     let mut cluster = Cluster::start(server, seed).await;
     let mut dice = Dice(seed);
     let (stop, stopped) = watch::channel(false);
-    let mut players = enter(&cluster.board, &cluster.sink, &mut dice, Some(LEAVING), &stopped).await;
-    let mut bag = Bag::new(&mut dice);
+    let mut clients =
+        start_clients(&cluster.shared, &cluster.sink, &mut dice, Some(MOVE_AFTER), &stopped).await;
+    let mut schedule = Schedule::new(&mut dice);
     let began = Instant::now();
-    while began.elapsed() < time || !bag.was_emptied() {
-        let (live, finished) = enough(&cluster.board, &mut players).await;
+    while began.elapsed() < time || !schedule.was_emptied() {
+        let (live, finished) = enough(&cluster.shared, &mut clients).await;
         cluster.report.least(live, finished);
         // At any point of any operation.
-        tokio::time::sleep(Duration::from_micros(dice.roll(60_000))).await;
-        let (kind, is_long) = bag.draw(&mut dice);
-        let at = dice.roll(HOSTS as u64) as usize;
+        tokio::time::sleep(Duration::from_micros(dice.below(60_000))).await;
+        let (kind, is_long) = schedule.draw(&mut dice);
+        let at = dice.below(HOSTS as u64) as usize;
         let began_at = began.elapsed();
         let said = cluster.meet(kind, is_long, at, &mut dice).await;
         cluster.report.met(kind.name());
-        let rested = cluster.rest(seed).await;
-        let (second, number) = (began_at.as_secs(), cluster.posts[at].seat.number);
+        let rested = cluster.check_at_rest(seed).await;
+        let (second, number) = (began_at.as_secs(), cluster.hosts[at].address.number);
         tell(&format!("second {second}: host {number}: {}: {live} live; {said}; {rested}", kind.name()));
     }
     stop.send_replace(true);
-    left(players).await;
+    until_left(clients).await;
     Some(cluster.end(seed).await)
 }
 
@@ -110,7 +113,7 @@ fn needed() -> Vec<&'static str> {
 impl Cluster {
     async fn start(server: Arc<Server>, seed: u64) -> Self {
         let (sink, schema) = (Sink::start().await, server.schema());
-        let mut posts = Vec::new();
+        let mut hosts = Vec::new();
         for number in 1..=HOSTS as u32 {
             let proxy = FaultProxy::before(server.port()).await;
             let setup = setup(&sink)
@@ -118,14 +121,14 @@ impl Cluster {
                 .set("cluster.schema", &schema)
                 .set("cluster.lease", &format!("{}s", LEASE.as_secs()));
             let host = setup.start().await;
-            let seat = Seat { number, port: host.port() };
-            posts.push(Post { proxy, host, seat });
+            let address = HostAddress { number, port: host.port() };
+            hosts.push(ProxiedHost { proxy, host, address });
         }
-        let board = Arc::new(Board::new(posts.iter().map(|post| post.seat).collect()));
+        let shared = Arc::new(SharedState::new(hosts.iter().map(|proxied| proxied.address).collect()));
         Self {
             server,
-            posts,
-            board,
+            hosts,
+            shared,
             sink,
             history: History::new(A_DAY.as_nanos() as u64),
             report: Report::new(seed, needed()),
@@ -135,20 +138,26 @@ impl Cluster {
         }
     }
 
-    /// A lookout that asks these hosts.
-    fn lookout(&self, seats: Vec<Seat>) -> Lookout {
-        Lookout { board: self.board.clone(), first: CLIENTS, seats, leaving: Some(LEAVING) }
+    /// A inspection that asks these hosts.
+    fn inspection(&self, addresses: Vec<HostAddress>) -> Inspection {
+        Inspection {
+            shared: self.shared.clone(),
+            first: CLIENTS,
+            addresses,
+            move_after: Some(MOVE_AFTER),
+            sessions: Arc::default(),
+        }
     }
 
-    fn seats(&self) -> Vec<Seat> {
-        self.posts.iter().map(|post| post.seat).collect()
+    fn addresses(&self) -> Vec<HostAddress> {
+        self.hosts.iter().map(|proxied| proxied.address).collect()
     }
 
     /// The addresses of the other hosts.
-    fn others(&self, at: usize) -> Vec<Seat> {
-        let mut seats = self.seats();
-        seats.remove(at);
-        seats
+    fn others(&self, at: usize) -> Vec<HostAddress> {
+        let mut addresses = self.addresses();
+        addresses.remove(at);
+        addresses
     }
 
     /// Makes a disaster happen to this host or to the database, and waits until the affected tasks have
@@ -163,14 +172,14 @@ impl Cluster {
     }
 
     async fn kill(&mut self, at: usize, dice: &mut Dice) -> String {
-        self.posts[at].host.kill().await;
-        let (killed, gone) = (Instant::now(), self.posts[at].seat);
-        self.board.seats.send_modify(|seats| seats.retain(|seat| *seat != gone));
-        let victims = self.board.unsettled_of(gone.number);
+        self.hosts[at].host.kill().await;
+        let (killed, gone) = (Instant::now(), self.hosts[at].address);
+        self.shared.addresses.send_modify(|addresses| addresses.retain(|address| *address != gone));
+        let victims = self.shared.unsettled_of(gone.number);
         // The replacement starts at once, or long after the lease has expired.
-        let later = Duration::from_millis(dice.roll(2 * LEASE.as_millis() as u64));
-        let others = self.lookout(self.others(at));
-        let dead = &self.posts[at].host;
+        let later = Duration::from_millis(dice.below(2 * LEASE.as_millis() as u64));
+        let others = self.inspection(self.others(at));
+        let dead = &self.hosts[at].host;
         let another = async {
             tokio::time::sleep(later).await;
             dead.another().await
@@ -182,28 +191,28 @@ impl Cluster {
 
     /// Puts this host in the place of one that was killed.
     fn replace(&mut self, at: usize, another: Host) {
-        self.lost += self.posts[at].lost();
+        self.lost += self.hosts[at].lost();
         self.number += 1;
-        let post = &mut self.posts[at];
-        post.seat = Seat { number: self.number, port: another.port() };
-        post.host = another;
-        self.board.seats.send_replace(self.seats());
+        let proxied = &mut self.hosts[at];
+        proxied.address = HostAddress { number: self.number, port: another.port() };
+        proxied.host = another;
+        self.shared.addresses.send_replace(self.addresses());
     }
 
     async fn pause(&mut self, at: usize, dice: &mut Dice) -> String {
-        let post = &self.posts[at];
-        let (lost, lasts) = (post.lost(), lasts(true, dice));
-        post.host.stop().await;
+        let proxied = &self.hosts[at];
+        let (lost, lasts) = (proxied.lost(), lasts(true, dice));
+        proxied.host.stop().await;
         let stopped = Instant::now();
-        let victims = self.board.unsettled_of(post.seat.number);
+        let victims = self.shared.unsettled_of(proxied.address.number);
         // It must not resume before other hosts have its tasks, or the test shows nothing.
-        let others = self.lookout(self.others(at));
+        let others = self.inspection(self.others(at));
         let settling = others.settle(victims.clone(), stopped, PATIENCE);
         let (settled, ()) = tokio::join!(settling, tokio::time::sleep(lasts));
-        post.host.signal(Signal::CONT);
+        proxied.host.signal(Signal::CONT);
         // Unless the host had already lost its lease, and has held no task since.
         let deadline = Instant::now() + LEASE * 3;
-        while post.lost() == lost && Instant::now() < deadline {
+        while proxied.lost() == lost && Instant::now() < deadline {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         self.look_everywhere(&victims).await;
@@ -222,54 +231,55 @@ impl Cluster {
 
     /// Disturbs the connection of a host to the database.
     async fn disturb(&mut self, kind: Kind, is_long: bool, at: usize, dice: &mut Dice) -> String {
-        let post = &self.posts[at];
+        let proxied = &self.hosts[at];
         let (fault, lasts) = (kind.fault(dice), lasts(is_long, dice));
-        post.proxy.switch(fault);
+        proxied.proxy.switch(fault);
         if kind == Kind::Reset {
-            post.proxy.reset();
+            proxied.proxy.reset();
         }
         let began = Instant::now();
-        let victims = self.board.unsettled_of(post.seat.number);
+        let victims = self.shared.unsettled_of(proxied.address.number);
         let passes = async {
             tokio::time::sleep(lasts).await;
-            post.proxy.switch(Fault::None);
+            proxied.proxy.switch(Fault::None);
         };
         let said = format!("{fault:?} for {} ms", lasts.as_millis());
         if !is_long || !kind.takes_the_lease() {
             passes.await;
             return said;
         }
-        let others = self.lookout(self.others(at));
+        let others = self.inspection(self.others(at));
         let (settled, ()) = tokio::join!(others.settle(victims.clone(), began, PATIENCE), passes);
         self.look_everywhere(&victims).await;
         format!("{said}; {}", self.report.settled(settled))
     }
 
     /// Asks each host about these tasks: all of them must report the same decision.
-    async fn look_everywhere(&self, tasks: &[Made]) {
-        let looks = self.seats().into_iter().map(|seat| (self.lookout(vec![seat]), tasks.to_vec()));
+    async fn look_everywhere(&self, tasks: &[CreatedTask]) {
+        let looks =
+            self.addresses().into_iter().map(|address| (self.inspection(vec![address]), tasks.to_vec()));
         let mut looking: JoinSet<()> =
             looks.map(|(out, tasks)| async move { out.look(tasks).await }).collect();
         while let Some(looked) = looking.join_next().await {
-            looked.expect("a looker sees nothing that must not be");
+            looked.expect("a inspector sees nothing that must not be");
         }
     }
 
     /// Pauses all clients, and checks all answers since the last pause against the promises.
-    async fn rest(&mut self, seed: u64) -> String {
-        let board = self.board.clone();
-        let rest = tokio::time::timeout(RESTED, board.turn.write()).await;
+    async fn check_at_rest(&mut self, seed: u64) -> String {
+        let shared = self.shared.clone();
+        let rest = tokio::time::timeout(RESTED, shared.turn.write()).await;
         let _rest = rest.expect("every client comes to the end of its step");
         let began = Instant::now();
-        let mut tasks = board.made_after(self.looked_at);
+        let mut tasks = shared.made_after(self.looked_at);
         let new = tasks.len();
         self.looked_at += new;
         // And the older tasks that are still live.
         let known: HashSet<String> = tasks.iter().map(|made| made.id.clone()).collect();
-        tasks.extend(board.unsettled().into_iter().filter(|made| !known.contains(&made.id)));
+        tasks.extend(shared.unsettled().into_iter().filter(|made| !known.contains(&made.id)));
         self.look_everywhere(&tasks).await;
-        let mut broken = self.history.add(board.next_round());
-        broken.extend(effects::judge(&board, &self.sink));
+        let mut broken = self.history.add(shared.calls_so_far());
+        broken.extend(effects::violations(&shared, &self.sink));
         self.require(&broken, seed);
         format!(
             "{new} new tasks, {} looked at on each host in {} ms",
@@ -279,31 +289,31 @@ impl Cluster {
     }
 
     fn require(&self, broken: &[Broken], seed: u64) {
-        let hosts: Vec<_> = self.posts.iter().map(|post| &post.host).collect();
-        require(&self.board, broken, &hosts, seed);
+        let hosts: Vec<_> = self.hosts.iter().map(|proxied| &proxied.host).collect();
+        require(&self.shared, broken, &hosts, seed);
     }
 
     /// Kills every host, starts others, and checks all tasks of the run.
     async fn end(mut self, seed: u64) -> Report {
-        for post in &mut self.posts {
-            post.host.kill().await;
+        for proxied in &mut self.hosts {
+            proxied.host.kill().await;
         }
         let killed = Instant::now();
-        let unsettled = self.board.unsettled();
-        let mut broken = self.history.add(self.board.next_life());
+        let unsettled = self.shared.unsettled();
+        let mut broken = self.history.add(self.shared.calls_until_kill());
         for at in 0..HOSTS {
-            let another = self.posts[at].host.another().await;
+            let another = self.hosts[at].host.another().await;
             self.replace(at, another);
         }
-        let settled = self.lookout(self.seats()).settle(unsettled, killed, PATIENCE).await;
+        let settled = self.inspection(self.addresses()).settle(unsettled, killed, PATIENCE).await;
         self.report.settled(settled);
-        self.lookout(self.seats()).look(self.board.all()).await;
-        broken.extend(last_words(&self.board, &self.sink, &mut self.history));
+        self.inspection(self.addresses()).look(self.shared.all()).await;
+        broken.extend(final_violations(&self.shared, &self.sink, &mut self.history));
         self.require(&broken, seed);
         if self.lost > 0 {
             self.report.counts.insert(LOST, self.lost as u64);
         }
-        self.report.end(&self.board, &self.history, effects::tally(&self.board, &self.sink));
+        self.report.end(&self.shared, &self.history, effects::counts(&self.shared, &self.sink));
         let p99 = self.report.settled_at(99);
         assert!(
             p99 <= SETTLED,

@@ -66,12 +66,12 @@ impl Kind {
     /// The fault of the proxy during the disaster.
     pub fn fault(self, dice: &mut Dice) -> Fault {
         match self {
-            Self::Delay => Fault::Delay(Duration::from_millis(5 + dice.roll(300))),
+            Self::Delay => Fault::Delay(Duration::from_millis(5 + dice.below(300))),
             Self::Cut => {
                 let way = dice.pick(&[Way::ToServer, Way::ToClient]);
                 // The limit ranges from less than a greeting to some hundred statements.
-                let most = 1 << (4 + dice.roll(14));
-                Fault::Cut(way, dice.roll(most))
+                let most = 1 << (4 + dice.below(14));
+                Fault::Cut(way, dice.below(most))
             }
             Self::Hole => Fault::Hole,
             Self::Refuse => Fault::Refuse,
@@ -90,20 +90,20 @@ impl Kind {
 /// The duration of a disaster: well within the lease, or well beyond it.
 pub(super) fn lasts(is_long: bool, dice: &mut Dice) -> Duration {
     let part = LEASE / 8;
-    part * if is_long { 12 + dice.roll(8) as u32 } else { 1 + dice.roll(4) as u32 }
+    part * if is_long { 12 + dice.below(8) as u32 } else { 1 + dice.below(4) as u32 }
 }
 
 /// Kinds in random order, each as often as any other. Every other time, a kind lasts long.
-pub(super) struct Bag {
+pub(super) struct Schedule {
     left: Vec<Kind>,
     is_long: [bool; Kind::ALL.len()],
     /// How often every kind has been drawn.
     rounds: u32,
 }
 
-impl Bag {
+impl Schedule {
     pub fn new(dice: &mut Dice) -> Self {
-        Self { left: Vec::new(), is_long: Kind::ALL.map(|_| dice.roll(2) == 0), rounds: 0 }
+        Self { left: Vec::new(), is_long: Kind::ALL.map(|_| dice.below(2) == 0), rounds: 0 }
     }
 
     /// Whether every kind has been drawn.
@@ -117,7 +117,7 @@ impl Bag {
             self.left = Kind::ALL.to_vec();
             self.rounds += 1;
         }
-        let kind = self.left.swap_remove(dice.roll(self.left.len() as u64) as usize);
+        let kind = self.left.swap_remove(dice.below(self.left.len() as u64) as usize);
         let number = Kind::ALL.iter().position(|other| *other == kind).expect("it is one of them");
         self.is_long[number] = !self.is_long[number];
         (kind, self.is_long[number])
@@ -131,11 +131,11 @@ mod tests {
     #[test]
     fn every_kind_comes_and_in_both_lengths() {
         let mut dice = Dice(7);
-        let mut bag = Bag::new(&mut dice);
+        let mut schedule = Schedule::new(&mut dice);
         let mut drawn = Vec::new();
         for _ in 0..2 * Kind::ALL.len() {
-            assert_eq!(bag.was_emptied(), drawn.len() >= Kind::ALL.len());
-            drawn.push(bag.draw(&mut dice));
+            assert_eq!(schedule.was_emptied(), drawn.len() >= Kind::ALL.len());
+            drawn.push(schedule.draw(&mut dice));
         }
         for kind in Kind::ALL {
             for is_long in [false, true] {

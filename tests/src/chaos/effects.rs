@@ -1,6 +1,6 @@
 //! Checks the effects of the guests of a run against the states of their tasks.
 
-use super::board::{Board, Made};
+use super::shared_state::{CreatedTask, SharedState};
 use crate::Sink;
 use crate::history::{Broken, Rule, Status};
 use crate::sink::Effects;
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 /// Counts of runs.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Tally {
+pub struct EffectCounts {
     /// Runs of tools that must not run twice.
     pub once: usize,
     /// How many of these belong to a task that was never acknowledged.
@@ -22,11 +22,11 @@ pub struct Tally {
 }
 
 /// The forbidden effects.
-pub(super) fn judge(board: &Board, sink: &Sink) -> Vec<Broken> {
-    held(&board.all(), &sink.all())
+pub(super) fn violations(shared: &SharedState, sink: &Sink) -> Vec<Broken> {
+    forbidden(&shared.all(), &sink.all())
 }
 
-fn held(made: &[Made], effects: &BTreeMap<String, Effects>) -> Vec<Broken> {
+fn forbidden(made: &[CreatedTask], effects: &BTreeMap<String, Effects>) -> Vec<Broken> {
     let mut broken = Vec::new();
     let mut breaks = |task: &str, how: String| {
         broken.push(Broken { rule: Rule::Effects, task: task.to_owned(), how });
@@ -55,22 +55,22 @@ fn held(made: &[Made], effects: &BTreeMap<String, Effects>) -> Vec<Broken> {
 }
 
 /// The answers with which runs continued.
-pub(super) fn heard(board: &Board, sink: &Sink) -> Vec<(Made, String)> {
+pub(super) fn received_answers(shared: &SharedState, sink: &Sink) -> Vec<(CreatedTask, String)> {
     let effects = sink.all();
-    let words = |made: &Made| -> Vec<String> {
+    let words = |made: &CreatedTask| -> Vec<String> {
         let words = effects.get(&made.key).map(Effects::distinct_words).unwrap_or_default();
         words.into_iter().map(str::to_owned).collect()
     };
-    board
+    shared
         .all()
         .into_iter()
         .flat_map(|made| words(&made).into_iter().map(move |word| (made.clone(), word)))
         .collect()
 }
 
-pub(super) fn tally(board: &Board, sink: &Sink) -> Tally {
-    let acknowledged: std::collections::HashSet<_> = board.all().into_iter().map(|made| made.key).collect();
-    let mut tally = Tally::default();
+pub(super) fn counts(shared: &SharedState, sink: &Sink) -> EffectCounts {
+    let acknowledged: std::collections::HashSet<_> = shared.all().into_iter().map(|made| made.key).collect();
+    let mut tally = EffectCounts::default();
     for (key, effects) in sink.all() {
         if key.starts_with("once-") {
             tally.once += 1;
@@ -86,15 +86,16 @@ pub(super) fn tally(board: &Board, sink: &Sink) -> Tally {
 
 #[cfg(test)]
 mod tests {
-    use super::super::board::Kind;
+    use super::super::shared_state::Kind;
     use super::*;
 
     fn of(key: &str, over: Option<(Status, &str)>, begun: &[u32]) -> usize {
         let over = over.map(|(status, message)| (status, Some(message.to_owned())));
         let (id, key) = ("t".to_owned(), key.to_owned());
-        let made = Made { id, at: 1, key: key.clone(), person: 0, kind: Kind::Long, sends: true, over };
+        let made =
+            CreatedTask { id, at: 1, key: key.clone(), principal: 0, kind: Kind::Long, sends: true, over };
         let effects = Effects { begun: begun.to_vec(), words: Vec::new() };
-        held(&[made], &BTreeMap::from([(key, effects)])).len()
+        forbidden(&[made], &BTreeMap::from([(key, effects)])).len()
     }
 
     #[test]

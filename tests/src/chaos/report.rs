@@ -1,7 +1,7 @@
 //! The outcome of a chaos run, for a terminal and for `host/docs/explanation/reliability.md`.
 
-use super::board::Board;
-use super::effects::Tally;
+use super::effects::EffectCounts;
+use super::shared_state::SharedState;
 use crate::history::History;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -23,7 +23,7 @@ pub struct Report {
     /// Calls that were checked.
     pub calls: u64,
     /// The effects outside of the hosts.
-    pub effects: Tally,
+    pub effects: EffectCounts,
     /// The events that the run must have seen.
     needed: Vec<&'static str>,
     settled: Vec<Duration>,
@@ -59,7 +59,7 @@ impl Report {
             counts: BTreeMap::new(),
             tasks: 0,
             calls: 0,
-            effects: Tally::default(),
+            effects: EffectCounts::default(),
             needed,
             settled: Vec::new(),
             began: Instant::now(),
@@ -86,9 +86,9 @@ impl Report {
         line
     }
 
-    pub(super) fn end(&mut self, board: &Board, history: &History, effects: Tally) {
-        self.counts.extend(board.counts());
-        (self.tasks, self.calls, self.effects) = (board.len(), history.calls(), effects);
+    pub(super) fn end(&mut self, shared: &SharedState, history: &History, effects: EffectCounts) {
+        self.counts.extend(shared.counts());
+        (self.tasks, self.calls, self.effects) = (shared.len(), history.calls(), effects);
         self.settled.sort_unstable();
         self.took = self.began.elapsed();
     }

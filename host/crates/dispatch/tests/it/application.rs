@@ -1,9 +1,9 @@
 //! The application over the memory store, with tools written in Rust: what must
 //! hold whatever the engine, the store and the client do.
 
+use crate::kit::application::{dispatch, eventually};
 use crate::kit::calls::{call, create};
 use crate::kit::faulty::faulty;
-use crate::kit::native::{dispatch, eventually, memory, tool};
 use futures_util::FutureExt as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -15,14 +15,11 @@ use toolyard_dispatch::{
     Principal, Rates, RawJson, RouteScope, SessionId, WeightSpec, Weights,
 };
 use toolyard_dispatch::{Departure, DrainMode};
+use toolyard_kit::{done, memory, tool};
 use toolyard_store::MemoryStore;
 use toolyard_task::tool::Report;
-use toolyard_task::wire::{Progress, TaskStatus, text_result};
-use toolyard_task::{RunContext, RunEnd, TaskId, Tool};
-
-fn done(text: &str) -> RunEnd {
-    RunEnd::Result { is_error: false, result: text_result(text, false), message: None }
-}
+use toolyard_task::wire::{Progress, TaskStatus};
+use toolyard_task::{RunContext, TaskId, Tool};
 
 fn simple(tools: Vec<Arc<dyn Tool>>) -> Arc<Dispatch> {
     let store = memory();
@@ -36,10 +33,10 @@ fn caller() -> Caller {
 #[tokio::test]
 async fn an_inline_call_touches_no_store_and_ends_where_it_stands() {
     let (store, faulty) = faulty(u32::MAX);
-    let dispatch = dispatch(&store, faulty.clone(), vec![tool("quick", |_| async { done("x") }.boxed())]);
+    let dispatch = dispatch(&store, faulty.clone(), vec![tool("quick", |_| async { done("x") })]);
     let reply = dispatch.call(&caller(), call("quick", false, Arc::new(NoClientChannel))).now_or_never();
     assert!(matches!(reply, Some(Ok(CallReply::Result(_)))), "in its first poll");
-    assert!(!faulty.used.load(Ordering::SeqCst));
+    assert!(!faulty.intercept.used.load(Ordering::SeqCst));
     assert_eq!(dispatch.running(), 0);
 }
 
@@ -70,13 +67,12 @@ async fn an_end_that_meets_a_failing_store_is_tried_until_it_is_kept() {
             opened.notified().await;
             done("kept")
         }
-        .boxed()
     };
     let dispatch = dispatch(&store, faulty.clone(), vec![tool("gated", body)]);
     let id = create(&dispatch, &caller(), "gated", Arc::new(NoClientChannel)).await;
-    faulty.failures.store(3, Ordering::SeqCst);
+    faulty.intercept.failures.store(3, Ordering::SeqCst);
     gate.notify_one();
-    eventually("the faults to be met", || faulty.failures.load(Ordering::SeqCst) == 0).await;
+    eventually("the faults to be met", || faulty.intercept.failures.load(Ordering::SeqCst) == 0).await;
     let result = dispatch
         .task_result(&caller(), &id, Arc::new(NoClientChannel))
         .await
@@ -87,7 +83,7 @@ async fn an_end_that_meets_a_failing_store_is_tried_until_it_is_kept() {
 
 #[tokio::test]
 async fn a_panic_of_the_engine_is_an_error_and_not_a_lost_task() {
-    let dispatch = simple(vec![tool("panics", |_| async { panic!("a fault of the engine") }.boxed())]);
+    let dispatch = simple(vec![tool("panics", |_| async { panic!("a fault of the engine") })]);
     let reply = dispatch.call(&caller(), call("panics", false, Arc::new(NoClientChannel))).await;
     assert!(matches!(reply, Ok(CallReply::Error(error)) if error.code == -32603));
     let id = create(&dispatch, &caller(), "panics", Arc::new(NoClientChannel)).await;
@@ -113,7 +109,6 @@ async fn t_36_a_cancelled_run_is_dropped_with_all_it_holds() {
             drop(held);
             done("never")
         }
-        .boxed()
     };
     let dispatch = simple(vec![tool("waits", body)]);
     let id = create(&dispatch, &caller(), "waits", Arc::new(NoClientChannel)).await;
@@ -153,7 +148,6 @@ async fn p_1_progress_rises_is_paced_and_ends_with_the_last_word() {
             }
             done("x")
         }
-        .boxed()
     };
     let dispatch = simple(vec![tool("chatters", body)]);
     let heard = Arc::new(Heard::default());
@@ -167,7 +161,7 @@ async fn p_1_progress_rises_is_paced_and_ends_with_the_last_word() {
 #[tokio::test]
 async fn tasks_of_a_dead_host_are_ended_and_a_living_neighbours_are_not_touched() {
     let store = memory();
-    let waits = || tool("waits", |_| std::future::pending().boxed());
+    let waits = || tool("waits", |_| std::future::pending());
     let host = |node: &Arc<MemoryStore>| dispatch(node, node.clone(), vec![waits()]);
     let (dying, living) = (Arc::new(store.node()), Arc::new(store.node()));
     let theirs = create(&host(&dying), &caller(), "waits", Arc::new(NoClientChannel)).await;
@@ -183,10 +177,8 @@ async fn tasks_of_a_dead_host_are_ended_and_a_living_neighbours_are_not_touched(
 
 #[tokio::test]
 async fn a_drained_host_takes_no_calls_and_leaves_no_task_that_claims_to_run() {
-    let dispatch = simple(vec![
-        tool("waits", |_| std::future::pending().boxed()),
-        tool("quick", |_| async { done("x") }.boxed()),
-    ]);
+    let dispatch =
+        simple(vec![tool("waits", |_| std::future::pending()), tool("quick", |_| async { done("x") })]);
     let id = create(&dispatch, &caller(), "waits", Arc::new(NoClientChannel)).await;
     dispatch.drain(Duration::ZERO, DrainMode::End(Departure::ShutDown)).await;
     assert_eq!(dispatch.task(&caller(), &id).await.expect("found").status(), TaskStatus::Failed);

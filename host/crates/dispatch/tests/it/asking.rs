@@ -1,30 +1,23 @@
 //! A task's question between the store and its client, where the store fails.
 
+use crate::kit::application::{dispatch, eventually};
 use crate::kit::calls::create;
 use crate::kit::client::Client;
 use crate::kit::faulty::faulty;
-use crate::kit::native::{dispatch, eventually, tool};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use toolyard_dispatch::{Caller, NoClientChannel, RawJson};
-use toolyard_task::tool::{AskedQuestion, RunContext, RunEnd};
-use toolyard_task::wire::text_result;
+use toolyard_dispatch::{NoClientChannel, RawJson};
+use toolyard_kit::{YES, done, local_caller, question, tool};
+use toolyard_task::tool::{RunContext, RunEnd};
 
 /// Asks one question and says what came of it.
 fn asks(context: Arc<dyn RunContext>) -> BoxFuture<'static, RunEnd> {
-    let params = r#"{"message":"?","requestedSchema":{"type":"object","properties":{}}}"#;
-    let question = AskedQuestion {
-        key: "a".to_owned(),
-        method: "elicitation/create".to_owned(),
-        params: RawJson::trusted(params),
-        check: None,
-    };
     async move {
-        let answers = context.ask(vec![question]).await;
-        RunEnd::Result { is_error: false, result: text_result(&format!("{answers:?}"), false), message: None }
+        let answers = context.ask(vec![question("a")]).await;
+        done(&format!("{answers:?}"))
     }
     .boxed()
 }
@@ -35,16 +28,15 @@ fn asks(context: Arc<dyn RunContext>) -> BoxFuture<'static, RunEnd> {
 async fn a_wait_for_answers_outlasts_a_store_that_fails_for_a_while() {
     let (store, faulty) = faulty(0);
     let dispatch = dispatch(&store, faulty.clone(), vec![tool("asks", asks)]);
-    let caller = Caller::local(RawJson::trusted(r#"{"elicitation":{}}"#));
+    let caller = local_caller();
     let client = Client::default();
     let id = create(&dispatch, &caller, "asks", Arc::new(client.clone())).await;
     eventually("the question", || !client.asked().is_empty()).await;
     // The wait's next operation fails, and the one after it.
-    faulty.failures.store(2, Ordering::SeqCst);
-    eventually("the faults to be met", || faulty.failures.load(Ordering::SeqCst) == 0).await;
+    faulty.intercept.failures.store(2, Ordering::SeqCst);
+    eventually("the faults to be met", || faulty.intercept.failures.load(Ordering::SeqCst) == 0).await;
     assert_eq!(client.asked().len(), 1, "asked once");
-    let answer = RawJson::trusted(r#"{"action":"accept","content":{}}"#);
-    dispatch.take_response(&caller, &client.asked()[0], Ok(answer)).await.expect("kept");
+    dispatch.take_response(&caller, &client.asked()[0], Ok(RawJson::trusted(YES))).await.expect("kept");
     let result = dispatch.task_result(&caller, &id, Arc::new(client.clone())).await.expect("a task");
     let text = result.expect("a result");
     assert!(text.as_str().contains("accept"), "{}", text.as_str());
@@ -57,7 +49,7 @@ async fn a_wait_for_answers_outlasts_a_store_that_fails_for_a_while() {
 async fn ir_7_waits_whose_clients_have_left_ask_no_more() {
     let (store, tasks) = faulty(0);
     let dispatch = dispatch(&store, tasks, vec![tool("asks", asks)]);
-    let caller = Caller::local(RawJson::trusted(r#"{"elicitation":{}}"#));
+    let caller = local_caller();
     let id = create(&dispatch, &caller, "asks", Arc::new(NoClientChannel)).await;
     let clients = [Client::default(), Client::default(), Client::default()];
     let mut waits = Vec::new();
@@ -79,8 +71,7 @@ async fn ir_7_waits_whose_clients_have_left_ask_no_more() {
         tokio::spawn(async move { to.task_result(&by, &of, Arc::new(there)).await })
     };
     eventually("the question to be asked again", || !there.asked().is_empty()).await;
-    let answer = RawJson::trusted(r#"{"action":"accept","content":{}}"#);
-    dispatch.take_response(&caller, &asked[0], Ok(answer)).await.expect("kept");
+    dispatch.take_response(&caller, &asked[0], Ok(RawJson::trusted(YES))).await.expect("kept");
     waits.push(wait);
     for wait in waits {
         let result = wait.await.expect("no panic").expect("a task").expect("a result");

@@ -1,10 +1,9 @@
 //! The audit log of the application (T-43), and what a foreign task looks like
 //! (T-40, T-23), over a store that can fail.
 
+use crate::kit::application::{dispatch, eventually};
 use crate::kit::calls::{call, create};
 use crate::kit::faulty::{Faulty, faulty};
-use crate::kit::native::{dispatch, eventually, tool};
-use futures_util::FutureExt as _;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,32 +11,21 @@ use std::sync::atomic::Ordering;
 use toolyard_dispatch::rules::{AccessRules, RuleSpec};
 use toolyard_dispatch::{
     Caller, Dispatch, Fault, NoClientChannel, Operation, Policy, Principal, RateKey, Rates, RawJson,
-    SessionId, Subject,
+    SessionId,
 };
+use toolyard_kit::{done, principal, tool};
 use toolyard_store::MemoryStore;
-use toolyard_task::wire::{RpcError, text_result};
-use toolyard_task::{AuditStore, RunEnd, Tool};
+use toolyard_task::wire::RpcError;
+use toolyard_task::{AuditStore, Tool};
 
 fn subject(name: &str) -> Caller {
-    let subject = Subject {
-        issuer: "https://idp.example".into(),
-        subject: name.into(),
-        client: None,
-        scopes: BTreeSet::new(),
-        claims: Value::Null,
-        expires_at: None,
-    };
     let session = SessionId(format!("session of {name}"));
-    Caller::new(Arc::new(Principal::Subject(subject)), Some(session), RawJson::empty_object())
+    Caller::new(principal(name), Some(session), RawJson::empty_object())
 }
 
 fn tools() -> Vec<Arc<dyn Tool>> {
-    let done = |_| {
-        async { RunEnd::Result { is_error: false, result: text_result("hush", false), message: None } }
-            .boxed()
-    };
-    let waits = |_| std::future::pending().boxed();
-    vec![tool("quick", done), tool("wait", waits)]
+    let waits = |_| std::future::pending();
+    vec![tool("quick", |_| async { done("hush") }), tool("wait", waits)]
 }
 
 struct House {
@@ -75,9 +63,9 @@ impl House {
 
     /// How many operations on tasks this takes.
     async fn operations<T>(&self, work: impl Future<Output = T>) -> (T, u32) {
-        let before = self.faulty.operations.load(Ordering::SeqCst);
+        let before = self.faulty.intercept.operations.load(Ordering::SeqCst);
         let done = work.await;
-        (done, self.faulty.operations.load(Ordering::SeqCst) - before)
+        (done, self.faulty.intercept.operations.load(Ordering::SeqCst) - before)
     }
 }
 
@@ -127,18 +115,18 @@ async fn t_43_a_line_is_there_if_and_only_if_the_change_is_durable() {
     {
         let house = House::new();
         let faulty = &house.faulty;
-        faulty.failures.store(at_creation, Ordering::SeqCst);
+        faulty.intercept.failures.store(at_creation, Ordering::SeqCst);
         let made =
             house.dispatch.call(&subject("alice"), call("quick", true, Arc::new(NoClientChannel))).await;
         assert_eq!(made.is_ok(), at_creation == 0);
         // Nothing runs on this thread before the next wait.
-        faulty.spared.store(spared, Ordering::SeqCst);
-        faulty.failures.store(failures, Ordering::SeqCst);
-        faulty.unheard.store(unheard, Ordering::SeqCst);
+        faulty.intercept.spared.store(spared, Ordering::SeqCst);
+        faulty.intercept.failures.store(failures, Ordering::SeqCst);
+        faulty.intercept.unheard.store(unheard, Ordering::SeqCst);
         eventually("the run to end", || house.dispatch.running() == 0).await;
         let expected: &[&str] = if at_creation == 0 { &["task.created", "task.ended"] } else { &[] };
         assert_eq!(house.actions().await, expected, "{at_creation} {spared} {failures} {unheard}");
-        for left in [&faulty.failures, &faulty.unheard] {
+        for left in [&faulty.intercept.failures, &faulty.intercept.unheard] {
             assert_eq!(left.load(Ordering::SeqCst), 0, "the fault was met");
         }
     }

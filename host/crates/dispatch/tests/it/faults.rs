@@ -5,15 +5,15 @@
 // The host, its clock and its client are the stage's own.
 mod stage;
 
-use crate::kit::native::{tool, tool_of};
 use crate::kit::swept::KINDS;
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, join_all};
-use stage::{Stage, says, sweep};
+use stage::{Stage, sweep};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 use toolyard_dispatch::{CallReply, DrainMode, Fault, Outcome};
+use toolyard_kit::{done, native, question, tool};
 use toolyard_task::tool::{Report, RunContext, RunEnd};
 use toolyard_task::wire::TaskStatus;
 use toolyard_task::{Durability, Tool};
@@ -57,31 +57,27 @@ async fn at_whichever_call_the_store_fails_nothing_acknowledged_is_lost_and_the_
 }
 
 fn tools() -> Vec<Arc<dyn Tool>> {
-    type Body = fn(Arc<dyn RunContext>) -> BoxFuture<'static, RunEnd>;
-    let again = |name: &str, body: Body| tool_of(Durability::Rerun, None, name, body);
-    let asks: Body = |context| asking(context).boxed();
+    let again = |name: &str| native(name).durability(Durability::Rerun);
     vec![
-        again("quick", |context| {
+        again("quick").runs(|context| {
             context.report(Report::Status("soon".to_owned()));
             async {
                 tokio::time::sleep(Duration::from_millis(5)).await;
-                says("done")
+                done("done")
             }
-            .boxed()
         }),
-        again("asks", asks),
-        tool_of(Durability::Rerun, Some(Duration::ZERO), "asks at once", asks),
-        tool("waits", |_| std::future::pending().boxed()),
+        again("asks").runs(asking),
+        again("asks at once").inline_for(Duration::ZERO).runs(asking),
+        tool("waits", |_| std::future::pending()),
         tool("late", |context| {
             async move {
-                drop(context.ask(vec![stage::question("first")]).await);
+                drop(context.ask(vec![question("first")]).await);
                 // As a plain call, or as a task, whatever comes of it.
                 drop(context.effects().await);
                 drop(context.begin_task().await);
                 tokio::time::sleep(Duration::from_millis(5)).await;
-                says("late")
+                done("late")
             }
-            .boxed()
         }),
     ]
 }
@@ -89,8 +85,8 @@ fn tools() -> Vec<Arc<dyn Tool>> {
 /// A guest that asks again what could not be written down.
 async fn asking(context: Arc<dyn RunContext>) -> RunEnd {
     loop {
-        if let Ok(answers) = context.ask(vec![stage::question("q")]).await {
-            return says(&format!("{:?}", answers[0].outcome));
+        if let Ok(answers) = context.ask(vec![question("q")]).await {
+            return done(&format!("{:?}", answers[0].outcome));
         }
         tokio::time::sleep(Duration::from_millis(5)).await;
     }

@@ -1,9 +1,8 @@
-//! The test kit: tools written in Rust, clients, stores that fail, and settings.
+//! The test kit: clients, stores that fail, and applications.
 
+pub mod application;
 pub mod calls;
 pub mod client;
 pub mod faulty;
-pub mod native;
-pub mod settings;
 pub mod stateless;
 pub mod swept;

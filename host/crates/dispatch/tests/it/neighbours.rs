@@ -1,26 +1,25 @@
 //! Hosts that share a store with machines of their own: work for those that have room, and
 //! what they tell each other in passing.
 
+use crate::kit::application::{dispatch_by, eventually};
 use crate::kit::calls::{call, create};
-use crate::kit::native::{TestClock, dispatch_by, eventually, tool};
-use crate::kit::settings::SETTINGS;
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, pending};
 use std::num::NonZeroU32;
 use std::sync::Arc;
-use std::sync::atomic::AtomicI64;
 use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use toolyard_dispatch::rules::AccessRules;
 use toolyard_dispatch::{
-    Bounds, Caller, Dispatch, Fault, NoClientChannel, OfferChange, Operation, Policy, Principal, RateKey,
-    Rates, RawJson, Settings, Subject,
+    Bounds, Caller, Dispatch, Fault, NoClientChannel, OfferChange, Operation, Policy, RateKey, Rates,
+    RawJson, Settings,
 };
+use toolyard_kit::{SETTINGS, TickingClock, done, principal, tool};
 use toolyard_store::MemoryStore;
 use toolyard_task::rate::{Per, Rate};
 use toolyard_task::tool::{RunContext, RunEnd};
-use toolyard_task::wire::{TaskStatus, text_result};
+use toolyard_task::wire::TaskStatus;
 use toolyard_task::{Broadcast as _, Tool};
 
 /// A host with what keeps it going.
@@ -37,14 +36,12 @@ impl Drop for Host {
 }
 
 fn shared() -> Arc<MemoryStore> {
-    Arc::new(
-        MemoryStore::new(Arc::new(TestClock(AtomicI64::new(1_000_000)))).leased(Duration::from_secs(3_600)),
-    )
+    Arc::new(MemoryStore::new(TickingClock::at(1_000_000)).leased(Duration::from_secs(3_600)))
 }
 
 fn host(store: &Arc<MemoryStore>, settings: Settings, tools: Vec<Arc<dyn Tool>>) -> Host {
     let store = Arc::new(store.node());
-    let dispatch = dispatch_by(settings, &store, store.clone(), tools);
+    let dispatch = dispatch_by(settings, &store, tools);
     let stop = CancellationToken::new();
     let services = [
         tokio::spawn(dispatch.clone().keep_lease(stop.clone())),
@@ -58,12 +55,11 @@ fn caller() -> Caller {
 }
 
 fn at_once(_: Arc<dyn RunContext>) -> BoxFuture<'static, RunEnd> {
-    let result = text_result("done", false);
-    async { RunEnd::Result { is_error: false, result, message: None } }.boxed()
+    async { done("done") }.boxed()
 }
 
 fn tools() -> Vec<Arc<dyn Tool>> {
-    vec![tool("never", |_| pending().boxed()), tool("once", at_once)]
+    vec![tool("never", |_| pending()), tool("once", at_once)]
 }
 
 /// With room for so many runs.
@@ -135,17 +131,7 @@ async fn t_42_rates_of_a_principal_are_counted_on_all_hosts() {
         let rates = Rates { calls: rate(10), creation: rate(10), ..Rates::default() };
         host.dispatch.enforce(Policy::new(AccessRules::default(), &rates));
     }
-    let who = |subject: &str| {
-        let subject = Subject {
-            issuer: "https://issuer.example".into(),
-            subject: subject.into(),
-            client: None,
-            scopes: std::collections::BTreeSet::new(),
-            claims: serde_json::Value::Null,
-            expires_at: None,
-        };
-        RateKey::Subject(Arc::new(Principal::Subject(subject)))
-    };
+    let who = |subject: &str| RateKey::Subject(principal(subject));
     let (ann, bea) = (who("ann"), who("bea"));
     for _ in 0..9 {
         here.dispatch.count_operation(&ann, Operation::Call).expect("within the rate");

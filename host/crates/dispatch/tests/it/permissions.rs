@@ -1,10 +1,9 @@
 //! Permissions for hosts, asked for at each use: what a run, a task and the store
 //! remember of what a person said.
 
+use crate::kit::application::{dispatch, eventually};
 use crate::kit::calls::{call, create};
-use crate::kit::native::{NEXT_ID, dispatch, eventually, memory, tool};
 use futures_util::FutureExt as _;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -12,10 +11,10 @@ use toolyard_dispatch::{
     CallReply, Caller, ClientChannel, ClientPresence, ClientRoute, Dispatch, GrantStore, Notice, RawJson,
     RouteScope, Session, SessionId, TaskId,
 };
+use toolyard_kit::{done, local_caller, memory, tool};
 use toolyard_store::MemoryStore;
 use toolyard_task::permission::Access;
 use toolyard_task::store::{CommitStatus, ReadTask};
-use toolyard_task::wire::text_result;
 use toolyard_task::{AccessRequest, RunContext, RunEnd, TaskStore, Tool};
 
 /// A person at a client: answers each question with the next word, and keeps what
@@ -87,25 +86,18 @@ async fn attempt(context: &Arc<dyn RunContext>, wanted: AccessRequest) -> String
 }
 
 fn said(lines: &[String]) -> RunEnd {
-    RunEnd::Result { is_error: false, result: text_result(&lines.join("\n"), false), message: None }
+    done(&lines.join("\n"))
 }
 
 /// A tool that sends so many requests, one after the other.
 fn sends(times: usize) -> Arc<dyn Tool> {
-    tool("sends", move |context| {
-        async move {
-            let mut lines = Vec::new();
-            for _ in 0..times {
-                lines.push(attempt(&context, host()).await);
-            }
-            said(&lines)
+    tool("sends", move |context| async move {
+        let mut lines = Vec::new();
+        for _ in 0..times {
+            lines.push(attempt(&context, host()).await);
         }
-        .boxed()
+        said(&lines)
     })
-}
-
-fn local() -> Caller {
-    Caller::local(RawJson::trusted(r#"{"elicitation":{}}"#))
 }
 
 fn text(result: &RawJson) -> Vec<String> {
@@ -142,7 +134,7 @@ impl House {
 
     /// The same, and how often the person was asked; no word is left over.
     async fn asked(&self, words: &[&'static str], as_task: bool) -> (Vec<String>, usize) {
-        let person = Person::saying(&local(), words);
+        let person = Person::saying(&local_caller(), words);
         let came = self.run(&person, as_task).await;
         assert!(person.words.lock().expect("no panic").is_empty(), "not asked often enough");
         (came, person.asked().len())
@@ -197,9 +189,8 @@ async fn a_revoked_grant_acts_at_the_next_request_of_a_run_under_way() {
             wait.notified().await;
             said(&[first, second, attempt(&context, host()).await])
         }
-        .boxed()
     }));
-    let person = Person::saying(&local(), &["always", "no"]);
+    let person = Person::saying(&local_caller(), &["always", "no"]);
     let revoke = async {
         sent.notified().await;
         let grants = house.dispatch.grants(None, 10).await.expect("reads");
@@ -213,18 +204,12 @@ async fn a_revoked_grant_acts_at_the_next_request_of_a_run_under_way() {
 /// Requests that a run sends at once wait for one answer.
 #[tokio::test]
 async fn what_is_wanted_twice_at_once_is_asked_once() {
-    let house = House::with(tool("sends", |context| {
-        async move {
-            let other = || AccessRequest::host("http", "other.example", 80);
-            let (one, two, three) = tokio::join!(
-                attempt(&context, host()),
-                attempt(&context, host()),
-                attempt(&context, other())
-            );
-            let both = context.permission(vec![host(), host(), other()]).await;
-            said(&[one, two, three, format!("{both:?}")])
-        }
-        .boxed()
+    let house = House::with(tool("sends", |context| async move {
+        let other = || AccessRequest::host("http", "other.example", 80);
+        let (one, two, three) =
+            tokio::join!(attempt(&context, host()), attempt(&context, host()), attempt(&context, other()));
+        let both = context.permission(vec![host(), host(), other()]).await;
+        said(&[one, two, three, format!("{both:?}")])
     }));
     for as_task in [false, true] {
         let (came, asked) = house.asked(&["task", "task"], as_task).await;
@@ -262,7 +247,7 @@ async fn the_names_in_a_question_hide_nothing() {
             let wanted = wanted.clone();
             async move { said(&[attempt(&context, wanted).await]) }.boxed()
         }));
-        let person = Person::saying(&local(), &["once"]);
+        let person = Person::saying(&local_caller(), &["once"]);
         assert_eq!(house.run(&person, false).await, ["yes"]);
         let asked = person.asked();
         let message = format!("The tool \"sends\" of the plugin \"native\" wants {does}. May it?");
@@ -290,7 +275,7 @@ async fn who_has_no_name_is_asked_for_nothing_lasting() {
     let choices = &person.asked()[0]["requestedSchema"]["properties"]["decision"]["enum"];
     assert_eq!(*choices, serde_json::json!(["once", "task", "no"]));
     // A session that has ended meanwhile keeps nothing; the word counts for the call.
-    let ended = SessionId(format!("ended {}", NEXT_ID.load(Ordering::SeqCst)));
+    let ended = SessionId("ended".to_owned());
     let person = Person::saying(&anonymous(Some(ended)), &["always"]);
     assert_eq!(house.run(&person, false).await, ["yes"]);
     assert_eq!(house.store.grants(None, 10).await.expect("reads"), []);
@@ -313,7 +298,7 @@ async fn who_has_no_name_is_asked_for_nothing_lasting() {
 async fn a_store_that_fails_permits_nothing() {
     let house = House::with(sends(1));
     house.store.kill();
-    let came = house.run(&Person::saying(&local(), &[]), false).await;
+    let came = house.run(&Person::saying(&local_caller(), &[]), false).await;
     assert!(came[0].contains("cannot be looked up now"), "{came:?}");
 }
 
@@ -330,9 +315,8 @@ async fn a_word_for_the_task_outlives_the_run_that_asked() {
                 wait.notified().await;
                 said(&[attempt(&context, host()).await])
             }
-            .boxed()
         }));
-        let person = Person::saying(&local(), &[word]);
+        let person = Person::saying(&local_caller(), &[word]);
         *person.dispatch.lock().expect("no panic") = Some(house.dispatch.clone());
         let first = create(&house.dispatch, &person.caller, "sends", Arc::new(person.clone())).await;
         go_on.notify_one();
@@ -351,7 +335,7 @@ async fn a_word_for_the_task_outlives_the_run_that_asked() {
         assert!(question.key.starts_with("host:permission:"), "{}", question.key);
         // An earlier run of another task has asked the same.
         began.notified().await;
-        let person = Person::saying(&local(), again);
+        let person = Person::saying(&local_caller(), again);
         *person.dispatch.lock().expect("no panic") = Some(house.dispatch.clone());
         let second = create(&house.dispatch, &person.caller, "sends", Arc::new(person.clone())).await;
         began.notified().await;

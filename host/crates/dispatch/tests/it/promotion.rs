@@ -1,11 +1,9 @@
 //! A running call of a stateless client becomes a task, with a clock that runs out at
 //! once, or never.
 
+use crate::kit::application::{dispatch, eventually};
 use crate::kit::faulty::faulty;
-use crate::kit::native::{dispatch, eventually, memory, tool, tool_waited_for};
-use crate::kit::stateless::{
-    YES, call, calls, client, created, eventually_asks, outcome, question, says, signed_in, text,
-};
+use crate::kit::stateless::{call, calls, client, created, eventually_asks, outcome, signed_in, text};
 use futures_util::FutureExt as _;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,6 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use tokio::sync::Notify;
 use toolyard_dispatch::{CallReply, Caller, CreatedTask, Fault, Outcome, Principal, RawJson, Stop};
+use toolyard_kit::{YES, done, memory, native, question, tool};
 use toolyard_protocol::stateless::input::Retry;
 use toolyard_task::Tool;
 use toolyard_task::tool::RunContext;
@@ -43,15 +42,14 @@ impl Slow {
     /// Waited for so long.
     fn tool(&self, inline_for: Duration) -> Arc<dyn Tool> {
         let slow = self.clone();
-        tool_waited_for(Some(inline_for), "t", move |_| {
+        native("t").inline_for(inline_for).runs(move |_| {
             let slow = slow.clone();
             async move {
                 slow.started.fetch_add(1, Ordering::SeqCst);
                 let _counted = Counted(slow.ended.clone());
                 slow.go.notified().await;
-                says("done")
+                done("done")
             }
-            .boxed()
         })
     }
 }
@@ -79,13 +77,12 @@ async fn the_end_and_the_clock_never_both_answer() {
     let store = memory();
     let pause = Arc::new(AtomicU32::new(0));
     let body = pause.clone();
-    let sleeper = tool_waited_for(Some(SOON), "t", move |_| {
+    let sleeper = native("t").inline_for(SOON).runs(move |_| {
         let time = Duration::from_micros(u64::from(body.load(Ordering::SeqCst)));
         async move {
             tokio::time::sleep(time).await;
-            says("done")
+            done("done")
         }
-        .boxed()
     });
     let dispatch = dispatch(&store, store.clone(), vec![sleeper]);
     let mut tasks = 0;
@@ -113,16 +110,15 @@ async fn asking_and_the_clock_never_both_decide() {
     let store = memory();
     let pause = Arc::new(AtomicU32::new(0));
     let body = pause.clone();
-    let asks = tool_waited_for(Some(SOON), "t", move |context: Arc<dyn RunContext>| {
+    let asks = native("t").inline_for(SOON).runs(move |context: Arc<dyn RunContext>| {
         let time = Duration::from_micros(u64::from(body.load(Ordering::SeqCst)));
         async move {
             tokio::time::sleep(time).await;
             match context.ask(vec![question("a")]).await {
-                Ok(_) => says("done"),
-                Err(error) => says(&format!("{error:?}")),
+                Ok(_) => done("done"),
+                Err(error) => done(&format!("{error:?}")),
             }
         }
-        .boxed()
     });
     let dispatch = dispatch(&store, store.clone(), vec![asks]);
     let mut tasks = 0;
@@ -168,7 +164,6 @@ async fn a_handle_that_is_not_delivered_takes_its_task_along() {
             drop(context.begin_task().await);
             std::future::pending().await
         }
-        .boxed()
     });
     let dispatch = self::dispatch(&store, store.clone(), vec![beginner]);
     assert!(calls(&dispatch, Retry::default()).now_or_never().is_none(), "it is under way");
@@ -220,7 +215,7 @@ async fn where_no_task_can_be_made_the_call_is_waited_for() {
     let dispatch = dispatch(&store, faulty.clone(), vec![slow.tool(SOON)]);
     let calling = calls(&dispatch, Retry::default());
     let (reply, ()) = tokio::join!(calling, async {
-        eventually("the attempt", || faulty.used.load(Ordering::SeqCst)).await;
+        eventually("the attempt", || faulty.intercept.used.load(Ordering::SeqCst)).await;
         slow.go.notify_one();
     });
     assert!(text(&reply.expect("a reply")).contains("done"));
@@ -242,9 +237,8 @@ async fn a_guest_that_begins_a_task_is_one_from_there_on() {
             context.begin_task().await.expect("which is one already");
             assert!(context.info().task.is_some());
             wait.notified().await;
-            says("done")
+            done("done")
         }
-        .boxed()
     });
     let dispatch = dispatch(&store, store.clone(), vec![beginner]);
     let CreatedTask { view, handover, .. } = created(calls(&dispatch, Retry::default()).await);

@@ -1,9 +1,9 @@
 //! Tasks whose host is gone: they run again, or end with the reason, as the operator has set; and a
 //! host that is taken for dead.
 
+use crate::kit::application::{dispatch, eventually};
 use crate::kit::calls::{call, create};
 use crate::kit::client::Client;
-use crate::kit::native::{dispatch, eventually, memory, tool, tool_of, tool_waited_for};
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, pending};
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -12,26 +12,23 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use toolyard_dispatch::{
-    CallEvent, CallOutcome, Caller, Catalog, Clock, Departure, Dispatch, DrainMode, DrainReport,
-    NoClientChannel, ObservedCall, Observer, RawJson, Task, Timestamp,
+    CallEvent, CallOutcome, Catalog, Clock, Departure, Dispatch, DrainMode, DrainReport, NoClientChannel,
+    ObservedCall, Observer, RawJson, Task, Timestamp,
 };
+use toolyard_kit::{YES, done, local_caller, memory, native, question, tool};
 use toolyard_store::MemoryStore;
-use toolyard_task::tool::{AskedQuestion, RunContext, RunEnd};
-use toolyard_task::wire::{TaskStatus, text_result};
+use toolyard_task::tool::{RunContext, RunEnd};
+use toolyard_task::wire::TaskStatus;
 use toolyard_task::{Durability, Tool};
 
 type Body = fn(Arc<dyn RunContext>) -> BoxFuture<'static, RunEnd>;
 
-fn done(text: &str) -> RunEnd {
-    RunEnd::Result { is_error: false, result: text_result(text, false), message: None }
-}
-
 fn rerun(body: Body) -> Arc<dyn Tool> {
-    tool_of(Durability::Rerun, None, "tool", body)
+    native("tool").durability(Durability::Rerun).runs(body)
 }
 
 fn once(body: Body) -> Arc<dyn Tool> {
-    tool_waited_for(None, "tool", body)
+    tool("tool", body)
 }
 
 /// A host on this store.
@@ -39,18 +36,14 @@ fn host(store: &Arc<MemoryStore>, tools: Vec<Arc<dyn Tool>>) -> Arc<Dispatch> {
     dispatch(store, store.clone(), tools)
 }
 
-fn caller() -> Caller {
-    Caller::local(RawJson::trusted(r#"{"elicitation":{}}"#))
-}
-
 async fn task(dispatch: &Arc<Dispatch>, id: &str) -> Task {
-    dispatch.task(&caller(), id).await.expect("found")
+    dispatch.task(&local_caller(), id).await.expect("found")
 }
 
 async fn until(dispatch: &Arc<Dispatch>, id: &str, what: &str, holds: impl Fn(&Task) -> bool) -> Task {
     let seen = Mutex::new(None);
     eventually(what, || {
-        let now = dispatch.task(&caller(), id).now_or_never().and_then(Result::ok);
+        let now = dispatch.task(&local_caller(), id).now_or_never().and_then(Result::ok);
         let fits = now.as_ref().is_some_and(&holds);
         *seen.lock().expect("no panic") = now;
         fits
@@ -78,7 +71,8 @@ fn never(_: Arc<dyn RunContext>) -> BoxFuture<'static, RunEnd> {
 async fn after_a_death(one: Arc<dyn Tool>) -> (Arc<Dispatch>, Arc<MemoryStore>, String) {
     let store = memory();
     let first = Arc::new(store.node());
-    let id = create(&host(&first, vec![one.clone()]), &caller(), "tool", Arc::new(NoClientChannel)).await;
+    let id =
+        create(&host(&first, vec![one.clone()]), &local_caller(), "tool", Arc::new(NoClientChannel)).await;
     first.kill();
     let second = Arc::new(store.node());
     (host(&second, vec![one]), second, id)
@@ -90,7 +84,7 @@ async fn a5_what_may_be_run_again_is_run_again_and_told_its_attempt() {
     let ended = until(&second, &id, "the second attempt", |task| !task.is_live()).await;
     assert_eq!((ended.status(), ended.fence.attempt), (TaskStatus::Completed, 2));
     let result = second
-        .task_result(&caller(), &id, Arc::new(NoClientChannel))
+        .task_result(&local_caller(), &id, Arc::new(NoClientChannel))
         .await
         .expect("a task")
         .expect("a result");
@@ -148,7 +142,7 @@ async fn a5_what_has_said_that_its_effects_begin_is_not_run_again() {
     let store = memory();
     let first = Arc::new(store.node());
     let before = host(&first, vec![rerun(affects)]);
-    let id = create(&before, &caller(), "tool", Arc::new(NoClientChannel)).await;
+    let id = create(&before, &local_caller(), "tool", Arc::new(NoClientChannel)).await;
     until(&before, &id, "the effects", |task| task.effects).await;
     first.kill();
     let ended = task(&host(&Arc::new(store.node()), vec![rerun(affects)]), &id).await;
@@ -161,7 +155,7 @@ async fn a_task_is_run_three_times_at_most() {
     let store = memory();
     let mut node = Arc::new(store.node());
     let mut on = host(&node, vec![rerun(never)]);
-    let id = create(&on, &caller(), "tool", Arc::new(NoClientChannel)).await;
+    let id = create(&on, &local_caller(), "tool", Arc::new(NoClientChannel)).await;
     for attempt in 2..=3 {
         node.kill();
         node = Arc::new(store.node());
@@ -184,7 +178,8 @@ async fn what_the_operator_allows_later_makes_nothing_run_again() {
     {
         let store = memory();
         let first = Arc::new(store.node());
-        let id = create(&host(&first, vec![before]), &caller(), "tool", Arc::new(NoClientChannel)).await;
+        let id =
+            create(&host(&first, vec![before]), &local_caller(), "tool", Arc::new(NoClientChannel)).await;
         first.kill();
         let ended = task(&host(&Arc::new(store.node()), vec![after]), &id).await;
         assert_eq!(ended.status(), TaskStatus::Failed);
@@ -196,7 +191,8 @@ async fn a_task_waits_for_a_tool_that_is_not_loaded() {
     let store = memory();
     let first = Arc::new(store.node());
     let id =
-        create(&host(&first, vec![rerun(second_time)]), &caller(), "tool", Arc::new(NoClientChannel)).await;
+        create(&host(&first, vec![rerun(second_time)]), &local_caller(), "tool", Arc::new(NoClientChannel))
+            .await;
     first.kill();
     let second = host(&Arc::new(store.node()), Vec::new());
     let stop = CancellationToken::new();
@@ -212,14 +208,8 @@ async fn a_task_waits_for_a_tool_that_is_not_loaded() {
 
 /// Asks `a`; the first time it then never ends, later it gives what it heard.
 fn asks(context: Arc<dyn RunContext>) -> BoxFuture<'static, RunEnd> {
-    let question = AskedQuestion {
-        key: "a".to_owned(),
-        method: "elicitation/create".to_owned(),
-        params: RawJson::trusted(r#"{"message":"?","requestedSchema":{"type":"object","properties":{}}}"#),
-        check: None,
-    };
     async move {
-        let answers = context.ask(vec![question]).await;
+        let answers = context.ask(vec![question("a")]).await;
         if context.info().attempt == 1 {
             return pending().await;
         }
@@ -228,8 +218,6 @@ fn asks(context: Arc<dyn RunContext>) -> BoxFuture<'static, RunEnd> {
     .boxed()
 }
 
-const ANSWER: &str = r#"{"action":"accept","content":{}}"#;
-
 /// IR-7: an answer is stored once, and the same question is not asked twice.
 #[tokio::test]
 async fn a_second_attempt_gets_the_answers_that_the_first_one_got() {
@@ -237,13 +225,13 @@ async fn a_second_attempt_gets_the_answers_that_the_first_one_got() {
     let first = Arc::new(store.node());
     let before = host(&first, vec![rerun(asks)]);
     let client = Client::default();
-    let id = create(&before, &caller(), "tool", Arc::new(client.clone())).await;
+    let id = create(&before, &local_caller(), "tool", Arc::new(client.clone())).await;
     eventually("the question", || !client.asked().is_empty()).await;
-    before.take_response(&caller(), &client.asked()[0], Ok(RawJson::trusted(ANSWER))).await.expect("kept");
+    before.take_response(&local_caller(), &client.asked()[0], Ok(RawJson::trusted(YES))).await.expect("kept");
     first.kill();
     let second = host(&Arc::new(store.node()), vec![rerun(asks)]);
     let later = Client::default();
-    let result = second.task_result(&caller(), &id, Arc::new(later.clone())).await.expect("a task");
+    let result = second.task_result(&local_caller(), &id, Arc::new(later.clone())).await.expect("a task");
     assert!(result.expect("a result").as_str().contains("accept"));
     assert_eq!((client.asked().len(), later.asked().len()), (1, 0));
 }
@@ -257,7 +245,7 @@ async fn an_open_question_outlives_its_host() {
         let first = Arc::new(store.node());
         let client = Client::default();
         let before = host(&first, vec![rerun(asks)]);
-        let id = create(&before, &caller(), "tool", Arc::new(client.clone())).await;
+        let id = create(&before, &local_caller(), "tool", Arc::new(client.clone())).await;
         eventually("the question", || !client.asked().is_empty()).await;
         first.kill();
         let second = host(&Arc::new(store.node()), vec![rerun(asks)]);
@@ -266,22 +254,23 @@ async fn an_open_question_outlives_its_host() {
         if answer_late {
             // The answer to the request of the dead host.
             second
-                .take_response(&caller(), &client.asked()[0], Ok(RawJson::trusted(ANSWER)))
+                .take_response(&local_caller(), &client.asked()[0], Ok(RawJson::trusted(YES)))
                 .await
                 .expect("kept");
         } else {
             let (asking, waits) = (later.clone(), second.clone());
             let id = id.clone();
             let waits =
-                tokio::spawn(async move { waits.task_result(&caller(), &id, Arc::new(asking)).await });
+                tokio::spawn(async move { waits.task_result(&local_caller(), &id, Arc::new(asking)).await });
             eventually("the question to go out again", || !later.asked().is_empty()).await;
             second
-                .take_response(&caller(), &later.asked()[0], Ok(RawJson::trusted(ANSWER)))
+                .take_response(&local_caller(), &later.asked()[0], Ok(RawJson::trusted(YES)))
                 .await
                 .expect("kept");
             waits.await.expect("no panic").expect("a task").expect("a result");
         }
-        let result = second.task_result(&caller(), &id, Arc::new(NoClientChannel)).await.expect("a task");
+        let result =
+            second.task_result(&local_caller(), &id, Arc::new(NoClientChannel)).await.expect("a task");
         assert!(result.expect("a result").as_str().contains("accept"));
         let ended = task(&second, &id).await;
         assert_eq!((ended.questions.len(), ended.questions[0].asked_again), (1, 0));
@@ -292,17 +281,17 @@ async fn an_open_question_outlives_its_host() {
 async fn a_host_that_goes_hands_over_what_may_be_run_again_and_ends_the_rest() {
     let tools = || {
         vec![
-            tool_of(Durability::Rerun, None, "again", second_time),
+            native("again").durability(Durability::Rerun).runs(second_time),
             tool("once", second_time),
             tool("plain", never),
         ]
     };
     let store = memory();
     let first = host(&Arc::new(store.node()), tools());
-    let again = create(&first, &caller(), "again", Arc::new(NoClientChannel)).await;
-    let once = create(&first, &caller(), "once", Arc::new(NoClientChannel)).await;
+    let again = create(&first, &local_caller(), "again", Arc::new(NoClientChannel)).await;
+    let once = create(&first, &local_caller(), "once", Arc::new(NoClientChannel)).await;
     let (calling, plain) = (first.clone(), call("plain", false, Arc::new(NoClientChannel)));
-    let plain = tokio::spawn(async move { calling.call(&caller(), plain).await });
+    let plain = tokio::spawn(async move { calling.call(&local_caller(), plain).await });
     eventually("all three to run", || first.running() == 3).await;
     let drained = first.drain(Duration::ZERO, DrainMode::HandOver).await;
     assert_eq!(drained, DrainReport { cut: 2, handed_over: 1 });
@@ -330,7 +319,6 @@ async fn a_host_that_goes_begins_nothing_that_it_hands_over() {
                 tokio::time::sleep(Duration::from_millis(2)).await;
                 done("once")
             }
-            .boxed()
         })]
     };
     let mut handed_over = 0;
@@ -340,7 +328,7 @@ async fn a_host_that_goes_begins_nothing_that_it_hands_over() {
         let first = host(&Arc::new(store.node()), moment(&gate));
         let mut ids = Vec::new();
         for _ in 0..190 {
-            ids.push(create(&first, &caller(), "moment", Arc::new(NoClientChannel)).await);
+            ids.push(create(&first, &local_caller(), "moment", Arc::new(NoClientChannel)).await);
         }
         gate.send_replace(true);
         let drained = first.drain(Duration::from_secs(30), DrainMode::HandOver).await;
@@ -360,7 +348,7 @@ async fn a_host_that_goes_begins_nothing_that_it_hands_over() {
 async fn a_host_whose_client_is_gone_leaves_nothing_to_others() {
     let store = memory();
     let first = host(&Arc::new(store.node()), vec![rerun(never)]);
-    let id = create(&first, &caller(), "tool", Arc::new(NoClientChannel)).await;
+    let id = create(&first, &local_caller(), "tool", Arc::new(NoClientChannel)).await;
     let drained = first.drain(Duration::ZERO, DrainMode::End(Departure::PipeClosed)).await;
     assert_eq!(drained, DrainReport { cut: 1, handed_over: 0 });
     let ended = task(&host(&Arc::new(store.node()), vec![rerun(never)]), &id).await;
@@ -392,7 +380,7 @@ async fn a_host_that_lost_its_lease_stops_its_runs_and_begins_anew() {
     let store = Arc::new(MemoryStore::new(clock.clone()).leased(lease));
     let dropped = Arc::new(AtomicI64::new(0));
     let sign = dropped.clone();
-    let guarded = tool_of(Durability::Rerun, None, "tool", move |context: Arc<dyn RunContext>| {
+    let guarded = native("tool").durability(Durability::Rerun).runs(move |context: Arc<dyn RunContext>| {
         let held = Sign(sign.clone());
         async move {
             let _held = held;
@@ -401,13 +389,12 @@ async fn a_host_that_lost_its_lease_stops_its_runs_and_begins_anew() {
                 _ => done("again"),
             }
         }
-        .boxed()
     });
     let host = host(&store, vec![guarded]);
     let stop = CancellationToken::new();
     let services =
         [tokio::spawn(host.clone().keep_lease(stop.clone())), tokio::spawn(host.clone().keep_time(stop))];
-    let id = create(&host, &caller(), "tool", Arc::new(NoClientChannel)).await;
+    let id = create(&host, &local_caller(), "tool", Arc::new(NoClientChannel)).await;
     let first = task(&host, &id).await.fence;
     // By the store's clock it is dead, whatever its own says.
     clock.0.fetch_add(301, Ordering::SeqCst);
@@ -427,7 +414,7 @@ async fn a_host_that_goes_leaves_alone_what_another_has_claimed() {
         let store = Arc::new(MemoryStore::new(clock.clone()).leased(Duration::from_secs(600)));
         // It keeps no lease, so it does not notice that its time has passed.
         let first = host(&Arc::new(store.node()), vec![rerun(never)]);
-        let id = create(&first, &caller(), "tool", Arc::new(NoClientChannel)).await;
+        let id = create(&first, &local_caller(), "tool", Arc::new(NoClientChannel)).await;
         clock.0.fetch_add(600_001, Ordering::SeqCst);
         let second = host(&Arc::new(store.node()), vec![rerun(never)]);
         second.recover_now().await;

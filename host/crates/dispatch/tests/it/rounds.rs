@@ -1,11 +1,8 @@
 //! Questions of plain calls whose client is stateless: round after round, by what the
 //! client carries alone.
 
-use crate::kit::native::{dispatch, eventually, memory, tool};
-use crate::kit::stateless::{
-    YES, call, calls, client, created, eventually_asks, outcome, question, says, signed_in, text,
-};
-use futures_util::FutureExt as _;
+use crate::kit::application::{dispatch, eventually};
+use crate::kit::stateless::{call, calls, client, created, eventually_asks, outcome, signed_in, text};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -13,6 +10,7 @@ use std::time::Duration;
 use toolyard_dispatch::{
     CallReply, Caller, CreatedTask, Dispatch, Fault, InputRequired, Outcome, RawJson, Terms,
 };
+use toolyard_kit::{YES, done, memory, question, tool};
 use toolyard_protocol::stateless::input::Retry;
 use toolyard_store::MemoryStore;
 use toolyard_task::tool::{AnswerCheck, AskError, AskedQuestion, RunContext};
@@ -49,12 +47,11 @@ fn asks_twice(runs: &Arc<AtomicU32>) -> Arc<dyn Tool> {
             for key in ["a", "b"] {
                 match context.ask(vec![question(key)]).await {
                     Ok(answers) => got.extend(answers),
-                    Err(error) => return says(&format!("{error:?}")),
+                    Err(error) => return done(&format!("{error:?}")),
                 }
             }
-            says(&format!("{} answers", got.len()))
+            done(&format!("{} answers", got.len()))
         }
-        .boxed()
     })
 }
 
@@ -115,12 +112,9 @@ async fn an_answer_without_a_state_permits_nothing() {
     let said = retry(None, &[("a", YES), ("b", YES)]);
     assert!(text(&calls_without_tasks(&guests, &client(), said).await).contains("2 answers"));
 
-    let sends = tool("t", |context: Arc<dyn RunContext>| {
-        async move {
-            let permitted = context.permission(vec![AccessRequest::host("https", "example.com", 443)]).await;
-            says(if permitted.is_ok() { "sent" } else { "not sent" })
-        }
-        .boxed()
+    let sends = tool("t", |context: Arc<dyn RunContext>| async move {
+        let permitted = context.permission(vec![AccessRequest::host("https", "example.com", 443)]).await;
+        done(if permitted.is_ok() { "sent" } else { "not sent" })
     });
     let dispatch = dispatch(&store, store.clone(), vec![sends]);
     let once = r#"{"action":"accept","content":{"decision":"once"}}"#;
@@ -136,22 +130,21 @@ async fn an_answer_without_a_state_permits_nothing() {
 /// 26M-6: of all that use one state, one has effects.
 #[tokio::test]
 async fn a_state_leads_to_effects_once() {
-    let (store, done) = (memory(), Arc::new(AtomicU32::new(0)));
-    let body = done.clone();
+    let (store, effects) = (memory(), Arc::new(AtomicU32::new(0)));
+    let body = effects.clone();
     let affects = tool("t", move |context: Arc<dyn RunContext>| {
-        let done = body.clone();
+        let effects = body.clone();
         async move {
             if let Err(error) = context.ask(vec![question("a")]).await {
-                return says(&format!("{error:?}"));
+                return done(&format!("{error:?}"));
             }
             context.effects().await.expect("nothing stands against it");
-            done.fetch_add(1, Ordering::SeqCst);
+            effects.fetch_add(1, Ordering::SeqCst);
             match context.ask(vec![question("b")]).await {
-                Err(AskError::TooLate) => says("too late"),
-                other => says(&format!("{other:?}")),
+                Err(AskError::TooLate) => done("too late"),
+                other => done(&format!("{other:?}")),
             }
         }
-        .boxed()
     });
     let dispatch = dispatch(&store, store.clone(), vec![affects]);
     let asked = input_required(calls_without_tasks(&dispatch, &client(), Retry::default()).await);
@@ -163,7 +156,7 @@ async fn a_state_leads_to_effects_once() {
         async move { dispatch.call(&client(), call).await }
     });
     let replies = futures_util::future::join_all(attempts).await;
-    assert_eq!(done.load(Ordering::SeqCst), 1);
+    assert_eq!(effects.load(Ordering::SeqCst), 1);
     let well = replies.iter().filter(|reply| reply.is_ok()).count();
     let used = |reply: &&Result<CallReply, Fault>| {
         reply.as_ref().err().is_some_and(|fault| fault.rpc().code == -32602)
@@ -196,21 +189,20 @@ async fn a_state_leads_to_effects_once() {
 /// 26M-6: whichever round is made again, the call has its effects once.
 #[tokio::test]
 async fn a_call_has_effects_once_from_whichever_round_it_goes_on() {
-    let (store, done) = (memory(), Arc::new(AtomicU32::new(0)));
-    let body = done.clone();
+    let (store, effects) = (memory(), Arc::new(AtomicU32::new(0)));
+    let body = effects.clone();
     let affects = tool("t", move |context: Arc<dyn RunContext>| {
-        let done = body.clone();
+        let effects = body.clone();
         async move {
             for key in ["a", "b"] {
                 if let Err(error) = context.ask(vec![question(key)]).await {
-                    return says(&format!("{error:?}"));
+                    return done(&format!("{error:?}"));
                 }
             }
             context.effects().await.expect("nothing stands against it");
-            done.fetch_add(1, Ordering::SeqCst);
-            says("done")
+            effects.fetch_add(1, Ordering::SeqCst);
+            done("done")
         }
-        .boxed()
     });
     let dispatch = dispatch(&store, store.clone(), vec![affects]);
     let round = async |state: Option<&str>, key: &str| {
@@ -228,7 +220,7 @@ async fn a_call_has_effects_once_from_whichever_round_it_goes_on() {
     }
     let anew = input_required(round(Some(&first.state), "a").await.expect("harmless so far"));
     assert!(round(Some(&anew.state), "b").await.is_err());
-    assert_eq!(done.load(Ordering::SeqCst), 1);
+    assert_eq!(effects.load(Ordering::SeqCst), 1);
 }
 
 /// Takes what says `yes`.
@@ -241,15 +233,12 @@ impl AnswerCheck for SaysYes {
 }
 
 fn asks_for_yes() -> Arc<dyn Tool> {
-    tool("t", |context: Arc<dyn RunContext>| {
-        async move {
-            let question = AskedQuestion { check: Some(Arc::new(SaysYes)), ..question("a") };
-            match context.ask(vec![question]).await {
-                Ok(answers) => says(&format!("{:?}", answers[0].outcome)),
-                Err(error) => says(&format!("{error:?}")),
-            }
+    tool("t", |context: Arc<dyn RunContext>| async move {
+        let question = AskedQuestion { check: Some(Arc::new(SaysYes)), ..question("a") };
+        match context.ask(vec![question]).await {
+            Ok(answers) => done(&format!("{:?}", answers[0].outcome)),
+            Err(error) => done(&format!("{error:?}")),
         }
-        .boxed()
     })
 }
 
@@ -283,16 +272,13 @@ async fn what_does_not_fit_is_asked_again() {
 
 /// A task of a tool that begins one and then asks for a yes.
 async fn begun(store: &Arc<MemoryStore>) -> (Arc<Dispatch>, String) {
-    let asks = tool("t", |context: Arc<dyn RunContext>| {
-        async move {
-            context.begin_task().await.expect("a task");
-            let question = AskedQuestion { check: Some(Arc::new(SaysYes)), ..question("a") };
-            match context.ask(vec![question]).await {
-                Ok(answers) => says(&format!("{:?}", answers[0].outcome)),
-                Err(error) => says(&format!("{error:?}")),
-            }
+    let asks = tool("t", |context: Arc<dyn RunContext>| async move {
+        context.begin_task().await.expect("a task");
+        let question = AskedQuestion { check: Some(Arc::new(SaysYes)), ..question("a") };
+        match context.ask(vec![question]).await {
+            Ok(answers) => done(&format!("{:?}", answers[0].outcome)),
+            Err(error) => done(&format!("{error:?}")),
         }
-        .boxed()
     });
     let tasks: Arc<dyn TaskStore> = store.clone();
     let dispatch = dispatch(store, tasks, vec![asks]);

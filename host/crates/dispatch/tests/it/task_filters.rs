@@ -1,27 +1,17 @@
 //! `tasks/list` with filters (SEP-1904, F-1 to F-8), through the application.
 
-use crate::kit::settings;
 use futures_util::FutureExt as _;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use toolyard_dispatch::{
-    Caller, Dispatch, Fault, Ids, Owner, Principal, RawJson, Settings, Stores, Task, Timestamp,
-};
+use toolyard_dispatch::{Caller, Dispatch, Fault, Principal, RawJson, Settings, Task, Timestamp};
+use toolyard_kit::{application, stores};
 use toolyard_store::MemoryStore;
 use toolyard_store::contract::searching::asked;
 use toolyard_store::contract::{ManualClock, START, change, created, owner, result, task};
 use toolyard_task::node::NodeStore as _;
 use toolyard_task::{Event, Outcome};
 
-struct RandomIds;
-
-impl Ids for RandomIds {
-    fn uuid(&self) -> uuid::Uuid {
-        task(&Owner::Local).id.0
-    }
-}
-
-const SETTINGS: Settings = Settings { page: 3, ..settings::SETTINGS };
+const SETTINGS: Settings = Settings { page: 3, ..toolyard_kit::SETTINGS };
 
 struct House {
     clock: Arc<ManualClock>,
@@ -41,17 +31,7 @@ impl House {
         let store = Arc::new(MemoryStore::new(clock.clone()));
         let holder = store.node();
         holder.register().now_or_never().expect("in memory").expect("registers");
-        let stores = Stores {
-            tasks: store.clone(),
-            nodes: store.clone(),
-            sessions: store.clone(),
-            keys: store.clone(),
-            grants: store.clone(),
-            broadcast: store.clone(),
-            audit: store.clone(),
-        };
-        let guests = tokio::runtime::Handle::current();
-        let dispatch = Dispatch::new(settings, stores, clock.clone(), Arc::new(RandomIds), guests);
+        let dispatch = application(settings, stores(&store), clock.clone(), Vec::new());
         Self { clock, store, dispatch, _holder: holder }
     }
 

@@ -3,41 +3,21 @@
 
 use crate::kit::client::{Served, serve};
 use crate::kit::request::{able, request};
-use crate::kit::server::{server, tool};
-use crate::stateless_http::{Gone, done};
-use futures_util::FutureExt as _;
+use crate::kit::server::{quick, server, tool, waiting};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use tokio::sync::{Notify, Semaphore, mpsc};
+use tokio::sync::{Notify, mpsc};
 use toolyard_dispatch::{DrainMode, TaskSupport};
+use toolyard_kit::done;
 use toolyard_task::Tool;
 use toolyard_transport::{Server, Settings};
 
 /// However slow the machine, what is waited for comes within this time.
 const PATIENCE: Duration = Duration::from_secs(60);
-
-/// A tool that ends at once.
-fn quick() -> Arc<dyn Tool> {
-    tool("quick", TaskSupport::Forbidden, |_| async { done("x") }.boxed())
-}
-
-/// A tool that waits for a permit, and tells when it has begun and when it is gone.
-fn waiting(go: &Arc<Semaphore>, told: &mpsc::UnboundedSender<&'static str>) -> Arc<dyn Tool> {
-    let (go, told) = (go.clone(), told.clone());
-    tool("waiting", TaskSupport::Forbidden, move |_| {
-        let (go, gone) = (go.clone(), Gone(told.clone()));
-        async move {
-            gone.0.send("begun").expect("the test listens");
-            go.acquire().await.expect("open").forget();
-            done("x")
-        }
-        .boxed()
-    })
-}
 
 /// A server with these settings of the wire.
 fn set(tools: Vec<Arc<dyn Tool>>, change: impl FnOnce(&mut Settings)) -> Arc<Server> {
@@ -102,8 +82,9 @@ fn body(answer: &str) -> Value {
 
 #[tokio::test]
 async fn who_finds_every_connection_busy_is_told_so_and_when_to_come_back() {
-    let (go, (told, mut tells)) = (Arc::new(Semaphore::new(0)), mpsc::unbounded_channel());
-    let served = serve(set(vec![waiting(&go, &told)], |wire| wire.connections = 2)).await;
+    let (go, (told, mut tells)) = (Arc::new(Notify::new()), mpsc::unbounded_channel());
+    let served =
+        serve(set(vec![waiting(TaskSupport::Forbidden, &go, &told)], |wire| wire.connections = 2)).await;
     let mut busy = Vec::new();
     for _ in 0..2 {
         let mut stream = connect(served.address).await;
@@ -120,7 +101,7 @@ async fn who_finds_every_connection_busy_is_told_so_and_when_to_come_back() {
     assert_eq!(error["data"], json!({"limit": "wire.connections", "retryAfterMs": 1000}), "{error}");
     // Nothing of it was done, and those that are served are not disturbed.
     assert!(tells.try_recv().is_err());
-    go.add_permits(2);
+    go.notify_waiters();
     for stream in &mut busy {
         let mut bytes = [0; 12];
         stream.read_exact(&mut bytes).await.expect("an answer");
@@ -164,15 +145,16 @@ async fn connections_that_do_nothing_make_room() {
 
 #[tokio::test]
 async fn who_says_nothing_gets_no_seat_while_others_wait() {
-    let (go, (told, mut tells)) = (Arc::new(Semaphore::new(0)), mpsc::unbounded_channel());
-    let served = serve(set(vec![waiting(&go, &told)], |wire| wire.connections = 1)).await;
+    let (go, (told, mut tells)) = (Arc::new(Notify::new()), mpsc::unbounded_channel());
+    let served =
+        serve(set(vec![waiting(TaskSupport::Forbidden, &go, &told)], |wire| wire.connections = 1)).await;
     let mut busy = connect(served.address).await;
     busy.write_all(call("waiting").as_bytes()).await.expect("the server reads");
     assert_eq!(tells.recv().await, Some("begun"));
     let mut silent = connect(served.address).await;
     let told = heard(&mut silent).await;
     assert!(told.starts_with("HTTP/1.1 503 "), "{told}");
-    go.add_permits(1);
+    go.notify_one();
     served.stopped().await;
 }
 
@@ -254,8 +236,8 @@ fn reset(stream: &TcpStream) {
 
 #[tokio::test]
 async fn t_26h_13_however_a_client_goes_in_the_middle_of_a_call_the_call_is_over() {
-    let (go, (told, mut tells)) = (Arc::new(Semaphore::new(0)), mpsc::unbounded_channel());
-    let served = serve(server(vec![waiting(&go, &told)])).await;
+    let (go, (told, mut tells)) = (Arc::new(Notify::new()), mpsc::unbounded_channel());
+    let served = serve(server(vec![waiting(TaskSupport::Forbidden, &go, &told)])).await;
     for how in ["close", "reset", "half-close"] {
         let mut stream = connect(served.address).await;
         stream.write_all(call("waiting").as_bytes()).await.expect("the server reads");
@@ -350,7 +332,7 @@ async fn who_sends_a_request_just_as_its_connection_has_to_make_room_is_answered
 
 #[tokio::test]
 async fn a_client_that_does_not_read_is_cut_off() {
-    let large = tool("large", TaskSupport::Forbidden, |_| async { done(&"x".repeat(64 << 20)) }.boxed());
+    let large = tool("large", TaskSupport::Forbidden, |_| async { done(&"x".repeat(64 << 20)) });
     let served = serve(set(vec![large], |wire| wire.write_time = Duration::from_millis(500))).await;
     let mut stream = connect(served.address).await;
     stream.write_all(call("large").as_bytes()).await.expect("the server reads");
@@ -367,13 +349,14 @@ async fn a_client_that_does_not_read_is_cut_off() {
 /// A server that stops: requests under way are answered, and no new ones accepted.
 #[tokio::test]
 async fn a_server_that_stops_answers_what_is_under_way_and_lets_nobody_in() {
-    let (go, (told, mut tells)) = (Arc::new(Semaphore::new(0)), mpsc::unbounded_channel());
+    let (go, (told, mut tells)) = (Arc::new(Notify::new()), mpsc::unbounded_channel());
     let drained = Arc::new(Notify::new());
     let over = drained.clone();
-    let served = Served::draining(server(vec![quick(), waiting(&go, &told)]), async move {
-        over.notified().await;
-    })
-    .await;
+    let served =
+        Served::draining(server(vec![quick(), waiting(TaskSupport::Forbidden, &go, &told)]), async move {
+            over.notified().await;
+        })
+        .await;
     let listen = request(
         json!("L"),
         "subscriptions/listen",
@@ -398,7 +381,7 @@ async fn a_server_that_stops_answers_what_is_under_way_and_lets_nobody_in() {
     while TcpStream::connect(served.address).await.is_ok() {
         tokio::task::yield_now().await;
     }
-    go.add_permits(1);
+    go.notify_one();
     let answer = heard(&mut busy).await;
     assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("\"text\":\"x\""), "{answer}");
     drained.notify_one();
@@ -408,8 +391,8 @@ async fn a_server_that_stops_answers_what_is_under_way_and_lets_nobody_in() {
 /// A request that still waits at the end gets an answer, not silence.
 #[tokio::test]
 async fn calls_that_outlast_the_drain_are_told_that_the_server_closes() {
-    let (go, (told, mut tells)) = (Arc::new(Semaphore::new(0)), mpsc::unbounded_channel());
-    let server = server(vec![waiting(&go, &told)]);
+    let (go, (told, mut tells)) = (Arc::new(Notify::new()), mpsc::unbounded_channel());
+    let server = server(vec![waiting(TaskSupport::Forbidden, &go, &told)]);
     let dispatch = server.dispatch.clone();
     let served = Served::draining(server, async move {
         dispatch.drain(Duration::ZERO, DrainMode::HandOver).await;

@@ -3,7 +3,7 @@
 
 use crate::kit::pipe::{Client, client};
 use crate::kit::request::{able, request};
-use crate::kit::server::{clock, server_on, tool};
+use crate::kit::server::{Gone, clock, server_on, tool};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
@@ -14,12 +14,11 @@ use std::sync::{Arc, Mutex};
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 use toolyard_dispatch::{DrainMode, OfferChange, RawJson, Report, TaskSupport};
+use toolyard_kit::{done, question};
 use toolyard_protocol::LogLevel;
-use toolyard_protocol::tools::text_result;
 use toolyard_store::MemoryStore;
-use toolyard_task::tool::AskedQuestion;
 use toolyard_task::wire::Progress;
-use toolyard_task::{RunContext, RunEnd, Tool};
+use toolyard_task::{RunContext, Tool};
 use toolyard_transport::Server;
 use toolyard_transport::stdio::{self, Background, Connection, PipeClient};
 
@@ -138,10 +137,6 @@ fn relayed_unless(
     (Relayed { client, behind, before }, told, said)
 }
 
-fn done(text: &str) -> RunEnd {
-    RunEnd::Result { is_error: false, result: text_result(text, false), message: None }
-}
-
 /// `place` names the process that runs it; `waiting` runs until its signal; `never` may not be a
 /// task.
 fn tools(place: &'static str, told: &Told) -> Vec<Arc<dyn Tool>> {
@@ -149,13 +144,12 @@ fn tools(place: &'static str, told: &Told) -> Vec<Arc<dyn Tool>> {
     let waiting = move |_: Arc<dyn RunContext>| {
         let told = waits.clone();
         async move {
-            let gone = Gone(told.clone());
+            let gone = Gone(told.says.clone());
             told.say(format!("begun in {place}"));
             told.go.notified().await;
             drop(gone);
             done(place)
         }
-        .boxed()
     };
     let at_once = move |context: Arc<dyn RunContext>| {
         let told = says.clone();
@@ -165,22 +159,13 @@ fn tools(place: &'static str, told: &Told) -> Vec<Arc<dyn Tool>> {
             told.go.notified().await;
             done(place)
         }
-        .boxed()
     };
     vec![
-        tool("place", TaskSupport::Optional, move |_| async move { done(place) }.boxed()),
-        tool("never", TaskSupport::Forbidden, move |_| async move { done(place) }.boxed()),
+        tool("place", TaskSupport::Optional, move |_| async move { done(place) }),
+        tool("never", TaskSupport::Forbidden, move |_| async move { done(place) }),
         tool("waiting", TaskSupport::Optional, waiting),
         tool("at_once", TaskSupport::Optional, at_once),
     ]
-}
-
-struct Gone(Told);
-
-impl Drop for Gone {
-    fn drop(&mut self) {
-        let _ = self.0.says.send("gone".to_owned());
-    }
 }
 
 fn call(id: i64, method: &str, params: Value) -> Value {
@@ -345,18 +330,10 @@ fn talkative(_place: &'static str, told: &Told) -> Vec<Arc<dyn Tool>> {
     let asks = move |context: Arc<dyn RunContext>| {
         let told = asks.clone();
         async move {
-            let params = r#"{"message":"?","requestedSchema":{"type":"object","properties":{}}}"#;
-            let question = AskedQuestion {
-                key: "k".to_owned(),
-                method: "elicitation/create".to_owned(),
-                params: RawJson::trusted(params),
-                check: None,
-            };
-            let answers = context.ask(vec![question]).await.expect("answers");
+            let answers = context.ask(vec![question("k")]).await.expect("answers");
             told.say(answers[0].outcome.as_ref().expect("an answer").as_str());
             done("asked")
         }
-        .boxed()
     };
     let tells = move |context: Arc<dyn RunContext>| {
         let told = tells.clone();
@@ -369,7 +346,6 @@ fn talkative(_place: &'static str, told: &Told) -> Vec<Arc<dyn Tool>> {
             told.go.notified().await;
             done("told")
         }
-        .boxed()
     };
     vec![tool("asks", TaskSupport::Optional, asks), tool("tells", TaskSupport::Optional, tells)]
 }

@@ -3,57 +3,19 @@
 
 use crate::kit::client::{Served, serve};
 use crate::kit::request::{able, request};
-use crate::kit::server::{catalog, clock, nobody_is_asked, server, tool};
-use futures_util::FutureExt as _;
+use crate::kit::server::{Gone, catalog, clock, nobody_is_asked, quick, server, tool, waiting};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Notify, mpsc};
 use toolyard_dispatch::{RawJson, TaskSupport};
+use toolyard_kit::done;
 use toolyard_protocol::stateless::{META_SERVER_INFO, META_SUBSCRIPTION};
-use toolyard_protocol::tools::text_result;
+use toolyard_task::Tool;
 use toolyard_task::tool::Report;
-use toolyard_task::wire::Progress;
-use toolyard_task::{RunEnd, Tool};
 use toolyard_transport::Server;
 use toolyard_transport::auth::{self, Auth, TokenSettings};
-
-pub fn done(text: &str) -> RunEnd {
-    RunEnd::Result { is_error: false, result: text_result(text, false), message: None }
-}
-
-fn quick() -> Arc<dyn Tool> {
-    tool("quick", TaskSupport::Optional, |_| async { done("x") }.boxed())
-}
-
-/// A tool that runs until its signal, and signals its beginning and its end, whatever ends it.
-fn waiting(
-    support: TaskSupport,
-    go: Arc<Notify>,
-    told: mpsc::UnboundedSender<&'static str>,
-) -> Arc<dyn Tool> {
-    tool("waiting", support, move |context| {
-        let (go, told) = (go.clone(), told.clone());
-        async move {
-            let gone = Gone(told);
-            gone.0.send("begun").expect("the test listens");
-            let progress = Progress { progress: 1.0, total: None, message: None };
-            context.report(Report::Progress(progress));
-            go.notified().await;
-            done("x")
-        }
-        .boxed()
-    })
-}
-
-pub struct Gone(pub mpsc::UnboundedSender<&'static str>);
-
-impl Drop for Gone {
-    fn drop(&mut self) {
-        let _ = self.0.send("gone");
-    }
-}
 
 /// The refusal, as HTTP and JSON-RPC express it.
 async fn refusal(served: &Served, headers: &[(&str, &str)], body: &str) -> (u16, i64) {
@@ -97,7 +59,7 @@ fn guarded(tools: Vec<Arc<dyn Tool>>) -> Arc<Server> {
 #[tokio::test]
 async fn t_26c_5_26t_25_26a_1_where_people_are_told_apart_lists_and_tasks_are_their_own() {
     let (go, (told, mut tells)) = (Arc::new(Notify::new()), mpsc::unbounded_channel());
-    let served = serve(guarded(vec![waiting(TaskSupport::Required, go.clone(), told)])).await;
+    let served = serve(guarded(vec![waiting(TaskSupport::Required, &go, &told)])).await;
     let list = request(json!(1), "tools/list", json!({}), &able());
     assert_eq!(served.post(&list).await.status, 401);
     let listed = served.post_as("alice", &list).await.json().await;
@@ -266,7 +228,7 @@ async fn t_26h_10_notifications_are_accepted_unless_their_headers_say_otherwise(
 #[tokio::test]
 async fn t_26h_11_26h_12_26c_3_what_takes_long_is_a_stream_without_ids() {
     let (go, (told, mut tells)) = (Arc::new(Notify::new()), mpsc::unbounded_channel());
-    let served = serve(server(vec![waiting(TaskSupport::Forbidden, go.clone(), told)])).await;
+    let served = serve(server(vec![waiting(TaskSupport::Forbidden, &go, &told)])).await;
     let params = json!({"name": "waiting", "_meta": {"progressToken": "t"}});
     let headers_ignored = json!({"elicitation": {}});
     let mut answer = served.post(&request(json!(0), "tools/call", params, &headers_ignored)).await;
@@ -306,7 +268,7 @@ async fn t_26h_11_comments_keep_a_silent_stream_open() {
 #[tokio::test]
 async fn t_26h_13_who_hangs_up_has_cancelled() {
     let (go, (told, mut tells)) = (Arc::new(Notify::new()), mpsc::unbounded_channel());
-    let served = serve(server(vec![waiting(TaskSupport::Optional, go, told)])).await;
+    let served = serve(server(vec![waiting(TaskSupport::Optional, &go, &told)])).await;
     let call = request(json!(1), "tools/call", json!({"name": "waiting"}), &able());
     let answer = served.post(&call).await;
     assert_eq!(tells.recv().await, Some("begun"));
@@ -318,7 +280,7 @@ async fn t_26h_13_who_hangs_up_has_cancelled() {
 #[tokio::test]
 async fn t_26h_13_who_hangs_up_before_anything_was_sent_has_cancelled_too() {
     let (go, (told, mut tells)) = (Arc::new(Notify::new()), mpsc::unbounded_channel());
-    let mut server = server(vec![waiting(TaskSupport::Optional, go, told)]);
+    let mut server = server(vec![waiting(TaskSupport::Optional, &go, &told)]);
     let settings = &mut Arc::get_mut(&mut server).expect("not shared yet").settings;
     settings.stream_after = Duration::from_secs(3600);
     let served = serve(server).await;
@@ -351,7 +313,6 @@ async fn t_26t_10_26h_13_a_call_that_becomes_a_task_in_its_stream_outlives_the_s
             go.notified().await;
             done("x")
         }
-        .boxed()
     });
     let served = serve(server(vec![late])).await;
     let call = request(json!(1), "tools/call", json!({"name": "late"}), &able());
@@ -381,7 +342,7 @@ async fn t_26t_10_26h_13_a_call_that_becomes_a_task_in_its_stream_outlives_the_s
 #[tokio::test]
 async fn t_26t_9_26t_14_26t_20_26h_13_a_task_outlives_the_connection_that_told_of_it() {
     let (go, (told, mut tells)) = (Arc::new(Notify::new()), mpsc::unbounded_channel());
-    let served = serve(server(vec![waiting(TaskSupport::Required, go, told), quick()])).await;
+    let served = serve(server(vec![waiting(TaskSupport::Required, &go, &told), quick()])).await;
     let call = request(json!(1), "tools/call", json!({"name": "waiting"}), &able());
     let unable = request(json!(1), "tools/call", json!({"name": "waiting"}), &json!({}));
     let refused = served.post(&unable).await;
@@ -421,7 +382,7 @@ async fn t_26t_9_26t_14_26t_20_26h_13_a_task_outlives_the_connection_that_told_o
 #[tokio::test]
 async fn t_26sub_2_26sub_7_26t_23_a_listener_hears_of_what_was_granted_and_how_a_task_stands() {
     let (go, (told, mut tells)) = (Arc::new(Notify::new()), mpsc::unbounded_channel());
-    let server = server(vec![waiting(TaskSupport::Required, go.clone(), told)]);
+    let server = server(vec![waiting(TaskSupport::Required, &go, &told)]);
     let dispatch = server.dispatch.clone();
     let served = serve(server).await;
     let call = request(json!(1), "tools/call", json!({"name": "waiting"}), &able());
@@ -485,14 +446,11 @@ async fn t_26sub_6_26t_6_what_grants_nothing_ends_at_once_and_too_much_is_refuse
 
 #[tokio::test]
 async fn t_26c_4_a_request_hears_what_it_asked_to_hear_and_an_unknown_level_is_refused() {
-    let talking = tool("talking", TaskSupport::Forbidden, |context| {
-        async move {
-            for level in toolyard_protocol::LogLevel::ALL {
-                context.report(Report::Log { level, logger: None, data: RawJson::trusted("1") });
-            }
-            done("x")
+    let talking = tool("talking", TaskSupport::Forbidden, |context| async move {
+        for level in toolyard_protocol::LogLevel::ALL {
+            context.report(Report::Log { level, logger: None, data: RawJson::trusted("1") });
         }
-        .boxed()
+        done("x")
     });
     let served = serve(server(vec![talking])).await;
     let call = |level: Option<&str>| {

@@ -1,118 +1,30 @@
 //! 2026-07-28 over stdio, on real pipes, with tools written in Rust: beside a session on
 //! the same pipe, and without one.
 
+use crate::kit::pipe::{Client, client};
 use crate::kit::request::{able, request};
-use crate::kit::server::{catalog, server, tool};
-use futures_util::FutureExt as _;
+use crate::kit::server::{catalog, quick, server, waiting};
 use serde_json::{Value, json};
-use std::io::{BufRead as _, BufReader, Error, PipeReader, PipeWriter, Write};
+use std::io::{BufReader, Error, PipeReader, Write};
 use std::sync::Arc;
 use tokio::sync::{Notify, mpsc};
-use tokio::task::JoinHandle;
-use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::sync::CancellationToken;
 use toolyard_dispatch::TaskSupport;
 use toolyard_protocol::stateless::META_SUBSCRIPTION;
-use toolyard_protocol::tools::text_result;
-use toolyard_task::{RunEnd, Tool};
 use toolyard_transport::Server;
 use toolyard_transport::stdio::{self, PipeClient};
 
-fn done(text: &str) -> RunEnd {
-    RunEnd::Result { is_error: false, result: text_result(text, false), message: None }
-}
-
-fn quick() -> Arc<dyn Tool> {
-    tool("quick", TaskSupport::Optional, |_| async { done("x") }.boxed())
-}
-
-struct Gone(mpsc::UnboundedSender<&'static str>);
-
-impl Drop for Gone {
-    fn drop(&mut self) {
-        let _ = self.0.send("gone");
-    }
-}
-
-/// A tool that runs until its signal, and signals its beginning and its end.
-fn waiting(
-    support: TaskSupport,
-    go: Arc<Notify>,
-    told: mpsc::UnboundedSender<&'static str>,
-) -> Arc<dyn Tool> {
-    tool("waiting", support, move |_| {
-        let (go, told) = (go.clone(), told.clone());
-        async move {
-            let gone = Gone(told);
-            gone.0.send("begun").expect("the test listens");
-            go.notified().await;
-            done("x")
-        }
-        .boxed()
-    })
-}
-
-/// A client at the other end of the pipes.
-struct Client {
-    input: Option<PipeWriter>,
-    lines: mpsc::Receiver<String>,
-    _stop: DropGuard,
-    serving: JoinHandle<()>,
-}
-
 fn serve(server: Arc<Server>) -> Client {
-    let (output, written) = std::io::pipe().expect("a pipe");
-    serve_to(server, written, Some(output))
+    client(|input, output, stop| serve_pipe(server, input, output, stop))
 }
 
-fn serve_to(server: Arc<Server>, written: impl Write + Send + 'static, output: Option<PipeReader>) -> Client {
-    let (input, given) = std::io::pipe().expect("a pipe");
-    let stop = CancellationToken::new();
-    let serving = tokio::spawn(stdio::serve(
-        server,
-        PipeClient::Direct,
-        BufReader::new(input),
-        written,
-        stop.clone(),
-        std::future::ready(()),
-    ));
-    let (sender, lines) = mpsc::channel(100);
-    let read = move || {
-        for line in output.into_iter().flat_map(|output| BufReader::new(output).lines()) {
-            if line.map(|line| sender.blocking_send(line)).is_err() {
-                return;
-            }
-        }
-    };
-    std::thread::spawn(read);
-    Client { input: Some(given), lines, _stop: stop.drop_guard(), serving }
-}
-
-impl Client {
-    fn send(&mut self, message: &Value) {
-        let input = self.input.as_mut().expect("still open");
-        writeln!(input, "{message}").expect("the server reads");
-    }
-
-    async fn next(&mut self) -> Option<Value> {
-        let line = self.lines.recv().await?;
-        Some(serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}")))
-    }
-
-    async fn answer(&mut self, message: &Value) -> Value {
-        self.send(message);
-        self.next().await.expect("an answer")
-    }
-
-    /// Closes the input, and gives what is still written.
-    async fn finish(mut self) -> Vec<Value> {
-        drop(self.input.take());
-        let mut rest = Vec::new();
-        while let Some(message) = self.next().await {
-            rest.push(message);
-        }
-        self.serving.await.expect("the server ends well");
-        rest
-    }
+async fn serve_pipe(
+    server: Arc<Server>,
+    input: BufReader<PipeReader>,
+    output: impl Write + Send + 'static,
+    stop: CancellationToken,
+) {
+    stdio::serve(server, PipeClient::Direct, input, output, stop, std::future::ready(())).await;
 }
 
 fn cancelled(id: Value) -> Value {
@@ -157,7 +69,7 @@ async fn t_26b_5_26b_6_26d_9_each_line_is_of_the_generation_that_it_says() {
 #[tokio::test]
 async fn t_26s_2_26j_3_26c_1_what_is_cancelled_is_not_answered_and_its_id_is_free() {
     let (go, (told, mut tells)) = (Arc::new(Notify::new()), mpsc::unbounded_channel());
-    let mut client = serve(server(vec![waiting(TaskSupport::Optional, go.clone(), told)]));
+    let mut client = serve(server(vec![waiting(TaskSupport::Optional, &go, &told)]));
     let call = request(json!(1), "tools/call", json!({"name": "waiting"}), &able());
     client.send(&call);
     assert_eq!(tells.recv().await, Some("begun"));
@@ -192,7 +104,8 @@ async fn t_26sub_4_26sub_5_26s_4_subscriptions_share_the_pipe_and_end_one_by_one
     let wanted = json!({"notifications": {"toolsListChanged": true}});
     for id in [json!("a"), json!(2)] {
         let listen = request(id.clone(), "subscriptions/listen", wanted.clone(), &json!({}));
-        let acknowledged = client.answer(&listen).await;
+        client.send(&listen);
+        let acknowledged = client.next().await.expect("an acknowledgement");
         assert_eq!(acknowledged["method"], "notifications/subscriptions/acknowledged");
         assert_eq!(acknowledged["params"]["_meta"][META_SUBSCRIPTION], id);
     }
@@ -231,8 +144,8 @@ impl Write for Breaks {
 #[tokio::test]
 async fn a_task_that_its_client_cannot_be_told_of_is_cancelled() {
     let (go, (told, mut tells)) = (Arc::new(Notify::new()), mpsc::unbounded_channel());
-    let server = server(vec![waiting(TaskSupport::Required, go, told)]);
-    let mut client = serve_to(server, Breaks, None);
+    let server = server(vec![waiting(TaskSupport::Required, &go, &told)]);
+    let mut client = client(|input, _, stop| serve_pipe(server, input, Breaks, stop));
     client.send(&request(json!(1), "tools/call", json!({"name": "waiting"}), &able()));
     assert_eq!(tells.recv().await, Some("begun"));
     assert_eq!(tells.recv().await, Some("gone"), "26T-10: no client could ever ask for it");
@@ -242,7 +155,7 @@ async fn a_task_that_its_client_cannot_be_told_of_is_cancelled() {
 #[tokio::test]
 async fn a_task_that_its_client_was_told_of_goes_on_when_the_input_ends() {
     let (go, (told, mut tells)) = (Arc::new(Notify::new()), mpsc::unbounded_channel());
-    let mut client = serve(server(vec![waiting(TaskSupport::Required, go.clone(), told)]));
+    let mut client = serve(server(vec![waiting(TaskSupport::Required, &go, &told)]));
     let call = request(json!(1), "tools/call", json!({"name": "waiting"}), &able());
     assert_eq!(client.answer(&call).await["result"]["resultType"], "task");
     assert_eq!(tells.recv().await, Some("begun"));

@@ -3,24 +3,21 @@
 
 use crate::kit::calls::call;
 use crate::kit::client::Client;
-use crate::kit::settings::SETTINGS;
-use crate::kit::swept::{Kind, Swept};
+use crate::kit::swept::{Kind, Swept, swept};
 use futures_util::future::{BoxFuture, join_all};
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use tokio::runtime::Handle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use toolyard_dispatch::{
-    Bounds, CallParams, CallReply, Caller, Catalog, ClientChannel, ClientLookup, Clock, Dispatch, DrainMode,
-    Fault, InputRequired, Outcome, RawJson, RequestedTtl, SessionId, Settings, Stop, Stores, Task, TaskId,
-    Terms, Timestamp, ToolCall,
+    Bounds, CallParams, CallReply, Caller, ClientChannel, ClientLookup, Dispatch, DrainMode, Fault,
+    InputRequired, Outcome, RawJson, RequestedTtl, SessionId, Settings, Stop, Stores, Task, TaskId, Terms,
+    ToolCall,
 };
+use toolyard_kit::{SETTINGS, TickingClock, YES, application, local_caller, stores};
 use toolyard_protocol::stateless::input::Retry;
 use toolyard_store::MemoryStore;
-use toolyard_task::tool::{AskedQuestion, RunEnd};
-use toolyard_task::wire::{TaskStatus, text_result};
+use toolyard_task::wire::TaskStatus;
 use toolyard_task::{TaskStore, Tool};
 
 /// How long a client waits for an answer before it goes away and comes back; only a
@@ -34,8 +31,6 @@ const MOST: u32 = 300;
 const AT_ONCE: usize = 8;
 /// A sweep that met fewer faults has swept nothing.
 const LEAST: usize = 5;
-/// An answer.
-const YES: &str = r#"{"action":"accept","content":{}}"#;
 
 /// Meets a fault at each call in turn; gives the operations that met it.
 pub async fn sweep(
@@ -68,19 +63,10 @@ async fn play(
 ) -> Option<&'static str> {
     let stage = Stage::new(format!("{name}, {kind:?} at call {at}"), kind, at, tools);
     let played = tokio::time::timeout(BOUND, scenario(stage.clone())).await;
-    assert!(played.is_ok(), "{}, which is {:?}: it takes too long", stage.name, stage.swept.met());
-    stage.swept.recover();
+    assert!(played.is_ok(), "{}, which is {:?}: it takes too long", stage.name, stage.swept.intercept.met());
+    stage.swept.intercept.recover();
     stage.until_all_is_over().await;
-    stage.swept.met()
-}
-
-struct StageClock(AtomicI64);
-
-impl Clock for StageClock {
-    fn now(&self) -> Timestamp {
-        // Every look is a millisecond later, so that nothing happens at once.
-        Timestamp(self.0.fetch_add(1, Ordering::SeqCst))
-    }
+    stage.swept.intercept.met()
 }
 
 impl ClientLookup for Client {
@@ -96,7 +82,7 @@ pub struct Stage {
     store: Arc<MemoryStore>,
     /// The handle of the host that meets the fault.
     handle: Arc<MemoryStore>,
-    clock: Arc<StageClock>,
+    clock: Arc<TickingClock>,
     /// The host that the client talks to.
     host: Mutex<Host>,
     tools: fn() -> Vec<Arc<dyn Tool>>,
@@ -113,22 +99,15 @@ struct Host {
 
 impl Stage {
     fn new(name: String, kind: Kind, at: u32, tools: fn() -> Vec<Arc<dyn Tool>>) -> Arc<Self> {
-        let clock = Arc::new(StageClock(AtomicI64::new(1_000_000)));
+        let clock = TickingClock::at(1_000_000);
         let store = Arc::new(MemoryStore::new(clock.clone()));
         let handle = Arc::new(store.node());
-        let swept = Swept::new(handle.clone(), kind, at);
+        let swept = swept(handle.clone(), kind, at);
         let client = Client::default();
-        let stores = Stores {
-            tasks: swept.clone(),
-            nodes: swept.clone(),
-            sessions: handle.clone(),
-            keys: swept.clone(),
-            grants: handle.clone(),
-            broadcast: handle.clone(),
-            audit: handle.clone(),
-        };
-        let host = Mutex::new(start(stores, &clock, tools(), &client));
-        Arc::new(Self { name, swept, store, handle, clock, host, tools, client, me: caller() })
+        let faulty =
+            Stores { tasks: swept.clone(), nodes: swept.clone(), keys: swept.clone(), ..stores(&handle) };
+        let host = Mutex::new(start(faulty, &clock, tools(), &client));
+        Arc::new(Self { name, swept, store, handle, clock, host, tools, client, me: local_caller() })
     }
 
     fn dispatch(&self) -> Arc<Dispatch> {
@@ -138,15 +117,7 @@ impl Stage {
     /// A further host on the same store, whose calls meet no fault.
     fn other_host(&self) -> (Arc<MemoryStore>, Host) {
         let handle = Arc::new(self.store.node());
-        let stores = Stores {
-            tasks: handle.clone(),
-            nodes: handle.clone(),
-            sessions: handle.clone(),
-            keys: handle.clone(),
-            grants: handle.clone(),
-            broadcast: handle.clone(),
-            audit: handle.clone(),
-        };
+        let stores = stores(&handle);
         (handle, start(stores, &self.clock, (self.tools)(), &self.client))
     }
 
@@ -154,7 +125,7 @@ impl Stage {
     async fn patiently<T>(&self, asks: impl Future<Output = T>) -> Option<T> {
         let told = tokio::time::timeout(PATIENCE, asks).await;
         if told.is_err() {
-            self.swept.recover();
+            self.swept.intercept.recover();
         }
         told.ok()
     }
@@ -184,7 +155,7 @@ impl Stage {
     pub async fn create_for(&self, tool: &str, ttl: u64) -> Option<String> {
         let mut wanted = call(tool, true, Arc::new(self.client.clone()));
         wanted.params.task = Some(Ok(RequestedTtl::Milliseconds(ttl)));
-        match self.patiently(self.dispatch().call(&caller(), wanted)).await {
+        match self.patiently(self.dispatch().call(&local_caller(), wanted)).await {
             Some(Ok(CallReply::Created(created))) => Some(created.view.id),
             Some(Err(Fault::Store(_))) | None => None,
             other => panic!("{}: {other:?}", self.name),
@@ -230,7 +201,7 @@ impl Stage {
             channel: channel.clone(),
             task_channel: channel,
         };
-        self.patiently(self.dispatch().call(&caller(), call)).await
+        self.patiently(self.dispatch().call(&local_caller(), call)).await
     }
 
     /// The task, which was acknowledged and so is there.
@@ -359,7 +330,8 @@ impl Stage {
         let (handle, host) = self.other_host();
         let mut left = Vec::new();
         for tool in tools {
-            let reply = host.dispatch.call(&caller(), call(tool, true, Arc::new(Client::default()))).await;
+            let reply =
+                host.dispatch.call(&local_caller(), call(tool, true, Arc::new(Client::default()))).await;
             let Ok(CallReply::Created(created)) = reply else { panic!("{reply:?}") };
             left.push(created.view.id);
         }
@@ -369,7 +341,7 @@ impl Stage {
 
     /// The ttl of a task passes, and the time for which its end is shown.
     pub async fn until_removed(&self, id: &str) {
-        self.clock.0.fetch_add(3_700_000, Ordering::SeqCst);
+        self.clock.advance(3_700_000);
         let (id, start) = (TaskId::parse(id).expect("an id"), Instant::now());
         while self.store.read(id, None).await.expect("this handle meets no fault").is_some() {
             assert!(start.elapsed() < BOUND, "{}: it is never removed", self.name);
@@ -383,7 +355,7 @@ impl Stage {
         let swept = self.swept.clone();
         let goes = async move {
             tokio::time::sleep(PATIENCE).await;
-            swept.recover();
+            swept.intercept.recover();
         };
         tokio::join!(goes, dispatch.drain(Duration::ZERO, parting));
         // The rest of the process.
@@ -409,7 +381,7 @@ impl Stage {
             if live.is_empty() && running == 0 {
                 return;
             }
-            let met = self.swept.met();
+            let met = self.swept.intercept.met();
             assert!(start.elapsed() < BOUND, "{}, {met:?}: {live:?} live, {running} slots taken", self.name);
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
@@ -417,37 +389,16 @@ impl Stage {
 }
 
 /// Starts a host.
-fn start(stores: Stores, clock: &Arc<StageClock>, tools: Vec<Arc<dyn Tool>>, client: &Client) -> Host {
+fn start(stores: Stores, clock: &Arc<TickingClock>, tools: Vec<Arc<dyn Tool>>, client: &Client) -> Host {
     let settings = Settings {
         admission: Bounds { running: 2, running_per_principal: 2, waiting_per_principal: 100 },
         rerun_after_ms: 1,
         ..SETTINGS
     };
-    let ids = Arc::new(crate::kit::native::TestIds);
-    let dispatch = Dispatch::new(settings, stores, clock.clone(), ids, Handle::current());
-    dispatch.publish(Arc::new(Catalog::new(tools).expect("distinct names")));
+    let dispatch = application(settings, stores, clock.clone(), tools);
     dispatch.set_client_lookup(Arc::new(client.clone()));
     let stop = CancellationToken::new();
     tokio::spawn(dispatch.clone().keep_time(stop.clone()));
     tokio::spawn(dispatch.clone().keep_lease(stop.clone()));
     Host { dispatch, _stop: Arc::new(stop.drop_guard()) }
-}
-
-/// The caller.
-pub fn caller() -> Caller {
-    Caller::local(RawJson::trusted(r#"{"elicitation":{}}"#))
-}
-
-pub fn says(text: &str) -> RunEnd {
-    RunEnd::Result { is_error: false, result: text_result(text, false), message: None }
-}
-
-pub fn question(key: &str) -> AskedQuestion {
-    let params = r#"{"message":"?","requestedSchema":{"type":"object","properties":{}}}"#;
-    AskedQuestion {
-        key: key.to_owned(),
-        method: "elicitation/create".to_owned(),
-        params: RawJson::trusted(params),
-        check: None,
-    }
 }

@@ -5,15 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use toolyard_dispatch::{
     CallParams, CallReply, Caller, CreatedTask, Dispatch, Fault, NoClientChannel, Outcome, Principal,
-    RawJson, Stop, Subject, TaskId, Terms, ToolCall,
+    RawJson, Stop, TaskId, Terms, ToolCall,
 };
+use toolyard_kit::principal;
 use toolyard_protocol::stateless::input::Retry;
-use toolyard_task::tool::{AskedQuestion, RunEnd};
-use toolyard_task::wire::text_result;
-
-pub const FORM: &str = r#"{"message":"?","requestedSchema":{"type":"object","properties":{}}}"#;
-
-pub const YES: &str = r#"{"action":"accept","content":{}}"#;
 
 pub fn client() -> Caller {
     let principal = Arc::new(Principal::Local);
@@ -21,15 +16,7 @@ pub fn client() -> Caller {
 }
 
 pub fn signed_in(subject: &str) -> Caller {
-    let principal = Principal::Subject(Subject {
-        issuer: "https://a.example".into(),
-        subject: subject.into(),
-        client: None,
-        scopes: std::collections::BTreeSet::new(),
-        claims: serde_json::Value::Null,
-        expires_at: None,
-    });
-    Caller::stateless(Arc::new(principal), None, RawJson::trusted(r#"{"elicitation":{}}"#))
+    Caller::stateless(principal(subject), None, RawJson::trusted(r#"{"elicitation":{}}"#))
 }
 
 pub fn call(name: &str, retry: Retry, stop: &Arc<Stop>) -> ToolCall {
@@ -50,19 +37,6 @@ pub fn call(name: &str, retry: Retry, stop: &Arc<Stop>) -> ToolCall {
 
 pub async fn calls(dispatch: &Arc<Dispatch>, retry: Retry) -> Result<CallReply, Fault> {
     dispatch.call(&client(), call("t", retry, &Arc::default())).await
-}
-
-pub fn says(text: &str) -> RunEnd {
-    RunEnd::Result { is_error: false, result: text_result(text, false), message: None }
-}
-
-pub fn question(key: &str) -> AskedQuestion {
-    AskedQuestion {
-        key: key.to_owned(),
-        method: "elicitation/create".to_owned(),
-        params: RawJson::trusted(FORM),
-        check: None,
-    }
 }
 
 pub fn created(reply: Result<CallReply, Fault>) -> CreatedTask {

@@ -1,110 +1,67 @@
 //! A server over a store in memory, with tools written in Rust: no guest, no file, and
 //! nothing but its own sockets and pipes.
 
-use futures_util::future::BoxFuture;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 use std::time::Duration;
-use tokio::runtime::Handle;
-use toolyard_dispatch::{
-    Bounds, Catalog, Clock, Dispatch, Ids, RawJson, Stores, TaskSupport, Timestamp, ToolSpec,
-};
+use tokio::sync::{Notify, mpsc};
+use toolyard_dispatch::{Catalog, Clock, Report, TaskSupport};
+use toolyard_kit::{SETTINGS, TickingClock, application, done, native, stores};
 use toolyard_store::MemoryStore;
-use toolyard_task::tool::{ArgumentCheck, ReportBounds};
-use toolyard_task::wire::ToolDescription;
-use toolyard_task::{Digest, Reservation, RunContext, RunEnd, Tool};
+use toolyard_task::wire::Progress;
+use toolyard_task::{RunContext, RunEnd, Tool};
 use toolyard_transport::auth::{self, Auth, KeyTimes};
 use toolyard_transport::http::host_origin::AllowedNames;
 use toolyard_transport::{
     Implementation, MessageBudget, Metrics, Server, ServerIdentity, ServerInfo, Settings,
 };
 
-/// Every look is a millisecond later, so that nothing happens at once.
-struct TestClock(AtomicI64);
-
-impl Clock for TestClock {
-    fn now(&self) -> Timestamp {
-        Timestamp(self.0.fetch_add(1, Ordering::SeqCst))
-    }
-}
-
 /// A clock that begins long after the beginning.
 pub fn clock() -> Arc<dyn Clock> {
-    Arc::new(TestClock(AtomicI64::new(1_000_000)))
+    TickingClock::at(1_000_000)
 }
 
-struct TestIds(AtomicU32);
-
-impl Ids for TestIds {
-    fn uuid(&self) -> uuid::Uuid {
-        let number = u128::from(self.0.fetch_add(1, Ordering::SeqCst));
-        uuid::Builder::from_random_bytes(number.to_be_bytes()).into_uuid()
-    }
-}
-
-type Body = Arc<dyn Fn(Arc<dyn RunContext>) -> BoxFuture<'static, RunEnd> + Send + Sync>;
-
-struct NativeTool {
-    spec: ToolSpec,
-    body: Body,
-}
-
-impl Tool for NativeTool {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn check(&self, _arguments: &RawJson) -> ArgumentCheck {
-        ArgumentCheck::Fits
-    }
-
-    fn run(
-        self: Arc<Self>,
-        _: RawJson,
-        _: Reservation,
-        context: Arc<dyn RunContext>,
-    ) -> BoxFuture<'static, RunEnd> {
-        (self.body)(context)
-    }
-
-    fn interrupt(&self) {}
-}
-
-/// A tool of this name.
-pub fn tool(
+/// A tool of this name, whose argument `region` goes into a header.
+pub fn tool<F: Future<Output = RunEnd> + Send + 'static>(
     name: &str,
     task_support: TaskSupport,
-    body: impl Fn(Arc<dyn RunContext>) -> BoxFuture<'static, RunEnd> + Send + Sync + 'static,
+    body: impl Fn(Arc<dyn RunContext>) -> F + Send + Sync + 'static,
 ) -> Arc<dyn Tool> {
     let schema = r#"{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}"#;
-    let description = ToolDescription {
-        name: name.to_owned(),
-        title: None,
-        description: None,
-        icons: None,
-        input_schema: RawJson::trusted(schema),
-        output_schema: None,
-        annotations: None,
-        execution: None,
-        meta: None,
-    };
-    Arc::new(NativeTool {
-        spec: ToolSpec {
-            description,
-            task_support,
-            digest: Digest("00".into()),
-            plugin: "native".into(),
-            poll_interval_ms: None,
-            immediate_response: None,
-            durability: toolyard_task::Durability::None,
-            inline_for: None,
-            concurrency: None,
-            queue: None,
-            rate: None,
-            reports: ReportBounds::default(),
-        },
-        body: Arc::new(body),
+    native(name).task_support(task_support).input_schema(schema).runs(body)
+}
+
+/// A tool that ends at once.
+pub fn quick() -> Arc<dyn Tool> {
+    tool("quick", TaskSupport::Optional, |_| async { done("x") })
+}
+
+/// A tool that reports progress and then runs until its signal. It tells when it has begun and, whatever
+/// ends it, when it is gone.
+pub fn waiting(
+    support: TaskSupport,
+    go: &Arc<Notify>,
+    told: &mpsc::UnboundedSender<&'static str>,
+) -> Arc<dyn Tool> {
+    let (go, told) = (go.clone(), told.clone());
+    tool("waiting", support, move |context| {
+        let (go, gone) = (go.clone(), Gone(told.clone()));
+        async move {
+            gone.0.send("begun").expect("the test listens");
+            let progress = Progress { progress: 1.0, total: None, message: None };
+            context.report(Report::Progress(progress));
+            go.notified().await;
+            done("x")
+        }
     })
+}
+
+/// Tells when it is dropped.
+pub struct Gone<T: From<&'static str>>(pub mpsc::UnboundedSender<T>);
+
+impl<T: From<&'static str>> Drop for Gone<T> {
+    fn drop(&mut self) {
+        let _ = self.0.send("gone".into());
+    }
 }
 
 /// A catalog of these tools.
@@ -120,18 +77,9 @@ pub fn server(tools: Vec<Arc<dyn Tool>>) -> Arc<Server> {
 
 /// The same, on this store.
 pub fn server_on(store: Arc<MemoryStore>, clock: Arc<dyn Clock>, tools: Vec<Arc<dyn Tool>>) -> Arc<Server> {
-    let stores = Stores {
-        tasks: store.clone(),
-        nodes: store.clone(),
-        sessions: store.clone(),
-        keys: store.clone(),
-        grants: store.clone(),
-        broadcast: store.clone(),
-        audit: store,
-    };
-    let ids = Arc::new(TestIds(AtomicU32::new(1)));
-    let dispatch = Dispatch::new(application(), stores, clock.clone(), ids, Handle::current());
-    dispatch.publish(catalog(tools));
+    // Only a request makes a task; no call becomes one by time.
+    let settings = toolyard_dispatch::Settings { inline_for_ms: 3_600_000, ..SETTINGS };
+    let dispatch = application(settings, stores(&store), clock.clone(), tools);
     Arc::new(Server {
         dispatch,
         identity: ServerIdentity {
@@ -146,33 +94,6 @@ pub fn server_on(store: Arc<MemoryStore>, clock: Arc<dyn Clock>, tools: Vec<Arc<
         metrics: Metrics::default(),
         server_info: ServerInfo::default(),
     })
-}
-
-fn application() -> toolyard_dispatch::Settings {
-    toolyard_dispatch::Settings {
-        tasks: true,
-        ttl_default_ms: 3_600_000,
-        ttl_cap_ms: 86_400_000,
-        poll_interval_ms: 1000,
-        admission: Bounds { running: 100, running_per_principal: 100, waiting_per_principal: 100 },
-        live_tasks: 1000,
-        kept_bytes_per_owner: 1 << 30,
-        kept_bytes: 8 << 30,
-        question_ms: 60_000,
-        question_settle_ms: 0,
-        state_ms: 60_000,
-        // Only a request makes a task; no call becomes one by time.
-        inline_for_ms: 3_600_000,
-        attempts: 3,
-        rerun_after_ms: 10,
-        adopts: true,
-        shares: false,
-        related_task: true,
-        page: 100,
-        list_ms: 2_000,
-        sessions: 100,
-        session_idle_ms: 3_600_000,
-    }
 }
 
 fn wire() -> Settings {

@@ -12,38 +12,38 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// A client of either generation.
-pub(crate) enum Era {
+pub(crate) enum Generation {
     Session(Session),
-    Alone(Client),
+    Stateless(Client),
 }
 
-pub(crate) struct Line {
-    pub era: Era,
+pub(crate) struct ClientConnection {
+    pub generation: Generation,
     connection: Option<Connection>,
     /// The time after which a client that can move to another host gives up on an answer.
-    leaving: Option<Duration>,
+    move_after: Option<Duration>,
 }
 
 /// Why there is no usable answer. The host may have carried out the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Gone {
-    /// The host died, or did not listen.
-    Broken,
+pub(crate) enum NoAnswer {
+    /// The host died, did not listen, or stops.
+    HostLost,
     /// The client stopped waiting.
-    Late,
+    TimedOut,
     /// The host's store is not available.
-    Storeless,
+    StoreUnavailable,
 }
 
 /// A response.
 #[derive(Debug)]
-pub(crate) struct Heard {
+pub(crate) struct Response {
     pub message: Value,
     /// Its members, with their bytes on the wire.
     members: BTreeMap<String, Box<RawValue>>,
 }
 
-impl Heard {
+impl Response {
     fn read(text: &str) -> Option<Self> {
         Some(Self { message: serde_json::from_str(text).ok()?, members: serde_json::from_str(text).ok()? })
     }
@@ -67,35 +67,35 @@ impl Heard {
         self.message["error"]["code"].as_i64()
     }
 
-    /// Whether the error says that the store failed.
-    fn is_storeless(&self) -> bool {
+    /// Whether it is an internal error with these words.
+    fn is_internal(&self, words: &str) -> bool {
         let said = self.message["error"]["message"].as_str().unwrap_or_default();
-        self.code() == Some(-32603) && said.contains("store is not available")
+        self.code() == Some(-32603) && said.contains(words)
     }
 }
 
-impl Line {
-    pub const fn new(era: Era) -> Self {
-        Self { era, connection: None, leaving: None }
+impl ClientConnection {
+    pub const fn new(generation: Generation) -> Self {
+        Self { generation, connection: None, move_after: None }
     }
 
     /// The same for a client that can move to another host, if a time is given: it moves if no answer comes
     /// within that time, and if the host has no store.
-    pub const fn leaving_after(mut self, time: Option<Duration>) -> Self {
-        self.leaving = time;
+    pub const fn moving_after(mut self, time: Option<Duration>) -> Self {
+        self.move_after = time;
         self
     }
 
     pub const fn is_session(&self) -> bool {
-        matches!(self.era, Era::Session(_))
+        matches!(self.generation, Generation::Session(_))
     }
 
     /// Continues with a host on another port.
     pub fn move_to(&mut self, port: u16, first_id: i64) {
         self.connection = None;
-        self.era = match &self.era {
-            Era::Session(session) => Era::Session(session.at(port).numbered_from(first_id)),
-            Era::Alone(client) => Era::Alone(client.again(port)),
+        self.generation = match &self.generation {
+            Generation::Session(session) => Generation::Session(session.at(port).numbered_from(first_id)),
+            Generation::Stateless(client) => Generation::Stateless(client.again(port)),
         };
     }
 
@@ -106,65 +106,68 @@ impl Line {
         method: &str,
         params: Value,
         asked: impl FnMut(&Value) -> Value,
-    ) -> Result<Heard, Gone> {
-        let heard = match self.leaving {
-            None => self.heard(method, params, asked).await,
+    ) -> Result<Response, NoAnswer> {
+        let response = match self.move_after {
+            None => self.exchange(method, params, asked).await,
             Some(time) => {
-                let heard = tokio::time::timeout(time, self.heard(method, params, asked)).await;
-                heard.unwrap_or(Err(Gone::Late))
+                let response = tokio::time::timeout(time, self.exchange(method, params, asked)).await;
+                response.unwrap_or(Err(NoAnswer::TimedOut))
             }
         };
-        match heard {
-            Ok(heard) if self.leaving.is_some() && heard.is_storeless() => Err(Gone::Storeless),
-            Ok(heard) => Ok(heard),
-            Err(gone) => {
+        match response {
+            Ok(response) if self.move_after.is_some() && response.is_internal("store is not available") => {
+                Err(NoAnswer::StoreUnavailable)
+            }
+            Ok(response) if response.is_internal("shutting down") => Err(NoAnswer::HostLost),
+            Ok(response) => Ok(response),
+            Err(no_answer) => {
                 self.connection = None;
-                Err(gone)
+                Err(no_answer)
             }
         }
     }
 
-    async fn heard(
+    async fn exchange(
         &mut self,
         method: &str,
         params: Value,
         mut asked: impl FnMut(&Value) -> Value,
-    ) -> Result<Heard, Gone> {
+    ) -> Result<Response, NoAnswer> {
         let (headers, message) = self.request(method, params);
         let id = message["id"].clone();
         let answer = within(self.post(&headers, message.to_string())).await?;
         if !answer.is_events() {
             let bytes = within(answer.try_bytes()).await?;
-            return Heard::read(&String::from_utf8_lossy(&bytes)).ok_or(Gone::Broken);
+            return Response::read(&String::from_utf8_lossy(&bytes)).ok_or(NoAnswer::HostLost);
         }
         // The rest of a stream after the response is not read.
         self.connection = None;
         let mut events = answer.events();
         loop {
             let text = within(next(&mut events)).await?;
-            let heard = Heard::read(&text).ok_or(Gone::Broken)?;
-            if heard.message["method"].is_string() && !heard.message["id"].is_null() {
-                let result = asked(&heard.message);
-                let response = json!({"jsonrpc": "2.0", "id": heard.message["id"], "result": result});
+            let response = Response::read(&text).ok_or(NoAnswer::HostLost)?;
+            if response.message["method"].is_string() && !response.message["id"].is_null() {
+                let result = asked(&response.message);
+                let response = json!({"jsonrpc": "2.0", "id": response.message["id"], "result": result});
                 let (headers, _) = self.request("ping", json!({}));
                 within(self.post(&headers, response.to_string())).await?;
                 self.connection = None;
-            } else if heard.message["id"] == id {
-                return Ok(heard);
+            } else if response.message["id"] == id {
+                return Ok(response);
             }
         }
     }
 
     fn request(&self, method: &str, params: Value) -> (Vec<(String, String)>, Value) {
-        match &self.era {
-            Era::Session(session) => {
+        match &self.generation {
+            Generation::Session(session) => {
                 let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
                 let message = json!({
                     "jsonrpc": "2.0", "id": session.next_id(), "method": method, "params": params,
                 });
                 (session.headers().into_iter().map(owned).collect(), message)
             }
-            Era::Alone(client) => {
+            Generation::Stateless(client) => {
                 let request = client.request(method, params);
                 (request.headers().to_vec(), request.message().clone())
             }
@@ -174,9 +177,9 @@ impl Line {
     async fn post(&mut self, headers: &[(String, String)], body: String) -> Option<Answer> {
         let headers: Vec<_> = headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         if self.connection.is_none() {
-            let port = match &self.era {
-                Era::Session(session) => session.port(),
-                Era::Alone(client) => client.port(),
+            let port = match &self.generation {
+                Generation::Session(session) => session.port(),
+                Generation::Stateless(client) => client.port(),
             };
             self.connection = Connection::try_open(port).await;
         }
@@ -190,8 +193,8 @@ impl Line {
 }
 
 /// A dead host breaks its connections; a living one answers in time.
-async fn within<T>(answer: impl Future<Output = Option<T>>) -> Result<T, Gone> {
-    tokio::time::timeout(PATIENCE, answer).await.expect("an answer, or an end").ok_or(Gone::Broken)
+async fn within<T>(answer: impl Future<Output = Option<T>>) -> Result<T, NoAnswer> {
+    tokio::time::timeout(PATIENCE, answer).await.expect("an answer, or an end").ok_or(NoAnswer::HostLost)
 }
 
 async fn next(events: &mut Events) -> Option<String> {

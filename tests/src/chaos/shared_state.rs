@@ -17,6 +17,10 @@ pub(crate) enum Kind {
     Long,
     /// Takes a moment, and may be run again.
     Again,
+    /// Ends in milliseconds with an error of the tool; must not run twice.
+    Fails,
+    /// Ends in milliseconds with an error of the protocol; must not run twice.
+    FailsInProtocol,
     /// Asks a question; must not run twice.
     Asks,
     /// Asks a question, and may be run again.
@@ -39,20 +43,20 @@ impl Kind {
 
 /// A host process, and its port. The ports are reused, the numbers are not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Seat {
+pub(crate) struct HostAddress {
     pub number: u32,
     pub port: u16,
 }
 
 /// A task whose creation was acknowledged.
 #[derive(Debug, Clone)]
-pub(crate) struct Made {
+pub(crate) struct CreatedTask {
     pub id: String,
     /// The number of the host that acknowledged it.
     pub at: u32,
     /// The key under which the sink counts its effects.
     pub key: String,
-    pub person: usize,
+    pub principal: usize,
     pub kind: Kind,
     /// Whether the sink counts its runs.
     pub sends: bool,
@@ -62,7 +66,7 @@ pub(crate) struct Made {
 
 /// The events since the last check.
 #[derive(Debug, Default)]
-struct Life {
+struct Interval {
     calls: Vec<Call>,
     /// Tasks that are certainly live: no client has cancelled or answered them.
     live: HashSet<usize>,
@@ -71,27 +75,27 @@ struct Life {
 
 #[derive(Default)]
 struct Inner {
-    made: Vec<Made>,
+    made: Vec<CreatedTask>,
     by_id: HashMap<String, usize>,
-    life: Life,
+    interval: Interval,
     counts: BTreeMap<&'static str, u64>,
-    odd: Vec<String>,
+    unexpected: Vec<String>,
     serial: u64,
 }
 
-pub(crate) struct Board {
+pub(crate) struct SharedState {
     /// The addresses of the hosts; changes when a host starts or ends.
-    pub seats: watch::Sender<Vec<Seat>>,
+    pub addresses: watch::Sender<Vec<HostAddress>>,
     /// Each client holds it for reading during a step. Taking it for writing pauses all clients.
     pub turn: RwLock<()>,
     began: Instant,
     inner: Mutex<Inner>,
 }
 
-impl Board {
-    pub fn new(seats: Vec<Seat>) -> Self {
+impl SharedState {
+    pub fn new(addresses: Vec<HostAddress>) -> Self {
         Self {
-            seats: watch::channel(seats).0,
+            addresses: watch::channel(addresses).0,
             turn: RwLock::default(),
             began: Instant::now(),
             inner: Mutex::default(),
@@ -115,16 +119,16 @@ impl Board {
     }
 
     /// Reports an invalid observation that no rule has a name for.
-    pub fn odd(&self, what: String) {
-        self.lock().odd.push(what);
+    pub fn unexpected(&self, what: String) {
+        self.lock().unexpected.push(what);
     }
 
-    pub fn has_odd(&self) -> bool {
-        !self.lock().odd.is_empty()
+    pub fn has_unexpected(&self) -> bool {
+        !self.lock().unexpected.is_empty()
     }
 
-    pub fn take_odd(&self) -> Vec<String> {
-        std::mem::take(&mut self.lock().odd)
+    pub fn take_unexpected(&self) -> Vec<String> {
+        std::mem::take(&mut self.lock().unexpected)
     }
 
     /// A unique number.
@@ -136,14 +140,14 @@ impl Board {
 
     pub fn log(&self, who: u32, task: &str, sent: Moment, answered: Option<Moment>, op: Op) {
         let call = Call { who, task: task.to_owned(), sent, answered, op };
-        self.lock().life.calls.push(call);
+        self.lock().interval.calls.push(call);
     }
 
-    pub fn created(&self, made: Made) {
+    pub fn created(&self, made: CreatedTask) {
         let mut inner = self.lock();
         let number = inner.made.len();
         if made.kind == Kind::Long || made.kind.asks() {
-            inner.life.live.insert(number);
+            inner.interval.live.insert(number);
         }
         inner.by_id.insert(made.id.clone(), number);
         inner.made.push(made);
@@ -153,7 +157,7 @@ impl Board {
     pub fn touched(&self, id: &str) {
         let mut inner = self.lock();
         if let Some(number) = inner.by_id.get(id).copied() {
-            inner.life.live.remove(&number);
+            inner.interval.live.remove(&number);
         }
     }
 
@@ -170,20 +174,20 @@ impl Board {
         };
         let (Some(status), Some(created), Some(updated)) = (status, text("createdAt"), text("lastUpdatedAt"))
         else {
-            return self.odd(format!("no task: {task}"));
+            return self.unexpected(format!("no task: {task}"));
         };
         let message = text("statusMessage");
         let mut inner = self.lock();
         let op = Op::Saw(State { status, created, updated, message: message.clone() });
-        inner.life.calls.push(Call { who, task: id.to_owned(), sent, answered: Some(answered), op });
+        inner.interval.calls.push(Call { who, task: id.to_owned(), sent, answered: Some(answered), op });
         if !status.is_terminal() {
             return;
         }
         let Some(number) = inner.by_id.get(id).copied() else { return };
-        inner.life.live.remove(&number);
+        inner.interval.live.remove(&number);
         if inner.made[number].over.is_none() {
             inner.made[number].over = Some((status, message));
-            inner.life.finished += 1;
+            inner.interval.finished += 1;
         }
     }
 
@@ -193,12 +197,12 @@ impl Board {
 
     /// The number of tasks that are certainly live unless their host was lost, and of tasks that ended since
     /// the last check.
-    pub fn standing(&self) -> (usize, usize) {
+    pub fn live_and_finished(&self) -> (usize, usize) {
         let inner = self.lock();
-        (inner.life.live.len(), inner.life.finished)
+        (inner.interval.live.len(), inner.interval.finished)
     }
 
-    pub fn all(&self) -> Vec<Made> {
+    pub fn all(&self) -> Vec<CreatedTask> {
         self.lock().made.clone()
     }
 
@@ -207,14 +211,14 @@ impl Board {
     }
 
     /// The `n`th of the last `last` tasks, modulo their number.
-    pub fn nth(&self, n: u64, last: usize) -> Option<Made> {
+    pub fn nth(&self, n: u64, last: usize) -> Option<CreatedTask> {
         let inner = self.lock();
         let from = &inner.made[inner.made.len().saturating_sub(last)..];
         from.get(n as usize % from.len().max(1)).cloned()
     }
 
     /// Tasks whose end no client has seen.
-    pub fn unsettled(&self) -> Vec<Made> {
+    pub fn unsettled(&self) -> Vec<CreatedTask> {
         self.lock().made.iter().filter(|made| made.over.is_none()).cloned().collect()
     }
 
@@ -224,26 +228,26 @@ impl Board {
     }
 
     /// The unsettled tasks that this host acknowledged.
-    pub fn unsettled_of(&self, host: u32) -> Vec<Made> {
+    pub fn unsettled_of(&self, host: u32) -> Vec<CreatedTask> {
         let mut unsettled = self.unsettled();
         unsettled.retain(|made| made.at == host);
         unsettled
     }
 
     /// The tasks after the first `others` ones.
-    pub fn made_after(&self, others: usize) -> Vec<Made> {
+    pub fn made_after(&self, others: usize) -> Vec<CreatedTask> {
         self.lock().made[others..].to_vec()
     }
 
     /// The calls since the last check, all of which have ended: the only host is dead.
-    pub fn next_life(&self) -> Vec<Call> {
-        std::mem::take(&mut self.lock().life).calls
+    pub fn calls_until_kill(&self) -> Vec<Call> {
+        std::mem::take(&mut self.lock().interval).calls
     }
 
     /// The same while all clients pause and tasks continue.
-    pub fn next_round(&self) -> Vec<Call> {
-        let life = &mut self.lock().life;
-        life.finished = 0;
-        std::mem::take(&mut life.calls)
+    pub fn calls_so_far(&self) -> Vec<Call> {
+        let interval = &mut self.lock().interval;
+        interval.finished = 0;
+        std::mem::take(&mut interval.calls)
     }
 }

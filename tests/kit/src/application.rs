@@ -1,0 +1,90 @@
+//! The application over a store in memory.
+
+use crate::clock::{CountingIds, TickingClock};
+use std::sync::Arc;
+use tokio::runtime::Handle;
+use toolyard_dispatch::{
+    Bounds, Caller, Catalog, Clock, Dispatch, Principal, RawJson, Settings, Stores, Subject,
+};
+use toolyard_store::MemoryStore;
+use toolyard_task::Tool;
+
+/// Generous limits, and times longer than any test.
+pub const SETTINGS: Settings = Settings {
+    tasks: true,
+    ttl_default_ms: 3_600_000,
+    ttl_cap_ms: 86_400_000,
+    poll_interval_ms: 1000,
+    admission: Bounds { running: 100, running_per_principal: 100, waiting_per_principal: 100 },
+    live_tasks: 1000,
+    kept_bytes_per_owner: 1 << 30,
+    kept_bytes: 8 << 30,
+    question_ms: 60_000,
+    question_settle_ms: 0,
+    state_ms: 3_600_000,
+    inline_for_ms: 2_000,
+    attempts: 3,
+    rerun_after_ms: 10,
+    adopts: true,
+    shares: false,
+    related_task: true,
+    page: 100,
+    list_ms: 2_000,
+    sessions: 100,
+    session_idle_ms: 3_600_000,
+};
+
+/// One store for everything that is stored.
+#[must_use]
+pub fn stores(store: &Arc<MemoryStore>) -> Stores {
+    Stores {
+        tasks: store.clone(),
+        nodes: store.clone(),
+        sessions: store.clone(),
+        keys: store.clone(),
+        grants: store.clone(),
+        broadcast: store.clone(),
+        audit: store.clone(),
+    }
+}
+
+/// An empty store in memory that keeps audit entries.
+#[must_use]
+pub fn memory() -> Arc<MemoryStore> {
+    Arc::new(MemoryStore::new(TickingClock::at(1_000_000)).audited())
+}
+
+/// An application with these tools. Its runs share the runtime of the caller.
+///
+/// # Panics
+/// If two tools have one name.
+#[must_use]
+pub fn application(
+    settings: Settings,
+    stores: Stores,
+    clock: Arc<dyn Clock>,
+    tools: Vec<Arc<dyn Tool>>,
+) -> Arc<Dispatch> {
+    let dispatch = Dispatch::new(settings, stores, clock, Arc::new(CountingIds), Handle::current());
+    dispatch.publish(Arc::new(Catalog::new(tools).expect("distinct names")));
+    dispatch
+}
+
+/// A principal that an identity provider names so.
+#[must_use]
+pub fn principal(subject: &str) -> Arc<Principal> {
+    Arc::new(Principal::Subject(Subject {
+        issuer: "https://idp.example".into(),
+        subject: subject.into(),
+        client: None,
+        scopes: std::collections::BTreeSet::new(),
+        claims: serde_json::Value::Null,
+        expires_at: None,
+    }))
+}
+
+/// The user of this machine, at a client that shows forms.
+#[must_use]
+pub fn local_caller() -> Caller {
+    Caller::local(RawJson::trusted(r#"{"elicitation":{}}"#))
+}

@@ -1,0 +1,145 @@
+//! Tools written in Rust.
+
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use std::sync::Arc;
+use std::time::Duration;
+use toolyard_dispatch::{RawJson, TaskSupport, ToolSpec};
+use toolyard_task::tool::{ArgumentCheck, AskedQuestion, ReportBounds};
+use toolyard_task::wire::{ToolDescription, text_result};
+use toolyard_task::{Digest, Durability, Reservation, RunContext, RunEnd, Tool};
+
+type Body = Box<dyn Fn(RawJson, Arc<dyn RunContext>) -> BoxFuture<'static, RunEnd> + Send + Sync>;
+
+struct NativeTool {
+    spec: ToolSpec,
+    body: Body,
+}
+
+impl Tool for NativeTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn check(&self, _: &RawJson) -> ArgumentCheck {
+        ArgumentCheck::Fits
+    }
+
+    fn run(
+        self: Arc<Self>,
+        arguments: RawJson,
+        _: Reservation,
+        context: Arc<dyn RunContext>,
+    ) -> BoxFuture<'static, RunEnd> {
+        (self.body)(arguments, context)
+    }
+
+    fn interrupt(&self) {}
+}
+
+/// A tool of the plugin `native` that still lacks its body.
+pub struct Native(ToolSpec);
+
+/// A tool of this name, whose calls may be tasks and whose unfinished runs are not repeated.
+#[must_use]
+pub fn native(name: &str) -> Native {
+    Native(ToolSpec {
+        description: ToolDescription {
+            name: name.to_owned(),
+            title: None,
+            description: None,
+            icons: None,
+            input_schema: RawJson::trusted(r#"{"type":"object"}"#),
+            output_schema: None,
+            annotations: None,
+            execution: None,
+            meta: None,
+        },
+        task_support: TaskSupport::Optional,
+        digest: Digest("00".into()),
+        plugin: "native".into(),
+        poll_interval_ms: None,
+        immediate_response: None,
+        durability: Durability::None,
+        inline_for: None,
+        concurrency: None,
+        queue: None,
+        rate: None,
+        reports: ReportBounds::default(),
+    })
+}
+
+impl Native {
+    /// Says whether its calls may be, or must be, tasks.
+    #[must_use]
+    pub fn task_support(mut self, support: TaskSupport) -> Self {
+        self.0.task_support = support;
+        self
+    }
+
+    /// Says what becomes of unfinished runs.
+    #[must_use]
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.0.durability = durability;
+        self
+    }
+
+    /// Says how long a call is waited for before it becomes a task.
+    #[must_use]
+    pub fn inline_for(mut self, time: Duration) -> Self {
+        self.0.inline_for = Some(time);
+        self
+    }
+
+    /// Takes arguments of this schema.
+    #[must_use]
+    pub fn input_schema(mut self, schema: &'static str) -> Self {
+        self.0.description.input_schema = RawJson::trusted(schema);
+        self
+    }
+
+    /// The tool with this body.
+    pub fn runs<F: Future<Output = RunEnd> + Send + 'static>(
+        self,
+        body: impl Fn(Arc<dyn RunContext>) -> F + Send + Sync + 'static,
+    ) -> Arc<dyn Tool> {
+        self.runs_with(move |_, context| body(context))
+    }
+
+    /// The tool with this body, which also gets the arguments.
+    pub fn runs_with<F: Future<Output = RunEnd> + Send + 'static>(
+        self,
+        body: impl Fn(RawJson, Arc<dyn RunContext>) -> F + Send + Sync + 'static,
+    ) -> Arc<dyn Tool> {
+        let body = Box::new(move |arguments, context| body(arguments, context).boxed());
+        Arc::new(NativeTool { spec: self.0, body })
+    }
+}
+
+/// A tool of this name with this body.
+pub fn tool<F: Future<Output = RunEnd> + Send + 'static>(
+    name: &str,
+    body: impl Fn(Arc<dyn RunContext>) -> F + Send + Sync + 'static,
+) -> Arc<dyn Tool> {
+    native(name).runs(body)
+}
+
+/// The end of a run whose result is this text.
+#[must_use]
+pub fn done(text: &str) -> RunEnd {
+    RunEnd::Result { is_error: false, result: text_result(text, false), message: None }
+}
+
+/// A question with an empty form, under this key.
+#[must_use]
+pub fn question(key: &str) -> AskedQuestion {
+    AskedQuestion {
+        key: key.to_owned(),
+        method: "elicitation/create".to_owned(),
+        params: RawJson::trusted(r#"{"message":"?","requestedSchema":{"type":"object","properties":{}}}"#),
+        check: None,
+    }
+}
+
+/// An answer to such a question.
+pub const YES: &str = r#"{"action":"accept","content":{}}"#;

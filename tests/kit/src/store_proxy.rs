@@ -1,0 +1,198 @@
+//! A store in memory whose calls pass through a function of the test.
+
+use async_trait::async_trait;
+use std::sync::Arc;
+use toolyard_store::MemoryStore;
+use toolyard_task::audit::Entry;
+use toolyard_task::keys::{Key, KeyStore, KeyUse};
+use toolyard_task::node::{NodeStore, Registration};
+use toolyard_task::search::{Page, Search};
+use toolyard_task::store::{CommitStatus, CreateError, Hints, ListQuery, Quota, ReadTask, StoreError};
+use toolyard_task::task::Summary;
+use toolyard_task::wire::Timestamp;
+use toolyard_task::{Incarnation, Owner, Task, TaskId, TaskStore};
+use uuid::Uuid;
+
+/// Decides about the calls of a store, and sees what they changed. The notes of changes come in the same
+/// poll as the change.
+pub trait Intercept: Send + Sync + 'static {
+    /// Makes one call, or fails it before or after it is made.
+    fn call<T: Send, E: From<StoreError> + Send>(
+        &self,
+        operation: &'static str,
+        call: impl Future<Output = Result<T, E>> + Send,
+    ) -> impl Future<Output = Result<T, E>> + Send;
+
+    /// Adds to the hints of the store.
+    fn hints(&self, hints: Box<dyn Hints>) -> Box<dyn Hints> {
+        hints
+    }
+
+    /// Notes that a task was created.
+    fn created(&self, _: &Task) {}
+
+    /// Notes that a task was written.
+    fn committed(&self, _: &Task) {}
+
+    /// Notes that tasks are no longer stored.
+    fn removed(&self, _: &[TaskId]) {}
+
+    /// Notes that a host has a lease.
+    fn registered(&self, _: Incarnation) {}
+
+    /// Notes that a lease was renewed.
+    fn renewed(&self, _: Incarnation) {}
+
+    /// Notes that a host has given its lease back.
+    fn resigned(&self, _: Incarnation) {}
+}
+
+/// The tasks, nodes and keys of a store, through an interceptor.
+pub struct StoreProxy<I> {
+    store: Arc<MemoryStore>,
+    /// The interceptor.
+    pub intercept: I,
+}
+
+impl<I: Intercept> StoreProxy<I> {
+    /// A proxy for this store.
+    pub fn new(store: Arc<MemoryStore>, intercept: I) -> Arc<Self> {
+        Arc::new(Self { store, intercept })
+    }
+
+    /// Those of these tasks that are stored.
+    async fn stored(&self, ids: &[TaskId]) -> Result<Vec<TaskId>, StoreError> {
+        let versions = self.store.versions(ids).await?;
+        Ok(versions.into_iter().map(|(id, _)| id).collect())
+    }
+}
+
+#[async_trait]
+impl<I: Intercept> TaskStore for StoreProxy<I> {
+    async fn create(&self, task: Task, quota: Quota, entries: Vec<Entry>) -> Result<Task, CreateError> {
+        let create = async {
+            let created = self.store.create(task, quota, entries).await?;
+            self.intercept.created(&created);
+            Ok(created)
+        };
+        self.intercept.call("create", create).await
+    }
+
+    async fn read(&self, id: TaskId, owner: Option<&Owner>) -> Result<Option<ReadTask>, StoreError> {
+        self.intercept.call("read", self.store.read(id, owner)).await
+    }
+
+    async fn commit(&self, task: &Task, entries: Vec<Entry>) -> Result<CommitStatus, StoreError> {
+        let commit = async {
+            let committed = self.store.commit(task, entries).await?;
+            if committed == CommitStatus::Done {
+                self.intercept.committed(task);
+            }
+            Ok(committed)
+        };
+        self.intercept.call("commit", commit).await
+    }
+
+    async fn list(&self, query: &ListQuery) -> Result<Vec<Summary>, StoreError> {
+        self.intercept.call("list", self.store.list(query)).await
+    }
+
+    async fn search(&self, search: &Search) -> Result<Page, StoreError> {
+        self.intercept.call("search", self.store.search(search)).await
+    }
+
+    async fn due(&self, limit: u32) -> Result<Vec<TaskId>, StoreError> {
+        self.intercept.call("due", self.store.due(limit)).await
+    }
+
+    async fn held_by(&self, incarnation: Incarnation) -> Result<Vec<TaskId>, StoreError> {
+        self.intercept.call("held_by", self.store.held_by(incarnation)).await
+    }
+
+    async fn remove(&self, ids: &[TaskId]) -> Result<u32, StoreError> {
+        let remove = async {
+            let mut gone = self.stored(ids).await?;
+            let removed = self.store.remove(ids).await?;
+            let left = self.stored(ids).await?;
+            gone.retain(|id| !left.contains(id));
+            self.intercept.removed(&gone);
+            Ok(removed)
+        };
+        self.intercept.call("remove", remove).await
+    }
+
+    async fn kept_bytes(&self, of: Option<&Owner>) -> Result<u64, StoreError> {
+        self.intercept.call("kept_bytes", self.store.kept_bytes(of)).await
+    }
+
+    async fn largest_owners(&self, limit: u32) -> Result<Vec<(Owner, u64)>, StoreError> {
+        self.intercept.call("largest_owners", self.store.largest_owners(limit)).await
+    }
+
+    async fn ended_first(&self, of: &Owner, limit: u32) -> Result<Vec<(Summary, u64)>, StoreError> {
+        self.intercept.call("ended_first", self.store.ended_first(of, limit)).await
+    }
+
+    async fn discard(&self, tasks: Vec<(TaskId, Entry)>) -> Result<u32, StoreError> {
+        self.intercept.call("discard", self.store.discard(tasks)).await
+    }
+
+    fn hints(&self) -> Box<dyn Hints> {
+        self.intercept.hints(self.store.hints())
+    }
+}
+
+#[async_trait]
+impl<I: Intercept> NodeStore for StoreProxy<I> {
+    async fn register(&self) -> Result<Registration, StoreError> {
+        let register = async {
+            let registration = self.store.register().await?;
+            self.intercept.registered(registration.incarnation);
+            Ok(registration)
+        };
+        self.intercept.call("register", register).await
+    }
+
+    async fn renew(&self, incarnation: Incarnation) -> Result<bool, StoreError> {
+        let renew = async {
+            let renewed = self.store.renew(incarnation).await?;
+            if renewed {
+                self.intercept.renewed(incarnation);
+            }
+            Ok(renewed)
+        };
+        self.intercept.call("renew", renew).await
+    }
+
+    async fn resign(&self, incarnation: Incarnation) -> Result<(), StoreError> {
+        let resign = async {
+            self.store.resign(incarnation).await?;
+            self.intercept.resigned(incarnation);
+            Ok(())
+        };
+        self.intercept.call("resign", resign).await
+    }
+
+    async fn dead(&self) -> Result<Vec<Incarnation>, StoreError> {
+        self.intercept.call("dead", NodeStore::dead(&*self.store)).await
+    }
+
+    async fn forget(&self, incarnation: Incarnation) -> Result<(), StoreError> {
+        self.intercept.call("forget", self.store.forget(incarnation)).await
+    }
+}
+
+#[async_trait]
+impl<I: Intercept> KeyStore for StoreProxy<I> {
+    async fn keys(&self, used_for: KeyUse) -> Result<Vec<Key>, StoreError> {
+        self.intercept.call("keys", self.store.keys(used_for)).await
+    }
+
+    async fn rotate(&self, used_for: KeyUse, keep: u32) -> Result<Key, StoreError> {
+        self.intercept.call("rotate", self.store.rotate(used_for, keep)).await
+    }
+
+    async fn use_up(&self, id: Uuid, until: Timestamp) -> Result<bool, StoreError> {
+        self.intercept.call("use_up", self.store.use_up(id, until)).await
+    }
+}
