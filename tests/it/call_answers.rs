@@ -70,7 +70,7 @@ async fn a_question_without_an_answer_is_declined_and_named() {
     for word in [
         "no answer to the question `answer`",
         "[answer]\naction = \"accept\"",
-        "nobody asked for the answer to `other`",
+        "the tool did not ask the question `other`",
     ] {
         assert!(err(&called).contains(word), "{word}\n{}", err(&called));
     }

@@ -55,7 +55,7 @@ async fn build_makes_the_component_and_says_what_it_offers() {
     project.builds_by("echo no component > made.wasm");
     let refused = project.run(&["build"]).await;
     assert_eq!(refused.status.code(), Some(1));
-    assert!(err(&refused).contains("plugin/sample.wasm is no plugin"), "{}", err(&refused));
+    assert!(err(&refused).contains("plugin/sample.wasm is not a plugin"), "{}", err(&refused));
 }
 
 #[tokio::test]
@@ -111,9 +111,11 @@ async fn answers_that_are_missing_or_too_many_fail_a_case_by_their_keys() {
     let failed = project.run(&["test"]).await;
     let text = out(&failed);
     assert_eq!(failed.status.code(), Some(1));
-    for line in
-        ["no answer to the question `answer`", "[answers.answer]", "nobody asked for the answer to `other`"]
-    {
+    for line in [
+        "no answer to the question `answer`",
+        "[answers.answer]",
+        "the tool did not ask the question `other`",
+    ] {
         assert!(text.contains(line), "{line}\n{text}");
     }
     // The printed lines are a valid answer for the case.

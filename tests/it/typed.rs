@@ -125,7 +125,7 @@ async fn the_manifest_says_what_the_types_cannot() {
     let manifest = r#"
 prefix = "demo"
 [tools.greet]
-title = "Greet somebody"
+title = "Greet a person"
 description = "Says hello."
 task-support = "required"
 annotations = { readOnlyHint = true }
@@ -135,7 +135,7 @@ enabled = false
     let host = Setup::new().with(&[typed()]).manifest("typed", manifest).start().await;
     let session = Session::open(host.port()).await;
     let greet = tool(&session, "demo_greet").await;
-    assert_eq!(greet["title"], "Greet somebody");
+    assert_eq!(greet["title"], "Greet a person");
     assert_eq!(greet["description"], "Says hello.");
     assert_eq!(greet["execution"]["taskSupport"], "required");
     assert_eq!(greet["annotations"], json!({"readOnlyHint": true}));

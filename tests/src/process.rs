@@ -1,4 +1,4 @@
-//! What a host uses of the machine, as the kernel reports it.
+//! The resources of the machine that a host uses, as the kernel reports them.
 
 use crate::Host;
 use std::path::PathBuf;

@@ -12,7 +12,7 @@ const ALLOWED: &str = "tests/prose.allow";
 /// The most lines of that file.
 const MAX_ALLOWED: usize = 20;
 
-/// Folders and files without prose of ours, and those that list forbidden words.
+/// Folders and files that others wrote, and this file, which lists the forbidden words.
 const SKIPPED: [&str; 7] = [
     "fixtures/",
     "corpus/",
@@ -31,7 +31,7 @@ static OPENINGS: LazyLock<Regex> = LazyLock::new(|| {
     .expect("a pattern")
 });
 
-/// Words and phrases that stand for something else, or for nobody in particular.
+/// Words and phrases that hide who does what.
 static PHRASES: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(
         "(?i)\\b(whoever|whatever it|anew|(is|are|was) told|(is|are|be) seen to|sees to|see to it|of ours|comes by|\

@@ -20,7 +20,7 @@ const MEMORY_SLACK: u64 = 160 << 20;
 const COUNT_SLACK: u64 = 24;
 
 /// The content of files that no guest may read.
-pub const SECRET: &str = "nobody may see this";
+pub const SECRET: &str = "a secret of the operator";
 
 /// A host under attack.
 pub struct Stage {

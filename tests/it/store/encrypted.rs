@@ -78,7 +78,7 @@ async fn without_the_key_nothing_starts_and_a_rotation_needs_no_stop() {
     // The host has only the old key, and goes on.
     let early = host.command(&["tasks", "reencrypt"]).await;
     assert_eq!(early.status.code(), Some(0), "{}", err(&early));
-    assert!(out(&early).contains("1 task, 1 of them written anew"), "{}", out(&early));
+    assert!(out(&early).contains("1 task, 1 of them rewritten"), "{}", out(&early));
     let late = session.create("echo", json!({"text": WORD})).await;
     session.until(&late, "completed").await;
     host.kill().await;

@@ -34,7 +34,7 @@ pub trait Intercept: Send + Sync + 'static {
     /// Notes that a task was written.
     fn committed(&self, _: &Task) {}
 
-    /// Notes that tasks are no longer stored.
+    /// Records that the host stores tasks no more.
     fn removed(&self, _: &[TaskId]) {}
 
     /// Notes that a host has a lease.

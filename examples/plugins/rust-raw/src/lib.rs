@@ -11,7 +11,7 @@ impl Guest for Greeter {
         vec![Tool {
             name: "greet".into(),
             title: Some("Greet".into()),
-            description: Some("Greets somebody by name, slowly enough to watch.".into()),
+            description: Some("Greets a person by name, slowly enough to watch.".into()),
             icons: "[]".into(),
             input_schema: r#"{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}"#.into(),
             output_schema: None,

@@ -192,7 +192,7 @@ limits! {
     stdio: u64 = "stdio", Bytes, 64 * KIB, 0 => GIB,
         "Bytes of standard output and error that the host keeps; it drops the rest.";
     log: u64 = "log", Bytes, 64 * KIB, 0 => GIB,
-        "What `host.log` may write to the host's own log; the rest is left out.";
+        "Bytes that `host.log` may write to the host's own log; the rest is left out.";
     log_rate: u32 = "log-rate", Count, 50, 0 => 10_000,
         "Log messages a second that leave for the client; the rest is left out.";
     progress_rate: u32 = "progress-rate", Count, 20, 1 => 1_000,

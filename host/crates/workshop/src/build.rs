@@ -35,7 +35,7 @@ pub async fn build(
     let report = tokio::select! {
         biased;
         report = engine.check(&built.component) => {
-            report.with_context(|| format!("{} is no plugin", built.shown(project)))?
+            report.with_context(|| format!("{} is not a plugin", built.shown(project)))?
         }
         () = stop.cancelled() => return Ok(ExitCode::from(INTERRUPTED)),
     };

@@ -101,7 +101,7 @@ impl Call {
         }
         terminal.clear();
         for key in terminal.unused() {
-            tell!("toolyard: nobody asked for the answer to `{key}`");
+            tell!("toolyard: the tool did not ask the question `{key}`");
         }
         let outcome = match ended {
             Ok(ending) => Outcome { ending, progress: terminal.progress() },
@@ -134,7 +134,7 @@ fn read_answers(options: &CallOptions) -> anyhow::Result<Option<Answers>> {
         let given =
             said.split_once('=').ok_or_else(|| "expected KEY=JSON".to_owned()).and_then(|(key, json)| {
                 let value =
-                    serde_json::from_str(json).map_err(|error| format!("`{key}` is no JSON: {error}"))?;
+                    serde_json::from_str(json).map_err(|error| format!("`{key}` is not JSON: {error}"))?;
                 Ok((key.to_owned(), Given::read(key, value)?))
             });
         let (key, given) = given.map_err(|error| WrongUsage(format!("--answer {said}: {error}")))?;

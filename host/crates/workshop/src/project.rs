@@ -52,7 +52,7 @@ impl Project {
         let within = |error: String| format!("{}: {error}", file.display());
         if !file.is_file() {
             return Err(format!(
-                "{} is no plugin project: there is no {FILE} in it; `toolyard new NAME` makes one",
+                "{} is not a plugin project: there is no {FILE} in it; `toolyard new NAME` makes one",
                 folder.display()
             ));
         }

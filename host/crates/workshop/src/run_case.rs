@@ -85,7 +85,8 @@ impl Answering {
     }
 
     fn finish(mut self) -> Vec<Mismatch> {
-        let unused = |key: &str| Mismatch::said("answers", format!("nobody asked for the answer to `{key}`"));
+        let unused =
+            |key: &str| Mismatch::said("answers", format!("the tool did not ask the question `{key}`"));
         self.missing.extend(self.answers.unused().into_iter().map(unused));
         self.missing
     }

@@ -70,7 +70,7 @@ fn report(done: &ReencryptionReport, how: &str, json: bool) -> anyhow::Result<Ex
         });
         output::json(report);
     } else {
-        say!("{}, {} of them written anew; all are {how}", tasks(done.seen), done.written);
+        say!("{}, {} of them rewritten; all are {how}", tasks(done.seen), done.written);
     }
     match (done.unreadable.len(), needed.as_slice()) {
         (0, []) => Ok(ExitCode::SUCCESS),

@@ -182,7 +182,7 @@ fn open(place: &Path, named: &NamedFolder, around: &Surroundings<'_>) -> Result<
     let identity = identity(&handle.metadata().map_err(failed)?);
     if !around.pins.allow(&host, identity) {
         return Err("is not the one that was granted, which was moved, replaced or removed; put that very \
-                    folder back, or, to grant the one that is there now, change the manifest or restart the host"
+                    folder back, or, to grant the present one, change the manifest or restart the host"
             .to_owned());
     }
     let above = unlinked::above(&handle).map_err(failed)?;

@@ -86,7 +86,7 @@ impl fmt::Display for Host {
 /// Normalises a DNS name to the form in which names are compared.
 pub fn name(text: &str) -> Result<String, String> {
     if !text.is_ascii() {
-        return Err(format!("`{text}` is not ASCII; write the name as it stands in the DNS, with `xn--`"));
+        return Err(format!("`{text}` is not ASCII; write the name in its DNS form, with `xn--`"));
     }
     let plain = text.strip_suffix('.').unwrap_or(text).to_ascii_lowercase();
     let is_label = |label: &str| {

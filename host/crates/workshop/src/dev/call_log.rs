@@ -217,7 +217,7 @@ fn shown(result: &RawJson) -> String {
 fn why(error: &AskError) -> String {
     match error {
         AskError::Unsupported(what) => format!("the client cannot be asked: {what}"),
-        AskError::TimedOut => "nobody answered in time".to_owned(),
+        AskError::TimedOut => "no answer in time".to_owned(),
         AskError::Refused(error) => format!("the client refused: {} {}", error.code, error.message),
         AskError::Invalid(what) => format!("the question is invalid: {what}"),
         AskError::TooLate => "too late to ask: the call has had effects".to_owned(),
