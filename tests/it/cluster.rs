@@ -111,7 +111,7 @@ async fn questions_of_a_task_are_asked_and_answered_on_other_hosts() {
     assert_eq!(on_a.task(&task).await["status"], "completed");
 }
 
-/// A6: if another host runs a task again, its requests carry the same idempotency keys as the first attempt.
+/// A5: if another host runs a task again, its requests carry the same idempotency keys as the first attempt.
 #[tokio::test]
 async fn an_attempt_on_another_host_sends_the_same_idempotency_keys() {
     let Some(cluster) = Cluster::on_shared() else { return };
