@@ -149,6 +149,16 @@ fn alternatives(path: &str) -> Vec<String> {
     names.split(',').map(|name| format!("{before}{name}{after}")).collect()
 }
 
+/// The targets of make in the shell blocks of a page that this Makefile does not have.
+fn unknown_targets(page: &str, makefile: &str) -> Vec<String> {
+    let shell = page.split("```").skip(1).step_by(2);
+    let shell = shell.filter(|block| block.starts_with("sh\n") || block.starts_with("console\n"));
+    let commands = shell.flat_map(str::lines).map(|line| line.strip_prefix("$ ").unwrap_or(line));
+    let words = commands.filter_map(|line| line.strip_prefix("make ")?.split_whitespace().next());
+    let has = |target: &str| makefile.lines().any(|line| line.starts_with(&format!("{target}:")));
+    words.filter(|target| !has(target)).map(str::to_owned).collect()
+}
+
 fn is_too_long(page: &str, text: &str) -> bool {
     page.starts_with("host/docs/") && text.lines().count() > MAX_PAGE_LINES
 }
@@ -167,6 +177,16 @@ fn paths_that_pages_name_exist() {
     for page in tree.pages.keys() {
         assert_eq!(tree.missing_paths(page), [""; 0], "{page}: these paths do not exist");
     }
+}
+
+#[test]
+fn targets_of_make_that_pages_name_exist() {
+    let makefile = std::fs::read_to_string(root().join("Makefile")).expect("the Makefile");
+    for (page, text) in &Tree::of_repository().pages {
+        assert_eq!(unknown_targets(text, &makefile), [""; 0], "{page}: the Makefile has no such targets");
+    }
+    let page = "```sh\nmake serve\nmake coffee   # hot\n```\nmake tea\n";
+    assert_eq!(unknown_targets(page, "serve: build\n"), ["coffee"], "a bad example");
 }
 
 #[test]
