@@ -89,7 +89,7 @@ async fn t_26c_5_26t_25_26a_1_where_people_are_told_apart_lists_and_tasks_are_th
 /// Each is wrong in one way and in every later one, so that the order shows (26H-14).
 #[tokio::test]
 async fn t_26h_14_26h_8_26r_3_26h_4_what_is_wrong_is_said_in_this_order() {
-    let only_tasks = tool("only_tasks", TaskSupport::Required, |_| async { done("x") }.boxed());
+    let only_tasks = tool("only_tasks", TaskSupport::Required, |_| async { done("x") });
     let served = serve(server(vec![quick(), only_tasks])).await;
     let version = ("mcp-protocol-version", "2026-07-28");
     let other = ("mcp-protocol-version", "1900-01-01");
@@ -249,7 +249,7 @@ async fn t_26h_11_26h_12_26c_3_what_takes_long_is_a_stream_without_ids() {
 #[tokio::test]
 async fn t_26h_11_comments_keep_a_silent_stream_open() {
     let (go, (told, _tells)) = (Arc::new(Notify::new()), mpsc::unbounded_channel());
-    let mut server = server(vec![waiting(TaskSupport::Forbidden, go.clone(), told)]);
+    let mut server = server(vec![waiting(TaskSupport::Forbidden, &go, &told)]);
     let settings = &mut Arc::get_mut(&mut server).expect("not shared yet").settings;
     settings.keep_alive = Duration::from_millis(50);
     let served = serve(server).await;
