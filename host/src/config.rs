@@ -93,6 +93,36 @@ pub enum StoreChoice {
     Postgres(Address),
 }
 
+/// Each question is answered for every kind of store, so that a new one cannot be forgotten.
+impl StoreChoice {
+    /// Whether another process on this machine, such as a command, can open the store.
+    pub const fn is_seen_by_other_processes(&self) -> bool {
+        match self {
+            Self::Sqlite | Self::Postgres(_) => true,
+            Self::Memory => false,
+        }
+    }
+
+    /// Whether hosts on several machines can share the store.
+    pub const fn is_shared_by_hosts(&self) -> bool {
+        match self {
+            Self::Postgres(_) => true,
+            Self::Sqlite | Self::Memory => false,
+        }
+    }
+
+    /// The names of its files in the data folder, which only the host's user may change.
+    pub const fn files(&self) -> &'static [&'static str] {
+        match self {
+            // SQLite keeps the others beside the first.
+            Self::Sqlite => {
+                &["toolyard.sqlite", "toolyard.sqlite-wal", "toolyard.sqlite-shm", "toolyard.sqlite-journal"]
+            }
+            Self::Memory | Self::Postgres(_) => &[],
+        }
+    }
+}
+
 /// The address of a database. It may contain a password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Address(String);

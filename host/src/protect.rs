@@ -18,10 +18,6 @@ pub const OVERRIDE: &str = "`data.others-may-write = true`";
 /// The mode bits that give other users any access.
 const OTHERS: u32 = 0o077;
 
-/// The file of the store and those that SQLite keeps beside it.
-const DATABASE: [&str; 4] =
-    ["toolyard.sqlite", "toolyard.sqlite-wal", "toolyard.sqlite-shm", "toolyard.sqlite-journal"];
-
 /// Folders in the data folder. The engine looks at `compiled` itself.
 const FOLDERS: [&str; 2] = ["detached", "nodes"];
 
@@ -154,10 +150,7 @@ pub fn data_folder(config: &Config) -> anyhow::Result<()> {
         }
         of_folder(&path, "the folder")?;
     }
-    if config.store == StoreChoice::Sqlite {
-        DATABASE.iter().try_for_each(|name| database(&data.join(name)))?;
-    }
-    Ok(())
+    config.store.files().iter().try_for_each(|name| database(&data.join(name)))
 }
 
 /// Checks a file of the database, if it exists. No other user may have been able to write to it. If others
@@ -192,7 +185,9 @@ fn database(path: &Path) -> anyhow::Result<()> {
 fn warn_of_links(config: &Config) {
     let named = withheld(config).into_iter().filter(|protected| protected.scope == Scope::Around);
     let named = named.map(|protected| (protected.path, protected.what));
-    let database = DATABASE.iter().map(|name| (config.data.join(name), "the database of this host"));
+    // Also the files of a host that uses another store by now.
+    let database =
+        StoreChoice::Sqlite.files().iter().map(|name| (config.data.join(name), "the database of this host"));
     for (path, what) in named.chain(database) {
         if has_other_names(&path) {
             tracing::warn!(

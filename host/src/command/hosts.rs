@@ -2,7 +2,7 @@
 
 use super::table::table;
 use super::{WrongUsage, operator};
-use crate::config::{Flags, StoreChoice};
+use crate::config::Flags;
 use clap::Args;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -20,7 +20,7 @@ pub struct Options {
 /// Lists the hosts.
 pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     let config = operator::configured(flags)?;
-    if !matches!(config.store, StoreChoice::Postgres(_)) {
+    if !config.store.is_shared_by_hosts() {
         let reason = "only hosts that share a PostgreSQL database know of each other; --store names it";
         return Err(WrongUsage(reason.to_owned()).into());
     }

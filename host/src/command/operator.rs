@@ -19,7 +19,7 @@ pub fn configured(flags: &Flags) -> anyhow::Result<Config> {
     let mut config = configure(flags, None)?;
     config.limits.audit_to.or_file();
     start_log(&config, "warn")?;
-    if config.store == StoreChoice::Memory {
+    if !config.store.is_seen_by_other_processes() {
         return Err(WrongUsage(
             "only its own host can read a memory store; name another store by --store".to_owned(),
         )
@@ -36,7 +36,7 @@ pub fn has_store(config: &Config, lists: bool) -> anyhow::Result<bool> {
     match config.data.is_dir() {
         true => Ok(true),
         // The store is not in the folder.
-        false if matches!(config.store, StoreChoice::Postgres(_)) => Ok(true),
+        false if config.store.is_shared_by_hosts() => Ok(true),
         false if lists => Ok(false),
         false => bail!("there is no data folder at {}; --data names another", config.data.display()),
     }

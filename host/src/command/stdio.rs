@@ -2,7 +2,7 @@
 
 use super::{WrongUsage, configure, left_code, start_log};
 use crate::assemble::{self, Assembled};
-use crate::config::{Config, Flags, StoreChoice};
+use crate::config::{Config, Flags};
 use crate::signals::stop_signal;
 use crate::system::asked_variables;
 use anyhow::Context as _;
@@ -31,7 +31,7 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     config.deals_names = true;
     start_log(&config, "warn")?;
     let detach = options.detach || config.limits.detach;
-    if detach && config.store == StoreChoice::Memory {
+    if detach && !config.store.is_seen_by_other_processes() {
         let why = "--detach needs tasks in a file, where another process finds them: --store sqlite";
         return Err(WrongUsage(why.to_owned()).into());
     }
