@@ -235,8 +235,8 @@ async fn a_call_from_the_shell_asks_its_questions_there() {
     assert!(String::from_utf8_lossy(&answered.stderr).contains("Which colour?"), "{answered:?}");
     let declined = call(&["--ask"], "").await;
     assert_eq!(String::from_utf8_lossy(&declined.stdout), "declined\n", "{declined:?}");
-    let nobody = call(&[], "blue\n").await;
-    assert!(!nobody.status.success(), "there is no one to ask: {nobody:?}");
+    let unasked = call(&[], "blue\n").await;
+    assert!(!unasked.status.success(), "there is no one to ask: {unasked:?}");
 }
 
 #[tokio::test]

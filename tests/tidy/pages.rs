@@ -108,10 +108,12 @@ fn links(page: &str) -> Vec<String> {
     targets.map(str::to_owned).collect()
 }
 
-/// The anchors of a page by the rules of GitHub: the second heading of the same text ends with `-1`.
+/// The anchors of a page: those it sets itself, and its headings by the rules of GitHub, where the second one
+/// of the same text ends with `-1`.
 fn anchors(page: &str) -> BTreeSet<String> {
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     let prose = prose(page);
+    let own = prose.split("<a id=\"").skip(1).filter_map(|rest| Some(rest.split_once('"')?.0.to_owned()));
     let headings = prose.lines().filter(|line| line.starts_with('#'));
     let anchors = headings.map(|line| {
         let anchor = anchor(line.trim_start_matches('#'));
@@ -119,7 +121,7 @@ fn anchors(page: &str) -> BTreeSet<String> {
         *before += 1;
         if *before == 1 { anchor } else { format!("{anchor}-{}", *before - 1) }
     });
-    anchors.collect()
+    anchors.chain(own).collect()
 }
 
 fn anchor(heading: &str) -> String {
@@ -212,6 +214,7 @@ fn links_that_lead_nowhere_are_found() {
         "[c](b/c.md#limits) and [c](b/c.md#limits-1)",
         "[c](b/c.md#a-page-of-two)",
         "[here](#top)\n# Top",
+        "[here](#t-42)\n\n| <a id=\"t-42\"></a>T-42 |\n",
         "[folder](../src/) [root](../..) [web](https://example.com/x.md)",
         "`[code](none.md)` and\n```text\n[block](none.md)\n```\n",
     ] {

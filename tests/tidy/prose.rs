@@ -43,7 +43,7 @@ static PHRASES: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// Uses of these words that are plain English.
-const PLAIN: [&str; 9] = [
+const PLAIN: [&str; 10] = [
     "told apart",
     "stands in for",
     "as nobody",
@@ -53,6 +53,7 @@ const PLAIN: [&str; 9] = [
     "there is no plugin",
     "there is no component",
     "there is no name",
+    "there is no token",
 ];
 
 /// The sentences of a text: of pages without code and headings, else of comments and string literals.

@@ -315,9 +315,9 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("audit.jsonl");
         let refused = || {
-            let error = log(folder.path(), 10, 2).append("{x\n").expect_err("is no file").to_string();
+            let error = log(folder.path(), 10, 2).append("{x\n").expect_err("it is not a file").to_string();
             assert!(error.contains("audit.jsonl is no regular file"), "{error}");
-            log(folder.path(), 10, 2).check().expect_err("is no file");
+            log(folder.path(), 10, 2).check().expect_err("it is not a file");
         };
         fs::create_dir(&path).expect("makes");
         refused();
