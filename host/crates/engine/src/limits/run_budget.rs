@@ -8,8 +8,7 @@ use sysinfo::{MemoryRefreshKind, RefreshKind, System};
 use toolyard_task::{Reservation, ReservationError};
 use wasmtime::ResourcesRequired;
 
-/// Memory mappings of a run besides those of its memories (`engine.md`, section d): its stack and
-/// its tables.
+/// Memory mappings of a run besides those of its memories: its stack and its tables.
 const MAPPINGS_PER_RUN: u32 = 4;
 /// Memory mappings of one linear memory.
 const MAPPINGS_PER_MEMORY: u32 = 3;
