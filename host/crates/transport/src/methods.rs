@@ -143,7 +143,7 @@ impl Handler {
         }
         Err(Failure::Fault(Fault::Busy {
             what: format!(
-                "this session is subscribed to as many resources as it may be: {most}, with 256 KiB of URIs"
+                "this session is at its limit of resource subscriptions: {most}, with 256 KiB of URIs"
             ),
             limit: "wire.subscriptions",
             retry_after_ms: RETRY_AFTER_MS,

@@ -4,7 +4,7 @@ use super::{Fixture, START, TTL, created, finish, owner, result, task};
 use toolyard_task::Task;
 use toolyard_task::store::{After, ListQuery};
 
-/// Steps of a clock that is set right and wrong again, in milliseconds.
+/// Steps of a clock that is corrected and then wrong again, in milliseconds.
 const STEPS: [i64; 12] = [0, 5, -3, 1_000, -1_000, 1, -600_000, 2, 600_500, -50, 50, 3];
 
 /// The store's time does not go back. So a page goes on where the one before ended,

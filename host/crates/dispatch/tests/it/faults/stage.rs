@@ -204,7 +204,7 @@ impl Stage {
         self.patiently(self.dispatch().call(&local_caller(), call)).await
     }
 
-    /// The task, which was acknowledged and so is there.
+    /// The task. It exists, because its creation was acknowledged.
     async fn task(&self, id: &str) -> Task {
         let dispatch = self.dispatch();
         let told = self.until_told(|| dispatch.task(&self.me, id)).await;
