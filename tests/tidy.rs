@@ -273,10 +273,14 @@ fn code(text: &str) -> String {
     text.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n")
 }
 
+/// A file without its inline tests, which are last in it.
+fn without_inline_tests(text: &str) -> &str {
+    text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default()
+}
+
 /// The first names of all paths that begin at the crate root, without comments and inline tests.
 fn names_from_root(text: &str) -> Vec<String> {
-    let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
-    let code: String = text.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
+    let code = code(without_inline_tests(text));
     let name = |text: &str| {
         text.trim().split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or("").to_owned()
     };
@@ -416,8 +420,7 @@ fn module_uses(files: &BTreeMap<String, String>) -> BTreeMap<&str, BTreeSet<&str
         (1..=names.len()).rev().find_map(|most| files.get_key_value(&names[..most].join("::")))
     };
     let uses = |name: &str, text: &str| {
-        let code = code(text);
-        let code = code.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+        let code = code(without_inline_tests(text));
         let parent = name.rsplit_once("::").map_or(String::new(), |(parent, _)| format!("{parent}::"));
         let bases = [("crate::", ""), ("super::", parent.as_str())];
         let paths = bases.into_iter().flat_map(|(word, base)| {

@@ -1,7 +1,7 @@
 //! Events of the log: their names, and the page that explains them.
 
 use super::names::is_test;
-use super::{code, sources};
+use super::{code, sources, without_inline_tests};
 use std::collections::{BTreeMap, BTreeSet};
 use toolyard_tests::guests::root;
 
@@ -38,9 +38,8 @@ fn end_of_arguments(text: &str) -> Option<usize> {
     })
 }
 
-/// The events that this text logs, without its inline tests.
+/// The events that this code logs.
 fn logged_events(text: &str) -> Vec<LoggedEvent<'_>> {
-    let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
     let of_level = |(level, start): (&'static str, &'static str)| {
         text.split(start).skip(1).map(move |rest| {
             let arguments = &rest[..end_of_arguments(rest).expect("the call ends")];
@@ -95,7 +94,8 @@ fn every_event_of_the_log_has_a_name_and_the_page_explains_the_warnings() {
         path.starts_with(&host) && path.extension().is_some_and(|kind| kind == "rs") && !is_test(path)
     };
     for path in sources().iter().filter(is_product) {
-        let text = code(&std::fs::read_to_string(path).expect("text"));
+        let text = std::fs::read_to_string(path).expect("text");
+        let text = code(without_inline_tests(&text));
         for event in logged_events(&text) {
             assert_eq!(complaint(&event), None, "{}: {event:?}", path.display());
             let name = event.name.expect("it has one").to_owned();

@@ -1,6 +1,6 @@
 //! Names of files, types and functions.
 
-use super::{sources, subfolders};
+use super::{sources, subfolders, without_inline_tests};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use toolyard_tests::guests::root;
@@ -96,8 +96,7 @@ const SHARED_TYPE_NAMES: [(&str, &[&str]); 1] = [
 /// The types that this text declares for its whole crate or for others. A type of `pub(super)` is
 /// known to one folder only, so that both databases may have a `Writer`.
 fn public_types(text: &str) -> Vec<&str> {
-    let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
-    let declared = text.lines().filter_map(|line| {
+    let declared = without_inline_tests(text).lines().filter_map(|line| {
         let line = line.trim_start();
         let line = line.strip_prefix("pub ").or_else(|| line.strip_prefix("pub(crate) "))?;
         let (keyword, rest) = line.split_once(' ')?;

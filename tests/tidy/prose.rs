@@ -42,6 +42,9 @@ static PHRASES: LazyLock<Regex> = LazyLock::new(|| {
     .expect("a pattern")
 });
 
+/// The end of a sentence, or of a cell of a table.
+static ENDS: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"[.!?:;]\s|\s\|\s").expect("a pattern"));
+
 /// Uses of these words that are plain English.
 const PLAIN: [&str; 10] = [
     "told apart",
@@ -91,12 +94,11 @@ fn sentences(path: &str, text: &str) -> Vec<String> {
             blocks.push(String::new());
         }
     }
-    let end = Regex::new(r"[.!?:;]\s|\s\|\s").expect("a pattern");
     let mut sentences = Vec::new();
     for block in &blocks {
         let mut from = 0;
         // The mark of the end belongs to the sentence: it tells a question.
-        for found in end.find_iter(block) {
+        for found in ENDS.find_iter(block) {
             sentences.push(&block[from..=found.start()]);
             from = found.end();
         }
