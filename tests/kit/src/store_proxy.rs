@@ -34,7 +34,7 @@ pub trait Intercept: Send + Sync + 'static {
     /// Notes that a task was written.
     fn committed(&self, _: &Task) {}
 
-    /// Records that the host stores tasks no more.
+    /// Notes that tasks were removed.
     fn removed(&self, _: &[TaskId]) {}
 
     /// Notes that a host has a lease.
