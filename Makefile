@@ -93,7 +93,7 @@ fuzz: ## Fuzz what parses, briefly (FUZZ_SECONDS for longer)
 simulate: ## A hundred thousand (SIMULATE_SEEDS) runs of several hosts on one store, each with its own faults; SEED replays one
 	SIMULATE_SEEDS=$${SIMULATE_SEEDS:-100000} $(SIMULATION) --test seeds -- --nocapture
 
-mutants: build fixtures ## Break the host in small ways, and require that tests fail each time; takes hours (BASE)
+mutants: build fixtures ## Break the host in small ways, and require that tests fail each time; long (BASE)
 	./tests/mutations/run.sh
 	./tests/mutations/generated.sh $(BASE)
 
