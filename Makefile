@@ -19,7 +19,7 @@ BIN := target/release/toolyard
 SIMULATION := $(CARGO) test --release --manifest-path tests/simulation/Cargo.toml --target-dir target/simulation
 
 .DEFAULT_GOAL := help
-.PHONY: help build host cargo profile plugins fixtures examples serve test lint audit clients published conformance bench bench-full compare soak chaos failpoints fuzz simulate mutants fmt clean
+.PHONY: help build host cargo profile plugins fixtures examples serve test budget lint audit clients published conformance bench bench-full compare soak chaos failpoints fuzz simulate mutants fmt clean
 
 help: ## What can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -53,9 +53,12 @@ test: build fixtures examples clients published failpoints ## Build everything, 
 	cd plugins && $(CARGO) test --locked --release --target-dir ../target/plugins-native
 	cd examples/plugins/rust && $(CARGO) test --locked --release --target-dir ../../../target/plugins-native
 	$(CARGO) $(QUICK) test --release --locked --workspace
-	$(CARGO) test --release --locked --workspace --test budget
+	$(MAKE) budget
 	$(SIMULATION) -- --nocapture
 	./tests/conformance/run.sh
+
+budget: ## Count the instructions of the parts of a call; UPDATE_BUDGET=1 rewrites what they may be
+	$(CARGO) test --release --locked --workspace --test budget
 
 # The program with places at which tests have it stopped: `toolyard` and its store are
 # compiled once more, and nothing else.
