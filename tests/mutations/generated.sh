@@ -22,7 +22,8 @@ mutate() { # NAME, ARGUMENTS
   echo "Mutating $1"
   rm -rf "${OUT:?}/$1"
   mkdir -p "$OUT/$1"
-  "$TOOL" mutants --config tests/mutations/mutants.toml --output "$OUT/$1" "${@:2}"
+  # The tool would take its time limit from the tests of the mutated crate alone, in seconds.
+  "$TOOL" mutants --config tests/mutations/mutants.toml --timeout 300 --output "$OUT/$1" "${@:2}"
 }
 
 mkdir -p "$OUT"
