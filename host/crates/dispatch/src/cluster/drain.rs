@@ -3,7 +3,7 @@
 
 use crate::cluster::Cluster;
 use crate::slots::registry::RunKey;
-use crate::task::commit::CommitOutcome;
+use crate::task::commit::{CommitOutcome, log_end};
 use futures_util::StreamExt as _;
 use std::ops::AddAssign;
 use std::time::Duration;
@@ -161,11 +161,7 @@ impl Cluster {
         let orphaned = Event::Orphaned { incarnation, departure, why };
         match self.deps.tasks.change(id, &orphaned, &By::host().because("host_stops")).await? {
             CommitOutcome::Done(task) => {
-                tracing::info!(
-                    event = "task.ended", task = %id, tool = task.tool, status = task.status().as_str(),
-                    reason = "host_stops",
-                    "task ended"
-                );
+                log_end(&task, "host_stops");
                 Ok(DrainReport { cut: 1, handed_over: 0 })
             }
             CommitOutcome::Refused(..) | CommitOutcome::Gone => Ok(none),

@@ -10,7 +10,7 @@ use crate::run::run::Run;
 use crate::run::setup::Setup;
 use crate::run::task_run::SlotTurn;
 use crate::slots::admission::SlotRequest;
-use crate::task::commit::CommitOutcome;
+use crate::task::commit::{CommitOutcome, log_end};
 use futures_util::{StreamExt as _, TryStreamExt as _};
 use std::sync::Arc;
 use std::time::Duration;
@@ -162,11 +162,7 @@ impl Cluster {
         let orphaned = Event::Orphaned { incarnation: dead, departure, why };
         match self.deps.tasks.change(id, &orphaned, &By::host().because("host_died")).await? {
             CommitOutcome::Done(task) => {
-                tracing::info!(
-                    event = "task.ended", task = %id, tool = task.tool, status = task.status().as_str(),
-                    reason = "host_died",
-                    "task ended"
-                );
+                log_end(&task, "host_died");
                 Ok(RecoveryOutcome::Ended)
             }
             CommitOutcome::Refused(..) | CommitOutcome::Gone => Ok(RecoveryOutcome::Left),

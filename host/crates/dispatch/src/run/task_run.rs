@@ -6,7 +6,7 @@ use crate::run::deps::RunDeps;
 use crate::run::run::{Run, RunTask};
 use crate::slots::admission::{PendingSlot, Slot, SlotRequest};
 use crate::slots::registry::RunGuard;
-use crate::task::commit::CommitOutcome;
+use crate::task::commit::{CommitOutcome, log_end};
 use std::sync::Arc;
 use std::time::Duration;
 use toolyard_protocol::Timestamp;
@@ -121,11 +121,7 @@ impl RunDeps {
         let finished = Event::Finished { fence, outcome, message };
         match self.change_at_last(id, finished, expires_at).await {
             Some(CommitOutcome::Done(task)) => {
-                tracing::info!(
-                    event = "task.ended", task = %id, tool = task.tool, status = task.status().as_str(),
-                    reason = "finished",
-                    "task ended"
-                );
+                log_end(&task, "finished");
             }
             Some(CommitOutcome::Refused(task, refusal)) => {
                 tracing::debug!(task = %id, status = task.status().as_str(), %refusal, "a late result was dropped");

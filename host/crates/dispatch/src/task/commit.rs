@@ -74,12 +74,17 @@ impl Tasks {
     pub(crate) async fn expire(&self, id: TaskId) -> Result<CommitOutcome, StoreError> {
         let changed = self.change(id, &Event::Expired, &By::host()).await?;
         if let CommitOutcome::Done(task) = &changed {
-            tracing::info!(
-                event = "task.ended", task = %id, tool = task.tool, status = task.status().as_str(),
-                reason = "ttl",
-                "task ended"
-            );
+            log_end(task, "ttl");
         }
         Ok(changed)
     }
+}
+
+/// Logs that a task has ended, and what ended it.
+pub(crate) fn log_end(task: &Task, reason: &str) {
+    tracing::info!(
+        event = "task.ended", task = %task.id, tool = task.tool, status = task.status().as_str(),
+        reason,
+        "task ended"
+    );
 }
