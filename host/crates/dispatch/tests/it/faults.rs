@@ -2,7 +2,7 @@
 //! can fail. A client gets an error or the truth. An acknowledged request holds. When the fault is
 //! gone, the task ends and its slot is free.
 
-// The host, its clock and its client are the stage's own.
+// The stage provides the host, its clock and its client.
 mod stage;
 
 use crate::kit::swept::KINDS;
@@ -20,7 +20,7 @@ use toolyard_task::{Durability, Tool};
 
 type Scenario = fn(Arc<Stage>) -> BoxFuture<'static, ()>;
 
-/// Every call that the life of a task makes to its store, and how often at least.
+/// Every call to the store in the life of a task, and its least number.
 const SCENARIOS: [(&str, Scenario); 9] = [
     ("created, run, read", |stage| finishes(stage).boxed()),
     ("queued, then run", |stage| waits_in_line(stage).boxed()),
@@ -72,7 +72,7 @@ fn tools() -> Vec<Arc<dyn Tool>> {
         tool("late", |context| {
             async move {
                 drop(context.ask(vec![question("first")]).await);
-                // As a plain call, or as a task, whatever comes of it.
+                // As a plain call or as a task, whatever the outcome.
                 drop(context.effects().await);
                 drop(context.begin_task().await);
                 tokio::time::sleep(Duration::from_millis(5)).await;
@@ -82,7 +82,7 @@ fn tools() -> Vec<Arc<dyn Tool>> {
     ]
 }
 
-/// A guest that asks again what could not be written down.
+/// A guest that repeats a question that could not be stored.
 async fn asking(context: Arc<dyn RunContext>) -> RunEnd {
     loop {
         if let Ok(answers) = context.ask(vec![question("q")]).await {

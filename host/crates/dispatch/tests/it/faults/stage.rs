@@ -25,14 +25,14 @@ use toolyard_task::{TaskStore, Tool};
 const PATIENCE: Duration = Duration::from_millis(200);
 /// How long anything may take at all.
 const BOUND: Duration = Duration::from_secs(60);
-/// No life of a task takes so many calls of its store.
+/// More calls to the store than the life of any task needs.
 const MOST: u32 = 300;
-/// So many of them are played at once: some wait for the host to look around.
+/// How many scenarios run at once: some wait for the host's periodic work.
 const AT_ONCE: usize = 8;
-/// A sweep that met fewer faults has swept nothing.
+/// A sweep that met fewer faults has tested nothing.
 const LEAST: usize = 5;
 
-/// Meets a fault at each call in turn; gives the operations that met it.
+/// Meets a fault at each call in turn. Returns the operations that met it.
 pub async fn sweep(
     name: &'static str,
     kind: Kind,
@@ -53,7 +53,7 @@ pub async fn sweep(
     panic!("{name}: more than {MOST} calls of the store");
 }
 
-/// Plays a scenario whose call number `at` meets a fault; gives the operation that met it.
+/// Plays a scenario whose call number `at` meets a fault. Returns the operation that met it.
 async fn play(
     name: &str,
     kind: Kind,
@@ -93,7 +93,7 @@ pub struct Stage {
 #[derive(Clone)]
 struct Host {
     dispatch: Arc<Dispatch>,
-    /// Its services go on for as long as this is there.
+    /// Its services go on until this is dropped.
     _stop: Arc<DropGuard>,
 }
 
@@ -121,13 +121,23 @@ impl Stage {
         (handle, start(stores, &self.clock, (self.tools)(), &self.client))
     }
 
-    /// The answer to the client; `None` if it had to go away, after which the fault is gone.
+    /// The answer to the client; `None` if it had to go away, after which the fault is gone. It goes away
+    /// some time after the fault, so that a slow machine does not send it away before.
     async fn patiently<T>(&self, asks: impl Future<Output = T>) -> Option<T> {
-        let told = tokio::time::timeout(PATIENCE, asks).await;
-        if told.is_err() {
-            self.swept.intercept.recover();
+        let goes = async {
+            while self.swept.intercept.met().is_none() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            tokio::time::sleep(PATIENCE).await;
+        };
+        tokio::select! {
+            biased;
+            told = asks => Some(told),
+            () = goes => {
+                self.swept.intercept.recover();
+                None
+            }
         }
-        told.ok()
     }
 
     /// Repeats a request until it is answered: only errors of the store may come before that.
@@ -151,7 +161,7 @@ impl Stage {
         self.create_for(tool, 3_600_000).await
     }
 
-    /// The same, for so many milliseconds.
+    /// The same, for this many milliseconds.
     pub async fn create_for(&self, tool: &str, ttl: u64) -> Option<String> {
         let mut wanted = call(tool, true, Arc::new(self.client.clone()));
         wanted.params.task = Some(Ok(RequestedTtl::Milliseconds(ttl)));
@@ -180,7 +190,7 @@ impl Stage {
         self.stateless(tool, Retry::default()).await
     }
 
-    /// Makes the call again, with answers to all that was asked.
+    /// Repeats the call, with answers to all questions.
     pub async fn call_again(&self, tool: &str, asked: InputRequired) -> Option<Result<CallReply, Fault>> {
         let responses = asked.questions.into_iter().map(|(key, _)| (key, RawJson::trusted(YES))).collect();
         self.stateless(tool, Retry { responses, state: Some(asked.state) }).await
@@ -196,7 +206,7 @@ impl Stage {
                 progress_token: None,
                 trace: None,
             },
-            terms: Terms::Stateless { tasks: true, retry },
+            terms: Terms::Stateless { tasks: true, agent: None, retry },
             stop: Arc::new(Stop::default()),
             channel: channel.clone(),
             task_channel: channel,
@@ -243,7 +253,7 @@ impl Stage {
             .unwrap_or_else(|error| panic!("{}: {error:?}", self.name))
     }
 
-    /// A listing has it, whatever the fault.
+    /// A listing has the task, whatever the fault.
     pub async fn listed(&self, id: &str) {
         let dispatch = self.dispatch();
         let listed = self.until_told(|| dispatch.summaries(&self.me, None, 100)).await.expect("a listing");
@@ -255,7 +265,7 @@ impl Stage {
         let dispatch = self.dispatch();
         match self.until_told(|| dispatch.cancel_task(&self.me, id)).await {
             Ok(task) => assert_eq!(task.status(), TaskStatus::Cancelled, "{}", self.name),
-            // By its own request, the answer to which was lost.
+            // Cancelled by the client's own request, whose answer was lost.
             Err(Fault::AlreadyOver(status)) => assert_eq!(status, TaskStatus::Cancelled, "{}", self.name),
             Err(fault) => panic!("{}: {fault}", self.name),
         }
