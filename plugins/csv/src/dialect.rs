@@ -10,7 +10,7 @@ use crate::value::{self, Value};
 /// values.
 const DELIMITERS: [u8; 4] = [b'\t', b'|', b';', b','];
 
-/// The delimiter of a text that has none.
+/// The delimiter if the text has none.
 const USUAL: u8 = b',';
 
 /// The number of rows that are read to find the delimiter.

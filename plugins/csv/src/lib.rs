@@ -66,7 +66,6 @@ plugin! {
                  most frequent values; and names rows of the wrong length. Empty fields and NA, N/A, NaN, null \
                  count as missing.",
             )
-            .optional_task()
             .pure(),
     ]
 }

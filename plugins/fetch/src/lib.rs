@@ -73,7 +73,6 @@ plugin! {
                 "Fetches a web page and returns it as Markdown, as text, or unchanged. Follows redirects. \
                  Only hosts that the manifest grants can be reached.",
             )
-            .optional_task()
             .read_only()
             .idempotent(true)
             .open_world(true),

@@ -59,7 +59,6 @@ plugin! {
                 "Finds the lines of the user's files that contain a text or match a regular expression, each with its \
                  file and line number. Give either query or regex.",
             )
-            .optional_task()
             .pure(),
     ]
 }

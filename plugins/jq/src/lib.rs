@@ -65,7 +65,6 @@ plugin! {
                  on a line of its own, and all of them as a structured result. Nothing but the value and the \
                  given variables is there to read: no files, no environment, no modules.",
             )
-            .optional_task()
             .pure(),
     ]
 }

@@ -232,7 +232,6 @@ plugin! {
                 "Finds the lines of the user's Markdown notes that contain every word of the query, in any order and \
                  case, each with its note and its line number.",
             )
-            .optional_task()
             .pure(),
         Tool::new("read_note", read_note)
             .title("Read note")

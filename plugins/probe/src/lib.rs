@@ -44,6 +44,7 @@ plugin! {
         Tool::new("echo", echo)
             .title("Echo")
             .description("Returns the text it is given. The quickest way to see that the host works.")
+            .forbidden_task()
             .pure(),
         Tool::new("wait", wait)
             .title("Wait")
@@ -51,21 +52,18 @@ plugin! {
                 "Sleeps in the host for some milliseconds, which costs neither processor time nor a thread, \
                  then returns.",
             )
-            .optional_task()
             .pure(),
         Tool::new("spin", spin)
             .title("Spin")
             .description(
                 "Computes without pause for some milliseconds, to see a busy tool being limited or cancelled.",
             )
-            .optional_task()
             .pure(),
         Tool::new("fail", fail)
             .title("Fail")
             .description(
                 "Fails the way a tool fails: a result marked as an error, with this message for the model.",
             )
-            .optional_task()
             .pure(),
         Tool::new("protocol_error", protocol_error)
             .title("Protocol error")
@@ -73,12 +71,10 @@ plugin! {
                 "Fails the way a request fails: the reply is a JSON-RPC error with this code and message, and \
                  no result.",
             )
-            .optional_task()
             .pure(),
         Tool::new("count", stepping::count)
             .title("Count")
             .description("Counts to a number, sleeping before each step and reporting progress after it.")
-            .optional_task()
             .pure(),
         // The answers come from the user, and may differ next time.
         Tool::new("ask", asking::ask)
@@ -87,7 +83,6 @@ plugin! {
                 "Asks the user one question and returns the answer, or says that the user declined, cancelled \
                  or cannot be asked.",
             )
-            .optional_task()
             .read_only()
             .idempotent(false)
             .open_world(true),
@@ -97,24 +92,20 @@ plugin! {
                 "Becomes a task where the client knows tasks, then asks the user a yes-or-no question and \
                  returns \"yes\", \"no\", \"declined\" or \"cancelled\".",
             )
-            .optional_task()
             .read_only()
             .idempotent(false)
             .open_world(true),
         Tool::new("trap", trap)
             .title("Trap")
             .description("Crashes, as a tool with a bug would, to see that nothing else is harmed.")
-            .optional_task()
             .pure(),
         Tool::new("grow", spending::grow)
             .title("Grow")
             .description("Allocates and writes to this much memory, to show the memory limit.")
-            .optional_task()
             .pure(),
         Tool::new("flood", spending::flood)
             .title("Flood")
             .description("Returns this much text, to show the limit on output.")
-            .optional_task()
             .pure(),
         Tool::new("batch", stepping::count)
             .title("Batch")

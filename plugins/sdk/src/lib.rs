@@ -42,7 +42,6 @@
 //!         Tool::new("greet", greet)
 //!             .title("Greet")
 //!             .description("Greets a person one or more times.")
-//!             .optional_task()
 //!             .read_only(),
 //!     ]
 //! }

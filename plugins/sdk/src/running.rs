@@ -53,9 +53,8 @@ pub fn check_cancelled() -> Result<(), Error> {
 }
 
 /// Makes the call a task, which outlives its connection. Has no effect if the call already is a task or
-/// cannot become one; [`CallInfo::task_id`] tells which. Under 2026-07-28, a tool with
-/// [`optional_task`](crate::Tool::optional_task) uses this when waiting makes no sense. In earlier revisions
-/// the client decides, with the call.
+/// cannot become one; [`CallInfo::task_id`] tells which. Under 2026-07-28, a tool whose calls may become tasks
+/// uses this when waiting makes no sense. In earlier revisions the client decides, with the call.
 pub fn begin_task() -> Result<(), TaskError> {
     host::begin_task().map_err(|error| match error {
         raw::TaskError::Busy(why) => TaskError::Busy(why),

@@ -11,7 +11,7 @@ use crate::{Error, IntoResult, raw, schema};
 /// A tool: its name, its function, and its declaration for clients.
 ///
 /// The function takes one value, whose type gives the input schema. It returns an [`IntoResult`] type or an
-/// [`Error`]. By default, a tool cannot be called as a task and gives no hints.
+/// [`Error`]. By default, a call of the tool may become a task, and the tool gives no hints.
 pub struct Tool {
     name: Cow<'static, str>,
     title: Option<Cow<'static, str>>,
@@ -46,7 +46,7 @@ impl Tool {
             description: None,
             icons: Vec::new(),
             hints: Map::new(),
-            task_support: raw::TaskSupport::Forbidden,
+            task_support: raw::TaskSupport::Optional,
             meta: None,
             input_schema: schema::input::<A>,
             output_schema: R::output_schema,
@@ -66,8 +66,8 @@ impl Tool {
         self
     }
 
-    /// Allows calls as a task. Under 2026-07-28 a call becomes a task if it takes long, or at
-    /// [`begin_task`](crate::begin_task).
+    /// Allows calls as a task, which is the default. Under 2026-07-28 a call becomes a task if it takes long, or
+    /// at [`begin_task`](crate::begin_task).
     pub fn optional_task(mut self) -> Self {
         self.task_support = raw::TaskSupport::Optional;
         self
@@ -76,6 +76,13 @@ impl Tool {
     /// Makes every call a task, if the client knows tasks.
     pub fn required_task(mut self) -> Self {
         self.task_support = raw::TaskSupport::Required;
+        self
+    }
+
+    /// Keeps every call a plain call, for a tool that always ends at once. A client that requests a task gets an
+    /// error, and the host never hands a long call off as a task.
+    pub fn forbidden_task(mut self) -> Self {
+        self.task_support = raw::TaskSupport::Forbidden;
         self
     }
 
@@ -195,7 +202,7 @@ mod tests {
     fn tools() -> Vec<Tool> {
         let nothing = |NoArguments {}| Ok::<_, Error>(());
         vec![
-            Tool::new("add", add).title("Add").description("Adds.").pure().optional_task(),
+            Tool::new("add", add).title("Add").description("Adds.").pure(),
             Tool::new("nothing", nothing).destructive().meta(json!({ "m": 1 })),
         ]
     }
@@ -212,7 +219,6 @@ mod tests {
     fn a_tool_is_declared_as_it_says() {
         let [add, nothing] = &list(&tools())[..] else { panic!("two tools") };
         assert_eq!((add.name.as_str(), add.title.as_deref()), ("add", Some("Add")));
-        assert_eq!(add.task_support, raw::TaskSupport::Optional);
         assert_eq!(add.icons, "[]");
         let hints: Value = serde_json::from_str(&add.annotations).expect("JSON");
         let pure = json!({ "readOnlyHint": true, "destructiveHint": false, "idempotentHint": true, "openWorldHint": false });
@@ -220,11 +226,20 @@ mod tests {
         let schema: Value = serde_json::from_str(&add.input_schema).expect("JSON");
         assert_eq!(schema["required"], json!(["a", "b"]));
         assert!(add.output_schema.as_deref().is_some_and(|schema| schema.contains("\"result\"")));
-        assert_eq!(nothing.task_support, raw::TaskSupport::Forbidden);
         assert_eq!((nothing.output_schema.as_deref(), nothing.meta.as_deref()), (None, Some("{\"m\":1}")));
         let closed = json!({ "type": "object", "properties": {}, "additionalProperties": false });
         let schema: Value = serde_json::from_str(&nothing.input_schema).expect("JSON");
         assert_eq!(schema, closed);
+    }
+
+    #[test]
+    fn a_call_may_become_a_task_unless_the_tool_forbids_it() {
+        let tool = || Tool::new("add", add);
+        let support = |tool: Tool| tool.declaration().task_support;
+        assert_eq!(support(tool()), raw::TaskSupport::Optional);
+        assert_eq!(support(tool().forbidden_task()), raw::TaskSupport::Forbidden);
+        assert_eq!(support(tool().required_task()), raw::TaskSupport::Required);
+        assert_eq!(support(tool().forbidden_task().optional_task()), raw::TaskSupport::Optional);
     }
 
     #[test]

@@ -173,7 +173,6 @@ const struct tool TOOLS[] = {
     .input = INPUT,
     .output = OUTPUT,
     .annotations = "{\"readOnlyHint\": true, \"openWorldHint\": false}",
-    .task = TASK_OPTIONAL,
     .call = diff,
   },
 };

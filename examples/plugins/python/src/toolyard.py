@@ -75,7 +75,7 @@ def tool(
     **annotations: bool,
 ) -> Callable[[Callable[..., T]], Callable[..., T]]:
     """Makes a function a tool. Its parameters are the arguments, and its docstring is the description.
-    Options such as `read_only=True` are hints. `Annotated[str, "…"]` describes a parameter;
+    A call may become a task; with `task="forbidden"` every call is a plain call. Options such as `read_only=True` are hints. `Annotated[str, "…"]` describes a parameter;
     `Annotated[int, {"minimum": 1}]` adds to its schema.
     """
 

@@ -16,7 +16,7 @@ impl Guest for Greeter {
             input_schema: r#"{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}"#.into(),
             output_schema: None,
             annotations: r#"{"readOnlyHint":true}"#.into(),
-            task_support: TaskSupport::Optional, // plain call or task, as the client asks
+            task_support: TaskSupport::Optional, // a call may become a task; the contract has no default
             meta: None,
         }]
     }

@@ -223,7 +223,6 @@ plugin! {
                 "Finds a short order in which to visit places given by latitude and longitude, as the crow flies: \
                  a good one for up to 2,000 stops, or the shortest there is for up to 24.",
             )
-            .optional_task()
             .read_only(),
         Tool::new("measure_route", measure_route)
             .title("Measure a route")

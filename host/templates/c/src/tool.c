@@ -33,7 +33,6 @@ const struct tool TOOLS[] = {
     .output = "{\"type\": \"object\", \"properties\": {\"greeting\": {\"type\": \"string\"}},"
               "\"required\": [\"greeting\"]}",
     .annotations = "{\"readOnlyHint\": true}",
-    .task = TASK_OPTIONAL,
     .call = greet,
   },
 };

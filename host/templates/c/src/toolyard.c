@@ -34,6 +34,12 @@ static tools_plugin_option_string_t optional_literal(const char *literal) {
   return (tools_plugin_option_string_t){true, owned_literal(literal)};
 }
 
+static const toolyard_plugin_types_task_support_t TASK_SUPPORTS[] = {
+  [TASK_OPTIONAL] = TOOLYARD_PLUGIN_TYPES_TASK_SUPPORT_OPTIONAL,
+  [TASK_FORBIDDEN] = TOOLYARD_PLUGIN_TYPES_TASK_SUPPORT_FORBIDDEN,
+  [TASK_REQUIRED] = TOOLYARD_PLUGIN_TYPES_TASK_SUPPORT_REQUIRED,
+};
+
 // --- Exports ---------------------------------------------------------------------------------
 
 void exports_toolyard_plugin_tools_list_tools(exports_toolyard_plugin_tools_list_tool_t *list) {
@@ -50,7 +56,7 @@ void exports_toolyard_plugin_tools_list_tools(exports_toolyard_plugin_tools_list
       .input_schema = owned_literal(tool->input),
       .output_schema = {output.is_some, output.val},
       .annotations = owned_literal(tool->annotations ? tool->annotations : "{}"),
-      .task_support = (uint8_t)tool->task,
+      .task_support = TASK_SUPPORTS[tool->task],
     };
   }
 }

@@ -24,14 +24,16 @@ struct result failure(struct text text);
 // A request error, which the client gets as a JSON-RPC error. `data` is JSON, or {0}.
 struct result rpc_error(int code, struct text message, struct text data);
 
-enum task_support { TASK_FORBIDDEN, TASK_OPTIONAL, TASK_REQUIRED };
+// Whether a call of a tool may become a task. The default is the zero value, TASK_OPTIONAL; with
+// TASK_FORBIDDEN every call is a plain call.
+enum task_support { TASK_OPTIONAL, TASK_FORBIDDEN, TASK_REQUIRED };
 
 struct tool {
   const char *name, *title, *description;
   const char *input;        // a JSON Schema
   const char *output;       // a JSON Schema of the structured content, or NULL
   const char *annotations;  // a JSON object of hints, or NULL
-  enum task_support task;
+  enum task_support task;   // TASK_OPTIONAL if not set
   struct result (*call)(const struct json *arguments);
 };
 

@@ -15,10 +15,11 @@ import (
 // InvalidParams is the JSON-RPC code for arguments that fit the schema, but are invalid.
 const InvalidParams = -32602
 
-// TaskSupport says whether a tool may be called as a task.
+// TaskSupport says whether a call of a tool may become a task. The default is the zero value,
+// TaskOptional; with TaskForbidden every call is a plain call.
 type TaskSupport uint8
 
-// Optional is the zero value; declare maps it to the contract's numbers.
+// The values differ from the contract's numbers; declare maps them.
 const (
 	TaskOptional TaskSupport = iota
 	TaskForbidden

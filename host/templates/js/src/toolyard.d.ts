@@ -33,7 +33,7 @@ export interface Tool<A> {
     idempotentHint?: boolean;
     openWorldHint?: boolean;
   };
-  /** Whether the tool may be called as a task; "optional" by default. */
+  /** Whether a call may become a task; "optional" by default. With "forbidden" every call is a plain call. */
   task?: "forbidden" | "optional" | "required";
   call(args: A): string | Result | object | void;
 }

@@ -62,7 +62,7 @@ export function textBlock(text) {
  * are JSON Schemas. The result of the tool is the value that `call` returns: a string is text, and
  * `reply(…)` is used unchanged. Any other object is structured content, also shown as JSON for
  * clients that read text only. If `call` throws, the model reads the error; an `RpcError` goes to
- * the client instead.
+ * the client instead. A call may become a task, unless `task` is "forbidden".
  */
 export function plugin(tools) {
   return {

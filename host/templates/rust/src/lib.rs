@@ -47,7 +47,6 @@ plugin! {
         Tool::new("{{name}}", greet)
             .title("Greet")
             .description("Greets a person; asks the user for the name if it is absent.")
-            .optional_task()
             .read_only(),
     ]
 }
