@@ -5,7 +5,7 @@ use crate::RawJson;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// The capabilities of a client that decide what may be asked of it.
+/// The capabilities of a client that decide which questions it may be asked.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ClientCapabilities {
     /// Forms; also where `elicitation` is empty (E-1).
@@ -26,6 +26,8 @@ pub struct ClientCapabilities {
     pub sampling_tasks: bool,
     /// Its tasks can be cancelled (Q-7).
     pub cancels_tasks: bool,
+    /// It declares tasks of any kind.
+    pub tasks: bool,
 }
 
 impl ClientCapabilities {
@@ -56,6 +58,7 @@ impl ClientCapabilities {
             elicitation_tasks: wire.tasks["requests"]["elicitation"]["create"].is_object(),
             sampling_tasks: wire.tasks["requests"]["sampling"]["createMessage"].is_object(),
             cancels_tasks: wire.tasks["cancel"].is_object(),
+            tasks: wire.tasks.is_object(),
         }
     }
 }
@@ -96,12 +99,12 @@ mod tests {
         let none = ClientCapabilities::default();
         assert_eq!(
             of(r#"{"tasks":{"requests":{"sampling":{"createMessage":{}}}}}"#),
-            ClientCapabilities { sampling_tasks: true, ..none }
+            ClientCapabilities { sampling_tasks: true, tasks: true, ..none }
         );
         assert_eq!(
             of(r#"{"tasks":{"cancel":{},"requests":{"elicitation":{"create":{}}}}}"#),
-            ClientCapabilities { elicitation_tasks: true, cancels_tasks: true, ..none }
+            ClientCapabilities { elicitation_tasks: true, cancels_tasks: true, tasks: true, ..none }
         );
-        assert_eq!(of(r#"{"tasks":{}}"#), none);
+        assert_eq!(of(r#"{"tasks":{}}"#), ClientCapabilities { tasks: true, ..none });
     }
 }

@@ -4,7 +4,7 @@ use crate::{RawJson, RpcError};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// The most values of one answer (CO-2).
+/// The maximum number of values in one answer (CO-2).
 pub const MAX_VALUES: usize = 100;
 
 /// The object whose argument is completed.
@@ -63,7 +63,7 @@ impl CompleteParams {
             arguments: BTreeMap<String, String>,
         }
         let params = params.ok_or_else(|| RpcError::invalid_params("completion/complete needs params"))?;
-        // An enum told by a member goes through a value of its own.
+        // An internally tagged enum would be decoded through a buffered value.
         let value: serde_json::Value = params
             .decode()
             .map_err(|error| RpcError::invalid_params(format!("completion/complete: {error}")))?;

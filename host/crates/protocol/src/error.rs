@@ -11,7 +11,7 @@ pub const INVALID_REQUEST: i32 = -32600;
 pub const METHOD_NOT_FOUND: i32 = -32601;
 /// The params do not fit.
 pub const INVALID_PARAMS: i32 = -32602;
-/// The fault is ours, or we are too busy.
+/// The host is at fault, or too busy.
 pub const INTERNAL_ERROR: i32 = -32603;
 
 /// The user has to open a page before the request can be done (E-7).
@@ -25,7 +25,7 @@ pub struct RpcError {
     pub code: i32,
     /// One sentence for the other side.
     pub message: String,
-    /// More about it.
+    /// Further data about the error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<RawJson>,
 }

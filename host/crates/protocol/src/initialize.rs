@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// with the session, or until the call ends.
 pub const MAX_CLIENT_BYTES: usize = 16 << 10;
 
-/// The error for something of a client that is longer.
+/// The error for a longer description or token.
 pub(crate) fn too_long(what: &str) -> RpcError {
     RpcError::invalid_params(format!("`{what}` is longer than {MAX_CLIENT_BYTES} bytes"))
 }
@@ -17,7 +17,7 @@ pub(crate) fn too_long(what: &str) -> RpcError {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct InitializeParams {
-    /// The revision that the client would speak.
+    /// The revision that the client requests.
     pub protocol_version: String,
     /// The capabilities of the client: an object, kept as it is.
     pub capabilities: RawJson,
@@ -75,9 +75,9 @@ pub struct ServerIdentity {
 /// PR-1, CO-1).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Offers {
-    /// There are resources.
+    /// Resources are offered.
     pub resources: bool,
-    /// There are prompts.
+    /// Prompts are offered.
     pub prompts: bool,
     /// Arguments can be completed.
     pub completions: bool,
@@ -106,7 +106,7 @@ impl ServerIdentity {
         if offers.prompts {
             capabilities["prompts"] = serde_json::json!({"listChanged": true});
         }
-        // The capability is younger than the method.
+        // The capability is newer than the method.
         if offers.completions && revision > Revision::V2024_11_05 {
             capabilities["completions"] = serde_json::json!({});
         }

@@ -4,8 +4,7 @@ use crate::{RawJson, RpcError};
 use serde::Deserialize;
 use std::fmt;
 
-/// How serious a message is, by the names of RFC 5424; the order is that of
-/// seriousness.
+/// The severity of a message, with the names of RFC 5424, in ascending order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LogLevel {
     /// Details for debugging.

@@ -64,7 +64,7 @@ pub enum Incoming {
     Batch(Vec<Result<Message, DecodeError>>),
 }
 
-/// The fault of a message, and the id to answer to, where it could be read.
+/// The fault of a message, and the id to answer to, if it could be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{error}")]
 pub struct DecodeError {

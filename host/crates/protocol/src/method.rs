@@ -1,5 +1,4 @@
-//! The methods of MCP that the host knows, and what the protocol says of each, in one
-//! table.
+//! The methods of MCP that the host knows, and the rules of the protocol for each, in one table.
 //!
 //! A new method is one row of the table here and one arm of the `match` in
 //! `transport/src/methods.rs`.
@@ -20,9 +19,9 @@ pub enum Generation {
 /// Whether a message of a method is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MessageKind {
-    /// It is.
+    /// It is answered.
     Request,
-    /// It is not.
+    /// It is not answered.
     Notification,
 }
 
@@ -33,11 +32,11 @@ pub enum Capability {
     Tools,
     /// Of the server; always offered.
     Logging,
-    /// Of the server, where a plugin has resources.
+    /// Of the server, if a plugin has resources.
     Resources,
-    /// Of the server, where a plugin has prompts.
+    /// Of the server, if a plugin has prompts.
     Prompts,
-    /// Of the server, where a plugin completes arguments.
+    /// Of the server, if a plugin completes arguments.
     Completions,
     /// Of the server, unless tasks are switched off.
     Tasks,
@@ -96,7 +95,7 @@ macro_rules! methods {
         }
 
         impl Method {
-            /// All of the table, in its order.
+            /// All methods of the table, in its order.
             pub const ALL: &[Self] = &[$(Self::$method),*];
 
             /// The name on the wire.
@@ -214,8 +213,8 @@ impl Method {
         })
     }
 
-    /// Whether a server that has tasks, if so, and these other offers answers it in this
-    /// generation. The offers are looked up where the method depends on them.
+    /// Whether a server with these offers, and with or without tasks, answers it in this generation.
+    /// The offers are looked up only if the method depends on them.
     #[must_use]
     pub fn is_offered(&self, generation: Generation, tasks: bool, offers: impl FnOnce() -> Offers) -> bool {
         let Some(row) = self.row().filter(|row| row.kind == MessageKind::Request) else { return false };

@@ -40,8 +40,7 @@ pub fn log_message(level: LogLevel, logger: Option<&str>, data: &RawJson, task_i
     of_task(&Method::LogMessage, task_id, params)
 }
 
-/// `notifications/tasks/status`, whose params are the task itself and name it
-/// nowhere else (T-37).
+/// `notifications/tasks/status`, whose params are the task itself and do not name it elsewhere (T-37).
 #[must_use]
 pub fn task_status(task: &TaskView) -> Bytes {
     notification(Method::TasksStatus.as_str(), Some(&task.render()))
@@ -67,16 +66,28 @@ pub(crate) fn of_task(method: &Method, task_id: Option<&str>, mut params: serde_
     notification(method.as_str(), Some(&RawJson::of(&params)))
 }
 
-/// The request that a `notifications/cancelled` names; `None` where it is
-/// malformed and so ignored (C-1, C-5).
+/// The content of a `notifications/cancelled`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cancellation {
+    /// The request that it names.
+    pub request: Id,
+    /// The reason, if it gives one as a text.
+    pub reason: Option<String>,
+}
+
+/// The content of a `notifications/cancelled`; `None` if it is malformed and therefore ignored (C-1,
+/// C-5).
 #[must_use]
-pub fn cancelled_request(params: Option<&RawJson>) -> Option<Id> {
+pub fn cancellation(params: Option<&RawJson>) -> Option<Cancellation> {
     #[derive(Deserialize)]
     struct Wire {
         #[serde(rename = "requestId")]
         request_id: Id,
+        #[serde(default)]
+        reason: serde_json::Value,
     }
-    params?.decode::<Wire>().ok().map(|wire| wire.request_id)
+    let wire = params?.decode::<Wire>().ok()?;
+    Some(Cancellation { request: wire.request_id, reason: wire.reason.as_str().map(str::to_owned) })
 }
 
 #[cfg(test)]
@@ -85,8 +96,14 @@ mod tests {
 
     #[test]
     fn c_5_a_cancellation_without_a_request_is_ignored() {
-        assert_eq!(cancelled_request(None), None);
-        assert_eq!(cancelled_request(Some(&RawJson::trusted("{}"))), None);
-        assert_eq!(cancelled_request(Some(&RawJson::trusted(r#"{"requestId":0}"#))), Some(Id::Number(0)));
+        let read = |params| cancellation(Some(&RawJson::trusted(params)));
+        let of = |reason: Option<&str>| {
+            Some(Cancellation { request: Id::Number(0), reason: reason.map(str::to_owned) })
+        };
+        assert_eq!(cancellation(None), None);
+        assert_eq!(read("{}"), None);
+        assert_eq!(read(r#"{"requestId":0}"#), of(None));
+        assert_eq!(read(r#"{"requestId":0,"reason":5}"#), of(None), "a reason of another type is none");
+        assert_eq!(read(r#"{"requestId":0,"reason":"timed out"}"#), of(Some("timed out")));
     }
 }

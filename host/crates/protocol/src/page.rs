@@ -1,4 +1,4 @@
-//! Listings in pages: what asks for one and what it is (N-1).
+//! Listings in pages: the request for a page, and its form (N-1).
 
 use crate::{RawJson, RpcError};
 use serde::Deserialize;
@@ -29,7 +29,7 @@ pub fn page<'a>(
 /// The `cursor` of the params of a list request (N-1).
 ///
 /// # Errors
-/// `-32602` if it is there and not a string.
+/// `-32602` if it is present and not a string.
 pub fn cursor(params: Option<&RawJson>) -> Result<Option<String>, RpcError> {
     #[derive(Deserialize)]
     struct Wire {

@@ -1,4 +1,4 @@
-//! Progress: the requests that want it, and its notifications (P-1, T-38, T-39).
+//! Progress: its token in requests, and its notifications (P-1, T-38, T-39).
 
 use crate::initialize::{MAX_CLIENT_BYTES, too_long};
 use crate::notification::of_task;
@@ -11,9 +11,9 @@ use serde_json::value::RawValue;
 /// How far a call is.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Progress {
-    /// Rises from message to message.
+    /// Increases from message to message.
     pub progress: f64,
-    /// In the same unit, where it is known.
+    /// In the same unit, if it is known.
     pub total: Option<f64>,
     /// For people.
     pub message: Option<String>,
@@ -33,7 +33,7 @@ pub fn progress(token: &RawJson, task_id: Option<&str>, progress: &Progress) -> 
     of_task(&Method::Progress, task_id, params)
 }
 
-/// The token that a request wants progress under: a string or an integer (P-1).
+/// The token of a request for its progress notifications: a string or an integer (P-1).
 ///
 /// # Errors
 /// `-32602` if it is something else.

@@ -37,7 +37,7 @@ pub struct PromptArgument {
     /// The meaning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Whether it must be given.
+    /// Whether it is required.
     #[serde(default)]
     pub required: bool,
 }

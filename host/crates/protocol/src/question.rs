@@ -2,7 +2,8 @@
 //! IR-2). Questions are checked here before they leave, answers when they arrive; both keep their
 //! text.
 
-mod form;
+pub mod form;
+
 mod sampling;
 
 use crate::capabilities::ClientCapabilities;
@@ -61,8 +62,8 @@ impl Kind {
     }
 }
 
-/// Checks what a guest wants to ask. `elicitation_id` is for a question in URL
-/// mode (E-5): ids are the host's, whatever the guest says.
+/// Checks what a guest wants to ask. `elicitation_id` is for a question in URL mode (E-5): the host
+/// assigns the ids, whatever the guest says.
 ///
 /// # Errors
 /// A sentence that says what is wrong with it.
@@ -97,7 +98,7 @@ pub fn check(method: &str, params: &RawJson, elicitation_id: &str) -> Result<Che
     }
 }
 
-/// Members that belong to the host are not a guest's to set.
+/// A guest must not set members that belong to the host.
 fn check_reserved(members: &Map<String, Value>) -> Result<(), String> {
     if members.contains_key("task") {
         return Err("`task` is the host's to set".to_owned());
@@ -121,8 +122,8 @@ fn check_url(members: &Map<String, Value>) -> Result<(), String> {
     check_page(members.get("url").and_then(Value::as_str).unwrap_or_default())
 }
 
-/// Whether a user may be sent to this address: a page, no script and no file, and
-/// no link that carries its own credentials (E-8).
+/// Whether a user may be sent to this address: it must be a page, not a script or a file, and must not
+/// carry its own credentials (E-8).
 ///
 /// # Errors
 /// A sentence about the member `url`.
@@ -131,7 +132,7 @@ pub fn check_page(url: &str) -> Result<(), String> {
     let authority = rest.map(|rest| rest.split(['/', '?', '#']).next().unwrap_or_default());
     match authority {
         Some(authority) if is_uri(url) && !authority.is_empty() => {
-            // Anybody who sees such a link can use it.
+            // Anyone who sees such a link can use it.
             if authority.contains('@') {
                 return Err("`url` must not carry a user name or a password".to_owned());
             }
@@ -162,8 +163,8 @@ impl CheckedQuestion {
         }
     }
 
-    /// The params as they are sent: with `task` where the client is asked to run
-    /// it as a task that lives so many milliseconds.
+    /// The params as they are sent: with `task` if the client is asked to run it as a task with this
+    /// ttl in milliseconds.
     #[must_use]
     pub fn params(&self, task_ttl_ms: Option<u64>) -> RawJson {
         match task_ttl_ms {
@@ -187,9 +188,9 @@ pub enum ClientAnswer {
 pub struct ClientTask {
     /// Its id, in the client's own name space.
     pub id: String,
-    /// How far it is.
+    /// Its status.
     pub status: crate::tasks::TaskStatus,
-    /// How often it wants to be asked, in milliseconds.
+    /// How often to ask about it, in milliseconds.
     pub poll_interval_ms: Option<u64>,
 }
 
@@ -216,8 +217,8 @@ impl ClientTask {
     }
 }
 
-/// Reads the result that came for a question: an answer, or a task where one was
-/// asked for; told by its shape, whatever the client declared.
+/// Reads the result that came for a question: an answer, or a task if one was requested. Its shape
+/// decides, whatever the client declared.
 ///
 /// # Errors
 /// `-32602`, with a sentence that says what is wrong with it.
@@ -243,8 +244,8 @@ pub fn given(kind: Kind, asked_for_task: bool, result: &RawJson) -> Result<Clien
         Kind::Roots => check_roots(&value),
     };
     checked.map_err(wrong)?;
-    // E-3: content comes with an accepted form and nothing else. A page brings back
-    // agreement: what the user entered there is no business of the client (E-9).
+    // E-3: only an accepted form has content. A page only returns agreement: the client does not learn
+    // what the user entered there (E-9).
     let action = value["action"].as_str();
     let bare = match kind {
         Kind::Form => action != Some("accept"),

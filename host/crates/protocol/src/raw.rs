@@ -1,4 +1,4 @@
-//! JSON text that is carried, not parsed.
+//! JSON text that is passed on without parsing.
 
 use crate::error::clip;
 use bytes::Bytes;
@@ -16,7 +16,7 @@ pub struct RawJson(Bytes);
 /// same depth.
 pub const MAX_DEPTH: usize = 128;
 
-/// Why a text is not taken as JSON.
+/// Why a text is not accepted as JSON.
 #[derive(Debug, thiserror::Error)]
 pub enum RawJsonError {
     /// Not one well-formed JSON value.
@@ -31,12 +31,12 @@ pub enum RawJsonError {
 }
 
 impl RawJson {
-    /// Checks that `text` is JSON which every reader takes in the same way (I-JSON, RFC 7493):
-    /// whole surrogate pairs, each name once in an object, numbers that a double can hold. One
-    /// message with anything else, and a client drops all that the message carries.
+    /// Checks that `text` is JSON that every reader understands in the same way (I-JSON, RFC 7493):
+    /// whole surrogate pairs, each name once in an object, numbers that a double can hold. A client
+    /// drops the whole message if it contains anything else.
     ///
     /// # Errors
-    /// [`RawJsonError`] if it is not one such value, or too deep.
+    /// [`RawJsonError`] if it is not such a value, or is nested too deep.
     pub fn parse(text: impl Into<Bytes>) -> Result<Self, RawJsonError> {
         let text = text.into();
         let value: &RawValue = serde_json::from_slice(&text)?;
@@ -51,8 +51,8 @@ impl RawJson {
         Self(owner.slice_ref(value.get().as_bytes()))
     }
 
-    /// The text of `value` within `owner`, to be kept for longer than the rest: in memory of
-    /// its own where the rest is large.
+    /// The text of `value` within `owner`, to be kept for longer than the rest: in memory of its own if
+    /// the rest is large.
     #[must_use]
     pub(crate) fn kept(owner: &Bytes, value: &RawValue) -> Self {
         const LARGE: usize = 64 << 10;
@@ -96,7 +96,7 @@ impl RawJson {
         self.0.clone()
     }
 
-    /// The same text in memory of its own: keeping it keeps nothing else.
+    /// The same text in memory of its own: keeping it keeps nothing else alive.
     #[must_use]
     pub fn detached(&self) -> Self {
         Self(Bytes::copy_from_slice(&self.0))
@@ -132,7 +132,7 @@ impl RawJson {
 /// Checks well-formed JSON text by the rules of [`RawJson::parse`], in one pass.
 fn check_interoperable(text: &str) -> Result<(), RawJsonError> {
     let bytes = text.as_bytes();
-    // Of each open container: where its names begin; nothing for an array.
+    // For each open container, where its names begin; `None` for an array.
     let mut open: Vec<Option<usize>> = Vec::new();
     let mut names: Vec<Cow<'_, str>> = Vec::new();
     let mut name_comes = false;
@@ -210,7 +210,7 @@ fn check_names(names: &mut [Cow<'_, str>]) -> Result<(), RawJsonError> {
     }
 }
 
-/// Unlike `Option`'s own decoding, tells `null` from an absent member.
+/// Unlike `Option`'s own decoding, distinguishes `null` from an absent member.
 pub(crate) fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)
 }

@@ -3,9 +3,9 @@
 use crate::{Method, RawJson, RpcError};
 use serde::Deserialize;
 
-/// There is no such resource.
+/// The resource does not exist.
 pub const RESOURCE_NOT_FOUND: i32 = -32002;
-/// The longest URI that is looked at, in bytes.
+/// The longest URI that is accepted, in bytes.
 pub const URI_BYTES: usize = 8 << 10;
 
 /// The `uri` of the params of `resources/read`, `subscribe` and `unsubscribe`.

@@ -1,5 +1,5 @@
-//! Encoding of what leaves: responses, requests and notifications, put together
-//! from text that is encoded already.
+//! Encoding of outgoing messages: responses, requests and notifications, composed of text that is
+//! encoded already.
 
 use crate::{Id, RawJson, RpcError};
 use bytes::Bytes;
@@ -20,8 +20,7 @@ pub fn result(id: &Id, result: &RawJson) -> Bytes {
     out.into()
 }
 
-/// An error response. The id is left out, never null, where it could not be
-/// read (J-4).
+/// An error response. The id is left out, never null, if it could not be read (J-4).
 #[must_use]
 pub fn error(id: Option<&Id>, error: &RpcError) -> Bytes {
     let mut out = Vec::with_capacity(128 + error.message.len());
@@ -85,7 +84,7 @@ pub fn request(id: &str, method: &str, params: &RawJson) -> Bytes {
     out.into()
 }
 
-/// `object` to the letter, with one member more; `value` is JSON.
+/// `object` unchanged, with one more member; `value` is JSON.
 #[must_use]
 pub fn with_member(object: &RawJson, name: &str, value: &str) -> RawJson {
     let text = object.as_str();
@@ -93,8 +92,7 @@ pub fn with_member(object: &RawJson, name: &str, value: &str) -> RawJson {
     RawJson::trusted(format!("{}{added}", &text[..text.len() - 1]))
 }
 
-/// `result`, an object, to the letter, with the related-task entry added to its
-/// `_meta` (T-26).
+/// `result`, an object, unchanged except for the related-task entry in its `_meta` (T-26).
 #[must_use]
 pub fn with_related_task(result: &RawJson, task_id: &str) -> RawJson {
     #[derive(serde::Deserialize)]

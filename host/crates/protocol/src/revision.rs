@@ -1,11 +1,11 @@
-//! The revisions of MCP that are spoken, and what differs between them.
+//! The supported revisions of MCP, and the differences between them.
 
 use std::fmt;
 
 /// A protocol revision that opens with `initialize`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Revision {
-    /// 2024-11-05: on stdio only; its HTTP transport was another one.
+    /// 2024-11-05: on stdio only, because its HTTP transport was a different one.
     V2024_11_05,
     /// 2025-03-26: the only one with batches.
     V2025_03_26,
@@ -47,7 +47,7 @@ impl Revision {
         }
     }
 
-    /// Whether it is spoken over this transport.
+    /// Whether it is supported over this transport.
     #[must_use]
     pub const fn spoken_over(self, transport: Transport) -> bool {
         match transport {
@@ -56,14 +56,14 @@ impl Revision {
         }
     }
 
-    /// The answer to a client that asks for `requested` (L-2): the same if it is spoken here, else
-    /// the newest revision of this host.
+    /// The answer to a client that asks for `requested` (L-2): the same revision if it is supported
+    /// here, otherwise the newest revision of this host.
     #[must_use]
     pub fn negotiate(requested: &str, transport: Transport) -> Self {
         Self::parse(requested).filter(|revision| revision.spoken_over(transport)).unwrap_or(Self::LATEST)
     }
 
-    /// The names spoken over a transport, the newest first.
+    /// The names of the revisions supported over a transport, the newest first.
     pub fn names(transport: Transport) -> impl Iterator<Item = &'static str> {
         Self::ALL.into_iter().filter(move |r| r.spoken_over(transport)).map(Self::as_str)
     }

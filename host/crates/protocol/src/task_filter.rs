@@ -14,7 +14,7 @@ use std::fmt;
 /// No list in a filter has more members, so that a filter is cheap to apply.
 pub const MAX_MEMBERS: usize = 1000;
 
-/// The method behind every task there is.
+/// The method behind every task.
 const TOOLS_CALL: &str = "tools/call";
 
 /// The time that tasks are ordered by.
@@ -39,8 +39,7 @@ pub enum Direction {
     Desc,
 }
 
-/// A filter: what tasks must be like, and their order. A criterion that is absent
-/// holds for every task.
+/// A filter: criteria for tasks, and their order. An absent criterion holds for every task.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TaskFilter {
     /// The requests behind the tasks.
@@ -63,7 +62,7 @@ pub struct TaskFilter {
     pub order: Direction,
 }
 
-/// The members of a filter, undecoded; what is not named here is ignored.
+/// The members of a filter, undecoded; others are ignored.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Wire<'a> {
@@ -169,7 +168,7 @@ impl TaskFilter {
         })
     }
 
-    /// Whether tasks of `tools/call`, which all are, may be among what it takes.
+    /// Whether it may match tasks of `tools/call`, which all tasks are.
     #[must_use]
     pub fn takes_tool_calls(&self) -> bool {
         self.methods.as_ref().is_none_or(|methods| methods.iter().any(|method| method == TOOLS_CALL))
@@ -224,7 +223,7 @@ fn strings(name: &str, raw: Option<&RawValue>) -> Result<Option<Vec<String>>, Rp
     read.map(Some).map_err(|_| wrong(name, &format!("a list of at most {MAX_MEMBERS} strings")))
 }
 
-/// Reads a list of strings, and no further than it may be long.
+/// Reads a list of strings, up to its maximum length.
 struct Strings;
 
 impl<'de> DeserializeSeed<'de> for Strings {

@@ -14,7 +14,7 @@ pub enum TaskStatus {
     Working,
     /// Waits for answers.
     InputRequired,
-    /// Ended well.
+    /// Ended successfully.
     Completed,
     /// Ended with an error, or with a result that says `isError` (T-18).
     Failed,
@@ -43,7 +43,7 @@ impl TaskStatus {
             .find(|status| status.as_str() == name)
     }
 
-    /// Whether nothing can follow (T-17).
+    /// Whether it is final (T-17).
     #[must_use]
     pub const fn is_terminal(self) -> bool {
         matches!(self, Self::Completed | Self::Failed | Self::Cancelled)

@@ -10,12 +10,12 @@ use std::fmt;
 pub struct Timestamp(pub i64);
 
 impl Timestamp {
-    /// The milliseconds around a moment that is written in RFC 3339: the last one
-    /// not after it and the first one not before it, which are the same unless it
-    /// is between two. `None` if it is not written so.
+    /// The milliseconds around a moment in RFC 3339: the last one not after it and the first one not
+    /// before it, which are the same unless it lies between two. `None` if the text does not have this
+    /// form.
     #[must_use]
     pub fn around(text: &str) -> Option<(Self, Self)> {
-        // The library takes more than that: a space, a date by itself, a zone.
+        // The library accepts more than that: a space, a date by itself, a zone.
         let (date, rest) = text.split_at_checked(10)?;
         let time = rest.strip_prefix(['T', 't'])?;
         let clock = time.get(..8)?.bytes().enumerate().all(|(place, byte)| match place {

@@ -1,6 +1,9 @@
 //! `tools/list` and `tools/call` (TL-1 to TL-11, T-2 to T-9).
 
+pub mod union_schema;
+
 use crate::progress::{Meta, token_of};
+use crate::response::with_member;
 use crate::{RawJson, Revision, RpcError, TraceContext};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -44,7 +47,7 @@ pub struct ToolDescription {
     /// A JSON array of icons.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub icons: Option<RawJson>,
-    /// The schema of its arguments, to the letter (TL-4).
+    /// The schema of its arguments, unchanged (TL-4).
     pub input_schema: RawJson,
     /// The schema of its structured content (TL-5).
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -89,7 +92,7 @@ pub enum RequestedTtl {
     Absent,
     /// `null`, unlimited: the cap.
     Unlimited,
-    /// So many milliseconds.
+    /// This many milliseconds.
     Milliseconds(u64),
 }
 
@@ -103,7 +106,7 @@ pub struct CallParams {
     /// The augmentation that asks for a task: its ttl (T-7). An invalid one is
     /// kept as its error, because a revision without tasks ignores it (T-2).
     pub task: Option<Result<RequestedTtl, RpcError>>,
-    /// The token that progress is reported under (P-1): a string or an integer.
+    /// The token for progress notifications (P-1): a string or an integer.
     pub progress_token: Option<RawJson>,
     /// The trace that the call belongs to.
     pub trace: Option<TraceContext>,
@@ -152,7 +155,7 @@ impl CallParams {
     }
 }
 
-/// T-7, T-13: an object, whose `ttl` is absent, null or a positive number.
+/// T-7, T-13: an object whose `ttl` is absent, null or a positive number.
 fn requested_ttl(raw: &RawValue) -> Result<RequestedTtl, RpcError> {
     let wrong = |what: &str| RpcError::invalid_params(format!("tools/call: {what}"));
     let value: serde_json::Value =
@@ -180,13 +183,41 @@ pub fn text_result(text: &str, is_error: bool) -> RawJson {
     }))
 }
 
-/// Whether a text has only the characters of names of tools (TL-3).
+/// A `CallToolResult` with one more text block, as the first of its `content`. Everything else stays
+/// unchanged. If `content` is absent or is not an array, the block becomes the only one.
+///
+/// If `result` is not an object, the new result has only this block.
+#[must_use]
+pub fn with_text_in_front(result: &RawJson, text: &str) -> RawJson {
+    #[derive(Deserialize)]
+    struct Members<'a> {
+        #[serde(borrow, default, deserialize_with = "crate::raw::present")]
+        content: Option<&'a RawValue>,
+    }
+    let whole = result.as_str();
+    let members = result.is_object().then(|| result.decode::<Members<'_>>().ok()).flatten();
+    let Some(Members { content }) = members else { return text_result(text, false) };
+    let block = serde_json::json!({"type": "text", "text": text});
+    let Some(content) = content.map(RawValue::get) else {
+        return with_member(result, "content", &format!("[{block}]"));
+    };
+    let begin = content.as_ptr() as usize - whole.as_ptr() as usize;
+    let (before, after) = (&whole[..begin], &whole[begin + content.len()..]);
+    let blocks = match content.strip_prefix('[') {
+        Some(rest) if rest.trim_start().starts_with(']') => format!("[{block}{rest}"),
+        Some(rest) => format!("[{block},{rest}"),
+        None => format!("[{block}]"),
+    };
+    RawJson::trusted(format!("{before}{blocks}{after}"))
+}
+
+/// Whether a text has only characters that are allowed in tool names (TL-3).
 #[must_use]
 pub fn is_name(name: &str) -> bool {
     name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-'))
 }
 
-/// Whether it is a valid name of a tool: 1 to 128 of those characters (TL-3).
+/// Whether it is a valid tool name: 1 to 128 of those characters (TL-3).
 #[must_use]
 pub fn is_tool_name(name: &str) -> bool {
     (1..=128).contains(&name.len()) && is_name(name)
@@ -231,6 +262,31 @@ mod tests {
         }
         for token in ["1.5", "{}", "true"] {
             assert!(decode(&format!(r#"{{"name":"x","_meta":{{"progressToken":{token}}}}}"#)).is_err());
+        }
+    }
+
+    #[test]
+    fn a_text_block_goes_in_front_of_a_result_whose_other_members_stay_to_the_letter() {
+        for (given, expected) in [
+            (
+                r#"{ "structuredContent" : {"n":1.0}, "content" : [ {"type":"text","text":"\u0041"} ],"isError":true,"x":[1e2]}"#,
+                r#"{ "structuredContent" : {"n":1.0}, "content" : [BLOCK, {"type":"text","text":"\u0041"} ],"isError":true,"x":[1e2]}"#,
+            ),
+            (r#"{"content":[]}"#, r#"{"content":[BLOCK]}"#),
+            (r#"{"content":[ ],"_meta":{"content":[1]}}"#, r#"{"content":[BLOCK ],"_meta":{"content":[1]}}"#),
+            (r#"{"isError":false}"#, r#"{"isError":false,"content":[BLOCK]}"#),
+            ("{}", r#"{"content":[BLOCK]}"#),
+            (r#"{"content":null,"isError":true}"#, r#"{"content":[BLOCK],"isError":true}"#),
+            (r#"{"content":"text"}"#, r#"{"content":[BLOCK]}"#),
+            (r#"{"content":{"a":[1]}}"#, r#"{"content":[BLOCK]}"#),
+            ("[]", r#"{"content":[BLOCK],"isError":false}"#),
+            ("null", r#"{"content":[BLOCK],"isError":false}"#),
+        ] {
+            let result = RawJson::parse(given).expect("test JSON");
+            let longer = with_text_in_front(&result, "a \"b\"");
+            let block = r#"{"text":"a \"b\"","type":"text"}"#;
+            assert_eq!(longer.as_str(), expected.replace("BLOCK", block), "{given}");
+            assert!(RawJson::parse(longer.bytes()).is_ok(), "{given}");
         }
     }
 

@@ -4,9 +4,9 @@
 
 use serde_json::value::RawValue;
 
-/// The most of a `tracestate` that is passed on, in bytes.
+/// The longest `tracestate` that is passed on, in bytes.
 const STATE_BYTES: usize = 512;
-/// Entries of a `tracestate`.
+/// The most entries of a `tracestate`.
 const STATE_MEMBERS: usize = 32;
 /// `00-`, 32 digits, `-`, 16 digits, `-`, 2 digits.
 const PARENT_BYTES: usize = 55;
@@ -16,7 +16,7 @@ const PARENT_BYTES: usize = 55;
 pub struct TraceContext {
     /// The trace; never 0.
     pub trace: u128,
-    /// The span that whatever comes next is a child of; never 0.
+    /// The span that is the parent of the next one; never 0.
     pub span: u64,
     /// Whether the trace is recorded.
     pub sampled: bool,
@@ -25,13 +25,13 @@ pub struct TraceContext {
 }
 
 impl TraceContext {
-    /// The place that these two texts name; none if `parent` is malformed. A `state`
-    /// that is malformed or too long is left out.
+    /// The place that these two texts name; `None` if `parent` is malformed. A `state` that is
+    /// malformed or too long is left out.
     #[must_use]
     pub fn parse(parent: &str, state: Option<&str>) -> Option<Self> {
         let parent = parent.trim_matches([' ', '\t']);
         let version = hexadecimal(parent.get(..2)?)?;
-        // A later version may say more, after a dash.
+        // A later version may have more fields, after a dash.
         let more = parent.get(PARENT_BYTES..)?;
         let fits = if version == 0 { more.is_empty() } else { more.is_empty() || more.starts_with('-') };
         if version == 0xff || !fits {
@@ -59,7 +59,7 @@ impl TraceContext {
     }
 }
 
-/// Lower case only, as the recommendation wants it.
+/// Lower case only, as the recommendation requires.
 fn hexadecimal(text: &str) -> Option<u128> {
     let digits = text.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte));
     if digits { u128::from_str_radix(text, 16).ok() } else { None }

@@ -1,9 +1,9 @@
 //! Whether a URI fits a URI template (RFC 6570), and whether it lies in a range of URIs
 //! that a manifest names.
 //!
-//! Templates come from components and URIs from clients, so the time is bounded by the
-//! product of their lengths divided by 64, whatever they are: positions in the URI are
-//! bits, and each template is walked once. Nothing is tried and taken back.
+//! Templates come from components and URIs from clients, so the time is always bounded by the product
+//! of their lengths divided by 64: positions in the URI are bits, and each template is walked once,
+//! without backtracking.
 
 use crate::resources::is_uri;
 
@@ -40,7 +40,7 @@ pub struct UriTemplate {
 }
 
 impl UriTemplate {
-    /// Reads a template. None unless its scheme is written out: one that begins with an
+    /// Reads a template. `None` unless its scheme is written out: a template that begins with an
     /// expression would fit the URIs of every scheme.
     #[must_use]
     pub fn parse(template: &str) -> Option<Self> {
@@ -80,8 +80,8 @@ impl UriTemplate {
         }
     }
 
-    /// How exact it is: of two that fit a URI, the one with the longer beginning, then with
-    /// more literal text, says more about it.
+    /// How exact it is: of two templates that fit a URI, the one with the longer literal beginning,
+    /// then the one with more literal text, is the more exact.
     #[must_use]
     pub fn exactness(&self) -> (usize, usize) {
         let literal = |piece: &Piece| match piece {
@@ -123,7 +123,7 @@ impl UriTemplate {
                         begun.advance();
                     }
                     begun.run_through(uri.of_expression(*operator));
-                    // An expression whose variables are undefined is nothing.
+                    // An expression whose variables are undefined expands to nothing.
                     reached.join(&begun);
                 }
             }
@@ -138,7 +138,7 @@ impl UriTemplate {
 /// A URI in its normal spelling, prepared to be compared with many templates.
 pub struct MatchedUri {
     text: String,
-    /// Where each byte is, once it was asked for.
+    /// The positions of each byte, computed when first needed.
     bytes: Vec<Option<Positions>>,
     /// The positions of bytes that an expression of each operator may expand to.
     expressions: Vec<(u8, Positions)>,
@@ -173,7 +173,7 @@ impl MatchedUri {
     }
 }
 
-/// The byte that an expansion which is not empty begins with.
+/// The byte that a non-empty expansion begins with.
 const fn first_byte(operator: u8) -> Option<u8> {
     match operator {
         b'#' | b'.' | b'/' | b';' | b'?' | b'&' => Some(operator),
@@ -205,7 +205,7 @@ impl Positions {
         Self(vec![0; length / 64 + 1])
     }
 
-    /// Those of the bytes that are meant.
+    /// The positions of the bytes that `meant` selects.
     fn of(text: &[u8], meant: impl Fn(u8) -> bool) -> Self {
         let mut positions = Self::none(text.len());
         for (at, byte) in text.iter().enumerate() {
@@ -250,8 +250,8 @@ impl Positions {
         }
     }
 
-    /// Adds all positions that are reached from these by passing allowed ones alone. An
-    /// addition carries through a run of allowed positions to the one behind it.
+    /// Adds all positions that can be reached from these through allowed ones only. An addition carries
+    /// through a run of allowed positions to the one behind it.
     fn run_through(&mut self, allowed: &Self) {
         let mut carry = false;
         for (word, allowed) in self.0.iter_mut().zip(&allowed.0) {
@@ -272,7 +272,7 @@ pub struct UriRange {
 }
 
 impl UriRange {
-    /// Reads `scheme:rest`, a URI, or `scheme:rest*`, all URIs that begin so. None if it is
+    /// Reads `scheme:rest`, a URI, or `scheme:rest*`, all URIs that begin like that. `None` if it is
     /// neither.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
@@ -284,8 +284,8 @@ impl UriRange {
         fits.then(|| Self { prefix: with_lower_scheme(prefix), open })
     }
 
-    /// Whether a URI, given in its normal spelling, lies in it. One with `..` in its path
-    /// lies in no open range, since it may mean another place than it says.
+    /// Whether a URI, given in its normal spelling, lies in it. One with `..` in its path lies in no
+    /// open range, since it may lead out of the range.
     #[must_use]
     pub fn holds(&self, uri: &str) -> bool {
         if self.open { uri.starts_with(&self.prefix) && !leaves_its_folder(uri) } else { uri == self.prefix }

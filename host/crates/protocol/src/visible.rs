@@ -1,5 +1,5 @@
-//! Foreign text for a terminal or a log: characters that steer a terminal, reorder a line,
-//! or cannot be seen are shown as escapes, such as `\u{1b}`, and not sent.
+//! Foreign text for a terminal or a log: characters that control a terminal, reorder a line, or are
+//! invisible are shown as escapes, such as `\u{1b}`.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write};
@@ -61,7 +61,7 @@ fn escaped(text: &str, form: Form) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Whether a joiner beside this character has a use.
+/// Whether a joiner next to this character has a function.
 fn joins(char: Option<char>) -> bool {
     char.is_some_and(|char| !char.is_ascii() && !is_unsafe(char))
 }
@@ -81,8 +81,8 @@ fn escape(out: &mut String, char: char, form: Form) -> fmt::Result {
     }
 }
 
-/// Whether a character steers a terminal (C0, DEL, C1), reorders a line, ends one, or takes
-/// no room, so that text which looks alike differs or text is hidden in other text.
+/// Whether a character controls a terminal (C0, DEL, C1), reorders or ends a line, or takes no space,
+/// so that different texts look alike or text is hidden in other text.
 #[must_use]
 pub fn is_unsafe(char: char) -> bool {
     char.is_control()

@@ -8,28 +8,28 @@ use toolyard_dispatch::{RawJson, RpcError};
 
 /// The actions of an `ElicitResult`.
 const ACTIONS: [&str; 3] = ["accept", "decline", "cancel"];
-/// The members that show the kind of an answer: a result of elicitation, roots or sampling, or an error.
+/// The members that identify the kind of an answer: a result of elicitation, roots or sampling, or an error.
 const MARKS: [&str; 5] = ["action", "roots", "role", "model", "error"];
 
-/// The capabilities of a client with recorded answers: it can be asked anything.
+/// The capabilities of a client with recorded answers: the host can ask it anything.
 pub const CAPABILITIES: &str =
     r#"{"elicitation":{"form":{},"url":{}},"sampling":{"tools":{},"context":{}},"roots":{}}"#;
 
 /// An answer: a result of the question's method, or a JSON-RPC error.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Given {
-    /// The result, an object.
+    /// The result, which is an object.
     Result(Map<String, Value>),
     /// The client refuses.
     Error {
-        /// Its code.
+        /// The code of the error.
         code: i32,
-        /// Its message.
+        /// The message of the error.
         message: String,
     },
 }
 
-/// Answers by key, and which of them were used.
+/// Answers by key, and the keys of those that were used.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Answers {
     by_key: BTreeMap<String, Given>,
@@ -40,7 +40,7 @@ impl Given {
     /// Reads an answer.
     ///
     /// # Errors
-    /// What it should look like.
+    /// The expected form.
     pub fn read(key: &str, value: Value) -> Result<Self, String> {
         let Value::Object(members) = value else {
             return Err(format!("`{key}`: expected an object such as {{ action = \"decline\" }}"));
@@ -75,7 +75,7 @@ impl Given {
         Ok(Self::Result(members))
     }
 
-    /// As the client's response.
+    /// The answer as the client's response.
     pub fn response(&self) -> Result<RawJson, RpcError> {
         match self {
             Self::Result(members) => Ok(RawJson::of(members)),
@@ -83,7 +83,7 @@ impl Given {
         }
     }
 
-    /// The answer that a client's response is; `None` if it cannot be read.
+    /// The answer in a client's response; `None` if it cannot be parsed.
     pub fn of(response: &Result<RawJson, RpcError>) -> Option<Self> {
         match response {
             Ok(result) => Some(Self::Result(result.decode().ok()?)),
@@ -91,7 +91,7 @@ impl Given {
         }
     }
 
-    /// As it is written.
+    /// The answer as it is written in a file.
     pub fn value(&self) -> Value {
         match self {
             Self::Result(members) => Value::Object(members.clone()),
@@ -101,7 +101,7 @@ impl Given {
 }
 
 impl Answers {
-    /// Reads a table of answers, whose key in its file is `at`.
+    /// Reads the table of answers at the key `at` of a file.
     ///
     /// # Errors
     /// What is wrong, and at which key.
@@ -117,7 +117,7 @@ impl Answers {
     /// Reads the text of a file: TOML, or JSON if it begins with a brace.
     ///
     /// # Errors
-    /// What is wrong, and where.
+    /// The error and its place.
     pub fn of_text(text: &str) -> Result<Self, String> {
         let members = if text.trim_start().starts_with('{') {
             serde_json::from_str(text).map_err(|error| error.to_string())?
@@ -127,19 +127,19 @@ impl Answers {
         Self::read("", members)
     }
 
-    /// Adds an answer, in place of one with this key.
+    /// Adds an answer, replacing one with the same key.
     pub fn insert(&mut self, key: String, given: Given) {
         self.by_key.insert(key, given);
     }
 
-    /// The answer to this question, which is used by that.
+    /// The answer to this question. Marks it as used.
     pub fn give(&mut self, key: &str) -> Option<Given> {
         let given = self.by_key.get(key)?.clone();
         self.used.push(key.to_owned());
         Some(given)
     }
 
-    /// The keys that were not asked for.
+    /// The keys of answers that no question used.
     pub fn unused(&self) -> Vec<&str> {
         self.by_key
             .keys()
@@ -148,14 +148,14 @@ impl Answers {
             .collect()
     }
 
-    /// All of them.
+    /// All answers.
     #[cfg(test)]
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Given)> {
         self.by_key.iter().map(|(key, given)| (key.as_str(), given))
     }
 }
 
-/// The lines of TOML that would answer a question, in a table of this name.
+/// TOML lines that would answer a question, in a table with this name.
 pub fn example(table: &str, key: &str, method: &str, params: &RawJson) -> String {
     let value = match method {
         "elicitation/create" => {
@@ -180,7 +180,7 @@ pub fn example(table: &str, key: &str, method: &str, params: &RawJson) -> String
     toml_json::toml(&nested).and_then(|value| toml::to_string(&value).ok()).unwrap_or_default()
 }
 
-/// Some value that fits a field of a form.
+/// An example value that fits a field of a form.
 fn example_of(schema: &Value) -> Value {
     let first = |list: &Value| list.as_array().and_then(|list| list.first()).cloned();
     if let Some(default) = schema.get("default") {

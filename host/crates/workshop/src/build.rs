@@ -1,4 +1,4 @@
-//! `toolyard build`: runs the commands of a project, and puts the component where it is served from.
+//! `toolyard build`: runs the commands of a project, and copies the component to the plugin folder.
 
 use crate::project::{NOTES, Project};
 use crate::shell::{self, Failed, Output};
@@ -15,9 +15,8 @@ use toolyard_cli::{INTERRUPTED, say};
 use toolyard_dispatch::visible;
 use toolyard_engine::Engine;
 
-/// `toolyard build`: builds the project, and prints what its component offers. The commands of
-/// `setup` run again if `sets_up` says so. The engine that looks at the component is started after
-/// the build.
+/// `toolyard build`: builds the project, and prints what its component offers. The commands of `setup` run
+/// again if `sets_up` is true. The engine that inspects the component is started after the build.
 ///
 /// # Errors
 /// If the build fails, or the component cannot be a plugin.
@@ -55,10 +54,10 @@ pub async fn build(
     Ok(ExitCode::SUCCESS)
 }
 
-/// How a build that made nothing ends the program.
+/// The exit code of the program after a failed build.
 ///
 /// # Errors
-/// What went wrong, if it was not stopped.
+/// The failure, unless the build was stopped.
 pub fn ended(error: &NotBuilt) -> anyhow::Result<ExitCode> {
     match error.was_stopped() {
         true => Ok(ExitCode::from(INTERRUPTED)),
@@ -66,16 +65,16 @@ pub fn ended(error: &NotBuilt) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// A component that was built.
+/// A built component.
 #[derive(Debug, Clone)]
 pub struct Built {
     /// The component, in the plugin folder.
     pub component: PathBuf,
-    /// Its size.
+    /// Its size, in bytes.
     pub bytes: u64,
-    /// Whether it is another one than before.
+    /// Whether it differs from the previous one.
     pub changed: bool,
-    /// How long it took.
+    /// How long the build took.
     pub took: Duration,
 }
 
@@ -92,10 +91,10 @@ impl Built {
     }
 }
 
-/// Why nothing was built.
+/// The reason why a build failed.
 #[derive(Debug)]
 pub enum NotBuilt {
-    /// A command did not do what it should; its own output says more.
+    /// A command failed; its own output contains the details.
     Command(String, Failed),
     /// The commands did not make the component.
     NoComponent(String),
@@ -118,17 +117,17 @@ impl std::fmt::Display for NotBuilt {
 impl std::error::Error for NotBuilt {}
 
 impl NotBuilt {
-    /// Whether it was stopped, which is no failure.
+    /// Whether the build was stopped, which is no failure.
     pub const fn was_stopped(&self) -> bool {
         matches!(self, Self::Command(_, Failed::Stopped))
     }
 }
 
-/// Builds a project. The commands of `setup` run the first time, when they have changed, and if
-/// `sets_up` says so.
+/// Builds a project. The commands of `setup` run the first time, when they have changed, and if `sets_up` is
+/// true.
 ///
 /// # Errors
-/// [`NotBuilt`]; the component that was there before is left as it was.
+/// [`NotBuilt`]; the previous component then remains.
 pub async fn make(
     project: &Project,
     sets_up: bool,
@@ -152,7 +151,7 @@ pub async fn make(
     }
     let (made, shipped) = (project.folder.join(&project.component), project.shipped());
     let told = project.component.display().to_string();
-    // Copying megabytes is no work for a thread that others wait for.
+    // Copying megabytes would block a thread that other work waits for.
     let placed = tokio::task::spawn_blocking({
         let shipped = shipped.clone();
         move || place(&made, &shipped)
@@ -167,8 +166,8 @@ pub async fn make(
     }
 }
 
-/// Puts a file in the place of another by renaming, if it differs; its size, and
-/// whether it did. None if there is no such file.
+/// Replaces a file by renaming, if the new one differs. Returns its size, and whether it differed. `None` if
+/// there is no new file.
 fn place(made: &Path, shipped: &Path) -> std::io::Result<Option<(u64, bool)>> {
     let bytes = match std::fs::read(made) {
         Ok(bytes) => bytes,
@@ -185,7 +184,7 @@ fn place(made: &Path, shipped: &Path) -> std::io::Result<Option<(u64, bool)>> {
     Ok(Some((size, true)))
 }
 
-/// The note that a project was set up by these very commands.
+/// Records that a project was set up with exactly these commands.
 struct Stamp {
     path: PathBuf,
     says: String,

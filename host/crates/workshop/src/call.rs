@@ -1,4 +1,4 @@
-//! `toolyard call`: one tool, from the shell.
+//! `toolyard call`: calls one tool from the shell.
 
 mod expected;
 mod form;
@@ -27,23 +27,23 @@ use toolyard_dispatch::{Caller, Dispatch, RawJson, visible};
 pub struct CallOptions {
     /// The tool.
     pub tool: String,
-    /// Its arguments, a JSON object; `-` reads them from stdin.
+    /// Its arguments, as a JSON object; `-` reads them from stdin.
     pub arguments: String,
-    /// Whether the result is printed as one JSON object instead of its text.
+    /// Whether to print the result as one JSON object instead of its text.
     pub json: bool,
-    /// Whether answers come on stdin, one line each, though it is no terminal.
+    /// Whether to read answers from stdin, one per line, even if it is no terminal.
     pub ask: bool,
     /// A file with answers to the tool's questions, TOML or JSON.
     pub answers: Option<PathBuf>,
-    /// Further answers, each `KEY=JSON`; they win over the file.
+    /// Further answers, each `KEY=JSON`; they override the file.
     pub answer: Vec<String>,
-    /// Whether the call is a task.
+    /// Whether the call runs as a task.
     pub task: bool,
-    /// The expected result: JSON, or a file with JSON or a text.
+    /// The expected result: JSON, or a file that contains JSON or a text.
     pub expect: Option<String>,
     /// A part of the text of an expected error.
     pub expect_error: Option<String>,
-    /// The file that the call is recorded in, as a case; it must not exist.
+    /// The file in which to record the call as a case; it must not exist.
     pub record: Option<PathBuf>,
 }
 
@@ -57,10 +57,10 @@ pub struct Call {
 }
 
 impl Call {
-    /// Reads what the options name: the arguments, the answers, and the expected result.
+    /// Reads the arguments, the answers, and the expected result that the options name.
     ///
     /// # Errors
-    /// [`WrongUsage`] if an option is wrong, else if cannot read the arguments from stdin.
+    /// [`WrongUsage`] if an option is wrong; else if the arguments cannot be read from stdin.
     pub fn prepare(options: CallOptions) -> anyhow::Result<Self> {
         let arguments = read_arguments(&options.arguments)?;
         let answers = read_answers(&options)?;
@@ -72,12 +72,12 @@ impl Call {
         Ok(Self { options, arguments, answers, expected, record })
     }
 
-    /// Runs the call and prints its result; it is cancelled if `stop` is. `plugins` is the folder that
-    /// the dispatcher's tools come from, for messages.
+    /// Runs the call and prints its result; cancels the call if `stop` is cancelled. `plugins` is the folder
+    /// that the dispatcher's tools come from, for messages.
     ///
     /// # Errors
-    /// [`WrongUsage`] if there is no such tool; else if the host does not take the call, or the result
-    /// cannot be shown or recorded.
+    /// [`WrongUsage`] if there is no such tool; else if the host refuses the call, or the result cannot be
+    /// shown or recorded.
     pub async fn run(
         self,
         dispatch: &Arc<Dispatch>,
@@ -95,7 +95,7 @@ impl Call {
         });
         let run = ToolRun { tool: options.tool.clone(), arguments: arguments.clone(), task: options.task };
         let ended = run_call(dispatch, &caller, run, terminal.clone(), stop).await;
-        // It may wait for a line that the person will not type any more.
+        // It may be waiting for a line that the person will never type.
         if let Some(attendant) = attendant {
             attendant.abort();
         }
@@ -143,7 +143,7 @@ fn read_answers(options: &CallOptions) -> anyhow::Result<Option<Answers>> {
     Ok(Some(answers))
 }
 
-/// A file for a case that is not there yet.
+/// A file for a new case, which must not exist.
 struct NewCase(PathBuf);
 
 impl NewCase {
@@ -207,7 +207,7 @@ fn unknown_tool(name: &str, dispatch: &Dispatch, plugins: &Path) -> String {
     }
 }
 
-/// Holds what came against what was expected: prints it if it fits, else the difference.
+/// Compares the result with the expected one: prints the result if it matches, else the difference.
 fn judge(expected: &Expected, ending: &Ending, json: bool) -> anyhow::Result<ExitCode> {
     let missed = match ending {
         Ending::Result(result) => expected.misses(&result.decode().context("cannot read the result")?),
@@ -224,7 +224,7 @@ fn judge(expected: &Expected, ending: &Ending, json: bool) -> anyhow::Result<Exi
     }
 }
 
-/// Prints the result; the exit code says how it ended.
+/// Prints the result; the exit code shows how the call ended.
 fn show(ending: &Ending, json: bool) -> anyhow::Result<ExitCode> {
     let result = match ending {
         Ending::Result(result) => result,
@@ -250,7 +250,7 @@ fn show(ending: &Ending, json: bool) -> anyhow::Result<ExitCode> {
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// The blocks of a result for a terminal: text as it is, the rest named.
+/// The blocks of a result for a terminal: text in full, others by name.
 fn as_text(result: &serde_json::Value) -> String {
     let mut out = String::new();
     for block in result["content"].as_array().into_iter().flatten() {

@@ -1,5 +1,4 @@
-//! Recorded cases: a call of a tool, the answers to its questions, and what is expected
-//! of it.
+//! Recorded cases: a call of a tool, the answers to its questions, and the expected result.
 
 use crate::answers::Answers;
 use crate::fields::Fields;
@@ -9,10 +8,10 @@ use std::path::Path;
 use toolyard_cli::read;
 use toolyard_dispatch::RawJson;
 
-/// How the names of case files end.
+/// The ending of the names of case files.
 pub const SUFFIX: &str = ".case.toml";
 
-/// The largest file of a case.
+/// The largest case file, in bytes.
 const MAX_BYTES: u64 = 16 << 20;
 
 /// A case.
@@ -28,7 +27,7 @@ pub struct Case {
     pub arguments: Map<String, Value>,
     /// The answers to its questions.
     pub answers: Answers,
-    /// The expectations; at least one.
+    /// The expectations, at least one.
     pub expect: Expect,
 }
 
@@ -66,7 +65,7 @@ impl Case {
     /// Reads a file.
     ///
     /// # Errors
-    /// What is wrong with it, and at which key.
+    /// The error, and its key.
     pub fn of_file(path: &Path) -> Result<Self, String> {
         Self::of_text(&text_of(path)?)
     }
@@ -173,15 +172,15 @@ impl ExpectedError {
     }
 }
 
-/// The text of a file of a bounded size.
+/// The text of a file with a bounded size.
 ///
 /// # Errors
-/// Why it cannot be read.
+/// The reason why it cannot be read.
 pub fn text_of(path: &Path) -> Result<String, String> {
     read::text(path, MAX_BYTES).map_err(|error| format!("it cannot be read: {error}"))
 }
 
-/// JSON, as the host itself would take it from a client.
+/// JSON, parsed as the host parses that of a client.
 fn json_text(key: &str, text: &str) -> Result<Value, String> {
     let json = RawJson::parse(text.to_owned()).map_err(|error| format!("`{key}` is {error}"))?;
     json.decode().map_err(|error| format!("`{key}` cannot be read: {error}"))

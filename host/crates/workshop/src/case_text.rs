@@ -1,5 +1,4 @@
-//! Cases as they are written: recorded by `toolyard call --record`, brought up to date
-//! by `toolyard test --update`.
+//! Writes cases: `toolyard call --record` records them, and `toolyard test --update` updates them.
 
 use crate::answers::Given;
 use crate::case::Case;
@@ -16,16 +15,16 @@ pub struct Recorded<'a> {
     pub task: bool,
     /// The arguments.
     pub arguments: &'a Map<String, Value>,
-    /// The questions' keys and their answers, in the order of asking.
+    /// The keys of the questions and their answers, in the order of asking.
     pub answers: &'a [(String, Given)],
     /// How it ended.
     pub outcome: &'a Outcome,
 }
 
-/// The text of a case that passes when the same happens again.
+/// The text of a case that passes if the call ends the same way again.
 ///
 /// # Errors
-/// If what happened cannot be expected of anything.
+/// If no expectation can describe the outcome.
 pub fn write(recorded: &Recorded<'_>) -> Result<String, String> {
     let expect = expected(recorded.outcome, false)?;
     let mut out = line("tool", recorded.tool.into());
@@ -45,16 +44,16 @@ pub fn write(recorded: &Recorded<'_>) -> Result<String, String> {
         }
     }
     out.push_str(&section("expect", expect));
-    // The text must be read as the value that was written.
+    // The written text must parse as the same value.
     Case::of_text(&out).map_err(|error| format!("cannot write the case: {error}"))?;
     Ok(out)
 }
 
-/// The text of a case's file with its expectations replaced by what came. The rest of
-/// it, comments too, stays where it is possible.
+/// The text of a case file with its expectations replaced by the actual outcome. The rest, including
+/// comments, stays the same if possible.
 ///
 /// # Errors
-/// If what came cannot be expected of anything.
+/// If no expectation can describe the outcome.
 pub fn update(text: &str, outcome: &Outcome) -> Result<String, String> {
     let case = Case::of_text(text)?;
     let expect = section("expect", expected(outcome, case.expect.progress.is_some())?);
@@ -65,14 +64,14 @@ pub fn update(text: &str, outcome: &Outcome) -> Result<String, String> {
     if Case::of_text(&updated).is_ok_and(|case| case == wanted) {
         return Ok(updated);
     }
-    // It is written in a way that cannot be cut by lines.
+    // The file's form does not allow removing the expectations by lines.
     let mut table: toml::Table = text.parse().map_err(|error| format!("{error}"))?;
     table.remove("expect");
     let rest = toml::to_string_pretty(&table).map_err(|error| error.to_string())?;
     Ok(format!("{}\n{expect}", rest.trim_end()))
 }
 
-/// The lines that belong to no table `expect`.
+/// The lines outside all `expect` tables.
 fn without_expect(text: &str) -> String {
     let mut within = false;
     let mut kept = String::new();
@@ -91,7 +90,7 @@ fn without_expect(text: &str) -> String {
     kept
 }
 
-/// The expectations that what came fulfils.
+/// The expectations that this outcome meets.
 fn expected(outcome: &Outcome, with_progress: bool) -> Result<toml::Value, String> {
     let mut expect = toml::Table::new();
     match &outcome.ending {

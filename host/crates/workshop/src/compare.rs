@@ -7,11 +7,11 @@ use similar::{ChangeTag, TextDiff};
 use std::time::Duration;
 use toolyard_cli::output::{GREEN, RED, RESET, Styled};
 
-/// How long a difference may be looked for; a coarser one is shown after that.
+/// How long the search for a difference may take; after that, a coarser one is shown.
 const DIFF_TIME: Duration = Duration::from_secs(2);
-/// The longest difference that is shown.
+/// The longest difference that is shown, in lines.
 const DIFF_LINES: usize = 200;
-/// Lines around each difference.
+/// The lines of context around each difference.
 const AROUND: usize = 3;
 
 /// How a call ended, and its progress.
@@ -19,28 +19,28 @@ const AROUND: usize = 3;
 pub struct Outcome {
     /// How it ended.
     pub ending: Ending,
-    /// How many progress messages the tool sent.
+    /// The number of progress messages that the tool sent.
     pub progress: u64,
 }
 
-/// One thing that is not as expected.
+/// One difference from the expectations.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mismatch {
-    /// The key of what was expected.
+    /// The key of the expectation.
     pub key: &'static str,
-    /// In a sentence.
+    /// The difference, in a sentence.
     pub what: String,
-    /// The expected text and the actual one, where they can be compared.
+    /// The expected text and the actual one, if they can be compared.
     pub texts: Option<(String, String)>,
 }
 
 impl Mismatch {
-    /// Something that can be said in a sentence.
+    /// A difference that one sentence describes.
     pub fn said(key: &'static str, what: String) -> Self {
         Self { key, what, texts: None }
     }
 
-    /// In lines for a terminal.
+    /// The description, as lines for a terminal.
     pub fn described(&self, colours: bool) -> Styled {
         let what = Styled::default().text(&self.what).text("\n");
         match &self.texts {
@@ -54,7 +54,7 @@ impl Mismatch {
     }
 }
 
-/// Holds what came against what was expected. Nothing is left where all is well.
+/// Compares the outcome with the expectations. Returns the differences, none if all expectations are met.
 pub fn compare(expect: &Expect, outcome: &Outcome) -> Vec<Mismatch> {
     let mut wrong = match (&outcome.ending, &expect.error) {
         (Ending::Stopped, _) => {
@@ -131,7 +131,7 @@ fn compare_result(expect: &Expect, result: &Value) -> Vec<Mismatch> {
     wrong
 }
 
-/// Holds two values against each other; texts are shown as they are, the rest as JSON.
+/// Compares two values; the difference shows texts directly, and others as JSON.
 pub fn compare_value(key: &'static str, what: &str, expected: &Value, actual: &Value) -> Option<Mismatch> {
     let shown = |value: &Value| value.as_str().map_or_else(|| pretty(value), str::to_owned);
     (!same(expected, actual)).then(|| Mismatch::differs(key, what, shown(expected), shown(actual)))
@@ -144,7 +144,7 @@ pub fn text_of(result: &Value) -> String {
     texts.join("\n")
 }
 
-/// Whether two values are the same JSON: how a number is written does not matter.
+/// Whether two values are the same JSON, whatever the notation of numbers.
 pub fn same(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(a), Value::Number(b)) => match (a.as_i128(), b.as_i128()) {
@@ -159,8 +159,8 @@ pub fn same(one: &Value, other: &Value) -> bool {
     }
 }
 
-/// Whether this part is in the whole: of objects the members that are named, of lists
-/// each item in its place.
+/// Checks that the whole contains this part: the named members of objects, and each item of lists at its
+/// position.
 ///
 /// # Errors
 /// The first place that differs, as a JSON pointer.
@@ -180,7 +180,7 @@ fn contains(whole: &Value, part: &Value, at: &str) -> Result<(), String> {
     }
 }
 
-/// JSON over several lines, the members of each object sorted.
+/// JSON over several lines, with the members of each object sorted.
 pub fn pretty(value: &Value) -> String {
     serde_json::to_string_pretty(&sorted(value)).unwrap_or_else(|_| value.to_string())
 }
@@ -197,13 +197,13 @@ fn sorted(value: &Value) -> Value {
     }
 }
 
-/// The difference of two texts, line by line: `-` expected, `+` came.
+/// The difference of two texts, line by line: `-` expected, `+` actual.
 pub fn diff(expected: &str, actual: &str, colours: bool) -> Styled {
     let mut out = Styled::default();
     let paint = |out: &mut Styled, colour: &'static str, sign: &str, line: &str| {
         let (begin, end) = if colours && !colour.is_empty() { (colour, RESET) } else { ("", "") };
         let line = line.trim_end_matches(['\n', '\r']);
-        // Tabs stay; a text of one line has no other line end in it.
+        // Tabs stay; a line must not contain another line end.
         let line = line.replace('\r', "\\r");
         let styled = std::mem::take(out).control(begin).text(sign).text(" ").text(&line);
         *out = styled.control(end).text("\n");
@@ -230,7 +230,7 @@ pub fn diff(expected: &str, actual: &str, colours: bool) -> Styled {
             paint(&mut out, colour, sign, change.value());
         }
     }
-    // Otherwise the two would look the same.
+    // Otherwise the two texts would look the same.
     if expected.ends_with('\n') != actual.ends_with('\n') {
         let who = if actual.ends_with('\n') { "what came" } else { "what was expected" };
         paint(&mut out, "", " ", &format!("(only {who} ends with a newline)"));

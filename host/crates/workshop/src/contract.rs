@@ -1,5 +1,5 @@
-//! The contract with plugins, as this program was built with it: its WIT package, and
-//! the bindings for C that are made of it.
+//! The contract with plugins that this program was built with: its WIT package, and the C bindings that are
+//! generated from it.
 
 use anyhow::Context as _;
 use wit_bindgen_core::Files;
@@ -19,8 +19,7 @@ pub const WIT: [(&str, &str); 7] = [
 /// The world of a plugin that offers tools.
 pub const WORLD: &str = "tools-plugin";
 
-/// The bindings of a world for C: a header, a source, and an object that carries the
-/// component's type.
+/// The C bindings of a world: a header, a source, and an object that carries the component's type.
 ///
 /// # Errors
 /// If there is no such world.

@@ -1,5 +1,5 @@
-//! `toolyard dev`: a project that is served while its author works on it. It is built when its sources
-//! change, the host loads the new component, and calls are shown as they happen.
+//! `toolyard dev`: serves a project while its author works on it. When the sources change, it builds the
+//! project and the host loads the new component; it shows calls as they happen.
 
 mod call_log;
 mod guest_lines;
@@ -22,7 +22,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use toolyard_dispatch::Clock;
 
-/// Lines of a build that may wait to be shown.
+/// The most build lines that may wait to be shown.
 const WAITING: usize = 64;
 
 /// The terminal of `toolyard dev`.
@@ -31,16 +31,16 @@ pub struct Dev {
 }
 
 impl Dev {
-    /// Starts the thread that prints: for people, or one JSON object a line. `clock` gives the time in
-    /// front of each line.
+    /// Starts the thread that prints, either for people or one JSON object per line. `clock` gives the time
+    /// in front of each line.
     ///
     /// # Errors
-    /// If the system starts no more threads.
+    /// If the system cannot start another thread.
     pub fn start(json: bool, clock: Arc<dyn Clock>) -> anyhow::Result<Self> {
         Ok(Self { show: Show::start(json, clock)? })
     }
 
-    /// A layer of the log that shows lines of guests, and complaints of the host.
+    /// A log layer that shows lines of guests, and log messages of the host.
     pub fn guest_lines(&self) -> GuestLines {
         GuestLines(self.show.clone())
     }
@@ -50,8 +50,8 @@ impl Dev {
         Arc::new(CallLog::new(self.show.clone()))
     }
 
-    /// Watches the sources of a project, makes its plugin folder, and builds it once. A build that fails
-    /// is shown; [`Session::keep_up`] builds again.
+    /// Watches the sources of a project, makes its plugin folder, and builds it once. It shows a failed
+    /// build; [`Session::keep_up`] builds again.
     ///
     /// # Errors
     /// If the folder cannot be made, or there are too many files to watch.
@@ -59,7 +59,7 @@ impl Dev {
         let folder = project.plugin();
         std::fs::create_dir_all(&folder)
             .with_context(|| format!("cannot make the folder {}", folder.display()))?;
-        // Before the first build, so that no change during it is missed.
+        // Before the first build, so that no change during the build is missed.
         let watch = Watch::new(Sources::of(&project)).await.map_err(anyhow::Error::msg)?;
         let session = Session { project, watch, show: self.show.clone() };
         session.build(stop).await;
@@ -72,7 +72,7 @@ impl Dev {
     }
 }
 
-/// A project that is built whenever its sources change.
+/// A project that is rebuilt whenever its sources change.
 pub struct Session {
     project: Project,
     watch: Watch,
@@ -80,7 +80,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// Shows where the project is served.
+    /// Shows the address at which the project is served.
     pub fn serving(&self, url: &str) {
         let connect = format!("claude mcp add --transport http {} {url}", self.project.name);
         self.show.say(&Shown {
@@ -100,7 +100,7 @@ impl Session {
                 changed = self.watch.changed() => changed,
             };
             match changed.and_then(|()| Project::read(&self.project.folder)) {
-                // Another name is another plugin, which another run serves.
+                // A different name means a different plugin, which needs a new run.
                 Ok(changed) if changed.name == self.project.name => {
                     if changed != self.project {
                         self.watch.replace(Sources::of(&changed));
@@ -117,7 +117,7 @@ impl Session {
         }
     }
 
-    /// Builds once, and shows how that goes. After a failure the former version is served.
+    /// Builds once, and shows the outcome. After a failure, the previous version stays in service.
     async fn build(&self, stop: &CancellationToken) {
         let Self { project, show, .. } = self;
         let began = Instant::now();
@@ -158,7 +158,7 @@ impl Session {
     }
 }
 
-/// Shows the commands of a build, and what they print.
+/// Shows the commands of a build, and their output.
 async fn show_lines(show: &Show, mut lines: mpsc::Receiver<Said>) {
     while let Some(said) = lines.recv().await {
         show.whole(&match said {

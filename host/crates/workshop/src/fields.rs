@@ -1,10 +1,10 @@
-//! Tables that people write, read strictly: what is unknown is refused, and the
-//! nearest known key is named.
+//! Strict parsing of tables that people write: an unknown key is refused, and the error names the nearest
+//! known key.
 
 use toml::{Table, Value};
 use toolyard_cli::nearest::nearest;
 
-/// A table whose keys are all known. Errors name the whole key.
+/// A table whose keys are all known. Errors name the full key.
 pub struct Fields {
     at: String,
     table: Table,
@@ -14,7 +14,7 @@ impl Fields {
     /// The table at this key; the empty key is the file itself.
     ///
     /// # Errors
-    /// The first key that is not among these, and the one that is most like it.
+    /// The first unknown key, and the known key that is most similar to it.
     pub fn new(at: &str, table: Table, known: &[&str]) -> Result<Self, String> {
         let fields = Self { at: at.to_owned(), table };
         match fields.table.keys().find(|key| !known.contains(&key.as_str())) {
@@ -29,12 +29,12 @@ impl Fields {
         }
     }
 
-    /// The whole key of this one.
+    /// The full form of this key.
     pub fn key(&self, key: &str) -> String {
         if self.at.is_empty() { key.to_owned() } else { format!("{}.{key}", self.at) }
     }
 
-    /// Takes out whatever stands there.
+    /// Removes and returns the value at this key.
     pub fn take(&mut self, key: &str) -> Option<Value> {
         self.table.remove(key)
     }
@@ -42,7 +42,7 @@ impl Fields {
     /// A text.
     ///
     /// # Errors
-    /// If it is something else.
+    /// If the value has another type.
     pub fn text(&mut self, key: &str) -> Result<Option<String>, String> {
         self.typed(key, "a text", |value| match value {
             Value::String(text) => Some(text),
@@ -53,7 +53,7 @@ impl Fields {
     /// A truth value.
     ///
     /// # Errors
-    /// If it is something else.
+    /// If the value has another type.
     pub fn truth(&mut self, key: &str) -> Result<Option<bool>, String> {
         self.typed(key, "true or false", |value| value.as_bool())
     }
@@ -61,15 +61,15 @@ impl Fields {
     /// A whole number.
     ///
     /// # Errors
-    /// If it is something else.
+    /// If the value has another type.
     pub fn integer(&mut self, key: &str) -> Result<Option<i64>, String> {
         self.typed(key, "a whole number", |value| value.as_integer())
     }
 
-    /// A list of texts; absent is empty.
+    /// A list of texts; empty if the key is absent.
     ///
     /// # Errors
-    /// If it is something else.
+    /// If the value has another type.
     pub fn texts(&mut self, key: &str) -> Result<Vec<String>, String> {
         let texts = self.typed(key, "a list of texts", |value| match value {
             Value::Array(items) => items
@@ -84,10 +84,10 @@ impl Fields {
         Ok(texts.unwrap_or_default())
     }
 
-    /// A table; absent is empty.
+    /// A table; empty if the key is absent.
     ///
     /// # Errors
-    /// If it is something else.
+    /// If the value has another type.
     pub fn table(&mut self, key: &str) -> Result<Option<Table>, String> {
         self.typed(key, "a table", |value| match value {
             Value::Table(table) => Some(table),

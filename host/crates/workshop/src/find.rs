@@ -3,11 +3,11 @@
 use crate::case::SUFFIX;
 use std::path::{Path, PathBuf};
 
-/// How deep folders are looked into.
+/// The depth to which folders are searched.
 const MAX_DEPTH: usize = 16;
-/// How many cases there may be.
+/// The most cases.
 const MAX_CASES: usize = 10_000;
-/// Folders that hold other people's files.
+/// Folders with files of others.
 const NOT_OURS: [&str; 2] = ["node_modules", "target"];
 
 /// A case file.
@@ -19,9 +19,8 @@ pub struct CaseFile {
     pub path: PathBuf,
 }
 
-/// The cases in this folder and below whose names hold any of these words, sorted by
-/// name. Hidden folders, links, and what package managers and compilers keep are left
-/// out.
+/// The cases in this folder and below whose names contain any of these words, sorted by name. Skips hidden
+/// folders, links, and the folders of package managers and compilers.
 ///
 /// # Errors
 /// A folder that cannot be read, or too many cases.

@@ -1,10 +1,8 @@
-//! The workshop of plugin authors: `toolyard new`, `build`, `test`, `dev` and `call` without their
-//! flags.
+//! The commands for plugin authors, without their flags: `toolyard new`, `build`, `test`, `dev` and `call`.
 //!
-//! A project is a folder with a `project.toml` that says how a component is made of the files in it.
-//! A case is a recorded call with what is expected of it. The commands print to the terminal, and run
-//! calls against a dispatcher that the program has assembled: the workshop reads no configuration and
-//! starts no host.
+//! A project is a folder with a `project.toml` that says how to make a component from its files. A case is a
+//! recorded call with its expected result. The commands print to the terminal, and run calls against a
+//! dispatcher that the program has assembled: this crate reads no configuration and starts no host.
 
 pub mod contract;
 

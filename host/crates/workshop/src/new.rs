@@ -1,16 +1,16 @@
-//! `toolyard new`: a plugin project that builds as it is.
+//! `toolyard new`: writes a plugin project that builds unchanged.
 
 use crate::project::check_name;
 use crate::templates;
 use std::path::{Path, PathBuf};
 use toolyard_cli::{WrongUsage, say};
 
-/// `toolyard new`: writes a project of this name and language, and prints what to do next. It goes to a
-/// new folder of its name unless `folder` names another; no file there is replaced.
+/// `toolyard new`: writes a project of this name and language, and prints what to do next. It writes into a
+/// new folder with the project's name unless `folder` names another; no existing file is replaced.
 ///
 /// # Errors
-/// [`WrongUsage`] if the name cannot be a project's, or there is no template for the language; else if
-/// a file exists already or cannot be written.
+/// [`WrongUsage`] if the name is no valid project name, or there is no template for the language; else if a
+/// file exists already or cannot be written.
 pub fn create(name: &str, language: Option<&str>, folder: Option<&Path>) -> anyhow::Result<()> {
     check_name(name).map_err(WrongUsage)?;
     let known = || templates::languages().map(|language| language.name).collect::<Vec<_>>().join(", ");

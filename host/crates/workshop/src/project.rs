@@ -1,4 +1,4 @@
-//! `project.toml`: how a project's component is made.
+//! `project.toml`: how to make a project's component.
 
 use crate::case::text_of;
 use crate::fields::Fields;
@@ -9,10 +9,10 @@ use toolyard_cli::WrongUsage;
 pub const FILE: &str = "project.toml";
 /// The folder with the manifest and the component: an ordinary plugin folder.
 pub const PLUGIN: &str = "plugin";
-/// The folder with what this program notes about a project.
+/// The folder in which this program keeps its notes about a project.
 pub const NOTES: &str = ".toolyard";
 
-/// The longest name.
+/// The longest name, in bytes.
 const MAX_NAME_BYTES: usize = 64;
 
 /// A project.
@@ -20,20 +20,20 @@ const MAX_NAME_BYTES: usize = 64;
 pub struct Project {
     /// The folder of the project, absolute.
     pub(crate) folder: PathBuf,
-    /// Its name, which is that of its component.
+    /// Its name, which is also the name of its component.
     pub(crate) name: String,
     /// Commands that fetch what the build needs, once.
     pub(crate) setup: Vec<String>,
     /// Commands that make the component.
     pub(crate) build: Vec<String>,
-    /// The file that they make.
+    /// The file that these commands make.
     pub(crate) component: PathBuf,
     /// The sources of the component: files and folders.
     pub(crate) watch: Vec<PathBuf>,
 }
 
 impl Project {
-    /// Whether there is one in this folder.
+    /// Whether this folder contains a project.
     pub(crate) fn is_at(folder: &Path) -> bool {
         folder.join(FILE).is_file()
     }
@@ -41,7 +41,7 @@ impl Project {
     /// Reads the project in this folder.
     ///
     /// # Errors
-    /// If there is no project, or its file is wrong: what is wrong, and at which key.
+    /// If there is no project, or its file is wrong: the error, and its key.
     pub fn open(folder: &Path) -> Result<Self, WrongUsage> {
         Self::read(folder).map_err(WrongUsage)
     }
@@ -86,22 +86,21 @@ impl Project {
         })
     }
 
-    /// The plugin folder, which holds the component once it is built, and its manifest.
+    /// The plugin folder, which contains the manifest and, once built, the component.
     pub fn plugin(&self) -> PathBuf {
         self.folder.join(PLUGIN)
     }
 
-    /// The component as it is shipped.
+    /// The component in the plugin folder.
     pub(crate) fn shipped(&self) -> PathBuf {
         self.plugin().join(format!("{}.wasm", self.name))
     }
 }
 
-/// Whether this can be the name of a project: it names files, a package, and often a
-/// tool.
+/// Checks that this is a valid project name: it names files, a package, and often a tool.
 ///
 /// # Errors
-/// What a name looks like.
+/// The expected form of a name.
 pub fn check_name(name: &str) -> Result<(), String> {
     let fits = (1..=MAX_NAME_BYTES).contains(&name.len())
         && name.starts_with(|first: char| first.is_ascii_lowercase())

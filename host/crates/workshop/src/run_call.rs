@@ -1,5 +1,5 @@
-//! A call made by this process itself, with its own client: plainly or as a task, to its
-//! end, and cancelled in the right way if it is to stop.
+//! A call that this process makes itself, with its own client: as a plain call or a task, until it ends or is
+//! cancelled in the proper way.
 
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use toolyard_dispatch::{
     RpcError, Stop, Terms, ToolCall,
 };
 
-/// A call to be run.
+/// A call to run.
 pub struct ToolRun {
     /// The tool.
     pub tool: String,
@@ -33,7 +33,7 @@ pub enum Ending {
 /// Calls a tool, and cancels the call if `stop` is cancelled.
 ///
 /// # Errors
-/// [`Fault`] if the host did not take the call in.
+/// [`Fault`] if the host did not accept the call.
 pub async fn run_call(
     dispatch: &Arc<Dispatch>,
     caller: &Caller,
@@ -50,7 +50,7 @@ pub async fn run_call(
             progress_token: Some(RawJson::trusted("0")),
             trace: None,
         },
-        terms: Terms::Sessions { has_tasks: run.task },
+        terms: Terms::Sessions { has_tasks: run.task, bridge: None },
         stop: stopping.clone(),
         channel: channel.clone(),
         task_channel: channel.clone(),
@@ -71,10 +71,10 @@ pub async fn run_call(
         Ok(CallReply::Created(created)) => {
             wait_for_task(dispatch, caller, &created.view.id, channel, stop).await
         }
-        // Only calls under the terms without sessions ask in this way.
-        Ok(CallReply::InputRequired(_)) => Ok(Ending::Error(RpcError::internal(
-            "The host asked a question in its reply to a call with a session",
-        ))),
+        // Only calls on other terms get replies that ask questions or hand a call off.
+        Ok(CallReply::InputRequired(_) | CallReply::HandedOff(_) | CallReply::UnknownTask(_)) => Ok(
+            Ending::Error(RpcError::internal("The host replied to a call with a session as to one without")),
+        ),
         Err(Fault::Cancelled | Fault::Closing) => Ok(Ending::Stopped),
         Err(fault) => Err(fault),
     }
@@ -95,15 +95,14 @@ async fn wait_for_task(
             Err(error) => Ending::Error(error),
         }),
         () = stop.cancelled() => {
-            // It may have ended in this very moment, which is as good.
+            // The task may have ended at this moment, which is fine too.
             drop(dispatch.cancel_task(caller, id).await);
             Ok(Ending::Stopped)
         }
     }
 }
 
-/// The result as the plain call would have given it: without the id of the task, which
-/// is another one each time.
+/// The result that a plain call would have given: without the id of the task, which differs each time.
 fn plain(result: &RawJson) -> RawJson {
     let Ok(Value::Object(mut members)) = result.decode::<Value>() else { return result.clone() };
     if let Some(meta) = members.get_mut("_meta").and_then(Value::as_object_mut) {

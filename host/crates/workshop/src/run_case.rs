@@ -1,5 +1,5 @@
-//! One case, run against the tools that a host offers: its call is made by a client that
-//! answers as recorded, and what comes is held against what is expected.
+//! Runs one case against the tools of a host: a client makes the call and gives the recorded answers, and the
+//! outcome is compared with the expectations.
 
 use crate::answers::{self, Answers};
 use crate::case::Case;
@@ -15,7 +15,7 @@ use toolyard_dispatch::{
     RpcError, TaskId,
 };
 
-/// Questions that may wait for their answers.
+/// The most questions that may wait for their answers.
 const WAITING: usize = 64;
 
 /// How a case ended.
@@ -30,7 +30,7 @@ pub struct CaseResult {
 }
 
 impl CaseResult {
-    /// Whether all was as expected.
+    /// Whether everything was as expected.
     pub fn is_ok(&self) -> bool {
         self.wrong.is_empty() && self.unanswered.is_empty()
     }
@@ -45,7 +45,7 @@ pub async fn run_case(dispatch: &Arc<Dispatch>, case: &Case, stop: &Cancellation
     let attending = async {
         while let Some(question) = asked.recv().await {
             let response = answering.answer(&question);
-            // An answer that comes too late is the host's to ignore.
+            // The host ignores an answer that arrives too late.
             drop(dispatch.take_response(&caller, &question.id, response).await);
         }
         std::future::pending::<()>().await;
@@ -61,12 +61,12 @@ pub async fn run_case(dispatch: &Arc<Dispatch>, case: &Case, stop: &Cancellation
     };
     let ending = ended.unwrap_or_else(|fault| Ending::Error(fault.rpc()));
     let outcome = Outcome { ending, progress: channel.progress.load(Ordering::Relaxed) };
-    // After a question without an answer, the rest of the call says nothing.
+    // After a question without an answer, the outcome of the call means nothing.
     let wrong = if answering.missing.is_empty() { compare(&case.expect, &outcome) } else { Vec::new() };
     CaseResult { wrong, unanswered: answering.finish(), outcome }
 }
 
-/// The recorded answers, and the questions that they lack an answer to.
+/// The recorded answers, and the questions that have none.
 struct Answering {
     answers: Answers,
     missing: Vec<Mismatch>,
@@ -124,7 +124,7 @@ impl ClientChannel for Client {
 struct Pipe(mpsc::Sender<Question>);
 
 impl ClientRoute for Pipe {
-    // A client without tasks of its own is asked nothing but questions.
+    // A client without its own tasks is asked only questions.
     fn request(&self, _id: &str, _method: &str, _params: &RawJson) -> bool {
         false
     }
@@ -134,7 +134,7 @@ impl ClientRoute for Pipe {
         self.0.try_send(Question { key, id, method, params }).is_ok()
     }
 
-    // A question that was asked is answered in any case.
+    // Every question is answered, so there is nothing to withdraw.
     fn withdraw(&self, _id: &str, _reason: &str, _task: Option<TaskId>) {}
 
     fn presence(&self) -> ClientPresence {

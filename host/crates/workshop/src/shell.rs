@@ -1,5 +1,5 @@
-//! The commands of a project, run by the shell in the project's folder, each in a
-//! process group of its own, so that it can be ended with everything it has started.
+//! Runs the commands of a project with the shell in the project's folder. Each runs in its own process group,
+//! so that it can be ended together with all processes that it started.
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::ffi::OsString;
@@ -15,10 +15,10 @@ use toolyard_cli::tell;
 
 /// How long a command may take to end after SIGTERM.
 const END_TIME: Duration = Duration::from_secs(2);
-/// Longer lines are parted.
+/// Longer lines are split.
 const LINE_BYTES: usize = 64 << 10;
 
-/// The place that the output of commands goes to.
+/// The destination of the output of commands.
 #[derive(Clone)]
 pub enum Output {
     /// The standard error of this process.
@@ -30,20 +30,20 @@ pub enum Output {
 /// A line that a build prints.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Said {
-    /// This command begins.
+    /// A command begins.
     Command(String),
-    /// It writes this line.
+    /// The command writes a line.
     Line(String),
 }
 
-/// Why a command did not do what it should.
+/// The reason why a command failed.
 #[derive(Debug)]
 pub enum Failed {
-    /// There is no shell, or no folder.
+    /// The shell or the folder does not exist.
     NotStarted(std::io::Error),
-    /// It ended so.
+    /// The command ended with this status.
     Status(ExitStatus),
-    /// It was to stop.
+    /// The command was stopped.
     Stopped,
 }
 
@@ -57,7 +57,7 @@ impl std::fmt::Display for Failed {
     }
 }
 
-/// Runs a command to its end; ends it, with all processes it has started, if `stop` is cancelled.
+/// Runs a command to its end. If `stop` is cancelled, ends it and all processes that it started.
 ///
 /// # Errors
 /// [`Failed`].
@@ -79,7 +79,7 @@ pub async fn run(
             shell.stdout(ours()?).stderr(ours()?);
         }
         Output::Lines(lines) => {
-            // The reader goes only when the whole build ends.
+            // The receiver is dropped only when the whole build ends.
             drop(lines.send(Said::Command(command.to_owned())).await);
             shell.stdout(Stdio::piped()).stderr(Stdio::piped());
         }
@@ -102,7 +102,7 @@ pub async fn run(
                 Err(Failed::Stopped)
             }
         };
-        // A process that it left running would hold its pipes, and outlive this one.
+        // A process that the command left running would hold its pipes, and outlive this program.
         drop(group);
         ended
     };
@@ -113,13 +113,13 @@ pub async fn run(
     }
 }
 
-/// A group of processes that ends with this value.
+/// A process group that is killed when this value is dropped.
 struct Group(Option<Pid>);
 
 impl Group {
     fn signal(&self, signal: Signal) {
         if let Some(group) = self.0 {
-            // There may be none of them left.
+            // All of its processes may have ended.
             let _ = kill_process_group(group, signal);
         }
     }
@@ -131,7 +131,7 @@ impl Drop for Group {
     }
 }
 
-/// Passes the output of a command on, line by line.
+/// Forwards the output of a command line by line.
 async fn pass_on(from: Option<impl AsyncRead + Unpin>, lines: &mpsc::Sender<Said>) {
     let Some(mut from) = from else { return };
     let mut chunk = vec![0; 8 << 10];
@@ -198,7 +198,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_a_command_leaves_running_ends_with_it() {
-        // It holds the pipe: the lines would not end if it went on.
+        // It holds the pipe: if it continued, the lines would not end.
         let (ended, said) = said_by("sleep 1000 & echo $!").await;
         assert!(ended.is_ok());
         let Said::Line(pid) = &said[1] else { panic!("{said:?}") };
@@ -209,7 +209,7 @@ mod tests {
         }
     }
 
-    /// Killed, and not waited for yet by the process that inherited it.
+    /// Killed, but not yet reaped by the process that inherited it.
     fn is_zombie(pid: Option<Pid>) -> bool {
         let path = format!("/proc/{}/stat", pid.map_or(0, Pid::as_raw_pid));
         std::fs::read_to_string(path).is_ok_and(|stat| stat.contains(") Z "))

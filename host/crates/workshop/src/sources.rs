@@ -1,8 +1,7 @@
-//! Watches the sources of a project, by the kernel's hints and by a look from time to time, because
-//! hints get lost.
+//! Watches the sources of a project, with hints from the kernel and regular scans, because hints can get
+//! lost.
 //!
-//! Only the content counts: a build that writes what it is made of again, the same
-//! as before, does not start another.
+//! Only the content counts: a build that rewrites its sources unchanged does not start another build.
 
 use crate::project::{FILE, Project};
 use notify::{RecommendedWatcher, RecursiveMode, Watcher as _};
@@ -15,16 +14,16 @@ use std::time::{Duration, SystemTime};
 use tokio::sync::Notify;
 use toolyard_cli::read;
 
-/// How often sources are looked at even if nothing was heard of them.
+/// How often sources are scanned even without a hint.
 const RESCAN: Duration = Duration::from_secs(2);
-/// How long they must stay the same before they count: editors write in steps.
+/// How long sources must stay unchanged before they count, because editors write in steps.
 const SETTLE: Duration = Duration::from_millis(100);
-/// How many files may be watched, and how deep.
+/// The most files that may be watched, and their greatest depth.
 const MAX_FILES: usize = 20_000;
 const MAX_DEPTH: usize = 32;
-/// Of larger files, size and time stand for the content.
+/// For files larger than this (bytes), size and time represent the content.
 const READ_BYTES: u64 = 16 << 20;
-/// Folders that hold what others made.
+/// Folders with files that others made.
 const NOT_OURS: [&str; 2] = ["node_modules", "target"];
 
 /// The sources of a project.
@@ -36,14 +35,14 @@ pub struct Sources {
     made: [PathBuf; 2],
 }
 
-/// Their files at one moment, by size and time.
+/// The size and time of all source files at one moment.
 type Look = BTreeMap<PathBuf, (u64, Option<SystemTime>)>;
 
-/// A folder that the kernel watches: its path, whether all below it is watched too, and the device
-/// and inode that it has now.
+/// A folder that the kernel watches: its path, whether all its subfolders are watched too, and its current
+/// device and inode.
 type Root = (PathBuf, RecursiveMode, (u64, u64));
 
-/// The content of all of them.
+/// The digest of the content of all files.
 type Content = [u8; 32];
 
 impl Sources {
@@ -86,7 +85,7 @@ impl Sources {
         for entry in entries.flatten() {
             let name = entry.file_name();
             let name = name.to_string_lossy();
-            // A link below could lead around in a circle.
+            // A link below could lead into a cycle.
             let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
             if !is_link && !name.starts_with('.') && !NOT_OURS.contains(&&*name) {
                 self.look_at(&entry.path(), depth + 1, look)?;
@@ -108,7 +107,7 @@ impl Sources {
         hash.finalize().into()
     }
 
-    /// The folders to be watched.
+    /// The folders to watch.
     fn roots(&self) -> Vec<Root> {
         let identity = |path: &Path| std::fs::metadata(path).ok().map(|found| (found.dev(), found.ino()));
         let mut roots = BTreeMap::from([(self.folder.clone(), RecursiveMode::NonRecursive)]);
@@ -135,7 +134,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Watches the sources, which count as seen as they are now.
+    /// Watches the sources. Their current state counts as seen.
     ///
     /// # Errors
     /// If there are too many files.
@@ -146,20 +145,20 @@ impl Watch {
         Ok(watch)
     }
 
-    /// Watches these from now on, with what was seen before.
+    /// Watches these sources from now on, and keeps the state that was last seen.
     pub fn replace(&mut self, sources: Sources) {
         self.sources = sources;
         self.follow();
     }
 
-    /// Waits until the sources are others than those last seen, and stay so; they count
-    /// as seen then.
+    /// Waits until the sources differ from the state last seen and stay unchanged. The new state then counts
+    /// as seen.
     ///
     /// # Errors
     /// If there are too many files.
     pub async fn changed(&mut self) -> Result<(), String> {
         loop {
-            // A change before this call is found at once.
+            // Finds a change before this call at once.
             if self.settled().await? {
                 let (seen, content) = whole(&self.sources).await?;
                 self.seen = seen;
@@ -168,7 +167,7 @@ impl Watch {
                 }
             }
             self.follow();
-            // Whichever comes first; both say only "look".
+            // Whichever comes first; both only trigger a scan.
             tokio::select! {
                 () = self.hints.notified() => {}
                 () = tokio::time::sleep(RESCAN) => {}
@@ -176,8 +175,7 @@ impl Watch {
         }
     }
 
-    /// Whether the files differ from those last seen, after they have stayed the same
-    /// for a while.
+    /// Waits until the files stay unchanged for a while. Returns whether they differ from those last seen.
     async fn settled(&self) -> Result<bool, String> {
         let mut last = look(&self.sources).await?;
         if last == self.seen {
@@ -193,7 +191,7 @@ impl Watch {
         }
     }
 
-    /// Has the kernel tell of what is there now.
+    /// Makes the kernel watch the current folders.
     fn follow(&mut self) {
         let roots = self.sources.roots();
         if self.watcher.as_ref().is_some_and(|(_, followed)| *followed == roots) {
@@ -219,7 +217,7 @@ impl Watch {
     }
 }
 
-/// A look at the files, on a thread that may wait for a disk.
+/// Scans the files, on a thread that may wait for a disk.
 async fn look(sources: &Sources) -> Result<Look, String> {
     let sources = sources.clone();
     tokio::task::spawn_blocking(move || sources.look()).await.map_err(|error| error.to_string())?
@@ -272,7 +270,7 @@ mod tests {
         let mut watch = Watch::new(sources).await.expect("few");
         std::fs::write(folder.path().join("src/deep/one"), "2").expect("written");
         watch.changed().await.expect("few");
-        // The same content, written again, is no change.
+        // Rewriting the same content is no change.
         std::fs::write(folder.path().join("src/deep/one"), "2").expect("written");
         let mut changing = Box::pin(watch.changed());
         let waited = tokio::time::timeout(SETTLE * 5, &mut changing).await;

@@ -11,7 +11,7 @@ use std::path::Path;
 pub struct Language {
     /// Its name.
     pub name: &'static str,
-    /// Files that are made for a project, not carried.
+    /// Files that are generated for a project, not copied.
     generated: Generated,
     /// Folders besides `wit/` that get a copy of the contract.
     contracts: &'static [&'static str],
@@ -33,7 +33,7 @@ const LANGUAGES: [Language; 6] = [
     Language { name: "go", generated: Generated::Nothing, contracts: &[] },
 ];
 
-/// The languages for which there are files.
+/// The languages for which this program has files.
 pub fn languages() -> impl Iterator<Item = &'static Language> {
     LANGUAGES.iter().filter(|language| of(language.name).next().is_some())
 }
@@ -43,7 +43,7 @@ fn of(language: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
 }
 
 impl Language {
-    /// Whether this is one of its names.
+    /// Whether this is one of the language's names.
     pub fn is_called(&self, name: &str) -> bool {
         let other = match self.name {
             "js" => "javascript",
@@ -56,10 +56,10 @@ impl Language {
         name == self.name || name == other
     }
 
-    /// The files of a project of this name, by their paths in it.
+    /// The files of a project with this name, by their paths in the project.
     ///
     /// # Errors
-    /// If the name is none, or the bindings cannot be made.
+    /// If the name is not valid, or the bindings cannot be made.
     pub fn project(&self, name: &str) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
         check_name(name).map_err(anyhow::Error::msg)?;
         let mut project: Vec<(String, Vec<u8>)> =
@@ -79,12 +79,12 @@ impl Language {
     }
 }
 
-/// A text of a template for a project of this name.
+/// A text of a template for a project with this name.
 fn filled(text: &str, name: &str) -> String {
     text.replace("{{name}}", name).replace("{{name_snake}}", &name.replace('-', "_"))
 }
 
-/// Writes files into a folder that has none of them.
+/// Writes files into a folder that contains none of them.
 ///
 /// # Errors
 /// The first file that exists already, or cannot be written. If one exists, none is written.

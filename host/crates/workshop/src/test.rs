@@ -1,4 +1,4 @@
-//! `toolyard test`: runs a plugin's recorded cases, and judges them.
+//! `toolyard test`: runs a plugin's recorded cases, and checks their results.
 
 use crate::build::{ended, make};
 use crate::case::{Case, text_of};
@@ -29,15 +29,15 @@ use toolyard_engine::{PluginReport, PluginState};
 pub struct TestOptions {
     /// A project, or a plugin folder.
     pub dir: PathBuf,
-    /// Only the cases whose names contain one of these run; all, if there are none.
+    /// Only cases whose names contain one of these run; all run if this is empty.
     pub patterns: Vec<String>,
-    /// Whether a project is tested as it was built last.
+    /// Whether to test the last build of a project.
     pub no_build: bool,
-    /// Whether the result of a case that fails is written into its file as what is expected.
+    /// Whether to write the result of a failed case into its file as the expected one.
     pub update: bool,
-    /// How many cases run at once; at least 1.
+    /// The number of cases that run at once, at least 1.
     pub jobs: u16,
-    /// Whether one JSON object is printed when all have run.
+    /// Whether to print one JSON object after all cases have run.
     pub json: bool,
 }
 
@@ -49,7 +49,7 @@ pub struct Tests {
 }
 
 impl Tests {
-    /// Reads the project, if it is one, and its cases.
+    /// Reads the project, if the folder is one, and its cases.
     ///
     /// # Errors
     /// [`WrongUsage`] if the project or a case is wrong (all cases that are wrong are named), or if there
@@ -68,8 +68,8 @@ impl Tests {
         }
     }
 
-    /// Builds the project, if it is one and its options say so. Returns the exit code where the tests
-    /// end here because `stop` is cancelled.
+    /// Builds the project, if the folder is one and the options require it. Returns the exit code if the
+    /// tests end here because `stop` is cancelled.
     ///
     /// # Errors
     /// If the build fails.
@@ -81,8 +81,8 @@ impl Tests {
         }
     }
 
-    /// Runs the cases against a host that has loaded these plugins, and prints how they end. The exit
-    /// code says whether a case has failed or a plugin was refused. `began` is when loading began.
+    /// Runs the cases against a host that has loaded these plugins, and prints their results. The exit code
+    /// shows whether a case failed or a plugin was refused. `began` is when loading began.
     ///
     /// # Errors
     /// If a case cannot be updated.
@@ -147,7 +147,7 @@ struct Ran<'a> {
     updated: bool,
 }
 
-/// The cases that the options choose. The error names all that are broken.
+/// The cases that the options select. The error names all invalid cases.
 fn read_cases(options: &TestOptions) -> Result<Vec<(CaseFile, Case)>, WrongUsage> {
     let dir = options.dir.display();
     let found = cases(&options.dir, &options.patterns).map_err(WrongUsage)?;
@@ -171,7 +171,7 @@ fn read_cases(options: &TestOptions) -> Result<Vec<(CaseFile, Case)>, WrongUsage
     if broken.is_empty() { Ok(read) } else { Err(WrongUsage(broken.join("\n"))) }
 }
 
-/// The files that are not loaded, or not as they are.
+/// The files that are not loaded, or not in their current version.
 fn refused(plugins: &[PluginReport]) -> Vec<(String, String)> {
     let why = |report: &PluginReport| match &report.state {
         PluginState::Refused { why } | PluginState::KeptPrevious { why } => {
@@ -191,7 +191,7 @@ impl Ran<'_> {
         self.result.unanswered.iter().chain(&self.result.wrong)
     }
 
-    /// Makes what came what is expected. A case that lacks answers stays as it is.
+    /// Makes the actual result the expected one. A case that lacks answers stays unchanged.
     fn update(&mut self) -> anyhow::Result<()> {
         if self.passed() || !self.result.unanswered.is_empty() {
             return Ok(());
@@ -260,7 +260,7 @@ fn milliseconds(took: Duration) -> u64 {
     u64::try_from(took.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Writes a file whole or not at all.
+/// Writes a file completely or not at all.
 fn write(path: &Path, text: &str) -> std::io::Result<()> {
     replace(path, text.as_bytes(), std::fs::metadata(path)?.permissions())
 }

@@ -1,4 +1,4 @@
-//! TOML as JSON and back: cases are written in the one, tools speak the other.
+//! Converts between TOML and JSON: cases are written in TOML, and tools use JSON.
 
 use serde_json::Value;
 
@@ -20,8 +20,8 @@ pub fn json_object(table: toml::Table) -> serde_json::Map<String, Value> {
     table.into_iter().map(|(key, value)| (key, json(value))).collect()
 }
 
-/// The value as TOML; none if TOML cannot say it: it has no null, and its numbers end
-/// where those of 64 bits do.
+/// The value as TOML; `None` if TOML cannot express it: TOML has no null, and its integers are signed 64-bit
+/// numbers.
 pub fn toml(value: &Value) -> Option<toml::Value> {
     Some(match value {
         Value::Null => return None,

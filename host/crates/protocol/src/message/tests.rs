@@ -113,7 +113,7 @@ proptest::proptest! {
         }
     }
 
-    /// The same for what looks like JSON-RPC, which random bytes rarely do.
+    /// The same for texts that look like JSON-RPC, which random bytes rarely do.
     #[test]
     fn decoding_what_is_nearly_a_message_never_panics(
         parts in proptest::collection::vec(

@@ -1,9 +1,134 @@
 //! Forms: flat objects of primitive fields, and their answers (E-2, E-3).
 
+mod describe;
+mod misfit;
+
+pub use describe::{describe_form, example_content, one_line, quoted};
+pub use misfit::misfit;
+
+use crate::RawJson;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
+use std::fmt;
 
 /// The most fields of one form.
 const MAX_FIELDS: usize = 100;
+
+/// A form, or a page to open, as `elicitation/create` requests it (E-2, E-5).
+#[derive(Debug, Clone)]
+pub struct Form {
+    /// The message for the person.
+    pub message: String,
+    /// The page, in URL mode.
+    pub url: Option<String>,
+    /// The fields, in the order of the form.
+    pub fields: Vec<Field>,
+}
+
+/// One field of a form.
+#[derive(Debug, Clone)]
+pub struct Field {
+    /// Its name.
+    pub name: String,
+    /// Its name for people; the same as `name` if the form gives no other.
+    pub title: String,
+    /// Whether it is required.
+    pub required: bool,
+    /// The value that the form suggests.
+    pub default: Option<Value>,
+    /// Its JSON Schema.
+    pub schema: Value,
+}
+
+#[derive(Deserialize)]
+struct FormWire {
+    message: String,
+    #[serde(default)]
+    url: Option<String>,
+    #[serde(default, rename = "requestedSchema")]
+    schema: Option<FormSchema>,
+}
+
+#[derive(Default, Deserialize)]
+struct FormSchema {
+    #[serde(default)]
+    properties: InOrder,
+    #[serde(default)]
+    required: Vec<String>,
+}
+
+impl FormSchema {
+    fn fields(self) -> Vec<Field> {
+        let Self { properties, required } = self;
+        let field = |(name, schema): (String, Value)| Field {
+            title: schema["title"].as_str().unwrap_or(&name).to_owned(),
+            required: required.contains(&name),
+            default: schema.get("default").cloned(),
+            name,
+            schema,
+        };
+        properties.0.into_iter().map(field).collect()
+    }
+}
+
+/// The members of an object in the order of the text.
+#[derive(Default)]
+struct InOrder(Vec<(String, Value)>);
+
+impl<'de> Deserialize<'de> for InOrder {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Members;
+        impl<'de> Visitor<'de> for Members {
+            type Value = InOrder;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<InOrder, A::Error> {
+                let mut members = Vec::new();
+                while let Some(member) = map.next_entry()? {
+                    members.push(member);
+                }
+                Ok(InOrder(members))
+            }
+        }
+        deserializer.deserialize_map(Members)
+    }
+}
+
+impl Form {
+    /// Reads the params of `elicitation/create`.
+    ///
+    /// # Errors
+    /// That of `serde_json`, if they do not have the shape of a form or a page.
+    pub fn read(params: &RawJson) -> Result<Self, serde_json::Error> {
+        let FormWire { message, url, schema } = params.decode()?;
+        Ok(Self { message, url, fields: schema.unwrap_or_default().fields() })
+    }
+}
+
+impl Field {
+    /// The JSON type of its values.
+    #[must_use]
+    pub fn type_name(&self) -> Option<&str> {
+        self.schema["type"].as_str()
+    }
+
+    /// The texts to choose from. `None` if any text may be entered.
+    #[must_use]
+    pub fn choices(&self) -> Option<Vec<String>> {
+        let schema = if self.schema["type"] == "array" { &self.schema["items"] } else { &self.schema };
+        let texts = |list: &Value, of: fn(&Value) -> Option<&str>| {
+            let list = list.as_array()?;
+            Some(list.iter().filter_map(of).map(str::to_owned).collect())
+        };
+        texts(&schema["enum"], Value::as_str)
+            .or_else(|| texts(&schema["oneOf"], |choice| choice["const"].as_str()))
+            .or_else(|| texts(&schema["anyOf"], |choice| choice["const"].as_str()))
+    }
+}
 
 /// Checks the params of `elicitation/create` in form mode.
 pub(super) fn check(params: &Map<String, Value>) -> Result<(), String> {
@@ -45,8 +170,8 @@ pub(super) fn check(params: &Map<String, Value>) -> Result<(), String> {
     }
 }
 
-/// E-4: whether a field is named for something that must not pass through a client
-/// and a model. A name is all that can be judged.
+/// E-4: whether the name of a field stands for something that must not pass through a client and a
+/// model. Only the name can be judged.
 fn is_secret(name: &str) -> bool {
     const SECRETS: [&str; 10] = [
         "password",

@@ -79,8 +79,8 @@ pub(super) fn check(params: &Map<String, Value>) -> Result<(), String> {
     Ok(())
 }
 
-/// M-4: whatever tools were used is followed at once by a message of the user that
-/// holds their results, all of them and nothing else.
+/// M-4: a message with tool uses is followed at once by a message of the user that holds exactly the
+/// results of all these uses.
 fn check_tool_results(messages: &[Value]) -> Result<(), String> {
     let ids = |message: &Value, kind: &str, id: &str| -> BTreeSet<String> {
         let of_kind = |block: &&Value| block["type"] == kind;

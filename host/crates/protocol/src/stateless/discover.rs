@@ -5,7 +5,7 @@ use crate::RawJson;
 use crate::initialize::{Offers, ServerIdentity};
 use serde_json::json;
 
-/// The result of `server/discover`, without what every result gets when it leaves
+/// The result of `server/discover`, without the members that every result gets when it leaves
 /// ([`complete_cached`](super::result::complete_cached)).
 #[must_use]
 pub fn discover(identity: &ServerIdentity, offers: Offers) -> RawJson {
@@ -42,8 +42,8 @@ mod tests {
         discover(&identity, offers).decode().expect("JSON")
     }
 
-    /// 26D-1, 26D-2, 26D-4: what is offered, the extension with nothing in it, and
-    /// only the version that can be claimed.
+    /// 26D-1, 26D-2, 26D-4: the offers, the extension as an empty object, and only the version that can
+    /// be claimed.
     #[test]
     fn what_is_offered_is_declared_and_nothing_else() {
         assert_eq!(

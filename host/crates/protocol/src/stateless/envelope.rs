@@ -1,5 +1,5 @@
-//! The `_meta` of a request: which version it claims, and what the client says of
-//! itself for this request alone (26R, 26B).
+//! The `_meta` of a request: the version that it claims, and the client's description of itself for
+//! this request alone (26R, 26B).
 
 use super::input::Retry;
 use super::members::{each, last};
@@ -20,7 +20,7 @@ pub enum VersionClaim {
     None,
     /// This one.
     Version(String),
-    /// The key is there, but its value is no string, or it is there twice.
+    /// The key is present, but its value is not a string, or it occurs twice.
     Malformed,
 }
 
@@ -36,8 +36,8 @@ impl ClaimedParams {
     /// No claim.
     pub const NONE: Self = Self { claim: VersionClaim::None, read: None };
 
-    /// The claim in the params of a request of this method. Params without a claim, which are those
-    /// of the other generation, are searched for the key and not read.
+    /// The claim in the params of a request of this method. Params without a claim, which belong to the
+    /// other generation, are only searched for the key and not decoded.
     #[must_use]
     pub fn by(method: &Method, params: Option<&RawJson>) -> Self {
         match params {
@@ -57,9 +57,8 @@ impl ClaimedParams {
         self.read.is_some() || Envelope::decode(params).is_ok()
     }
 
-    /// The envelope in the params that claim this, and of `tools/call` the rest where it
-    /// was read with it. Where not, [`call_params`](super::input::call_params) reads it,
-    /// or says what is wrong with it.
+    /// The envelope in the params with this claim, and for `tools/call` the rest if it was read with
+    /// it. If not, [`call_params`](super::input::call_params) reads it, or reports its fault.
     ///
     /// # Errors
     /// As those of [`Envelope::decode`].
@@ -80,9 +79,8 @@ pub fn claim(params: Option<&RawJson>) -> VersionClaim {
     }
 }
 
-/// Whether the key can be anywhere in this text: as it is, or spelled with the only
-/// escapes that its characters have, `\u` and `\/`. Looks at nothing but the two
-/// bytes that are rare elsewhere.
+/// Whether the key can be anywhere in this text: as it is, or spelled with the only escapes that its
+/// characters have, `\u` and `\/`. Looks only at the two bytes that are rare elsewhere.
 fn may_name_version(text: &[u8]) -> bool {
     memchr::memchr2_iter(b'V', b'\\', text).any(|at| {
         let (before, after) = (&text[..at], &text[at + 1..]);
@@ -99,8 +97,8 @@ const AFTER: usize = "ersion".len();
 
 fn claimed(params: &RawJson) -> VersionClaim {
     let mut claim = VersionClaim::None;
-    // A later reader refuses text that is broken further on; the claim before that decides by which
-    // rules.
+    // A later reader refuses text that is broken further on; the claim before that decides which rules
+    // apply.
     drop(each(params.as_str(), |member| {
         let Some(meta) = member.object().filter(|_| member.is("_meta")) else { return };
         drop(each(meta, |member| {
@@ -203,7 +201,7 @@ impl Envelope {
     /// so a client with malformed ones is served all the same.
     #[must_use]
     pub fn client(&self) -> Option<Implementation> {
-        // From an array the members would be read by their places.
+        // From an array, the members would be read by position.
         self.client.as_ref().filter(|client| client.is_object())?.decode().ok()
     }
 }

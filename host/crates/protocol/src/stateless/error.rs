@@ -7,14 +7,14 @@ use crate::resources::RESOURCE_NOT_FOUND;
 use crate::{RawJson, RpcError};
 use serde_json::{Value, json};
 
-/// A header is missing, or says something else than the body (26H-4).
+/// A header is missing, or differs from the body (26H-4).
 pub const HEADER_MISMATCH: i32 = -32020;
 /// The client has not declared what this request needs (26R-4).
 pub const MISSING_CAPABILITY: i32 = -32021;
 /// The version is not served in this way (26R-3).
 pub const UNSUPPORTED_VERSION: i32 = -32022;
 
-/// The codes that belong to JSON-RPC and to MCP; a guest's own are outside.
+/// The codes that belong to JSON-RPC and to MCP; a guest's own codes are outside.
 const RESERVED: std::ops::RangeInclusive<i32> = -32768..=-32000;
 
 /// `-32020` with a sentence about the header.
@@ -36,8 +36,8 @@ pub fn tasks_required() -> RpcError {
     missing_capability(&json!({"extensions": {TASKS: {}}}))
 }
 
-/// `-32022` for a request that claims another version (26R-3). Only what can be
-/// claimed is listed: versions that begin with `initialize` cannot (26D-5).
+/// `-32022` for a request that claims another version (26R-3). Only versions that can be claimed are
+/// listed: those that begin with `initialize` cannot (26D-5).
 #[must_use]
 pub fn unsupported_version(requested: &str) -> RpcError {
     RpcError::new(UNSUPPORTED_VERSION, "Unsupported protocol version")
@@ -82,7 +82,7 @@ mod tests {
         error.data.as_ref().map_or(Value::Null, |data| data.decode().expect("JSON"))
     }
 
-    /// 26R-3, 26R-4, 26D-4, 26X-12: what these errors carry.
+    /// 26R-3, 26R-4, 26D-4, 26X-12: the data of these errors.
     #[test]
     fn the_three_errors_carry_what_the_schema_wants() {
         let version = unsupported_version("1900-01-01");
@@ -101,8 +101,7 @@ mod tests {
         assert_eq!(header_mismatch("x").code, -32020);
     }
 
-    /// 26J-7: codes of JSON-RPC and a guest's own pass; what belongs to the protocol
-    /// does not.
+    /// 26J-7: codes of JSON-RPC and a guest's own codes pass; those that belong to the protocol do not.
     #[test]
     fn only_codes_that_a_guest_may_give_are_shown() {
         for code in
@@ -123,7 +122,7 @@ mod tests {
         assert_eq!((now.code, &now.data), (-32602, &not_found.data), "-32002 is -32602 now");
     }
 
-    /// 26R-4, 26J-7: a guest may say which capability it lacks, if it says it well.
+    /// 26R-4, 26J-7: a guest may say which capability it lacks, in the right form.
     #[test]
     fn a_missing_capability_passes_if_it_names_one() {
         let says = |data: &'static str| {

@@ -11,7 +11,7 @@ use std::borrow::Cow;
 /// `=?base64?…?=` (26H-4, 26H-5). Any other text is literal, even if it only begins like that form.
 ///
 /// # Errors
-/// `-32020` if it has that form, and the inside is not the base64, with padding, of UTF-8.
+/// `-32020` if it has that form, and its content is not padded base64 of UTF-8.
 pub fn value(raw: &str) -> Result<Cow<'_, str>, RpcError> {
     let raw = raw.trim_matches([' ', '\t']);
     let Some(inside) = raw.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?=")) else {
@@ -25,8 +25,8 @@ pub fn value(raw: &str) -> Result<Cow<'_, str>, RpcError> {
         .map_err(|_| header_mismatch("A header value is marked as base64, but is not the base64 of UTF-8"))
 }
 
-/// The required value of `Mcp-Name` for this request; `None` where the body lacks the name, so that
-/// the params are at fault (26H-7).
+/// The required value of `Mcp-Name` for this request; `None` if the body lacks the name, so that the
+/// params are at fault (26H-7).
 #[must_use]
 pub fn name_of(method: &Method, params: Option<&RawJson>) -> Option<String> {
     let member = method.name_member()?;
@@ -38,8 +38,7 @@ mod tests {
     use super::*;
     use crate::method::NameMember;
 
-    /// 26H-4, 26H-5: spaces and tabs are cut, the marked form is decoded, and nothing
-    /// else is.
+    /// 26H-4, 26H-5: surrounding spaces and tabs are removed, and only the marked form is decoded.
     #[test]
     fn a_value_is_literal_unless_it_is_marked_as_base64() {
         for (raw, expected) in [
@@ -54,7 +53,7 @@ mod tests {
             ("=?base64??=", ""),
             ("=?base64?IGEg?=", " a "),
             ("=?base64?PT9iYXNlNjQ/YT89?=", "=?base64?a?="),
-            // Only like it.
+            // Only similar to that form.
             ("SGVsbG8=", "SGVsbG8="),
             ("=?base64?SGVsbG8=", "=?base64?SGVsbG8="),
             ("SGVsbG8=?=", "SGVsbG8=?="),
@@ -71,7 +70,7 @@ mod tests {
         }
     }
 
-    /// 26H-5: bad base64, bad padding, and what is not UTF-8.
+    /// 26H-5: bad base64, bad padding, and text that is not UTF-8.
     #[test]
     fn a_marked_value_that_cannot_be_decoded_is_a_mismatch() {
         for inside in [
@@ -95,7 +94,7 @@ mod tests {
         }
     }
 
-    /// 26H-3, 26T-26: which member is repeated by which method.
+    /// 26H-3, 26T-26: the member that each method repeats.
     #[test]
     fn the_name_is_that_of_the_tool_the_prompt_the_resource_or_the_task() {
         let params = RawJson::trusted(r#"{"name":"n","uri":"a:b","taskId":"t"}"#);
@@ -119,7 +118,7 @@ mod tests {
         }
     }
 
-    /// 26H-7: where the body names nothing, its params are what is wrong.
+    /// 26H-7: if the body names nothing, its params are at fault.
     #[test]
     fn a_body_without_a_name_has_none_to_repeat() {
         assert_eq!(name_of(&Method::ToolsCall, None), None);
@@ -131,7 +130,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// 26H-5: any text comes through its encoded form, and no value panics.
+        /// 26H-5: any text survives its encoded form, and no value causes a panic.
         #[test]
         fn any_text_comes_through(text in ".{0,24}", raw in "(=\\?base64\\?)?[ -~]{0,16}(\\?=)?") {
             let encoded = format!("=?base64?{}?=", STANDARD.encode(&text));

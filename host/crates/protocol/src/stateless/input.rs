@@ -1,5 +1,5 @@
-//! Requests that take several round trips: what is still needed, and what a retry
-//! brings (26M), also for a task (26T-17).
+//! Requests that take several round trips: the input that is still needed, and the input of a retry
+//! (26M), also for a task (26T-17).
 
 use super::META_SERVER_INFO;
 use super::members::each;
@@ -11,13 +11,13 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::collections::HashMap;
 
-/// The state and answers that a request brings from an earlier round (26M-4), unverified: the host
-/// that gave the state checks it, and the asker checks an answer (26M-5, 26M-6).
+/// The state and answers that a request brings from an earlier round (26M-4), unverified: the host that
+/// issued the state checks it, and the asker checks an answer (26M-5, 26M-6).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Retry {
     /// The answers by the keys of the questions, any JSON.
     pub responses: HashMap<String, RawJson>,
-    /// The state, as the server gave it to the client.
+    /// The state, as the server issued it to the client.
     pub state: Option<String>,
 }
 
@@ -34,8 +34,8 @@ impl Retry {
     /// their memory.
     ///
     /// # Errors
-    /// `-32602` if `inputResponses` is there and no object, or `requestState` is
-    /// there and no string.
+    /// `-32602` if `inputResponses` is present and not an object, or `requestState` is present and not
+    /// a string.
     pub fn decode(method: &Method, params: Option<&RawJson>) -> Result<Self, RpcError> {
         let Some(params) = params else { return Ok(Self::default()) };
         let wrong = |what: &str| RpcError::invalid_params(format!("{method}: {what}"));
@@ -70,8 +70,7 @@ struct CallWire<'a> {
     state: Option<&'a RawValue>,
 }
 
-/// The params of `tools/call` with what they bring from the round before, which are
-/// read once for both.
+/// The params of `tools/call` with the input from the round before, both read in one pass.
 ///
 /// # Errors
 /// As those of [`CallParams::decode`] and [`Retry::decode`].
@@ -135,8 +134,7 @@ fn push_without_id(params: &str, out: &mut String) {
     out.push('}');
 }
 
-/// The result that asks for input, of `server` (26M-2, 26J-5). It is never kept by
-/// a client (26M-7).
+/// The result that asks for input, of `server` (26M-2, 26J-5). A client never keeps it (26M-7).
 #[must_use]
 pub fn input_required(requests: &RawJson, state: Option<&str>, server: &RawJson) -> RawJson {
     let state = state.map(|state| format!(",\"requestState\":{}", RawJson::of(state).as_str()));

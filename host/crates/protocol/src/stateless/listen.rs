@@ -1,5 +1,4 @@
-//! `subscriptions/listen`: what a client wants to hear of, and what it hears
-//! (26SUB).
+//! `subscriptions/listen`: the notifications that a client asks for, and those that it gets (26SUB).
 
 use super::META_SUBSCRIPTION;
 use crate::response::{notification, result, with_member};
@@ -60,20 +59,20 @@ impl Filter {
         Ok(filter)
     }
 
-    /// Whether nothing is wanted, or nothing was granted (26SUB-6).
+    /// Whether nothing is requested, or nothing was granted (26SUB-6).
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// The object on the wire; what is not granted is not in it (26SUB-2).
+    /// The object on the wire, without notifications that are not granted (26SUB-2).
     #[must_use]
     pub fn render(&self) -> RawJson {
         RawJson::of(self)
     }
 }
 
-/// Leaves the first of each.
+/// Keeps only the first of each.
 fn once(names: &mut Vec<String>) {
     let mut seen = HashSet::with_capacity(names.len());
     names.retain(|name| seen.insert(name.clone()));
@@ -119,7 +118,7 @@ pub fn resource_updated(id: &Id, uri: &str) -> Bytes {
     tagged_notification(id, &Method::ResourcesUpdated, &RawJson::of(&json!({"uri": uri})))
 }
 
-/// `notifications/tasks` with all that `tasks/get` would say (26T-23).
+/// `notifications/tasks` with all that `tasks/get` would return (26T-23).
 #[must_use]
 pub fn task(id: &Id, detailed: &RawJson) -> Bytes {
     tagged_notification(id, &Method::TaskChanged, detailed)

@@ -19,7 +19,7 @@ impl<'a> Member<'a> {
     /// Whether it has this name.
     pub fn is(&self, name: &str) -> bool {
         if self.is_escaped() {
-            // Half a surrogate pair is JSON, but the name of nothing that we know.
+            // Half a surrogate pair is valid JSON, but occurs in no known name.
             return serde_json::from_str::<String>(self.name).is_ok_and(|text| text == name);
         }
         self.name.len() == name.len() + 2 && &self.name[1..self.name.len() - 1] == name
@@ -36,19 +36,16 @@ impl<'a> Member<'a> {
     }
 }
 
-/// Shows `visit` each member of an object in its order, those of the same name
-/// too.
+/// Passes each member of an object to `visit` in order, including those of the same name.
 ///
 /// # Errors
-/// That of `serde_json`, if the text is no object; members before the fault were
-/// shown.
+/// That of `serde_json`, if the text is not an object; members before the fault were passed.
 pub(super) fn each<'a>(object: &'a str, visit: impl FnMut(Member<'a>)) -> Result<(), serde_json::Error> {
     let mut reader = serde_json::Deserializer::from_str(object);
     reader.deserialize_map(Members(visit))
 }
 
-/// The value of the last member of this name, which is the one that counts where
-/// an object is read whole.
+/// The value of the last member of this name, which counts when an object is read as a whole.
 pub(super) fn last<'a>(object: &'a str, name: &str) -> Option<&'a RawValue> {
     let mut found = None;
     each(object, |member| {

@@ -1,5 +1,5 @@
-//! Tool arguments that a client repeats in headers: which they are, and whether a
-//! header says the same as the argument (26XH).
+//! Tool arguments that a client repeats in headers: which arguments they are, and whether a header
+//! agrees with its argument (26XH).
 
 use super::error::header_mismatch;
 use super::headers;
@@ -80,8 +80,8 @@ pub fn param_headers(input_schema: &RawJson) -> Result<Vec<ParamHeader>, String>
     }
 }
 
-/// Gathers the annotations of a schema and of those within it. `path` is `None`
-/// where only something else than `properties` leads.
+/// Gathers the annotations of a schema and of those within it. `path` is `None` where something other
+/// than `properties` leads.
 fn walk(
     schema: &Value,
     mut path: Option<&mut Vec<String>>,
@@ -154,7 +154,7 @@ impl ParamHeader {
         let wrong = |what: &str| header_mismatch(format!("Mcp-Param-{} {what}", self.name));
         let argument = self.find(arguments.as_str()).map_err(|()| wrong("repeats what is there twice"))?;
         let argument = match argument {
-            // No header can say it, and the schema refuses it.
+            // No header can express it, and the schema refuses it.
             Some(argument) if argument.starts_with(['{', '[']) => return Ok(()),
             other => other,
         };
@@ -175,8 +175,8 @@ impl ParamHeader {
         if same { Ok(()) } else { Err(wrong("differs from the argument")) }
     }
 
-    /// The text of the argument; `None` if it is absent or null. `Err` if a name on the way is
-    /// there twice: then it is unknown which one the tool will see.
+    /// The text of the argument; `None` if it is absent or null. `Err` if a name on the way occurs
+    /// twice: then it is unknown which one the tool will see.
     fn find<'a>(&self, arguments: &'a str) -> Result<Option<&'a str>, ()> {
         let mut value = arguments;
         for name in &self.path {

@@ -67,8 +67,8 @@ struct WireMeta<'a> {
 }
 
 impl Plain {
-    /// The version that the params of a request of this method claim, and what else they
-    /// say, if they say it plainly.
+    /// The version that the params of a request of this method claim, and their other content, if they
+    /// are written plainly.
     pub fn read(method: &Method, params: &RawJson) -> Option<(String, Self)> {
         if !params.is_object() {
             return None;
@@ -95,8 +95,8 @@ impl Plain {
     }
 }
 
-/// From an object alone: a struct that serde derives is also read from an array, by the places
-/// of its members.
+/// Only from an object: a struct that serde derives is also read from an array, by the positions of its
+/// members.
 fn object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<T, D::Error> {
     T::deserialize(Object(deserializer))
 }

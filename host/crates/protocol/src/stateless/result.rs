@@ -1,5 +1,5 @@
-//! Results: what they are, and who gives them (26J-4, 26J-5, 26C-5). A result is
-//! kept as it was given and gets what this generation adds when it leaves.
+//! Results: their type, and the server that gives them (26J-4, 26J-5, 26C-5). A result is stored as it
+//! was given, and gets the additions of this generation when it leaves.
 
 use super::META_SERVER_INFO;
 use super::members::each;
@@ -8,17 +8,17 @@ use crate::response::RELATED_TASK;
 use memchr::memmem::Finder;
 use std::sync::LazyLock;
 
-/// How long a result holds, and for whom (26C-5).
+/// How long a result is valid, and for whom (26C-5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cache {
-    /// For so many milliseconds.
+    /// For this many milliseconds.
     pub ttl_ms: u64,
     /// Whether users may share it.
     pub public: bool,
 }
 
-/// `result`, an object, unchanged, as a complete one of `server`, the encoded `Implementation` of
-/// this host. Its own members of these two names are replaced.
+/// `result`, an object, otherwise unchanged, as a complete result of `server`, the encoded
+/// `Implementation` of this host. Its own members of these two names are replaced.
 #[must_use]
 pub fn complete(result: &RawJson, server: &RawJson) -> RawJson {
     Edit { cache: None, server: Some(server), not: &[META_SERVER_INFO] }.apply(result)
@@ -49,7 +49,7 @@ static OURS_CACHED: LazyLock<[Finder<'static>; 2]> =
 struct Edit<'a> {
     cache: Option<&'a Cache>,
     server: Option<&'a RawJson>,
-    /// The members of `_meta` that the result itself has no say in.
+    /// The members of `_meta` that the result itself cannot set.
     not: &'static [&'static str],
 }
 
@@ -76,14 +76,14 @@ impl Edit<'_> {
         RawJson::trusted(out)
     }
 
-    /// Whether the text may have members that are ours to set, as they are or with
-    /// escapes. If not, which is the rule, it need not be read.
+    /// Whether the text may have members that the host sets, with or without escapes. If not, which is
+    /// the usual case, it need not be read.
     fn may_touch(&self, text: &str) -> bool {
         let has = |finder: &Finder<'_>| finder.find(text.as_bytes()).is_some();
         OURS.iter().any(has) || (self.cache.is_some() && OURS_CACHED.iter().any(has))
     }
 
-    /// All members but those; of several `_meta`, the last.
+    /// All other members; of several `_meta`, the last.
     fn rewrite(&self, text: &str, out: &mut String) {
         let mut meta = None;
         let read = each(text, |member| {
@@ -120,7 +120,7 @@ impl Edit<'_> {
     }
 }
 
-/// Adds a member to the object that `out` ends within.
+/// Adds a member to the object that is still open at the end of `out`.
 fn push(out: &mut String, name: &str, value: &str) {
     if !out.ends_with('{') {
         out.push(',');

@@ -1,5 +1,4 @@
-//! Tasks as the extension shows them: flat, with what they came to inside (26T-8 to
-//! 26T-14).
+//! Tasks as the extension shows them: flat, with their outcome inside (26T-8 to 26T-14).
 
 use super::META_SERVER_INFO;
 use super::error::shown;
@@ -65,8 +64,8 @@ pub const fn status(status: TaskStatus, payload: &Payload<'_>) -> TaskStatus {
     }
 }
 
-/// The `CreateTaskResult` of `server`: the task as it is, and no payload (26T-9).
-/// `immediate_response` is what the model gets meanwhile.
+/// The `CreateTaskResult` of `server`: the task as it is, and no payload (26T-9). `immediate_response`
+/// is the text that the model gets meanwhile.
 #[must_use]
 pub fn created(view: &TaskView, immediate_response: Option<&str>, server: &RawJson) -> RawJson {
     let task = RawJson::of(&TaskWire { result_type: Some("task"), ..TaskWire::of(view, view.status) });
@@ -76,9 +75,8 @@ pub fn created(view: &TaskView, immediate_response: Option<&str>, server: &RawJs
     with_member(&task, "_meta", &format!("{{\"{META_SERVER_INFO}\":{}{immediate}}}", server.as_str()))
 }
 
-/// The `DetailedTask`: the task, and its payload inside (26T-14). As the result of
-/// `tasks/get` it still gets what every result gets; as the params of a
-/// notification it does not.
+/// The `DetailedTask`: the task, and its payload inside (26T-14). As the result of `tasks/get`, it
+/// still gets the additions of every result; as the params of a notification, it does not.
 #[must_use]
 pub fn detailed(view: &TaskView, payload: &Payload<'_>) -> RawJson {
     let status = status(view.status, payload);
@@ -91,7 +89,7 @@ pub fn detailed(view: &TaskView, payload: &Payload<'_>) -> RawJson {
         }
         Payload::Error(error) => {
             let error = shown((*error).clone());
-            // SHOULD be there for clients that show only the task.
+            // SHOULD be present for clients that show only the task.
             wire.status_message = wire.status_message.or(Some(&error.message));
             with_member(&RawJson::of(&wire), "error", RawJson::of(&error).as_str())
         }
@@ -172,8 +170,8 @@ mod tests {
         );
     }
 
-    /// 26T-14, 26J-7: the error as this generation shows it, and its sentence with the
-    /// task if that has none.
+    /// 26T-14, 26J-7: the error as this generation shows it, and its message as the status message of a
+    /// task that has none.
     #[test]
     fn a_failed_task_shows_its_error() {
         let error = RpcError::new(-32001, "worker lost").with_data(&json!({"a": 1}));
@@ -189,9 +187,8 @@ mod tests {
         assert_eq!(made["statusMessage"], "at 90 %");
     }
 
-    /// 26T-13: what is `failed` in the other generation because its result says
-    /// `isError` is `completed` here; what failed stays so, and so does what was
-    /// cancelled.
+    /// 26T-13: a task that is `failed` in the other generation because its result says `isError` is
+    /// `completed` here; other failed tasks stay `failed`, and cancelled ones `cancelled`.
     #[test]
     fn a_task_with_a_result_is_completed_even_if_the_result_is_an_error() {
         let result = RawJson::trusted(r#"{"content":[],"isError":true}"#);

@@ -9,7 +9,7 @@ fn decoded(params: &Value) -> TaskFilter {
     decode(params).expect("is a filter").expect("is there")
 }
 
-/// Refused with `-32602`, by name, in both places.
+/// Refused with `-32602` that names the member, in both places.
 fn assert_refused(name: &str, value: &Value) {
     for params in [json!({"filter": {name: value}}), json!({name: value})] {
         let error = decode(&params).expect_err("is refused");

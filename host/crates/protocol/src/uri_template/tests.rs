@@ -63,7 +63,7 @@ fn runs_cross_words_of_bits() {
     }
 }
 
-/// As the definition says it, for texts that are short.
+/// The definition itself, for short texts.
 fn fits_plainly(pieces: &[Piece], uri: &[u8]) -> bool {
     match pieces.split_first() {
         None => uri.is_empty(),
@@ -85,7 +85,7 @@ fn fits_plainly(pieces: &[Piece], uri: &[u8]) -> bool {
 
 #[test]
 fn bits_agree_with_the_definition() {
-    // A generator of its own, so that every run sees the same.
+    // Its own generator, so that every run sees the same values.
     let mut state = 0x2545_f491_4f6c_dd1d_u64;
     let mut next = move |below: usize| {
         state ^= state << 13;

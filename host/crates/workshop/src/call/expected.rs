@@ -10,17 +10,17 @@ use toolyard_dispatch::RawJson;
 pub enum Expected {
     /// This result.
     Value(Value),
-    /// This text, but for a newline at its end.
+    /// This text, ignoring a newline at its end.
     Text(String),
-    /// An error, of the tool or a JSON-RPC error, that has this text in it.
+    /// An error, of the tool or of JSON-RPC, that contains this text.
     Error(String),
 }
 
-/// The largest file of `--expect`.
+/// The largest file for `--expect`, in bytes.
 const MAX_BYTES: u64 = 16 << 20;
 
 impl Expected {
-    /// Reads what was said: the name of a file, or JSON.
+    /// Reads an expectation: the name of a file, or JSON.
     ///
     /// # Errors
     /// [`WrongUsage`] if it is neither.
@@ -42,7 +42,7 @@ impl Expected {
         RawJson::parse(text.to_owned()).ok()?.decode().ok().map(Self::Value)
     }
 
-    /// How a result differs from this; `None` if it does not.
+    /// How a result differs from this expectation; `None` if it matches.
     pub fn misses(&self, result: &Value) -> Option<Mismatch> {
         let text = text_of(result);
         let failed = result["isError"] == true;
@@ -65,7 +65,7 @@ impl Expected {
         compare_value("expect", "another result came", &expected, &actual)
     }
 
-    /// How a JSON-RPC error differs from this; `None` if it does not.
+    /// How a JSON-RPC error differs from this expectation; `None` if it matches.
     pub fn misses_error(&self, code: i32, message: &str) -> Option<Mismatch> {
         match self {
             Self::Error(part) => lacks(message, part),

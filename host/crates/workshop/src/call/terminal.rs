@@ -1,7 +1,7 @@
-//! A call's client that sits at a terminal: progress as a bar on stderr, what the
-//! tool logs beside it, questions asked line by line.
+//! The client of a call, for a terminal: progress as a bar on stderr, log messages of the tool above it, and
+//! questions asked line by line.
 
-use super::form::{Field, Form};
+use super::form;
 use crate::answers::{self, Answers, Given};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::{BufRead, IsTerminal as _};
@@ -11,20 +11,20 @@ use tokio::sync::mpsc;
 use toolyard_cli::output::{self, Styled};
 use toolyard_cli::tell;
 use toolyard_dispatch::{
-    Caller, ClientChannel, ClientPresence, ClientRoute, Dispatch, Notice, RawJson, Report, RouteScope,
-    RpcError, TaskId, visible,
+    Caller, ClientChannel, ClientPresence, ClientRoute, Dispatch, Field, Form, Notice, RawJson, Report,
+    RouteScope, RpcError, TaskId, visible,
 };
 
-/// Questions that may wait for the person.
+/// The most questions that may wait for the person.
 const WAITING: usize = 64;
 
 /// The terminal.
 pub struct Terminal {
     /// Shown where stderr is a terminal.
     bar: ProgressBar,
-    /// Takes questions, if a person or recorded answers can answer them.
+    /// Receives questions, if a person or recorded answers can answer them.
     questions: Option<mpsc::Sender<Question>>,
-    /// Whether a person can be asked.
+    /// Whether a person can answer questions.
     person: bool,
     state: Mutex<State>,
 }
@@ -37,7 +37,7 @@ struct State {
     progress: u64,
 }
 
-/// A request of the host that is to be answered.
+/// A request of the host that needs an answer.
 pub struct Question {
     key: Option<String>,
     id: String,
@@ -46,9 +46,9 @@ pub struct Question {
 }
 
 impl Terminal {
-    /// The terminal for a call of this tool. Questions can be answered if stdin is a
-    /// terminal, or `ask` says that answers come on it, or there are recorded
-    /// answers; then the questions are given as well.
+    /// The terminal for a call of this tool. Questions can be answered if stdin is a terminal, if `ask` says
+    /// that answers arrive on stdin, or if there are recorded answers; then this also returns the receiver of
+    /// questions.
     pub fn new(
         tool: &str,
         ask: bool,
@@ -79,12 +79,12 @@ impl Terminal {
         }
     }
 
-    /// The questions that were asked, by key, and what was answered.
+    /// The questions that were asked, by key, and their answers.
     pub fn given(&self) -> Vec<(String, Given)> {
         self.lock().given.clone()
     }
 
-    /// How many progress messages came.
+    /// The number of progress messages received.
     pub fn progress(&self) -> u64 {
         self.lock().progress
     }
@@ -100,22 +100,22 @@ impl Terminal {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub fn clear(&self) {
         self.bar.finish_and_clear();
     }
 
-    /// The bar must not be drawn over a question.
+    /// The bar must not overwrite a question.
     fn hide_bar(&self) {
         self.bar.set_draw_target(ProgressDrawTarget::hidden());
         if std::io::stderr().is_terminal() {
-            // To the beginning of the line, and clear it.
+            // Moves to the beginning of the line, and clears it.
             Styled::default().control("\r\u{1b}[2K").tell();
         }
     }
 
-    /// Answers what comes, one question after the other, until nothing can come any
-    /// more: by what is recorded, else the person is asked.
+    /// Answers one question after the other, until no more can arrive: with the recorded answer, else by
+    /// asking the person.
     pub async fn attend(
         self: Arc<Self>,
         mut questions: mpsc::Receiver<Question>,
@@ -143,7 +143,7 @@ impl Terminal {
 
     async fn ask_person(&self, method: String, params: RawJson) -> Result<RawJson, RpcError> {
         self.hide_bar();
-        // Reading a line blocks, and holds nothing while it does.
+        // Reading a line blocks, and holds no lock meanwhile.
         let asked = tokio::task::spawn_blocking(move || ask(&method, &params, &mut std::io::stdin().lock()));
         let response = asked.await.unwrap_or_else(|_| Ok(action("cancel")));
         if std::io::stderr().is_terminal() {
@@ -164,7 +164,7 @@ fn unanswered(key: Option<&str>, method: &str, params: &RawJson) -> String {
     )
 }
 
-/// The answer where there is none.
+/// The response if there is no answer.
 fn refusal(method: &str) -> Result<RawJson, RpcError> {
     match method {
         "elicitation/create" => Ok(action("decline")),
@@ -197,7 +197,7 @@ fn ask(method: &str, params: &RawJson, input: &mut impl BufRead) -> Result<RawJs
     for field in &form.fields {
         loop {
             let Some(text) = line(&prompt(field), input) else { return Ok(action("decline")) };
-            match field.value(text.trim()) {
+            match form::value(field, text.trim()) {
                 Ok(Some(value)) => {
                     content.insert(field.name.clone(), value);
                 }
@@ -216,7 +216,7 @@ fn ask(method: &str, params: &RawJson, input: &mut impl BufRead) -> Result<RawJs
 fn prompt(field: &Field) -> String {
     let default = field.default.as_ref().map(|value| format!(" [{value}]")).unwrap_or_default();
     let optional = if field.required || field.default.is_some() { "" } else { ", may be empty" };
-    visible::line(&format!("  {} ({}{optional}){default}: ", field.title, field.kind())).into_owned()
+    visible::line(&format!("  {} ({}{optional}){default}: ", field.title, form::kind(field))).into_owned()
 }
 
 fn line(prompt: &str, input: &mut impl BufRead) -> Option<String> {
@@ -241,7 +241,7 @@ impl ClientChannel for Terminal {
         match notice {
             Notice::Progress { progress, .. } => {
                 if let Some(total) = progress.total.filter(|total| *total > 0.0) {
-                    // A bar has whole steps; a thousand are enough for any unit.
+                    // A bar has whole steps; a thousand suffice for any unit.
                     bar.set_style(
                         ProgressStyle::with_template("{wide_bar} {percent}% {elapsed} {msg}")
                             .unwrap_or_else(|_| ProgressStyle::default_bar()),
@@ -293,7 +293,7 @@ impl ClientRoute for Person {
         self.put(Some(key), id, method, params)
     }
 
-    // A line that was printed cannot be unprinted; the answer is ignored.
+    // A printed line cannot be removed; the answer is ignored.
     fn withdraw(&self, _id: &str, _reason: &str, _task: Option<TaskId>) {}
 
     fn presence(&self) -> ClientPresence {

@@ -11,7 +11,7 @@ use toolyard_dispatch::{
 };
 use toolyard_engine::{PluginReport, PluginState};
 
-/// Shows calls, and the plugins that are loaded, as they change.
+/// Shows calls and changes of the loaded plugins.
 pub struct CallLog {
     show: Arc<Show>,
     /// The plugins of the last [`CallLog::loaded`], by file.
@@ -23,7 +23,7 @@ impl CallLog {
         Self { show, loaded: Mutex::default() }
     }
 
-    /// Something in a call: a word, its colour, a text, and members.
+    /// Shows an event of a call: a word, its colour, a text, and JSON members.
     fn call(&self, call: &ObservedCall<'_>, event: &'static str, colour: Colour, text: &str, json: Value) {
         let mut members = Map::new();
         members.insert("call".to_owned(), call.number.into());
@@ -57,7 +57,7 @@ impl CallLog {
                 let json = json!({"level": level.as_str(), "logger": logger, "data": value(data.as_str())});
                 self.call(call, "log", Colour::None, &text, json);
             }
-            // Of no interest by itself: what was used shows in the time.
+            // Not shown: the time of the call shows what was used.
             Report::Changed(_)
             | Report::ElicitationComplete { .. }
             | Report::Usage(_)
@@ -106,7 +106,7 @@ impl CallLog {
         }
     }
 
-    /// One file of the folder, as it was and as it is.
+    /// Shows one file of the folder, before and now.
     fn file(&self, name: &str, was: Option<&PluginReport>, is: Option<&PluginReport>) {
         let (event, colour, (text, mut json)) = match is {
             None => ("removed", Colour::Yellow, (String::new(), json!({}))),
@@ -129,7 +129,7 @@ impl CallLog {
     }
 }
 
-/// A file that is served, and how it differs from before: for people and for programs.
+/// A served file, and how it differs from before, for people and for programs.
 fn served(was: Option<&PluginReport>, is: &PluginReport) -> (String, Value) {
     let had: &[String] = was.map_or(&[], |was| &was.tools);
     let less = |these: &[String], those: &[String]| -> Vec<String> {
@@ -193,7 +193,7 @@ impl CallLog {
         }
         for (name, is) in &now {
             let was = former.get(name);
-            // How long a compilation took is no difference.
+            // The time of a compilation is no difference.
             let same =
                 was.is_some_and(|was| PluginReport { compiled_in: is.compiled_in, ..was.clone() } == *is);
             if !same {
@@ -213,7 +213,7 @@ fn shown(result: &RawJson) -> String {
     }
 }
 
-/// Why a question has no answer, in words.
+/// The reason why a question has no answer, in words.
 fn why(error: &AskError) -> String {
     match error {
         AskError::Unsupported(what) => format!("the client cannot be asked: {what}"),

@@ -1,5 +1,5 @@
-//! The log of `toolyard dev`: lines that guests write to their standard output and error, and the
-//! complaints of the host itself. Log messages of guests are shown with their calls, not here.
+//! The log of `toolyard dev`: lines that guests write to their standard output and error, and log messages of
+//! the host itself. Log messages of guests are shown with their calls, not here.
 
 use super::show::{Colour, Show, Shown, clipped};
 use serde_json::json;
@@ -10,7 +10,7 @@ use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 
-/// Shows the lines that guests write, and complaints of the host, as a layer of the log.
+/// A log layer that shows the lines that guests write, and log messages of the host.
 pub struct GuestLines(pub(super) Arc<Show>);
 
 impl<S: Subscriber> Layer<S> for GuestLines {
@@ -43,7 +43,7 @@ impl<S: Subscriber> Layer<S> for GuestLines {
     }
 }
 
-/// The fields of an event, as they matter here.
+/// The fields of an event that this log shows.
 #[derive(Default)]
 struct Fields {
     message: String,

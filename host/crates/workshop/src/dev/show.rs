@@ -1,8 +1,7 @@
-//! The output of `toolyard dev`: a line for each thing that happens, with the time in
-//! front, or a JSON object a line.
+//! The output of `toolyard dev`: a line for each event, with the time in front, or one JSON object per line.
 //!
-//! A thread of its own writes: a terminal that is slow, or held, delays no call. Its
-//! queue is bounded; what does not fit is left out, and that is said.
+//! A separate thread writes, so that a slow or paused terminal delays no call. Its queue is bounded; lines
+//! that do not fit are left out, and the output says so.
 
 use anyhow::Context as _;
 use serde_json::{Map, Value};
@@ -14,16 +13,16 @@ use tokio::sync::mpsc;
 use toolyard_cli::output::{CYAN, DIM, GREEN, RED, RESET, Styled, YELLOW};
 use toolyard_dispatch::Clock;
 
-/// Lines that may wait to be written.
+/// The most lines that may wait to be written.
 const WAITING: usize = 4096;
 /// The most characters of one value in a line for people.
 const SHOWN_CHARS: usize = 300;
-/// Larger values are texts in JSON, and cut.
+/// Larger values (bytes) are shown as shortened texts in JSON.
 const SHOWN_BYTES: usize = 16 << 10;
 
-/// Something that happened.
+/// An event to show.
 pub struct Shown {
-    /// In one word.
+    /// The event, in one word.
     pub event: &'static str,
     /// The colour of the word.
     pub colour: Colour,
@@ -33,10 +32,10 @@ pub struct Shown {
     pub json: Value,
 }
 
-/// The colours of a terminal that are used.
+/// The terminal colours in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Colour {
-    /// As it is.
+    /// No colour.
     None,
     /// Of minor interest.
     Dim,
@@ -50,7 +49,7 @@ pub enum Colour {
     Cyan,
 }
 
-/// Prints lines on a thread of its own.
+/// Prints lines on a separate thread.
 pub struct Show {
     lines: mpsc::Sender<Option<Styled>>,
     lost: AtomicU64,
@@ -64,13 +63,13 @@ impl Show {
     /// Starts the thread that writes.
     ///
     /// # Errors
-    /// If there can be no more threads.
+    /// If the system cannot start another thread.
     pub fn start(json: bool, clock: Arc<dyn Clock>) -> anyhow::Result<Arc<Self>> {
         let colours = !json && std::io::stdout().is_terminal();
         let (lines, mut queue) = mpsc::channel::<Option<Styled>>(WAITING);
         let write = move || {
             while let Some(Some(line)) = queue.blocking_recv() {
-                // The reader may have gone; the calls go on.
+                // The reader may be gone; the calls continue.
                 line.say();
             }
         };
@@ -79,7 +78,7 @@ impl Show {
         Ok(Arc::new(Self { lines, lost: AtomicU64::new(0), json, colours, clock, writer }))
     }
 
-    /// Shows something, without waiting; it is left out if too much waits.
+    /// Shows an event without waiting; leaves it out if the queue is full.
     pub fn say(&self, shown: &Shown) {
         let lost = self.lost.swap(0, Ordering::Relaxed);
         let line = self.line(shown);
@@ -89,13 +88,13 @@ impl Show {
         }
     }
 
-    /// Shows something in any case.
+    /// Shows an event in any case.
     pub async fn whole(&self, shown: &Shown) {
-        // Gone only at the very end.
+        // The thread ends only at the very end.
         drop(self.lines.send(Some(self.line(shown))).await);
     }
 
-    /// Waits until all is written.
+    /// Waits until all lines are written.
     pub fn end(&self) {
         drop(self.lines.blocking_send(None));
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -113,7 +112,7 @@ impl Show {
             }
             return Styled::json(&format!("{}\n", Value::from(line)));
         }
-        // A build is the operator's own; its line has no time in front.
+        // The output of the person's own build has no time in front.
         if shown.event == "output" {
             return Styled::default().text(&shown.text).text("\n");
         }
@@ -143,7 +142,7 @@ fn left_out(lost: u64) -> Shown {
     }
 }
 
-/// A text for people, cut where it is too long.
+/// A text for people, shortened if it is too long.
 pub fn clipped(text: &str) -> String {
     match text.char_indices().nth(SHOWN_CHARS) {
         None => text.to_owned(),
@@ -151,7 +150,7 @@ pub fn clipped(text: &str) -> String {
     }
 }
 
-/// A JSON text for programs: as it is, or as a text that is cut.
+/// A JSON value for programs: unchanged, or as a shortened text.
 pub fn value(text: &str) -> Value {
     if text.len() <= SHOWN_BYTES
         && let Ok(value) = serde_json::from_str(text)

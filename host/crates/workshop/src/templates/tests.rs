@@ -1,19 +1,18 @@
-//! The table of files agrees with the folders that they come from.
+//! Checks that the table of files agrees with the template folders.
 
 use super::*;
 use crate::case::{Case, SUFFIX};
 use crate::project::{FILE, Project};
 use std::fmt::Write as _;
 
-/// Libraries that projects get a copy of: the language, where they lie from the root,
-/// and where they go.
+/// Libraries that projects get a copy of: the language, their path from the root, and their path in a
+/// project.
 const LIBRARIES: [(&str, &str, &str); 1] = [("rust", "plugins/sdk", "toolyard-plugin")];
 
-/// Not part of a library that is copied: what is built, and the contract, which is
-/// carried once.
+/// Not part of a copied library: build output, and the contract, which is included only once.
 const LEFT_OUT: [&str; 4] = ["target", "wit", "tests", "Cargo.lock"];
 
-/// The files below a folder, sorted; a link to a file is one.
+/// The files below a folder, sorted; a link to a file counts as a file.
 fn below(folder: &Path, at: &str, found: &mut Vec<String>) {
     let Ok(entries) = std::fs::read_dir(folder.join(at)) else { return };
     let mut names: Vec<_> = entries
@@ -49,7 +48,7 @@ fn table() -> String {
             let mut files = Vec::new();
             below(&root.join(from), "", &mut files);
             if !root.join(&own).is_dir() {
-                // A library alone is no project.
+                // A library alone is not a project.
                 files.clear();
             }
             for file in files {

@@ -9,7 +9,7 @@ fn claim_of(params: &str) -> VersionClaim {
     claim(Some(&RawJson::trusted(params.to_owned())))
 }
 
-/// Both ways, which come to the same.
+/// Both ways, which give the same result.
 fn decode(params: &str) -> Result<Envelope, RpcError> {
     let params = RawJson::trusted(params.to_owned());
     let decoded = Envelope::decode(Some(&params));
@@ -48,7 +48,7 @@ fn a_version_in_meta_is_a_claim_however_it_is_written() {
     }
 }
 
-/// 26B: a request of the other generation may speak of the key as much as it likes.
+/// 26B: a request of the other generation may mention the key anywhere else.
 #[test]
 fn the_key_anywhere_else_is_no_claim() {
     assert_eq!(claim(None), VersionClaim::None);
@@ -89,7 +89,7 @@ fn a_claim_without_a_readable_version_is_malformed() {
         assert_eq!(claim_of(&params), VersionClaim::Malformed, "{params}");
         assert_eq!(decode(&params).expect_err(&params).code, -32602, "{params}");
     }
-    // Two of which one claims: still a claim, and refused by the envelope.
+    // Two keys, of which one is a claim: still a claim, and refused by the envelope.
     let params = format!(r#"{{"_meta":{{}},"_meta":{{{PV}:"a",{CC}:{{}}}}}}"#);
     assert_eq!(claim_of(&params), version("a"));
     assert_eq!(decode(&params).expect_err(&params).code, -32602);
@@ -102,7 +102,7 @@ fn depth_and_strange_names_around_it_do_not_hide_a_claim() {
     assert_eq!(claim_of(&format!(r#"{{"\ud800":1,"_meta":{{"\udc00":2,{PV}:"v"}}}}"#)), version("v"));
 }
 
-/// 26R-2: what is missing is named.
+/// 26R-2: the error names the missing member.
 #[test]
 fn an_envelope_without_what_it_needs_names_it() {
     let none = Envelope::decode(None).expect_err("no params");
@@ -128,7 +128,7 @@ fn an_envelope_without_what_it_needs_names_it() {
     }
 }
 
-/// 26R-1, 26R-5: who the client is need not be said, and may be said badly.
+/// 26R-1, 26R-5: the name of the client is optional, and may be malformed.
 #[test]
 fn the_name_of_the_client_is_optional() {
     let client = |more: &str| decode(&with(more)).expect(more).client();
@@ -148,7 +148,7 @@ fn the_name_of_the_client_is_optional() {
     }
 }
 
-/// 26C-4: a level that is unknown is refused, an absent one means none at all.
+/// 26C-4: an unknown level is refused; an absent one means no log messages at all.
 #[test]
 fn the_log_level_is_one_of_the_eight_or_absent() {
     assert_eq!(decode(&with("")).expect("no level").log_level, None);
@@ -162,8 +162,8 @@ fn the_log_level_is_one_of_the_eight_or_absent() {
     assert!(long.message.len() < 200, "what came is not said again in full");
 }
 
-/// 26T-1, 26T-2, 26T-6: the extension counts, and only where it is an object; tasks
-/// declared as in 2025-11-25 are another thing.
+/// 26T-1, 26T-2, 26T-6: the extension counts, but only if it is an object; tasks declared as in
+/// 2025-11-25 are different.
 #[test]
 fn the_tasks_extension_is_declared_by_an_object() {
     let declared = |capabilities: &str| {
@@ -195,8 +195,7 @@ fn the_tasks_extension_is_declared_by_an_object() {
 }
 
 proptest::proptest! {
-    /// 26B: what is searched for and what is read agree: the quick look overlooks no
-    /// claim.
+    /// 26B: the search and the reader agree: the quick look overlooks no claim.
     #[test]
     fn the_quick_look_overlooks_no_claim(
         text in "[ -~\u{e9}]{0,40}",
@@ -239,7 +238,7 @@ fn an_envelope_is_read_the_same_with_its_claim_known() {
 }
 
 /// A plainly written call is read at once, with the same values that the readers of its parts find.
-/// Only they read a call that is written otherwise.
+/// Only those readers read a call that is written differently.
 #[test]
 fn a_plain_call_is_read_with_its_envelope() {
     let meta = format!(r#""_meta":{{{PV}:"2026-07-28",{CC}:{{}},"progressToken":"p"}}"#);
@@ -271,7 +270,7 @@ fn a_plain_call_is_read_with_its_envelope() {
         let (call, alone) = read(&otherwise);
         assert_eq!((call, alone.is_ok()), (None, is_right), "{otherwise}");
     }
-    // serde reads a struct from an array, too; who reads the parts does not.
+    // serde also reads a struct from an array; the readers of the parts do not.
     let array = RawJson::trusted(r#"{"_meta":["2026-07-28",{}],"name":"x"}"#);
     assert_eq!(ClaimedParams::by(&Method::ToolsCall, Some(&array)).claim, VersionClaim::None);
     assert!(Plain::read(&Method::ToolsCall, &array).is_none());

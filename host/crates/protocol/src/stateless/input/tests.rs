@@ -27,7 +27,7 @@ fn a_retry_brings_any_answers_and_the_state_to_the_letter() {
     );
 }
 
-/// 26M-5: a structure that is none is refused, and so is what says it twice.
+/// 26M-5: a malformed structure is refused, and so is one with a duplicate member.
 #[test]
 fn a_malformed_retry_is_refused() {
     for params in [
@@ -134,7 +134,7 @@ fn an_update_names_a_task_and_brings_answers() {
     }
 }
 
-/// 26M-4: a call and what it brings are read at once as they are one by one.
+/// 26M-4: reading a call and its input in one pass gives the same as reading them one by one.
 #[test]
 fn a_call_is_read_with_what_it_brings() {
     let params = RawJson::trusted(

@@ -73,8 +73,8 @@ fn the_acknowledgement_says_what_was_granted() {
     assert_eq!(nothing["params"]["notifications"], json!({}));
 }
 
-/// 26SUB-3, 26T-23: every notification names the subscription, in the JSON type of
-/// its id; a number and a text of the same digits are two.
+/// 26SUB-3, 26T-23: every notification names the subscription, in the JSON type of its id; a number and
+/// a string of the same digits are different ids.
 #[test]
 fn every_notification_names_its_subscription() {
     let detailed = RawJson::trusted(r#"{"taskId":"t","status":"working"}"#);

@@ -8,7 +8,7 @@ fn header(name: &str, path: &[&str], kind: ParamKind) -> ParamHeader {
     ParamHeader { name: name.into(), path: path.iter().map(|name| (*name).into()).collect(), kind }
 }
 
-/// 26XH-1: at the top and deeper, by `properties` alone.
+/// 26XH-1: at the top and deeper, only through `properties`.
 #[test]
 fn annotations_that_properties_lead_to_are_found() {
     let schema = r#"{"type":"object","properties":{
@@ -30,7 +30,7 @@ fn annotations_that_properties_lead_to_are_found() {
     assert_eq!(found(escaped), Ok(vec![header("A", &["a"], ParamKind::String)]));
 }
 
-/// 26XH-1: a property of that name, and data that looks so, are not annotations.
+/// 26XH-1: a property of that name, and data that looks like an annotation, are not annotations.
 #[test]
 fn what_only_looks_like_an_annotation_is_none() {
     for schema in [
@@ -105,7 +105,7 @@ fn check(kind: ParamKind, argument: &str, value: Option<&str>) -> bool {
     result.is_ok()
 }
 
-/// 26XH-2, 26H-5: the header says what the argument says, by the rules of its type.
+/// 26XH-2, 26H-5: the header agrees with the argument, by the rules of its type.
 #[test]
 fn a_header_says_what_the_argument_says() {
     use ParamKind::{Boolean, Integer, String};
@@ -164,7 +164,7 @@ fn a_header_is_there_if_and_only_if_the_argument_is() {
     assert!(check(ParamKind::String, "null", None));
     assert!(!check(ParamKind::String, "null", Some("null")));
     assert!(!check(ParamKind::String, "null", Some("")));
-    // Nothing a header could say; the schema refuses it.
+    // No header could express it; the schema refuses it.
     assert!(check(ParamKind::String, "{}", None));
     assert!(check(ParamKind::String, "[1]", Some("x")));
     let deep = header("A", &["a", "b"], ParamKind::String);
@@ -178,7 +178,7 @@ fn a_header_is_there_if_and_only_if_the_argument_is() {
     assert_eq!(deep.check(&RawJson::trusted(r#"{"a":{"b":"x"}}"#), Some("x")), Ok(()));
 }
 
-/// 26XH-2: which of two a tool would see is anybody's guess, so neither counts.
+/// 26XH-2: it is unknown which of two a tool would see, so neither counts.
 #[test]
 fn an_argument_that_is_there_twice_agrees_with_no_header() {
     let one = header("A", &["a"], ParamKind::String);

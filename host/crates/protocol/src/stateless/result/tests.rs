@@ -11,14 +11,14 @@ fn completed(result: &str) -> String {
     made.as_str().to_owned()
 }
 
-/// How often a name is there, however it is written.
+/// How often a name occurs, however it is written.
 fn count(object: &str, name: &str) -> usize {
     let mut count = 0;
     each(object, |member| count += usize::from(member.is(name))).expect("an object");
     count
 }
 
-/// 26J-4, 26J-5: what is added, and that nothing else changes.
+/// 26J-4, 26J-5: the additions are made, and nothing else changes.
 #[test]
 fn a_result_says_what_it_is_and_who_gave_it_and_stays_itself() {
     for (given, expected) in [
@@ -44,7 +44,7 @@ fn a_result_says_what_it_is_and_who_gave_it_and_stays_itself() {
     }
 }
 
-/// 26J-4, 26J-5: a guest has no say in these, however it spells them.
+/// 26J-4, 26J-5: a guest cannot set these, however it spells them.
 #[test]
 fn what_a_guest_says_of_its_own_result_is_replaced_and_never_doubled() {
     for given in [
@@ -70,7 +70,7 @@ fn what_a_guest_says_of_its_own_result_is_replaced_and_never_doubled() {
     }
 }
 
-/// 26J-4: what only looks like it, deeper or in a text, is the guest's own.
+/// 26J-4: similar text, deeper or in a string, is the guest's own.
 #[test]
 fn the_same_names_deeper_in_a_result_are_left_alone() {
     for given in [
@@ -88,7 +88,7 @@ fn the_same_names_deeper_in_a_result_are_left_alone() {
     }
 }
 
-/// 26C-5: cacheable results say for how long and for whom.
+/// 26C-5: cacheable results say how long and for whom they are valid.
 #[test]
 fn what_may_be_kept_says_how_long_and_for_whom() {
     let server = RawJson::trusted(SERVER);
@@ -105,7 +105,7 @@ fn what_may_be_kept_says_how_long_and_for_whom() {
     assert_eq!((count(made.as_str(), "ttlMs"), count(made.as_str(), "cacheScope")), (1, 1), "{made:?}");
     let value: Value = made.decode().expect("JSON");
     assert_eq!((&value["ttlMs"], &value["cacheScope"]), (&60_000.into(), &"public".into()));
-    // Without hints, those of a guest are members like any.
+    // Without hints, those of a guest are ordinary members.
     let kept: Value = serde_json::from_str(&completed(r#"{"content":[],"ttlMs":5}"#)).expect("JSON");
     assert_eq!(kept["ttlMs"], 5);
 }
