@@ -1,7 +1,7 @@
 //! The number of durable transitions a second in the SQLite store: tasks created and finished by 1,
-//! 16 and 64 clients, with group commit and without, beside a bare 4 KiB write and flush on the
-//! same disk; and the cost of audit entries. The speed of a disk drifts, so the cases take turns in
-//! several rounds, and the ratios within a round are the result.
+//! 16 and 64 clients, with and without group commit, compared with a bare 4 KiB write and flush on
+//! the same disk; and the cost of audit entries. The speed of a disk drifts, so the cases take
+//! turns in several rounds, and the ratios within a round are the result.
 //!
 //! `cargo bench -p toolyard-store --bench commit`; `TMPDIR` names the disk.
 
@@ -16,9 +16,9 @@ use toolyard_store::{SqliteOptions, SqliteStore};
 use toolyard_task::audit::{AuditStore as _, By, Entry};
 use toolyard_task::{Event, TaskStore, apply};
 
-/// How often each thing is measured; the median counts.
+/// How often each case is measured; the result is the median.
 const ROUNDS: usize = 5;
-/// How long each time.
+/// The duration of each measurement.
 const EACH: Duration = Duration::from_secs(2);
 const PAGES: usize = 1024;
 const CLIENTS: [usize; 3] = [1, 16, 64];
@@ -28,7 +28,7 @@ const WAYS: [Way; 3] = [
     Way { shown: "group, audit", batch: 512, audit: true },
 ];
 
-/// How transitions are committed.
+/// The ways of committing transitions.
 #[derive(Clone, Copy)]
 struct Way {
     shown: &'static str,
@@ -103,7 +103,7 @@ fn round(runtime: &tokio::runtime::Runtime) -> Round {
     Round { flushes: f64::midpoint(before, flushes()), taken }
 }
 
-/// How long each transition took, of those that were acknowledged in time.
+/// The duration of each transition that was acknowledged in time.
 async fn transitions(clients: usize, Way { batch, audit, .. }: Way) -> Vec<Duration> {
     let folder = tempfile::tempdir().expect("a folder");
     let options = SqliteOptions { batch, audit, ..SqliteOptions::new(ManualClock::at(START)) };
@@ -118,7 +118,7 @@ async fn transitions(clients: usize, Way { batch, audit, .. }: Way) -> Vec<Durat
     let exporter = tokio::spawn(async move { export(&exporting).await });
     let taken = lanes.join_all().await.concat();
     exporter.abort();
-    // Its handle to the store goes with it.
+    // This drops its handle to the store.
     assert!(exporter.await.is_err(), "it never ends by itself");
     store.shut_down().await;
     taken
@@ -149,7 +149,7 @@ async fn lane(store: &Arc<SqliteStore>, client: usize, until: Instant) -> Vec<Du
     taken
 }
 
-/// The host's export of audit entries, without the file that they go to.
+/// The host's export of audit entries, without writing them to a file.
 async fn export(store: &SqliteStore) {
     loop {
         store.written().await;
@@ -160,8 +160,8 @@ async fn export(store: &SqliteStore) {
     }
 }
 
-/// As a log that has been through once: within a file that has its size already,
-/// so that a flush writes no more than the page.
+/// Like a log that has wrapped around once: the file already has its full size, so a flush writes
+/// only the page.
 fn flushes() -> f64 {
     let folder = tempfile::tempdir().expect("a folder");
     let file = File::create(folder.path().join("raw")).expect("a file");

@@ -1,33 +1,33 @@
-//! Audit entries that belong to no change and wait to be written with the next one. `T`
-//! tells when each was made.
+//! Audit entries that belong to no change and wait to be written with the next one. `T` is the time
+//! of each entry.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
-/// Entries that belong to no change, until the writer takes them along.
+/// Entries that belong to no change, until the writer takes them.
 pub(crate) struct AuditBuffer<T> {
-    /// Whether anybody exports; nothing is kept otherwise.
+    /// Whether entries are exported; otherwise the buffer keeps none.
     pub(crate) on: bool,
-    /// So many wait at most.
+    /// The maximum number of waiting entries.
     most: usize,
     delay: Duration,
     noted: Mutex<AuditEntries<T>>,
-    /// Told after each commit that wrote a row.
+    /// Notified after each commit that wrote a row.
     pub(crate) written: Notify,
 }
 
 /// The entries that wait.
 #[derive(Clone)]
 pub(crate) struct AuditEntries<T> {
-    /// When, and what.
+    /// The time and the text of each entry.
     pub(crate) entries: VecDeque<(T, String)>,
     /// How many did not fit.
     pub(crate) lost: u64,
     /// Whether there ever were any.
     used: bool,
-    /// When to write them even if nothing else is written.
+    /// The time at which to write them even if nothing else is written.
     due: Option<Instant>,
 }
 
@@ -42,8 +42,8 @@ impl<T> AuditBuffer<T> {
         Self { on, most, delay, noted: Mutex::default(), written: Notify::new() }
     }
 
-    /// Takes an entry. Says whether it is the first since the writer came by, and
-    /// the writer must be told.
+    /// Adds an entry. Returns whether it is the first since the writer last took the entries, so
+    /// that the writer must be woken.
     pub(crate) fn note(&self, at: T, body: String) -> bool {
         let mut noted = self.lock();
         noted.used = true;
@@ -59,7 +59,7 @@ impl<T> AuditBuffer<T> {
         first
     }
 
-    /// When something is to be written at the latest.
+    /// The latest time for the next write.
     pub(crate) fn due(&self) -> Option<Instant> {
         self.lock().due
     }
@@ -78,7 +78,7 @@ impl<T> AuditBuffer<T> {
         self.lock().used
     }
 
-    /// They could not be written: they wait again, before those that came since.
+    /// Puts back entries that could not be written, before those that arrived since.
     pub(crate) fn put_back(&self, mut before: AuditEntries<T>) {
         let mut noted = self.lock();
         before.lost += noted.lost;

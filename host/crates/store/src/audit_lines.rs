@@ -1,6 +1,6 @@
-//! How audit entries are written: one JSON object a line. A store keeps the lines
-//! of one transaction together, under one number, and leaves the ids out: they
-//! follow from the number and the place, and are put in when the lines are read.
+//! The format of audit entries: one JSON object a line. A store keeps the lines of one transaction
+//! together, under one number, and omits the ids: they follow from the number and the position, and
+//! are added when the lines are read.
 
 use crate::codec::CodecError;
 use std::fmt::Write as _;
@@ -17,14 +17,14 @@ pub(crate) struct Lines {
 impl Lines {
     /// Adds an entry, as [`body`] wrote it.
     pub(crate) fn push(&mut self, at: Timestamp, body: &str) {
-        // A JSON object that has at least one member, so the brace can go.
+        // The JSON object has at least one member, so its opening brace can be removed.
         let members = body.strip_prefix('{').unwrap_or(body);
         let written = writeln!(self.text, "{{\"at\":\"{at}\",{members}");
         written.expect("a string takes everything");
         self.stands_for += 1;
     }
 
-    /// Adds an entry that says how many are missing.
+    /// Adds an entry that reports how many are missing.
     pub(crate) fn push_lost(&mut self, at: Timestamp, count: u64, why: &'static str) {
         match body(&Entry::lost(count, why)) {
             Ok(body) => self.push(at, &body),
@@ -36,7 +36,7 @@ impl Lines {
                 );
             }
         }
-        // The missing entries stay counted if this line is dropped in its turn.
+        // The missing entries stay counted even if this line is dropped later.
         self.stands_for += count;
     }
 
@@ -48,7 +48,7 @@ impl Lines {
         self.text.as_bytes()
     }
 
-    /// How many entries are in it, those counted in that it says are lost.
+    /// The number of its entries, including those that it reports as lost.
     pub(crate) const fn stands_for(&self) -> u64 {
         self.stands_for
     }
@@ -59,18 +59,18 @@ pub(crate) fn body(entry: &Entry) -> Result<String, CodecError> {
     Ok(serde_json::to_string(entry)?)
 }
 
-/// The bodies of these, if they are wanted at all.
+/// The bodies of these entries, if entries are kept at all.
 pub(crate) fn bodies(wanted: bool, entries: &[Entry]) -> Result<Vec<String>, CodecError> {
     if wanted { entries.iter().map(body).collect() } else { Ok(Vec::new()) }
 }
 
-/// The batch that was written under this number. The id of a line is the store's own
-/// name, the number, and the place in the batch.
+/// The batch that was written under this number. The id of a line consists of the store's name, the
+/// number, and the position in the batch.
 pub(crate) fn batch(store: &str, number: u64, text: &str) -> Batch {
     Batch { number, lines: named(&format!("{store}-{number}"), text) }
 }
 
-/// These lines, with ids that begin so.
+/// These lines, with ids that begin with this prefix.
 pub(crate) fn named(name: &str, text: &str) -> Vec<String> {
     let line = |(place, line): (usize, &str)| {
         let members = line.strip_prefix('{').unwrap_or(line);

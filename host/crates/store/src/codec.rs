@@ -1,12 +1,12 @@
-//! How a task is written: its record as JSON, which can be read with any tool;
-//! its arguments as they came; its outcome as one letter and then the bytes of
-//! the result, so that a result of megabytes is neither escaped nor scanned.
+//! The stored format of a task: its record as JSON, which any tool can read; its arguments
+//! unchanged; its outcome as one letter followed by the bytes of the result, so that a result of
+//! megabytes is neither escaped nor scanned.
 
 use crate::encryption::KeyId;
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use toolyard_task::task::{Summary, Task};
+use toolyard_task::task::{Bridged, Summary, Task};
 use toolyard_task::wire::{RawJson, RpcError, TaskStatus, Timestamp};
 use toolyard_task::{Digest, Outcome, Owner, TaskId};
 
@@ -16,7 +16,7 @@ const RPC_ERROR: u8 = b'j';
 const CANCELLED: u8 = b'c';
 const EXPIRED: u8 = b'x';
 
-/// Why bytes are not what this file writes.
+/// Why bytes are not valid in this format.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CodecError {
     #[error("the record is not the JSON it should be")]
@@ -62,7 +62,7 @@ pub(crate) fn outcome(outcome: &Outcome) -> Result<Vec<u8>, CodecError> {
     Ok(text)
 }
 
-/// The task that these three were made of.
+/// The task that these three parts encode.
 pub(crate) fn task(record: &str, arguments: Vec<u8>, outcome: Option<Vec<u8>>) -> Result<Task, CodecError> {
     let mut task: Task = serde_json::from_str(record)?;
     task.arguments = json(arguments.into())?;
@@ -84,8 +84,8 @@ fn read_outcome(text: Vec<u8>) -> Result<Outcome, CodecError> {
     }
 }
 
-/// The JSON that was written. It is looked through: the file has no checksums, and
-/// what a damaged page holds must not be handed on as JSON.
+/// The JSON that was written. It is validated, because the file has no checksums, and the contents
+/// of a damaged page must not be passed on as JSON.
 fn json(text: Bytes) -> Result<RawJson, CodecError> {
     serde_json::from_slice::<&RawValue>(&text)?;
     Ok(RawJson::trusted(text))
@@ -100,9 +100,12 @@ struct Listed {
     status_message: Option<String>,
     ttl_ms: u64,
     poll_interval_ms: u64,
+    #[serde(default)]
+    bridged: Option<Bridged>,
+    started_at: Option<Timestamp>,
 }
 
-/// The columns beside a record that a summary needs.
+/// The columns that a summary needs in addition to a record.
 pub(crate) struct Columns {
     pub(crate) id: TaskId,
     pub(crate) status: i64,
@@ -123,11 +126,13 @@ pub(crate) fn summary(columns: &Columns, record: &str) -> Result<Summary, CodecE
         updated_at: Timestamp(columns.updated),
         ttl_ms: listed.ttl_ms,
         poll_interval_ms: listed.poll_interval_ms,
+        bridged: listed.bridged,
+        has_started: listed.started_at.is_some(),
     })
 }
 
-/// The number that a status is indexed by. The live ones come first, so that
-/// indexes can ask for them with one comparison.
+/// The number by which a status is indexed. The live ones come first, so that one comparison
+/// selects them.
 pub(crate) const fn status(status: TaskStatus) -> i64 {
     match status {
         TaskStatus::Working => 1,
@@ -138,11 +143,11 @@ pub(crate) const fn status(status: TaskStatus) -> i64 {
     }
 }
 
-/// The largest number of a live status. The schema repeats it, since a partial
-/// index is only used where the query says the same literally.
+/// The largest number of a live status. The schema repeats it, since a partial index is only used
+/// if the query contains the same literal condition.
 pub(crate) const LAST_LIVE: i64 = 2;
 
-/// All there are.
+/// All statuses.
 pub(crate) const STATUSES: [TaskStatus; 5] = [
     TaskStatus::Working,
     TaskStatus::InputRequired,

@@ -1,4 +1,4 @@
-//! The promises of the ports, as tests for any store: [`contract_tests!`](crate::contract_tests)
+//! The guarantees of the ports, as tests for any store: [`contract_tests!`](crate::contract_tests)
 //! makes one test of each.
 //!
 //! A suite needs a [`Fixture`]: a new, empty store, a clock that the suite sets, and a way to have
@@ -34,13 +34,13 @@ use toolyard_task::{
 };
 use uuid::Uuid;
 
-/// Nothing that has to happen takes longer, even on a slow machine.
+/// No expected event takes longer, even on a slow machine.
 pub const BOUND: Duration = Duration::from_secs(20);
 
 /// The time at which a suite begins.
 pub const START: i64 = 1_764_066_600_000;
 
-/// A quota that is not reached.
+/// A quota that no test reaches.
 pub const AMPLE: Quota = Quota { per_owner: 1_000_000, in_all: 1_000_000 };
 
 /// The ttl of the tasks that a suite makes, in milliseconds.
@@ -50,10 +50,9 @@ pub const TTL: u64 = 60_000;
 pub struct Fixture {
     /// The store's clock, which begins at [`START`].
     pub clock: Arc<ManualClock>,
-    /// Opens the store for a further host.
+    /// Opens the store for another host.
     pub open: Box<dyn Fn() -> Host + Send + Sync>,
-    /// How many times a cancellation and a result race each other; more where the
-    /// store is fast.
+    /// How many times a cancellation and a result race each other; more if the store is fast.
     pub races: u32,
 }
 
@@ -83,14 +82,14 @@ pub struct ManualClock {
 }
 
 impl ManualClock {
-    /// A clock that stands at `ms`.
+    /// A clock that shows `ms`.
     #[must_use]
     pub fn at(ms: i64) -> Arc<Self> {
         Self::telling(ms, Box::new(|_| {}))
     }
 
-    /// As [`ManualClock::at`]; whenever it is set, `tell` sets another one likewise,
-    /// before anything else happens.
+    /// As [`ManualClock::at`]; whenever it is set, `tell` first sets another clock to the same
+    /// time.
     #[must_use]
     pub fn telling(ms: i64, tell: Box<dyn Fn(i64) + Send + Sync>) -> Arc<Self> {
         Arc::new(Self { now: AtomicI64::new(ms), tell })
@@ -102,7 +101,7 @@ impl ManualClock {
         (self.tell)(ms);
     }
 
-    /// Moves it on.
+    /// Advances it.
     pub fn advance(&self, ms: u64) {
         let before = self.now.fetch_add(ms.cast_signed(), Ordering::Relaxed);
         (self.tell)(before.wrapping_add_unsigned(ms));
@@ -151,6 +150,7 @@ pub fn task(owner: &Owner) -> Task {
         started_at: None,
         effects: false,
         rerun: false,
+        bridged: None,
         questions: Vec::new(),
         outcome: None,
     }
@@ -167,6 +167,7 @@ pub fn session() -> Session {
         client_capabilities: RawJson::trusted(r#"{"sampling": {}}"#),
         client: "suite 1.0".into(),
         log_level: None,
+        task_aware: false,
         subscriptions: BTreeSet::new(),
         created_at: Timestamp(0),
         seen_at: Timestamp(0),
@@ -179,8 +180,8 @@ pub async fn created(store: &dyn Store, task: Task) -> Task {
     store.create(task, AMPLE, vec![entry]).await.expect("there is room")
 }
 
-/// Applies an event as the dispatcher does: after a lost compare it reads and tries again. `None`
-/// if the task is gone.
+/// Applies an event as the dispatcher does: if the version has changed, it reads the task and tries
+/// again. `None` if the task is gone.
 pub async fn change(store: &dyn Store, id: TaskId, event: &Event) -> Option<Result<Task, Refusal>> {
     loop {
         let read = store.read(id, None).await.expect("reads")?;
@@ -195,7 +196,7 @@ pub async fn change(store: &dyn Store, id: TaskId, event: &Event) -> Option<Resu
     }
 }
 
-/// Ends a task by its own run.
+/// Finishes a task, as its own run does.
 pub async fn finish(store: &dyn Store, task: &Task, outcome: Outcome) -> Task {
     let event = Event::Finished { fence: task.fence, outcome, message: None };
     change(store, task.id, &event).await.expect("is there").expect("is live")
@@ -295,7 +296,7 @@ macro_rules! contract_tests {
     };
 }
 
-/// As `contract_tests`, for the stores whose hosts have leases, and with their length.
+/// As `contract_tests`, for stores whose hosts have leases, with the length of the leases.
 #[macro_export]
 macro_rules! lease_tests {
     ($fixture:expr, $lease:expr) => {

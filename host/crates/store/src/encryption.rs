@@ -1,12 +1,11 @@
-//! Encryption of values, so that the file or a backup is of no use without the key.
+//! Encryption of values, so that the file or a backup is useless without the key.
 //!
-//! The stores choose the values; this module encrypts ("seals") and decrypts ("opens") them.
-//! A sealed value is one byte that no plain value begins with, the id of its key, a random nonce, and
-//! the text under AES-256-GCM with its tag. Nothing is sealed with a key of the
-//! operator's itself: each task has a key of its own, derived from it, so that the
-//! bound on random nonces under one key counts the changes of one task. The tag
-//! covers the task and the column: a value that was moved to another row, or
-//! another column, does not open.
+//! The stores choose the values; this module encrypts ("seals") and decrypts ("opens") them. A
+//! sealed value is one byte that no plain value begins with, the id of its key, a random nonce, and
+//! the text under AES-256-GCM with its tag. No value is sealed with an operator's key directly:
+//! each task has its own key, derived from it, so that the bound on random nonces under one key
+//! counts only the changes of one task. The tag covers the task and the column: a value that was
+//! moved to another row or column cannot be opened.
 
 use crate::codec::{self, CodecError};
 use aes_gcm::aead::{AeadInOut as _, KeyInit as _};
@@ -21,19 +20,18 @@ use std::sync::Arc;
 use toolyard_task::{Task, TaskId};
 use zeroize::Zeroizing;
 
-/// The first byte of what is sealed, which is also the number of this layout. Text
-/// that is JSON does not begin with it, nor does an outcome.
+/// The first byte of a sealed value, which is also the number of this layout. Neither JSON text nor
+/// an outcome begins with it.
 const LAYOUT: u8 = 1;
 const NONCE: usize = 12;
 const TAG: usize = 16;
 /// Bytes before the sealed text.
 pub(crate) const HEAD: usize = 1 + KeyId::LENGTH + NONCE;
-/// As many characters of a record as stand for whole groups of the head's bytes, and no
-/// fewer.
+/// The number of base64 characters, in whole groups, that contain the head of a sealed record.
 pub(crate) const RECORD_HEAD: usize = HEAD.div_ceil(3) * 4;
 
-/// Which key it is. It is made of the key, so that no two keys go by one id, and
-/// says nothing of it.
+/// Identifies a key. It is derived from the key, so that no two keys have the same id, and reveals
+/// nothing about it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct KeyId(pub(crate) [u8; KeyId::LENGTH]);
 
@@ -74,14 +72,15 @@ impl Key {
     }
 }
 
-/// The operator's keys. The first one seals, all of them open.
+/// The operator's keys. The first one seals; any of them opens.
 pub struct Keyring {
     newest: Key,
     older: Vec<Key>,
 }
 
 impl Keyring {
-    /// Of these keys, the newest first; each is 32 random bytes. None of none.
+    /// Takes the keys with the newest first; each is 32 random bytes. Returns `None` if there are
+    /// no keys.
     #[must_use]
     pub fn new(secrets: impl IntoIterator<Item = [u8; 32]>) -> Option<Arc<Self>> {
         let key = |secret: [u8; 32]| Key { id: KeyId::of(&secret), secret: Zeroizing::new(secret) };
@@ -96,7 +95,7 @@ impl Keyring {
         self.newest.id
     }
 
-    /// Whether it can open what this key sealed.
+    /// Whether it can open values that this key sealed.
     #[must_use]
     pub fn has(&self, id: KeyId) -> bool {
         self.key(id).is_some()
@@ -122,7 +121,7 @@ pub(crate) enum Column {
     Outcome,
 }
 
-/// The data that the tag covers beside the text.
+/// The data that the tag covers besides the text.
 fn associated(column: Column, of: TaskId) -> [u8; 17] {
     let mut data = [0; 17];
     data[0] = match column {
@@ -134,18 +133,17 @@ fn associated(column: Column, of: TaskId) -> [u8; 17] {
     data
 }
 
-/// How a store writes its values, and reads them: sealed with the keys that there
-/// are, or as they are.
+/// How a store writes and reads its values: sealed with the available keys, or plain.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Sealing(pub(crate) Option<Arc<Keyring>>);
 
 impl Sealing {
-    /// The key that what is written now is sealed with.
+    /// The key that seals new values.
     pub(crate) fn key(&self) -> Option<KeyId> {
         self.0.as_ref().map(|keys| keys.newest())
     }
 
-    /// Whether it opens what was sealed with this key.
+    /// Whether it opens values that were sealed with this key.
     pub(crate) fn opens(&self, key: KeyId) -> bool {
         self.0.as_ref().is_some_and(|keys| keys.has(key))
     }
@@ -156,19 +154,19 @@ impl Sealing {
         keys.flat_map(|keys| std::iter::once(&keys.newest).chain(&keys.older)).map(|key| &*key.secret)
     }
 
-    /// The record of a task, as it is written.
+    /// The record of a task, in stored form.
     pub(crate) fn record_of(&self, task: &Task) -> Result<String, CodecError> {
         self.record(task.id, codec::record(task)?)
     }
 
-    /// The outcome of a task, as it is written.
+    /// The outcome of a task, in stored form.
     pub(crate) fn outcome_of(&self, task: &Task) -> Result<Option<Vec<u8>>, CodecError> {
         let Some(outcome) = &task.outcome else { return Ok(None) };
         let plain = codec::outcome(outcome)?;
         Ok(Some(self.bytes(task.id, Column::Outcome, plain)?.into_owned()))
     }
 
-    /// The task of this id, from what was written of it.
+    /// The task with this id, from its stored parts.
     pub(crate) fn task(
         &self,
         id: TaskId,
@@ -205,7 +203,7 @@ impl Sealing {
         }
     }
 
-    /// The record that [`Sealing::record`] was given.
+    /// The record that was passed to [`Sealing::record`].
     pub(crate) fn open_record<'a>(&self, of: TaskId, text: &'a str) -> Result<Cow<'a, str>, CodecError> {
         // A record is a JSON object, and base64 has no brace.
         if text.starts_with('{') {
@@ -216,7 +214,7 @@ impl Sealing {
         Ok(opened.map_err(|_| CodecError::NotText)?.into())
     }
 
-    /// The value that [`Sealing::bytes`] was given.
+    /// The value that was passed to [`Sealing::bytes`].
     pub(crate) fn open(&self, of: TaskId, column: Column, bytes: Vec<u8>) -> Result<Vec<u8>, CodecError> {
         if bytes.first() == Some(&LAYOUT) { self.open_sealed(of, column, bytes) } else { Ok(bytes) }
     }
@@ -238,14 +236,14 @@ impl Sealing {
     }
 }
 
-/// The key that a value is sealed with; none, if it is plain.
+/// The key that a value is sealed with; `None` if it is plain.
 pub(crate) fn sealed_with(bytes: &[u8]) -> Option<KeyId> {
     let (layout, rest) = bytes.split_first()?;
     (*layout == LAYOUT && bytes.len() >= HEAD).then_some(())?;
     rest.first_chunk().copied().map(KeyId)
 }
 
-/// The key that a record is sealed with; none, if it is plain.
+/// The key that a record is sealed with; `None` if it is plain.
 pub(crate) fn record_sealed_with(text: &str) -> Option<KeyId> {
     let head = text.get(..RECORD_HEAD)?;
     STANDARD_NO_PAD.decode(head).ok().and_then(|head| sealed_with(&head))

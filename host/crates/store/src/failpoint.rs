@@ -1,9 +1,9 @@
-//! Fail points: named places at which a test stops the process, to examine the state that is left.
-//! The feature `failpoints` compiles them, only for the binary `toolyard-failpoints` of the tests;
-//! a release has none of them.
+//! Fail points: named places at which a test stops the process, to examine the state that it
+//! leaves. The feature `failpoints` compiles them, only for the binary `toolyard-failpoints` of the
+//! tests; a release contains none.
 //!
-//! Not here: anything that changes the course of a process that goes on. A fail point kills the
-//! process as `kill -9` does, or stops it as `kill -STOP` does.
+//! Code that changes the behavior of a process that continues does not belong here. A fail point
+//! kills the process as `kill -9` does, or stops it as `kill -STOP` does.
 
 use rustix::process::Signal;
 use std::sync::OnceLock;
@@ -15,27 +15,27 @@ use toolyard_task::audit::{Action, Entry};
 const WHAT: [&str; 11] = [
     "create", "start", "finish", "cancel", "ask", "answer", "orphan", "claim", "release", "expire", "change",
 ];
-/// When: before any write; after the write and before the commit; after the commit, before any
-/// answer.
+/// The moments: before any write; after the write and before the commit; after the commit and
+/// before any answer.
 const WHEN: [&str; 3] = ["before", "uncommitted", "committed"];
-/// Places outside of the store.
+/// Places outside the store.
 const ELSEWHERE: [&str; 1] = ["drain.begun"];
 
-/// Where the process ends, and how.
+/// The place and the signal that ends the process.
 struct Armed {
     name: String,
-    /// How often the place has to be reached still.
+    /// How many more times the place must be reached.
     left: AtomicU32,
     signal: Signal,
 }
 
 static ARMED: OnceLock<Armed> = OnceLock::new();
 
-/// Arms one: `NAME`, `NAME:COUNT` for the time that it is reached so often, and either
-/// with `:stop` at its end, which stops the process instead of killing it.
+/// Arms a fail point: `NAME`, or `NAME:COUNT` to act when the place is reached for the COUNTth
+/// time. A final `:stop` stops the process instead of killing it.
 ///
 /// # Errors
-/// What is wrong with the text.
+/// The fault of the text.
 pub fn arm(text: &str) -> Result<(), String> {
     let armed = Armed::named(text).ok_or_else(|| format!("there is no fail point `{text}`"))?;
     ARMED.set(armed).map_err(|_| "a fail point is armed already".to_owned())
@@ -55,23 +55,23 @@ impl Armed {
     }
 }
 
-/// The process is at this place.
+/// Reports that the process has reached this place.
 pub fn reach(name: &str) {
     let Some(armed) = ARMED.get().filter(|armed| armed.name == name) else { return };
     if armed.left.fetch_sub(1, Ordering::SeqCst) == 1 {
         tracing::error!(event = "failpoint.reached", name, "fail point reached");
-        // To this thread, so that it goes no further: any thread may take a signal to the process,
-        // and this one would go on until that one gets a turn. SAFETY: the call takes a number, and
-        // touches no memory of this process.
+        // The signal goes to this thread, so that it stops here: any thread may receive a signal to
+        // the process, and this one would continue until that thread runs. SAFETY: the call takes a
+        // number and touches no memory of this process.
         let failed = unsafe { libc::raise(armed.signal.as_raw()) };
-        // It cannot fail; a test that waits for the end would find out.
+        // It cannot fail; a test that waits for the end would notice.
         if failed != 0 {
             tracing::error!(event = "failpoint.signal_failed", "cannot stop this process");
         }
     }
 }
 
-/// The place of a change of a task.
+/// Reports that the process has reached this place in a change of a task.
 pub(crate) fn reach_in(what: &str, when: &str) {
     reach(&format!("{what}.{when}"));
 }
@@ -92,7 +92,7 @@ pub(crate) fn what(after: &Task, entries: &[Entry]) -> &'static str {
     }
 }
 
-/// The time of the last change is that of the start, or just after it.
+/// Whether the last change of the task is its start, or came just after it.
 fn has_just_started(task: &Task) -> bool {
     let just_now = task.started_at.is_some_and(|at| at.0 + 1 >= task.updated_at.0);
     just_now && !task.effects && task.questions.is_empty()

@@ -1,13 +1,13 @@
 //! Group commit: one queue of writes, for SQLite and for PostgreSQL.
 //!
-//! Callers put writes into a bounded [`Queue`]. One [`Committer`] takes all that wait, up to
-//! [`QueueLimits::batch`], and does them in one transaction, so that many callers share one
-//! flush of the disk. A caller gets its result only after the commit. A caller that goes
-//! away meanwhile does not undo its write.
+//! Callers put writes into a bounded [`Queue`]. One [`Committer`] takes all waiting writes, up to
+//! [`QueueLimits::batch`], and does them in one transaction, so that many callers share one flush
+//! of the disk. A caller gets its result only after the commit. If a caller stops waiting, its
+//! write is not undone.
 //!
-//! The committer is a future and knows no SQL: a [`Database`] does the transaction. In
-//! PostgreSQL it waits for the server, and the committer is a task of the runtime. In SQLite
-//! it blocks, and the committer has a thread that does nothing else.
+//! The committer is a future and knows no SQL: a [`Database`] runs the transaction. In PostgreSQL
+//! it waits for the server, and the committer is a task of the runtime. In SQLite it blocks, and
+//! the committer has a thread that does nothing else.
 
 use crate::StoreRefusal;
 use crate::audit_buffer::{AuditBuffer, AuditEntries};
@@ -20,27 +20,27 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use toolyard_task::TaskId;
 use toolyard_task::store::StoreError;
 
-/// The time before the same transaction is tried again.
+/// The delay before the same transaction is tried again.
 pub(crate) const PAUSE: Duration = Duration::from_millis(100);
 
 /// Bounds of a queue.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct QueueLimits {
-    /// Writes in one transaction, at most.
+    /// The maximum number of writes in one transaction.
     pub(crate) batch: usize,
-    /// Writes that wait or are in the open transaction, at most.
+    /// The maximum number of writes that wait or are in the open transaction.
     pub(crate) queue: usize,
     /// How long a caller waits for a place in a full queue.
     pub(crate) wait: Duration,
-    /// How long a transaction is retried while the database is unavailable. Zero for a
-    /// database that has waited by itself.
+    /// How long a transaction is retried while the database is unavailable. Zero for a database
+    /// that waits by itself.
     pub(crate) retry: Duration,
 }
 
-/// Receives the result of a write after its transaction.
+/// Passes the result of a write to its caller after the transaction.
 pub(crate) type Reply<T> = Box<dyn FnOnce(Result<T, StoreError>) + Send>;
 
-/// A write in the queue, whatever the type of its result.
+/// A write in the queue, independent of the type of its result.
 pub(crate) trait QueuedWrite: Send {
     /// Gives the caller the result, after the transaction has ended.
     fn settle(self: Box<Self>, ended: Result<(), StoreError>);
@@ -50,10 +50,10 @@ pub(crate) trait QueuedWrite: Send {
     fn locked_task(&self) -> Option<TaskId>;
 }
 
-/// An operation that waits for its transaction. Each database says how it attempts one.
+/// An operation that waits for its transaction. Each database defines how it attempts one.
 pub(crate) struct PendingWrite<T, F> {
     pub(crate) operation: F,
-    /// Of the last attempt, which counts once the transaction is committed.
+    /// The result of the last attempt, which counts once the transaction is committed.
     pub(crate) result: Option<T>,
     pub(crate) task: Option<TaskId>,
     pub(crate) reply: Reply<T>,
@@ -88,7 +88,7 @@ pub(crate) fn log_resign_failed(error: &StoreError) {
     );
 }
 
-/// Logs that the store did not get when sessions were last used.
+/// Logs that the store did not record when sessions were last used.
 pub(crate) fn log_sessions_not_updated(error: &StoreError) {
     tracing::warn!(
         event = "session.last_use_not_stored",
@@ -97,7 +97,7 @@ pub(crate) fn log_sessions_not_updated(error: &StoreError) {
     );
 }
 
-/// The reply to a write of audit entries: those that were not written wait again.
+/// The reply to a write of audit entries: entries that were not written go back to the buffer.
 pub(crate) fn keep_unwritten<T>(buffer: Arc<AuditBuffer<T>>, noted: Arc<AuditEntries<T>>) -> Reply<()>
 where
     T: Clone + Send + Sync + 'static,
@@ -116,12 +116,12 @@ where
 
 /// Why a transaction was not committed.
 pub(crate) enum TransactionError {
-    /// The database is locked or away. Nothing was written, and no write is to blame.
+    /// The database is locked or unreachable. Nothing was written, and no write caused the failure.
     Unavailable(StoreError),
     /// A write or the commit failed, and nothing was written. `is_lasting` if the next
     /// transaction may fail for the same reason, such as a full disk.
     Rejected { error: StoreError, is_lasting: bool },
-    /// The connection broke at the commit, which may have been done or not.
+    /// The connection broke during the commit, whose outcome is unknown.
     Undecided(StoreError),
 }
 
@@ -143,27 +143,27 @@ pub(crate) trait Database {
     /// they are durable.
     async fn transaction(&mut self, writes: &mut [Box<Self::Write>]) -> Result<(), TransactionError>;
 
-    /// Whether the last transaction, which ended as [`TransactionError::Undecided`], was
-    /// committed; `None` if the database does not say until then.
+    /// Whether the last transaction, which ended as [`TransactionError::Undecided`], was committed;
+    /// `None` if the database does not answer in time.
     async fn find_commit(&mut self, _until: Instant) -> Option<bool> {
         None
     }
 
-    /// When the committer has to look at [`Database::buffered`], or at what else the
-    /// database does at times, though no write waits.
+    /// When the committer must check [`Database::buffered`] or the database's other periodic work,
+    /// although no write waits.
     fn due(&self, now: Instant) -> Option<Instant>;
 
-    /// Writes that have waited outside of the queue: those that are due, or all of them if
-    /// a transaction is made `anyway`.
+    /// Writes that have waited outside the queue: those that are due, or all of them if a
+    /// transaction is made `anyway`.
     fn buffered(&self, anyway: bool, now: Instant) -> Vec<Box<Self::Write>>;
 
-    /// Is called after each batch, also after one of no writes.
+    /// Called after each batch, even an empty one.
     fn after_batch(&mut self) {}
 }
 
 enum QueueMessage<W: ?Sized> {
     Write(Box<W>),
-    /// Ask the database again when it is due.
+    /// Ask the database again when its work is due.
     Wake,
     /// End, once everything before this is done.
     Stop,
@@ -172,7 +172,7 @@ enum QueueMessage<W: ?Sized> {
 /// The callers' end of the queue.
 pub(crate) struct Queue<W: ?Sized> {
     messages: mpsc::UnboundedSender<QueueMessage<W>>,
-    /// They bound the queue. A write gives its place back when it is settled.
+    /// The semaphore bounds the queue. A write releases its place when it is settled.
     places: Arc<Semaphore>,
     wait: Duration,
     metrics: Arc<Metrics>,
@@ -180,8 +180,8 @@ pub(crate) struct Queue<W: ?Sized> {
 }
 
 impl<W: QueuedWrite + ?Sized> Queue<W> {
-    /// Queues the write that `write` makes around its reply, and returns its result when it
-    /// is durable.
+    /// Queues the write that `write` creates from the reply, and returns the result when it is
+    /// durable.
     pub(crate) async fn write<T: Send + 'static>(
         &self,
         write: impl FnOnce(Reply<T>) -> Box<W>,
@@ -190,7 +190,7 @@ impl<W: QueuedWrite + ?Sized> Queue<W> {
         let place = place(&self.places, self.wait).await?;
         let (sender, answer) = oneshot::channel();
         let reply = Box::new(move |result| {
-            // The caller may have gone away.
+            // The caller may have stopped waiting.
             let _ = sender.send(result);
             drop(place);
         });
@@ -200,17 +200,17 @@ impl<W: QueuedWrite + ?Sized> Queue<W> {
         answer
     }
 
-    /// Whether the last transaction failed for a reason that the next one may meet as well.
+    /// Whether the last transaction failed for a reason that may affect the next one as well.
     pub(crate) fn is_failing(&self) -> bool {
         self.is_failing.load(Ordering::Relaxed)
     }
 
-    /// Makes the committer look at what is due: there may be something new.
+    /// Makes the committer check what is due, because that may have changed.
     pub(crate) fn wake(&self) {
         self.send(QueueMessage::Wake);
     }
 
-    /// Ends the committer after all that is queued, and after `last`. Further writes fail.
+    /// Ends the committer after everything in the queue, and after `last`. Further writes fail.
     pub(crate) fn stop(&self, last: Option<Box<W>>) {
         self.places.close();
         last.into_iter().for_each(|last| self.send(QueueMessage::Write(last)));
@@ -224,7 +224,7 @@ impl<W: QueuedWrite + ?Sized> Queue<W> {
     }
 }
 
-/// A place in a bounded queue. Waits for one, but not longer than `wait`.
+/// A place in a bounded queue. Waits for a place, but not longer than `wait`.
 pub(crate) async fn place(
     places: &Arc<Semaphore>,
     wait: Duration,
@@ -242,7 +242,7 @@ pub(crate) fn closed() -> StoreError {
     StoreError::Unavailable(StoreRefusal::Closed.into())
 }
 
-/// The end of the queue that writes.
+/// The writing end of the queue.
 pub(crate) struct Committer<D: Database> {
     database: D,
     inbox: mpsc::UnboundedReceiver<QueueMessage<D::Write>>,
@@ -271,11 +271,11 @@ impl<D: Database> Committer<D> {
         while is_open {
             let mut writes = Vec::new();
             is_open = self.receive(&mut writes).await;
-            // First, so that operations which read the same rows see them.
+            // These come first, so that operations which read the same rows see them.
             let buffered = self.database.buffered(!writes.is_empty() || !is_open, Instant::now());
             writes.splice(0..0, buffered);
             if !writes.is_empty() {
-                // Stable, so that changes of one task stay in the order in which they came.
+                // The sort is stable, so that changes of one task stay in their order of arrival.
                 writes.sort_by_key(|write| write.locked_task());
                 self.commit(writes).await;
             }
@@ -283,8 +283,8 @@ impl<D: Database> Committer<D> {
         }
     }
 
-    /// Waits for a message, or until the database is due, and takes what else waits. Returns
-    /// whether the queue is open still.
+    /// Waits for a message, or until the database is due, and takes the other waiting messages.
+    /// Returns whether the queue is still open.
     async fn receive(&mut self, writes: &mut Vec<Box<D::Write>>) -> bool {
         let mut messages = Vec::new();
         let received = self.inbox.recv_many(&mut messages, self.limits.batch.max(1));
@@ -306,8 +306,8 @@ impl<D: Database> Committer<D> {
         is_open
     }
 
-    /// Commits all writes together or, if something in them is rejected, each by itself, so
-    /// that one that cannot be done does not make others fail.
+    /// Commits all writes together or, if one is rejected, each by itself, so that a rejected write
+    /// does not make others fail.
     async fn commit(&mut self, mut writes: Vec<Box<D::Write>>) {
         let until = Instant::now() + self.limits.retry;
         match self.transaction(&mut writes, until).await {
@@ -325,7 +325,7 @@ impl<D: Database> Committer<D> {
             match self.transaction(std::slice::from_mut(&mut write), until).await {
                 Ok(()) => write.settle(Ok(())),
                 Err(TransactionError::Unavailable(error)) => {
-                    // Each of the others would wait for the database in turn.
+                    // Otherwise each of the others would wait for the database in turn.
                     return fail(std::iter::once(write).chain(writes).collect(), error);
                 }
                 Err(error) => write.settle(Err(error.into())),
@@ -372,7 +372,7 @@ impl<D: Database> Committer<D> {
     }
 }
 
-/// Gives all of them the same error.
+/// Returns the same error to all of them.
 fn fail<W: QueuedWrite + ?Sized>(mut writes: Vec<Box<W>>, error: StoreError) {
     if writes.len() == 1
         && let Some(write) = writes.pop()
@@ -387,7 +387,7 @@ fn fail<W: QueuedWrite + ?Sized>(mut writes: Vec<Box<W>>, error: StoreError) {
         let source = Box::new(source.clone());
         write.settle(Err(match is_undecided {
             true => StoreError::Undecided(source),
-            // None of them is known to be the one that is damaged.
+            // It is unknown which of them the damage concerns.
             false => StoreError::Unavailable(source),
         }));
     }

@@ -1,4 +1,4 @@
-//! Tasks outside a store: one JSON object a line.
+//! The export format of tasks: one JSON object a line.
 
 use crate::monotonic_clock::SKEW_MS;
 use serde::{Deserialize, Serialize};
@@ -8,16 +8,15 @@ use toolyard_task::{Incarnation, Outcome, Task};
 /// The format of the lines that this release writes, and the latest that it reads.
 pub const FORMAT: u32 = 1;
 
-/// No store makes counters and times beyond this. They would leave no room for those that
-/// come after them.
+/// No store creates counters or times beyond this bound. They would leave no room for later ones.
 const MAX_INTEGER: u64 = 1 << 53;
 
-/// A store counts on from the version of a live task and from the number of its host, so a
-/// line must not bring them near [`MAX_INTEGER`], where no line can be read any more. No host
-/// gets there: it would have to change one task a thousand times a second for 35 years.
+/// A store continues counting from the version of a live task and from the number of its host, so a
+/// line must not bring them near [`MAX_INTEGER`], beyond which lines cannot be read. No host gets
+/// there: it would have to change one task a thousand times a second for 35 years.
 pub(crate) const MAX_COUNTER: u64 = 1 << 40;
 
-/// Why a line is no task.
+/// Why a line is not a task.
 #[derive(Debug, thiserror::Error)]
 pub enum LineError {
     /// Not JSON, or not of this shape.
@@ -26,18 +25,18 @@ pub enum LineError {
     /// Written by a later release.
     #[error("format {0} is not known here, only up to {FORMAT}; import it with the release that wrote it")]
     Newer(u32),
-    /// No store can have had it.
+    /// No store can have contained it.
     #[error("{0}")]
     Impossible(&'static str),
-    /// Longer than any store writes it, or with a character that PostgreSQL has no place for.
+    /// Longer than any store writes it, or with a character that PostgreSQL cannot store.
     #[error("`{field}` is longer than {most} bytes or holds a NUL character")]
     Text {
         /// The field.
         field: &'static str,
-        /// The most bytes that it may have.
+        /// Its maximum length, in bytes.
         most: usize,
     },
-    /// It happened later than it is.
+    /// Its time is later than the current time.
     #[error("`{field}` ({at}) is ahead of the store's clock ({now}); check the clock of this machine")]
     Ahead {
         /// The field.
@@ -72,18 +71,18 @@ struct ParsedLine {
     outcome: Option<Outcome>,
 }
 
-/// A task as one line, without its end. Line breaks within JSON that was kept to the
-/// letter become spaces; they can only stand between two of its tokens.
+/// A task as one line, without the line end. Line breaks within JSON that is stored verbatim become
+/// spaces; they can only occur between two of its tokens.
 ///
 /// # Errors
-/// That of `serde_json`, if the JSON in it is none.
+/// The error of `serde_json` if the JSON in the task is invalid.
 pub fn line(task: &Task) -> Result<String, serde_json::Error> {
     let Task { arguments, outcome, .. } = task;
     let line = serde_json::to_string(&TaskLine { format: FORMAT, task, arguments, outcome })?;
     Ok(if line.contains(['\n', '\r']) { line.replace(['\n', '\r'], " ") } else { line })
 }
 
-/// The task of a line.
+/// The task in a line.
 ///
 /// # Errors
 /// [`LineError`], if it is not what [`line`] writes.
@@ -102,9 +101,9 @@ pub fn read_line(text: &str) -> Result<Task, LineError> {
     Ok(task)
 }
 
-/// Every store keeps these in columns of their own, most of them indexed. PostgreSQL has
-/// entries of at most 2,704 bytes in an index and no NUL in a text. Hosts write far less: a
-/// subject has at most 255 bytes, an id of a session or a digest 64.
+/// Every store keeps these fields in separate columns, most of them indexed. In PostgreSQL, an
+/// index entry has at most 2,704 bytes, and text contains no NUL. Hosts write far less: a subject
+/// has at most 255 bytes, an id of a session or a digest 64.
 fn check_texts(task: &Task) -> Result<(), LineError> {
     let (owner, session) = (task.owner.key(), task.session.as_ref().map_or("", |id| &id.0));
     for (field, text, most) in [
@@ -120,10 +119,10 @@ fn check_texts(task: &Task) -> Result<(), LineError> {
     Ok(())
 }
 
-/// How many milliseconds a store has to wait until every time of this task has come.
+/// How many milliseconds a store must wait until every time in this task has passed.
 ///
 /// # Errors
-/// [`LineError::Ahead`], if that is more than the clocks of two machines differ by.
+/// [`LineError::Ahead`] if that exceeds the possible difference between the clocks of two machines.
 pub fn ahead(task: &Task, now: Timestamp) -> Result<u64, LineError> {
     let times = [
         ("created_at", Some(task.created_at)),
@@ -189,6 +188,7 @@ mod tests {
             started_at: None,
             effects: false,
             rerun: false,
+            bridged: None,
             questions: Vec::new(),
             outcome: Some(Outcome::Error(RpcError::new(-1, "no"))),
         }

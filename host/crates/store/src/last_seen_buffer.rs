@@ -1,13 +1,13 @@
-//! When sessions were last seen, until the writer stores it. Storing each request at once
-//! would cost a flush of the disk, and no reader needs the time to the second.
+//! Buffers when sessions were last seen, until the writer stores the times. Storing each request at
+//! once would cost a flush of the disk, and no reader needs the time to the second.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 use toolyard_task::SessionId;
 
-/// When sessions were last seen, until the writer takes it along. `T` is the time, or `()`
-/// where the database gives the time.
+/// The times when sessions were last seen, until the writer takes them. `T` is the time, or `()`
+/// where the database provides it.
 pub(crate) struct LastSeenBuffer<T> {
     delay: Duration,
     seen: Mutex<Buffered<T>>,
@@ -15,7 +15,7 @@ pub(crate) struct LastSeenBuffer<T> {
 
 struct Buffered<T> {
     sessions: HashMap<SessionId, T>,
-    /// When to write them even if nothing else is written.
+    /// The time at which to write them even if nothing else is written.
     due: Option<Instant>,
 }
 
@@ -30,7 +30,7 @@ impl<T> LastSeenBuffer<T> {
         Self { delay, seen: Mutex::default() }
     }
 
-    /// Notes that a session was seen. Returns whether the caller has to wake the writer: the
+    /// Notes that a session was seen. Returns whether the caller must wake the writer, because the
     /// buffer was empty. It holds at most as many entries as there are sessions.
     pub(crate) fn touch(&self, id: &SessionId, now: T) -> bool {
         let mut seen = self.seen.lock().expect("no section panics");
@@ -42,7 +42,7 @@ impl<T> LastSeenBuffer<T> {
         first
     }
 
-    /// When it is to be written at the latest.
+    /// The latest time for the next write.
     pub(crate) fn due(&self) -> Option<Instant> {
         self.seen.lock().expect("no section panics").due
     }

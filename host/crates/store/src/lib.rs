@@ -1,13 +1,13 @@
-//! Where tasks, sessions, hosts, keys, grants and audit entries are kept: in memory, in
-//! one SQLite file that several processes share (feature `sqlite`), or in a PostgreSQL
-//! database that several machines share (feature `postgres`). All behave alike;
-//! [`contract`] says how, and is run over each.
+//! Stores for tasks, sessions, hosts, keys, grants and audit entries: in memory, in one SQLite file
+//! that several processes share (feature `sqlite`), or in a PostgreSQL database that several
+//! machines share (feature `postgres`). All behave alike; [`contract`] defines how and tests each
+//! of them.
 //!
-//! No decision about a task may live here. A store compares a version and writes what it
-//! was given, so that every store has the same state machine, that of `toolyard_task::apply`.
+//! Decisions about tasks do not belong here. A store compares a version and writes the given task,
+//! so that every store has the same state machine, `toolyard_task::apply`.
 
-/// The process is at the place of this name, if the last argument says so. Nothing
-/// without the feature, not even the arguments.
+/// Reports that the process has reached the place of this name, if the last argument holds. Without
+/// the feature it expands to nothing, and the arguments are not evaluated.
 #[cfg(feature = "sqlite")]
 macro_rules! fail_point {
     ($what:expr, $when:literal) => {
@@ -22,7 +22,7 @@ macro_rules! fail_point {
     };
 }
 
-// The store in memory takes little of these.
+// The store in memory uses only a few of these.
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod audit_buffer;
 #[cfg_attr(not(feature = "sqlite"), allow(dead_code))]
@@ -87,29 +87,29 @@ impl<T: TaskStore + NodeStore + SessionStore + KeyStore + GrantStore + AuditStor
 /// An open store of any kind.
 #[async_trait]
 pub trait Backend: Store {
-    /// Whether what it keeps outlives this process.
+    /// Whether its content outlives this process.
     fn is_durable(&self) -> bool;
 
-    /// Registers what is counted about it.
+    /// Registers its metrics.
     fn register_metrics(&self, registry: &mut Registry);
 
-    /// Whether it works: something can be read, and, if the last change could not be
-    /// written, a change can be written now.
+    /// Whether it works: it can read and, if the last change could not be written, it can write
+    /// again.
     async fn check(&self) -> Result<(), StoreError>;
 
-    /// Encrypts every task as `with` says that is not so encrypted yet, while hosts go on.
-    /// Calls `progress` with the number of tasks that were read. After an interruption it
-    /// can be called again.
+    /// Encrypts every task that is not yet encrypted as `with` says, while hosts keep running.
+    /// Calls `progress` with the number of tasks read. After an interruption it can be called
+    /// again.
     ///
     /// # Errors
-    /// [`StoreError`]. Tasks that were written until then stay so, and no key is removed.
+    /// [`StoreError`]. Tasks that were already written stay as written, and no key is removed.
     async fn reseal(
         &self,
         with: SealWith,
         progress: &mut (dyn FnMut(u64) + Send),
     ) -> Result<ReencryptionReport, StoreError>;
 
-    /// Does what was asked for so far, and lets go of what it is kept in. Live tasks of this
+    /// Completes all pending operations, and closes the file or the connections. Live tasks of this
     /// host are left to the others.
     async fn shut_down(self: Arc<Self>);
 }
@@ -138,11 +138,12 @@ impl Backend for MemoryStore {
     async fn shut_down(self: Arc<Self>) {}
 }
 
-/// Other processes are on this machine, and have clients of their own.
+/// Other processes run on this machine and have their own clients.
 #[cfg(feature = "sqlite")]
 impl Broadcast for SqliteStore {}
 
-/// Gives a store that writes to a disk its [`Backend`]: its own methods of the same names.
+/// Implements [`Backend`] for a store that writes to a disk, with the store's own methods of the
+/// same names.
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 macro_rules! durable_backend {
     ($store:ty) => {
@@ -180,7 +181,7 @@ durable_backend!(SqliteStore);
 #[cfg(feature = "postgres")]
 durable_backend!(PostgresStore);
 
-/// Why the store itself gives no answer.
+/// Why the store itself cannot answer.
 #[derive(Debug, thiserror::Error)]
 #[cfg_attr(not(feature = "sqlite"), allow(dead_code))]
 enum StoreRefusal {

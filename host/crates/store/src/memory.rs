@@ -1,8 +1,8 @@
-//! The store in memory: the reference for the ports, by scans rather than indexes. Its content ends
-//! with the process.
+//! The store in memory: the reference implementation of the ports, with scans rather than indexes.
+//! Its content is lost when the process ends.
 //!
-//! Several hosts can share one: each holds a handle with an incarnation of its own, and a handle
-//! can be killed as a process can.
+//! Several hosts can share one store: each has a handle with its own incarnation, and a handle can
+//! be killed like a process.
 
 mod archive;
 mod audit;
@@ -33,15 +33,15 @@ use toolyard_task::wire::Timestamp;
 use toolyard_task::{Clock, Digest, Incarnation, Owner, SessionId, TaskId};
 use uuid::Uuid;
 
-/// A host that is further behind than this gets the hint to read everything again.
+/// A host that falls further behind than this gets the hint to read everything again.
 const HINTS: usize = 1024;
 
 /// One host's handle to a store in memory.
 pub struct MemoryStore {
     shared: Arc<Shared>,
-    /// Tells this handle's hints from those of others.
+    /// Distinguishes this handle's hints from those of others.
     handle: u64,
-    /// Its end is the end of the handle's feeds; `None` once it is killed.
+    /// Dropping it ends the handle's feeds; `None` once the handle is killed.
     life: Mutex<Option<watch::Sender<()>>>,
     incarnation: Mutex<Option<Incarnation>>,
 }
@@ -51,29 +51,30 @@ struct Shared {
     handles: AtomicU64,
     hints: broadcast::Sender<(u64, Hint)>,
     words: broadcast::Sender<(u64, String)>,
-    /// Begins the ids of audit entries.
+    /// The prefix of the ids of audit entries.
     name: String,
     written: Notify,
     state: Mutex<State>,
 }
 
-/// Ordered maps, so that a run of a simulation can be repeated.
+/// The maps are ordered, so that a simulation run can be repeated exactly.
 #[derive(Default)]
 struct State {
     tasks: BTreeMap<TaskId, Task>,
-    /// Those of them that live: the few that a creation looks through.
+    /// The live ones, which are few: a creation scans only these.
     live: BTreeSet<TaskId>,
     sessions: BTreeMap<SessionId, Session>,
     keys: BTreeMap<&'static str, Vec<Key>>,
-    /// Used states, and the times when they expire.
+    /// Used states and their expiry times.
     used: BTreeMap<Uuid, Timestamp>,
     grants: BTreeMap<GrantId, Grant>,
-    /// The hosts that were registered.
+    /// The registered hosts.
     hosts: BTreeMap<Incarnation, hosts::Life>,
-    /// How long a host lives from each renewal, where that is how they live.
+    /// How long a host lives after each renewal, if hosts have leases.
     lease: Option<Duration>,
     incarnations: u64,
-    /// Waiting tasks that were named to a host, and until when no other host learns of them.
+    /// Waiting tasks that were offered to a host, and the time until which they are offered to no
+    /// other.
     told: BTreeMap<TaskId, Timestamp>,
     audit: audit::AuditRows,
 }
@@ -93,29 +94,29 @@ impl MemoryStore {
         }))
     }
 
-    /// The same store, which keeps audit entries from now on.
+    /// The same store, but it keeps audit entries from now on.
     #[must_use]
     pub fn audited(self) -> Self {
         self.lock().audit.on = true;
         self
     }
 
-    /// The same store, whose hosts live by leases of this length, as in a store that several
-    /// machines share. A killed host is found dead when its lease has run out.
+    /// The same store, but its hosts have leases of this length, as in a store that several
+    /// machines share. A killed host is found dead when its lease has expired.
     #[must_use]
     pub fn leased(self, lease: Duration) -> Self {
         self.lock().lease = Some(lease);
         self
     }
 
-    /// A handle for a further host on the same store.
+    /// A handle for another host on the same store.
     #[must_use]
     pub fn node(&self) -> Self {
         Self::of(self.shared.clone())
     }
 
-    /// Ends this handle as `kill -9` ends a process: its incarnation is dead, its
-    /// feeds end, and whatever is called through it from now on fails.
+    /// Ends this handle as `kill -9` ends a process: its incarnation is dead, its feeds end, and
+    /// further calls through it fail.
     pub fn kill(&self) {
         let mut state = self.lock();
         self.life.lock().expect("no section panics").take();
@@ -140,10 +141,9 @@ impl MemoryStore {
         self.shared.state.lock().expect("no section panics")
     }
 
-    /// The state, unless this handle was killed.
+    /// Locks the state, unless this handle was killed.
     fn state(&self) -> Result<MutexGuard<'_, State>, StoreError> {
-        // The state first, then the life, as `kill` does: nothing is written after
-        // a kill.
+        // Locks the state before the life, as `kill` does, so that nothing is written after a kill.
         let state = self.lock();
         if self.life.lock().expect("no section panics").is_none() {
             return Err(StoreError::Unavailable(StoreRefusal::Closed.into()));
@@ -151,7 +151,7 @@ impl MemoryStore {
         Ok(state)
     }
 
-    /// Only after the change can be read: the receiver of a hint reads at once.
+    /// Sent only when the change can be read, because the receiver of a hint reads at once.
     fn changed(&self, id: TaskId) {
         // There may be no receiver.
         let _ = self.shared.hints.send((self.handle, Hint::Task(id)));
@@ -341,14 +341,14 @@ impl TaskStore for MemoryStore {
     }
 }
 
-/// The bytes kept of a task, counted about as a store on a disk counts.
+/// The bytes kept for a task, counted roughly as a store on a disk counts them.
 fn kept_of(task: &Task) -> u64 {
     let outcome = task.outcome.as_ref().and_then(|outcome| codec::outcome(outcome).ok());
     let record = codec::record(task).map_or(0, |record| record.len());
     (record + task.arguments.as_bytes().len() + outcome.map_or(0, |outcome| outcome.len())) as u64
 }
 
-/// Changes of other handles.
+/// Hints about changes by other handles.
 struct Feed {
     handle: u64,
     life: Option<watch::Receiver<()>>,
@@ -360,8 +360,8 @@ impl Hints for Feed {
     async fn next(&mut self) -> Option<Hint> {
         let life = self.life.as_mut()?;
         loop {
-            // Both arms only wait for something that stays there, so nothing is
-            // lost with the arm that is dropped.
+            // Both arms only wait for something that persists, so dropping one of them loses
+            // nothing.
             let got = tokio::select! {
                 biased;
                 _ = life.changed() => return None,

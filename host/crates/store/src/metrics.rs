@@ -1,6 +1,6 @@
 //! Metrics of a store on a disk.
 //!
-//! No label has a value from a client: the values are the constants here.
+//! No label value comes from a client: all values are the constants below.
 
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -16,20 +16,20 @@ const REASON: &str = "reason";
 /// Why messages from the database are refused.
 pub(crate) const REASONS: [&str; 3] = ["plain", "forged", "replayed"];
 
-/// Seconds: from a read of cached pages to the patience with a locked file.
+/// Seconds: from a read of cached pages to the longest wait for a locked file.
 const SECONDS: [f64; 12] = [0.00005, 0.0001, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 10.0];
-/// Operations that shared a commit.
+/// The number of operations in one commit.
 const SIZES: [f64; 10] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0];
 
 type Labels = [(&'static str, &'static str); 1];
 
-/// The numbers of one store.
+/// The metrics of one store.
 pub(crate) struct Metrics {
-    /// A read, as its caller waits for it.
+    /// Reads, including the time that the caller waits.
     pub read: OperationMetrics,
-    /// A write, as its caller waits for it.
+    /// Writes, including the time that the caller waits.
     pub write: OperationMetrics,
-    /// A transaction of what writes.
+    /// Transactions of the writer.
     pub commit: OperationMetrics,
     batch: Histogram,
     durations: Family<Labels, Histogram, fn() -> Histogram>,
@@ -37,14 +37,14 @@ pub(crate) struct Metrics {
     refused: Family<Labels, Counter>,
 }
 
-/// The numbers of one operation.
+/// The metrics of one kind of operation.
 pub(crate) struct OperationMetrics {
     duration: Histogram,
     failures: Counter,
 }
 
 impl OperationMetrics {
-    /// Counts an operation that began then and ends now.
+    /// Counts an operation that began at `began` and ends now.
     pub fn ended(&self, began: Instant, done: bool) {
         self.duration.observe(began.elapsed().as_secs_f64());
         if !done {
@@ -75,12 +75,12 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// So many operations shared a commit.
+    /// Counts the operations that shared a commit.
     pub fn shared(&self, operations: usize) {
         self.batch.observe(operations as f64);
     }
 
-    /// A message from the database was refused, for one of [`REASONS`].
+    /// Counts a refused message from the database, by one of [`REASONS`].
     #[cfg_attr(not(feature = "postgres"), allow(dead_code))]
     pub fn refused(&self, reason: &'static str) {
         self.refused.get_or_create_owned(&[(REASON, reason)]).inc();

@@ -1,17 +1,17 @@
-//! The time that a store gives: that of its clock, except that it never goes back.
+//! The time of a store: its clock's time, except that it never goes back.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use toolyard_task::Clock;
 use toolyard_task::wire::Timestamp;
 
-/// A stored time further ahead of the clock than this came from a clock that was
-/// wrong. Following it would hold time still until the right clock catches up,
-/// and no ttl would pass meanwhile. `store_time` of PostgreSQL has the same bound.
+/// A stored time further ahead of the clock than this came from a clock that was wrong. Following
+/// it would stop time until the right clock catches up, and no ttl would pass meanwhile.
+/// `store_time` of PostgreSQL has the same bound.
 const BELIEVABLE_MS: u64 = 24 * 60 * 60 * 1000;
 
-/// Clocks of two machines differ by less. A store whose time is further ahead than this
-/// is worth a line in the log.
+/// The clocks of two machines differ by less. The log reports a store whose time is further ahead
+/// than this.
 pub(crate) const SKEW_MS: u64 = 60 * 1000;
 
 /// Logs a warning if a time of the store is ahead of its clock.
@@ -30,7 +30,7 @@ pub(crate) fn warn_if_ahead(stored: Timestamp, now: Timestamp) {
     }
 }
 
-/// The latest time that a clock has given.
+/// The latest time that a clock has shown.
 #[derive(Default)]
 pub(crate) struct LatestTime(AtomicI64);
 
@@ -40,22 +40,22 @@ impl LatestTime {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// The clock gave this time. Returns it.
+    /// Records a time of the clock and returns it.
     #[cfg(feature = "postgres")]
     pub(crate) fn saw(&self, now: i64) -> Timestamp {
         self.note(now);
         Timestamp(now)
     }
 
-    /// The clock gave this time. Returns the latest one.
+    /// Records a time of the clock and returns the latest one.
     pub(crate) fn note(&self, now: i64) -> Timestamp {
         let now = Timestamp(now);
         let latest = Timestamp(self.0.fetch_max(now.0, Ordering::Relaxed)).max(now);
         if latest.since(now) <= BELIEVABLE_MS {
             return latest;
         }
-        // The clock was wrong and has been set right. As after a restart, it is
-        // believed from here on.
+        // The clock was wrong and has been corrected. As after a restart, it is trusted from now
+        // on.
         if self.0.compare_exchange(latest.0, now.0, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
             tracing::warn!(
                 event = "clock.set_back", latest = %latest, %now,
@@ -66,8 +66,8 @@ impl LatestTime {
     }
 }
 
-/// A clock whose times never decrease, so that a step back of the wall clock does
-/// not put a new task before one that was listed already.
+/// A clock whose times never decrease, so that a step back of the wall clock does not place a new
+/// task before one that was already listed.
 pub(crate) struct MonotonicClock {
     clock: Arc<dyn Clock>,
     latest: LatestTime,
@@ -78,7 +78,7 @@ impl MonotonicClock {
         Self { clock, latest: LatestTime::default() }
     }
 
-    /// Goes on from a time that was given in an earlier life of the store.
+    /// Continues from a time that the store used before a restart.
     pub(crate) fn resume(&self, from: Timestamp) {
         let now = self.clock.now();
         warn_if_ahead(from, now);

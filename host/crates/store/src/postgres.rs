@@ -1,10 +1,10 @@
 //! The store in a PostgreSQL database, which several hosts share (feature `postgres`).
 //!
-//! One task writes, in transactions that many callers share; connections of a pool read.
-//! A change is durable before its call returns, as far as the server is set up so. The time
-//! is the server's. Hosts live by leases. Each host tells the others after a commit which
-//! tasks changed. While the server is away calls fail; once it is back the store goes on by
-//! itself.
+//! One background task writes, in transactions that many callers share; connections of a pool read.
+//! A change is durable before its call returns, if the server is configured for durability. The
+//! time is the server's. Hosts have leases. After a commit, each host tells the others which tasks
+//! changed. While the server is unreachable, calls fail; once it is back, the store continues
+//! without help.
 
 mod archive;
 mod audit;
@@ -51,39 +51,39 @@ use writer::{Writer, WriterState};
 /// Removes the numbers of writers that ended long ago; no writer needs them a day later.
 const LEFT: &str = "DELETE FROM batch WHERE at <= engine_time() - 86400000";
 
-/// How a store in PostgreSQL goes about its work.
+/// The settings of a store in PostgreSQL.
 #[derive(Clone)]
 pub struct PostgresOptions {
     /// The name of this host, for people who look at the database.
     pub name: String,
-    /// How long a host counts as living after it was last heard of. A paused or cut-off
-    /// host loses its tasks after it.
+    /// How long a host counts as live after its last sign of life. After that, a paused or
+    /// disconnected host loses its tasks.
     pub lease: Duration,
-    /// Connections that read.
+    /// The number of connections that read.
     pub readers: usize,
-    /// Changes that share one transaction, at most.
+    /// The maximum number of changes in one transaction.
     pub batch: usize,
-    /// Calls that may wait for the writer.
+    /// The maximum number of calls that wait for the writer.
     pub queue: usize,
-    /// How long a call waits for a place in a full queue, and for a server that is away.
+    /// How long a call waits for a place in a full queue, and for an unreachable server.
     pub patience: Duration,
-    /// How long the server may take for an answer.
+    /// How long the server may take to answer.
     pub silence: Duration,
-    /// How long a start waits for a lock that another process holds, such as a host that
-    /// brings the schema forward.
+    /// How long a start waits for a lock of another process, such as a host that upgrades the
+    /// schema.
     pub start_wait: Duration,
-    /// How long the time that a session was seen may stay unwritten.
+    /// How long a session's last-seen time may stay unwritten.
     pub touch: Duration,
     /// Whether audit entries are kept, so that an exporter can take them.
     pub audit: bool,
-    /// Audit entries that belong to no change and may wait for the writer; further
-    /// ones are counted and lost.
+    /// The maximum number of audit entries that belong to no change and wait for the writer;
+    /// further ones are counted and lost.
     pub notes: usize,
     /// How long they may stay unwritten.
     pub note: Duration,
-    /// Audit entries that another host has not exported for so long are exported here.
+    /// Audit entries that another host has not exported for this long are exported here.
     pub adopt_after: Duration,
-    /// The keys that tasks are encrypted with; without any they are kept plain.
+    /// The keys that encrypt tasks; without keys, tasks are stored plain.
     pub keys: Option<Arc<Keyring>>,
 }
 
@@ -108,8 +108,8 @@ impl Default for PostgresOptions {
     }
 }
 
-/// A store in a database. Dropping it gives up what was not acknowledged;
-/// [`PostgresStore::shut_down`] does what is queued first.
+/// A store in a database. Dropping it abandons unacknowledged operations;
+/// [`PostgresStore::shut_down`] completes the queued ones first.
 pub struct PostgresStore {
     place: PostgresLocation,
     writer: Writer,
@@ -126,12 +126,12 @@ pub struct PostgresStore {
 }
 
 impl PostgresStore {
-    /// Opens the store, and makes its tables where they are missing. Its tasks run on the
-    /// runtime of the caller.
+    /// Opens the store and creates missing tables. Its background tasks run on the runtime of the
+    /// caller.
     ///
     /// # Errors
     /// [`PostgresOpenError`], with a sentence for the operator. The store never deletes or replaces
-    /// what is there.
+    /// existing data.
     pub async fn open(
         place: PostgresLocation,
         options: PostgresOptions,
@@ -151,7 +151,7 @@ impl PostgresStore {
         warn_if_ahead(Timestamp(latest), Timestamp(row.get(4)));
         on.execute(LEFT, &[]).await.map_err(fault)?;
         drop(on);
-        // It ends when its client is gone.
+        // It ends when its client is dropped.
         drop(driving.await);
         let floor = LatestTime::default();
         floor.note(latest);
@@ -194,28 +194,28 @@ impl PostgresStore {
         }))
     }
 
-    /// Registers what is counted here.
+    /// Registers the store's metrics.
     pub fn register_metrics(&self, registry: &mut Registry) {
         self.metrics.register(registry);
     }
 
-    /// Whether the store works: something can be read, and, if the last change could not
-    /// be written, a change can be written now.
+    /// Whether the store works: it can read and, if the last change could not be written, it can
+    /// write again.
     ///
     /// # Errors
     /// [`StoreError`].
     pub async fn check(&self) -> Result<(), StoreError> {
         self.readers.rows("SELECT 1 FROM span", &[]).await?;
         if self.writer.queue.is_failing() {
-            // No caller may come to write while this host is not ready.
+            // Callers may not write while this host is not ready.
             let probe = "UPDATE span SET longest = longest";
             self.writer.write(move |writing| Box::pin(writing.execute(probe, &[]))).await?;
         }
         Ok(())
     }
 
-    /// Does what was asked for so far and lets go of the database; whatever is asked for
-    /// from now on fails. Live tasks of this host are left to the others.
+    /// Completes all pending operations and closes the connections; later calls fail. Live tasks of
+    /// this host are left to the others.
     pub async fn shut_down(self: &Arc<Self>) {
         self.farewell().await;
         self.writer.stop().await;

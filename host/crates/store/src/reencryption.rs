@@ -1,17 +1,17 @@
-//! Encrypting all tasks of a store again with the newest key, or decrypting them: the part
-//! that every store shares. Each store walks its tasks in a file of its own.
+//! Encrypts all tasks of a store again with the newest key, or decrypts them: the part that all
+//! stores share. The walk over the tasks is in a separate file for each store.
 
 use crate::codec::CodecError;
 use crate::encryption::{Column, KeyId, Sealing, record_sealed_with, sealed_with};
 use toolyard_task::TaskId;
 use toolyard_task::store::StoreError;
 
-/// Tasks that are written in one transaction, at most, and the bytes after which there are
-/// enough of them: hosts wait for no longer than that takes.
+/// The maximum number of tasks in one transaction, and the number of bytes at which a transaction
+/// is full: they bound how long hosts wait.
 pub(crate) const ROWS: usize = 64;
 pub(crate) const ENOUGH: usize = 1 << 20;
 
-/// How values are to be written.
+/// The form in which values are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SealWith {
     /// Encrypted with the newest key.
@@ -21,7 +21,7 @@ pub enum SealWith {
 }
 
 impl SealWith {
-    /// How it writes, in a store that has these keys.
+    /// How a store with these keys writes values in this form.
     pub(crate) fn sealing(self, keys: &Sealing) -> Sealing {
         match self {
             Self::Newest => keys.clone(),
@@ -33,19 +33,19 @@ impl SealWith {
 /// The result of a re-encryption.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct ReencryptionReport {
-    /// Tasks that were looked at.
+    /// Tasks that were examined.
     pub seen: u64,
     /// Tasks that were written again.
     pub written: u64,
-    /// Tasks that cannot be read, and stay as they are.
+    /// Tasks that cannot be read and stay unchanged.
     pub unreadable: Vec<TaskId>,
-    /// Other keys that are needed still: by these tasks, or because another process
-    /// seals with them.
+    /// Other keys that are still needed: by these tasks, or because another process seals with
+    /// them.
     pub needed: Vec<KeyId>,
 }
 
 impl ReencryptionReport {
-    /// Another transaction came to this.
+    /// Adds the counts of another transaction.
     pub(crate) fn add(&mut self, step: Self) {
         self.seen += step.seen;
         self.written += step.written;
@@ -65,7 +65,7 @@ impl StoredValues {
         [&self.arguments, &self.outcome].into_iter().flatten()
     }
 
-    /// Bytes of them.
+    /// Their total length, in bytes.
     #[cfg(feature = "sqlite")]
     pub(crate) fn length(&self) -> usize {
         self.record.len() + self.others().map(Vec::len).sum::<usize>()
@@ -76,8 +76,8 @@ impl StoredValues {
         record_sealed_with(&self.record) == key && self.others().all(|value| sealed_with(value) == key)
     }
 
-    /// The values as they are to be written; `None` if they are so already, or cannot be
-    /// read, which is logged. Counts the task in `done`.
+    /// The values in the new form; `None` if they already have it or cannot be read, which is
+    /// logged. Counts the task in `done`.
     pub(crate) fn anew(
         self,
         id: TaskId,

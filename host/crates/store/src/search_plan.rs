@@ -1,14 +1,14 @@
 //! The plan of a search, for SQLite and for PostgreSQL: which index is read, how far, and
 //! where a page ends. The statements are in `sqlite/search.rs` and `postgres/search.rs`.
 //!
-//! Every criterion but one is a range of an index that has the order asked for: the owner,
-//! the states (an index range each, merged), a window on the time that is ordered by. The
-//! one is a window on the *other* time. It limits the time ordered by as well, since a task
-//! changes no earlier than it was created, and later by no more than the longest span there
-//! ever was. The tasks that are left are either few, and are sorted, or more, and then the
-//! walk in order soon meets enough of them. If it does not, the walk ends after [`BUDGET`]
-//! rows. Then the tasks in the window are sorted after all, unless they are more than
-//! [`MANY`]; in that case the page is short and says where the walk ended.
+//! Every criterion but one is a range of an index in the requested order: the owner, the states
+//! (one index range each, merged), a window on the time that determines the order. The exception is
+//! a window on the *other* time. It limits the ordering time as well, since a task changes no
+//! earlier than it is created, and later by no more than the longest span that ever occurred. If
+//! few tasks are left, they are sorted; if more are left, the walk in order soon finds enough of
+//! them. If it does not, the walk ends after [`BUDGET`] rows. Then the tasks in the window are
+//! sorted after all, unless there are more than [`MANY`]; in that case the page is short and says
+//! where the walk ended.
 
 use crate::codec;
 use std::collections::BTreeSet;
@@ -22,24 +22,24 @@ use uuid::Uuid;
 pub(crate) const BUDGET: u32 = 20_000;
 /// A window of no more tasks than this is read whole and sorted.
 pub(crate) const FEW: u32 = 2_000;
-/// So is one of no more than this, if the walk in order ended too early.
+/// A window of no more tasks than this is too, if the walk in order ended too early.
 pub(crate) const MANY: u32 = 20_000;
 
-/// The key that tasks are ordered by.
+/// The sort key of a task.
 pub(crate) type SortKey = (Timestamp, TaskId);
 
 /// The plan for one page.
 pub(crate) struct SearchPlan<'a> {
     pub(crate) search: &'a Search,
-    /// The window on the time that is not ordered by.
+    /// The window on the time that does not determine the order.
     pub(crate) other: Window,
-    /// The milliseconds of the time ordered by that can be of interest: its own window, the
-    /// limits that the window on the other time sets, and the end of the first page's moment.
+    /// The range of the ordering time that can contain matches, in milliseconds: its own window,
+    /// the limits that the window on the other time sets, and the time of the first page.
     first: i64,
     last: i64,
 }
 
-/// The rows that have to be read for a page.
+/// The rows that must be read for a page.
 pub(crate) enum RowAccess<'a> {
     /// No task can match.
     Nothing,
@@ -47,8 +47,8 @@ pub(crate) enum RowAccess<'a> {
     Ids(&'a BTreeSet<TaskId>),
     /// The index of the order, in order.
     Walk,
-    /// The window on the other time, sorted, if it has no more than [`FEW`] tasks. Else a
-    /// walk and, if that falls short and the window has no more than [`MANY`], the window.
+    /// The window on the other time, sorted, if it has no more than [`FEW`] tasks. Otherwise a walk
+    /// and, if that finds too few and the window has no more than [`MANY`], the window.
     WindowOrWalk,
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct FoundTasks {
 }
 
 impl<'a> SearchPlan<'a> {
-    /// `longest` is the longest span there ever was between a creation and a change.
+    /// `longest` is the longest span that ever occurred between a creation and a change.
     pub(crate) fn new(search: &'a Search, longest: i64) -> Self {
         let (created, updated) = (search.filter.created.bounds(), search.filter.updated.bounds());
         let until = search.after.and_then(|after| after.until).map_or(i64::MAX, |until| until.0);
@@ -90,18 +90,19 @@ impl<'a> SearchPlan<'a> {
         }
     }
 
-    /// One task more than fits on the page, which says that there is a next one.
+    /// One task more than fits on the page, which shows whether there is a next page.
     pub(crate) fn enough(&self) -> usize {
         self.search.limit.max(1) as usize + 1
     }
 
-    /// Where the range begins, or goes on: after this time and id, in the direction of the
-    /// order.
+    /// The start of the range, or of its rest on a later page: after this time and id, in the
+    /// direction of the order.
     pub(crate) fn start(&self) -> (i64, Uuid) {
         let after = self.search.after.map(|after| (after.at.0, after.id.0));
         match self.search.order.direction {
             Direction::Ascending => {
-                // Before all ids of its first moment: behind the greatest of the moment before.
+                // Before all ids of its first millisecond: after the greatest id of the previous
+                // one.
                 let first = (self.first.saturating_sub(1), Uuid::max());
                 after.map_or(first, |after| after.max(first))
             }
@@ -120,7 +121,7 @@ impl<'a> SearchPlan<'a> {
         }
     }
 
-    /// The states asked for, each once; `None` for all.
+    /// The requested states, each once; `None` for all.
     pub(crate) fn states(&self) -> Option<Vec<TaskStatus>> {
         let mut states = self.search.filter.statuses.clone()?;
         states.sort_unstable_by_key(|status| codec::status(*status));
@@ -128,7 +129,7 @@ impl<'a> SearchPlan<'a> {
         Some(states)
     }
 
-    /// The time that is not ordered by.
+    /// The time that does not determine the order.
     pub(crate) const fn other_time(&self) -> OrderBy {
         match self.search.order.by {
             OrderBy::Created => OrderBy::Updated,
@@ -136,8 +137,8 @@ impl<'a> SearchPlan<'a> {
         }
     }
 
-    /// The page of what was found. If [`SearchPlan::ends_at_latest`], the store sets the end
-    /// of the next one.
+    /// The page of the tasks that were found. If [`SearchPlan::ends_at_latest`], the store sets the
+    /// end of the next one.
     pub(crate) fn page(&self, FoundTasks { mut tasks, short }: FoundTasks) -> Page {
         let order = self.search.order;
         let next = if tasks.len() >= self.enough() {
@@ -153,8 +154,8 @@ impl<'a> SearchPlan<'a> {
         Page { tasks, next: next.map(|(at, id)| Position { at, id, until }) }
     }
 
-    /// Whether later pages end at the latest change that the owner's tasks have now: those
-    /// that change while they are listed would come again and again.
+    /// Whether later pages end at the latest change that the owner's tasks have now. Otherwise
+    /// tasks that change while they are listed would appear repeatedly.
     pub(crate) fn ends_at_latest(&self) -> bool {
         let order = self.search.order;
         self.search.after.is_none() && order.by == OrderBy::Updated && order.direction == Direction::Ascending

@@ -1,10 +1,9 @@
-//! The store in one SQLite file, `DATA/toolyard.sqlite`, which several processes
-//! may use at a time.
+//! The store in one SQLite file, `DATA/toolyard.sqlite`, which several processes may use at the
+//! same time.
 //!
-//! One thread writes, in transactions that many callers share; a few threads
-//! read, each from a snapshot of its own. A change is on the disk before its call
-//! returns. While the disk is full, or another program holds the file locked, calls
-//! fail; after it the store goes on by itself.
+//! One thread writes, in transactions that many callers share; a few threads read, each from its
+//! own snapshot. A change is on disk before its call returns. While the disk is full, or another
+//! program holds the file locked, calls fail; afterwards the store continues without help.
 
 mod archive;
 mod audit;
@@ -46,38 +45,38 @@ use toolyard_task::wire::Timestamp;
 use watch::Watch;
 use writer::{Writer, WriterState};
 
-/// How a SQLite store goes about its work.
+/// The settings of a SQLite store.
 #[derive(Clone)]
 pub struct SqliteOptions {
     /// The source of the time.
     pub clock: Arc<dyn Clock>,
-    /// Threads that read.
+    /// The number of threads that read.
     pub readers: usize,
-    /// Changes that share one transaction, at most.
+    /// The maximum number of changes in one transaction.
     pub batch: usize,
-    /// Calls that may wait for the writer, and as many for each reader.
+    /// The maximum number of calls that wait for the writer, and for each reader.
     pub queue: usize,
     /// How long a call waits for a place in a full queue.
     pub patience: Duration,
     /// How long to wait for a lock that another process holds on the file.
     pub busy: Duration,
-    /// How often to look whether another process wrote, while anybody wants hints.
+    /// How often to check whether another process has written, while there are receivers of hints.
     pub watch: Duration,
-    /// How long the time that a session was seen may stay unwritten.
+    /// How long a session's last-seen time may stay unwritten.
     pub touch: Duration,
     /// Whether audit entries are kept, so that an exporter can take them.
     pub audit: bool,
-    /// Audit entries that belong to no change and may wait for the writer; further
-    /// ones are counted and lost.
+    /// The maximum number of audit entries that belong to no change and wait for the writer;
+    /// further ones are counted and lost.
     pub notes: usize,
     /// How long they may stay unwritten.
     pub note: Duration,
-    /// The keys that tasks are encrypted with; without any they are kept plain.
+    /// The keys that encrypt tasks; without keys, tasks are stored plain.
     pub keys: Option<Arc<Keyring>>,
 }
 
 impl SqliteOptions {
-    /// The usual ones.
+    /// The default settings.
     #[must_use]
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         Self {
@@ -97,7 +96,7 @@ impl SqliteOptions {
     }
 }
 
-/// The identity of a file whatever its name: its device and its number there.
+/// The identity of a file, independent of its name: its device and inode number.
 type Identity = (u64, u64);
 
 fn identity(path: &Path) -> Option<Identity> {
@@ -111,7 +110,7 @@ pub struct SqliteStore {
     readers: Readers,
     state: WriterState,
     nodes: PathBuf,
-    /// The file, and which one it was when it was opened.
+    /// The path of the file, and its identity when it was opened.
     file: (PathBuf, Option<Identity>),
     metrics: Arc<Metrics>,
     sealing: Sealing,
@@ -121,12 +120,11 @@ pub struct SqliteStore {
 }
 
 impl SqliteStore {
-    /// Opens the store in `folder`, which is made if it is missing. Blocks on the
-    /// disk.
+    /// Opens the store in `folder`, which is created if it is missing. Blocks on the disk.
     ///
     /// # Errors
-    /// [`SqliteOpenError`], with a sentence for the operator. The store never deletes or
-    /// replaces what is there.
+    /// [`SqliteOpenError`], with a sentence for the operator. The store never deletes or replaces
+    /// existing data.
     pub fn open(folder: &Path, options: SqliteOptions) -> Result<Arc<Self>, SqliteOpenError> {
         let sealing = Sealing(options.keys);
         let (path, connection) = schema::prepare(folder, options.busy, &sealing)?;
@@ -167,14 +165,13 @@ impl SqliteStore {
         }))
     }
 
-    /// Registers what is counted here.
+    /// Registers the store's metrics.
     pub fn register_metrics(&self, registry: &mut Registry) {
         self.metrics.register(registry);
     }
 
-    /// Whether the store works: something can be read, the file is still the one that
-    /// was opened, and, if the last change could not be written, a change can be
-    /// written now. Changes to a file that was removed are lost.
+    /// Whether the store works: it can read, the file is still the one that was opened and, if the
+    /// last change could not be written, it can write again. Changes to a removed file are lost.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -191,14 +188,15 @@ impl SqliteStore {
         };
         self.readers.read(operation).await?;
         if self.writer.queue.is_failing() {
-            // No caller may come to write while this host is not ready.
+            // Callers may not write while this host is not ready.
             self.writer.write(keys::probe).await?;
             self.writer.write(keys::forget_used).await?;
         }
         Ok(())
     }
 
-    /// Does what is queued and closes the file; calls from now on fail. Live tasks of this host are left to the others.
+    /// Completes the queued operations and closes the file; later calls fail. Live tasks of this
+    /// host are left to the others.
     pub async fn shut_down(self: &Arc<Self>) {
         let store = self.clone();
         if tokio::task::spawn_blocking(move || store.stop()).await.is_err() {
@@ -208,9 +206,9 @@ impl SqliteStore {
 
     fn stop(&self) {
         self.state.watch.end();
-        // The readers first: the last connection to be closed tidies up the log.
+        // The readers end first: the last connection to close tidies up the log.
         self.readers.stop();
-        // A registration just now fails, since the writer has ended or is about to.
+        // A registration at this moment fails, since the writer has ended or is about to.
         let node = self.node.try_lock().ok().and_then(|node| node.clone());
         self.writer.stop(node.clone().map(|node| nodes::farewell(node, self.nodes.clone())));
         if let Some(node) = node {
@@ -225,10 +223,9 @@ impl Drop for SqliteStore {
     }
 }
 
-/// The latest time that is sure to have been given before. Creations are enough
-/// for the order of listings, and the last one stands at the end of an index,
-/// whereas the last change would have to be looked for; `apply` keeps each task's
-/// own times in order.
+/// The latest time that the store has certainly used before. Creations suffice for the order of
+/// listings, and the last creation is at the end of an index, whereas finding the last change would
+/// take a search; `apply` keeps each task's own times in order.
 fn latest(on: &Connection) -> rusqlite::Result<Option<Timestamp>> {
     let tasks: Option<i64> = on.query_row("SELECT max(created) FROM task", [], |row| row.get(0))?;
     let sessions: Option<i64> = on.query_row("SELECT max(seen) FROM session", [], |row| row.get(0))?;

@@ -51,7 +51,7 @@ mod sqlite {
     toolyard_store::contract_tests!(fixture());
 }
 
-/// Encrypted stores keep every promise of a store as well.
+/// Encrypted stores also keep every promise of a store.
 mod encrypted {
     use super::*;
 
@@ -67,8 +67,7 @@ fn sqlite(keys: Option<Arc<Keyring>>) -> Fixture {
     let folder = tempfile::tempdir().expect("a folder");
     let note = std::time::Duration::from_millis(20);
     let options = SqliteOptions { audit: true, note, keys, ..SqliteOptions::new(clock.clone()) };
-    // Every host is what a further process would be: it has its own file
-    // handles, connections and threads.
+    // Every host is like another process: it has its own file handles, connections and threads.
     let open = move || {
         let store = SqliteStore::open(folder.path(), options.clone()).expect("opens");
         let killed = store.clone();

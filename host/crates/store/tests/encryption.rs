@@ -1,5 +1,5 @@
-//! The view of an attacker who has the file and not the key, and the promises while keys come and
-//! go.
+//! The view of an attacker who has the file and not the key, and the promises while keys are added
+//! and removed.
 
 use rusqlite::Connection;
 use std::path::Path;
@@ -29,7 +29,7 @@ fn open(folder: &Path, keys: &[[u8; 32]]) -> Arc<SqliteStore> {
     try_open(folder, keys).expect("opens")
 }
 
-/// Words that stand nowhere but in what users and tools say.
+/// Words that occur only in the data of users and tools.
 const WORDS: [&str; 6] = ["argwort", "langwort", "ergebniswort", "antwortwort", "fragewort", "meldungswort"];
 
 /// A task with each of these words in its place.
@@ -56,7 +56,7 @@ async fn told(store: &SqliteStore) -> Task {
     finish(store, &made, end).await
 }
 
-/// Those of the words that stand in the file, its log or its shared memory.
+/// The words that occur in the file, its log or its shared memory.
 fn found(folder: &Path) -> Vec<&'static str> {
     let bytes: Vec<u8> = ["", "-wal", "-shm"]
         .iter()
@@ -92,7 +92,7 @@ async fn nothing_that_users_and_tools_say_stands_in_the_file_its_log_or_its_shar
     assert_eq!(read(&open(folder.path(), &[NEW]), ended.id).await, ended);
 }
 
-/// Nothing that lies in the folder was changed by a start that was refused.
+/// A refused start changes nothing in the folder.
 fn refused(folder: &Path, keys: &[[u8; 32]]) {
     let before = std::fs::read(folder.join(FILE)).expect("reads");
     let error = try_open(folder, keys).err().expect("is refused");
@@ -126,7 +126,7 @@ async fn a_plain_file_stays_readable_and_what_is_new_is_encrypted() {
     let after = told(&store).await;
     assert_eq!(read(&store, before.id).await, before);
     assert_eq!(read(&store, after.id).await, after);
-    // A change of an old one encrypts all of it but its arguments, which are written once.
+    // A change of an old task encrypts all of it except its arguments, which are written once.
     let end = Outcome::Result { is_error: false, result: RawJson::trusted(r#"{"a":"ergebniswort"}"#) };
     let ended = finish(&*store, &before, end).await;
     assert_eq!(read(&store, before.id).await, ended);
@@ -135,8 +135,8 @@ async fn a_plain_file_stays_readable_and_what_is_new_is_encrypted() {
     refused(folder.path(), &[]);
 }
 
-/// A process that was started without the key, beside one that has it, says so where it
-/// matters and serves what it can.
+/// A process that was started without the key, beside one that has it, reports an error for values
+/// that need the key and serves the rest.
 #[tokio::test]
 async fn a_process_without_the_key_names_what_it_cannot_read() {
     let folder = folder();
@@ -187,7 +187,7 @@ async fn values_that_were_moved_or_changed_are_refused() {
     assert_eq!(read(&store, two.id).await, two, "it harms no other task");
 }
 
-/// The keys that the file says it needs.
+/// The keys that the file lists as needed.
 fn needed(folder: &Path) -> i64 {
     let file = Connection::open(folder.join(FILE)).expect("opens");
     file.query_row("SELECT count(*) FROM seal", [], |row| row.get(0)).expect("counts")
@@ -231,7 +231,7 @@ async fn a_rotation_writes_all_anew_and_then_the_old_key_may_go() {
     }
 }
 
-/// A host that was not told of the new key goes on, and nothing of its own is lost.
+/// A host that does not have the new key keeps running, and none of its values is lost.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_key_that_somebody_still_seals_with_is_not_taken_out() {
     let folder = folder();
@@ -242,7 +242,7 @@ async fn a_key_that_somebody_still_seals_with_is_not_taken_out() {
     let meanwhile = |_| {
         let mut late = late.lock().expect("no section panics");
         if late.is_none() {
-            // Behind the walk, which is on this thread, and has been at this task.
+            // Behind the walk, which runs on this thread and has already passed this task.
             let ended =
                 Task { version: before.version + 1, outcome: Some(contract::result()), ..before.clone() };
             let end = || runtime.block_on(old.commit(&ended, Vec::new())).expect("commits");
@@ -287,7 +287,7 @@ async fn what_cannot_be_read_is_named_and_left_and_its_key_stays() {
     refused(folder.path(), &[NEW]);
 }
 
-/// An interrupted removal of this key, which the operator does not want any more.
+/// An interrupted removal of this key, which the operator has since abandoned.
 #[tokio::test]
 async fn a_mark_that_was_left_on_the_key_that_is_to_stay_does_not_take_it_out() {
     let folder = folder();

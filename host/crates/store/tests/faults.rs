@@ -1,5 +1,5 @@
 //! Faults of the disk and of the file: the error for the caller, the state afterwards, and the
-//! recovery without help when the fault is gone.
+//! recovery without help once the fault is gone.
 
 use rusqlite::Connection;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -35,18 +35,18 @@ fn folder() -> TempDir {
     tempfile::tempdir().expect("a folder")
 }
 
-/// Around the capture of the test harness.
+/// Bypasses the output capture of the test harness.
 fn say(line: &str) {
     std::io::stderr().write_all(format!("{line}\n").as_bytes()).expect("a reader");
 }
 
-/// A file system of its own, which can be full or read-only. The test runs itself in a namespace
-/// with such a mount, for which it need not be root.
+/// A separate file system, which can be full or read-only. The test runs itself in a namespace with
+/// such a mount, which does not require root.
 struct Disk(PathBuf);
 
 impl Disk {
-    /// One of this size, in the process that has it; `None` in the process that starts that one.
-    /// Without namespaces a message says so.
+    /// A file system of this size, in the process that has it; `None` in the process that starts
+    /// that process. Prints a message if there are no namespaces.
     fn of(size: &str, test: &str) -> Option<Self> {
         if let Some(place) = std::env::var_os(DISK) {
             return Some(Self(place.into()));
@@ -62,8 +62,8 @@ impl Disk {
                 let said = String::from_utf8_lossy(&done.stdout);
                 assert!(said.contains("1 passed"), "no test is called {test}: {said}");
             }
-            // The exit of `unshare` without the right to make a namespace, and of the script
-            // without the right to mount.
+            // The exit codes of `unshare` without the right to create a namespace, and of the
+            // script without the right to mount.
             Ok(done) if matches!(done.status.code(), Some(1 | 77)) && done.stdout.is_empty() => {
                 say(&format!("skipped, no disk of our own: {}", String::from_utf8_lossy(&done.stderr)));
             }
@@ -91,8 +91,8 @@ fn large() -> Task {
     Task { arguments: RawJson::trusted(format!(r#"{{"a":"{}"}}"#, "x".repeat(9_000))), ..task(&owner("a")) }
 }
 
-/// Creates and ends tasks until neither can be done, and checks that all that was
-/// acknowledged is there and nothing that was refused.
+/// Creates and ends tasks until neither is possible, and checks that the store contains all
+/// acknowledged changes and none that were refused.
 async fn fill(store: &SqliteStore) -> HashMap<TaskId, Task> {
     let mut kept = HashMap::new();
     let mut refused = Vec::new();
@@ -124,7 +124,7 @@ async fn holds(store: &SqliteStore, kept: &HashMap<TaskId, Task>) {
     assert_eq!(store.list(&all).await.expect("listing goes on").len(), kept.len());
 }
 
-/// All of it works again, without a new start, and the file is whole.
+/// Everything works again without a restart, and the file is intact.
 async fn works_again(store: &Arc<SqliteStore>, mut kept: HashMap<TaskId, Task>, folder: &Path) {
     eventually("it is ready again", async || store.check().await.is_ok()).await;
     let made = created(&**store, large()).await;
@@ -152,7 +152,7 @@ async fn a_disk_without_space_refuses_what_does_not_fit_and_goes_on_when_there_i
     let store = open(&disk.folder());
     let number = fs::metadata(disk.folder().join(FILE)).expect("is there").ino();
     let first = created(&*store, task(&owner("a"))).await;
-    // A foreign file takes most of it.
+    // A foreign file occupies most of the file system.
     let ballast = disk.0.join("ballast");
     let error = fs::write(&ballast, vec![1; 4 << 20]).expect_err("there is less space");
     assert_eq!(error.kind(), std::io::ErrorKind::StorageFull);
@@ -225,8 +225,8 @@ async fn process() {
     works_again(&store, kept, &folder).await;
 }
 
-/// Everywhere, since it needs no file system: the kernel refuses every write beyond a
-/// limit, as a file system does that was made read-only under an open file.
+/// This runs everywhere, since it needs no separate file system: the kernel refuses every write
+/// beyond a limit, like a file system that became read-only while the file was open.
 #[test]
 fn writes_that_the_system_refuses_lose_nothing_and_work_again_when_it_does_not() {
     let folder = folder();
@@ -267,8 +267,8 @@ fn crashed(folder: &Path) -> TempDir {
     copy
 }
 
-/// Reads every task: what is there is what was written, and what is not is named a fault,
-/// never unknown.
+/// Reads every task: each is either returned as it was written or reported as damaged, never as
+/// unknown.
 async fn right_or_refused(store: &SqliteStore, made: &[Task], damage: &str) -> usize {
     let mut refused = 0;
     for expected in made {
@@ -302,7 +302,7 @@ async fn a_damaged_page_is_named_and_harms_no_more_than_what_is_in_it() {
     let pages = whole.len() / 4096;
     assert!(pages > 60, "{pages} pages");
     let (mut opened, mut refused, mut served) = (0, 0, 0);
-    // The page with the schema has tests of its own.
+    // The page with the schema has its own tests.
     for page in (1..pages).step_by(pages / 50) {
         for fill in [Some(0x00), Some(0xff), None] {
             let damage = format!("page {page} of {pages} with {fill:?}");
@@ -350,7 +350,7 @@ async fn pages_that_are_damaged_while_the_file_is_open_are_refused_and_read_by_t
     let store = open(folder.path());
     let made = many(&store, 100).await;
     store.shut_down().await;
-    // Opened again, so that no page is in memory.
+    // The store is opened again, so that no page is in memory.
     let store = open(folder.path());
     let path = folder.path().join(FILE);
     let whole = fs::read(&path).expect("reads");
@@ -360,15 +360,15 @@ async fn pages_that_are_damaged_while_the_file_is_open_are_refused_and_read_by_t
     assert!(refused > made.len() / 2, "{refused} were refused");
     assert!(store.check().await.is_err() || refused < made.len());
     file.write_all_at(&whole, 0).expect("mends");
-    // A page that was read stays in the memory of who read it.
+    // A page that was read stays in the memory of its reader.
     let again = open(folder.path());
     assert_eq!(right_or_refused(&again, &made, "mended").await, 0);
     assert!(again.check().await.is_ok());
     created(&*again, task(&owner("a"))).await;
 }
 
-/// Of the tasks that were created one after the other, those that are there are the
-/// first ones, and each is whole.
+/// Of the tasks that were created one after another, a first part exists, and each of these is
+/// intact.
 async fn a_beginning_is_there(folder: &Path, made: &[Task], damage: &str) -> usize {
     let store = open(folder);
     let mut there = 0;
@@ -386,8 +386,7 @@ async fn a_beginning_is_there(folder: &Path, made: &[Task], damage: &str) -> usi
     there
 }
 
-/// Cutting the log removes acknowledged changes. The rest is a state of the past, and nothing in
-/// between.
+/// Truncating the log removes acknowledged changes. The rest is an earlier state, never a mixture.
 #[tokio::test]
 async fn a_log_that_was_cut_short_or_damaged_is_followed_up_to_there() {
     let folder = folder();

@@ -1,5 +1,5 @@
-//! A file of every older schema is brought forward, with all that is in it. `schemas/` has the
-//! content of such files, as the release of each schema wrote it.
+//! A file of every older schema is upgraded with its whole content. `schemas/` contains the content
+//! of such files, as the release of each schema wrote it.
 
 use rusqlite::Connection;
 use std::collections::BTreeSet;
@@ -34,7 +34,7 @@ const SAMPLES: [&str; 6] = [
     include_str!("schemas/schema-6.sql"),
 ];
 
-/// A folder with the file of this schema.
+/// A folder with a file of this schema.
 fn sample(schema: usize) -> TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     let file = Connection::open(folder.path().join(FILE)).expect("opens");
@@ -59,7 +59,7 @@ async fn read(store: &SqliteStore, number: u128) -> Task {
     store.read(id(number), None).await.expect("reads").unwrap_or_else(|| panic!("task {number}")).task
 }
 
-/// Everything that makes the tables and indexes.
+/// All statements that create the tables and indexes.
 fn made_of(folder: &Path) -> BTreeSet<String> {
     let file = Connection::open(folder.join(FILE)).expect("opens");
     let mut read = file.prepare("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL").expect("prepares");
@@ -118,13 +118,13 @@ async fn tasks_are_as_they_were(store: &SqliteStore) {
     assert!(matches!(ended(read(store, 5).await), Outcome::Error(error) if error.message == "broke"));
     assert_eq!(ended(read(store, 6).await), Outcome::Expired);
     assert_eq!(ended(read(store, 7).await), Outcome::Cancelled);
-    // How much is kept of them: long arguments as well.
+    // The number of bytes kept for them, long arguments included.
     let kept = store.kept_bytes(Some(&owner("a"))).await.expect("answers");
     assert!((10_000..20_000).contains(&kept), "{kept} bytes");
     let first = store.ended_first(&owner("a"), 9).await.expect("answers");
     let first: Vec<_> = first.into_iter().map(|(summary, bytes)| (summary.id, bytes > 10_000)).collect();
     assert_eq!(first, [(id(4), true), (id(7), false), (id(3), false)]);
-    // By what they are searched and listed and looked after.
+    // The values by which they are searched, listed and maintained.
     let mut found: Vec<_> = store.held_by(Incarnation(3)).await.expect("answers");
     found.sort_unstable();
     assert_eq!(found, [id(1), id(2)]);
@@ -174,7 +174,7 @@ async fn what_is_there_goes_on(store: &SqliteStore) {
     assert!(store.register().await.expect("registers").incarnation > Incarnation(3));
 }
 
-/// The part of a further process; without a folder, this does nothing.
+/// The part of another process; without a folder, this does nothing.
 #[test]
 fn process() {
     let Ok(folder) = std::env::var(FOLDER) else { return };

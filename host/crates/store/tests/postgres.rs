@@ -1,5 +1,5 @@
-//! The contract suite over the store in PostgreSQL, on a server of its own, and what holds
-//! there alone.
+//! The contract suite over the store in PostgreSQL, on its own server, and tests that apply only
+//! there.
 
 #[path = "../../../../tests/src/postgres.rs"]
 #[allow(dead_code, reason = "the host's tests need more of it")]
@@ -36,7 +36,7 @@ fn fixture(keys: Option<Arc<Keyring>>, leaves: bool) -> Option<Fixture> {
         keys,
         ..PostgresOptions::default()
     };
-    // The tables first, so that the clock can be put in place of the server's.
+    // The tables are created first, so that a test clock can replace the server's.
     let first = open(&place, &options);
     tokio::task::block_in_place(|| Handle::current().block_on(first.shut_down()));
     let clock = clock(server, schema);
@@ -59,7 +59,7 @@ fn open(place: &PostgresLocation, options: &PostgresOptions) -> Arc<PostgresStor
     tokio::task::block_in_place(|| Handle::current().block_on(opened)).expect("opens")
 }
 
-/// The server's clock in this schema is set by the test from here on.
+/// From here on, the test sets the server's clock in this schema.
 fn clock(server: &server::Server, schema: String) -> Arc<ManualClock> {
     let (set, sets) = mpsc::channel::<(i64, mpsc::Sender<()>)>();
     let address = server.address();
@@ -90,12 +90,12 @@ fn clock(server: &server::Server, schema: String) -> Arc<ManualClock> {
         set.send((now, done)).expect("the clock lives");
         is_done.recv().expect("the clock is set");
     };
-    // It is in place when the first setting was taken.
+    // The test clock is active once the first setting has been accepted.
     tell(START);
     ManualClock::telling(START, Box::new(tell))
 }
 
-/// As `contract_tests!`, where there is a server.
+/// As `contract_tests!`, if there is a server.
 macro_rules! over_postgres {
     ($keys:expr) => {
         toolyard_store::contract_tests! { match fixture($keys, true) { Some(fixture) => fixture, None => return } }
@@ -108,7 +108,7 @@ mod plain {
     over_postgres!(None);
 }
 
-/// Encrypted stores keep every promise of a store as well.
+/// Encrypted stores also keep every promise of a store.
 mod encrypted {
     use super::*;
 

@@ -1,5 +1,4 @@
-//! The store in PostgreSQL, whose server crashes in the midst of commits: what was
-//! acknowledged is there.
+//! The store in PostgreSQL when the server crashes during commits: acknowledged changes survive.
 
 #[path = "../../../../tests/src/postgres.rs"]
 #[allow(dead_code, reason = "other tests need more of it")]
@@ -16,17 +15,17 @@ use toolyard_task::store::{CreateError, StoreError, TaskStore as _};
 
 /// Crashes, each with one commit under way.
 const CRASHES: usize = 8;
-/// Transactions of another host after each.
+/// Transactions of another host after each crash.
 const AFTER: usize = 8;
-/// A transaction is at its commit.
+/// Whether a transaction is at its commit.
 const COMMITTING: &str = "SELECT 1 FROM pg_stat_activity WHERE query = 'COMMIT' AND state = 'active'";
-/// No client writes for so long.
+/// A pause in which no client writes.
 const QUIET: Duration = Duration::from_millis(200);
 /// However slow the machine, the server is back within this time.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A crash forgets the numbers of transactions of which nothing had reached the disk, and gives
-/// them to others. The fate of those must not be mistaken for the fate of one's own.
+/// After a crash, the server reuses the numbers of transactions that had left no trace on the disk.
+/// The outcome of the later transaction must not be mistaken for that of the earlier one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_crash_at_the_commit_makes_nobody_take_the_commit_of_another_for_its_own() {
     let Some(server) = Server::start(Flushing::On) else { return };
@@ -39,7 +38,7 @@ async fn a_crash_at_the_commit_makes_nobody_take_the_commit_of_another_for_its_o
     let me = owner("one");
     let mut undecided = 0;
     for crash in 0..CRASHES {
-        // The hints about earlier changes have reached the disk by then.
+        // By then, the hints about earlier changes have reached the disk.
         tokio::time::sleep(QUIET).await;
         let watch = connect(&server).await;
         let new = task(&me);
@@ -68,8 +67,8 @@ async fn a_crash_at_the_commit_makes_nobody_take_the_commit_of_another_for_its_o
     other.shut_down().await;
 }
 
-/// A server that stays away after a request to commit has said nothing: its caller must not hear
-/// that nothing was written. A transaction that did not begin was not written.
+/// If the server does not come back after a request to commit, the outcome is unknown: the caller
+/// must not be told that nothing was written. A transaction that did not begin was not written.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_commit_that_nobody_can_be_asked_about_is_undecided() {
     let Some(server) = Server::start(Flushing::On) else { return };
@@ -105,7 +104,7 @@ async fn a_commit_that_nobody_can_be_asked_about_is_undecided() {
     store.shut_down().await;
 }
 
-/// Delays each commit before its flush, and keeps other flushes away meanwhile.
+/// Delays each commit before its flush, and prevents other flushes meanwhile.
 async fn slow_down(server: &Server) {
     let client = connect(server).await;
     for setting in ["commit_delay = 100000", "commit_siblings = 0", "wal_writer_delay = '10s'"] {
@@ -116,7 +115,7 @@ async fn slow_down(server: &Server) {
 
 async fn connect(server: &Server) -> Client {
     let (client, driver) = tokio_postgres::connect(&server.address(), NoTls).await.expect("connects");
-    // It ends when its client is gone, or the server.
+    // It ends when its client is dropped or the server ends.
     tokio::spawn(async move { drop(driver.await) });
     client
 }

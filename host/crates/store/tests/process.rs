@@ -55,7 +55,7 @@ async fn process() {
 }
 
 fn say(line: &str) {
-    // Around the capture of the test harness, and in one write.
+    // Bypasses the output capture of the test harness, in a single write.
     std::io::stdout().write_all(format!("\n> {line}\n").as_bytes()).expect("a reader");
 }
 
@@ -93,7 +93,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Also where the test fails.
+        // Also runs if the test fails.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -129,12 +129,12 @@ async fn what_was_acknowledged_survives_a_kill() {
     let mut said: HashMap<TaskId, bool> = HashMap::new();
     for round in 0..10_usize {
         let mut process = Process::start(&folder, "write");
-        // At another point of its work each time, a prime apart.
+        // At a different point of its work each time, in steps of a prime number.
         for _ in 0..=(round * 131) % 600 {
             note(&mut said, &process.hear().expect("it writes"));
         }
         process.kill();
-        // The output before its death counts as well.
+        // The output before the process was killed counts as well.
         while let Some(words) = process.hear() {
             note(&mut said, &words);
         }

@@ -10,12 +10,11 @@ use crate::task::{Fence, Outcome, Question, Sent, Task};
 use crate::tool::AskError;
 use crate::wire::{RawJson, RpcError, Timestamp};
 
-/// How many of the requests that a question went out in are remembered: the
-/// latest. A client that reconnects without end must not make a record grow
-/// without end.
+/// How many of the latest requests of a question are remembered. A client that reconnects endlessly
+/// must not make a record grow endlessly.
 pub const MAX_SENT: usize = 16;
 
-/// How often one question is asked again. After that the guest gets what came.
+/// How often one question is asked again. After that, the guest gets the answer as it is.
 pub const MAX_ASKED_AGAIN: u32 = 8;
 
 /// Something that happens to a task.
@@ -26,7 +25,7 @@ pub enum Event {
         /// The run.
         fence: Fence,
     },
-    /// The run says how things stand.
+    /// The run reports its status.
     Said {
         /// The run.
         fence: Fence,
@@ -43,19 +42,18 @@ pub enum Event {
         /// The run.
         fence: Fence,
         /// The questions. Keys that this attempt used are refused. The same question of an earlier
-        /// attempt keeps its answer; another one under its key replaces it, and has another key for
-        /// its client.
+        /// attempt keeps its answer; a different one under its key replaces it, and gets another key
+        /// for its client.
         questions: Vec<Question>,
     },
-    /// A question is about to leave in a request. Not seen from outside.
+    /// A question is about to leave in a request. Not visible from outside.
     Sent {
         /// The question.
         key: String,
         /// The request.
         sent: Sent,
     },
-    /// The client runs a question as a task of its own. Not seen from
-    /// outside.
+    /// The client runs a question as a task of its own. Not visible from outside.
     Entrusted {
         /// The question.
         key: String,
@@ -71,19 +69,23 @@ pub enum Event {
     },
     /// The answer to a question does not fit it, so the host asks again under another key (26T-22).
     AskedAgain {
-        /// The run that has looked at the answer; none if there was nothing that a
-        /// run could look at.
+        /// The run that checked the answer; `None` if there was nothing for a run to check.
         fence: Option<Fence>,
         /// The question.
         key: String,
     },
+    /// Its caller has been told of it, or of its outcome. Not visible from outside, and the only event
+    /// that a task accepts after its end.
+    Delivered,
+    /// Its caller stopped waiting before it knew the task.
+    CallerLeft,
     /// The run ended.
     Finished {
         /// The run.
         fence: Fence,
         /// The outcome.
         outcome: Outcome,
-        /// Diagnostics for the status message, where it failed (T-19).
+        /// Diagnostics for the status message, if it failed (T-19).
         message: Option<String>,
     },
     /// The owner or the operator cancels (T-34).
@@ -91,37 +93,37 @@ pub enum Event {
         /// Why, for the status message.
         message: String,
     },
-    /// The ttl is thought to have passed.
+    /// The sender believes that the ttl has passed.
     Expired,
-    /// The host that had it is gone, or goes, and no other host runs it.
+    /// Its host is gone, or is leaving, and no other host runs it.
     Orphaned {
         /// That host.
         incarnation: Incarnation,
-        /// How it came to leave the task.
+        /// How it left the task.
         departure: Departure,
         /// Why it is not run again, if it had begun.
         why: NotRerun,
     },
-    /// The host that had it is gone, and another one takes it over.
+    /// Its host is gone, and another one takes it over.
     Claimed {
         /// The host that is gone.
         from: Incarnation,
-        /// The one that has it now.
+        /// Its new host.
         by: Incarnation,
-        /// The component that its tool comes from now.
+        /// The component that its tool now comes from.
         digest: Digest,
     },
-    /// A host that has room takes it over from a living one, where it waits for its turn.
-    /// Not seen from outside.
+    /// A host that has room takes it over from a living one, where it waits for its turn. Not visible
+    /// from outside.
     Taken {
         /// The host where it waits.
         from: Incarnation,
-        /// The one that has it now.
+        /// Its new host.
         by: Incarnation,
     },
-    /// The host that has it goes, and leaves it to the next one.
+    /// Its host is leaving, and leaves it to the next one.
     Released {
-        /// The host that goes.
+        /// The leaving host.
         incarnation: Incarnation,
     },
 }
@@ -144,33 +146,35 @@ pub enum Refusal {
     /// A question of this key was asked before.
     #[error("the key of the question was used before")]
     KeyReused,
-    /// The run began already.
+    /// The run has begun already.
     #[error("the run has begun already")]
     AlreadyStarted,
+    /// Its caller knows of it already.
+    #[error("the caller has been told before")]
+    AlreadyDelivered,
 }
 
 /// An effect of a transition, for after its commit. The order is that of the variants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
-    /// Count the end, and the bytes that are kept of it.
+    /// Count the end, and the bytes that are kept of the task.
     RecordEnd,
-    /// Take back the questions that wait for no answer any more, while their lines are
-    /// still known.
+    /// Withdraw the questions that no longer wait for an answer, while their routes are still known.
     WithdrawQuestions,
-    /// Tell the client how the task stands now (T-37).
+    /// Notify the client of the new state of the task (T-37).
     NotifyStatus,
-    /// Wake those who wait for a change of the task.
+    /// Wake those that wait for a change of the task.
     WakeWaiters,
-    /// Stop the run of the task: what it came to was decided elsewhere.
+    /// Stop the run of the task: its outcome was decided elsewhere.
     StopRun,
 }
 
-/// A task after an event, and the effects of the transition. The committer of the task carries the
-/// effects out, in one place.
+/// A task after an event, and the effects of the transition. The code that commits the task carries out
+/// the effects, in one place.
 #[derive(Debug, Clone, PartialEq)]
 #[must_use]
 pub struct Transition {
-    /// The task as it is then.
+    /// The task after the event.
     pub task: Task,
     /// The effects, in their order; each one at most once.
     pub effects: [Option<Effect>; 5],
@@ -179,9 +183,9 @@ pub struct Transition {
 /// Applies `event` to `task` at the store's time `now`.
 ///
 /// # Errors
-/// [`Refusal`], and the task stays as it is.
+/// [`Refusal`]; then the task stays unchanged.
 pub fn apply(task: &Task, event: Event, now: Timestamp) -> Result<Transition, Refusal> {
-    if !task.is_live() {
+    if !task.is_live() && event != Event::Delivered {
         return Err(Refusal::Terminal);
     }
     let stops = matches!(
@@ -192,7 +196,7 @@ pub fn apply(task: &Task, event: Event, now: Timestamp) -> Result<Transition, Re
     change(task, &mut next, event, now)?;
     let is_shown = task.status_message != next.status_message || task.status() != next.status();
     let effects = [
-        next.outcome.is_some().then_some(Effect::RecordEnd),
+        (task.is_live() && next.outcome.is_some()).then_some(Effect::RecordEnd),
         closes_questions(task, &next).then_some(Effect::WithdrawQuestions),
         is_shown.then_some(Effect::NotifyStatus),
         Some(Effect::WakeWaiters),
@@ -201,18 +205,22 @@ pub fn apply(task: &Task, event: Event, now: Timestamp) -> Result<Transition, Re
     Ok(Transition { task: next, effects })
 }
 
-/// Whether a question that was open is not open any more.
+/// Whether a question that was open is now closed.
 fn closes_questions(task: &Task, next: &Task) -> bool {
     let is_open = |key: &str| next.open_questions().any(|question| question.key == key);
     task.open_questions().any(|question| !is_open(&question.key))
 }
 
-/// Makes `next`, which equals `task`, what it is after the event.
+/// Turns `next`, which equals `task`, into the task after the event.
 fn change(task: &Task, next: &mut Task, event: Event, now: Timestamp) -> Result<(), Refusal> {
-    // Clients see nothing of these, so the time of the last change stays the same (T-20).
+    // Clients do not see these events, so the time of the last change stays the same (T-20).
     let visible = !matches!(
         event,
-        Event::Effects { .. } | Event::Sent { .. } | Event::Entrusted { .. } | Event::Taken { .. }
+        Event::Effects { .. }
+            | Event::Sent { .. }
+            | Event::Entrusted { .. }
+            | Event::Taken { .. }
+            | Event::Delivered
     );
     match event {
         Event::Started { fence } => {
@@ -268,15 +276,29 @@ fn change(task: &Task, next: &mut Task, event: Event, now: Timestamp) -> Result<
             question.answer = None;
             question.client_task = None;
         }
+        Event::Delivered => {
+            let bridged = next.bridged.as_mut().filter(|bridged| bridged.undelivered);
+            bridged.ok_or(Refusal::AlreadyDelivered)?.undelivered = false;
+        }
+        Event::CallerLeft => {
+            if !task.is_undelivered() {
+                return Err(Refusal::AlreadyDelivered);
+            }
+            next.status_message = Some(caller_left(task.status_message.as_deref()));
+        }
         Event::Finished { fence, outcome, message } => {
             check_fence(task, fence)?;
-            // A status of the run ("step 3 of 4") says nothing of the end.
+            // A status of the run ("step 3 of 4") says nothing about the end.
             next.status_message = message;
             next.outcome = Some(outcome);
         }
         Event::Cancelled { message } => {
             next.status_message = Some(message);
             next.outcome = Some(Outcome::Cancelled);
+            if let Some(bridged) = &mut next.bridged {
+                // An equal call runs again, because the owner or the operator wanted the end.
+                bridged.undelivered = false;
+            }
         }
         Event::Expired => {
             if now < task.expires_at() {
@@ -330,6 +352,17 @@ fn change(task: &Task, next: &mut Task, event: Event, now: Timestamp) -> Result<
     Ok(())
 }
 
+/// The status message of a task whose caller stopped waiting before it knew the task.
+#[must_use]
+pub fn caller_left(status: Option<&str>) -> String {
+    const LEFT: &str = "(its caller stopped waiting)";
+    match status {
+        Some(status) if status.ends_with(LEFT) => status.to_owned(),
+        Some(status) => format!("{status} {LEFT}"),
+        None => format!("Running {LEFT}"),
+    }
+}
+
 /// The question of this key, if it waits for an answer.
 fn open<'a>(task: &'a mut Task, key: &str) -> Result<&'a mut Question, Refusal> {
     let mut questions = task.questions.iter_mut();
@@ -356,7 +389,7 @@ fn check_holder(task: &Task, incarnation: Incarnation) -> Result<(), Refusal> {
     if task.fence.incarnation == incarnation { Ok(()) } else { Err(Refusal::Fenced) }
 }
 
-/// The message of an orphaned task: when its host was found gone, how long that host may have run
+/// The message of an orphaned task: when its host was found to be gone, how long that host may have run
 /// it, why no host runs it again, and whether it may have had effects.
 fn orphan_message(task: &Task, departure: Departure, why: &NotRerun, now: Timestamp) -> String {
     let effects =

@@ -1,4 +1,4 @@
-//! The port through which all tasks leave a store and come into one.
+//! The port for the export of all tasks from a store and their import.
 
 use crate::id::TaskId;
 use crate::store::StoreError;
@@ -13,11 +13,11 @@ pub trait Archive: Send + Sync + 'static {
     /// for removal. Later changes do not show, and do not wait for the export.
     async fn export(&self) -> Result<Box<dyn Export>, StoreError>;
 
-    /// Adds these tasks, with every field unchanged, except those whose id the store has already.
-    /// Returns how many were new. All of them are durable, or none.
+    /// Adds these tasks, with every field unchanged, except those whose id the store already has.
+    /// Returns how many were new. Either all of them are durable or none.
     ///
-    /// No host has a live one of them, so they come with the incarnation of a dead host: their own,
-    /// unless a host that lives here uses it. The recovery of dead hosts finds them.
+    /// No host has a live one of them, so they get the incarnation of a dead host: their own, unless a
+    /// living host of this store uses it. The recovery of dead hosts finds them.
     ///
     /// None of their times may be later than [`Archive::now`]: the store takes the latest creation
     /// for its own last time, and its clock would stand still until then.
@@ -30,11 +30,11 @@ pub trait Archive: Send + Sync + 'static {
 /// The tasks of one moment.
 #[async_trait]
 pub trait Export: Send {
-    /// The next few; an empty list at the end. An unreadable task is named and left out.
+    /// The next few; an empty list at the end. An unreadable task is reported and left out.
     async fn next(&mut self) -> Result<Vec<Result<Task, Unreadable>>, StoreError>;
 }
 
-/// A task that is stored and cannot be read.
+/// A stored task that cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[error("task {id} cannot be read")]
 pub struct Unreadable {

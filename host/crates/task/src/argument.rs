@@ -6,7 +6,7 @@ use std::borrow::Cow;
 /// one.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ArgumentValue<'a> {
-    /// `null`, or an option that is none.
+    /// `null`, or an option without a value.
     Null,
     /// A truth value.
     Bool(bool),
@@ -20,6 +20,6 @@ pub enum ArgumentValue<'a> {
     Bytes(Vec<u8>),
     /// An array.
     List(Vec<ArgumentValue<'a>>),
-    /// Members of an object, in their order. In a map a name may occur twice.
+    /// Members of an object, in their order. In a map, a name may occur twice.
     Object(Vec<(Cow<'a, str>, ArgumentValue<'a>)>),
 }

@@ -1,8 +1,8 @@
 //! Audit entries (T-43), and the port to the place where they wait for their export.
 //!
-//! Never in an entry: arguments, results, the content of a guest's question or of its answer,
-//! tokens, and the id of a session, which is the only credential of an anonymous client. Of a
-//! client's own texts an entry has names only, cut short.
+//! An entry never has arguments, results, the content of a guest's question or of its answer, tokens,
+//! or the id of a session, which is the only credential of an anonymous client. Of a client's own texts
+//! it has only names, shortened.
 
 use crate::apply::Event;
 use crate::grant::{Grant, Verdict};
@@ -21,10 +21,10 @@ use sha2::{Digest as _, Sha256};
 const NAME: usize = 128;
 /// The longest name of a principal (characters).
 const PRINCIPAL: usize = 512;
-/// The longest thing that was permitted (characters): the path of a folder may be
-/// long, and half of it names another one.
+/// The longest object of a permission (characters): the path of a folder may be long, and half of it
+/// would name another folder.
 const WANTED: usize = 8 << 10;
-/// How the issuer of the tokens in the configuration is called.
+/// The name of the issuer of the tokens in the configuration.
 pub const TOKENS: &str = "token";
 
 /// The action that an entry records.
@@ -33,7 +33,7 @@ pub enum Action {
     /// A task was created.
     #[serde(rename = "task.created")]
     Created,
-    /// A task's run came to an end by itself.
+    /// A task's run ended by itself.
     #[serde(rename = "task.ended")]
     Ended,
     /// A task was cancelled.
@@ -56,14 +56,14 @@ pub enum Action {
     Discarded,
     /// The outcome of a task was handed out.
     #[serde(rename = "task.retrieved")]
-    ProviderAnswer,
-    /// All tasks of the store were written out.
+    Retrieved,
+    /// All tasks of the store were exported.
     #[serde(rename = "archive.exported")]
     ArchiveExported,
-    /// Tasks were taken into the store.
+    /// Tasks were imported into the store.
     #[serde(rename = "archive.imported")]
     ArchiveImported,
-    /// A task was asked for that the principal does not have.
+    /// The principal asked for a task that it does not have.
     #[serde(rename = "task.unknown")]
     Unknown,
     /// A task asked its client something.
@@ -81,10 +81,10 @@ pub enum Action {
     /// A permanent permission was revoked.
     #[serde(rename = "permission.revoked")]
     Revoked,
-    /// A rule did not allow it.
+    /// The rules did not allow the request.
     #[serde(rename = "denied.rule")]
     DeniedByRule,
-    /// The token is good for less.
+    /// The token lacks a scope.
     #[serde(rename = "denied.scope")]
     DeniedByScope,
     /// A request had invalid credentials, or none.
@@ -93,7 +93,7 @@ pub enum Action {
     /// Too many requests.
     #[serde(rename = "limited.requests")]
     LimitedRequests,
-    /// A task was asked about too often.
+    /// Too many questions about tasks.
     #[serde(rename = "limited.polling")]
     LimitedPolling,
     /// Too many look-ups of tasks that the principal does not have.
@@ -104,7 +104,7 @@ pub enum Action {
     Lost,
 }
 
-/// By whom something is done.
+/// The actor of an action.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct By {
     /// The actor; `None` for the client whose task it is.
@@ -132,7 +132,7 @@ impl By {
         Self { principal: Some(clip(name, PRINCIPAL)), session, why: None }
     }
 
-    /// The same, with a word on why.
+    /// The same actor, with a reason.
     #[must_use]
     pub fn because(self, why: &'static str) -> Self {
         Self { why: Some(why), ..self }
@@ -167,7 +167,7 @@ pub struct Entry {
     /// The component that the tool came from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub digest: Option<Digest>,
-    /// The plugin that was permitted something, or was not.
+    /// The plugin that a permission was given or refused to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plugin: Option<String>,
     /// The kind of object.
@@ -185,13 +185,13 @@ pub struct Entry {
     /// The reason: a word or a sentence of the host.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The rule that said no.
+    /// The rule that denied it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
     /// The JSON-RPC code of an error.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<i32>,
-    /// How many requests, tasks or entries this one stands for.
+    /// The number of requests, tasks or entries that this one stands for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
 }
@@ -245,7 +245,7 @@ impl Entry {
         Self::about(Action::Created, task, by)
     }
 
-    /// An ended task was removed before its ttl had passed, since this limit was met.
+    /// An ended task was removed before its ttl had passed, because this limit was reached.
     #[must_use]
     pub fn discarded(task: &Summary, limit: &'static str) -> Self {
         let by = By::host().because(limit);
@@ -259,10 +259,10 @@ impl Entry {
         }
     }
 
-    /// The handing out of what a task came to.
+    /// The outcome of a task is handed out.
     #[must_use]
     pub fn retrieved(task: &Task, by: &By) -> Self {
-        Self::about(Action::ProviderAnswer, task, by).with_end(task)
+        Self::about(Action::Retrieved, task, by).with_end(task)
     }
 
     /// The entries of a change, for the commit that makes it.
@@ -310,6 +310,8 @@ impl Entry {
             | Event::Effects { .. }
             | Event::Sent { .. }
             | Event::Entrusted { .. }
+            | Event::Delivered
+            | Event::CallerLeft
             | Event::Taken { .. } => Vec::new(),
         }
     }
@@ -355,7 +357,7 @@ impl Entry {
         }
     }
 
-    /// So many entries are not there.
+    /// This many entries are missing.
     #[must_use]
     pub fn lost(count: u64, why: &'static str) -> Self {
         Self { count: Some(count), ..Self::new(Action::Lost, &By::host().because(why)) }
@@ -407,8 +409,7 @@ fn short(name: &str) -> String {
     clip(name, NAME)
 }
 
-/// An owner, as principals are written: an anonymous client's session stays out
-/// of it.
+/// An owner, written like a principal: the session of an anonymous client is left out.
 #[must_use]
 pub fn name_of(owner: &Owner) -> String {
     match owner {
@@ -418,8 +419,8 @@ pub fn name_of(owner: &Owner) -> String {
     }
 }
 
-/// `token:NAME` for a token of the configuration, else `ISSUER#SUBJECT`: the URL of
-/// an issuer has no fragment, so no two subjects are written alike.
+/// `token:NAME` for a token of the configuration, else `ISSUER#SUBJECT`: the URL of an issuer has no
+/// fragment, so no two subjects look the same.
 #[must_use]
 pub fn subject_name(issuer: &str, subject: &str) -> String {
     let between = if issuer == TOKENS { ':' } else { '#' };
@@ -434,38 +435,38 @@ pub fn fingerprint(session: &SessionId) -> String {
     hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Entries of one commit that are not exported yet.
+/// The entries of one commit that are not exported yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Batch {
-    /// Its number, which grows and is never given again.
+    /// Its number, which grows and is never reused.
     pub number: u64,
-    /// One JSON object a line, each with its id and its time.
+    /// One JSON object per line, each with its id and its time.
     pub lines: Vec<String>,
 }
 
 /// The entries that wait for their export. The entries of a change come with the change, through
-/// [`crate::TaskStore`]. A store that is not set to audit keeps none.
+/// [`crate::TaskStore`]. A store without auditing keeps none.
 #[async_trait]
 pub trait AuditStore: Send + Sync + 'static {
     /// Accepts an entry that belongs to no change. Does not wait: the entry is written with the
     /// next commit, or soon. The buffer is bounded; an entry says how many were lost.
     fn note(&self, entry: Entry);
 
-    /// Returns when all that was noted before is written.
+    /// Returns when all entries accepted before are written.
     async fn flush(&self) -> Result<(), StoreError>;
 
-    /// The oldest of what was not exported.
+    /// The oldest batches that were not exported.
     async fn pending(&self, limit: u32) -> Result<Vec<Batch>, StoreError>;
 
-    /// Forgets the batches up to this number: they are safe elsewhere.
+    /// Forgets the batches up to this number, because they are safe elsewhere.
     async fn exported(&self, up_to: u64) -> Result<(), StoreError>;
 
-    /// Drops the oldest of what was not exported, until the rest is no longer than
-    /// this; an entry says how many are lost. Gives their number.
+    /// Drops the oldest entries that were not exported, until the rest is no longer than this. An entry
+    /// says how many are lost. Returns their number.
     async fn trim(&self, bytes: u64) -> Result<u64, StoreError>;
 
-    /// Returns when something was written through this very object since the last
-    /// call. Safe to drop while it waits.
+    /// Returns when something was written through this same object since the last call. Safe to drop
+    /// while it waits.
     async fn written(&self);
 }
 

@@ -1,5 +1,5 @@
-//! The port for broadcasts to the other hosts that share a store. A message is sent once and kept
-//! nowhere; a host that does not listen misses it. Facts that must hold are in the store.
+//! The port for broadcasts to the other hosts that share a store. A message is sent once and not
+//! stored; a host that does not listen misses it. Facts that must hold are in the store.
 
 use async_trait::async_trait;
 
@@ -7,10 +7,10 @@ use async_trait::async_trait;
 /// encrypted as well.
 pub const MAX_MESSAGE_BYTES: usize = 5_500;
 
-/// The way to the other hosts. Where there are none, messages are dropped.
+/// The way to the other hosts. If there are none, messages are dropped.
 pub trait Broadcast: Send + Sync + 'static {
-    /// Sends to all other hosts. A message that is longer than [`MAX_MESSAGE_BYTES`], or comes when the
-    /// way is full or broken, is lost.
+    /// Sends to all other hosts. A message is lost if it is longer than [`MAX_MESSAGE_BYTES`], or if
+    /// the way is full or broken.
     fn send(&self, message: String) {
         drop(message);
     }
@@ -28,7 +28,7 @@ pub trait BroadcastReceiver: Send {
     async fn next(&mut self) -> Option<String>;
 }
 
-/// Nothing is heard.
+/// It receives nothing.
 struct Silence;
 
 #[async_trait]

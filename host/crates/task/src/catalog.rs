@@ -15,7 +15,7 @@ pub struct Catalog {
     prompts: BTreeMap<String, (usize, usize)>,
 }
 
-/// Two tools, or two prompts, of one name.
+/// Two tools, or two prompts, with the same name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the {kind} `{name}` is offered by both {first} and {second}")]
 pub struct Collision {
@@ -23,7 +23,7 @@ pub struct Collision {
     pub kind: &'static str,
     /// The name.
     pub name: String,
-    /// The plugin that had it.
+    /// The plugin that already has it.
     pub first: String,
     /// The plugin that wants it too.
     pub second: String,
@@ -33,7 +33,7 @@ impl Catalog {
     /// A catalog of these tools.
     ///
     /// # Errors
-    /// [`Collision`] if two have one name: none of them is silently preferred.
+    /// [`Collision`] if two have the same name: none of them is silently preferred.
     pub fn new(tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Result<Self, Collision> {
         let mut by_name: BTreeMap<String, Arc<dyn Tool>> = BTreeMap::new();
         for tool in tools {
@@ -55,7 +55,7 @@ impl Catalog {
     /// names.
     ///
     /// # Errors
-    /// [`Collision`] if two prompts have one name.
+    /// [`Collision`] if two prompts have the same name.
     pub fn with(mut self, providers: impl IntoIterator<Item = Arc<dyn Provider>>) -> Result<Self, Collision> {
         self.providers.extend(providers);
         self.providers.sort_by(|one, other| one.spec().plugin.cmp(&other.spec().plugin));
@@ -81,7 +81,7 @@ impl Catalog {
         &self.providers
     }
 
-    /// The prompt of this name and whose it is.
+    /// The prompt of this name and its provider.
     #[must_use]
     pub fn prompt(&self, name: &str) -> Option<(&Arc<dyn Provider>, &PromptDescription)> {
         let &(place, index) = self.prompts.get(name)?;

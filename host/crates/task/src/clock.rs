@@ -1,4 +1,4 @@
-//! Time and chance, as ports, so that a run can be repeated.
+//! Time and randomness, as ports, so that a run can be repeated.
 
 use crate::wire::Timestamp;
 use uuid::Uuid;

@@ -16,7 +16,7 @@ use uuid::Uuid;
 pub struct GrantId(pub Uuid);
 
 impl GrantId {
-    /// The id that `text` spells exactly as we do.
+    /// The id that `text` spells exactly as this type displays it.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let id = Self(Uuid::try_parse(text).ok()?);
@@ -36,7 +36,7 @@ impl fmt::Display for GrantId {
 pub enum Verdict {
     /// The plugin may have it.
     Allow,
-    /// It may not, and the user is not asked again.
+    /// The plugin may not have it, and the user is not asked again.
     Deny,
 }
 
@@ -65,7 +65,7 @@ pub struct Grant {
     pub plugin: String,
     /// The component: a new version must ask again.
     pub digest: Digest,
-    /// The thing.
+    /// The wish.
     pub wanted: AccessRequest,
     /// The verdict.
     pub verdict: Verdict,
@@ -74,7 +74,7 @@ pub struct Grant {
 }
 
 impl Grant {
-    /// Whether it is of this: all that it is bound to but its owner.
+    /// Whether it is for this plugin, component and wish. The owner is not compared.
     #[must_use]
     pub fn is_of(&self, plugin: &str, digest: &Digest, wanted: &AccessRequest) -> bool {
         self.plugin == plugin && self.digest == *digest && self.wanted.key() == wanted.key()
@@ -94,10 +94,10 @@ pub struct AfterGrant {
 /// [`crate::TaskStore`].
 #[async_trait]
 pub trait GrantStore: Send + Sync + 'static {
-    /// Keeps it, in place of what the same owner said of the same before; the
-    /// store's clock sets its time. Over `most` of one owner the oldest is
-    /// forgotten. Those of an anonymous client go with its session; if that is not
-    /// open any more, nothing is kept and the answer is `None`.
+    /// Stores it in place of an earlier verdict of the same owner on the same wish; the store's clock
+    /// sets its time. If one owner has more than `most`, the oldest is forgotten. The grants of an
+    /// anonymous client end with its session; if that is no longer open, nothing is stored and the
+    /// result is `None`.
     async fn give(&self, grant: Grant, most: u32, entries: Vec<Entry>) -> Result<Option<Grant>, StoreError>;
 
     /// The verdict of this owner about this wish.
@@ -112,9 +112,39 @@ pub trait GrantStore: Send + Sync + 'static {
     /// The grant of this id.
     async fn grant(&self, id: GrantId) -> Result<Option<Grant>, StoreError>;
 
-    /// Everybody's, the oldest first.
+    /// The grants of all owners, the oldest first.
     async fn grants(&self, after: Option<AfterGrant>, limit: u32) -> Result<Vec<Grant>, StoreError>;
 
-    /// Removes it. Says whether it was there; if not, no entry is written.
+    /// Removes it. Returns whether it existed; if not, no entry is written.
     async fn revoke(&self, id: GrantId, entries: Vec<Entry>) -> Result<bool, StoreError>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_grant_counts_for_its_plugin_component_and_wish_alone() {
+        let wanted = AccessRequest::host("https", "a.example", 443);
+        let id = GrantId(Uuid::from_u128(3));
+        let grant = Grant {
+            id,
+            owner: Owner::Local,
+            by: "local".into(),
+            plugin: "files.wasm".into(),
+            digest: Digest("cd".into()),
+            wanted: wanted.clone(),
+            verdict: Verdict::Allow,
+            given_at: Timestamp(0),
+        };
+        let other = AccessRequest::host("https", "b.example", 443);
+        let (digest, changed) = (Digest("cd".into()), Digest("ce".into()));
+        assert!(grant.is_of("files.wasm", &digest, &wanted));
+        assert!(!grant.is_of("other.wasm", &digest, &wanted));
+        assert!(!grant.is_of("files.wasm", &changed, &wanted));
+        assert!(!grant.is_of("files.wasm", &digest, &other));
+        assert_eq!(GrantId::parse(&id.to_string()), Some(id));
+        assert_eq!(GrantId::parse(&id.to_string().replace('-', "")), None, "another spelling");
+        assert_eq!([Verdict::Allow, Verdict::Deny].map(Verdict::as_str), ["allow", "deny"]);
+    }
 }

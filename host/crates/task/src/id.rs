@@ -11,8 +11,7 @@ use uuid::Uuid;
 pub struct TaskId(pub Uuid);
 
 impl TaskId {
-    /// The id that `text` spells exactly as we do; any other spelling of it is
-    /// unknown.
+    /// The id that `text` spells exactly as this type displays it; any other spelling is unknown.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let id = Self(Uuid::try_parse(text).ok()?);
@@ -46,8 +45,8 @@ impl SessionId {
     }
 }
 
-/// Names a session to other hosts and opens nothing: 128 bits of a SHA-256 of its id, in
-/// hexadecimal digits. For an anonymous client the id itself is all that it needs.
+/// Names a session to other hosts without giving access to it: 128 bits of a SHA-256 of its id, in
+/// hexadecimal digits. The id itself is the only credential of an anonymous client.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct SessionDigest(String);

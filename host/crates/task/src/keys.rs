@@ -12,12 +12,12 @@ pub enum KeyUse {
     Cursor,
     /// State that a client hands back (2026-07-28).
     RequestState,
-    /// Messages between hosts, which it encrypts as well.
+    /// Messages between hosts, which the key encrypts as well.
     Message,
 }
 
 impl KeyUse {
-    /// The name it is stored under.
+    /// The name that it is stored under.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -31,7 +31,7 @@ impl KeyUse {
 /// A secret of 32 bytes and its number.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Key {
-    /// Its number, which what it signs carries along.
+    /// Its number, which signed data carries along.
     pub id: u32,
     /// The secret.
     pub secret: [u8; 32],
@@ -56,8 +56,7 @@ pub trait KeyStore: Send + Sync + 'static {
     /// `keep`, of which one always stays. No number is given twice.
     async fn rotate(&self, used_for: KeyUse, keep: u32) -> Result<Key, StoreError>;
 
-    /// Uses up something signed that may be used once only; false if it was used
-    /// before. That it was is remembered until `until`, after which it is not valid
-    /// any more.
+    /// Uses up signed data that may be used only once. Returns false if it was used before. The store
+    /// remembers the use until `until`, after which the data is no longer valid.
     async fn use_up(&self, id: Uuid, until: Timestamp) -> Result<bool, StoreError>;
 }

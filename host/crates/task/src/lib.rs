@@ -1,6 +1,6 @@
 //! Tasks and their transitions, the catalog of tools, and the ports to stores and engines.
 //!
-//! Not here: IO, an async runtime, a clock, randomness. Only [`apply::apply`] decides a transition;
+//! Not here: IO, an async runtime, a clock, or randomness. Only [`apply::apply`] decides a transition;
 //! a store compares a version and writes the record that it gets.
 
 pub mod apply;
@@ -42,7 +42,7 @@ pub use recovery::Durability;
 pub use reservation::{Reservation, ReservationError};
 pub use store::{StoreError, TaskStore};
 pub use task::{Fence, Outcome, Task};
-pub use tool::{RunContext, RunEnd, Tool};
+pub use tool::{OnClientTimeout, RunContext, RunEnd, Tool};
 pub use unattended::Unattended;
 
 /// The parts of `protocol` for crates that must not depend on it.

@@ -6,24 +6,23 @@ use crate::wire::Timestamp;
 use async_trait::async_trait;
 use std::time::Duration;
 
-/// How long a host counts as living.
+/// How long a host counts as alive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tenure {
-    /// As long as its process: the system itself tells the others of its end. No clock
-    /// is asked, so a process that was stopped, or a machine that slept, has lost
-    /// nothing.
+    /// As long as its process: the operating system tells the others of its end. No clock is involved,
+    /// so a process that was paused, or a machine that slept, loses nothing.
     Process,
-    /// Valid for so long from each renewal, by the store's clock. A host that misses a renewal is
-    /// dead to the others, and stays dead.
+    /// For this long from each renewal, by the store's clock. A host that misses a renewal is dead to
+    /// the others, and stays dead.
     Lease(Duration),
 }
 
 /// A host that is known to the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Registration {
-    /// Its number, which no other host has, then or later. Its writes to tasks carry it.
+    /// Its number, which no other host has, now or later. Its writes to tasks carry it.
     pub incarnation: Incarnation,
-    /// How long it counts as living.
+    /// How long it counts as alive.
     pub tenure: Tenure,
 }
 
@@ -40,39 +39,38 @@ pub struct Neighbour {
     pub components: Vec<Digest>,
 }
 
-/// Which hosts live.
+/// The registry of living hosts.
 #[async_trait]
 pub trait NodeStore: Send + Sync + 'static {
-    /// Registers this process as a host that lives. While the registration holds, a
-    /// second call gives the same one; once it was lost, a new one.
+    /// Registers this process as a host that lives. While the registration holds, a second call returns
+    /// the same one; once it was lost, a new one.
     async fn register(&self) -> Result<Registration, StoreError>;
 
     /// Renews the registration of this process. Returns false if the others have taken it for dead:
-    /// then the runs of its tasks have to stop.
+    /// then the runs of its tasks must stop.
     async fn renew(&self, incarnation: Incarnation) -> Result<bool, StoreError>;
 
-    /// Gives up the registration of this process: it is dead to the others at once,
-    /// who see to what it leaves.
+    /// Gives up the registration of this process: it is dead to the others at once, and they recover
+    /// the tasks that it leaves.
     async fn resign(&self, incarnation: Incarnation) -> Result<(), StoreError>;
 
-    /// Incarnations that were registered and live no longer, and any that live tasks are
-    /// on record for and that no host has: who was forgotten before it knew that it was
-    /// dead may have taken tasks since.
+    /// Incarnations that were registered and are dead, and incarnations with live tasks that no host
+    /// has: a host that was forgotten before it knew that it was dead may have taken tasks since.
     async fn dead(&self) -> Result<Vec<Incarnation>, StoreError>;
 
-    /// Tells the others which components this process has, in place of what it told before.
+    /// Tells the others which components this process has, in place of the earlier list.
     async fn announce(&self, incarnation: Incarnation, components: &[Digest]) -> Result<(), StoreError> {
         let _ = (incarnation, components);
         Ok(())
     }
 
-    /// The hosts that live and that others can tell from one another by more than their
-    /// number, the eldest first. None where the hosts are processes of one machine.
+    /// The living hosts that others can distinguish by more than their number, the oldest first. Empty
+    /// if the hosts are processes of one machine.
     async fn living(&self) -> Result<Vec<Neighbour>, StoreError> {
         Ok(Vec::new())
     }
 
-    /// Forgets a dead incarnation whose tasks were seen to. One that lives, or
-    /// still holds live tasks, stays known.
+    /// Forgets a dead incarnation whose tasks were recovered. One that lives, or still holds live
+    /// tasks, stays known.
     async fn forget(&self, incarnation: Incarnation) -> Result<(), StoreError>;
 }

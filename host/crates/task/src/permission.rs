@@ -1,4 +1,4 @@
-//! Wishes of a plugin that need the permission of a user, and the reasons why it does not get one.
+//! Wishes of a plugin that need the permission of a user, and the reasons why a wish is refused.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -37,7 +37,7 @@ pub enum AccessRequest {
 pub enum Access {
     /// List and read.
     Read,
-    /// And create, change and delete.
+    /// Also create, change and delete.
     Write,
 }
 
@@ -48,9 +48,8 @@ impl AccessRequest {
         Self::Host { scheme: scheme.to_ascii_lowercase(), host: host.to_ascii_lowercase(), port }
     }
 
-    /// The text that stands for it wherever it is remembered. Different things have
-    /// different keys; another spelling of a folder in the manifest is no other
-    /// folder.
+    /// The text that stands for it wherever it is stored. Different wishes have different keys; another
+    /// spelling of a folder in the manifest does not make it a different folder.
     #[must_use]
     pub fn key(&self) -> String {
         match self {
@@ -82,7 +81,7 @@ impl Access {
     }
 }
 
-/// For the operator: the whole of it, on one line.
+/// For the operator: the complete wish, on one line.
 impl fmt::Display for AccessRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -94,8 +93,7 @@ impl fmt::Display for AccessRequest {
     }
 }
 
-/// Something that was not permitted. Its text is for the model and names no path
-/// of the host.
+/// A refused wish. Its text is for the model and names no path of the host.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{} {why} (`{}`)", shown(.wanted), .wanted.manifest_key())]
 pub struct NotPermitted {
@@ -111,13 +109,13 @@ pub enum WhyNot {
     /// The person said no, or closed the dialogue.
     #[error("was not allowed by the user")]
     Refused,
-    /// The person said "never" before; `toolyard grants` takes it back.
+    /// The person said "never" before; `toolyard grants` revokes this.
     #[error("is never allowed, by the user's word; `toolyard grants revoke` takes that word back")]
     Never,
     /// The user did not answer in time.
     #[error("was not allowed: the user did not answer in time")]
     TimedOut,
-    /// The client answered with an error, or with nonsense.
+    /// The client answered with an error, or with an invalid answer.
     #[error("was not allowed: the client gave no answer that can be used: {0}")]
     NoAnswer(String),
     /// The client cannot ask its user; the text says what it lacks.
@@ -131,7 +129,7 @@ pub enum WhyNot {
         "needs the user's permission, which this request cannot ask for; call a tool of the plugin first"
     )]
     NotHere,
-    /// So many questions were asked already.
+    /// This many questions were asked already.
     #[error("was not asked for: a call asks for at most {0} permissions (`limits.permissions`)")]
     TooMany(u32),
     /// The store cannot read earlier verdicts.

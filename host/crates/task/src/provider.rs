@@ -1,4 +1,4 @@
-//! The offers of a plugin besides tools: resources, prompts, completion.
+//! The offers of a plugin other than tools: resources, prompts, completion.
 
 use crate::id::Digest;
 use crate::reservation::{Reservation, ReservationError};
@@ -46,19 +46,18 @@ pub struct ProviderSpec {
     pub plugin: String,
     /// The component.
     pub digest: Digest,
-    /// How many runs of the plugin may be under way at once.
+    /// How many runs of the plugin there may be at once.
     pub concurrency: Option<u32>,
-    /// How much a run of it may say.
+    /// The limits on the reports of a run.
     pub reports: ReportBounds,
-    /// The prompts, under the names that clients use; listed once a component
-    /// version, as tools are.
+    /// The prompts, under the names that clients use; listed once per component version, like tools.
     pub prompts: Vec<PromptDescription>,
-    /// Whether there are prompts at all, be the list empty now.
+    /// Whether there are prompts at all, even if the list is empty now.
     pub has_prompts: bool,
     /// Whether there are resources.
     pub has_resources: bool,
-    /// The URIs that its resources may have, where the manifest bounds them; it is asked
-    /// for no others.
+    /// The URIs that its resources may have, if the manifest bounds them; the host asks it for no
+    /// others.
     pub uris: Option<Vec<UriRange>>,
     /// Whether arguments can be completed.
     pub has_completion: bool,
@@ -79,7 +78,7 @@ pub enum Retrieval {
         /// Its URI.
         uri: String,
     },
-    /// A prompt, made.
+    /// A prompt, filled in.
     Prompt {
         /// Its name, as clients use it.
         name: String,
@@ -111,7 +110,7 @@ pub enum ProviderAnswer {
     },
     /// Templates: each with its `uriTemplate`, and the `ResourceTemplate` object.
     Templates(Vec<(String, RawJson)>),
-    /// A `ReadResourceResult`; none if there is no such resource.
+    /// A `ReadResourceResult`; `None` if the resource does not exist.
     Contents(Option<RawJson>),
     /// A `GetPromptResult`.
     Prompt(RawJson),
@@ -124,8 +123,8 @@ pub enum ProviderAnswer {
 pub enum RetrievalEnd {
     /// The requested objects.
     Done(ProviderAnswer),
-    /// With an error. Traps, limits and malformed output arrive so too, as
-    /// `-32603` with a message that says what it was.
+    /// With an error. Traps, exceeded limits and malformed output also arrive in this way, as `-32603`
+    /// with a message that says what happened.
     Failed(RpcError),
     /// It was stopped because [`RunContext::stopped`] turned true.
     Stopped,

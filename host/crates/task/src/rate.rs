@@ -4,7 +4,7 @@ use std::fmt;
 use std::num::NonZeroU32;
 use std::str::FromStr;
 
-/// So many in so much time. As many may come at once after a pause.
+/// A number of operations in a span of time. After a pause, the same number may come at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate {
     /// How many.
@@ -13,7 +13,7 @@ pub struct Rate {
     pub per: Per,
 }
 
-/// A span of time that rates are written with.
+/// A unit of time in which rates are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Per {
     /// A second.
@@ -36,7 +36,7 @@ impl Per {
     }
 }
 
-/// Not a rate.
+/// The text is not a rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("expected a rate such as 10/s, 600/min or 1000/h")]
 pub struct NotARate;

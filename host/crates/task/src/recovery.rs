@@ -1,13 +1,12 @@
-//! The fate of a live task whose host is gone, or goes: a pure function of its record.
+//! The fate of a live task whose host is gone or is leaving: a pure function of its record.
 //!
-//! A guest's own word never makes its task run again. Its word that effects begin keeps the task
-//! from being run again.
+//! A guest can never make its task run again. If it says that effects begin, the task is not run again.
 
 use crate::task::Task;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The operator's setting for runs of a tool that a host left unfinished.
+/// The operator's setting for runs of a tool that a host has left unfinished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Durability {
@@ -18,7 +17,7 @@ pub enum Durability {
     Rerun,
 }
 
-/// How a host came to leave a task.
+/// How a host left a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Departure {
     /// It is gone, for an unknown reason.
@@ -34,16 +33,15 @@ pub enum Departure {
 /// Why a task that had begun is not run again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NotRerun {
-    /// The operator did not say that its tool may be.
+    /// The operator's settings do not allow it for its tool.
     NotDeclared,
     /// Its guest had said that effects begin.
     Effects,
-    /// It was run so often already, which is the most.
+    /// It has already been run this often, which is the limit.
     Attempts(u32),
-    /// The tool of that name does not take its arguments any more; what is wrong with
-    /// them.
+    /// The tool of that name no longer accepts its arguments; the text says what is wrong with them.
     Misfit(String),
-    /// The host that left it leaves nothing to another one.
+    /// The host that left it does not hand tasks over.
     Left,
 }
 
@@ -56,8 +54,8 @@ pub enum Recovery {
     End(NotRerun),
 }
 
-/// Decides about a live task whose host is gone. `declared` is the operator's setting for its tool
-/// now, where it is known; `most` is the limit of attempts.
+/// Decides about a live task whose host is gone. `declared` is the operator's current setting for its
+/// tool, if it is known; `most` is the limit of attempts.
 #[must_use]
 pub fn recovery(task: &Task, declared: Option<Durability>, most: u32) -> Recovery {
     if !task.has_begun() {

@@ -7,7 +7,7 @@ use std::fmt;
 pub struct Reservation(Option<Box<dyn Send + Sync>>);
 
 impl Reservation {
-    /// For a run that takes nothing that could run out.
+    /// For a run that needs nothing that could run out.
     pub const UNBOUNDED: Self = Self(None);
 
     /// A reservation that `guard` releases when it is dropped.
@@ -25,27 +25,34 @@ impl fmt::Debug for Reservation {
 /// Why nothing can be reserved for a run now. Other runs release theirs when they end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReservationError {
-    /// So many runs are under way, the most.
+    /// This many runs are under way, which is the limit.
     Runs(u32),
-    /// The pool of linear memories, so many, is used up.
+    /// The pool of linear memories, which has this many, is used up.
     Memories(u32),
-    /// The pool of tables, so many, is used up.
+    /// The pool of tables, which has this many, is used up.
     Tables(u32),
-    /// The memory mappings that the kernel allows a process are used up; so many are
-    /// for guests.
+    /// The memory mappings that the kernel allows a process are used up; this many are for guests.
     Mappings(u32),
-    /// The memory for guests, so many bytes, is used up.
+    /// The memory for guests, this many bytes, is used up.
     Memory(u64),
+    /// The run needs more than all the memory for guests, which is this many bytes.
+    MemoryEver(u64),
 }
 
 impl ReservationError {
+    /// Whether waiting does not help, because the machine never has what the run needs.
+    #[must_use]
+    pub const fn is_for_ever(self) -> bool {
+        matches!(self, Self::MemoryEver(_))
+    }
+
     /// The setting of the host, or of the machine, that it comes from.
     #[must_use]
     pub const fn setting(self) -> &'static str {
         match self {
             Self::Runs(_) | Self::Memories(_) | Self::Tables(_) => "calls.running",
             Self::Mappings(_) => "vm.max_map_count",
-            Self::Memory(_) => "calls.memory",
+            Self::Memory(_) | Self::MemoryEver(_) => "calls.memory",
         }
     }
 }
@@ -61,6 +68,9 @@ impl fmt::Display for ReservationError {
                     f,
                     "the {most} memory mappings that this machine has for guests are used up by other runs"
                 )
+            }
+            Self::MemoryEver(most) => {
+                write!(f, "the run needs more than the {} MiB of memory for all guests", most >> 20)
             }
             Self::Memory(most) => {
                 write!(f, "the {} MiB of memory for guests are used up by other runs", most >> 20)

@@ -5,8 +5,8 @@
 //!
 //! # Tasks that change between two pages (F-6)
 //!
-//! A task that does not change is found exactly once. Ordered by creation, a task keeps its place
-//! whatever happens to it; its state when its page is read decides whether it is found. Ordered by
+//! A task that does not change is found exactly once. In the order of creation, a task keeps its place
+//! whatever happens to it; its state when its page is read decides whether it is found. In the order of
 //! the last change, a change moves a task towards the newest end:
 //!
 //! * the latest first: it moves before the pages that were read, so it is not found again. If no
@@ -21,12 +21,12 @@ use crate::task::Summary;
 use crate::wire::{TaskStatus, Timestamp};
 use std::collections::BTreeSet;
 
-/// A span of time without its ends.
+/// A span of time, excluding its ends.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Window {
-    /// Only what is later.
+    /// Only later times.
     pub after: Option<Timestamp>,
-    /// Only what is earlier.
+    /// Only earlier times.
     pub before: Option<Timestamp>,
 }
 
@@ -37,7 +37,7 @@ impl Window {
         self.after.is_none() && self.before.is_none()
     }
 
-    /// Whether `time` is within.
+    /// Whether `time` lies within it.
     #[must_use]
     pub fn contains(&self, time: Timestamp) -> bool {
         self.after.is_none_or(|after| time > after) && self.before.is_none_or(|before| time < before)
@@ -72,7 +72,7 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Whether it takes a task that is like this.
+    /// Whether it matches a task with these properties.
     #[must_use]
     pub fn takes(&self, id: TaskId, status: TaskStatus, created: Timestamp, updated: Timestamp) -> bool {
         self.ids.as_ref().is_none_or(|ids| ids.contains(&id))
@@ -91,17 +91,17 @@ pub enum OrderBy {
     Updated,
 }
 
-/// Which end comes first.
+/// The direction of the order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
-    /// The oldest.
+    /// The oldest first.
     Ascending,
-    /// The newest.
+    /// The newest first.
     Descending,
 }
 
-/// The order of what is found. Tasks of the same millisecond are ordered by their
-/// ids, in the same direction.
+/// The order of the results. Tasks of the same millisecond are ordered by their ids, in the same
+/// direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SortOrder {
     /// The time.
@@ -111,7 +111,7 @@ pub struct SortOrder {
 }
 
 impl SortOrder {
-    /// The time of a task that this order goes by.
+    /// The time of a task that decides its place in this order.
     #[must_use]
     pub const fn time(&self, created: Timestamp, updated: Timestamp) -> Timestamp {
         match self.by {
@@ -125,12 +125,12 @@ impl SortOrder {
 /// matching task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Position {
-    /// The time that the order goes by.
+    /// The time that decides the place in the order.
     pub at: Timestamp,
     /// The id.
     pub id: TaskId,
-    /// Tasks that changed later are left out. Only where the order would show
-    /// them again: by change, the oldest first.
+    /// Tasks that changed later are left out. Present only if the order would show them again: by
+    /// change, the oldest first.
     pub until: Option<Timestamp>,
 }
 
@@ -146,17 +146,17 @@ pub struct Search {
     pub order: SortOrder,
     /// The position to continue from.
     pub after: Option<Position>,
-    /// How many at most; at least one.
+    /// The maximum number of tasks; at least one.
     pub limit: u32,
 }
 
-/// A part of what was found.
+/// A part of the results.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page {
-    /// The tasks. There may be fewer than asked for, or none, even if there are
-    /// more: a store looks at so many tasks and no more.
+    /// The tasks. There may be fewer than requested, or none, even if more follow: a store looks at a
+    /// bounded number of tasks.
     pub tasks: Vec<Summary>,
-    /// The position of the next page; absent at the end.
+    /// The position of the next page; `None` at the end.
     pub next: Option<Position>,
 }
 
@@ -195,5 +195,26 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn f_5_a_filter_takes_what_meets_all_its_criteria() {
+        let (id, other) = (TaskId(uuid::Uuid::from_u128(1)), TaskId(uuid::Uuid::from_u128(2)));
+        let filter = Filter {
+            ids: Some(BTreeSet::from([id])),
+            statuses: Some(vec![TaskStatus::Working]),
+            created: window(Some(1), Some(3)),
+            updated: window(Some(5), Some(7)),
+        };
+        let takes =
+            |id, status, created, updated| filter.takes(id, status, Timestamp(created), Timestamp(updated));
+        assert!(takes(id, TaskStatus::Working, 2, 6));
+        assert!(!takes(other, TaskStatus::Working, 2, 6));
+        assert!(!takes(id, TaskStatus::Completed, 2, 6));
+        assert!(!takes(id, TaskStatus::Working, 3, 6));
+        assert!(!takes(id, TaskStatus::Working, 2, 5));
+        assert!(Filter::default().takes(other, TaskStatus::Failed, Timestamp(9), Timestamp(9)));
+        assert!(Window::default().is_everything());
+        assert!(!window(Some(1), None).is_everything() && !window(None, Some(1)).is_everything());
     }
 }

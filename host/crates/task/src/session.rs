@@ -1,4 +1,4 @@
-//! The port to where sessions are kept.
+//! The port to the store of sessions.
 
 use crate::id::{Owner, SessionId};
 use crate::store::StoreError;
@@ -20,40 +20,43 @@ pub struct Session {
     pub client_capabilities: RawJson,
     /// The client's name and version, for logs.
     pub client: String,
-    /// The level from which log messages are sent, by its name in RFC 5424; the
-    /// host's own choice if the client made none.
+    /// The level from which log messages are sent, by its name in RFC 5424; the host's default if the
+    /// client has set none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log_level: Option<String>,
-    /// The URIs of the resources that the client wants to hear of.
+    /// The URIs of the resources that the client has subscribed to.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub subscriptions: BTreeSet<String>,
+    /// Whether its client has shown that it knows tasks: it has called a tool as a task, or asked about
+    /// one. Plain calls of such a client are never handed off.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub task_aware: bool,
     /// When it was opened, by the store's clock.
     pub created_at: Timestamp,
-    /// When it was last seen, give or take the interval of `touch`.
+    /// When it was last used, to within the interval of `touch`.
     pub seen_at: Timestamp,
 }
 
 /// The store of sessions.
 #[async_trait]
 pub trait SessionStore: Send + Sync + 'static {
-    /// Stores a new session; the store's clock sets its times. Over `most`
-    /// sessions, the one that was longest unseen and has no live task is removed.
+    /// Stores a new session; the store's clock sets its times. If there are more than `most` sessions,
+    /// the one that was unused for longest and has no live task is removed.
     async fn open(&self, session: Session, most: u32) -> Result<Session, StoreError>;
 
     /// Reads a session.
     async fn session(&self, id: &SessionId) -> Result<Option<Session>, StoreError>;
 
-    /// Notes that it was seen now.
+    /// Notes that it was used now.
     async fn touch(&self, id: &SessionId) -> Result<(), StoreError>;
 
-    /// Stores what the client set in a session since it was opened: its log level
-    /// and its subscriptions, and nothing else of it. Says whether it is open.
+    /// Stores what the client set in a session since it was opened: only its log level, its
+    /// subscriptions and whether it knows tasks. Returns whether it is open.
     async fn remember(&self, session: &Session) -> Result<bool, StoreError>;
 
-    /// Removes it. Says whether it was there.
+    /// Removes it. Returns whether it existed.
     async fn close(&self, id: &SessionId) -> Result<bool, StoreError>;
 
-    /// Removes sessions that were not seen for `idle_ms` and have no live task.
-    /// Says how many.
+    /// Removes sessions that were not used for `idle_ms` and have no live task. Returns how many.
     async fn sweep(&self, idle_ms: u64) -> Result<u32, StoreError>;
 }

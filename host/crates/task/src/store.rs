@@ -1,4 +1,4 @@
-//! The port to where tasks are kept.
+//! The port to the store of tasks.
 
 use crate::audit::Entry;
 use crate::id::{Digest, Incarnation, Owner, TaskId};
@@ -13,7 +13,7 @@ pub enum StoreError {
     /// It may work later: locked, out of space, shutting down.
     #[error("the task store is not available")]
     Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// It broke off at the commit of a change, and has not said since whether that counts.
+    /// It failed at the commit of a change, and it is still unknown whether the change counts.
     #[error("the task store is not available, and a change to it may have been made or not")]
     Undecided(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// It holds a record that cannot be decoded.
@@ -55,8 +55,8 @@ impl std::fmt::Display for QuotaScope {
     }
 }
 
-/// How many live tasks there may be, running and waiting together. Checked in
-/// the transaction that creates.
+/// How many live tasks there may be, running and waiting together. Checked in the transaction that
+/// creates a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Quota {
     /// Of one owner.
@@ -79,7 +79,7 @@ pub struct ReadTask {
 pub enum CommitStatus {
     /// It is durable.
     Done,
-    /// The version was another one, or the task is gone; nothing was written.
+    /// The version was different, or the task is gone; nothing was written.
     Stale,
 }
 
@@ -99,11 +99,11 @@ pub struct ListQuery {
     pub owner: Option<Owner>,
     /// The position to continue from.
     pub after: Option<After>,
-    /// How many at most.
+    /// The maximum number of tasks.
     pub limit: u32,
 }
 
-/// A hint that something has changed. It is never the truth: the receiver reads again.
+/// A hint that something has changed. It is not reliable: the receiver reads the store again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hint {
     /// This task.
@@ -120,14 +120,14 @@ pub trait Hints: Send {
     async fn next(&mut self) -> Option<Hint>;
 }
 
-/// The store of tasks. A call that has returned `Ok` is durable, as far as the store is. Audit
-/// entries come with the change that they record and are written in the same commit: one is there
-/// if and only if the other is.
+/// The store of tasks. A call that has returned `Ok` is durable, as far as the store is. Audit entries
+/// come with the change that they record and are written in the same commit: one exists if and only if
+/// the other does.
 #[async_trait]
 pub trait TaskStore: Send + Sync + 'static {
-    /// Stores a new task. The store's clock sets `created_at` and `updated_at`
-    /// (and `started_at`, where it is given); the task is returned so. An id that
-    /// exists is refused as [`StoreError::Corrupt`]: ids are random.
+    /// Stores a new task and returns it. The store's clock sets `created_at` and `updated_at` (and
+    /// `started_at`, if it is given). An id that exists is refused as [`StoreError::Corrupt`]: ids are
+    /// random.
     async fn create(&self, task: Task, quota: Quota, entries: Vec<Entry>) -> Result<Task, CreateError>;
 
     /// Reads a task, however old it is; with an owner, only a task of this owner. The query asks
@@ -135,12 +135,12 @@ pub trait TaskStore: Send + Sync + 'static {
     /// exist.
     async fn read(&self, id: TaskId, owner: Option<&Owner>) -> Result<Option<ReadTask>, StoreError>;
 
-    /// Writes `task`, which has the next version, if the stored version is still
-    /// the one before. Its arguments stay as they were created.
+    /// Writes `task`, which has the next version, if the stored version is still the one before. Its
+    /// arguments never change.
     async fn commit(&self, task: &Task, entries: Vec<Entry>) -> Result<CommitStatus, StoreError>;
 
-    /// The versions of those of these tasks that are there: a look at many, to find what
-    /// has changed.
+    /// The versions of the tasks among these that exist: one read for many tasks, to find those that
+    /// have changed.
     async fn versions(&self, ids: &[TaskId]) -> Result<Vec<(TaskId, u64)>, StoreError> {
         let mut found = Vec::new();
         for id in ids {
@@ -165,10 +165,10 @@ pub trait TaskStore: Send + Sync + 'static {
     async fn held_by(&self, incarnation: Incarnation) -> Result<Vec<TaskId>, StoreError>;
 
     /// Ids of tasks that wait for a slot on other hosts and run one of these components, for a host
-    /// that has room for so many. Of each owner they are those that have waited longest, one owner
-    /// after the other. A task that was named to one host is not named to another for a few
-    /// seconds, so that not all try to take the same. The tasks keep their hosts until they are
-    /// claimed. A store whose hosts are all on one machine names none.
+    /// that has room for this many. They are the tasks of each owner that have waited longest, one
+    /// owner after the other. A task that was named to one host is not named to another for a few
+    /// seconds, so that hosts do not all try to take the same task. The tasks keep their hosts until
+    /// they are claimed. A store whose hosts are all on one machine names none.
     async fn waiting_elsewhere(
         &self,
         than: Incarnation,
@@ -180,30 +180,28 @@ pub trait TaskStore: Send + Sync + 'static {
     }
 
     /// Whether other machines use it as well. Then hints may be lost on their way, so waiters and
-    /// caches must read the store now and then.
+    /// caches must read the store from time to time.
     fn is_shared(&self) -> bool {
         false
     }
 
-    /// Removes those of these tasks that are gone by the store's time. Says how
-    /// many it removed.
+    /// Removes the tasks among these that are gone by the store's time. Returns how many it removed.
     async fn remove(&self, ids: &[TaskId]) -> Result<u32, StoreError>;
 
-    /// How many bytes are kept of the tasks of this owner, or of all: their records, arguments and
-    /// outcomes, as they are stored. It walks an index, so frequent callers remember the result.
+    /// How many bytes are stored for the tasks of this owner, or of all owners: their records,
+    /// arguments and outcomes. It walks an index, so frequent callers remember the result.
     async fn kept_bytes(&self, of: Option<&Owner>) -> Result<u64, StoreError>;
 
-    /// The owners of whose tasks most bytes are kept, the largest first.
+    /// The owners whose tasks take the most bytes, the largest first.
     async fn largest_owners(&self, limit: u32) -> Result<Vec<(Owner, u64)>, StoreError>;
 
-    /// The tasks of this owner that ended first, with the bytes that are kept of each.
+    /// The tasks of this owner that ended first, with the bytes that each takes.
     async fn ended_first(&self, of: &Owner, limit: u32) -> Result<Vec<(Summary, u64)>, StoreError>;
 
-    /// Removes those of these tasks that have ended, whether their time is up or not, each
-    /// with the entry that says so. Says how many it removed.
+    /// Removes the tasks among these that have ended, whether their time is up or not, and writes an
+    /// entry for each. Returns how many it removed.
     async fn discard(&self, tasks: Vec<(TaskId, Entry)>) -> Result<u32, StoreError>;
 
-    /// Hints of changes that were not made through this very object. Changes
-    /// that were may be among them.
+    /// Hints of changes that were not made through this same object. Its own changes may be among them.
     fn hints(&self) -> Box<dyn Hints>;
 }

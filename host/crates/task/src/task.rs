@@ -20,8 +20,7 @@ pub enum Era {
     Stateless,
 }
 
-/// Which run may still write to a task. A later incarnation or attempt shuts
-/// out the earlier.
+/// The run that may still write to a task. A later incarnation or attempt shuts out the earlier one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fence {
     /// The host process.
@@ -49,34 +48,34 @@ pub enum Outcome {
     Expired,
 }
 
-/// Something that was asked of the client.
+/// A question to the client.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Question {
     /// The guest's name for it.
     pub key: String,
     /// The kind of question.
     pub kind: QuestionKind,
-    /// Its params, free of any revision.
+    /// Its params, independent of any revision.
     pub params: RawJson,
     /// The attempt that asked.
     pub attempt: u32,
     /// When it stops waiting.
     pub deadline: Timestamp,
-    /// Every request that it went out in; an answer to any of them counts, the
-    /// first one only (IR-7).
+    /// Every request that it was sent in. An answer to any of them counts, but only the first answer
+    /// (IR-7).
     pub sent: Vec<Sent>,
     /// The task that the client runs for it, if any.
     pub client_task: Option<String>,
     /// The answer, or the reason why there is none.
     pub answer: Option<Result<RawJson, AskError>>,
-    /// How often it was asked again, because what came back did not fit (26T-22).
+    /// How often it was asked again because the answer did not fit (26T-22).
     #[serde(default)]
     pub asked_again: u32,
 }
 
 impl Question {
-    /// Its key for clients that answer by key: never the same for two requests
-    /// (26T-18). No key of a guest's has a space in it.
+    /// Its key for clients that answer by key: never the same for two requests (26T-18). No key of a
+    /// guest contains a space.
     #[must_use]
     pub fn wire_key(&self) -> Cow<'_, str> {
         match self.asked_again {
@@ -86,16 +85,26 @@ impl Question {
     }
 }
 
-/// A request that a question went out in.
+/// A request that carried a question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sent {
     /// Its JSON-RPC id.
     pub id: String,
-    /// The session that was asked; only its answer counts. None on stdio.
+    /// The session that was asked; only its answer counts. `None` on stdio.
     pub session: Option<SessionId>,
 }
 
-/// A task. Its status is computed from the rest, never stored beside it.
+/// A plain call of a client that knows no tasks, which goes on as a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bridged {
+    /// How long the call had run before it became the task (milliseconds).
+    pub waited_ms: u64,
+    /// Whether its caller has been told neither of the task nor of its outcome. An equal call of the
+    /// same owner joins such a task and does not run a second time.
+    pub undelivered: bool,
+}
+
+/// A task. Its status is computed from the other fields and never stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
     /// Its id.
@@ -115,11 +124,11 @@ pub struct Task {
     /// The arguments of the call.
     #[serde(skip, default = "RawJson::empty_object")]
     pub arguments: RawJson,
-    /// The token that the caller wants progress under.
+    /// The caller's token for progress notifications.
     pub progress_token: Option<RawJson>,
-    /// The ttl that was asked for.
+    /// The requested ttl.
     pub requested_ttl: RequestedTtl,
-    /// The ttl that it has, in milliseconds from its creation.
+    /// The actual ttl, in milliseconds from its creation.
     pub ttl_ms: u64,
     /// How often to ask, in milliseconds.
     pub poll_interval_ms: u64,
@@ -129,22 +138,24 @@ pub struct Task {
     pub updated_at: Timestamp,
     /// The status message of the guest or the host.
     pub status_message: Option<String>,
-    /// Counts the changes, from 1.
+    /// The number of changes, from 1.
     pub version: u64,
-    /// Which run may write.
+    /// The run that may write.
     pub fence: Fence,
     /// When a guest began to work on it in this attempt; before that it waits for its
     /// turn.
     pub started_at: Option<Timestamp>,
     /// Whether its guest has said that effects begin; then it is never run again.
     pub effects: bool,
-    /// Whether it may be run again if its host is gone, by the operator's word at its
-    /// creation.
+    /// Whether it may be run again if its host is gone, by the operator's setting at its creation.
     #[serde(default)]
     pub rerun: bool,
+    /// Present if its caller knows no tasks, so that the host tools replace the task methods.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bridged: Option<Bridged>,
     /// The questions to the client.
     pub questions: Vec<Question>,
-    /// The outcome; a task that has one never changes again.
+    /// The outcome. Once a task has one, only [`Bridged::undelivered`] still changes.
     #[serde(skip)]
     pub outcome: Option<Outcome>,
 }
@@ -172,7 +183,7 @@ impl Task {
         self.questions.iter().filter(move |question| live && question.answer.is_none())
     }
 
-    /// The question that went out in the request of this id.
+    /// The question that the request of this id carried.
     #[must_use]
     pub fn question_sent_as(&self, request_id: &str) -> Option<(&Question, &Sent)> {
         self.questions.iter().find_map(|question| {
@@ -184,6 +195,12 @@ impl Task {
     #[must_use]
     pub const fn is_live(&self) -> bool {
         self.outcome.is_none()
+    }
+
+    /// Whether its caller knows no tasks, and has been told neither of this task nor of its outcome.
+    #[must_use]
+    pub fn is_undelivered(&self) -> bool {
+        self.bridged.is_some_and(|bridged| bridged.undelivered)
     }
 
     /// Whether it waits for its turn, so that any host which has its component may run it.
@@ -198,7 +215,7 @@ impl Task {
         self.started_at.is_some() || self.fence.attempt > 1
     }
 
-    /// The moment its ttl passes.
+    /// The moment when its ttl passes.
     #[must_use]
     pub const fn expires_at(&self) -> Timestamp {
         self.created_at.plus(self.ttl_ms)
@@ -221,7 +238,7 @@ impl Task {
         !self.is_live() && now >= self.due_at()
     }
 
-    /// How 2025-11-25 shows it.
+    /// The task as 2025-11-25 shows it.
     #[must_use]
     pub fn view(&self) -> TaskView {
         Summary::of(self).view()
@@ -251,6 +268,10 @@ pub struct Summary {
     pub ttl_ms: u64,
     /// How often to ask, in milliseconds.
     pub poll_interval_ms: u64,
+    /// Present if its caller knows no tasks.
+    pub bridged: Option<Bridged>,
+    /// Whether a guest has begun to work on it in this attempt.
+    pub has_started: bool,
 }
 
 impl Summary {
@@ -268,10 +289,12 @@ impl Summary {
             updated_at: task.updated_at,
             ttl_ms: task.ttl_ms,
             poll_interval_ms: task.poll_interval_ms,
+            bridged: task.bridged,
+            has_started: task.started_at.is_some(),
         }
     }
 
-    /// How 2025-11-25 shows it.
+    /// The task as 2025-11-25 shows it.
     #[must_use]
     pub fn view(&self) -> TaskView {
         TaskView {

@@ -16,8 +16,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A tool that can be called. A call works with the object that it resolved: a
-/// reload puts a new object into a new catalog and leaves this one alone.
+/// A tool that can be called. A call works with the object that it resolved: a reload puts a new object
+/// into a new catalog and leaves this one unchanged.
 pub trait Tool: Send + Sync + 'static {
     /// The properties that listings show and that the dispatcher obeys.
     fn spec(&self) -> &ToolSpec;
@@ -26,9 +26,9 @@ pub trait Tool: Send + Sync + 'static {
     /// about a millisecond. Larger checks are left [`ArgumentCheck::Unfinished`].
     fn check(&self, arguments: &RawJson) -> ArgumentCheck;
 
-    /// Checks arguments to the end, on a thread of its own and on the account of the caller that
-    /// ordered it, for as long as a run of the tool may compute. Dropping the future ends it.
-    /// [`ArgumentCheck::Unfinished`] says that it was stopped.
+    /// Checks arguments to the end, on a separate thread and charged to the caller that ordered the
+    /// check, for as long as a run of the tool may compute. Dropping the future ends it.
+    /// [`ArgumentCheck::Unfinished`] means that it was stopped.
     fn check_fully(
         self: Arc<Self>,
         arguments: RawJson,
@@ -38,14 +38,14 @@ pub trait Tool: Send + Sync + 'static {
         Box::pin(std::future::ready(self.check(&arguments)))
     }
 
-    /// The arguments as the guest gets them, where the host turns them into values first.
-    /// `None` where the guest reads the JSON text itself, or where the tool refuses the
-    /// arguments, so that no guest gets them.
+    /// The arguments as the guest gets them, if the host turns them into values first. `None` if the
+    /// guest reads the JSON text itself, or if the tool refuses the arguments, so that no guest gets
+    /// them.
     fn typed_arguments(&self, _arguments: &RawJson) -> Option<ArgumentValue<'static>> {
         None
     }
 
-    /// Reserves what one run of it takes.
+    /// Reserves the resources that one run of it needs.
     ///
     /// # Errors
     /// Why there is none now.
@@ -80,13 +80,13 @@ pub trait Tool: Send + Sync + 'static {
 pub enum ArgumentCheck {
     /// They fit.
     Fits,
-    /// They do not; says why, in a sentence or several that a model can act upon.
+    /// They do not. The text says why, in one or more sentences that a model can act upon.
     Misfit(String),
-    /// The check has not come to its end.
+    /// The check has not finished.
     Unfinished,
 }
 
-/// On whose account a check computes, and the sign that it must end.
+/// The account to which a check is charged, and the signal that it must end.
 #[derive(Clone)]
 pub struct CheckOrder {
     /// The account.
@@ -100,7 +100,7 @@ pub struct CheckOrder {
 pub struct ToolSpec {
     /// The entry of `tools/list`.
     pub description: ToolDescription,
-    /// Whether it may be called as a task, after the manifest's word.
+    /// Whether it may be called as a task, according to the manifest.
     pub task_support: TaskSupport,
     /// The component that it comes from.
     pub digest: Digest,
@@ -111,20 +111,37 @@ pub struct ToolSpec {
     pub poll_interval_ms: Option<u64>,
     /// Text for the model when a task begins (T-15).
     pub immediate_response: Option<String>,
-    /// The fate of its tasks when their host is gone.
+    /// The fate of its tasks if their host is gone.
     pub durability: Durability,
-    /// How long a call is waited for before it becomes a task, where the host decides
-    /// that (26T-3); zero is at once. The default of the host if absent.
+    /// How long a call may take before it becomes a task, if the host decides that (26T-3); zero means
+    /// at once. The default of the host if absent.
     pub inline_for: Option<Duration>,
-    /// How many runs of this tool's plugin may be under way at once.
+    /// How long a plain call of a client without tasks may take before the bridge hands it off as a
+    /// task; zero means at once. The default of the host if absent.
+    pub bridge_after: Option<Duration>,
+    /// The fate of a call that the bridge could hand off, if its client gives up first. The default of
+    /// the host if absent.
+    pub on_client_timeout: Option<OnClientTimeout>,
+    /// How many runs of this tool's plugin there may be at once.
     pub concurrency: Option<u32>,
     /// How many tasks of this tool's plugin may wait for their turn; the host's own
     /// bounds hold in any case.
     pub queue: Option<u32>,
     /// How often it may be called, by all callers together.
     pub rate: Option<Rate>,
-    /// How much a run of it may say.
+    /// The limits on the reports of a run.
     pub reports: ReportBounds,
+}
+
+/// The operator's setting for a call whose client gives up before the call ends: the client's timeout
+/// cancels it, or the connection closes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnClientTimeout {
+    /// The call continues as a task.
+    Keep,
+    /// The host stops the call.
+    Stop,
 }
 
 /// Limits of a run's reports. The receiver of the reports enforces them; each error or notice names
@@ -166,8 +183,8 @@ impl ToolSpec {
 /// How a run ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RunEnd {
-    /// With a result: a `CallToolResult` object. Traps, limits and malformed
-    /// output arrive so too, with `is_error` set and a text that says what it was.
+    /// With a result: a `CallToolResult` object. Traps, exceeded limits and malformed output also
+    /// arrive in this way, with `is_error` set and a text that says what happened.
     Result {
         /// Its `isError`.
         is_error: bool,
@@ -223,7 +240,7 @@ pub trait AnswerCheck: Send + Sync + 'static {
     fn check(&self, result: &RawJson) -> Result<(), String>;
 }
 
-// Two questions are equal if their contents are; the check follows from those.
+// Two questions are equal if their contents are; the check depends only on the contents.
 impl PartialEq for AskedQuestion {
     fn eq(&self, other: &Self) -> bool {
         let Self { key, method, params, check: _ } = self;
@@ -254,7 +271,7 @@ pub struct GivenAnswer {
     pub outcome: Result<RawJson, AskError>,
 }
 
-/// A report of a guest, which does not wait for the host.
+/// A report of a guest, which does not wait for the host to handle it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Report {
     /// How far it is.
@@ -272,7 +289,7 @@ pub enum Report {
     },
     /// The offers of the plugin have changed.
     Changed(OfferChange),
-    /// The user has finished the page that the question of this key, in URL mode, led to (E-6).
+    /// The user has finished the page of the question with this key, in URL mode (E-6).
     ElicitationComplete {
         /// The key of the question.
         key: String,
@@ -293,8 +310,7 @@ pub struct RunUsage {
     pub cpu: Duration,
     /// Elapsed time.
     pub wall: Duration,
-    /// The most linear memory that it had, in bytes; none where the run did not end
-    /// by itself.
+    /// Its peak linear memory, in bytes; `None` if the run did not end by itself.
     pub memory: Option<u64>,
 }
 
@@ -317,27 +333,26 @@ pub trait RunContext: Send + Sync + 'static {
     /// Whether the run must end. Cheap: it is read at every epoch tick.
     fn stopped(&self) -> bool;
 
-    /// Whether what the run does outside is still its task's to do. False once its host may
-    /// be dead to the others: then another run may be under way.
+    /// Whether the run may still have effects outside for its task. False once its host may be dead to
+    /// the others: then another run may be under way.
     fn may_act(&self) -> bool {
         true
     }
 
-    /// Takes a report. Never blocks; what comes too fast is dropped, the latest
-    /// wins.
+    /// Accepts a report. Never blocks; reports that come too fast are dropped, and the latest wins.
     fn report(&self, report: Report);
 
-    /// On whose account the run computes.
+    /// The account to which the run is charged.
     fn share(&self) -> CpuShare {
         CpuShare::default()
     }
 
-    /// About the call, for the guest's `call-info`.
+    /// Information about the call, for the guest's `call-info`.
     fn info(&self) -> CallInfo;
 
-    /// Whether the client gets an error of its own about a missing capability (`-32021`, 26R-4).
-    /// Where its revision has no such error, a guest's `missing-capability` becomes a result that
-    /// is an error, or `-32603`.
+    /// Whether the client gets an error of its own about a missing capability (`-32021`, 26R-4). If its
+    /// revision has no such error, a guest's `missing-capability` becomes a result that is an error, or
+    /// `-32603`.
     fn tells_missing_capabilities(&self) -> bool {
         false
     }
@@ -346,9 +361,9 @@ pub trait RunContext: Send + Sync + 'static {
     async fn ask(&self, questions: Vec<AskedQuestion>) -> Result<Vec<GivenAnswer>, AskError>;
 
     /// Whether the plugin may have all of these, which its manifest leaves to the user. An earlier
-    /// verdict decides, else the host asks the user and waits. Call it again at every use: a
-    /// permission may be revoked, or be valid for one use only. A host that cannot ask a user
-    /// permits nothing.
+    /// verdict decides; otherwise the host asks the user and waits. Call it again at every use: a
+    /// permission may be revoked, or be valid for one use only. A host that cannot ask a user permits
+    /// nothing.
     ///
     /// # Errors
     /// The first wish that is not permitted, and why.
@@ -371,13 +386,13 @@ pub trait RunContext: Send + Sync + 'static {
     async fn effects(&self) -> Result<(), AskError>;
 }
 
-/// On whose account a run computes. Runs that compute at the same time share the
-/// processors by the weights of their accounts, however many each has.
+/// The account to which a run is charged. Runs that compute at the same time share the processors by
+/// the weights of their accounts, however many runs each has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CpuShare {
     /// The account: the key of a principal.
     pub account: Arc<str>,
-    /// How much of the time it gets, against the others; at least 1.
+    /// Its weight in the sharing of processor time; at least 1.
     pub weight: u32,
 }
 
@@ -387,18 +402,18 @@ impl Default for CpuShare {
     }
 }
 
-/// About a call.
+/// Information about a call.
 #[derive(Debug, Clone)]
 pub struct CallInfo {
     /// Its task, if it is one.
     pub task: Option<TaskId>,
     /// The attempt, from 1.
     pub attempt: u32,
-    /// When the host gives up on it, where that is known before the engine's own
-    /// limits are counted in.
+    /// When the host gives up on it, if that is known before the engine's own limits are taken into
+    /// account.
     pub deadline: Option<Timestamp>,
     /// The capabilities of the client: an object.
     pub client_capabilities: RawJson,
-    /// The trace of the call; what the guest does is a child of it.
+    /// The trace of the call; the guest's own spans are children of it.
     pub trace: Option<TraceContext>,
 }

@@ -1,10 +1,10 @@
-//! Runs that no client asked for, such as those that ask a new component what it offers.
+//! Runs that no client requested, such as those that ask a new component for its offers.
 
 use crate::tool::{AskError, AskedQuestion, CallInfo, GivenAnswer, Report, RunContext};
 use crate::wire::RawJson;
 use async_trait::async_trait;
 
-/// The context of a run that no client asked for: its reports go nowhere, and its questions have no
+/// The context of a run that no client requested: its reports are dropped, and its questions get no
 /// answer.
 #[derive(Debug, Clone, Copy)]
 pub struct Unattended;

@@ -8,8 +8,8 @@ use toolyard_task::wire::{QuestionKind, RequestedTtl};
 use toolyard_task::{Fence, Incarnation, SessionId};
 use uuid::Uuid;
 
-/// JSON to the letter: spacing, order, escapes and odd numbers must survive.
-/// `null` is left out where it stands for "absent" (progress tokens, error data).
+/// JSON is kept exactly: spacing, order, escapes and odd numbers must survive. `null` is omitted
+/// where it means "absent" (progress tokens, error data).
 fn json() -> impl Strategy<Value = RawJson> {
     prop_oneof![
         Just("{}".to_owned()),
@@ -126,6 +126,7 @@ fn any_task() -> impl Strategy<Value = Task> {
             started_at: rest.0.map(Timestamp),
             effects: rest.1,
             rerun: rest.2,
+            bridged: None,
             questions: rest.3,
             outcome: rest.4,
         })

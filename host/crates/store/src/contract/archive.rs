@@ -1,4 +1,4 @@
-//! All tasks out of a store and into one.
+//! Exports and imports of all tasks of a store.
 
 use super::{Fixture, Host, START, change, created, finish, owner, result, session, task};
 use crate::{Store, jsonl};
@@ -24,7 +24,7 @@ fn read(lines: &[String]) -> Vec<Task> {
     lines.iter().map(|line| jsonl::read_line(line).expect("was written by us")).collect()
 }
 
-/// Takes out what there is, so that the same store stands for an empty one.
+/// Removes all tasks, so that the same store can serve as an empty one.
 async fn emptied(fixture: &Fixture, store: &dyn Store) {
     for summary in store.list(&everything()).await.expect("lists") {
         // Live tasks are ended first.
@@ -41,7 +41,7 @@ fn everything() -> toolyard_task::store::ListQuery {
     toolyard_task::store::ListQuery { owner: None, after: None, limit: 10_000 }
 }
 
-/// Tasks in every state that one can be in, with every field in use.
+/// Tasks in every possible state, with every field in use.
 async fn tasks_of_all_kinds(store: &dyn Store) {
     let ends = [
         result(),
@@ -89,7 +89,7 @@ async fn tasks_of_all_kinds(store: &dyn Store) {
     store.commit(&asked, Vec::new()).await.expect("commits");
 }
 
-/// Out, in and out again gives the same lines, to the byte.
+/// Export, import and another export give the same lines, byte for byte.
 pub async fn all_tasks_leave_and_come_back_to_the_letter(fixture: Fixture) {
     let store = fixture.store();
     tasks_of_all_kinds(&*store).await;
@@ -106,7 +106,7 @@ pub async fn all_tasks_leave_and_come_back_to_the_letter(fixture: Fixture) {
     }
     let after = exported(&*store).await;
     assert!(before == after, "not the same lines");
-    // And they can be found by what the store looks them up by.
+    // The store also finds them by each key that it looks up.
     for task in read(&before) {
         let found = store.read(task.id, Some(&task.owner)).await.expect("reads").expect("is there").task;
         assert_eq!(found, task);
@@ -132,7 +132,7 @@ pub async fn what_is_exported_is_of_one_moment(fixture: Fixture) {
             break;
         }
         seen.extend(page.into_iter().map(|task| task.expect("can be read")));
-        // One that was given already, and one that was not.
+        // One task that was already exported, and one that was not.
         if let Some(task) = made.get(seen.len() + pages) {
             finish(&*store, task, result()).await;
         }
@@ -143,7 +143,7 @@ pub async fn what_is_exported_is_of_one_moment(fixture: Fixture) {
     assert!(seen == made, "{} were seen", seen.len());
 }
 
-/// A task whose id is known is left as it is, however often it is imported.
+/// A task whose id is known stays unchanged, however often it is imported.
 pub async fn what_is_there_stands(fixture: Fixture) {
     let store = fixture.store();
     let made = created(&*store, task(&owner("a"))).await;
@@ -157,8 +157,8 @@ pub async fn what_is_there_stands(fixture: Fixture) {
     assert_eq!((found.created_at, found.version), (other.created_at, other.version));
 }
 
-/// No host runs an imported task: it is found as one whose host died, even if no host of its number
-/// was ever known here, and no later host gets that number.
+/// No host runs an imported task: it counts as a task whose host died, even if this store never
+/// knew a host of that number, and no later host gets the number.
 pub async fn live_tasks_come_in_as_those_of_a_dead_host(fixture: Fixture) {
     let store = fixture.store();
     let fence = Fence { incarnation: Incarnation(70), attempt: 2 };
@@ -179,8 +179,8 @@ pub async fn live_tasks_come_in_as_those_of_a_dead_host(fixture: Fixture) {
     assert!(me(&*store).await > Incarnation(70));
 }
 
-/// A number near the bound of lines is not taken over: those of later hosts would be beyond it,
-/// and what they leave could not be imported anywhere.
+/// A host number near the bound of the line format is not kept: the numbers of later hosts would
+/// exceed the bound, and tasks that they leave could not be imported anywhere.
 pub async fn an_import_leaves_room_for_the_numbers_of_later_hosts(fixture: Fixture) {
     let store = fixture.store();
     assert_eq!(store.now().await.expect("answers"), Timestamp(START));
@@ -195,7 +195,7 @@ pub async fn an_import_leaves_room_for_the_numbers_of_later_hosts(fixture: Fixtu
     assert_eq!(read(&all).len(), 6);
 }
 
-/// A host that lives keeps its own, whatever numbers an import brings.
+/// A live host keeps its number, whatever numbers an import contains.
 pub async fn no_living_host_gets_tasks_that_are_not_its_own(fixture: Fixture) {
     let here = fixture.store();
     let there = (fixture.open)();

@@ -1,4 +1,4 @@
-//! Audit entries: with their change, in one commit, and until they are exported.
+//! Audit entries are committed together with their change, and kept until they are exported.
 
 use super::{AMPLE, BOUND, Fixture, START, change, created, finish, owner, result, task};
 use crate::Store;
@@ -9,7 +9,7 @@ use toolyard_task::audit::{Action, By, Entry};
 use toolyard_task::store::{CommitStatus, Quota};
 use toolyard_task::{Event, Outcome, Task, TaskId};
 
-/// All lines that wait, as pairs of id and the rest of what each says.
+/// All pending lines, as pairs of the id and the rest of the line.
 async fn waiting(store: &dyn Store) -> Vec<(String, serde_json::Value)> {
     let batches = store.pending(10_000).await.expect("answers");
     assert!(batches.is_sorted_by(|a, b| a.number < b.number), "out of order");
@@ -30,8 +30,8 @@ fn noted(reason: &str) -> Entry {
     Entry::new(Action::Unknown, &By::principal("x", None)).for_reason(reason)
 }
 
-/// A creation that is refused, a commit that comes too late: neither leaves an
-/// entry. One that is done leaves its own, with the store's time.
+/// A refused creation and a late commit leave no entry. A change that is done leaves its entry,
+/// with the store's time.
 pub async fn t_43_an_entry_is_there_if_and_only_if_its_change_is(fixture: Fixture) {
     let (here, there) = (fixture.store(), fixture.store());
     assert_eq!(actions(&*here).await, [""; 0]);
@@ -52,7 +52,7 @@ pub async fn t_43_an_entry_is_there_if_and_only_if_its_change_is(fixture: Fixtur
     assert_eq!(here.commit(&stale, ending()).await.expect("answers"), CommitStatus::Stale);
     let unknown = Task { id: task(&owner("a")).id, ..ended.clone() };
     assert_eq!(here.commit(&unknown, ending()).await.expect("answers"), CommitStatus::Stale);
-    // Nor does a change that is not worth one leave an empty row.
+    // A change that needs no entry leaves no empty row either.
     let lines = waiting(&*there).await;
     let said: Vec<_> = lines.iter().map(|(_, line)| (&line["action"], &line["at"], &line["task"])).collect();
     let id = serde_json::json!(made.id);
@@ -61,8 +61,8 @@ pub async fn t_43_an_entry_is_there_if_and_only_if_its_change_is(fixture: Fixtur
     assert_eq!(made.created_at.0, START);
 }
 
-/// An entry that belongs to no change is written all the same; an exported entry is forgotten, and
-/// its id is not given again.
+/// An entry that belongs to no change is written nevertheless; an exported entry is forgotten, and
+/// its id is not used again.
 pub async fn t_43_what_is_noted_is_written_in_order_and_forgotten_when_exported(fixture: Fixture) {
     let (here, there) = (fixture.store(), fixture.store());
     let mut ids = BTreeSet::new();
@@ -87,8 +87,8 @@ pub async fn t_43_what_is_noted_is_written_in_order_and_forgotten_when_exported(
     assert_eq!(ids.len(), 30, "an id came twice");
 }
 
-/// However many share a transaction or lose a race, each change that was
-/// acknowledged has one entry, and no other has any.
+/// However many changes share a transaction or lose a race, each acknowledged change has one entry,
+/// and no other change has any.
 pub async fn t_43_of_changes_that_race_each_is_written_once(fixture: Fixture) {
     let hosts = [fixture.store(), fixture.store()];
     let mut lanes = JoinSet::new();
@@ -120,8 +120,8 @@ pub async fn t_43_of_changes_that_race_each_is_written_once(fixture: Fixture) {
     assert_eq!(ids.len(), 64, "an id came twice");
 }
 
-/// Without an export, the oldest entries are dropped, and the rest says how many, however often
-/// that happens.
+/// Without an export, the oldest entries are dropped, and a line in the rest says how many, however
+/// often that happens.
 pub async fn the_oldest_entries_give_way_and_are_counted(fixture: Fixture) {
     let store = fixture.store();
     for round in 0..4_u64 {
@@ -130,7 +130,7 @@ pub async fn the_oldest_entries_give_way_and_are_counted(fixture: Fixture) {
             store.flush().await.expect("writes");
         }
         assert_eq!(store.trim(1 << 20).await.expect("answers"), 0, "there is room");
-        // Room for the last entry and no more; what was lost before counts again.
+        // There is room only for the last entry; earlier losses are counted again.
         let length = 120;
         let lost = store.trim(length).await.expect("trims");
         let lines = waiting(&*store).await;
@@ -142,7 +142,8 @@ pub async fn the_oldest_entries_give_way_and_are_counted(fixture: Fixture) {
         assert!(lost >= 4 + before, "{lost}");
     }
     let lost = store.trim(0).await.expect("trims");
-    // Every entry but the line that says so, which counts itself each time it goes.
+    // Every entry except the line that reports the loss, which counts itself each time it is
+    // dropped.
     assert!(lost >= 20, "{lost}");
     assert_eq!(actions(&*store).await, ["audit.lost"]);
 }

@@ -1,15 +1,15 @@
-//! A clock that steps back and forth.
+//! A clock that jumps back and forth.
 
 use super::{Fixture, START, TTL, created, finish, owner, result, task};
 use toolyard_task::Task;
 use toolyard_task::store::{After, ListQuery};
 
-/// Steps of a clock that is corrected and then wrong again, in milliseconds.
+/// Steps of a clock that is corrected and then goes wrong again, in milliseconds.
 const STEPS: [i64; 12] = [0, 5, -3, 1_000, -1_000, 1, -600_000, 2, 600_500, -50, 50, 3];
 
-/// The store's time does not go back. So a page goes on where the one before ended,
-/// no task is missing from the pages that were begun before it was created, each
-/// change of a task is later than the one before, and no ttl passes twice.
+/// The store's time does not go back. So a page continues where the previous one ended, a task that
+/// is created after the first page is not missing from the later ones, each change of a task is
+/// later than the previous one, and no ttl passes twice.
 pub async fn times_and_places_hold_whatever_the_clock_does(fixture: Fixture) {
     let store = fixture.store();
     let query = |after| ListQuery { owner: Some(owner("a")), after, limit: 3 };
@@ -30,7 +30,7 @@ pub async fn times_and_places_hold_whatever_the_clock_does(fixture: Fixture) {
             assert!(read.now.0 >= latest);
             latest = read.now.0;
             made.push(new);
-            // A listing never gets ahead of the tasks that exist.
+            // A listing never runs ahead of the existing tasks.
             let page = store.list(&query(after)).await.expect("lists");
             after = page.last().map(|last| After { created_at: last.created_at, id: last.id }).or(after);
             listed.extend(page.into_iter().map(|summary| (summary.created_at, summary.id)));
@@ -52,8 +52,8 @@ pub async fn times_and_places_hold_whatever_the_clock_does(fixture: Fixture) {
     assert_eq!(store.due(1_000).await.expect("answers"), due, "what was due stays due");
 }
 
-/// A clock that was ahead by days and was set right is believed again, as after a
-/// restart: else no ttl would pass until the time comes that it had shown.
+/// A clock that was days ahead and was corrected is trusted again, as after a restart: otherwise no
+/// ttl would pass until the clock reaches the wrong time again.
 pub async fn a_clock_that_was_far_ahead_is_not_followed_for_ever(fixture: Fixture) {
     const DAY: i64 = 24 * 60 * 60 * 1000;
     let store = fixture.store();

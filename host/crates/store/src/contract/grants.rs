@@ -55,7 +55,7 @@ async fn actions(store: &dyn Store) -> Vec<String> {
 }
 
 /// The other hosts find a grant of one host, unchanged and with the store's time, until it is
-/// revoked. A look-up finds it by everything that it is bound to, or not at all.
+/// revoked. A look-up finds it only if everything that it is bound to matches.
 pub async fn a_grant_is_found_for_exactly_what_it_was_given(fixture: Fixture) {
     let (here, there) = (fixture.store(), fixture.store());
     let alice = owner("alice");
@@ -82,7 +82,7 @@ pub async fn a_grant_is_found_for_exactly_what_it_was_given(fixture: Fixture) {
     }
 }
 
-/// The last word counts, and there is one.
+/// The last verdict counts, and it is the only one.
 pub async fn what_is_said_later_stands_in_place_of_what_was_said_before(fixture: Fixture) {
     let (here, there) = (fixture.store(), fixture.store());
     let first = given(&*here, grant(&owner("a"), folder("/data"))).await;
@@ -101,7 +101,7 @@ pub async fn what_is_said_later_stands_in_place_of_what_was_said_before(fixture:
     assert_eq!(here.grants(None, MANY).await.expect("reads"), [second]);
 }
 
-/// An entry is there if and only if its change is.
+/// An entry exists if and only if its change does.
 pub async fn t_43_what_is_given_and_revoked_is_in_the_log_and_nothing_else(fixture: Fixture) {
     let (here, there) = (fixture.store(), fixture.store());
     let kept = given(&*here, grant(&owner("a"), folder("/data"))).await;
@@ -116,7 +116,7 @@ pub async fn t_43_what_is_given_and_revoked_is_in_the_log_and_nothing_else(fixtu
     assert_eq!(actions(&*here).await, ["permission.given", "permission.revoked"]);
 }
 
-/// In the order in which they were given, page by page, each once.
+/// Grants are listed in the order in which they were given, page by page, each once.
 pub async fn grants_are_listed_by_time_and_id(fixture: Fixture) {
     let store = fixture.store();
     let mut expected = Vec::new();
@@ -138,7 +138,7 @@ pub async fn grants_are_listed_by_time_and_id(fixture: Fixture) {
     assert_eq!(found, expected);
 }
 
-/// Over the limit of one owner its oldest grants go, and no others.
+/// If an owner exceeds the limit, its oldest grants are removed, and no others.
 pub async fn the_oldest_grants_of_an_owner_give_way(fixture: Fixture) {
     let store = fixture.store();
     let others = given(&*store, grant(&owner("b"), folder("/data"))).await;
@@ -153,8 +153,8 @@ pub async fn the_oldest_grants_of_an_owner_give_way(fixture: Fixture) {
     assert_eq!(left, BTreeSet::from([others.id, mine[2].id, mine[3].id, mine[4].id]));
 }
 
-/// The grants of an anonymous client end with its session, however that ends; the grants of others
-/// stay.
+/// The grants of an anonymous client end with its session, however the session ends; the grants of
+/// others stay.
 pub async fn a_session_takes_its_grants_along(fixture: Fixture) {
     let (here, there) = (fixture.store(), fixture.store());
     let open = async || here.open(session(), MANY).await.expect("opens");

@@ -1,4 +1,4 @@
-//! Several hosts on one store: who lives, keys that they share, hints.
+//! Several hosts on one store: which of them live, shared keys, hints.
 
 use super::{BOUND, Fixture, Host, change, created, eventually, finish, owner, result, task};
 use tokio::task::JoinSet;
@@ -9,7 +9,7 @@ use toolyard_task::wire::Timestamp;
 use toolyard_task::{Digest, Event, Fence, Incarnation, Task};
 use uuid::Uuid;
 
-/// A host registers once, and no two have one number, then or later.
+/// A host registers once, and no two hosts ever have the same number.
 pub async fn hosts_have_incarnations_of_their_own(fixture: Fixture) {
     let hosts = [(fixture.open)(), (fixture.open)(), (fixture.open)()];
     let mut known = Vec::new();
@@ -28,8 +28,8 @@ pub async fn hosts_have_incarnations_of_their_own(fixture: Fixture) {
     assert!(!known.contains(&next), "the number of a dead host was given again");
 }
 
-/// The dead are listed until they are forgotten, which waits for their tasks; the
-/// living are neither.
+/// Dead hosts are listed until they are forgotten, which happens only when they have no tasks left;
+/// live hosts are neither listed nor forgotten.
 pub async fn the_dead_are_found_and_forgotten(fixture: Fixture) {
     let here = (fixture.open)();
     let there = (fixture.open)();
@@ -46,7 +46,7 @@ pub async fn the_dead_are_found_and_forgotten(fixture: Fixture) {
 
     (there.kill)().await;
     assert_eq!(here.store.dead().await.expect("answers"), [other]);
-    // A host that is not registered sees it as well.
+    // An unregistered host sees it as well.
     assert_eq!(fixture.store().dead().await.expect("answers"), [other]);
     here.store.forget(other).await.expect("answers");
     assert_eq!(here.store.dead().await.expect("answers"), [other], "its task was not seen to");
@@ -58,14 +58,14 @@ pub async fn the_dead_are_found_and_forgotten(fixture: Fixture) {
     here.store.forget(other).await.expect("does no harm twice");
     here.store.forget(Incarnation(999)).await.expect("does no harm to strangers");
 
-    // It was forgotten before it knew that it was dead, and took a task.
+    // It was forgotten before it noticed that it was dead, and took a task.
     let late = created(&*here.store, Task { fence, ..task(&owner("a")) }).await;
     assert_eq!(here.store.dead().await.expect("answers"), [other]);
     change(&*here.store, late.id, &orphaned).await.expect("is there").expect("is an orphan");
     assert_eq!(here.store.dead().await.expect("answers"), []);
 }
 
-/// A host that resigns is dead at once, and takes a new registration if it must.
+/// A host that resigns is dead at once, and registers again if necessary.
 pub async fn who_resigns_is_dead_to_the_others(fixture: Fixture) {
     let (here, there) = ((fixture.open)(), (fixture.open)());
     let me = here.store.register().await.expect("registers").incarnation;
@@ -89,7 +89,7 @@ pub async fn who_resigns_is_dead_to_the_others(fixture: Fixture) {
     assert!(here.store.renew(again).await.expect("renews"));
 }
 
-/// A key is made once, for all hosts; a new one signs, and the newest stay.
+/// A key is made once, for all hosts; the newest key signs, and the newest keys are kept.
 pub async fn keys_stay_and_rotate(fixture: Fixture) {
     let (here, there) = (fixture.store(), fixture.store());
     let first = here.keys(KeyUse::Cursor).await.expect("makes one");
@@ -104,7 +104,7 @@ pub async fn keys_stay_and_rotate(fixture: Fixture) {
     assert_eq!(there.keys(KeyUse::Cursor).await.expect("reads"), [second.clone(), first[0].clone()]);
     let third = there.rotate(KeyUse::Cursor, 2).await.expect("rotates");
     assert_eq!(here.keys(KeyUse::Cursor).await.expect("reads"), [third.clone(), second.clone()]);
-    // One is always left, and no number comes back.
+    // One key always remains, and no number is used again.
     let fourth = there.rotate(KeyUse::Cursor, 0).await.expect("rotates");
     assert_eq!(here.keys(KeyUse::Cursor).await.expect("reads"), std::slice::from_ref(&fourth));
     let ids = [first[0].id, second.id, third.id, fourth.id];
@@ -112,8 +112,8 @@ pub async fn keys_stay_and_rotate(fixture: Fixture) {
     assert_eq!(here.keys(KeyUse::RequestState).await.expect("reads"), state);
 }
 
-/// A state that was signed for one use is used once, whichever host is asked, and is forgotten when
-/// it is not valid any more.
+/// A state that was signed for one use is accepted once, whichever host receives it, and forgotten
+/// when it is no longer valid.
 pub async fn what_is_used_up_stays_used(fixture: Fixture) {
     let (here, there) = (fixture.store(), fixture.store());
     let now = created(&*here, task(&owner("a"))).await.created_at;
@@ -145,7 +145,7 @@ pub async fn keys_are_made_once_under_concurrency(fixture: Fixture) {
     assert!(keys.iter().all(|other| *other == keys[0]));
 }
 
-/// Creations and changes reach the other hosts, by name or as "anything".
+/// Hints about creations and changes reach the other hosts, with the task's id or as "anything".
 pub async fn a_change_is_hinted_at_to_other_hosts(fixture: Fixture) {
     let (here, there) = (fixture.store(), fixture.store());
     let mut hints = there.hints();
@@ -165,7 +165,7 @@ pub async fn a_change_is_hinted_at_to_other_hosts(fixture: Fixture) {
     hinted(&ended).await;
 }
 
-/// A feed ends when its host does, and so does whatever is called through it.
+/// A feed ends when its host does, and calls through that host fail.
 pub async fn feeds_end_with_their_host(fixture: Fixture) {
     let host = (fixture.open)();
     let (mut before, store) = (host.store.hints(), host.store.clone());

@@ -5,7 +5,7 @@ use toolyard_task::audit::Entry;
 use toolyard_task::wire::RawJson;
 use toolyard_task::{Event, Outcome, Owner, Task, TaskId};
 
-/// The most bytes of a record, besides arguments and outcome.
+/// The maximum size of a record without arguments and outcome, in bytes.
 const RECORD: u64 = 2_000;
 
 fn long(bytes: usize) -> RawJson {
@@ -16,8 +16,8 @@ async fn kept(fixture: &Fixture, of: Option<&Owner>) -> u64 {
     fixture.store().kept_bytes(of).await.expect("answers")
 }
 
-/// A store counts arguments and outcomes, for each owner and in all, whichever host wrote them. It
-/// does not count removed tasks.
+/// A store counts arguments and outcomes, for each owner and in total, whichever host wrote them.
+/// It does not count removed tasks.
 pub async fn what_is_kept_is_counted_by_owner_and_in_all(fixture: Fixture) {
     let (store, other) = (fixture.store(), fixture.store());
     let (a, b) = (owner("a"), owner("b"));
@@ -46,7 +46,7 @@ pub async fn what_is_kept_is_counted_by_owner_and_in_all(fixture: Fixture) {
     assert!((10_000..10_000 + RECORD).contains(&back), "{back}");
 }
 
-/// Those that ended first come first, and none that lives or is another's.
+/// The tasks that ended first are removed first; live tasks and those of other owners stay.
 pub async fn the_tasks_that_ended_first_are_found(fixture: Fixture) {
     let store = fixture.store();
     let (a, b) = (owner("a"), owner("b"));

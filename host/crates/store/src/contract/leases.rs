@@ -1,5 +1,5 @@
-//! Hosts that live by leases, as on a store that several machines share. Only for
-//! stores that have them: the system tells the others of the end of a local process.
+//! Hosts with leases, as on a store that several machines share. These tests are only for stores
+//! with leases; in the other stores, the system reports the end of a local process.
 
 use super::{BOUND, Fixture, Host, change, created, owner, task};
 use std::time::Duration;
@@ -7,8 +7,8 @@ use toolyard_task::broadcast::MAX_MESSAGE_BYTES;
 use toolyard_task::node::Tenure;
 use toolyard_task::{Digest, Event, Fence, Incarnation, Task, TaskId};
 
-/// A lease holds as long as it is renewed, by the store's clock; once it has run out,
-/// nothing brings it back. The fixture's stores have leases of this length.
+/// A lease holds as long as it is renewed, by the store's clock; once it has expired, nothing
+/// restores it. The fixture's stores have leases of this length.
 pub async fn a_lease_holds_as_long_as_it_is_renewed(fixture: Fixture, lease: Duration) {
     let (here, there) = (fixture.store(), fixture.store());
     let milliseconds = u64::try_from(lease.as_millis()).expect("a short lease");
@@ -24,7 +24,7 @@ pub async fn a_lease_holds_as_long_as_it_is_renewed(fixture: Fixture, lease: Dur
         assert!(here.renew(me).await.expect("renews"));
         assert_eq!(here.register().await.expect("registers").incarnation, me, "it holds");
     }
-    // A killed host is found when its lease has run out, no earlier.
+    // A killed host is found dead when its lease has expired, no earlier.
     let Host { store: other, kill } = (fixture.open)();
     let killed = other.register().await.expect("registers").incarnation;
     kill().await;
@@ -44,8 +44,8 @@ pub async fn a_lease_holds_as_long_as_it_is_renewed(fixture: Fixture, lease: Dur
     assert_eq!(there.dead().await.expect("answers"), [me, again]);
 }
 
-/// A waiting task is named to another host that has its component, to one at a time, in turns of
-/// their owners; as long as it waits.
+/// As long as a task waits, it is offered to another host that has its component, to one host at a
+/// time; the owners of waiting tasks take turns.
 pub async fn a_task_that_waits_is_told_to_one_other_host(fixture: Fixture, _lease: Duration) {
     let hosts = [fixture.store(), fixture.store(), fixture.store()];
     let mut numbers = Vec::new();
@@ -77,7 +77,7 @@ pub async fn a_task_that_waits_is_told_to_one_other_host(fixture: Fixture, _leas
     fixture.clock.advance(60_000);
     assert_eq!(told(other, 10).await, [made[0], made[3], made[1], made[2]], "no host has taken them");
 
-    // A task that was taken, or began, is another host's, or waits no more.
+    // A task that was taken belongs to another host, and one that began no longer waits.
     let taken = Event::Taken { from: me, by: other };
     change(&**there, made[0], &taken).await.expect("is there").expect("it waits");
     change(&**there, made[0], &taken).await.expect("is there").expect_err("it was taken");
@@ -91,7 +91,7 @@ pub async fn a_task_that_waits_is_told_to_one_other_host(fixture: Fixture, _leas
     assert_eq!(there.held_by(other).await.expect("answers"), [made[0]]);
 }
 
-/// Hosts that live are listed with what they say that they have.
+/// Live hosts are listed with the state that they report.
 pub async fn hosts_tell_each_other_of_their_components(fixture: Fixture, lease: Duration) {
     let (here, there) = (fixture.store(), fixture.store());
     assert_eq!(here.living().await.expect("answers"), []);
@@ -111,12 +111,11 @@ pub async fn hosts_tell_each_other_of_their_components(fixture: Fixture, lease: 
     assert_eq!(there.living().await.expect("answers"), [], "it is dead");
 }
 
-/// All other hosts receive a broadcast, and its sender does not; a message that is too long is
-/// lost.
+/// All hosts except the sender receive a broadcast; a message that is too long is lost.
 pub async fn hosts_hear_what_others_tell(fixture: Fixture, _lease: Duration) {
     let hosts = [fixture.store(), fixture.store(), fixture.store()];
     let mut heard: Vec<_> = hosts.iter().map(|host| host.subscribe()).collect();
-    // A host that has just subscribed may miss a message of that moment.
+    // A host that has just subscribed may miss a message that is sent at that moment.
     let told = async {
         loop {
             hosts[0].send("x".repeat(MAX_MESSAGE_BYTES + 1));

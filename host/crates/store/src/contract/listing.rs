@@ -16,7 +16,7 @@ fn ids(page: &[Summary]) -> Vec<TaskId> {
     page.iter().map(|summary| summary.id).collect()
 }
 
-/// By creation; by id, where several were created within a millisecond.
+/// By creation time; by id, where several tasks were created in the same millisecond.
 pub async fn tasks_are_listed_by_creation_and_id(fixture: Fixture) {
     let store = fixture.store();
     let mut all: Vec<Task> = Vec::new();
@@ -38,7 +38,7 @@ pub async fn tasks_are_listed_by_creation_and_id(fixture: Fixture) {
     assert_eq!(page(&*store, None, Some(&expected[24]), 3).await, []);
 }
 
-/// Tasks are created, changed and removed between two pages; a task that exists all the while is
+/// Tasks are created, changed and removed between two pages; a task that exists throughout is
 /// listed exactly once.
 pub async fn pages_are_stable_under_change(fixture: Fixture) {
     let store = fixture.store();
@@ -70,7 +70,7 @@ pub async fn pages_are_stable_under_change(fixture: Fixture) {
             assert_eq!(store.remove(&go).await.expect("answers"), 10);
         }
         let someone = *stay.iter().next().expect("there are some");
-        // Ended or not, it stays until its ttl.
+        // Ended or not, a task stays until its ttl.
         let _ = change(&*store, someone, &Event::Cancelled { message: "so".into() }).await;
         if pages < 5 {
             stay.insert(created(&*store, task(&me)).await.id);
@@ -81,7 +81,7 @@ pub async fn pages_are_stable_under_change(fixture: Fixture) {
     assert!(stay.is_subset(&unique), "one was left out");
 }
 
-/// An owner sees what is his; the operator sees everything.
+/// An owner sees only its own tasks; the operator sees all.
 pub async fn tasks_of_others_are_not_listed(fixture: Fixture) {
     let store = fixture.store();
     let owners = [owner("a"), owner("b"), Owner::Local];
@@ -97,7 +97,7 @@ pub async fn tasks_of_others_are_not_listed(fixture: Fixture) {
     assert_eq!(ids(&page(&*store, None, None, 9).await), made);
 }
 
-/// An ended task whose time has passed is not listed, removed or not; a live one is.
+/// An ended task whose ttl has passed is not listed, even if it is not removed yet; a live one is.
 pub async fn gone_tasks_are_not_listed(fixture: Fixture) {
     let store = fixture.store();
     let me = owner("a");
@@ -113,7 +113,7 @@ pub async fn gone_tasks_are_not_listed(fixture: Fixture) {
     assert_eq!(listed().await, HashSet::from([ended.id, live.id]));
     fixture.clock.advance(1);
     assert_eq!(listed().await, HashSet::from([live.id]));
-    // Ended by its ttl, it is shown for a while; then it is gone as well.
+    // A task that its ttl ended is shown for a while and then disappears as well.
     let expired = change(&*store, live.id, &Event::Expired).await.expect("is there").expect("is due");
     assert_eq!(listed().await, HashSet::from([live.id]));
     fixture.clock.set(expired.updated_at.plus(EXPIRED_KEPT_MS).0);

@@ -1,4 +1,4 @@
-//! Cancellations against results against ttls, from several hosts.
+//! Races between cancellations, results and ttls, from several hosts.
 
 use super::{Fixture, TTL, change, created, owner, task};
 use crate::Store;
@@ -8,11 +8,11 @@ use toolyard_task::apply::Refusal;
 use toolyard_task::wire::RawJson;
 use toolyard_task::{Event, Outcome, Task};
 
-/// Races that go on at a time.
+/// The number of concurrent races.
 const LANES: u32 = 64;
 
-/// However they race: exactly one ends the task, only this one is acknowledged, and nothing changes
-/// the task later.
+/// In every race, exactly one event ends the task, only that one is acknowledged, and nothing
+/// changes the task later.
 pub async fn one_end_and_it_is_the_acknowledged_one(fixture: Fixture) {
     let hosts = [fixture.store(), fixture.store()];
     let mut lanes = JoinSet::new();
@@ -32,7 +32,7 @@ pub async fn one_end_and_it_is_the_acknowledged_one(fixture: Fixture) {
     assert!(wins[0] > 0 && wins[1] > 0, "it was no race: {wins:?}");
 }
 
-/// Gives which of the two won.
+/// Returns which of the two won.
 async fn race(hosts: &[Arc<dyn Store>; 2], salt: u32) -> usize {
     // A task whose ttl passes at once, so that its expiry joins the race.
     let ttl_ms = if salt.is_multiple_of(4) { 0 } else { TTL };

@@ -8,7 +8,7 @@ use toolyard_task::task::{EXPIRED_KEPT_MS, Question, Summary};
 use toolyard_task::wire::{RawJson, TaskStatus, Timestamp};
 use toolyard_task::{Event, Outcome, Owner, Task, TaskId};
 
-/// Every order there is.
+/// Every order.
 pub const ORDERS: [SortOrder; 4] = [
     SortOrder { by: OrderBy::Created, direction: Direction::Ascending },
     SortOrder { by: OrderBy::Created, direction: Direction::Descending },
@@ -24,7 +24,7 @@ fn first(filter: Filter, order: SortOrder, limit: u32) -> Search {
     Search { owner: owner("a"), filter, order, after: None, limit }
 }
 
-/// All that is found, page by page.
+/// Everything that the search finds, page by page.
 ///
 /// # Panics
 /// If it does not end.
@@ -42,7 +42,7 @@ pub async fn found(store: &dyn Store, search: Search) -> Vec<Summary> {
     panic!("there is no end to {search:?}");
 }
 
-/// All matches, whatever the order and the size of the pages.
+/// A search finds all matches, whatever the order and the page size.
 async fn all(store: &dyn Store, filter: Filter) -> BTreeSet<TaskId> {
     let mut ids = None;
     for (order, limit) in ORDERS.into_iter().zip([100, 1, 7, 3]) {
@@ -79,8 +79,8 @@ pub fn asked(task: &Task) -> Event {
     Event::Asked { fence: task.fence, questions: vec![question] }
 }
 
-/// Tasks in every state, several of a time: created at START + 0, 0, 0, 10, 10, …
-/// and changed, but for the working ones, from START + 1000 on, the last first.
+/// Tasks in every state, several with the same time: created at START + 0, 0, 0, 10, 10, … and,
+/// except for the working ones, changed from START + 1000 on, in reverse order.
 async fn some(fixture: &Fixture, store: &dyn Store) -> Vec<Task> {
     let mut made = Vec::new();
     for number in 0..30 {
@@ -102,7 +102,7 @@ async fn some(fixture: &Fixture, store: &dyn Store) -> Vec<Task> {
     made
 }
 
-/// Ids, states, and either time.
+/// Ids, states, and both times.
 pub async fn f_5_each_criterion_alone(fixture: Fixture) {
     let store = fixture.store();
     let made = some(&fixture, &*store).await;
@@ -151,7 +151,7 @@ pub async fn f_5_criteria_hold_together_and_the_members_of_one_in_turn(fixture: 
         updated: window(START + 1_010, START + 1_060),
     };
     assert_eq!(all(&*store, filter.clone()).await, ids(expected.iter().copied()));
-    // Some that fit and some that do not.
+    // Some tasks that match and some that do not.
     let named = Some(ids(expected[1..].iter().copied().chain(&made[..5])));
     let both: BTreeSet<TaskId> = ids(expected.iter().copied())
         .intersection(named.as_ref().expect("there are some"))
@@ -161,7 +161,7 @@ pub async fn f_5_criteria_hold_together_and_the_members_of_one_in_turn(fixture: 
     assert_eq!(all(&*store, Filter { ids: named, ..filter }).await, both);
 }
 
-/// A task of the very time that bounds a window is not within.
+/// A task whose time equals a bound of the window is outside it.
 pub async fn f_5_windows_are_without_their_ends(fixture: Fixture) {
     let store = fixture.store();
     let made = some(&fixture, &*store).await;
@@ -177,7 +177,7 @@ pub async fn f_5_windows_are_without_their_ends(fixture: Fixture) {
     assert!(of(window(at - 1, at + 1)).await.contains(&made[14].id));
 }
 
-/// Neither an empty list of ids nor one of states takes anything.
+/// An empty list of ids or of states matches nothing.
 pub async fn f_5_an_empty_list_takes_nothing_and_unknown_ids_are_not_there(fixture: Fixture) {
     let store = fixture.store();
     let made = created(&*store, task(&owner("a"))).await;
@@ -190,8 +190,8 @@ pub async fn f_5_an_empty_list_takes_nothing_and_unknown_ids_are_not_there(fixtu
     assert_eq!(all(&*store, filter).await, ids([&made]));
 }
 
-/// By either time in either direction; those of one time by their ids, in the
-/// same direction. A page that is full and has nothing after it is the last.
+/// By either time in either direction; tasks with the same time by their ids, in the same
+/// direction. A full page that nothing follows is the last.
 pub async fn f_6_in_every_order_pages_show_each_task_once(fixture: Fixture) {
     let store = fixture.store();
     let made = some(&fixture, &*store).await;
@@ -230,7 +230,7 @@ pub async fn f_6_pages_are_stable_while_tasks_change(fixture: Fixture) {
             }
             fixture.clock.advance(number % 2);
         }
-        // So that what changes does so in a later millisecond.
+        // So that the changes happen in a later millisecond.
         fixture.clock.advance(5);
         let mut search =
             Search { owner: me.clone(), filter: Filter::default(), order, after: None, limit: 7 };
@@ -256,7 +256,7 @@ pub async fn f_6_pages_are_stable_while_tasks_change(fixture: Fixture) {
     }
 }
 
-/// Later pages stop at the last change that there was when the first was read.
+/// Later pages stop at the last change that existed when the first page was read.
 pub async fn f_6_a_walk_from_the_oldest_change_ends_though_tasks_go_on_changing(fixture: Fixture) {
     let store = fixture.store();
     let mut made = Vec::new();
@@ -280,12 +280,12 @@ pub async fn f_6_a_walk_from_the_oldest_change_ends_though_tasks_go_on_changing(
     let page = store.search(&rest).await.expect("searches");
     assert_eq!(page.tasks.iter().map(|task| task.id).collect::<Vec<_>>(), [made[5].id]);
     assert_eq!(page.next, None);
-    // In the other orders nothing can be met twice.
+    // In the other orders no task can appear twice.
     let page = store.search(&first(Filter::default(), BY_CREATION, 2)).await.expect("searches");
     assert_eq!(page.next.expect("there is more").until, None);
 }
 
-/// A filter never widens what is seen, not even by naming ids.
+/// A filter never shows more tasks, not even by naming ids.
 pub async fn f_7_a_search_sees_its_owners_tasks_only(fixture: Fixture) {
     let store = fixture.store();
     let mut made = Vec::new();
@@ -306,7 +306,7 @@ pub async fn f_7_a_search_sees_its_owners_tasks_only(fixture: Fixture) {
     }
 }
 
-/// As in listings, by whichever way they are looked up.
+/// As in listings, however the tasks are looked up.
 pub async fn gone_tasks_are_not_found(fixture: Fixture) {
     let store = fixture.store();
     let ended = created(&*store, task(&owner("a"))).await;

@@ -40,6 +40,7 @@ pub async fn what_a_client_set_is_remembered_and_nothing_else(fixture: Fixture) 
         seen_at: Timestamp(0),
         log_level: Some("warning".into()),
         subscriptions: ["file:///a".into(), "file:///b".into()].into(),
+        task_aware: true,
         ..opened.clone()
     };
     assert!(here.remember(&set).await.expect("answers"));
@@ -47,12 +48,13 @@ pub async fn what_a_client_set_is_remembered_and_nothing_else(fixture: Fixture) 
         seen_at: Timestamp(START + 10),
         log_level: set.log_level.clone(),
         subscriptions: set.subscriptions.clone(),
+        task_aware: true,
         ..opened.clone()
     };
     assert_eq!(there.session(&opened.id).await.expect("reads"), Some(expected.clone()));
     // A setting can be unset.
     assert!(there.remember(&opened).await.expect("answers"));
-    let unset = Session { log_level: None, subscriptions: Default::default(), ..expected };
+    let unset = Session { log_level: None, subscriptions: Default::default(), task_aware: false, ..expected };
     assert_eq!(here.session(&opened.id).await.expect("reads"), Some(unset));
     assert!(!here.remember(&session()).await.expect("answers"), "was never opened");
     assert!(here.close(&opened.id).await.expect("answers"));
@@ -60,8 +62,8 @@ pub async fn what_a_client_set_is_remembered_and_nothing_else(fixture: Fixture) 
     assert_eq!(here.session(&opened.id).await.expect("reads"), None, "and stays so");
 }
 
-/// Over the limit the longest unseen session goes, unless it has live tasks; the
-/// new one stays in any case.
+/// Beyond the limit, the session that was unseen for longest is removed, unless it has live tasks;
+/// the new one always stays.
 pub async fn the_session_longest_unseen_gives_way(fixture: Fixture) {
     let store = fixture.store();
     let mut opened = Vec::new();
@@ -90,7 +92,7 @@ pub async fn the_session_longest_unseen_gives_way(fixture: Fixture) {
     }
 }
 
-/// Those that were not seen for long are removed, unless they have live tasks.
+/// Sessions that have not been seen for long are removed, unless they have live tasks.
 pub async fn idle_sessions_are_swept_unless_they_work(fixture: Fixture) {
     let store = fixture.store();
     let mut opened = Vec::new();

@@ -1,4 +1,4 @@
-//! Tasks, one at a time.
+//! Operations on single tasks.
 
 use super::{AMPLE, BOUND, Fixture, START, TTL, change, created, finish, owner, result, task};
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub async fn a_created_task_is_kept_to_the_letter(fixture: Fixture) {
     assert_eq!(store.read(task(&owner("a")).id, None).await.expect("reads"), None);
 }
 
-/// A second task of an id that exists is refused, and the first one stays.
+/// A second task with an existing id is refused, and the first one stays.
 pub async fn an_id_is_given_once(fixture: Fixture) {
     let store = fixture.store();
     let first = created(&*store, task(&owner("a"))).await;
@@ -39,14 +39,14 @@ pub async fn an_id_is_given_once(fixture: Fixture) {
     assert_eq!(store.read(first.id, None).await.expect("reads").expect("is there").task, first);
 }
 
-/// A commit is done if its version is the next one, and not otherwise.
+/// A commit succeeds only if its version is the next one.
 pub async fn a_commit_needs_the_version_before(fixture: Fixture) {
     let store = fixture.store();
     let first = created(&*store, task(&owner("a"))).await;
     let mut last = first.clone();
     for step in 1..=5_u64 {
         let message = Some(format!("step {step}"));
-        // Arguments are written once, whatever a commit carries.
+        // Arguments are written once, whatever a commit contains.
         let next = Task {
             version: last.version + 1,
             status_message: message,
@@ -68,7 +68,7 @@ pub async fn a_commit_needs_the_version_before(fixture: Fixture) {
     assert_eq!(store.read(unknown.id, None).await.expect("reads"), None);
 }
 
-/// T-40, T-23: a task of another owner reads like one that never existed.
+/// T-40, T-23: a task of another owner looks like one that never existed.
 pub async fn t_40_a_read_finds_the_owners_task_and_nobody_elses(fixture: Fixture) {
     let store = fixture.store();
     let (own, foreign) = (owner("a"), owner("b"));
@@ -82,7 +82,7 @@ pub async fn t_40_a_read_finds_the_owners_task_and_nobody_elses(fixture: Fixture
     assert_eq!(store.read(task(&own).id, Some(&own)).await.expect("reads"), None);
 }
 
-/// Every kind of end comes back as it was, however large.
+/// Every kind of outcome is returned unchanged, however large.
 pub async fn every_outcome_is_kept_to_the_letter(fixture: Fixture) {
     let store = fixture.store();
     let big = format!("{{ \"text\":\"{}\" ,\"n\":1.00}}", "0123456789abcde\u{1f600}".repeat(300_000));
@@ -104,7 +104,7 @@ pub async fn every_outcome_is_kept_to_the_letter(fixture: Fixture) {
     }
 }
 
-/// A clock that is set back does not take the store's time back.
+/// A clock that is set back does not set the store's time back.
 pub async fn time_does_not_go_back(fixture: Fixture) {
     let store = fixture.store();
     let first = created(&*store, task(&owner("a"))).await;
@@ -115,7 +115,7 @@ pub async fn time_does_not_go_back(fixture: Fixture) {
     assert_eq!(read.now, first.created_at);
 }
 
-/// Of many creations at a time exactly as many succeed as the quota allows.
+/// Of many concurrent creations, exactly as many succeed as the quota allows.
 pub async fn a_quota_holds_under_concurrency(fixture: Fixture) {
     let hosts = [fixture.store(), fixture.store()];
     let scopes = [
@@ -139,8 +139,8 @@ pub async fn a_quota_holds_under_concurrency(fixture: Fixture) {
     }
 }
 
-/// Only live tasks count, and those of every host; the quota of one owner leaves
-/// the others alone.
+/// Only live tasks count, those of every host included; the quota of one owner does not affect the
+/// others.
 pub async fn a_quota_counts_live_tasks_of_all_hosts(fixture: Fixture) {
     let (here, there) = (fixture.store(), fixture.store());
     let quota = Quota { per_owner: 2, in_all: 3 };
@@ -165,7 +165,7 @@ pub async fn a_quota_counts_live_tasks_of_all_hosts(fixture: Fixture) {
     assert_eq!(full(&here, "b").await, QuotaScope::Store);
 }
 
-/// A task is due at its ttl, or a while after it was ended by it.
+/// A task is due at its ttl or, if the ttl ended it, a while later.
 pub async fn due_tasks_come_longest_due_first(fixture: Fixture) {
     let store = fixture.store();
     let first = created(&*store, task(&owner("a"))).await;
@@ -187,7 +187,7 @@ pub async fn due_tasks_come_longest_due_first(fixture: Fixture) {
     assert_eq!(due(9).await, [first.id, second.id, quick.id]);
 }
 
-/// Live tasks and those that are still shown are not removed.
+/// Live tasks and ended tasks that are still shown are not removed.
 pub async fn only_what_is_gone_is_removed(fixture: Fixture) {
     let store = fixture.store();
     let long = format!("[{}1]", "1,".repeat(5_000));
@@ -206,7 +206,7 @@ pub async fn only_what_is_gone_is_removed(fixture: Fixture) {
     assert_eq!(store.remove(&[]).await.expect("answers"), 0);
 }
 
-/// By the incarnation in the fence, and only while they live.
+/// Tasks are found by the incarnation in the fence, and only while they live.
 pub async fn a_host_finds_the_live_tasks_it_holds(fixture: Fixture) {
     let store = fixture.store();
     let held = |incarnation| {
@@ -227,7 +227,7 @@ pub async fn a_host_finds_the_live_tasks_it_holds(fixture: Fixture) {
     assert_eq!(of(9).await, []);
     finish(&*store, &mine[0], result()).await;
     assert_eq!(of(7).await, [mine[1].id]);
-    // A task that another host takes over changes hands.
+    // A task that another host takes over belongs to that host.
     let read = store.read(other.id, None).await.expect("reads").expect("is there").task;
     let fence = Fence { incarnation: Incarnation(7), attempt: 2 };
     let taken = Task { fence, version: read.version + 1, ..read };

@@ -1,4 +1,4 @@
-//! All tasks in memory, out and in.
+//! Exports and imports all tasks in memory.
 
 use super::MemoryStore;
 use super::hosts::Life;
@@ -9,7 +9,7 @@ use toolyard_task::store::StoreError;
 use toolyard_task::wire::Timestamp;
 use toolyard_task::{Incarnation, Task};
 
-/// Tasks that are given at a time.
+/// The number of tasks returned at a time.
 const ROWS: usize = 256;
 
 #[async_trait]
@@ -46,8 +46,8 @@ impl Archive for MemoryStore {
 }
 
 impl super::State {
-    /// The number of a host that is dead here: this one, unless the host that has it lives
-    /// or the numbers of later hosts, which follow it, would leave the bounds of a line.
+    /// The number of a host that is dead here: this number, unless its host is live, or the later
+    /// numbers, which follow it, would exceed the bounds of a line.
     fn dead_host(&mut self, former: Incarnation, now: Timestamp) -> Incarnation {
         let dead = match (1..=MAX_COUNTER).contains(&former.0) && !self.lives(former, now) {
             true => former,

@@ -8,10 +8,10 @@ use toolyard_task::audit::{AuditStore, Batch, Entry};
 use toolyard_task::store::StoreError;
 use toolyard_task::wire::Timestamp;
 
-/// Entries that are not exported yet.
+/// Entries that have not been exported yet.
 #[derive(Default)]
 pub(super) struct AuditRows {
-    /// Whether anybody exports; nothing is kept otherwise.
+    /// Whether entries are exported; otherwise the store keeps none.
     pub(super) on: bool,
     rows: VecDeque<(u64, Lines)>,
     last: u64,
@@ -25,14 +25,14 @@ impl AuditRows {
         }
     }
 
-    /// The length of all rows.
+    /// The total length of all rows.
     fn length(&self) -> u64 {
         self.rows.iter().map(|(_, lines)| lines.as_bytes().len() as u64).sum()
     }
 }
 
 impl State {
-    /// Writes these, with the change that they belong to.
+    /// Writes these entries with the change that they belong to.
     pub(super) fn keep(&mut self, at: Timestamp, entries: &[Entry]) -> Result<(), StoreError> {
         let bodies =
             audit_lines::bodies(self.audit.on, entries).map_err(|error| StoreError::Corrupt(error.into()))?;
@@ -99,7 +99,7 @@ impl AuditStore for MemoryStore {
     }
 }
 
-/// A name for a store without one: eight hexadecimal digits.
+/// A random name for a store: eight hexadecimal digits.
 pub(super) fn name() -> String {
     let secret = crate::secret().unwrap_or_else(|error| {
         tracing::error!(

@@ -15,16 +15,16 @@ use uuid::Uuid;
 /// The state of a host.
 #[derive(Debug, Clone)]
 pub(super) struct Life {
-    /// It was not killed and did not resign, and no host has found its lease run out.
+    /// It was not killed and did not resign, and no host has found its lease expired.
     pub(super) lives: bool,
-    /// When its lease ends, where hosts have leases.
+    /// When its lease ends, if hosts have leases.
     until: Option<Timestamp>,
     since: Timestamp,
     components: Vec<Digest>,
 }
 
 impl Life {
-    /// That of a host that was never seen here.
+    /// The state of a host that was never seen here.
     pub(super) const OVER: Self =
         Self { lives: false, until: None, since: Timestamp(0), components: Vec::new() };
 }
@@ -75,7 +75,7 @@ impl NodeStore for MemoryStore {
     async fn dead(&self) -> Result<Vec<Incarnation>, StoreError> {
         let mut state = self.state()?;
         let now = self.shared.clock.now();
-        // Holders of tasks besides: one that was forgotten before it knew that it was dead
+        // Also the other holders of tasks: a host that was forgotten before it noticed that it was dead
         // may have taken tasks since.
         let holders = state.live().map(|task| task.fence.incarnation);
         let all: BTreeSet<Incarnation> = state.hosts.keys().copied().chain(holders).collect();
@@ -116,8 +116,8 @@ impl NodeStore for MemoryStore {
 }
 
 impl State {
-    /// Whether a host lives. One that was once found dead stays so, whatever becomes
-    /// of the clock.
+    /// Whether a host is live. A host that was once found dead stays dead, whatever the clock does
+    /// later.
     pub(super) fn lives(&mut self, incarnation: Incarnation, now: Timestamp) -> bool {
         let Some(life) = self.hosts.get_mut(&incarnation) else { return false };
         life.lives &= life.until.is_none_or(|until| now < until);
@@ -172,6 +172,7 @@ impl SessionStore for MemoryStore {
         let mut state = self.state()?;
         let Some(open) = state.sessions.get_mut(&session.id) else { return Ok(false) };
         open.log_level.clone_from(&session.log_level);
+        open.task_aware = session.task_aware;
         open.subscriptions.clone_from(&session.subscriptions);
         Ok(true)
     }

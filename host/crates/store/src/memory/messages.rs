@@ -1,4 +1,4 @@
-//! Words between hosts that share a store in memory.
+//! Broadcasts between hosts that share a store in memory.
 
 use super::MemoryStore;
 use async_trait::async_trait;

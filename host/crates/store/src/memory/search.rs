@@ -1,4 +1,4 @@
-//! Searching in memory: everything is looked at, which says what is to be found.
+//! Searching in memory: a scan of all tasks, the reference for the other stores.
 
 use super::State;
 use toolyard_task::Task;

@@ -1,11 +1,11 @@
-//! Tasks that wait on other hosts, where hosts have leases.
+//! Tasks that wait on other hosts, if hosts have leases.
 
 use super::State;
 use std::collections::BTreeMap;
 use toolyard_task::wire::Timestamp;
 use toolyard_task::{Digest, Incarnation, TaskId};
 
-/// For so long a task that was named to one host is not named to another one (milliseconds).
+/// How long a task that was offered to one host is not offered to another (milliseconds).
 const TOLD: u64 = 3_000;
 
 impl State {
@@ -30,7 +30,7 @@ impl State {
             .map(|task| (task.created_at, task.id, task.owner.key()))
             .collect();
         waiting.sort_unstable();
-        // Their places in the lines of their owners.
+        // The position of each task in its owner's queue.
         let mut lines = BTreeMap::<String, u32>::new();
         let mut chosen = Vec::new();
         for (created, id, owner) in waiting {

@@ -1,4 +1,4 @@
-//! All tasks of the database, out and in.
+//! Exports and imports all tasks of the database.
 
 use super::PostgresStore;
 use super::error::{corrupt, failed, unreadable};
@@ -18,21 +18,21 @@ use toolyard_task::wire::Timestamp;
 use toolyard_task::{Incarnation, Task, TaskId};
 use uuid::Uuid;
 
-/// Tasks that are read in one go, at most.
+/// The maximum number of tasks in one read.
 const ROWS: i64 = 256;
 
 const NEXT: &str = "
     SELECT record, arguments, outcome, created, updated, id FROM task
     WHERE (created, id) > ($1, $2) ORDER BY created, id LIMIT $3";
 
-/// While tasks come in, no host can take a number.
+/// During an import, no host can take a number.
 const TURN: &str = "LOCK TABLE node IN SHARE ROW EXCLUSIVE MODE";
 const LIVES: &str =
     "SELECT 1 FROM node WHERE incarnation = $1 AND NOT dead AND until > (SELECT engine_time())";
 const KNOWN_DEAD: &str = "
     INSERT INTO node (incarnation, name, started, until, dead) VALUES ($1, '', engine_time(), 0, true)
     ON CONFLICT (incarnation) DO NOTHING";
-/// Numbers that are given by hand are not given again.
+/// Numbers that were assigned explicitly are not assigned again.
 const PASSED: &str = "
     SELECT setval(pg_get_serial_sequence('node', 'incarnation'),
         greatest($1, (SELECT last_value FROM node_incarnation_seq)))";
@@ -42,9 +42,9 @@ const ANOTHER_DEAD: &str = "
 #[async_trait]
 impl Archive for PostgresStore {
     async fn export(&self) -> Result<Box<dyn Export>, StoreError> {
-        // A connection of its own: a long transaction must not keep a reader from others.
+        // It has its own connection, because a long transaction must not occupy a reader.
         let on = self.place.client().await.map_err(failed)?;
-        // The moment is that of the first statement, and it may take its time.
+        // The snapshot is taken at the first statement, and the export may take long.
         let begin = "SET idle_in_transaction_session_timeout = '10min';
             BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SELECT 1 FROM span";
         on.batch_execute(begin).await.map_err(failed)?;
@@ -123,8 +123,8 @@ async fn import(
     Ok(Ok(taken))
 }
 
-/// The number of a host that is dead here: this one, unless the host that has it lives or
-/// the numbers of later hosts, which follow it, would leave the bounds of a line.
+/// The number of a host that is dead here: this number, unless its host is live, or the later
+/// numbers, which follow it, would exceed the bounds of a line.
 async fn dead_host(writing: &PostgresTransaction<'_>, former: Incarnation) -> Result<Incarnation, Error> {
     let known = number(former.0);
     if (1..=MAX_COUNTER).contains(&former.0) && writing.rows(LIVES, &[&known]).await?.is_empty() {

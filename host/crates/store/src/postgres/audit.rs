@@ -1,10 +1,10 @@
-//! Audit entries in PostgreSQL: one row a transaction, however many changes share it, and
-//! in that transaction.
+//! Audit entries in PostgreSQL: one row a transaction, written in that transaction, however many
+//! changes share it.
 //!
-//! Each host numbers its own rows, one transaction after the other. A number over all of
-//! them would be taken before the commit, so that an export in its order would miss rows
-//! that are committed late. Rows that a host does not export itself in a while, because it
-//! has ended or cannot, another one takes over.
+//! Each host numbers its own rows, transaction by transaction. A common number would be assigned
+//! before the commit, so an export in that order would miss rows that are committed late. If a host
+//! does not export its rows for a while, because it has ended or cannot, another host takes them
+//! over.
 
 use super::PostgresStore;
 use super::error::{corrupt, unreadable};
@@ -24,7 +24,7 @@ use toolyard_task::audit::{AuditStore, Batch, Entry};
 use toolyard_task::store::StoreError;
 use toolyard_task::wire::Timestamp;
 
-/// Names stay with rows that another host takes over: the ids of entries are made of them.
+/// Rows that another host takes over keep their names, because the ids of entries contain them.
 const INSERT: &str = "
     INSERT INTO audit (writer, number, name, at, entries, lines)
     VALUES ($1, $2, $3, (SELECT engine_time()), $4, $5)";
@@ -40,7 +40,7 @@ const ADOPT: &str = "
     SELECT $1, $3 + row_number() OVER (ORDER BY at, writer, number), name, at, entries, lines FROM gone";
 const PENDING: &str = "SELECT number, name, lines FROM audit WHERE writer = $1 ORDER BY number LIMIT $2";
 const FORGET: &str = "DELETE FROM audit WHERE writer = $1 AND number <= $2";
-/// Those that no longer fit, counted from the end.
+/// The rows that no longer fit, counted from the end.
 const OVER: &str = "
     DELETE FROM audit WHERE (writer, number) IN (
         SELECT writer, number FROM (
@@ -49,25 +49,24 @@ const OVER: &str = "
         ) AS counted WHERE total > $1)
     RETURNING entries";
 
-/// Bytes that a read of pending rows takes at most, beyond its first row.
+/// The maximum number of bytes in one read of pending rows, beyond its first row.
 const ENOUGH: usize = 4 << 20;
-/// Rows of others that are taken over at a time.
+/// The number of other hosts' rows that are taken over at once.
 const TAKEN: u32 = 1_000;
 
 /// The log of one host.
 pub(super) struct Log {
-    /// Its number among the hosts that write here, which no other has, then or later.
+    /// Its number among the hosts that write here, which no other host ever has.
     pub(super) writer: i64,
-    /// How ids of its entries begin.
+    /// The prefix of the ids of its entries.
     pub(super) name: String,
     /// The next row that it writes.
     pub(super) next: AtomicI64,
-    /// It takes over rows that others have left for so long.
+    /// It takes over rows that other hosts have not exported for this long.
     pub(super) adopt_after: Duration,
 }
 
-/// The write of entries that belong to no change. Each comes with the moment at which it
-/// was made.
+/// Writes entries that belong to no change. Each has the time at which it was made.
 pub(super) fn notes(buffer: &Arc<AuditBuffer<Instant>>, noted: AuditEntries<Instant>) -> Box<dyn Operation> {
     let noted = Arc::new(noted);
     let reply = keep_unwritten(buffer.clone(), noted.clone());
@@ -138,8 +137,8 @@ impl AuditStore for PostgresStore {
     }
 
     async fn flush(&self) -> Result<(), StoreError> {
-        // Notes ride along with whatever is written, be it nothing; and one that is on its
-        // way already is written before this is.
+        // An empty write also writes the buffered entries, and any write in progress ends before
+        // it.
         if self.state.audit.was_used() {
             self.writer.write(|_| Box::pin(async { Ok(()) })).await
         } else {
@@ -184,7 +183,7 @@ impl AuditStore for PostgresStore {
 }
 
 impl PostgresStore {
-    /// Takes over what other hosts have not exported in a while.
+    /// Takes over rows that other hosts have not exported for a while.
     async fn adopt(&self) -> Result<(), StoreError> {
         let log = &self.state.log;
         let after = number(u64::try_from(log.adopt_after.as_millis()).unwrap_or(u64::MAX));
@@ -197,7 +196,7 @@ impl PostgresStore {
                 })
             });
             if adopted.await? == 0 {
-                // Another host is about it.
+                // Another host is doing this.
                 break;
             }
         }

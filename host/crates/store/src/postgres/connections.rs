@@ -1,5 +1,5 @@
-//! The way to the database: its address, connections that read, and those that have
-//! one task each.
+//! Access to the database: its address, connections that read, and connections with a single
+//! purpose.
 
 use super::error::{PostgresOpenError, failed, no_connection, silent};
 use crate::metrics::Metrics;
@@ -14,26 +14,27 @@ use tokio_postgres::{Client, Config, Connection, Row, Socket};
 use tokio_postgres_rustls::MakeRustlsConnect;
 use toolyard_task::store::StoreError;
 
-/// The schema, unless another one is named.
+/// The default schema.
 pub const SCHEMA: &str = "toolyard";
 
-/// Set on every connection, and why.
+/// The settings of every connection, with their reasons.
 const OPTIONS: &[(&str, &str)] = &[
-    // Acknowledged is kept, whatever the server's own default is.
+    // Acknowledged changes are durable, whatever the server's default is.
     ("synchronous_commit", "on"),
-    // Each statement sees what was committed before it.
+    // Each statement sees everything that was committed before it.
     ("default_transaction_isolation", "read\\ committed"),
-    // A host that was stopped in the middle of a transaction holds no lock for long.
+    // A host that is stopped in the middle of a transaction does not hold locks for long.
     ("idle_in_transaction_session_timeout", "2000"),
-    // Statements are of one index each. Without statistics, on new tables, another plan
-    // might look better; these are the ones that walk whole tables.
+    // Each statement uses one index. On new tables, without statistics, another plan might seem
+    // better; these settings rule out plans that scan whole tables.
     ("enable_seqscan", "off"),
     ("enable_bitmapscan", "off"),
-    // A plan that looks dear is compiled first, which takes longer than any of these takes.
+    // A plan that seems expensive would be compiled first, which takes longer than running any of
+    // these statements.
     ("jit", "off"),
 ];
 
-/// A server that is gone without a word is noticed after about this time.
+/// The time after which a host notices that the server has silently disappeared.
 const SILENCE: Duration = Duration::from_secs(10);
 
 /// A database, and the schema in it.
@@ -47,7 +48,7 @@ pub struct PostgresLocation {
 impl PostgresLocation {
     /// Reads an address, such as `postgres://user:password@host/database`. The connection to a
     /// server on another machine is encrypted, and its certificate checked, unless the address says
-    /// `sslmode=disable`. `require` means here what `libpq` calls `verify-full`.
+    /// `sslmode=disable`. Here, `require` means what `libpq` calls `verify-full`.
     ///
     /// # Errors
     /// [`PostgresOpenError`].
@@ -62,7 +63,7 @@ impl PostgresLocation {
         let letters = |schema: &str| {
             schema.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
         };
-        // A channel is named for it; names are cut after 63 bytes.
+        // A channel is named after it; names are cut after 63 bytes.
         if !schema.starts_with(|first: char| first.is_ascii_lowercase())
             || !letters(schema)
             || schema.len() > 48
@@ -74,7 +75,7 @@ impl PostgresLocation {
             config.ssl_mode(if is_local(&config) { SslMode::Disable } else { SslMode::Require });
         }
         let mut options = config.get_options().map(|given| format!("{given} ")).unwrap_or_default();
-        // The system's own names come first, and temporary ones last.
+        // The system's names come first, and temporary ones last.
         options.push_str(&format!("-c search_path=pg_catalog,{schema},pg_temp"));
         for (name, value) in OPTIONS {
             options.push_str(&format!(" -c {name}={value}"));
@@ -97,13 +98,13 @@ impl PostgresLocation {
         &self.schema
     }
 
-    /// A connection of one's own, and what drives it.
+    /// Opens a separate connection; returns it with its driver.
     pub(super) async fn connect(&self) -> Result<(Client, Driver), tokio_postgres::Error> {
         self.config.connect(self.tls.clone()).await
     }
 
-    /// The same, with a name by which an administrator can tell it from the server's other
-    /// connections: it is idle most of the time, and must not be ended for that.
+    /// The same, with a name by which an administrator can distinguish it from the server's other
+    /// connections: it is idle most of the time, and must not be terminated because of that.
     pub(super) async fn connect_to_listen(&self) -> Result<(Client, Driver), tokio_postgres::Error> {
         let mut config = self.config.clone();
         let name = config.get_application_name().unwrap_or_default();
@@ -111,7 +112,7 @@ impl PostgresLocation {
         config.connect(self.tls.clone()).await
     }
 
-    /// A connection of one's own, with a cache of statements. Ends when it is dropped.
+    /// Opens a separate connection with a statement cache. It closes when it is dropped.
     pub(super) async fn client(&self) -> Result<ClientWrapper, tokio_postgres::Error> {
         let (client, driver) = self.connect().await?;
         Ok(ClientWrapper::new(
@@ -150,7 +151,7 @@ impl fmt::Debug for PostgresLocation {
     }
 }
 
-/// Whether all of its hosts are this machine.
+/// Whether all its hosts are this machine.
 fn is_local(config: &Config) -> bool {
     let names = config.get_hosts().iter().all(|host| match host {
         Host::Tcp(name) => {
@@ -161,7 +162,7 @@ fn is_local(config: &Config) -> bool {
     names && config.get_hostaddrs().iter().all(std::net::IpAddr::is_loopback)
 }
 
-/// For connections that are not encrypted: no certificate is good.
+/// For connections that are not encrypted: no certificate is accepted.
 fn nobody() -> rustls::ClientConfig {
     client(rustls::RootCertStore::empty())
 }
@@ -188,7 +189,7 @@ fn client(roots: rustls::RootCertStore) -> rustls::ClientConfig {
         .with_no_client_auth()
 }
 
-/// Connections that read, each for one caller at a time.
+/// The connections that read, each used by one caller at a time.
 pub(super) struct Readers {
     pool: Pool,
     patience: Duration,
@@ -214,8 +215,8 @@ impl Readers {
         Self { pool, patience, metrics }
     }
 
-    /// The rows of one statement. A connection that had ended before the statement was sent, such
-    /// as by a restart of the server, is replaced once.
+    /// The rows of one statement. If the connection had ended before the statement was sent, for
+    /// example because the server restarted, it is replaced once.
     pub(super) async fn rows(
         &self,
         sql: &str,
@@ -233,7 +234,7 @@ impl Readers {
         rows.map_err(Unread::into_store)
     }
 
-    /// How long an answer is waited for.
+    /// How long to wait for an answer.
     pub(super) const fn patience(&self) -> Duration {
         self.patience
     }
@@ -249,7 +250,7 @@ impl Readers {
             Ok(Err(error)) if error.is_closed() || on.is_closed() => Err(Unread::Ended(error)),
             Ok(Err(error)) => Err(Unread::Failed(failed(error))),
             Err(_) => {
-                // It may still send an answer, which the next user would get.
+                // The server may still send an answer, which the next user would get.
                 drop(Object::take(on));
                 Err(Unread::Failed(silent(self.patience)))
             }
@@ -286,7 +287,7 @@ impl Unread {
 mod tests {
     use super::*;
 
-    /// Also where the address names another one, which would let anything stand in front.
+    /// This overrides a search path in the address, which could put any other schema first.
     #[test]
     fn the_systems_own_names_come_first_on_every_connection() {
         for options in ["", "?options=-c%20search_path%3Dpublic,pg_catalog"] {

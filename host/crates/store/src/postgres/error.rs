@@ -1,4 +1,4 @@
-//! Errors of a database, in words for the operator at the start and as kinds for callers later.
+//! Errors of a database: messages for the operator at the start, and error kinds for callers later.
 
 use super::connections::PostgresLocation;
 use crate::StoreRefusal;
@@ -11,20 +11,20 @@ use tokio_postgres::Error;
 use tokio_postgres::error::SqlState;
 use toolyard_task::store::StoreError;
 
-/// Why a database cannot be used. Nothing in it was deleted or replaced. None of the
-/// messages has the password in it.
+/// Why a database cannot be used. Nothing in it was deleted or replaced. No message contains the
+/// password.
 #[derive(Debug, thiserror::Error)]
 pub enum PostgresOpenError {
-    /// The address is none.
+    /// The address is invalid.
     #[error("this is not the address of a PostgreSQL database, such as postgres://user@host/database")]
     Address(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// The name of the schema is none.
+    /// The name of the schema is invalid.
     #[error("`{0}` is not a valid schema name: use letters, digits and underscores, beginning with a letter")]
     Name(String),
     /// A certificate is needed and cannot be checked.
     #[error("cannot read the root certificates that the database's certificate is checked with: {0}")]
     Roots(String),
-    /// The server said no, or nothing.
+    /// The server refused or did not answer.
     #[error("cannot reach {place}; {advice}")]
     Unreachable {
         /// Which database.
@@ -35,7 +35,7 @@ pub enum PostgresOpenError {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// This user may not do what a store has to.
+    /// This user lacks a right that a store needs.
     #[error(
         "this user may not use {place}; grant it CREATE on the database, or make the schema for it \
          (CREATE SCHEMA … AUTHORIZATION its role)"
@@ -47,7 +47,7 @@ pub enum PostgresOpenError {
         #[source]
         source: Error,
     },
-    /// Others than this role own something in the schema, or have rights on it.
+    /// Another role owns something in the schema or has rights on it.
     #[error(
         "{place} is not this role's alone, so that code of others could run as this host, or read its tasks: \
          the {object} {wrong}; {mended}{others}. cluster.schema names another schema"
@@ -61,7 +61,7 @@ pub enum PostgresOpenError {
         wrong: String,
         /// The advice to the operator.
         mended: String,
-        /// How many more there are, in words.
+        /// The number of further objects, in words.
         others: String,
     },
     /// Another session holds a lock that the start needs.
@@ -72,11 +72,11 @@ pub enum PostgresOpenError {
     Locked {
         /// Which database.
         place: String,
-        /// The holder of the lock, as far as known.
+        /// The holder of the lock, if known.
         by: String,
         /// How long the start waited.
         patience: Duration,
-        /// The error of the server.
+        /// The server's error.
         #[source]
         source: Error,
     },
@@ -86,7 +86,7 @@ pub enum PostgresOpenError {
         /// Which database.
         place: String,
     },
-    /// The schema is that of another program.
+    /// The schema belongs to another program.
     #[error("{place} holds tables of another program; name another schema")]
     Foreign {
         /// Which database.
@@ -101,10 +101,10 @@ pub enum PostgresOpenError {
         place: String,
         /// Its version.
         found: i64,
-        /// The latest one that this release knows.
+        /// The latest version that this release knows.
         known: i64,
     },
-    /// Values in it are sealed with a key that was not given.
+    /// It contains values that are sealed with a key that was not provided.
     #[error(
         "{place} holds tasks that are encrypted with the key {key}, which is not among the keys configured here; \
          give that key as well, or name another schema"
@@ -115,7 +115,7 @@ pub enum PostgresOpenError {
         /// The key.
         key: KeyId,
     },
-    /// It may work later.
+    /// A later attempt may succeed.
     #[error("cannot use {place}")]
     Unavailable {
         /// Which database.
@@ -127,7 +127,7 @@ pub enum PostgresOpenError {
 }
 
 impl PostgresOpenError {
-    /// The error at the start that `source` means.
+    /// Converts `source` to an error at the start.
     pub(super) fn of(place: &PostgresLocation, source: Error) -> Self {
         let place = place.to_string();
         match source.code() {
@@ -153,7 +153,7 @@ impl PostgresOpenError {
     }
 }
 
-/// The error for a caller that a failure of the server, or of the way to it, means.
+/// The error for a caller after a failure of the server or of the connection.
 pub(super) fn failed(error: Error) -> StoreError {
     let damaged = [SqlState::DATA_CORRUPTED, SqlState::INDEX_CORRUPTED];
     match error.code() {
@@ -162,12 +162,12 @@ pub(super) fn failed(error: Error) -> StoreError {
     }
 }
 
-/// A column that holds something else than what is written there.
+/// A column whose content is not what the store writes there.
 pub(super) fn unreadable(error: Error) -> StoreError {
     StoreError::Corrupt(error.into())
 }
 
-/// The error for a caller without a connection.
+/// The error for a caller that gets no connection.
 pub(super) fn no_connection(error: PoolError) -> StoreError {
     match error {
         PoolError::Closed => closed(),
@@ -175,7 +175,7 @@ pub(super) fn no_connection(error: PoolError) -> StoreError {
     }
 }
 
-/// Nothing was heard from the server for so long.
+/// The server has not answered for this long.
 pub(super) fn silent(time: Duration) -> StoreError {
     StoreError::Unavailable(StoreRefusal::Silent(time).into())
 }

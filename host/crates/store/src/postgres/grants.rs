@@ -17,14 +17,14 @@ const TIME: &str = "SELECT store_time($1)";
 /// A later verdict replaces an earlier one.
 const FORMER: &str =
     "DELETE FROM permission WHERE owner = $1 AND plugin = $2 AND digest = $3 AND wanted = $4";
-/// The session stays until this is done.
+/// Keeps the session until the grant is stored.
 const SESSION: &str = "SELECT 1 FROM session WHERE id = $1 FOR KEY SHARE";
 const INSERT: &str = "
     INSERT INTO permission (id, owner, plugin, digest, wanted, session, given, record)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
     ON CONFLICT (owner, plugin, digest, wanted)
     DO UPDATE SET id = excluded.id, session = excluded.session, given = excluded.given, record = excluded.record";
-/// All but the newest of an owner, and never the one just given.
+/// Removes all but the newest grants of an owner, but never the one just given.
 const OVER: &str = "
     DELETE FROM permission WHERE id IN (
         SELECT id FROM permission WHERE owner = $1 AND id <> $2 ORDER BY given DESC, id DESC OFFSET $3)";

@@ -1,10 +1,10 @@
-//! Hints to the other hosts, after each commit and apart from it: a `NOTIFY` within the transaction
-//! would hold a lock over the whole server while the disk is flushed.
+//! Hints to the other hosts, sent after each commit and outside its transaction: a `NOTIFY` within
+//! the transaction would hold a server-wide lock during the flush to the disk.
 //!
 //! One connection listens and sends. When it is restored after an interruption, all hosts get the
-//! hint "anything", since hints were lost meanwhile. Waiters look again now and then in any case.
-//! So a dropped message harms nothing, and a message that no host of this schema has sealed is
-//! dropped (`messages.rs`).
+//! hint "anything", since hints were lost in between. Waiters also check periodically. So a dropped
+//! message does no harm, and a message that no host of this schema has sealed is dropped
+//! (`messages.rs`).
 
 use super::PostgresStore;
 use super::connections::PostgresLocation;
@@ -27,29 +27,29 @@ use toolyard_task::TaskId;
 use toolyard_task::broadcast::{Broadcast, BroadcastReceiver, MAX_MESSAGE_BYTES};
 use toolyard_task::store::{Hint, Hints, StoreError};
 
-/// Changes that may wait to be sent; beyond it, "anything" is sent in their place.
+/// The maximum number of changes that wait to be sent; beyond it, "anything" is sent instead.
 const QUEUE: usize = 4096;
-/// So long changes are gathered.
+/// How long changes are gathered before they are sent.
 const GATHER: Duration = Duration::from_millis(2);
-/// Hints that a feed may be behind, before it hears "anything".
+/// How many hints a feed may fall behind before it gets "anything".
 const BEHIND: usize = 1024;
-/// A connection that is silent for so long is asked whether it lives.
+/// A connection that is silent for this long is probed.
 const QUIET: Duration = Duration::from_secs(5);
-/// Tried again after this time, when the server is away.
+/// The delay before another attempt when the server is unreachable.
 const PAUSE: Duration = Duration::from_millis(200);
-/// Words that may wait to be told; beyond it they are lost.
+/// The maximum number of broadcasts that wait to be sent; further ones are lost.
 const WORDS: usize = 1024;
-/// Broadcasts to send at once.
+/// Broadcasts to send immediately.
 const WORDS_AT_ONCE: usize = 64;
-/// Messages that were refused are logged no more often than this.
+/// Refused messages are logged no more often than this.
 const LOG_EVERY: Duration = Duration::from_secs(60);
 
 const SAY: &str = "SELECT pg_notify($1, word) FROM unnest($2::text[]) AS word";
-/// The id of the process that listens, and the time by the server's clock.
+/// The id of the listening process, and the time by the server's clock.
 const BEGUN: &str = "
     SELECT pg_backend_pid(), floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 
-/// The way to what tells the others.
+/// Passes changes to the task that tells the other hosts.
 #[derive(Clone)]
 pub(super) struct HintSender {
     changed: mpsc::Sender<TaskId>,
@@ -59,12 +59,12 @@ pub(super) struct HintSender {
 }
 
 impl HintSender {
-    /// Tells all other hosts, if there is room on the way.
+    /// Sends to all other hosts, if there is room in the queue.
     pub(super) fn say(&self, word: String) {
         drop(self.words.try_send(word));
     }
 
-    /// These tasks were changed, durably.
+    /// Announces that these tasks have durably changed.
     pub(super) fn changed(&self, ids: Vec<TaskId>) {
         for id in ids {
             if self.changed.try_send(id).is_err() {
@@ -81,7 +81,7 @@ struct HintFeeds {
     words: broadcast::Sender<Arc<str>>,
 }
 
-/// Feeds, and what fills them.
+/// The feeds and the senders that fill them.
 pub(super) struct Listener {
     feeds: Mutex<Option<HintFeeds>>,
     stop: CancellationToken,
@@ -89,10 +89,10 @@ pub(super) struct Listener {
 }
 
 impl Listener {
-    /// `secret` is the one that all hosts of the schema share.
+    /// `secret` is shared by all hosts of the schema.
     ///
     /// # Errors
-    /// [`StoreError`], if the system gives no random bytes.
+    /// [`StoreError`], if the system provides no random bytes.
     pub(super) fn start(
         place: PostgresLocation,
         secret: &[u8; 32],
@@ -143,7 +143,7 @@ impl Listener {
         feeds.as_ref().map(|feeds| feeds.words.subscribe())
     }
 
-    /// Tells what is left to tell, and ends the feeds.
+    /// Sends the remaining messages and ends the feeds.
     pub(super) async fn stop(&self) {
         self.stop.cancel();
         let task = self.task.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -175,7 +175,7 @@ struct HintTask {
     stopped: CancellationToken,
 }
 
-/// The connection, while it stands.
+/// The connection, while it is open.
 struct Channel<M> {
     client: Client,
     messages: M,
@@ -185,7 +185,7 @@ struct Channel<M> {
 
 impl HintTask {
     async fn run(mut self) {
-        // This host has missed the hints of the time before it listened.
+        // This host missed the hints that were sent before it listened.
         let mut first = true;
         loop {
             match self.listen(&mut first).await {
@@ -198,7 +198,7 @@ impl HintTask {
                     );
                 }
             }
-            // No hint can be sent until then.
+            // No hint can be sent before that.
             self.missed.store(true, Ordering::Relaxed);
             let stopped = self.stopped.clone();
             tokio::select! {
@@ -208,7 +208,7 @@ impl HintTask {
         }
     }
 
-    /// Listens and tells until the store stops, or the connection breaks.
+    /// Listens and sends until the store stops or the connection breaks.
     async fn listen(&mut self, first: &mut bool) -> Result<(), StoreError> {
         let (client, mut driver) = self.place.connect_to_listen().await.map_err(failed)?;
         let mut messages = stream::poll_fn(move |context| driver.poll_message(context));
@@ -247,7 +247,7 @@ impl HintTask {
                     self.tell(&mut channel, words.into_iter().map(Message::Word)).await?;
                     continue;
                 }
-                // Also asks whether the server is there.
+                // Also probes the server.
                 () = tokio::time::sleep(QUIET) => continue,
             }
             if !ids.is_empty() && ids.len() < MAX_IDS {
@@ -271,7 +271,7 @@ impl HintTask {
         Ok(())
     }
 
-    /// Tells that these have changed, or, if some are missing, that anything may have.
+    /// Announces that these tasks have changed or, if some are missing, that any task may have.
     async fn tell_of<M: Messages>(
         &mut self,
         channel: &mut Channel<M>,
@@ -309,11 +309,11 @@ impl<M: Stream<Item = Result<AsyncMessage, Error>> + Unpin> Messages for M {}
 
 /// Receives the hints of other hosts.
 struct HintReceiver {
-    /// The number of the connection that is listened on; what it told itself is no news.
+    /// The number of the listening connection; its own messages are ignored.
     own: i32,
-    /// Whether it is known since when it listens. Before, nothing can be judged.
+    /// Whether the time since which it listens is known. Before that, it cannot judge any message.
     is_ready: bool,
-    /// Whether something came before it was ready.
+    /// Whether a message arrived before it was ready.
     has_missed: bool,
     feeds: HintFeeds,
     receiver: Receiver,
@@ -321,14 +321,14 @@ struct HintReceiver {
 }
 
 impl HintReceiver {
-    /// The connection of this number listens since this time of the server's.
+    /// The connection with this number has listened since this time by the server's clock.
     fn begins(&mut self, own: i32, now: i64) {
         self.own = own;
         self.receiver.begins(now);
         self.is_ready = true;
     }
 
-    /// Waits for an answer. A connection makes headway only while its messages are awaited.
+    /// Waits for an answer. A connection makes progress only while its messages are polled.
     async fn during<T>(
         &mut self,
         messages: &mut impl Messages,
@@ -350,7 +350,7 @@ impl HintReceiver {
                 match self.receiver.open(told.payload()) {
                     Ok(Message::Changed(ids)) => ids.into_iter().for_each(|id| self.tell(Hint::Task(id))),
                     Ok(Message::Anything) => self.tell(Hint::Anything),
-                    // It may be that no task listens.
+                    // There may be no listener.
                     Ok(Message::Word(word)) => drop(self.feeds.words.send(word.into())),
                     Err(refusal) => self.refusals.count(refusal, told.process_id()),
                 }
@@ -366,8 +366,8 @@ impl HintReceiver {
     }
 }
 
-/// Counts refused messages and logs them now and then: a role that may connect to the database can
-/// send as many of them as it likes.
+/// Counts refused messages and logs them at intervals, because any role that may connect to the
+/// database can send any number of them.
 struct RefusedMessages {
     metrics: Arc<Metrics>,
     logged: Option<Instant>,

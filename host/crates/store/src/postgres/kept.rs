@@ -1,5 +1,5 @@
-//! How many bytes are kept of whose tasks, and room for more. The sums are taken in an index
-//! that has all of it: a counter for each owner would have hosts wait for each other's commits.
+//! Counts the bytes kept for each owner's tasks, and makes room for more. An index contains all
+//! values for the sums; with a counter for each owner, hosts would wait for each other's commits.
 
 use super::PostgresStore;
 use super::error::{corrupt, unreadable};
@@ -29,12 +29,12 @@ const ENDED: &str = "
     SELECT id, status, created, updated, record, bytes FROM task
     WHERE owner = $1 AND status > 2 ORDER BY updated, id LIMIT $2";
 
-/// In the order of their ids, as all who lock several.
+/// In the order of their ids, like every statement that locks several.
 const DISCARD: &str = "
     DELETE FROM task WHERE id IN (SELECT id FROM task WHERE id = ANY($1) AND status > 2 ORDER BY id FOR UPDATE)
     RETURNING id, (SELECT store_time($2))";
 
-/// The bytes kept of a task with these values.
+/// The bytes kept for a task with these values.
 pub(super) fn bytes_of(record: &str, arguments: &[u8], outcome: Option<&[u8]>) -> i64 {
     (record.len() + arguments.len() + outcome.map_or(0, <[u8]>::len)) as i64
 }

@@ -13,7 +13,7 @@ use toolyard_task::wire::Timestamp;
 use uuid::Uuid;
 
 const READ: &str = "SELECT id, secret, created FROM key WHERE use = $1 ORDER BY id DESC";
-/// One host makes keys at a time.
+/// Only one host creates keys at a time.
 const TURN: &str = "LOCK TABLE turn_key IN SHARE UPDATE EXCLUSIVE MODE";
 pub(super) const FIRST: &str = "
     INSERT INTO key (use, id, secret, created)
@@ -39,7 +39,7 @@ impl KeyStore for PostgresStore {
             return Ok(keys);
         }
         let fresh = secret()?;
-        // Another caller, or host, may have been faster; then theirs stands.
+        // Another caller or host may have been faster; then its key is used.
         let made = self.writer.write(move |writing| {
             Box::pin(async move {
                 writing.execute(TURN, &[]).await?;

@@ -1,5 +1,5 @@
-//! How many live tasks there are in all, roughly. Counting them for each creation would
-//! cost more than the creation; far from the quota it need not be known exactly.
+//! Estimates the total number of live tasks. Counting them for each creation would cost more than
+//! the creation, and far from the quota the exact number is not needed.
 
 use super::connections::Readers;
 use super::error::unreadable;
@@ -9,10 +9,10 @@ use toolyard_task::store::StoreError;
 
 const COUNT: &str = "SELECT count(*) FROM task WHERE status <= 2";
 
-/// A count is believed for so long.
+/// How long a count is trusted.
 const FRESH: Duration = Duration::from_secs(1);
-/// As long as so many more fit, the tasks are not counted. Hosts that create as many within
-/// [`FRESH`] may go beyond the quota by what they create meanwhile.
+/// As long as this many more tasks fit, they are not counted. Hosts that create this many within
+/// [`FRESH`] may exceed the quota by the tasks that they create in that time.
 const AMPLE: u64 = 2_000;
 
 /// The last count of live tasks, and when it was taken.
@@ -20,7 +20,7 @@ const AMPLE: u64 = 2_000;
 pub(super) struct LiveQuota(Mutex<Option<(Instant, u64)>>);
 
 impl LiveQuota {
-    /// The quota, if the transaction that creates a task has to check it.
+    /// The quota, if the transaction that creates a task must check it.
     pub(super) async fn to_check(&self, readers: &Readers, quota: u32) -> Result<Option<u32>, StoreError> {
         if u64::from(quota) <= AMPLE {
             return Ok(Some(quota));
@@ -38,7 +38,7 @@ impl LiveQuota {
         Ok((live + AMPLE >= u64::from(quota)).then_some(quota))
     }
 
-    /// One more was created here.
+    /// Records that one more was created here.
     pub(super) fn add_one(&self) {
         if let Some((_, live)) = &mut *self.lock() {
             *live += 1;

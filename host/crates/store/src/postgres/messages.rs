@@ -1,12 +1,12 @@
-//! Messages between hosts are sealed. PostgreSQL has no rights on a channel of `NOTIFY`: any role
-//! of the database hears each message there, and sends what it likes.
+//! Messages between hosts are sealed. PostgreSQL has no access rights for `NOTIFY` channels: any
+//! role of the database can receive and send any message there.
 //!
 //! All hosts of a schema share a key in its table `key`; if the operator sets keys, both are
 //! needed. Each process that sends has an id of 16 random bytes and its own key, derived from that
 //! id. So its counter is a nonce that never repeats, even if a database is restored. A connection
 //! delivers in the order of commits, and each process sends over one connection at a time. So a
-//! counter that is not higher than the last one belongs to a message that was heard before, or to
-//! one whose loss a later message has repaired.
+//! counter that is not higher than the last one belongs to a message that was already received, or
+//! to a lost message that a later one has made up for.
 //!
 //! A receiver that does not know a sender cannot judge its counter. It accepts only messages that
 //! were sealed after it began to listen, by the clock of the server, which all hosts estimate.
@@ -42,9 +42,10 @@ const WORD: u8 = b'w';
 
 /// Ids of tasks in one message.
 pub(super) const MAX_IDS: usize = 200;
-/// Senders that a receiver knows at once: hosts, and commands that changed something.
+/// The maximum number of senders that a receiver remembers: hosts, and commands that changed
+/// something.
 const MAX_SENDERS: usize = 1024;
-/// Estimates of the server's clock are this good, in milliseconds.
+/// The accuracy of the estimated server time, in milliseconds.
 const TOLERANCE: i64 = 100;
 
 type SenderId = [u8; SENDER];
@@ -52,7 +53,7 @@ type SenderId = [u8; SENDER];
 /// The messages that hosts send to each other.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Message {
-    /// These tasks were changed.
+    /// These tasks have changed.
     Changed(Vec<TaskId>),
     /// Any task may have changed.
     Anything,
@@ -60,19 +61,19 @@ pub(super) enum Message {
     Word(String),
 }
 
-/// Why something that came over the channel is not taken for a message of a host.
+/// Why a message on the channel is not accepted as a host's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refusal {
     /// It is not sealed at all.
     Plain,
     /// It was sealed with another key, or with none.
     Forged,
-    /// It was heard before, or sent before this host listened.
+    /// It was received before, or sent before this host listened.
     Replayed,
 }
 
 impl Refusal {
-    /// As metrics and the log name it.
+    /// Its name in metrics and in the log.
     pub(super) const fn as_str(self) -> &'static str {
         match self {
             Self::Plain => REASONS[0],
@@ -96,8 +97,8 @@ struct ChannelKey {
 }
 
 impl ChannelKey {
-    /// HKDF-SHA256 over the operator's key with that of the schema as salt; of the schema's
-    /// alone where the operator has none.
+    /// HKDF-SHA256 over the operator's key with the schema's key as salt, or over the schema's key
+    /// alone if the operator has set none.
     fn new(schema: &[u8; 32], operators: Option<&[u8; 32]>, channel: &str) -> Self {
         let extracted = match operators {
             Some(secret) => mac(schema, &[secret]),
@@ -115,7 +116,7 @@ impl ChannelKey {
     }
 }
 
-/// The keys of a channel: the first one seals, all of them open.
+/// The keys of a channel: the first one seals; any of them opens.
 pub(super) struct ChannelKeys(Vec<ChannelKey>);
 
 impl ChannelKeys {
@@ -146,7 +147,7 @@ impl Sender {
         Ok(Self { id, key: newest.id, cipher: newest.cipher(&id), counter: 0 })
     }
 
-    /// The text that is sent, at this time of the server's, in milliseconds.
+    /// The text to send at this time by the server's clock, in milliseconds.
     pub(super) fn seal(&mut self, message: &Message, now: i64) -> Result<String, CodecError> {
         self.counter += 1;
         let mut bytes = Vec::with_capacity(HEAD + SEALED_HEAD + TAG + 64);
@@ -176,55 +177,55 @@ impl Sender {
     }
 }
 
-/// A sender never uses a counter twice, and has a key of its own.
+/// A sender never uses a counter twice and has its own key.
 fn nonce(counter: u64) -> [u8; 12] {
     let mut nonce = [0; 12];
     nonce[4..].copy_from_slice(&counter.to_be_bytes());
     nonce
 }
 
-/// A sender that was heard.
+/// A known sender.
 struct KnownSender {
     key: [u8; KEY_ID],
     cipher: Aes256Gcm,
-    /// Of its messages so far.
+    /// The highest counter of its messages so far.
     highest: u64,
     /// When its last message was sealed.
     sealed_at: i64,
-    /// The connection over which it was heard last. Messages sent while there was no connection are
-    /// lost, and must not be accepted later.
+    /// The connection over which its last message came. Messages sent while there was no connection
+    /// are lost, and must not be accepted later.
     connection: u64,
 }
 
-/// Opens what other processes have sealed.
+/// Opens the messages that other processes have sealed.
 pub(super) struct Receiver {
     keys: ChannelKeys,
     own: SenderId,
     known: HashMap<SenderId, KnownSender>,
-    /// Of a sender that is not known, nothing older is taken.
+    /// Older messages from an unknown sender are not accepted.
     floor: i64,
     connection: u64,
 }
 
 impl Receiver {
-    /// Takes nothing of this sender, which is the process's own.
+    /// Accepts nothing from this sender, which is the process itself.
     pub(super) fn new(keys: ChannelKeys, own: &Sender) -> Self {
         Self { keys, own: own.id, known: HashMap::new(), floor: i64::MAX, connection: 0 }
     }
 
-    /// Another connection listens, since this time of the server's.
+    /// A new connection has listened since this time by the server's clock.
     pub(super) fn begins(&mut self, now: i64) {
         self.connection += 1;
         self.floor = now - TOLERANCE;
     }
 
-    /// It is so late for the server. If its clock was set back, senders that are new since
-    /// would be taken for old ones until it has come as far again.
+    /// Records the server's time. If its clock was set back, messages of senders that appeared
+    /// since would seem old until the clock catches up.
     pub(super) fn set_time(&mut self, now: i64) {
         self.floor = self.floor.min(now);
     }
 
-    /// The message of another process.
+    /// Opens a message of another process.
     pub(super) fn open(&mut self, text: &str) -> Result<Message, Refusal> {
         let mut bytes = STANDARD_NO_PAD.decode(text).map_err(|_| Refusal::Plain)?;
         if bytes.len() < HEAD + SEALED_HEAD + TAG || bytes[0] != LAYOUT {
@@ -256,7 +257,7 @@ impl Receiver {
         cipher
             .decrypt_inout_detached(&Nonce::from(nonce(counter)), head, (&mut *text).into(), &tag)
             .map_err(|_| Refusal::Forged)?;
-        // From here on a host has sent it.
+        // From here on, a host is known to have sent it.
         let (sealed_at, text) = text.split_first_chunk().ok_or(Refusal::Forged)?;
         let sealed_at = i64::from_be_bytes(*sealed_at);
         let is_followed = known.is_some_and(|known| known.connection == self.connection);
@@ -273,8 +274,8 @@ impl Receiver {
         Ok(message)
     }
 
-    /// Forgets the senders that were heard longest ago, if there are too many. Their past messages
-    /// are not accepted again.
+    /// Forgets the senders whose last messages are oldest, if there are too many. Their past
+    /// messages are not accepted again.
     fn forget(&mut self) {
         if self.known.len() <= MAX_SENDERS {
             return;
@@ -297,13 +298,13 @@ fn read(text: &[u8]) -> Option<Message> {
         }
         ANYTHING => Some(Message::Anything),
         WORD => Some(Message::Word(String::from_utf8(body.to_vec()).ok()?)),
-        // Of a later release. It may be about a task.
+        // From a later release. It may concern a task.
         _ => Some(Message::Anything),
     }
 }
 
-/// The time of the server's clock, by its last answer to a question. It is behind the truth by no
-/// more than the drift between the two clocks.
+/// The server's time, estimated from its last answer. It lags the true time by no more than the
+/// drift between the two clocks.
 pub(super) struct ServerClock {
     asked: Instant,
     answer: i64,

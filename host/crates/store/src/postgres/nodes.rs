@@ -1,5 +1,5 @@
-//! The live hosts: those whose lease has not run out, by the clock of the server. A host that let
-//! it run out stays dead, whatever that clock does later.
+//! The live hosts: those whose lease has not expired by the server's clock. A host whose lease has
+//! expired stays dead, whatever that clock does later.
 
 use super::PostgresStore;
 use super::error::unreadable;
@@ -16,7 +16,7 @@ const REGISTER: &str = "
     SELECT $1, now, now + $2, false FROM (SELECT engine_time() AS now OFFSET 0) AS clock
     RETURNING incarnation";
 
-/// Finds it dead as well, if it is, so that it stays so.
+/// Also records that the host is dead, if it is, so that it stays dead.
 const RENEW: &str = "
     UPDATE node SET dead = dead OR until <= now, until = CASE WHEN dead OR until <= now THEN until ELSE now + $2 END
     FROM (SELECT engine_time() AS now OFFSET 0) AS clock
@@ -26,9 +26,9 @@ const RESIGN: &str = "UPDATE node SET dead = true WHERE incarnation = $1";
 
 const REAP: &str = "UPDATE node SET dead = true WHERE NOT dead AND until <= (SELECT engine_time())";
 
-/// Dead hosts, and holders of tasks that are not hosts: a host that was forgotten before it knew
-/// that it was dead may have taken tasks since. One step of the index for each holder, however many
-/// tasks it has.
+/// Dead hosts, and holders of tasks that are not known as hosts: a host that was forgotten before
+/// it noticed that it was dead may have taken tasks since. The query takes one index step for each
+/// holder, however many tasks it has.
 const DEAD: &str = "
     WITH RECURSIVE holder (incarnation) AS (
         (SELECT incarnation FROM task WHERE status <= 2 ORDER BY incarnation LIMIT 1)
@@ -49,7 +49,7 @@ const LIVING: &str = "
     SELECT incarnation, name, started, components FROM node
     WHERE NOT dead AND until > (SELECT engine_time()) ORDER BY incarnation";
 
-/// A host whose tasks are not recovered must be found again.
+/// A host whose tasks have not been recovered must be found again.
 const FORGET: &str = "
     DELETE FROM node WHERE incarnation = $1 AND dead
         AND NOT EXISTS (SELECT 1 FROM task WHERE incarnation = $1 AND status <= 2)";

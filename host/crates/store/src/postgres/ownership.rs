@@ -1,25 +1,26 @@
-//! A host uses a schema only if it is the host's own: the host's role owns it and everything in it,
-//! no other role has rights on it, and nothing in it runs other code.
+//! A host uses a schema only if it belongs to the host alone: the host's role owns it and
+//! everything in it, no other role has rights on it, and nothing in it runs other code.
 //!
-//! A role that owns a table, or may make a trigger on it, can run its code as the role that writes
-//! there. So the host checks this before it writes anything. It does so with a search path without
-//! the schema: an operator in the schema could be a better match than the system's.
+//! A role that owns a table, or may create a trigger on it, can run its code as the role that
+//! writes to the table. So the host checks this before it writes anything. The search path of the
+//! check omits the schema, because an operator in the schema could be a better match than the
+//! system's.
 //!
-//! The check ignores roles that may do anything: superusers, members of `pg_read_all_data` and the
-//! like, and members of the host's role itself. Those rights are given for the whole server,
-//! knowingly.
+//! The check ignores roles with general rights: superusers, members of `pg_read_all_data` and
+//! similar roles, and members of the host's role itself. Those rights are granted for the whole
+//! server, deliberately.
 
 use tokio_postgres::{Error, GenericClient};
 
 /// Until the end of the transaction, only the system's own names count.
 pub(super) const SYSTEM_PATH: &str = "SET LOCAL search_path = pg_catalog, pg_temp";
-/// The same for the rest of the session.
+/// The same search path for the rest of the session.
 pub(super) const SYSTEM_PATH_OF_SESSION: &str = "SET search_path = pg_catalog, pg_temp";
 
-/// Each row: an object, what is wrong with it, and what mends it. `$1` is the schema.
+/// Each row contains an object, its fault and the remedy. `$1` is the schema.
 ///
-/// Every role may execute a function and use a type unless that right is taken away. A role that
-/// may not use the schema reaches neither, and no function of the host runs as its owner.
+/// Every role may execute a function and use a type unless that right is revoked. A role that may
+/// not use the schema can access neither, and no function of the host runs as its owner.
 const FOREIGN: &str = "
 WITH space AS (SELECT oid, nspowner, nspacl FROM pg_namespace WHERE nspname = $1),
     me AS (SELECT oid FROM pg_roles WHERE rolname = current_user),
@@ -105,19 +106,19 @@ UNION ALL SELECT 8, 'event trigger ' || quote_ident(evtname),
     WHERE evtenabled <> 'D' AND NOT rolsuper AND rolname <> current_user
 ORDER BY 1, 2, 3, 4";
 
-/// Something in the schema that is not the host's alone.
+/// Something in the schema that does not belong to the host alone.
 #[derive(Debug)]
 pub(super) struct Foreign {
-    /// For people: which object, what is wrong with it, and what mends it.
+    /// For people: the object, its fault and the remedy.
     pub(super) object: String,
     pub(super) wrong: String,
     pub(super) mended: String,
-    /// How many more there are.
+    /// The number of further objects.
     pub(super) others: usize,
 }
 
-/// The first thing in this schema that is not the current role's alone. Has to be asked under
-/// [`SYSTEM_PATH`].
+/// The first object in this schema that does not belong to the current role alone. Must be queried
+/// under [`SYSTEM_PATH`].
 pub(super) async fn foreign(on: &impl GenericClient, schema: &str) -> Result<Option<Foreign>, Error> {
     let rows = on.query(FOREIGN, &[&schema]).await?;
     let Some(first) = rows.first() else { return Ok(None) };

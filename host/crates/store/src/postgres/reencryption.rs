@@ -1,14 +1,15 @@
-//! Encrypting all values of the schema again with the newest key, or decrypting them. Hosts that
-//! have the keys go on meanwhile.
+//! Encrypts all values of the schema again with the newest key, or decrypts them. Hosts that have
+//! the keys keep running meanwhile.
 //!
-//! As over SQLite: first the key that is to go is marked. Then the walk looks at every task and
-//! writes those that need it, a few in one transaction. Then the keys that are still marked are
-//! removed. A host that seals with a marked key removes the mark in the same transaction
-//! (`SEALED`). Here several hosts write at a time, so marking waits for them: a transaction that
-//! found its key unmarked has ended before the walk begins.
+//! As in SQLite, the old keys are marked first. Then the walk reads every task and rewrites those
+//! that need it, a few in each transaction. Finally, the keys that are still marked are removed. A
+//! host that seals with a marked key removes the mark in the same transaction (`SEALED`). Here
+//! several hosts write concurrently, so marking waits for them: a transaction that found its key
+//! unmarked has ended before the walk begins.
 //!
-//! Versions stay, so that no host gets a hint and no host's own change is stale. A host that
-//! changes a task just then waits for the lock of its row, and changes the row that it finds.
+//! Versions stay the same, so that no host gets a hint and no host's change becomes stale. A host
+//! that changes a task at that moment waits for the lock on its row, and changes the row that it
+//! finds.
 
 use super::PostgresStore;
 use super::error::failed;
@@ -25,49 +26,48 @@ use toolyard_task::TaskId;
 use toolyard_task::store::StoreError;
 use uuid::Uuid;
 
-/// Tasks that are looked at in one go.
+/// The number of tasks that are examined at once.
 const LOOK: i64 = 256;
 
-/// Hosts that wait behind us give up after five seconds; we do before.
+/// Hosts that wait for this process give up after five seconds; it gives up before they do.
 const PATIENT: &str = "SET lock_timeout = '4s'";
-/// One process does this at a time: it takes out what another has marked. Held until the
-/// connection ends, by a transaction that writes nothing, so that it keeps no row from being
-/// cleaned up.
+/// Only one process may do this at a time, because it removes the keys that another has marked. The
+/// lock is held until the connection ends, by a transaction that writes nothing, so that it does
+/// not prevent the cleanup of any row.
 const TURN: &str = "
     SET idle_in_transaction_session_timeout = 0; BEGIN; LOCK TABLE turn_reseal IN SHARE UPDATE EXCLUSIVE MODE";
 
-/// A transaction that seals locks this table until its end, also if its key is there already.
-/// This one waits for all of them, and they wait for the mark.
+/// A transaction that seals locks this table until its end, even if its key already exists. This
+/// lock waits for all of them, and later ones wait until the keys are marked.
 const ALONE: &str = "LOCK TABLE seal IN SHARE ROW EXCLUSIVE MODE";
 /// The key that stays may be marked as well, by an interrupted run that was to remove it.
 const MARK: &str = "UPDATE seal SET leaving = (key IS DISTINCT FROM $1::bytea)";
 const TAKE_OUT: &str = "DELETE FROM seal WHERE leaving";
 
-/// The heads of values, which say what they are sealed with. Nothing is locked by it, nor
-/// written: most tasks may be as they are to be.
+/// The heads of values, which identify their keys. The query neither locks nor writes anything,
+/// because most tasks may already have the new form.
 const HEADS: &str = "
     SELECT id, left(record, $3), substring(arguments FROM 1 FOR $4), substring(outcome FROM 1 FOR $4),
         octet_length(record)::bigint + octet_length(arguments) + coalesce(octet_length(outcome), 0)
     FROM task WHERE id > $1 ORDER BY id LIMIT $2";
-/// In the order of their ids, as all who lock several.
+/// In the order of their ids, like every statement that locks several.
 const VALUES: &str = "
     SELECT id, record, arguments, outcome FROM task WHERE id = ANY($1) ORDER BY id FOR UPDATE";
 const UPDATE: &str = "UPDATE task SET record = $2, arguments = $3, outcome = $4 WHERE id = $1";
 
 impl PostgresStore {
-    /// Encrypts every task as `with` says that is not so encrypted yet. Calls `progress` with
-    /// the number of tasks that were read. After an interruption the next call goes on with
-    /// the rest.
+    /// Encrypts every task that is not yet encrypted as `with` says. Calls `progress` with the
+    /// number of tasks read. After an interruption, the next call continues with the rest.
     ///
     /// # Errors
-    /// [`StoreError`], also while another process does the same. Tasks that were written
-    /// until then stay so, and no key is removed.
+    /// [`StoreError`], also while another process does the same. Tasks that were already written
+    /// stay as written, and no key is removed.
     pub async fn reseal(
         &self,
         with: SealWith,
         mut progress: impl FnMut(u64) + Send,
     ) -> Result<ReencryptionReport, StoreError> {
-        // Connections of its own, one of which holds the turn and gives it back by its end.
+        // It has its own connections. One of them holds the turn and releases it by closing.
         let on = self.place.client().await.map_err(failed)?;
         let turn = self.place.client().await.map_err(failed)?;
         let mut walk =
@@ -96,11 +96,11 @@ impl PostgresStore {
     }
 }
 
-/// The part of a task that is read without a lock.
+/// The part of a task that the walk reads without a lock.
 struct Head {
     id: Uuid,
     values: StoredValues,
-    /// How long its values are, whole.
+    /// The full length of its values.
     length: usize,
 }
 
@@ -113,7 +113,7 @@ struct ReencryptionWalk {
 }
 
 impl ReencryptionWalk {
-    /// Takes the turn, and marks the keys that are to go.
+    /// Takes the turn and marks the old keys.
     async fn begin(&mut self) -> Result<(), StoreError> {
         self.on.batch_execute(PATIENT).await.map_err(failed)?;
         self.turn.batch_execute(PATIENT).await.map_err(failed)?;
@@ -144,8 +144,7 @@ impl ReencryptionWalk {
         rows.iter().map(head).collect()
     }
 
-    /// Those that are not sealed as they are to be, as many in one as one transaction
-    /// writes.
+    /// Those that do not have the new form, in batches of one transaction each.
     fn batches(&self, heads: &[Head]) -> Vec<Vec<Uuid>> {
         let (mut batches, mut batch, mut bytes) = (Vec::new(), Vec::new(), 0);
         for head in heads.iter().filter(|head| !head.values.are_sealed_with(self.to.key())) {
@@ -162,9 +161,9 @@ impl ReencryptionWalk {
         batches
     }
 
-    /// Writes these. A host that removes and changes tasks in one transaction may lock them
-    /// in another order; if the server ends ours for it, nothing was written, and it is done
-    /// again.
+    /// Writes these tasks. A host that removes and changes tasks in one transaction may lock them
+    /// in another order; if the server aborts this transaction because of that, nothing was
+    /// written, and it is retried.
     async fn rewritten(&mut self, ids: &[Uuid]) -> Result<ReencryptionReport, StoreError> {
         loop {
             match self.rewrite(ids).await {
@@ -178,13 +177,13 @@ impl ReencryptionWalk {
         let mut done = ReencryptionReport::default();
         let step = self.on.transaction().await?;
         if let Some(key) = self.to.key() {
-            // Before a task is locked, as hosts do it.
+            // Before locking a task, as hosts do.
             step.execute(SEALED, &[&&key.0[..]]).await?;
         }
         let (values_of, update) = (step.prepare_cached(VALUES).await?, step.prepare_cached(UPDATE).await?);
         for row in step.query(&values_of, &[&ids]).await? {
             let id: Uuid = row.try_get(0)?;
-            // A host may have written it since it was looked at.
+            // A host may have written it since it was examined.
             if let Some(new) = values(&row)?.anew(TaskId(id), &self.from, &self.to, &mut done) {
                 let given: [&(dyn ToSql + Sync); 4] = [&id, &new.record, &new.arguments, &new.outcome];
                 step.execute(&update, &given).await?;
@@ -194,8 +193,8 @@ impl ReencryptionWalk {
         Ok(done)
     }
 
-    /// Takes out what is marked still, if `all` tasks were read. Says which other keys are
-    /// left.
+    /// Removes the keys that are still marked, if `all` tasks were read. Returns the other keys
+    /// that are left.
     async fn end(self, all: bool) -> Result<Vec<KeyId>, Error> {
         if all {
             self.on.execute(TAKE_OUT, &[]).await?;
@@ -206,7 +205,7 @@ impl ReencryptionWalk {
     }
 }
 
-/// The values of a row, or their heads, behind the id.
+/// The values of a row, or their heads, after the id.
 fn values(row: &Row) -> Result<StoredValues, Error> {
     Ok(StoredValues { record: row.try_get(1)?, arguments: row.try_get(2)?, outcome: row.try_get(3)? })
 }

@@ -1,5 +1,4 @@
-//! The tables, in a PostgreSQL schema of their own, and how an older one is brought
-//! forward.
+//! The tables, in their own PostgreSQL schema, and the upgrade of older schemas.
 
 use super::PostgresOpenError;
 use super::connections::PostgresLocation;
@@ -12,45 +11,46 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Error, GenericClient, Transaction};
 use toolyard_task::keys::KeyUse;
 
-/// Each entry brings a schema from the version of its index to the next one. A released entry is
+/// Each entry upgrades a schema from the version of its index to the next one. A released entry is
 /// never edited.
 const MIGRATIONS: &[&str] = &[SCHEMA_1, SCHEMA_2];
 
 /// `engine_time` is the time of the server, in milliseconds since 1970, and `store_time` the same,
-/// except that it does not go back behind a time that its caller has seen; a time further ahead
-/// than a day came from a wrong clock, and is not followed.
+/// except that it does not go back behind a time that its caller has seen; a time more than a day
+/// ahead came from a wrong clock and is ignored.
 ///
-/// Owners are bytes, since their keys may hold anything, and text here no zero. Ids of sessions and
-/// grants are compared byte by byte, as everywhere else. The server keeps long values apart from
-/// their row (TOAST), and does not write them again when another column changes.
+/// Owners are bytes, since their keys may contain any byte, and text in PostgreSQL cannot contain
+/// zero. Ids of sessions and grants are compared byte by byte, as everywhere else. The server
+/// stores long values outside their row (TOAST), and does not rewrite them when another column
+/// changes.
 ///
 /// `status <= 2` means that a task is live (`codec::status`). `told` is the time until which a
-/// waiting task is not named to another host. The indexes are those of the store in SQLite, which
-/// explains them.
+/// waiting task is not offered to another host. The indexes are the same as in the SQLite store,
+/// which explains them.
 const SCHEMA_1: &str = include_str!("schema/1.sql");
 
-/// The locks that hosts take are on tables. Any role that may connect can take and hold an advisory
-/// lock of any number, but only the host's own role can lock these tables. They never contain a
+/// Hosts take locks only on tables. Any role that may connect can take and hold an advisory lock of
+/// any number, but only the host's own role can lock these tables. These tables never contain a
 /// row, and the mode of [`lock`] writes nothing.
 ///
-/// `bytes` is the number of bytes kept of a task: the lengths of its record, its arguments and its
-/// outcome. It is in an index that every change writes anyway, and the sum reads that index.
+/// `bytes` is the number of bytes kept for a task: the lengths of its record, its arguments and its
+/// outcome. It is in an index that every change writes anyway, and sums read that index.
 const SCHEMA_2: &str = include_str!("schema/2.sql");
 
-/// The table that holds the version of the tables. Its name marks a schema of a host.
+/// The table that holds the version of the tables. Its name identifies a schema of a host.
 const VERSION: &str = "toolyard_version";
 
-/// Others that make the same thing at the same time may be first; then it is there.
+/// Another session may have created the same object first; then it exists.
 const ATTEMPTS: u32 = 5;
-/// The time after which the operator learns which session the start waits for.
+/// The time after which the log says which session the start waits for.
 const TELL_AFTER: Duration = Duration::from_secs(1);
 
 const WHO: &str = "
     SELECT coalesce(string_agg(format('process %s of the role %s (%s)', pid, usename, application_name), ', '), '')
     FROM pg_stat_activity WHERE pid = ANY (pg_blocking_pids($1))";
 
-/// Makes the schema where it is missing, and brings it to that of this release. One host at a time
-/// does this. Returns the secret that all hosts of the schema share.
+/// Creates the schema if it is missing, and upgrades it to that of this release. Only one host does
+/// this at a time. Returns the secret that all hosts of the schema share.
 ///
 /// # Errors
 /// [`PostgresOpenError`], also if another connection holds a lock for longer than `patience`.
@@ -88,11 +88,11 @@ pub(super) async fn prepare(
     }
 }
 
-/// Logs which session this start waits for, if it waits and the log has not said so yet.
+/// Logs which session this start waits for, if it waits and this has not been logged yet.
 async fn tell_who_blocks(place: &PostgresLocation, me: i32, blocking: &mut String) {
     let asked = async {
         let on = place.client().await?;
-        // It is not known yet whose the schema is.
+        // It is not yet known who owns the schema.
         on.batch_execute(SYSTEM_PATH_OF_SESSION).await?;
         on.query_one(WHO, &[&me]).await?.try_get::<_, String>(0)
     };
@@ -109,9 +109,9 @@ async fn tell_who_blocks(place: &PostgresLocation, me: i32, blocking: &mut Strin
 /// Why nothing was prepared.
 enum Unprepared {
     Refused(PostgresOpenError),
-    /// Another session made the same object just now.
+    /// Another session has just created the same object.
     Passing(Error),
-    /// Another session holds a lock for too long.
+    /// Another session has held a lock for too long.
     Locked(Error),
 }
 
@@ -139,7 +139,7 @@ async fn prepare_once(
     patience: Duration,
 ) -> Result<[u8; 32], Unprepared> {
     let fault = |source| Unprepared::of(place, source);
-    // The name has letters, digits and underscores only.
+    // The name contains only letters, digits and underscores.
     let schema = place.schema();
     let step = on.transaction().await.map_err(fault)?;
     let bounds = format!("{SYSTEM_PATH}; SET LOCAL lock_timeout = {}", patience.as_millis().max(1));
@@ -156,13 +156,13 @@ async fn prepare_once(
     if !check_ownership(&step, place).await? {
         let make = "(one boolean PRIMARY KEY CHECK (one), version bigint NOT NULL)";
         step.batch_execute(&format!("CREATE TABLE {schema}.{VERSION} {make}")).await.map_err(fault)?;
-        // Another role may have begun to make the schema while it still had the right to.
+        // Another role may have begun to create the schema while it still had the right.
         check_owner(&step, place).await?;
         let first = format!("INSERT INTO {schema}.{VERSION} VALUES (true, 0)");
         step.batch_execute(&first).await.map_err(fault)?;
     }
-    // From here on whatever is in the schema is the host's own. The system's names come first
-    // on this path as well, where they are not named; but what is made is made in the schema.
+    // From here on, everything in the schema belongs to the host. The system's names also come
+    // first on this path, because it does not list them; but new objects are created in the schema.
     let path = format!("SET LOCAL search_path = {schema}, pg_temp");
     step.batch_execute(&path).await.map_err(fault)?;
     step.batch_execute(&lock(VERSION)).await.map_err(fault)?;
@@ -194,7 +194,7 @@ pub(super) fn lock(table: &str) -> String {
     format!("LOCK TABLE {table} IN SHARE UPDATE EXCLUSIVE MODE")
 }
 
-/// A schema that is not this role's alone is left alone.
+/// A schema that does not belong to this role alone is not used.
 async fn check_owner(step: &Transaction<'_>, place: &PostgresLocation) -> Result<(), Unprepared> {
     let found = foreign(step, place.schema()).await.map_err(|error| Unprepared::of(place, error))?;
     let Some(Foreign { object, wrong, mended, others }) = found else { return Ok(()) };
@@ -207,8 +207,8 @@ async fn check_owner(step: &Transaction<'_>, place: &PostgresLocation) -> Result
     Err(Unprepared::Refused(PostgresOpenError::NotAlone { place, object, wrong, mended, others }))
 }
 
-/// Whether the schema is filled by us already. One that another program has filled is left
-/// alone.
+/// Whether this program has already filled the schema. A schema that another program has filled is
+/// not used.
 async fn check_ownership(step: &Transaction<'_>, place: &PostgresLocation) -> Result<bool, Unprepared> {
     let sql = "
         SELECT count(*) > 0, coalesce(bool_or(relname = $2 AND relkind = 'r'), false)
@@ -221,7 +221,7 @@ async fn check_ownership(step: &Transaction<'_>, place: &PostgresLocation) -> Re
     }
 }
 
-/// The secret with which hosts seal their messages; the first start makes it.
+/// The secret with which hosts seal their messages; the first start creates it.
 async fn message_secret(step: &Transaction<'_>, place: &PostgresLocation) -> Result<[u8; 32], Unprepared> {
     let (fault, used_for) = (|source| Unprepared::of(place, source), KeyUse::Message.as_str());
     let made = secret().map_err(|error| {
@@ -234,7 +234,7 @@ async fn message_secret(step: &Transaction<'_>, place: &PostgresLocation) -> Res
     secret.ok_or_else(|| Unprepared::Refused(PostgresOpenError::Key { place: place.to_string() }))
 }
 
-/// The keys that are needed to read what is there.
+/// The keys that are needed to read the existing values.
 pub(super) async fn sealed_with(on: &impl GenericClient) -> Result<Vec<KeyId>, tokio_postgres::Error> {
     let rows = on.query("SELECT key FROM seal ORDER BY key", &[]).await?;
     let keys = rows.iter().filter_map(|row| row.get::<_, &[u8]>(0).try_into().ok());

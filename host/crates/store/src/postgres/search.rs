@@ -1,5 +1,5 @@
-//! Searching in PostgreSQL: the statements of a [`SearchPlan`]. A statement filters, sorts and
-//! ends at the page by itself.
+//! Searching in PostgreSQL: the statements of a [`SearchPlan`]. Each statement itself filters,
+//! sorts and stops at the end of the page.
 
 use super::connections::Readers;
 use super::error::{failed, silent, unreadable};
@@ -28,7 +28,7 @@ pub(super) async fn search(
     match page {
         Ok(page) => page,
         Err(_) => {
-            // It may still answer, to the next caller.
+            // The connection may still deliver the answer, to the next caller.
             drop(Object::take(on));
             Err(silent(readers.patience()))
         }
@@ -36,7 +36,8 @@ pub(super) async fn search(
 }
 
 async fn page(on: &mut Object, search: &Search, floor: i64, sealing: &Sealing) -> Result<Page, StoreError> {
-    // Of one moment, as otherwise a change between two statements could move a task past both.
+    // All statements read one snapshot; otherwise a change between two statements could move a task
+    // past both.
     let moment = on.build_transaction().isolation_level(IsolationLevel::RepeatableRead).read_only(true);
     let moment = moment.start().await.map_err(failed)?;
     let spans = rows(&moment, "SELECT longest FROM span", &[]).await?;
@@ -110,7 +111,7 @@ impl IndexReader<'_> {
         let all: Vec<_> = given.into_iter().chain(more).collect();
         let mut found = self.fetched(&chosen, &all).await?;
         if found.tasks.len() < self.plan.enough() {
-            // The last row that was looked at, if the walk came so far.
+            // The last row that was read, if the walk got that far.
             let reached = format!(
                 "SELECT id, {} FROM ({sql}) AS walked {} OFFSET $5::bigint - 1 LIMIT 1",
                 column(self.plan.search.order.by),
@@ -138,7 +139,7 @@ impl IndexReader<'_> {
         Ok(found <= i64::from(most))
     }
 
-    /// All within the window on the other time, sorted.
+    /// All tasks within the window on the other time, sorted.
     async fn within_window(&self) -> Result<FoundTasks, StoreError> {
         let (first, last) = self.plan.other.bounds();
         let all = format!(
@@ -150,10 +151,11 @@ impl IndexReader<'_> {
         self.sorted(&all, &[&first, &last]).await
     }
 
-    /// Those of these ids that fit, sorted.
+    /// The matching tasks with these ids, sorted.
     async fn named(&self, ids: Vec<Uuid>) -> Result<FoundTasks, StoreError> {
         let (first, last) = self.plan.other.bounds();
-        // One by one, by the index of ids: by that of owners all of the owner's would be read.
+        // Reads them one by one, by the index of ids; the index of owners would read all tasks of
+        // the owner.
         let all = format!(
             "SELECT task.id, status, created, updated, due
              FROM (SELECT DISTINCT unnest($9::uuid[]) AS id) AS named, LATERAL (
@@ -166,7 +168,7 @@ impl IndexReader<'_> {
         self.sorted(&all, &[&first, &last, &ids]).await
     }
 
-    /// A page of what `all` gives, from $7 on.
+    /// A page of the rows of `all`, from $7 on.
     async fn sorted(&self, all: &str, given: &[&(dyn ToSql + Sync)]) -> Result<FoundTasks, StoreError> {
         let (start, start_id) = self.plan.start();
         let by = column(self.plan.search.order.by);
@@ -184,7 +186,7 @@ impl IndexReader<'_> {
         self.fetched(&chosen, &all).await
     }
 
-    /// These tasks with their records: no more of them are fetched than are on the page.
+    /// These tasks with their records; it fetches no more than are on the page.
     async fn fetched(&self, chosen: &str, given: &[&(dyn ToSql + Sync)]) -> Result<FoundTasks, StoreError> {
         let sql = format!(
             "SELECT chosen.id, status, created, updated, record FROM ({chosen}) AS chosen, LATERAL (
@@ -198,13 +200,13 @@ impl IndexReader<'_> {
     }
 }
 
-/// Rows of an index from ($2, $3), without it, to $4, and no more than $5.
+/// At most $5 rows of an index, from ($2, $3), exclusive, to $4.
 fn walked(plan: &SearchPlan<'_>) -> String {
     let by = column(plan.search.order.by);
     let (later, bound) = comparisons(plan.search);
     let order = order(plan.search);
-    // Ended by a limit of its own each, as ranges that are joined before they are planned are
-    // not known to be in order: all of them would be read and sorted.
+    // Each range has its own limit, because the planner does not know the order of ranges that are
+    // joined first: it would read and sort all of them.
     let range = |state: Option<TaskStatus>| {
         let state = state.map_or_else(String::new, |state| format!(" AND status = {}", codec::status(state)));
         format!(
@@ -232,7 +234,7 @@ fn of_states(plan: &SearchPlan<'_>) -> String {
     text
 }
 
-/// How the time of a later row compares to where the range begins, and to where it ends.
+/// How the time of a later row compares to the start and to the end of the range.
 const fn comparisons(search: &Search) -> (&'static str, &'static str) {
     match search.order.direction {
         Direction::Ascending => (">", "<="),

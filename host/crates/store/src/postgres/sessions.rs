@@ -15,14 +15,14 @@ use toolyard_task::session::{Session, SessionStore};
 use toolyard_task::store::StoreError;
 use toolyard_task::wire::Timestamp;
 
-/// The server says what time it is; the record has none.
+/// The server provides the time; the record contains none.
 const OPEN: &str = "
     INSERT INTO session (id, created, seen, record)
     SELECT $2, now, now, $3 FROM (SELECT store_time($1) AS now OFFSET 0) AS clock
     ON CONFLICT (id) DO NOTHING RETURNING seen";
 
-/// Removes those that were longest unseen, and never the one just opened, until there are
-/// no more than $2. All others may be at work; then there are too many for a while.
+/// Removes the sessions that were unseen for longest, but never the one just opened, until no more
+/// than $2 remain. If all others have live tasks, there are too many for a while.
 const EVICT: &str = "
     DELETE FROM session WHERE id IN (
         SELECT id FROM session AS idle WHERE id <> $1
@@ -30,7 +30,7 @@ const EVICT: &str = "
         ORDER BY seen, id LIMIT greatest((SELECT count(*) FROM session) - $2, 0) FOR UPDATE SKIP LOCKED)";
 
 const READ: &str = "SELECT created, seen, record FROM session WHERE id = $1";
-/// In the order of their ids, as all who lock several.
+/// In the order of their ids, like every statement that locks several.
 const SEEN: &str = "
     UPDATE session SET seen = greatest(seen, (SELECT store_time($1))) WHERE id IN (
         SELECT id FROM session WHERE id = ANY($2) ORDER BY id FOR UPDATE)";
@@ -62,7 +62,7 @@ impl SessionStore for PostgresStore {
     }
 
     async fn touch(&self, id: &SessionId) -> Result<(), StoreError> {
-        // The server says when, since it is written soon.
+        // The server provides the time, since the write follows soon.
         if self.state.last_seen.touch(id, ()) {
             self.writer.queue.wake();
         }
@@ -120,7 +120,8 @@ async fn remember(
     let Some(row) = rows.first() else { return Ok(Ok(false)) };
     let changed = decode(row.try_get(0)?).and_then(|stored| {
         let (log_level, subscriptions) = (set.log_level.clone(), set.subscriptions.clone());
-        encode(&Session { log_level, subscriptions, ..stored })
+        let task_aware = set.task_aware;
+        encode(&Session { log_level, subscriptions, task_aware, ..stored })
     });
     match changed {
         Ok(changed) => writing.execute(REMEMBER, &[&set.id.0, &changed]).await.map(|_| Ok(true)),
@@ -136,7 +137,7 @@ fn decode(record: &str) -> Result<Session, StoreError> {
     serde_json::from_str(record).map_err(|error| corrupt(CodecError::Json(error)))
 }
 
-/// The write of when sessions were seen. No caller waits for it.
+/// Writes when sessions were last seen. No caller waits for it.
 pub(super) fn write_last_seen(touched: Vec<(SessionId, ())>) -> Box<dyn Operation> {
     let ids: Arc<Vec<String>> = Arc::new(touched.into_iter().map(|(id, ())| id.0).collect());
     pending(

@@ -25,12 +25,12 @@ use uuid::Uuid;
 const READ: &str = "
     SELECT record, arguments, outcome, created, updated, store_time($2) FROM task WHERE id = $1";
 
-/// A task of another owner is not decoded, nor even read to its end.
+/// A task of another owner is not decoded or even read completely.
 const READ_OF: &str = "
     SELECT record, arguments, outcome, created, updated, store_time($2) FROM task WHERE id = $1 AND owner = $3";
 
-/// The server says what time it is, and no caller waits for that before it writes: the
-/// times are in the columns, and the record of a first version has none yet ([`timed`]).
+/// The server provides the time, and no caller waits for it before a write: the times are in the
+/// columns, and the record of a first version contains none yet ([`timed`]).
 const CREATE: &str = "
     WITH room AS MATERIALIZED (SELECT room_for($3, $12, $13) AS said),
     made AS (
@@ -46,7 +46,7 @@ const INSERT: &str = "
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
     ON CONFLICT (id) DO NOTHING";
 
-/// Without the arguments: the server does not write long values again that the statement does not
+/// This omits the arguments: the server does not rewrite long values that the statement does not
 /// name.
 const UPDATE: &str = "
     UPDATE task SET status = $3, updated = $4, version = $2, record = $5, outcome = $6, due = $7, incarnation = $8,
@@ -55,8 +55,8 @@ const UPDATE: &str = "
 
 const LONGER: &str = "UPDATE span SET longest = $1 WHERE longest < $1";
 
-/// Also where it was on its way out. A key that stands there is not locked by those who
-/// use it.
+/// Also keeps a key that was about to be removed. Statements that use an existing key do not lock
+/// it.
 pub(super) const SEALED: &str = "
     INSERT INTO seal (key, leaving) SELECT $1, false WHERE NOT EXISTS (SELECT 1 FROM seal WHERE key = $1 AND NOT leaving)
     ON CONFLICT (key) DO UPDATE SET leaving = false";
@@ -76,17 +76,17 @@ const DUE: &str = "
 
 const HELD: &str = "SELECT id FROM task WHERE incarnation = $1 AND status <= 2 ORDER BY id";
 
-/// In the order of their ids, as all who lock several.
+/// In the order of their ids, like every statement that locks several.
 const REMOVE: &str = "
     DELETE FROM task WHERE id IN (
         SELECT id FROM task WHERE id = ANY($2) AND status > 2 AND due <= (SELECT store_time($1))
         ORDER BY id FOR UPDATE)";
 
-/// The longest span is kept in whole steps of this many milliseconds, so that it is not
-/// written at every change of tasks that grow old.
+/// The longest span is stored in steps of this many milliseconds, so that changes of old tasks do
+/// not write it each time.
 const SPAN_STEP: i64 = 60_000;
 
-/// Before this id there is none.
+/// The smallest possible id.
 const FIRST: Uuid = Uuid::nil();
 
 #[async_trait]
@@ -212,7 +212,7 @@ impl TaskStore for PostgresStore {
     }
 }
 
-/// A task that is not stored yet, encoded by its caller.
+/// A task that is not yet stored, encoded by its caller.
 pub(super) struct NewTask {
     pub(super) task: Task,
     owner: Vec<u8>,
@@ -233,7 +233,7 @@ impl NewTask {
         Ok(Self { owner, record, arguments, outcome, key: sealing.key(), task })
     }
 
-    /// Writes it with the times that it has. Says whether there was none of its id.
+    /// Writes it with its own times. Returns whether its id was new.
     pub(super) async fn insert(
         &self,
         writing: &PostgresTransaction<'_>,
@@ -318,14 +318,14 @@ async fn create(
     })
 }
 
-/// A task with the times of its columns. The record of the first version was written before
-/// the server said what time it was.
+/// A task with the times of its columns. The record of the first version was written before the
+/// server provided the time.
 fn timed(task: Task, created_at: Timestamp, updated_at: Timestamp) -> Task {
     let started_at = if task.version == 1 { task.started_at.map(|_| created_at) } else { task.started_at };
     Task { created_at, updated_at, started_at, ..task }
 }
 
-/// The key of a sealed value is in the store.
+/// Makes sure that the key of a sealed value is in the store.
 async fn sealed(writing: &PostgresTransaction<'_>, key: Option<KeyId>) -> Result<(), Error> {
     if let Some(key) = key {
         writing.execute(SEALED, &[&&key.0[..]]).await?;
@@ -404,14 +404,14 @@ impl EncodedTask {
     }
 }
 
-/// A task changed so long after its creation. Searches rely on the span that is stored being
-/// no shorter than any there ever was; it never shrinks, so what is remembered here never is
-/// more than that.
+/// Records how long after its creation a task changed. Searches rely on the stored span being at
+/// least as long as any that ever occurred; it never shrinks, so the value remembered here never
+/// exceeds it.
 pub(super) async fn spanned(writing: &PostgresTransaction<'_>, span: i64) -> Result<(), Error> {
     if span > writing.state.longest.load(Ordering::Relaxed) {
         let longer = (span.saturating_add(SPAN_STEP - 1) / SPAN_STEP).saturating_mul(SPAN_STEP).max(span);
         writing.execute(LONGER, &[&longer]).await?;
-        // If this transaction comes to nothing, the next attempt has to write it again.
+        // If this transaction fails, the next attempt must write it again.
         writing.after_commit(longer);
     }
     Ok(())
@@ -445,7 +445,7 @@ pub(super) fn task(id: TaskId, row: &Row, sealing: &Sealing) -> Result<Task, Sto
     Ok(timed(task, Timestamp(times.0), Timestamp(times.1)))
 }
 
-/// The server's integers have a sign. Counters never come near it.
+/// The server's integers are signed. Counters never come near their limit.
 pub(super) fn number(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }

@@ -6,11 +6,11 @@ use toolyard_task::store::StoreError;
 use toolyard_task::{Digest, Incarnation, TaskId};
 use uuid::Uuid;
 
-/// Whether it is worth while to ask, which writes.
+/// Whether any task waits: the actual query writes, so it runs only if needed.
 const ANY: &str = "SELECT 1 FROM task WHERE waits AND incarnation <> $1 AND digest = ANY($2) LIMIT 1";
 
-/// One step of the index for each owner, and for each of them no more rows than the query asks for,
-/// however many tasks wait. A row that another host is locking now is skipped, not waited for.
+/// Takes one index step for each owner, and reads for each no more rows than the query asks for,
+/// however many tasks wait. Rows that another host has locked are skipped.
 const TELL: &str = "
     WITH RECURSIVE clock AS MATERIALIZED (SELECT engine_time() AS now),
     turn (digest, owner) AS (
@@ -44,7 +44,7 @@ const TOLD: i64 = 3_000;
 /// Owners among whom turns are taken, for each component.
 const OWNERS: i64 = 1_000;
 
-/// Ids of such tasks. For a while, only this host learns of them.
+/// Returns ids of such tasks. For a while, only this host learns of them.
 pub(super) async fn elsewhere(
     store: &PostgresStore,
     than: Incarnation,
@@ -63,5 +63,6 @@ pub(super) async fn elsewhere(
     ids(&told.await?)
 }
 
-/// After all that changes one task: it holds the rows that it finds, and waits for none.
+/// It comes after all writes that change one task: it locks the rows that it finds, and waits for
+/// none.
 const LAST: Option<TaskId> = Some(TaskId(Uuid::max()));

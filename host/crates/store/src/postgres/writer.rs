@@ -1,13 +1,13 @@
-//! The task that writes to the server, over one connection: the [`Database`] of a group
-//! commit whose transactions wait for answers. One message to the other hosts goes with
-//! each transaction.
+//! The task that writes to the server, over one connection: the [`Database`] of a group commit
+//! whose transactions wait for answers. After each transaction, the other hosts get one message.
 //!
-//! When the connection breaks, no caller gets an error for a write that was done. Up to the
-//! commit nothing is done, and the writer does it again; after it, the writer asks the server. Each
-//! transaction leaves its number in a row of this writer, so that the row says which was
-//! the last to be committed. The server's own number would not do: one that a crash took
-//! before it was on the disk is given again, to another transaction, and
-//! `pg_xact_status` speaks of that one then. Only a server that stays away leaves it open.
+//! When the connection breaks, no caller gets an error for a write that was done. If it breaks
+//! before the commit, nothing is written, and the writer repeats the transaction; if it breaks
+//! later, the writer asks the server. Each transaction leaves its number in a row of this writer,
+//! so that the row shows which was committed last. The server's own transaction number would not
+//! suffice: if a crash loses it before it is on the disk, the server assigns it to another
+//! transaction, and `pg_xact_status` then reports on that one. The outcome stays unknown only if
+//! the server does not come back.
 
 use super::audit;
 use super::connections::PostgresLocation;
@@ -35,13 +35,13 @@ use tokio_postgres::{Error, Row};
 use toolyard_task::TaskId;
 use toolyard_task::store::StoreError;
 
-/// Goes with each transaction.
+/// Runs in each transaction.
 const NUMBERED: &str = "
     INSERT INTO batch (writer, number, at) VALUES ($1, $2, engine_time())
     ON CONFLICT (writer) DO UPDATE SET number = excluded.number, at = excluded.at";
 
-/// The number of the last transaction that was committed. Waits for the end of one that the
-/// server still has open, whether the row is in it for the first time or again.
+/// The number of the last transaction that was committed. Waits for the end of a transaction that
+/// is still open on the server, whether it inserts or updates the row.
 const COMMITTED: &str = "
     INSERT INTO batch (writer, number, at) VALUES ($1, 0, engine_time())
     ON CONFLICT (writer) DO UPDATE SET at = excluded.at RETURNING number";
@@ -49,12 +49,12 @@ const COMMITTED: &str = "
 /// The part of the store that the writing task uses.
 #[derive(Clone)]
 pub(super) struct WriterState {
-    /// The latest time that the server gave, behind which `store_time` does not go back.
+    /// The latest time from the server; `store_time` does not go back behind it.
     pub(super) floor: Arc<LatestTime>,
     pub(super) last_seen: Arc<LastSeenBuffer<()>>,
     pub(super) audit: Arc<AuditBuffer<Instant>>,
     pub(super) hint_sender: HintSender,
-    /// The longest time from a task's creation to a change of it, as far as known here.
+    /// The longest known time from a task's creation to a change of it.
     pub(super) longest: Arc<AtomicI64>,
     pub(super) log: Arc<audit::Log>,
 }
@@ -63,7 +63,7 @@ pub(super) struct WriterState {
 pub(super) struct PostgresTransaction<'a> {
     pub(super) on: &'a ClientWrapper,
     pub(super) state: &'a WriterState,
-    /// The audit entries of the transaction, which go with it.
+    /// The audit entries of the transaction, which are committed with it.
     lines: Mutex<Lines>,
     /// The tasks that it changes.
     changed: Mutex<Vec<TaskId>>,
@@ -77,7 +77,7 @@ impl PostgresTransaction<'_> {
         self.on.query(&statement, given).await
     }
 
-    /// How many rows it concerned.
+    /// Runs a statement and returns the number of affected rows.
     pub(super) async fn execute(&self, sql: &str, given: &[&(dyn ToSql + Sync)]) -> Result<u64, Error> {
         let statement = self.on.prepare_cached(sql).await?;
         self.on.execute(&statement, given).await
@@ -88,12 +88,12 @@ impl PostgresTransaction<'_> {
         add(&mut self.lines.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// It has written this span, which others may rely on after the commit.
+    /// Records that the transaction wrote this span, which others may rely on after the commit.
     pub(super) fn after_commit(&self, longest: i64) {
         self.longest.fetch_max(longest, Ordering::Relaxed);
     }
 
-    /// This task is another one after the commit.
+    /// Records that the transaction changes this task.
     pub(super) fn changes(&self, id: TaskId) {
         self.changed.lock().unwrap_or_else(PoisonError::into_inner).push(id);
     }
@@ -102,7 +102,7 @@ impl PostgresTransaction<'_> {
 /// An operation in the queue.
 #[async_trait]
 pub(super) trait Operation: QueuedWrite {
-    /// Does it within a transaction that may yet be rolled back; then it is attempted again.
+    /// Runs it within a transaction that may yet be rolled back; then it is attempted again.
     async fn attempt(&mut self, writing: &PostgresTransaction<'_>) -> Result<(), Error>;
 }
 
@@ -134,8 +134,8 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Starts the task on the runtime of the caller. The server may take as long as
-    /// `silence` for an answer.
+    /// Starts the task on the runtime of the caller. The server may take as long as `silence` to
+    /// answer.
     pub(super) fn start(
         place: PostgresLocation,
         state: WriterState,
@@ -148,8 +148,8 @@ impl Writer {
         Self { queue, task: Mutex::new(Some(tokio::spawn(committer.run()))) }
     }
 
-    /// Does `operation` in a transaction, and returns when it is durable. It is attempted
-    /// again if another one in its transaction fails, or the connection breaks.
+    /// Runs `operation` in a transaction and returns when it is durable. It is attempted again if
+    /// another operation in its transaction fails or the connection breaks.
     pub(super) async fn write<T, F>(&self, operation: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
@@ -167,7 +167,7 @@ impl Writer {
         self.queue.write(|reply| pending(task, operation, reply)).await
     }
 
-    /// Does what is queued and ends the task. A second call does nothing.
+    /// Completes the queued operations and ends the task. A second call does nothing.
     pub(super) async fn stop(&self) {
         self.queue.stop(None);
         let task = self.task.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -181,14 +181,14 @@ impl Writer {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        // Acknowledged writes are durable, and no caller waits for those in the queue.
+        // Acknowledged writes are durable, and no caller waits for the writes in the queue.
         if let Some(task) = self.task.lock().unwrap_or_else(PoisonError::into_inner).take() {
             task.abort();
         }
     }
 }
 
-/// The server, as the writing task reaches it.
+/// The writing task's access to the server.
 struct PostgresDatabase {
     place: PostgresLocation,
     state: WriterState,
@@ -265,8 +265,8 @@ impl Database for PostgresDatabase {
 }
 
 impl PostgresDatabase {
-    /// The connection, or a new one. A caller that leaves it fit for the next transaction puts
-    /// it back.
+    /// The current connection, or a new one. A caller that leaves it usable for the next
+    /// transaction puts it back.
     async fn connection(&mut self) -> Result<ClientWrapper, StoreError> {
         if let Some(on) = self.on.take().filter(|on| !on.is_closed()) {
             return Ok(on);
@@ -276,8 +276,7 @@ impl PostgresDatabase {
     }
 }
 
-/// Whether the same may succeed at another time: the connection is gone, or two hosts waited
-/// for each other.
+/// Whether a retry may succeed: the connection broke, or two hosts waited for each other.
 fn is_passing(error: &Error) -> bool {
     let passing = [
         SqlState::T_R_DEADLOCK_DETECTED,
@@ -291,8 +290,8 @@ fn is_passing(error: &Error) -> bool {
     error.code().is_none_or(|code| passing.contains(code))
 }
 
-/// All up to the commit, in one go: the server does one after the other, and the writer does
-/// not wait for an answer in between.
+/// All statements before the commit are sent at once: the server runs them in order, and the writer
+/// does not wait for each answer.
 async fn attempt(
     on: &ClientWrapper,
     state: &WriterState,
@@ -312,7 +311,7 @@ async fn attempt(
     let attempts = join_all(writes.iter_mut().map(|write| write.attempt(&writing)));
     let (begun, numbered, attempts) = tokio::join!(biased; begin, numbered, attempts);
     begun?;
-    // The first that was refused; what follows it is refused because of it.
+    // The first refused statement; the server refuses the following ones because of it.
     attempts.into_iter().collect::<Result<(), Error>>()?;
     numbered?;
     let lines = std::mem::take(&mut *writing.lines.lock().unwrap_or_else(PoisonError::into_inner));

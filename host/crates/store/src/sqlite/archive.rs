@@ -1,4 +1,4 @@
-//! All tasks of the file, out and in.
+//! Exports and imports all tasks of the file.
 
 use super::error::{corrupt, failed};
 use super::nodes::{self, lock_file};
@@ -17,8 +17,7 @@ use toolyard_task::store::StoreError;
 use toolyard_task::wire::Timestamp;
 use toolyard_task::{Incarnation, Task, TaskId};
 
-/// Tasks that are read in one go, at most, and the bytes after which there are enough
-/// of them.
+/// The maximum number of tasks in one read, and the number of bytes at which a read ends.
 const ROWS: usize = 256;
 const ENOUGH: usize = 4 << 20;
 
@@ -27,7 +26,7 @@ const NEXT: &str = "
     FROM task INDEXED BY task_by_created
     WHERE (created, id) > (?1, ?2) ORDER BY created, id";
 
-/// Numbers that are given by hand count as well for `AUTOINCREMENT`.
+/// `AUTOINCREMENT` also takes explicitly assigned numbers into account.
 const KNOWN_DEAD: &str = "INSERT OR IGNORE INTO node (incarnation, pid, started) VALUES (?1, 0, ?2)";
 const ANOTHER_DEAD: &str = "INSERT INTO node (pid, started) VALUES (0, ?1)";
 
@@ -38,7 +37,7 @@ impl Archive for SqliteStore {
         let opened = blocking(move || {
             let on = schema::connection(&path, busy).map_err(failed)?;
             on.pragma_update(None, "query_only", "ON").map_err(failed)?;
-            // The moment is that of the first read.
+            // The snapshot is taken at the first read.
             on.execute_batch("BEGIN; SELECT count(*) FROM (SELECT 1 FROM task LIMIT 1)").map_err(failed)?;
             Ok(on)
         });
@@ -59,7 +58,7 @@ impl Archive for SqliteStore {
 }
 
 /// The snapshot at the beginning of the export, and its progress. It has its own connection: a long
-/// transaction must not keep a reader from others.
+/// transaction must not occupy a reader.
 struct Moment {
     on: Option<Connection>,
     sealing: Sealing,
@@ -69,7 +68,7 @@ struct Moment {
 #[async_trait]
 impl Export for Moment {
     async fn next(&mut self) -> Result<Vec<Result<Task, Unreadable>>, StoreError> {
-        // An interrupted call has taken the connection along.
+        // An interrupted call has dropped the connection.
         let on = self.on.take().ok_or_else(|| StoreError::Unavailable(StoreRefusal::Closed.into()))?;
         let (sealing, mut after) = (self.sealing.clone(), std::mem::take(&mut self.after));
         let read = move || {
@@ -108,7 +107,7 @@ fn page(
     Ok(page)
 }
 
-/// Roughly what a task takes in memory.
+/// The approximate size of a task in memory.
 fn size(task: &Task) -> usize {
     let answers = task.questions.iter().filter_map(|question| question.answer.as_ref()?.as_ref().ok());
     let answers: usize = answers.map(|answer| answer.as_bytes().len()).sum();
@@ -153,8 +152,9 @@ fn exists(on: &Connection, id: TaskId) -> rusqlite::Result<bool> {
     on.prepare_cached("SELECT 1 FROM task WHERE id = ?1")?.exists(params![id.0.as_bytes()])
 }
 
-/// The number of a host that is dead here: this one, unless the host that has it lives or
-/// the numbers of later hosts, which follow it, would leave the bounds of a line. While this transaction is open no host can take a number.
+/// The number of a host that is dead here: this number, unless its host is live, or the later
+/// numbers, which follow it, would exceed the bounds of a line. While this transaction is open, no
+/// host can take a number.
 fn dead_host(
     writing: &SqliteTransaction<'_>,
     folder: &Path,

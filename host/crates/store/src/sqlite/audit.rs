@@ -1,6 +1,5 @@
-//! Audit entries in SQLite: one row a transaction, however many changes share it.
-//! The row is written just before the commit, so it is there if and only if they
-//! are.
+//! Audit entries in SQLite: one row a transaction, however many changes share it. The row is
+//! written just before the commit, so it exists if and only if they do.
 
 use super::SqliteStore;
 use super::error::{corrupt, failed};
@@ -29,10 +28,10 @@ const OVER: &str = "
     ) WHERE total > ?1";
 const STANDS_FOR: &str = "SELECT coalesce(sum(entries), 0) FROM audit WHERE seq <= ?1";
 
-/// Bytes that a read of pending rows takes at most, beyond its first row.
+/// The maximum number of bytes in one read of pending rows, beyond its first row.
 const ENOUGH: usize = 4 << 20;
 
-/// The write of entries that belong to no change.
+/// Writes entries that belong to no change.
 pub(super) fn notes(
     buffer: &Arc<AuditBuffer<Timestamp>>,
     noted: AuditEntries<Timestamp>,
@@ -83,8 +82,8 @@ impl AuditStore for SqliteStore {
     }
 
     async fn flush(&self) -> Result<(), StoreError> {
-        // Notes ride along with whatever is written, be it nothing; and one that is
-        // on its way already is written before this is.
+        // An empty write also writes the buffered entries, and any write in progress ends before
+        // it.
         if self.state.audit.was_used() { self.writer.write(|_| Ok(())).await } else { Ok(()) }
     }
 

@@ -7,20 +7,20 @@ use crate::encryption::KeyId;
 use rusqlite::{Connection, params};
 use std::collections::HashMap;
 
-/// A bound on the remembered owners; beyond it, the counts are forgotten.
+/// The maximum number of remembered owners; beyond it, the counts are forgotten.
 const OWNERS: usize = 10_000;
 
-/// The longest span is kept in whole steps of this many milliseconds, so that a
-/// file whose tasks grow old is not written to for every change of them.
+/// The longest span is stored in steps of this many milliseconds, so that changes of old tasks do
+/// not write it each time.
 const SPAN_STEP: i64 = 60_000;
 
 const SPAN: &str = "SELECT longest FROM span";
-/// Also where it was on its way out.
+/// Also keeps a key that was about to be removed.
 const SEALED: &str = "
     INSERT INTO seal (key, leaving) VALUES (?1, 0) ON CONFLICT (key) DO UPDATE SET leaving = 0 WHERE leaving <> 0";
 const LONGER: &str = "UPDATE span SET longest = ?1";
 
-/// Counts as of the writer's open transaction.
+/// The counts as of the writer's open transaction.
 #[derive(Default)]
 pub(super) struct Counts {
     live: Option<u32>,
@@ -37,7 +37,7 @@ impl Counts {
         *self = Self::default();
     }
 
-    /// Live tasks in all.
+    /// The total number of live tasks.
     pub(super) fn live(&mut self, on: &Connection) -> rusqlite::Result<u32> {
         if let Some(count) = self.live {
             return Ok(count);
@@ -48,7 +48,7 @@ impl Counts {
         Ok(count)
     }
 
-    /// Live tasks of an owner.
+    /// The number of live tasks of an owner.
     pub(super) fn live_of(&mut self, on: &Connection, owner: &str) -> rusqlite::Result<u32> {
         if let Some(count) = self.live_of.get(owner) {
             return Ok(*count);
@@ -63,7 +63,7 @@ impl Counts {
         Ok(count)
     }
 
-    /// Sessions in all.
+    /// The total number of sessions.
     pub(super) fn sessions(&mut self, on: &Connection) -> rusqlite::Result<u32> {
         if let Some(count) = self.sessions {
             return Ok(count);
@@ -73,8 +73,8 @@ impl Counts {
         Ok(count)
     }
 
-    /// A task changed so long after its creation. Searches rely on the span that
-    /// is stored being no shorter than any there ever was.
+    /// Records how long after its creation a task changed. Searches rely on the stored span being
+    /// at least as long as any that ever occurred.
     pub(super) fn spanned(&mut self, on: &Connection, span: i64) -> rusqlite::Result<()> {
         let longest = match self.longest {
             Some(longest) => longest,
@@ -90,7 +90,7 @@ impl Counts {
     }
 
     /// Makes sure that the key of a sealed value is in the file. The answer holds until another
-    /// process writes to the file: keys are removed by other processes only.
+    /// process writes to the file, because only other processes remove keys.
     pub(super) fn sealed(&mut self, on: &Connection, key: Option<KeyId>) -> rusqlite::Result<()> {
         if let Some(key) = key
             && !self.sealed
@@ -101,7 +101,7 @@ impl Counts {
         Ok(())
     }
 
-    /// A live task of this owner came, or went (`-1`).
+    /// Counts a new live task of this owner, or one that is no longer live (`-1`).
     pub(super) fn live_changed(&mut self, owner: &str, by: i32) {
         if let Some(count) = &mut self.live {
             *count = count.saturating_add_signed(by);
@@ -111,7 +111,7 @@ impl Counts {
         }
     }
 
-    /// A session came, or some went.
+    /// Counts a new session, or removed ones.
     pub(super) fn sessions_changed(&mut self, by: i32) {
         if let Some(count) = &mut self.sessions {
             *count = count.saturating_add_signed(by);

@@ -1,4 +1,4 @@
-//! Errors of a file, in words for the operator at the start and as kinds for callers later.
+//! Errors of a file: messages for the operator at the start, and error kinds for callers later.
 
 use crate::encryption::KeyId;
 use rusqlite::ErrorCode;
@@ -8,7 +8,7 @@ use toolyard_task::store::StoreError;
 /// Why the data folder cannot be used. Nothing in it was deleted or replaced.
 #[derive(Debug, thiserror::Error)]
 pub enum SqliteOpenError {
-    /// The folder is not there and cannot be made, or is not a folder.
+    /// The folder does not exist and cannot be created, or is not a folder.
     #[error("cannot make or enter the data folder {}; name another by --data", path.display())]
     Folder {
         /// The folder.
@@ -17,7 +17,7 @@ pub enum SqliteOpenError {
         #[source]
         source: std::io::Error,
     },
-    /// The file cannot be made or written.
+    /// The file cannot be created or written.
     #[error("cannot write {}; check who owns it and whether the disk is mounted read-only", path.display())]
     NotWritable {
         /// The file.
@@ -26,7 +26,7 @@ pub enum SqliteOpenError {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// The file is something else, or its first page is damaged.
+    /// The file is not a SQLite database, or its first page is damaged.
     #[error("{} is not a SQLite database; move it away or name another data folder", path.display())]
     NotADatabase {
         /// The file.
@@ -48,10 +48,10 @@ pub enum SqliteOpenError {
         path: PathBuf,
         /// The file's schema.
         found: i64,
-        /// The latest one that this release knows.
+        /// The latest schema that this release knows.
         known: i64,
     },
-    /// Values in it are sealed with a key that was not given.
+    /// It contains values that are sealed with a key that was not provided.
     #[error(
         "{} holds tasks that are encrypted with the key {key}, which is not among the keys configured here; \
          give that key as well, or name another data folder", path.display()
@@ -67,11 +67,12 @@ pub enum SqliteOpenError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// The message of SQLite.
+        /// SQLite's message.
         #[source]
         source: rusqlite::Error,
     },
-    /// It may work later: locked by another program, out of space or of threads.
+    /// A later attempt may succeed: the file is locked by another program, or there is too little
+    /// space or too few threads.
     #[error("cannot open {}", path.display())]
     Unavailable {
         /// The file.
@@ -83,7 +84,7 @@ pub enum SqliteOpenError {
 }
 
 impl SqliteOpenError {
-    /// The error at the start that `source` means.
+    /// Converts `source` to an error at the start.
     pub(super) fn of(path: PathBuf, source: rusqlite::Error) -> Self {
         match source.sqlite_error_code() {
             Some(ErrorCode::NotADatabase) => Self::NotADatabase { path },
@@ -96,12 +97,12 @@ impl SqliteOpenError {
     }
 }
 
-/// The error for a caller that a failure of SQLite means.
+/// The error for a caller after a failure of SQLite.
 pub(super) fn failed(error: rusqlite::Error) -> StoreError {
     match error.sqlite_error_code() {
         Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => StoreError::Corrupt(error.into()),
         None => match error {
-            // A column that holds another type than the one we write there.
+            // A column of another type than the store writes there.
             rusqlite::Error::FromSqlConversionFailure(..)
             | rusqlite::Error::InvalidColumnType(..)
             | rusqlite::Error::IntegralValueOutOfRange(..)

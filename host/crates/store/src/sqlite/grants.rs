@@ -18,7 +18,7 @@ const SESSION: &str = "SELECT 1 FROM session WHERE id = ?1";
 const INSERT: &str = "
     INSERT INTO permission (id, owner, plugin, digest, wanted, session, given, record)
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
-/// All but the newest of an owner, and never the one just given.
+/// Removes all but the newest grants of an owner, but never the one just given.
 const OVER: &str = "
     DELETE FROM permission WHERE id IN (
         SELECT id FROM permission WHERE owner = ?1 AND id <> ?2 ORDER BY given DESC, id DESC

@@ -1,5 +1,5 @@
-//! How many bytes are kept of whose tasks, and room for more. The sums are taken in an index
-//! that has all of it, and no counter is written with every change.
+//! Counts the bytes kept for each owner's tasks, and makes room for more. An index contains all
+//! values for the sums, so no change has to write a counter.
 
 use super::SqliteStore;
 use super::error::{corrupt, failed};
@@ -29,7 +29,7 @@ const ENDED: &str = "
 
 const DISCARD: &str = "DELETE FROM task WHERE id = ?1 AND status > 2";
 
-/// The bytes kept of a task with these values.
+/// The bytes kept for a task with these values.
 pub(super) fn bytes_of(record: &str, arguments: &[u8], outcome: Option<&[u8]>) -> i64 {
     (record.len() + arguments.len() + outcome.map_or(0, <[u8]>::len)) as i64
 }

@@ -30,7 +30,7 @@ impl KeyStore for SqliteStore {
             return Ok(keys);
         }
         let fresh = secret()?;
-        // Another caller, or process, may have been faster; then theirs stands.
+        // Another caller or process may have been faster; then its key is used.
         let operation = move |writing: &mut SqliteTransaction<'_>| match newest(writing.on, used_for)? {
             0 => insert(writing, used_for, 1, fresh).map(drop),
             _ => Ok(()),
@@ -59,8 +59,8 @@ impl KeyStore for SqliteStore {
     }
 }
 
-/// Writes as much as a large change does, of no meaning: where one page fits, a change
-/// may not. It is gone at the next [`forget_used`].
+/// Writes as many meaningless bytes as a large change has: a single page may fit where a change
+/// does not. The next [`forget_used`] removes them.
 pub(super) fn probe(writing: &mut SqliteTransaction<'_>) -> rusqlite::Result<()> {
     writing
         .on
@@ -69,7 +69,7 @@ pub(super) fn probe(writing: &mut SqliteTransaction<'_>) -> rusqlite::Result<()>
     Ok(())
 }
 
-/// Forgets what can no longer be used anyway.
+/// Forgets states that have expired.
 pub(super) fn forget_used(writing: &mut SqliteTransaction<'_>) -> rusqlite::Result<()> {
     writing.on.prepare_cached(FORGET_USED)?.execute(params![writing.clock.now().0]).map(drop)
 }

@@ -1,6 +1,6 @@
-//! The live processes that share the file. Each holds a lock on a file of its own,
-//! `DATA/nodes/<incarnation>.lock`, which the kernel frees when the process ends, however it ends.
-//! No clock is involved, so a machine that slept has lost nothing.
+//! The live processes that share the file. Each holds a lock on its own file,
+//! `DATA/nodes/<incarnation>.lock`, which the kernel releases when the process ends, however it
+//! ends. No clock is involved, so a machine that slept has lost nothing.
 //!
 //! The locks guarantee that a row which other processes can see is locked for as long as its
 //! process lives. Hence the lock is taken before the row is committed.
@@ -23,9 +23,9 @@ use toolyard_task::store::StoreError;
 const INSERT: &str = "INSERT INTO node (pid, started) VALUES (?1, ?2)";
 const KNOWN: &str = "SELECT 1 FROM node WHERE incarnation = ?1";
 const ALL: &str = "SELECT incarnation FROM node ORDER BY incarnation";
-/// Hosts that are known, and holders of tasks: one that was forgotten before it knew that
-/// it was dead may have taken tasks since. One step of the index for each holder, however
-/// many tasks it has.
+/// Known hosts, and holders of tasks: a host that was forgotten before it noticed that it was dead
+/// may have taken tasks since. The query takes one index step for each holder, however many tasks
+/// it has.
 const HOLDERS: &str = "
     WITH RECURSIVE holder (incarnation) AS (
         SELECT (SELECT incarnation FROM task INDEXED BY live_task_by_incarnation
@@ -38,12 +38,12 @@ const HOLDERS: &str = "
     SELECT incarnation FROM node UNION
     SELECT incarnation FROM holder WHERE incarnation IS NOT NULL
     ORDER BY incarnation";
-/// A host whose tasks are not recovered must be found again.
+/// A host whose tasks have not been recovered must be found again.
 const FORGET: &str = "
     DELETE FROM node WHERE incarnation = ?1 AND NOT EXISTS (
         SELECT 1 FROM task INDEXED BY live_task_by_incarnation WHERE incarnation = ?1 AND status <= 2)";
 
-/// This process, as the others see it.
+/// This process, as other processes see it.
 pub(super) struct Node {
     pub(super) incarnation: Incarnation,
     lock: Mutex<Option<File>>,
@@ -54,14 +54,14 @@ impl Node {
         self.lock.lock().expect("no section panics").is_some()
     }
 
-    /// Whether what the others look at is the file that is locked.
+    /// Whether the file that other processes check is the locked one.
     fn holds(&self, path: &Path) -> bool {
         let lock = self.lock.lock().expect("no section panics");
         let locked = lock.as_ref().and_then(|file| file.metadata().ok()).map(|file| (file.dev(), file.ino()));
         locked.is_some() && locked == super::identity(path)
     }
 
-    /// Lets go of the lock: from now on this host is dead to the others.
+    /// Releases the lock: from now on, other processes consider this host dead.
     pub(super) fn release(&self) {
         self.lock.lock().expect("no section panics").take();
     }
@@ -82,8 +82,8 @@ impl NodeStore for SqliteStore {
         Ok(Registration { incarnation: node.incarnation, tenure: Tenure::Process })
     }
 
-    /// The lock holds as long as the process does, unless the file under it was removed, or the
-    /// row: then the others take this host for dead.
+    /// The lock holds as long as the process runs, unless its file or its row was removed: then
+    /// other processes consider this host dead.
     async fn renew(&self, incarnation: Incarnation) -> Result<bool, StoreError> {
         let mut mine = self.node.lock().await;
         let Some(node) = mine.clone().filter(|node| node.incarnation == incarnation) else {
@@ -104,7 +104,8 @@ impl NodeStore for SqliteStore {
     }
 
     async fn resign(&self, incarnation: Incarnation) -> Result<(), StoreError> {
-        // Known to this process to the end, so that it is forgotten if it leaves nothing.
+        // This process keeps the number until it ends, so that the host is forgotten if it leaves
+        // no tasks.
         if let Some(node) = &*self.node.lock().await
             && node.incarnation == incarnation
         {
@@ -137,11 +138,11 @@ impl NodeStore for SqliteStore {
     }
 }
 
-/// Removes a host that holds no task any more.
+/// Removes a host that no longer holds tasks.
 pub(super) fn forget(on: &Connection, folder: &Path, incarnation: Incarnation) -> rusqlite::Result<()> {
     if on.prepare_cached(FORGET)?.execute(params![number(incarnation.0)])? > 0 {
-        // Before the commit: a row without a file is dead all the same, whereas a
-        // file without a row would stay for ever.
+        // Before the commit: a row without a file is dead anyway, whereas a file without a row
+        // would stay forever.
         remove(&lock_file(folder, incarnation));
     }
     Ok(())
@@ -150,7 +151,7 @@ pub(super) fn forget(on: &Connection, folder: &Path, incarnation: Incarnation) -
 fn register(writing: &SqliteTransaction<'_>, folder: &Path) -> rusqlite::Result<Arc<Node>> {
     let pid = std::process::id();
     writing.on.prepare_cached(INSERT)?.execute(params![pid, writing.clock.now().0])?;
-    // AUTOINCREMENT: a number that was committed once is never given again.
+    // AUTOINCREMENT: a committed number is never assigned again.
     let incarnation = Incarnation(writing.on.last_insert_rowid().unsigned_abs());
     sweep(writing.on, folder);
     let lock = lock(folder, incarnation).map_err(|error| {
@@ -160,8 +161,8 @@ fn register(writing: &SqliteTransaction<'_>, folder: &Path) -> rusqlite::Result<
     Ok(Arc::new(Node { incarnation, lock: Mutex::new(Some(lock)) }))
 }
 
-/// Makes and locks the file. It is closed in programs that this one starts, which
-/// would otherwise keep the lock.
+/// Creates and locks the file. It is closed in programs that this one starts, because they would
+/// otherwise keep the lock.
 fn lock(folder: &Path, incarnation: Incarnation) -> io::Result<File> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     let mut options = OpenOptions::new();
@@ -171,8 +172,8 @@ fn lock(folder: &Path, incarnation: Incarnation) -> io::Result<File> {
     Ok(file)
 }
 
-/// Whether a process holds the lock. Shared, so that two who ask at a time do not
-/// take each other for the host; freed at once.
+/// Whether a process holds the lock. Tries a shared lock, so that two concurrent checks do not take
+/// each other for the host, and releases it at once.
 pub(super) fn lives(path: &Path) -> bool {
     match File::open(path) {
         Ok(file) => match file.try_lock_shared() {
@@ -185,7 +186,7 @@ pub(super) fn lives(path: &Path) -> bool {
     }
 }
 
-/// A living host's tasks must not be touched, so in doubt it lives.
+/// A live host's tasks must not be touched, so in doubt it counts as live.
 fn in_doubt(path: &Path, error: &io::Error) -> bool {
     tracing::warn!(
         event = "cluster.node_state_unknown", path = %path.display(), %error,
@@ -194,9 +195,8 @@ fn in_doubt(path: &Path, error: &io::Error) -> bool {
     true
 }
 
-/// Removes files that a host left which ended between two steps. Only while the
-/// database is locked for writing, since a host that registers elsewhere has its
-/// file before its row.
+/// Removes files of hosts that ended between two steps. Only while the database is locked for
+/// writing, since a host that is registering in another process creates its file before its row.
 fn sweep(on: &Connection, folder: &Path) {
     let (Ok(known), Ok(files)) = (incarnations(on, ALL), std::fs::read_dir(folder)) else { return };
     for path in files.flatten().map(|file| file.path()) {

@@ -1,5 +1,5 @@
-//! The threads that read. Each has a connection of its own, which sees the file as
-//! of the last commit and is never kept waiting by the writer.
+//! The threads that read. Each has its own connection, which sees the file as of the last commit
+//! and never waits for the writer.
 
 use super::schema;
 use crate::group_commit::{QueueLimits, closed, place};
@@ -15,7 +15,7 @@ use toolyard_task::store::StoreError;
 
 type Job = Box<dyn FnOnce(&Connection) + Send>;
 
-/// The way to the reading threads.
+/// Sends reads to the reading threads.
 pub(super) struct Readers {
     /// `None` tells one thread to end.
     jobs: Sender<Option<Job>>,
@@ -49,7 +49,7 @@ impl Readers {
         Ok(Self { jobs, places, wait, threads: Mutex::new(threads), metrics })
     }
 
-    /// Reads on one of the threads.
+    /// Runs a read on one of the threads.
     pub(super) async fn read<T, F>(&self, operation: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
@@ -59,7 +59,7 @@ impl Readers {
         let place = place(&self.places, self.wait).await?;
         let (reply, answer) = oneshot::channel();
         let job: Job = Box::new(move |on| {
-            // No caller waits any more: it was only a read.
+            // No caller waits any longer, which is harmless for a read.
             if !reply.is_closed() {
                 let _ = reply.send(operation(on));
             }
@@ -72,7 +72,7 @@ impl Readers {
         answer
     }
 
-    /// Does what is queued and ends the threads. Blocks until then.
+    /// Completes the queued reads and ends the threads. Blocks until then.
     pub(super) fn stop(&self) {
         self.places.close();
         let threads = std::mem::take(&mut *self.threads.lock().expect("no section panics"));
@@ -89,8 +89,7 @@ impl Readers {
 
 fn run(on: &Connection, inbox: &Mutex<Receiver<Option<Job>>>) {
     loop {
-        // One thread waits in `recv`, the others for this lock, which comes to the
-        // same.
+        // One thread waits in `recv`, the others for this lock, which has the same effect.
         let job = inbox.lock().expect("`recv` does not panic").recv();
         match job {
             Ok(Some(job)) => job(on),

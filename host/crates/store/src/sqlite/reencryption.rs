@@ -1,10 +1,9 @@
-//! Encrypting all values of the file again with the newest key, or decrypting them. Hosts
-//! that have the keys go on meanwhile.
+//! Encrypts all values of the file again with the newest key, or decrypts them. Hosts that have the
+//! keys keep running meanwhile.
 //!
-//! A key that is to go is marked; then every task is looked at, a few in one
-//! transaction; then the keys that are marked still are taken out. A transaction
-//! that seals with one meanwhile removes the mark (`Counts::sealed`), so
-//! that a key is never taken out while there is a value that needs it.
+//! The old keys are marked first; then every task is examined, a few in each transaction; finally
+//! the keys that are still marked are removed. A transaction that seals with a marked key meanwhile
+//! removes the mark (`Counts::sealed`), so that no key is removed while a value needs it.
 
 use super::error::failed;
 use super::tasks::id;
@@ -33,11 +32,11 @@ struct ReencryptionStep {
 }
 
 impl SqliteStore {
-    /// Encrypts every task as `with` says that is not so encrypted yet. Calls `progress` with
-    /// the number of tasks that were read.
+    /// Encrypts every task that is not yet encrypted as `with` says. Calls `progress` with the
+    /// number of tasks read.
     ///
     /// # Errors
-    /// [`StoreError`]. Tasks that were written until then stay so, and no key is removed.
+    /// [`StoreError`]. Tasks that were already written stay as written, and no key is removed.
     pub async fn reseal(
         &self,
         with: SealWith,
@@ -46,7 +45,7 @@ impl SqliteStore {
         let to = with.sealing(&self.sealing);
         let key = to.key().map(|key| key.0);
         let mark = move |writing: &mut SqliteTransaction<'_>| {
-            // Overwritten values have to be gone from the file.
+            // Overwritten values must disappear from the file.
             writing.on.pragma_update(None, "secure_delete", "ON")?;
             writing.on.prepare_cached(MARK)?.execute(params![key])?;
             writing.counts.forget();
@@ -73,12 +72,12 @@ impl SqliteStore {
         Ok(done)
     }
 
-    /// Rewrites the file without deleted values, and cuts its log back. Writers wait
-    /// meanwhile, and may give up.
+    /// Rewrites the file without deleted values and truncates its log. Writers wait meanwhile, and
+    /// may give up.
     ///
     /// # Errors
-    /// [`StoreError::Unavailable`], if there is no room for a second copy, or the file
-    /// is in use for longer than a lock is waited for.
+    /// [`StoreError::Unavailable`], if there is no room for a second copy, or the file stays in use
+    /// for longer than the wait for a lock.
     pub async fn vacuum(&self) -> Result<(), StoreError> {
         let (path, busy) = (self.file.0.clone(), self.busy);
         let vacuum = move || {
@@ -91,7 +90,7 @@ impl SqliteStore {
     }
 }
 
-/// Copies the log back and empties it. Its pages are of the time before.
+/// Copies the log back and empties it. Its pages still contain the old values.
 fn cut_log(on: &Connection) -> Result<(), StoreError> {
     let cut = on.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, bool>(0));
     match cut.map_err(failed)? {
@@ -117,7 +116,7 @@ fn step(
         bytes += values.length();
         found.push((row.get::<_, i64>(0)?, id(row, 1)?, row.get::<_, bool>(5)?, values));
     }
-    // No row may change while the walk stands on it.
+    // No row may change while the walk reads it.
     drop(rows);
     for (seq, id, apart, values) in found {
         step.seq = seq;
@@ -136,7 +135,7 @@ fn values(row: &Row<'_>) -> rusqlite::Result<StoredValues> {
     Ok(StoredValues { record: row.get(2)?, arguments: row.get(3)?, outcome: row.get(4)? })
 }
 
-/// Arguments stay in the table that they stand in.
+/// Arguments stay in their current table.
 fn write(on: &Connection, seq: i64, apart: bool, values: StoredValues) -> rusqlite::Result<()> {
     let (long, short) = if apart { (values.arguments, None) } else { (None, values.arguments) };
     on.prepare_cached(UPDATE)?.execute(params![seq, values.record, short, values.outcome])?;

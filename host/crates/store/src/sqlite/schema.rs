@@ -1,5 +1,4 @@
-//! The file: how a connection is set up, its tables, and how an older file is
-//! brought forward.
+//! The file: the setup of connections, the tables, and the upgrade of older files.
 
 use super::error::SqliteOpenError;
 use crate::encryption::{KeyId, Sealing};
@@ -15,15 +14,15 @@ const FILE: &str = "toolyard.sqlite";
 /// "tool", which distinguishes an empty database of this program from one of another program.
 const APPLICATION_ID: i64 = 0x746f_6f6c;
 
-/// Settings of every connection, and why.
+/// The settings of every connection, with their reasons.
 const PRAGMAS: &[(&str, &str)] = &[
-    // Readers and the writer do not wait for each other. Stays with the file.
+    // Readers and the writer do not wait for each other. This setting is stored in the file.
     ("journal_mode", "WAL"),
-    // A commit is on the disk when it returns, through a loss of power as well.
+    // A commit is on the disk when it returns, and survives a power loss.
     ("synchronous", "FULL"),
     // On macOS a plain fsync leaves data in the drive's cache; elsewhere a no-op.
     ("fullfsync", "ON"),
-    // Long arguments go with their task.
+    // Long arguments are removed with their task.
     ("foreign_keys", "ON"),
     // Functions hidden in an edited schema are not run.
     ("trusted_schema", "OFF"),
@@ -36,22 +35,21 @@ const PRAGMAS: &[(&str, &str)] = &[
     // 16 MiB of log before pages are copied back: a burst of small commits pays
     // for fewer copies of the same index pages than with the default of 4 MiB.
     ("wal_autocheckpoint", "4000"),
-    // A log that one burst made large is cut back to this.
+    // A log that a burst has enlarged is truncated to this size.
     ("journal_size_limit", "67108864"),
 ];
 
-/// Each entry brings a file from the schema of its index to the next one. A released entry is never
-/// edited.
+/// Each entry upgrades a file from the schema of its index to the next one. A released entry is
+/// never edited.
 const MIGRATIONS: &[&str] = &[SCHEMA_1, SCHEMA_2, SCHEMA_3, SCHEMA_4, SCHEMA_5, SCHEMA_6, SCHEMA_7];
 
-/// Rows have a number of their own and are not kept under their id: ids are
-/// random, rows are long, and inserting long rows at random places splits pages
-/// all over the table. Numbered, rows are appended, and the index over the ids
-/// stays small.
+/// Rows have their own number and are not stored by their id: ids are random, rows are long, and
+/// inserting long rows at random positions splits pages throughout the table. With numbers, rows
+/// are appended, and the index of ids stays small.
 ///
-/// The large columns stand last, so that a listing never follows a row into its
-/// overflow pages. Long arguments stand in a table of their own, since SQLite
-/// writes a whole row whenever any of it changes.
+/// The large columns are last, so that a listing never follows a row into its overflow pages. Long
+/// arguments have their own table, since SQLite rewrites a whole row whenever any part of it
+/// changes.
 ///
 /// `status <= 2` says that a task is live (`codec::status`).
 const SCHEMA_1: &str = "
@@ -105,12 +103,12 @@ CREATE TABLE key (
 ) STRICT;
 ";
 
-/// The indexes of searches. Three of them hold the other time as well, so that a window on it is
-/// looked up in the index, not in the table: they are written at every change anyway.
-/// `task_by_owner_created` is not, and stays as it was: where it is not enough, those of all states
-/// serve instead.
+/// The indexes of searches. Three of them contain the other time as well, so that a window on it is
+/// read from the index, not from the table: every change writes them anyway.
+/// `task_by_owner_created` is not written at every change, and is unchanged: where it is
+/// insufficient, the indexes of all states are used instead.
 ///
-/// `span` says how long after its creation a task has changed at most: through it a window on the
+/// `span` is the longest time from the creation of a task to a change of it: with it, a window on
 /// one time bounds the other. It never shrinks.
 const SCHEMA_2: &str = "
 DROP INDEX task_by_owner_updated;
@@ -124,10 +122,10 @@ CREATE TABLE span (longest INTEGER NOT NULL) STRICT;
 INSERT INTO span SELECT coalesce(max(updated - created), 0) FROM task;
 ";
 
-/// Audit entries that wait for their export: one row a transaction, JSON lines in
-/// it. Numbers are never given twice, since the ids of entries are made of them;
-/// `audit_log` names the file, so that those of two files differ. `entries` says
-/// how many a row stands for.
+/// Audit entries that wait for their export: one row for each transaction, which contains JSON
+/// lines. Numbers are never assigned twice, since the ids of entries contain them; `audit_log`
+/// names the file, so that the ids of two files differ. `entries` is the number of entries in a
+/// row.
 const SCHEMA_3: &str = "
 CREATE TABLE audit (
     seq     INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -138,8 +136,8 @@ CREATE TABLE audit_log (id TEXT NOT NULL) STRICT;
 INSERT INTO audit_log VALUES (lower(hex(randomblob(4))));
 ";
 
-/// Permanent verdicts of users. Those of an anonymous client end with its session, in the
-/// transaction that ends it, whatever ends it.
+/// Permanent verdicts of users. The verdicts of an anonymous client end with its session, in the
+/// transaction that ends the session, whatever ends it.
 const SCHEMA_4: &str = "
 CREATE TABLE permission (
     id      TEXT    NOT NULL PRIMARY KEY,
@@ -161,7 +159,7 @@ BEGIN
 END;
 ";
 
-/// States that were signed for one use and have been used.
+/// Signed states that were valid for one use and have been used.
 const SCHEMA_5: &str = "
 CREATE TABLE used (
     id      BLOB    NOT NULL PRIMARY KEY,
@@ -170,9 +168,9 @@ CREATE TABLE used (
 CREATE INDEX used_by_until ON used (until);
 ";
 
-/// The keys that seal values: a key is here before its first value, and until its last one is gone.
-/// `leaving` is set while all values are sealed again, and cleared by a host that still seals with
-/// the key.
+/// The keys that seal values: a key is in this table before its first value, and until its last
+/// value is gone. `leaving` is set while all values are sealed again, and cleared by a host that
+/// still seals with the key.
 const SCHEMA_6: &str = "
 CREATE TABLE seal (
     key     BLOB    NOT NULL PRIMARY KEY,
@@ -180,9 +178,9 @@ CREATE TABLE seal (
 ) STRICT;
 ";
 
-/// The bytes kept of each task: the lengths of its record, its arguments and its outcome. They are
-/// at the end of an index that every change writes anyway, so the sum for an owner, or for all,
-/// reads the index and not the table.
+/// The bytes kept for each task: the lengths of its record, its arguments and its outcome. They are
+/// at the end of an index that every change writes anyway, so sums for one owner or for all read
+/// the index and not the table.
 const SCHEMA_7: &str = "
 ALTER TABLE task ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0;
 UPDATE task SET bytes = octet_length(record) + coalesce(octet_length(outcome), 0)
@@ -191,10 +189,10 @@ DROP INDEX task_by_owner_updated;
 CREATE INDEX task_by_owner_updated ON task (owner, updated, id, created, bytes);
 ";
 
-/// Makes the folder and the file where they are missing, with rights for the owner only, and brings
-/// the file to the schema of this release. Returns its path.
+/// Creates the folder and the file if they are missing, with rights for the owner only, and
+/// upgrades the file to the schema of this release. Returns its path.
 ///
-/// A file with values that none of these keys opens is refused before anything in it is changed.
+/// A file with values that none of these keys can open is refused before anything in it is changed.
 pub(super) fn prepare(
     folder: &Path,
     busy: Duration,
@@ -203,7 +201,7 @@ pub(super) fn prepare(
     let no_folder = |source| SqliteOpenError::Folder { path: folder.to_owned(), source };
     DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(no_folder)?;
     let path = folder.join(FILE);
-    // SQLite gives its log and its shared memory the rights of the file.
+    // SQLite gives its log and its shared memory the same permissions as the file.
     let file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(&path);
     drop(file.map_err(|source: io::Error| SqliteOpenError::NotWritable {
         path: path.clone(),
@@ -212,7 +210,8 @@ pub(super) fn prepare(
 
     let fault = |source| SqliteOpenError::of(path.clone(), source);
     let mut connection = plain(&path, busy).map_err(fault)?;
-    // Before any setting: some of them stay with the file, which may not be ours.
+    // Checked before any setting, because some settings are stored in the file, which may belong to
+    // another program.
     if version(&connection, &path)? >= SEALING {
         let sealed_with = sealed_with(&connection).map_err(fault)?;
         if let Some(key) = sealed_with.into_iter().find(|key| !sealing.opens(*key)) {
@@ -224,7 +223,7 @@ pub(super) fn prepare(
     Ok((path, connection))
 }
 
-/// The first schema that knows of sealed values.
+/// The first schema with sealed values.
 const SEALING: i64 = 6;
 
 /// The keys that are needed to read the file.
@@ -241,7 +240,7 @@ pub(super) fn connection(path: &Path, busy: Duration) -> rusqlite::Result<Connec
     Ok(connection)
 }
 
-/// Without a mutex of its own: each connection stays on one thread.
+/// The connection needs no mutex, because each one stays on one thread.
 fn plain(path: &Path, busy: Duration) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
@@ -251,8 +250,8 @@ fn plain(path: &Path, busy: Duration) -> rusqlite::Result<Connection> {
 
 fn set_up(connection: &Connection, busy: Duration) -> rusqlite::Result<()> {
     connection.set_prepared_statement_cache_capacity(96);
-    // While another process turns a new file to WAL, SQLite answers "busy"
-    // without waiting, lest the two wait for each other.
+    // While another process switches a new file to WAL, SQLite returns "busy" without waiting, to
+    // avoid a deadlock.
     let until = Instant::now() + busy;
     for (name, value) in PRAGMAS {
         while let Err(error) = connection.pragma_update(None, name, value) {
@@ -271,7 +270,7 @@ fn migrate(connection: &mut Connection, path: &Path) -> Result<(), SqliteOpenErr
     if version(connection, path)? == known {
         return Ok(());
     }
-    // A second process waits here and then finds the work done.
+    // A second process waits here and then finds the tables ready.
     let step = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(fault)?;
     let from = version(&step, path)?;
     for migration in &MIGRATIONS[usize::try_from(from).unwrap_or(0)..] {
@@ -282,14 +281,14 @@ fn migrate(connection: &mut Connection, path: &Path) -> Result<(), SqliteOpenErr
     step.commit().map_err(fault)
 }
 
-/// In one statement, so that all three are of one moment: another process may be
-/// making the tables just now.
+/// One statement reads all three in the same snapshot, because another process may be creating the
+/// tables at the moment.
 const VERSION: &str = "
     SELECT (SELECT count(*) FROM sqlite_schema),
            (SELECT application_id FROM pragma_application_id),
            (SELECT user_version FROM pragma_user_version)";
 
-/// The schema that the file has: 0 for a new one.
+/// The schema of the file: 0 for a new file.
 fn version(connection: &Connection, path: &Path) -> Result<i64, SqliteOpenError> {
     let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
     let (tables, application, found): (i64, i64, i64) = connection

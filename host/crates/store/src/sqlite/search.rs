@@ -15,7 +15,7 @@ use toolyard_task::search::{Direction, OrderBy, Page, Search};
 use toolyard_task::store::StoreError;
 use toolyard_task::wire::{TaskStatus, Timestamp};
 
-/// The cost of a row of the table, in rows of an index.
+/// The cost of reading a row of the table, in rows of an index.
 const FETCHED: u32 = 3;
 
 pub(super) fn search(
@@ -24,8 +24,8 @@ pub(super) fn search(
     now: Timestamp,
     sealing: &Sealing,
 ) -> Result<Page, StoreError> {
-    // Of one moment, as otherwise a change between two statements could move a
-    // task past both.
+    // All statements read one snapshot; otherwise a change between two statements could move a task
+    // past both.
     let moment = on.unchecked_transaction().map_err(failed)?;
     let longest = moment.prepare_cached(SPAN).and_then(|mut read| read.query_row([], |row| row.get(0)));
     let plan = SearchPlan::new(search, longest.map_err(failed)?);
@@ -115,7 +115,7 @@ impl IndexReader<'_> {
         Ok(true)
     }
 
-    /// All within the window on the other time.
+    /// All tasks within the window on the other time.
     fn within_window(&self) -> Result<Vec<IndexRow>, StoreError> {
         let (first, last) = self.plan.other.bounds();
         let by = self.plan.other_time();
@@ -130,7 +130,7 @@ impl IndexReader<'_> {
         Ok(all)
     }
 
-    /// Those of these ids that fit.
+    /// The matching tasks with these ids.
     fn named(&self, ids: &BTreeSet<TaskId>) -> Result<Vec<IndexRow>, StoreError> {
         let mut read = self.on.prepare_cached(ONE).map_err(failed)?;
         let mut all = Vec::new();
@@ -146,7 +146,7 @@ impl IndexReader<'_> {
         Ok(all)
     }
 
-    /// Puts in order what was gathered, and takes a page of it.
+    /// Sorts the rows that were found, and takes a page of them.
     fn sorted(&self, mut all: Vec<IndexRow>) -> Result<FoundTasks, StoreError> {
         let (start, end) = (self.plan.start(), self.plan.end());
         match self.plan.search.order.direction {
@@ -162,8 +162,8 @@ impl IndexReader<'_> {
         self.taken(all.into_iter().map(Ok))
     }
 
-    /// Takes the tasks of these rows, in their order, until there are enough of them or the
-    /// budget ends: most of them may be gone.
+    /// Takes the tasks of these rows, in their order, until there are enough of them or the budget
+    /// ends: most of the tasks may be gone.
     fn taken(
         &self,
         rows: impl Iterator<Item = Result<IndexRow, StoreError>>,
@@ -197,9 +197,9 @@ impl IndexReader<'_> {
         Ok(found)
     }
 
-    /// The index ranges, merged, of a time: one for each state, or, for `None`, that of
-    /// all of them. The latter holds only the creation where that is the time, so if
-    /// `both` times are needed, the ranges of all states are read in its place.
+    /// The index ranges of a time, to be merged: one for each state or, for `None`, a common one.
+    /// The common index by creation does not contain the time of the last change, so if `both`
+    /// times are needed, the ranges of all states are read instead.
     fn ranges(&self, by: OrderBy, both: bool) -> Vec<Option<TaskStatus>> {
         match self.plan.states() {
             Some(states) => states.into_iter().map(Some).collect(),
@@ -209,7 +209,7 @@ impl IndexReader<'_> {
     }
 }
 
-/// An index range, and the task that is its next.
+/// An index range and its next task.
 struct Stream<'s> {
     rows: Rows<'s>,
     head: Option<IndexRow>,
@@ -222,7 +222,7 @@ impl<'s> Stream<'s> {
         Ok(stream)
     }
 
-    /// Gives the head, and puts the one after it in its place.
+    /// Returns the head and replaces it with the next row.
     fn advance(&mut self, search: &Search) -> Result<Option<IndexRow>, StoreError> {
         let next = match self.rows.next().map_err(failed)? {
             Some(row) => Some(index_row(row, search).map_err(failed)?),
@@ -232,7 +232,7 @@ impl<'s> Stream<'s> {
     }
 }
 
-/// The next task of all streams together.
+/// The next task among all streams.
 fn next(streams: &mut [Stream<'_>], search: &Search) -> Result<Option<IndexRow>, StoreError> {
     let heads = streams.iter_mut().filter(|stream| stream.head.is_some());
     let key = |stream: &&mut Stream<'_>| stream.head.as_ref().map(|row| row.key);

@@ -19,7 +19,7 @@ const RECORD: &str = "SELECT record FROM session WHERE id = ?1";
 const REMEMBER: &str = "UPDATE session SET record = ?2 WHERE id = ?1";
 const CLOSE: &str = "DELETE FROM session WHERE id = ?1";
 
-/// Removes the one that was longest unseen, and never the one just opened.
+/// Removes the session that was unseen for longest, but never the one just opened.
 const EVICT: &str = "
     DELETE FROM session WHERE id = (
         SELECT id FROM session AS idle INDEXED BY session_by_seen
@@ -97,13 +97,13 @@ fn open(
         Ok(record) => record,
         Err(error) => return Ok(Err(error)),
     };
-    // Counted before, in case nothing is known yet.
+    // Counted beforehand, in case the number is not yet known.
     let mut count = writing.counts.sessions(writing.on)?.saturating_add(1);
     if writing.on.prepare_cached(INSERT)?.execute(params![session.id.0, now.0, record])? == 0 {
         return Ok(Err(StoreError::Corrupt(StoreRefusal::Exists(session.id.to_string()).into())));
     }
     writing.counts.sessions_changed(1);
-    // All others may be at work; then there are too many for a while.
+    // All others may have live tasks; then there are too many for a while.
     while count > most && writing.on.prepare_cached(EVICT)?.execute(params![session.id.0])? > 0 {
         writing.counts.sessions_changed(-1);
         count -= 1;
@@ -111,15 +111,16 @@ fn open(
     Ok(Ok(session))
 }
 
-/// Read and written in one transaction, so that nothing else of the session is
-/// taken from what the caller holds, which may be old.
+/// Read and written in one transaction, so that no other field of the session comes from the
+/// caller's copy, which may be old.
 fn remember(on: &Connection, set: &Session) -> rusqlite::Result<Result<bool, StoreError>> {
     let record: Option<String> =
         on.prepare_cached(RECORD)?.query_row(params![set.id.0], |row| row.get(0)).optional()?;
     let Some(record) = record else { return Ok(Ok(false)) };
     let changed = decode(&record).and_then(|stored| {
         let (log_level, subscriptions) = (set.log_level.clone(), set.subscriptions.clone());
-        encode(&Session { log_level, subscriptions, ..stored })
+        let task_aware = set.task_aware;
+        encode(&Session { log_level, subscriptions, task_aware, ..stored })
     });
     match changed {
         Ok(changed) => on.prepare_cached(REMEMBER)?.execute(params![set.id.0, changed]).map(|_| Ok(true)),
@@ -135,7 +136,7 @@ fn decode(record: &str) -> Result<Session, StoreError> {
     serde_json::from_str(record).map_err(|error| corrupt(CodecError::Json(error)))
 }
 
-/// Notes when sessions were seen.
+/// Writes when sessions were last seen.
 pub(super) fn write_last_seen(on: &Connection, touched: &[(SessionId, Timestamp)]) -> rusqlite::Result<()> {
     let mut statement = on.prepare_cached(SEEN)?;
     for (id, at) in touched {

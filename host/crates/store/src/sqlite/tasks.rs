@@ -21,15 +21,15 @@ use toolyard_task::wire::Timestamp;
 use toolyard_task::{Incarnation, Owner, TaskId};
 use uuid::Uuid;
 
-/// Longer arguments stand in a table of their own. Up to here a row still fits
-/// into its page, and a second look-up would cost more than it saves.
+/// Longer arguments have their own table. Up to this length a row still fits into its page, and a
+/// second look-up would cost more than it saves.
 const INLINE_ARGUMENTS: usize = 2048;
 
 const READ: &str = "
     SELECT record, coalesce(arguments, (SELECT body FROM arguments WHERE task = seq)), outcome
     FROM task WHERE id = ?1";
 
-/// A task of another owner is not decoded, nor even read to its end.
+/// A task of another owner is not decoded or even read completely.
 const READ_OF: &str = "
     SELECT record, coalesce(arguments, (SELECT body FROM arguments WHERE task = seq)), outcome
     FROM task WHERE id = ?1 AND owner = ?2";
@@ -43,8 +43,8 @@ const INSERT_ARGUMENTS: &str = "INSERT INTO arguments (task, body) VALUES (?1, ?
 
 const FIND: &str = "SELECT seq, status, owner, due, incarnation FROM task WHERE id = ?1 AND version = ?2";
 
-/// Names no more columns than it must: an index is rewritten if one of its
-/// columns is named here, even if nothing changes in it.
+/// Names only the necessary columns: an index is rewritten if the statement names one of its
+/// columns, even if its value does not change.
 const UPDATE: &str = "
     UPDATE task SET status = ?2, updated = ?3, version = ?4, record = ?5, outcome = ?6, bytes = ?7 WHERE seq = ?1";
 
@@ -103,7 +103,7 @@ impl TaskStore for SqliteStore {
             .map_err(failed)?;
             let Some(row) = rows.next().map_err(failed)? else { return Ok(None) };
             let task = task(id, row, &sealing)?;
-            // After the read, so that nothing in the task is later than it.
+            // Taken after the read, so that nothing in the task is later.
             Ok(Some(ReadTask { task, now: clock.now() }))
         };
         self.readers.read(operation).await
@@ -198,7 +198,7 @@ impl TaskStore for SqliteStore {
     }
 }
 
-/// A task that is not stored yet. The caller encodes the fields that do not depend on the store's
+/// A task that is not yet stored. The caller encodes the fields that do not depend on the store's
 /// time.
 pub(super) struct NewTask {
     pub(super) task: Task,
@@ -218,8 +218,7 @@ impl NewTask {
         Ok(Self { task, owner, arguments, outcome, sealing: sealing.clone() })
     }
 
-    /// Writes `task`, which is this one with the times that it is to have. Says
-    /// whether there was none of its id.
+    /// Writes `task`, which is this one with its final times. Returns whether its id was new.
     pub(super) fn insert(
         &self,
         writing: &mut SqliteTransaction<'_>,
@@ -396,7 +395,7 @@ pub(super) fn id(row: &Row<'_>, column: usize) -> rusqlite::Result<TaskId> {
     Ok(TaskId(uuid))
 }
 
-/// SQLite's integers have a sign. Counters never come near it.
+/// SQLite's integers are signed. Counters never come near their limit.
 pub(super) fn number(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }

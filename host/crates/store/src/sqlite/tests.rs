@@ -72,7 +72,7 @@ fn a_damaged_database_is_refused_and_kept() {
     drop(open(folder.path()));
     let file = folder.path().join(FILE);
     let mut bytes = fs::read(&file).expect("is there");
-    // The header stays, the schema behind it goes.
+    // The header stays intact; the schema after it is overwritten.
     bytes[100..4096].fill(0xff);
     fs::write(&file, bytes).expect("writes");
     assert!(matches!(refused(&folder, "damaged"), SqliteOpenError::Damaged { .. }));
@@ -88,7 +88,7 @@ fn a_folder_that_cannot_be_used_is_named() {
         assert!(matches!(error, SqliteOpenError::Folder { .. }), "{error:?}");
         assert!(error.to_string().contains("file"), "{error}");
     }
-    // Rights do not keep root out; a folder where the file should be does.
+    // File permissions do not stop root, but a folder in place of the file does.
     fs::create_dir(folder.path().join(FILE)).expect("makes");
     let error = SqliteStore::open(folder.path(), options()).err().expect("is refused");
     assert!(matches!(error, SqliteOpenError::NotWritable { .. }), "{error:?}");
@@ -154,7 +154,7 @@ async fn lock_files_that_nobody_owns_are_swept_and_missing_ones_mean_dead() {
     assert_eq!(here.dead().await.expect("answers"), []);
     fs::remove_file(folder.path().join(format!("nodes/{other}.lock"))).expect("removes");
     assert_eq!(here.dead().await.expect("answers"), [other]);
-    // It finds out by itself, and takes part under another number.
+    // It finds out without help and registers under another number.
     assert!(!there.renew(other).await.expect("answers"));
     let again = there.register().await.expect("registers").incarnation;
     assert!(again != other && there.renew(again).await.expect("renews"));
@@ -163,8 +163,8 @@ async fn lock_files_that_nobody_owns_are_swept_and_missing_ones_mean_dead() {
     assert!(!there.renew(other).await.expect("answers"), "the row is gone as well");
 }
 
-/// Keeps the writer busy, so that whatever is asked for meanwhile comes into one
-/// transaction. It goes on when the sender is dropped.
+/// Keeps the writer busy, so that all calls in the meantime share one transaction. The writer
+/// continues when the sender is dropped.
 async fn hold(store: &Arc<SqliteStore>) -> std::sync::mpsc::Sender<()> {
     let (release, held) = std::sync::mpsc::channel::<()>();
     let (begun, begins) = tokio::sync::oneshot::channel();
@@ -206,9 +206,9 @@ async fn one_operation_that_fails_leaves_its_neighbours_alone() {
         kept.push(made.id.to_string());
         assert_eq!(store.read(made.id, None).await.expect("reads").expect("is there").task, made);
     }
-    // Counts of an undone transaction do not count.
+    // Counts from a transaction that was rolled back are discarded.
     assert!(matches!(four, Err(CreateError::Full { .. })), "{four:?}");
-    // T-43: nor are its audit entries there, or those of the others twice.
+    // T-43: its audit entries are missing too, and no other entries appear twice.
     let written = store.pending(100).await.expect("answers");
     let written: Vec<String> = written.into_iter().flat_map(|batch| batch.lines).collect();
     assert_eq!(written.len(), 3, "{written:?}");
@@ -337,7 +337,7 @@ async fn our_own_changes_wake_nobody() {
     let folder = folder();
     let (here, there) = (open(folder.path()), open(folder.path()));
     let mut hints = here.hints();
-    // Every transaction looks, so that after the second the first would show.
+    // Every transaction checks, so after the second one the first would show.
     for _ in 0..3 {
         created(&*here, task(&owner("a"))).await;
     }

@@ -1,6 +1,6 @@
-//! Hints about changes of other processes to the file. The writer's own connection looks, because
-//! `PRAGMA data_version` does not count commits of its own connection: so this process's own
-//! changes wake no waiter.
+//! Hints about changes of other processes to the file. The writer's connection checks, because
+//! `PRAGMA data_version` does not count a connection's own commits: so this process's own changes
+//! wake no waiter.
 
 use async_trait::async_trait;
 use std::sync::Mutex;
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use toolyard_task::store::{Hint, Hints};
 
-/// The receivers of hints, and when to look next.
+/// The receivers of hints, and the time of the next check.
 pub(super) struct Watch {
     /// `None` once the store is shut down, which ends the feeds.
     feeds: Mutex<Option<watch::Sender<()>>>,
@@ -31,7 +31,7 @@ impl Watch {
         self.feeds.lock().expect("no section panics").take();
     }
 
-    /// When to look next; never without a receiver.
+    /// The time of the next check; `None` without a receiver.
     pub(super) fn due(&self, now: Instant) -> Option<Instant> {
         let heard = self
             .feeds
@@ -44,7 +44,7 @@ impl Watch {
         *next
     }
 
-    /// Whether it is time to look; if so, the next time is set.
+    /// Whether a check is due; if so, sets the time of the next one.
     pub(super) fn is_due(&self, now: Instant) -> bool {
         let due = self.due(now).is_some_and(|next| next <= now);
         if due {
@@ -53,7 +53,7 @@ impl Watch {
         due
     }
 
-    /// Tells the feeds. Those that are behind hear of it once.
+    /// Notifies the feeds. Feeds that are behind get only one notification.
     pub(super) fn others_wrote(&self) {
         if let Some(feeds) = self.feeds.lock().expect("no section panics").as_ref() {
             feeds.send_replace(());

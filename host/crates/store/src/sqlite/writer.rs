@@ -37,13 +37,13 @@ pub(super) struct SqliteTransaction<'a> {
     pub(super) on: &'a Connection,
     pub(super) counts: &'a mut Counts,
     pub(super) clock: &'a MonotonicClock,
-    /// The audit entries of the transaction, which go with it.
+    /// The audit entries of the transaction, which are committed with it.
     pub(super) lines: &'a mut Lines,
 }
 
 /// An operation in the queue.
 pub(super) trait Operation: QueuedWrite {
-    /// Does it within a transaction that may yet be rolled back; then it is attempted again.
+    /// Runs it within a transaction that may yet be rolled back; then it is attempted again.
     fn attempt(&mut self, writing: &mut SqliteTransaction<'_>) -> rusqlite::Result<()>;
 }
 
@@ -53,7 +53,8 @@ where
     F: FnMut(&mut SqliteTransaction<'_>) -> rusqlite::Result<T> + Send,
 {
     fn attempt(&mut self, writing: &mut SqliteTransaction<'_>) -> rusqlite::Result<()> {
-        // An attempt that was rolled back may hold something, such as a lock, which goes first.
+        // The result of an attempt that was rolled back may hold something, such as a lock, so it
+        // is dropped first.
         self.result = None;
         self.result = Some((self.operation)(writing)?);
         Ok(())
@@ -74,11 +75,11 @@ impl Writer {
         limits: QueueLimits,
         metrics: Arc<Metrics>,
     ) -> io::Result<Self> {
-        // If this fails, the first look tells of a change too many.
+        // If this fails, the first check reports a change that did not happen.
         let seen = data_version(&on).ok();
         let database = SqliteDatabase { on, state, counts: Counts::default(), seen };
         let (queue, committer) = Committer::new(database, limits, metrics);
-        // Of this thread alone, so that a transaction which blocks delays nothing else.
+        // This thread has its own runtime, so that a blocking transaction delays nothing else.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
         let thread = std::thread::Builder::new()
             .name("toolyard-store-w".into())
@@ -86,8 +87,8 @@ impl Writer {
         Ok(Self { queue, thread: Mutex::new(Some(thread)) })
     }
 
-    /// Does `operation` in a transaction, and returns when it is durable. It is attempted
-    /// again if another one in its transaction fails.
+    /// Runs `operation` in a transaction and returns when it is durable. It is attempted again if
+    /// another operation in its transaction fails.
     pub(super) async fn write<T, F>(&self, operation: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
@@ -96,8 +97,8 @@ impl Writer {
         self.queue.write(|reply| Box::new(PendingWrite { operation, result: None, task: None, reply })).await
     }
 
-    /// Does what is queued, then `last`, and ends the thread. Blocks until then. A second
-    /// call does nothing.
+    /// Completes the queued operations, then `last`, and ends the thread. Blocks until then. A
+    /// second call does nothing.
     pub(super) fn stop<F>(&self, last: Option<F>)
     where
         F: FnMut(&mut SqliteTransaction<'_>) -> rusqlite::Result<()> + Send + 'static,
@@ -119,12 +120,12 @@ where
     Box::new(PendingWrite { operation, result: None, task: None, reply: log_failure(log) })
 }
 
-/// The file, as the writing thread has it open.
+/// The writing thread's connection to the file.
 struct SqliteDatabase {
     on: Connection,
     state: WriterState,
     counts: Counts,
-    /// The `data_version` that was seen last.
+    /// The last `data_version` that was read.
     seen: Option<i64>,
 }
 
@@ -135,7 +136,7 @@ impl Database for SqliteDatabase {
         self.execute("BEGIN IMMEDIATE").map_err(|error| TransactionError::Unavailable(failed(error)))?;
         self.write_and_commit(writes).map_err(|error| {
             self.counts.forget();
-            // SQLite has rolled back by itself after some errors.
+            // After some errors, SQLite has already rolled back.
             if !self.on.is_autocommit()
                 && let Err(error) = self.execute("ROLLBACK")
             {
@@ -182,7 +183,8 @@ impl Database for SqliteDatabase {
 
 impl SqliteDatabase {
     fn write_and_commit(&mut self, writes: &mut [Box<dyn Operation>]) -> rusqlite::Result<()> {
-        // Under the lock, so that no other process writes between this look and the commit.
+        // Checked under the lock, so that no other process writes between this check and the
+        // commit.
         self.observe()?;
         let mut lines = Lines::default();
         let mut writing = SqliteTransaction {
@@ -202,8 +204,8 @@ impl SqliteDatabase {
         Ok(())
     }
 
-    /// Whether another connection has written since the last look; the commits of this one
-    /// do not show.
+    /// Checks whether another connection has written since the last check; this connection's own
+    /// commits do not count.
     fn observe(&mut self) -> rusqlite::Result<()> {
         let version = data_version(&self.on)?;
         if self.seen.replace(version) != Some(version) {
@@ -218,7 +220,7 @@ impl SqliteDatabase {
     }
 }
 
-/// Whether the file is the reason, rather than what was to be written to it.
+/// Whether the cause is the file rather than the written data.
 fn is_of_the_file(error: &rusqlite::Error) -> bool {
     let code = error.sqlite_error_code();
     code.is_some_and(|code| !matches!(code, ErrorCode::Unknown | ErrorCode::ConstraintViolation))

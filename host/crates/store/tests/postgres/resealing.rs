@@ -1,4 +1,4 @@
-//! Keys come and go over PostgreSQL, while hosts write.
+//! Keys in PostgreSQL are added and removed while hosts write.
 
 use super::server::{self, Server};
 use std::sync::{Arc, Mutex};
@@ -13,15 +13,15 @@ use toolyard_task::{Task, TaskId, TaskStore as _};
 
 const OLD: [u8; 32] = [1; 32];
 const NEW: [u8; 32] = [2; 32];
-/// More than one transaction writes.
+/// More tasks than one transaction writes.
 const MANY: usize = 80;
 
-/// The statement of a host's writer in each transaction that seals a value.
+/// The statement that a host's writer runs in each transaction that seals a value.
 const SEALS: &str = "
     INSERT INTO seal (key, leaving) SELECT $1, false WHERE NOT EXISTS (SELECT 1 FROM seal WHERE key = $1 AND NOT leaving)
     ON CONFLICT (key) DO UPDATE SET leaving = false";
 
-/// A schema of its own.
+/// A separate schema.
 struct Schema {
     server: &'static Server,
     name: String,
@@ -43,18 +43,18 @@ impl Schema {
         self.try_open(keys).await.expect("opens")
     }
 
-    /// A start with these keys is refused, with the key that is missing.
+    /// A start with these keys is refused; returns the missing key.
     async fn refuses(&self, keys: &[[u8; 32]]) {
         let error = self.try_open(keys).await.err().expect("is refused");
         assert!(matches!(error, PostgresOpenError::Sealed { .. }), "{error:?}");
         assert!(error.to_string().contains("encrypted with the key"), "{error}");
     }
 
-    /// A connection beside all hosts.
+    /// A connection that belongs to no host.
     async fn beside(&self) -> Client {
         let (client, driver) =
             tokio_postgres::connect(&self.server.address(), NoTls).await.expect("connects");
-        // It ends when its client is gone.
+        // It ends when its client is dropped.
         tokio::spawn(async move { drop(driver.await) });
         client.batch_execute(&format!("SET search_path = {}", self.name)).await.expect("is set");
         client
@@ -64,7 +64,7 @@ impl Schema {
         self.beside().await.query_one(sql, &[]).await.expect("counts").get(0)
     }
 
-    /// The keys that the schema says it needs.
+    /// The keys that the schema lists as needed.
     async fn needed(&self) -> i64 {
         self.count("SELECT count(*) FROM seal").await
     }
@@ -84,7 +84,7 @@ async fn reseal(store: &PostgresStore) -> ReencryptionReport {
     store.reseal(SealWith::Newest, |_| {}).await.expect("is encrypted again")
 }
 
-/// So many tasks, every other one with an outcome.
+/// This many tasks, every other one with an outcome.
 async fn make(store: &PostgresStore, count: usize) -> Vec<Task> {
     let mut made = Vec::new();
     for number in 0..count {
@@ -94,7 +94,7 @@ async fn make(store: &PostgresStore, count: usize) -> Vec<Task> {
     made
 }
 
-/// A host with this key on top made these, and has ended.
+/// A host whose newest key is this one created these tasks and has ended.
 async fn left(schema: &Schema, keys: &[[u8; 32]], count: usize) -> Vec<Task> {
     let store = schema.open(keys).await;
     let made = make(&store, count).await;
@@ -102,7 +102,7 @@ async fn left(schema: &Schema, keys: &[[u8; 32]], count: usize) -> Vec<Task> {
     made
 }
 
-/// Its next version, which only the message tells from the last.
+/// Its next version, which differs from the last only in the message.
 fn next(task: &Task, message: &str) -> Task {
     Task { version: task.version + 1, status_message: Some(message.into()), ..task.clone() }
 }
@@ -134,8 +134,8 @@ async fn a_rotation_writes_all_anew_and_then_the_old_key_may_go() {
     all_read(&*schema.open(&[]).await, &made).await;
 }
 
-/// It is ended while it waits for a row, in the midst of a transaction that has written
-/// others.
+/// It is ended while it waits for a row, in the middle of a transaction that has written other
+/// rows.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_that_was_interrupted_goes_on_with_the_rest_and_the_old_key_stays_until_then() {
     let Some(schema) = Schema::new() else { return };
@@ -164,7 +164,8 @@ async fn one_that_was_interrupted_goes_on_with_the_rest_and_the_old_key_stays_un
     all_read(&*schema.open(&[NEW]).await, &made).await;
 }
 
-/// Hosts that have both keys go on; none of their changes is refused for it.
+/// Hosts that have both keys keep running; none of their changes is refused because of the
+/// re-encryption.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hosts_change_and_create_tasks_meanwhile_and_find_nothing_stale() {
     let Some(schema) = Schema::new() else { return };
@@ -194,7 +195,7 @@ async fn hosts_change_and_create_tasks_meanwhile_and_find_nothing_stale() {
     all_read(&*schema.open(&[NEW]).await, &now).await;
 }
 
-/// A host that was not told of the new key goes on, and nothing of its own is lost.
+/// A host that does not have the new key keeps running, and none of its values is lost.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_key_that_somebody_still_seals_with_is_not_taken_out() {
     let Some(schema) = Schema::new() else { return };
@@ -203,7 +204,7 @@ async fn a_key_that_somebody_still_seals_with_is_not_taken_out() {
     let late = Mutex::new(None);
     let runtime = Handle::current();
     let meanwhile = |_| {
-        // Behind the walk, which has been at this task and is on this thread.
+        // Behind the walk, which runs on this thread and has already passed this task.
         let changed = next(&before, "late");
         let commit = || runtime.block_on(old.commit(&changed, Vec::new())).expect("commits");
         assert_eq!(
@@ -224,8 +225,7 @@ async fn a_key_that_somebody_still_seals_with_is_not_taken_out() {
     assert_eq!(read(&*schema.open(&[NEW]).await, late.id).await, late);
 }
 
-/// A transaction that had found the old key unmarked commits a task late: the walk does not
-/// pass it by.
+/// A transaction that found the old key unmarked commits a task late: the walk does not miss it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_walk_begins_when_all_who_seal_with_an_unmarked_key_are_done() {
     let Some(schema) = Schema::new() else { return };
@@ -250,7 +250,7 @@ async fn the_walk_begins_when_all_who_seal_with_an_unmarked_key_are_done() {
     all_read(&*schema.open(&[NEW]).await, &made).await;
 }
 
-/// The host was there before anything was sealed with a key that it has not.
+/// The host started before anything was sealed with a key that it lacks.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_nobody_here_has_the_key_of_is_named_and_left_and_its_key_stays() {
     let Some(schema) = Schema::new() else { return };
@@ -262,7 +262,7 @@ async fn what_nobody_here_has_the_key_of_is_named_and_left_and_its_key_stays() {
     for with in [SealWith::Newest, SealWith::Nothing] {
         let done = without.reseal(with, |_| {}).await.expect("goes on");
         assert_eq!((done.seen, &done.unreadable), (2, &vec![foreign[0].id]), "{with:?}");
-        // Without any, the own key stays as well.
+        // When values are decrypted, the host's own key stays as well.
         assert_eq!(done.needed.len(), if with == SealWith::Newest { 1 } else { 2 });
     }
     without.shut_down().await;
@@ -274,7 +274,7 @@ async fn what_nobody_here_has_the_key_of_is_named_and_left_and_its_key_stays() {
     all_read(&*schema.open(&[NEW]).await, &foreign).await;
 }
 
-/// An interrupted removal of this key, which the operator does not want any more.
+/// An interrupted removal of this key, which the operator has since abandoned.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_mark_that_was_left_on_the_key_that_is_to_stay_does_not_take_it_out() {
     let Some(schema) = Schema::new() else { return };
@@ -297,7 +297,7 @@ async fn no_two_do_it_at_a_time() {
     let StoreError::Unavailable(source) = error else { panic!("{error:?}") };
     assert!(source.to_string().contains("another process"), "{source}");
     drop(other);
-    // The server notices a moment later, which is waited for.
+    // The test waits, because the server notices this a moment later.
     let done = tokio::time::timeout(Duration::from_secs(30), reseal(&store)).await.expect("has its turn");
     assert_eq!((done.written, done.needed.len()), (1, 0));
     all_read(&store, &made).await;

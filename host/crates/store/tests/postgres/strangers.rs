@@ -1,5 +1,5 @@
-//! Other roles of the same database: the host does not use objects that they made or may change,
-//! and they cannot hold up a host.
+//! Other roles of the same database: the host does not use objects that they created or may change,
+//! and they cannot block a host.
 
 use super::server::{self, Server};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -11,7 +11,8 @@ use toolyard_store::{PostgresOptions, PostgresStore};
 use toolyard_task::keys::{KeyStore as _, KeyUse};
 use toolyard_task::store::{Quota, TaskStore as _};
 
-/// A role that hosts connect as, another one, and a schema that neither has yet.
+/// The role that hosts connect as, another role, and the name of a schema that neither has created
+/// yet.
 struct Roles {
     server: &'static Server,
     host: String,
@@ -38,7 +39,7 @@ impl Roles {
         self.server.address().replace("//toolyard@", &format!("//{role}@"))
     }
 
-    /// With the names of this test in the places of general ones.
+    /// Replaces general names with the names of this test.
     fn named(&self, sql: &str) -> String {
         sql.replace("HOST", &self.host).replace("SPY", &self.spy).replace("SPACE", &self.schema)
     }
@@ -69,7 +70,8 @@ impl Roles {
         self.start(Duration::from_secs(30)).await.expect("opens");
     }
 
-    /// A start is refused for an object of which all of this is said. Gives what mends it.
+    /// A start is refused because of an object, with all of these texts in the message. Returns the
+    /// remedy.
     async fn refuses(&self, says: &[&str]) -> String {
         let error = self.start(Duration::from_secs(30)).await.expect_err("is refused");
         let said = error.to_string();
@@ -104,7 +106,7 @@ async fn a_schema_that_another_role_has_made_is_not_used_and_its_code_is_not_run
         )
         .await;
     roles.refuses(&["the schema SPACE belongs to the role SPY, not to HOST", "OWNER TO HOST"]).await;
-    // Nor where the operator has given the schema to the host, and left the tables.
+    // The same applies if the operator has given the schema to the host but not the tables.
     roles.operator("ALTER SCHEMA SPACE OWNER TO HOST").await;
     roles.refuses(&["SPACE.spring", "belongs to the role SPY"]).await;
     let sql = roles.named("SELECT count(*) FROM SPACE.ran");
@@ -112,16 +114,16 @@ async fn a_schema_that_another_role_has_made_is_not_used_and_its_code_is_not_run
     assert_eq!(ran, 0, "the trigger ran");
 }
 
-/// The start names each thing that a stranger owns, may do or has put there, and its advice mends
+/// The start names each object that a stranger owns, may use or has added, and its advice fixes
 /// that.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whatever_is_not_the_hosts_alone_is_named_with_what_mends_it() {
-    // One of its own: an event trigger concerns the whole database.
+    // A separate database, because an event trigger affects the whole database.
     let Some(server) = Server::start(server::Flushing::Off) else { return };
     let roles = Roles::on(Box::leak(Box::new(server))).await;
     roles.opens().await;
     let cases: &[(&str, &str)] = &[
-        // Owned by others, the superuser among them.
+        // Objects owned by others, including the superuser.
         ("ALTER TABLE SPACE.task OWNER TO SPY", "table SPACE.task belongs to the role SPY"),
         ("ALTER TABLE SPACE.task OWNER TO toolyard", "table SPACE.task belongs to the role toolyard"),
         ("ALTER SEQUENCE SPACE.audit_writer OWNER TO SPY", "sequence SPACE.audit_writer belongs"),
@@ -142,7 +144,7 @@ async fn whatever_is_not_the_hosts_alone_is_named_with_what_mends_it() {
             "CREATE COLLATION SPACE.odd (locale = 'C'); ALTER COLLATION SPACE.odd OWNER TO SPY",
             "collation SPACE.odd",
         ),
-        // Open to others.
+        // Objects that others have rights on.
         ("GRANT USAGE ON SCHEMA SPACE TO SPY", "schema SPACE is open to the role SPY (USAGE)"),
         ("GRANT CREATE ON SCHEMA SPACE TO PUBLIC", "schema SPACE is open to all roles (CREATE)"),
         (
@@ -161,7 +163,7 @@ async fn whatever_is_not_the_hosts_alone_is_named_with_what_mends_it() {
             "ALTER DEFAULT PRIVILEGES FOR ROLE HOST IN SCHEMA SPACE GRANT ALL ON SEQUENCES TO PUBLIC",
             "default privileges of the role HOST open what it will make to all roles",
         ),
-        // Code of others.
+        // Code by others.
         (
             "CREATE FUNCTION public.spring() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NEW; END $$;
              CREATE TRIGGER spring AFTER INSERT ON SPACE.task EXECUTE FUNCTION public.spring()",
@@ -194,7 +196,8 @@ async fn whatever_is_not_the_hosts_alone_is_named_with_what_mends_it() {
     roles.operator("DROP EVENT TRIGGER watch").await;
 }
 
-/// The start detects a table that a stranger began while it had the right, and ends just after.
+/// The start detects a table that a stranger began to create while it had the right, and commits
+/// just afterwards.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_table_that_a_stranger_finishes_in_the_midst_of_the_start_is_not_written() {
     let Some(roles) = Roles::new().await else { return };
@@ -217,7 +220,7 @@ async fn a_table_that_a_stranger_finishes_in_the_midst_of_the_start_is_not_writt
     tokio::join!(starting, ending);
 }
 
-/// The locks of releases before this one were numbers that anybody may take.
+/// Earlier releases locked numbers that any role may lock.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_lock_that_a_stranger_can_take_holds_a_host_up() {
     let Some(roles) = Roles::new().await else { return };
@@ -232,7 +235,7 @@ async fn no_lock_that_a_stranger_can_take_holds_a_host_up() {
     roles.opens().await;
     let place = PostgresLocation::parse(&roles.address(&roles.host), &roles.schema).expect("an address");
     let store = PostgresStore::open(place, PostgresOptions::default()).await.expect("opens");
-    // Near a quota, where hosts go one by one.
+    // Near a quota, hosts create tasks one at a time.
     let quota = Quota { per_owner: 2, ..AMPLE };
     store.create(task(&owner("a")), quota, Vec::new()).await.expect("there is room");
     store.rotate(KeyUse::Cursor, 1).await.expect("rotates");
@@ -243,11 +246,11 @@ async fn no_lock_that_a_stranger_can_take_holds_a_host_up() {
     spy.batch_execute(&lock).await.expect_err("is refused");
 }
 
-/// The start names the role that it waits for, and does not wait without end.
+/// The start names the role that it waits for, and does not wait indefinitely.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_start_that_waits_for_a_lock_ends_in_time_and_says_who_holds_it() {
     let Some(roles) = Roles::new().await else { return };
-    // Another session makes the schema at this moment, and does not commit.
+    // Another session creates the schema at this moment and does not commit.
     let spy = roles.connect(&roles.spy.clone()).await;
     spy.batch_execute(&roles.named("SET application_name = 'psql'; BEGIN; CREATE SCHEMA SPACE"))
         .await
@@ -258,7 +261,7 @@ async fn a_start_that_waits_for_a_lock_ends_in_time_and_says_who_holds_it() {
     assert!(error.to_string().contains("cluster.start-wait"), "{error}");
     spy.batch_execute("ROLLBACK").await.expect("ends");
     roles.opens().await;
-    // A host that brings the schema forward, and one that waits for it.
+    // A host that upgrades the schema, and one that waits for it.
     let other = roles.connect(&roles.host.clone()).await;
     let lock = roles.named("BEGIN; LOCK TABLE SPACE.toolyard_version IN SHARE UPDATE EXCLUSIVE MODE");
     other.batch_execute(&lock).await.expect("is taken");
@@ -273,7 +276,7 @@ async fn a_start_that_waits_for_a_lock_ends_in_time_and_says_who_holds_it() {
     opened.expect("opens when its turn has come");
 }
 
-/// Hosts that start at the same time make the tables once.
+/// Hosts that start at the same time create the tables once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hosts_that_start_at_the_same_time_all_start() {
     let Some(roles) = Roles::new().await else { return };
@@ -288,7 +291,7 @@ async fn hosts_that_start_at_the_same_time_all_start() {
     }
 }
 
-/// The tables of the release before are brought forward, with what is in them.
+/// The tables of the previous release are upgraded with their content.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_older_schema_is_brought_forward_with_all_that_is_in_it() {
     let Some(roles) = Roles::new().await else { return };

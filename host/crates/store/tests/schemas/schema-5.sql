@@ -1,5 +1,5 @@
--- What a host of schema 5 left behind when it was killed: a task in every state, and whatever else it kept.
--- Records are written as that release wrote them; later ones read them still.
+-- The content of a file when a host of schema 5 was killed: a task in every state, and all other
+-- data. Records are in the format of that release; later releases still read them.
 
 PRAGMA journal_mode = WAL;
 PRAGMA application_id = 1953460076;

@@ -9,6 +9,7 @@ use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use uuid::Uuid;
 
+mod delivery;
 mod table;
 
 const BEGIN: i64 = 1_000_000;
@@ -16,7 +17,7 @@ const TTL: u64 = 1_000;
 const FENCE: Fence = Fence { incarnation: Incarnation(7), attempt: 2 };
 /// The host that takes over.
 const NEXT: Incarnation = Incarnation(9);
-/// Runs that were superseded, or are not there yet.
+/// Runs that were superseded, or do not exist yet.
 const OTHERS: [Fence; 4] = [
     Fence { incarnation: Incarnation(7), attempt: 1 },
     Fence { incarnation: Incarnation(7), attempt: 1_000 },
@@ -50,6 +51,7 @@ fn task() -> Task {
         started_at: None,
         effects: false,
         rerun: false,
+        bridged: None,
         questions: Vec::new(),
         outcome: None,
     }
@@ -121,7 +123,7 @@ fn after(events: impl IntoIterator<Item = Event>, now: i64) -> Task {
 const IN_TIME: i64 = BEGIN + 10;
 const TOO_LATE: i64 = BEGIN + TTL as i64;
 
-/// Every live state, and each event with what it must lead to.
+/// Every live state, and each event with its expected result.
 #[test]
 fn t_17_t_18_each_event_leads_from_each_live_state_where_it_must() {
     let waiting = || after([], IN_TIME);
@@ -142,7 +144,7 @@ fn t_17_t_18_each_event_leads_from_each_live_state_where_it_must() {
         (finished(result(false)), IN_TIME, [Ok(Completed), Ok(Completed), Ok(Completed)]),
         (finished(result(true)), IN_TIME, [Ok(Failed), Ok(Failed), Ok(Failed)]),
         (finished(rpc_error()), IN_TIME, [Ok(Failed), Ok(Failed), Ok(Failed)]),
-        // The end came late, but the ttl had not been acted on.
+        // The end came after the ttl, but before the ttl was enforced.
         (finished(result(false)), TOO_LATE, [Ok(Completed), Ok(Completed), Ok(Completed)]),
         (cancelled(), IN_TIME, [Ok(Cancelled), Ok(Cancelled), Ok(Cancelled)]),
         (Event::Expired, TOO_LATE - 1, [Err(NotDue), Err(NotDue), Err(NotDue)]),
@@ -209,8 +211,8 @@ fn a_superseded_run_is_shut_out_and_the_client_is_not() {
     assert!(apply(&live, cancelled(), Timestamp(IN_TIME)).is_ok());
 }
 
-/// 26T-18, 26T-22: a question whose answer does not fit is open again under a key that
-/// was never used, so often and not more.
+/// 26T-18, 26T-22: a question whose answer does not fit is open again under a key that was never used,
+/// up to the bound.
 #[test]
 fn what_does_not_fit_is_asked_again_under_another_key() {
     let again = |fence| Event::AskedAgain { fence, key: "q".into() };
@@ -306,7 +308,7 @@ fn an_orphan_says_whether_anything_may_have_happened() {
     );
     let affected = [started(), Event::Effects { fence: FENCE }];
     assert!(message(&after(affected, IN_TIME)).contains("it has had effects, or some of them"));
-    // Claimed, and not begun again: what an earlier run did is not forgotten.
+    // Claimed, and not begun again: the effects of an earlier run are not forgotten.
     let claimed = after([started(), claimed(FENCE.incarnation)], IN_TIME);
     let event =
         Event::Orphaned { incarnation: NEXT, departure: Departure::ShutDown, why: NotRerun::Attempts(3) };
@@ -327,7 +329,7 @@ fn a_claim_is_a_new_run_and_shuts_out_the_old_one() {
     assert_eq!((begun.fence, begun.started_at), (second, None));
     assert!(begun.has_begun());
     assert!(begun.status_message.as_deref().is_some_and(|message| message.contains("attempt")));
-    // A4: what the old one says late changes nothing.
+    // A4: late events of the old host change nothing.
     for late in [
         started(),
         said(),
@@ -373,15 +375,15 @@ fn ir_7_what_an_earlier_run_asked_is_not_asked_again() {
         (Timestamp(BEGIN + 900), 1, "open")
     );
     assert!(open.answer.is_none() && known.answer.is_some());
-    // 26T-18: another question has another key for its client.
+    // 26T-18: a different question gets another key for its client.
     assert_eq!((other.answer.as_ref(), other.wire_key().as_ref()), (None, "other (2)"));
-    // Within one run a key stands for one question.
+    // Within one run, a key stands for one question.
     let twice = Event::Asked { fence, questions: vec![again("open", "{}")] };
     assert_eq!(apply(&after, twice, Timestamp(IN_TIME)), Err(KeyReused));
     assert_eq!(asks(vec![again("new", "{}"), again("new", "{}")]), Err(KeyReused));
 }
 
-/// A random event. In `by` stands the number of a run, fenced off or not.
+/// A random event. `by` is the number of a run, fenced off or not.
 #[derive(Debug, Clone)]
 enum Action {
     Start { by: Option<usize> },
@@ -437,7 +439,7 @@ impl Action {
             Self::Cancel => cancelled(),
             Self::Expire => Event::Expired,
             Self::Orphan { mine } => orphaned_by(holder(*mine)),
-            // It stays with its host, so that what follows comes from the same.
+            // It stays with its host, so that later events come from the same host.
             Self::Claim { mine } => {
                 Event::Claimed { from: holder(*mine), by: FENCE.incarnation, digest: Digest(String::new()) }
             }
@@ -446,17 +448,16 @@ impl Action {
     }
 }
 
-/// The state machine again, in the fewest words: no times but the end of the ttl,
-/// no texts, one end.
+/// A minimal model of the state machine: no times except the end of the ttl, no texts, one kind of end.
 #[derive(Debug, Default)]
 struct Model {
     begun: bool,
     affected: bool,
-    /// How often it was claimed after it had begun.
+    /// How often the task was claimed after it had begun.
     claims: u32,
-    /// Keys that were asked, in which attempt, and whether they were answered.
+    /// Keys of questions, each with its attempt and whether it was answered.
     keys: BTreeMap<u8, (u32, bool)>,
-    /// Keys that the client runs as tasks.
+    /// Keys of questions that the client runs as tasks.
     entrusted: BTreeSet<u8>,
     end: Option<TaskStatus>,
 }
@@ -578,4 +579,17 @@ proptest! {
             task = next;
         }
     }
+}
+
+#[test]
+fn a_task_that_cannot_run_again_says_that_its_arguments_do_not_fit() {
+    let why = NotRerun::Misfit("`ms` is missing".into());
+    let orphaned = Event::Orphaned { incarnation: FENCE.incarnation, departure: Departure::Died, why };
+    let first = Task { fence: Fence { attempt: 1, ..FENCE }, ..task() };
+    let ended = apply(&first, orphaned, Timestamp(IN_TIME)).expect("is live");
+    let message = ended.status_message.expect("a message");
+    assert!(
+        message.ends_with("Its tool has changed and its arguments do not fit: `ms` is missing"),
+        "{message}"
+    );
 }

@@ -35,6 +35,7 @@ fn task() -> Task {
         started_at: None,
         effects: false,
         rerun: false,
+        bridged: None,
         questions: Vec::new(),
         outcome: None,
     }
@@ -60,8 +61,7 @@ fn finished(outcome: Outcome) -> Event {
     Event::Finished { fence: FENCE, outcome, message: Some(SECRET.into()) }
 }
 
-/// T-43: each event of a task's life, what is written of it, and nothing that was
-/// said by anybody.
+/// T-43: each event of a task's life is recorded, without any content from clients or guests.
 #[test]
 fn t_43_every_change_that_matters_has_its_entries_and_none_tells_what_was_said() {
     let result = |is_error| Outcome::Result { is_error, result: RawJson::trusted(format!("\"{SECRET}\"")) };
@@ -151,4 +151,84 @@ fn names_of_clients_are_cut_short() {
     let entry =
         entry.of_resource(&"r".repeat(5_000)).for_reason(&"y".repeat(5_000)).by_rule(&"z".repeat(5_000));
     assert!(serde_json::to_string(&entry).expect("JSON").len() < 2_000);
+}
+
+/// Each kind of entry as it is in the log, without the members that do not apply.
+#[test]
+fn t_43_an_entry_names_all_that_it_is_about() {
+    let task = Task { tool: "render".into(), questions: vec![question("q")], ..task() };
+    let by = By::principal("alice", None);
+    let of = ("files.wasm", &Digest("cd".into()));
+    let wanted = AccessRequest::host("https", "a.example", 443);
+    let grant = Grant {
+        id: crate::grant::GrantId(Uuid::from_u128(3)),
+        owner: owner(),
+        by: "alice".into(),
+        plugin: "files.wasm".into(),
+        digest: Digest("cd".into()),
+        wanted: wanted.clone(),
+        verdict: Verdict::Deny,
+        given_at: Timestamp(0),
+    };
+    let again = Event::AskedAgain { fence: None, key: "q".into() };
+    let asked = Event::Asked { fence: FENCE, questions: vec![question("q")] };
+    let changed = |event: &Event| Entry::changed(event, &task, &by).remove(0);
+    let entries = [
+        Entry::created(&task, &by),
+        Entry::discarded(&Summary::of(&task), "tasks.kept-bytes"),
+        changed(&asked),
+        changed(&again),
+        Entry::verdict_given(Verdict::Allow, of, &wanted, "for this task", &by),
+        Entry::revoked(&grant, &by),
+        Entry::lost(5, "the disk is full"),
+        Entry::new(Action::DeniedByRule, &by).of_tool("t").of_prompt("p").of_resource("r:1"),
+        Entry::new(Action::DeniedByRule, &by).by_rule("night").for_reason("a rule denies it"),
+    ];
+    let shown: Vec<serde_json::Value> =
+        entries.iter().map(|entry| serde_json::to_value(entry).expect("JSON")).collect();
+    let session = fingerprint(&SessionId(SECRET.into()));
+    let task = "00000000-0000-0000-0000-000000000007";
+    let alice = "https://idp.example#alice";
+    let about = |more: serde_json::Value| {
+        let mut entry = serde_json::json!({
+            "principal": "alice", "owner": alice, "session": session, "task": task, "tool": "render",
+            "digest": "ab", "status": "input_required",
+        });
+        entry.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+        entry
+    };
+    let asks =
+        serde_json::json!({"action": "question.asked", "question": "q", "method": "elicitation/create"});
+    let mut asks_again = asks.clone();
+    asks_again["reason"] = "does not fit".into();
+    let permission = |action: &str, more: serde_json::Value| {
+        let mut entry = serde_json::json!({
+            "action": action, "principal": "alice", "plugin": "files.wasm", "digest": "cd",
+            "permission": wanted.to_string(),
+        });
+        entry.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+        entry
+    };
+    let expected = [
+        about(serde_json::json!({"action": "task.created"})),
+        serde_json::json!({
+            "action": "task.discarded", "principal": "host", "owner": alice, "task": task, "tool": "render",
+            "digest": "ab", "status": "input_required", "reason": "tasks.kept-bytes",
+        }),
+        about(asks),
+        about(asks_again),
+        permission("permission.given", serde_json::json!({"reason": "for this task"})),
+        permission("permission.revoked", serde_json::json!({"owner": alice, "reason": "deny"})),
+        serde_json::json!({
+            "action": "audit.lost", "principal": "host", "count": 5, "reason": "the disk is full",
+        }),
+        serde_json::json!({
+            "action": "denied.rule", "principal": "alice", "tool": "t", "prompt": "p", "resource": "r:1",
+        }),
+        serde_json::json!({
+            "action": "denied.rule", "principal": "alice", "rule": "night", "reason": "a rule denies it",
+        }),
+    ];
+    assert_eq!(shown, expected);
+    assert_eq!(wanted.to_string(), "https://a.example:443");
 }

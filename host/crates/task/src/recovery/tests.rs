@@ -26,19 +26,20 @@ fn task(attempt: u32, begun: bool) -> Task {
         started_at: begun.then_some(Timestamp(0)),
         effects: false,
         rerun: true,
+        bridged: None,
         questions: Vec::new(),
         outcome: None,
     }
 }
 
-/// A5: what is run again, and what is not.
+/// A5: which tasks are run again, and which are not.
 #[test]
 fn only_what_the_operator_allows_is_run_again_and_only_so_often() {
     use NotRerun::{Attempts, Effects, NotDeclared};
     let plain = Task { rerun: false, ..task(1, true) };
     let affected = Task { effects: true, ..task(1, true) };
     let cases = [
-        // A task that never began runs, whatever its tool is.
+        // A task that never began is run, whatever its tool is.
         (Task { rerun: false, ..task(1, false) }, Some(Durability::None), Recovery::Run),
         (plain.clone(), None, Recovery::End(NotDeclared)),
         // A later setting of the operator does not make an earlier task run again.

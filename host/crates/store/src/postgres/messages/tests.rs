@@ -13,7 +13,7 @@ fn sender(operators: &[[u8; 32]]) -> Sender {
     Sender::new(&keys(operators)).expect("random bytes")
 }
 
-/// One that listens since [`NOW`].
+/// A receiver that has listened since [`NOW`].
 fn receiver(operators: &[[u8; 32]]) -> Receiver {
     let mut receiver = Receiver::new(keys(operators), &sender(operators));
     receiver.begins(NOW);
@@ -59,7 +59,7 @@ fn what_is_not_sealed_is_refused() {
     for plain in ["", "*", "={\"changed\":{\"what\":\"tools\"}}", &id, &ids, "AQ", "é", &"A".repeat(7_999)] {
         assert_eq!(to.open(plain), Err(Refusal::Plain), "{plain}");
     }
-    // The layout and nothing right behind it.
+    // The correct layout byte, followed by nothing valid.
     let guessed = STANDARD_NO_PAD.encode([&[LAYOUT][..], &[0; 100]].concat());
     assert_eq!(to.open(&guessed), Err(Refusal::Forged));
 }
@@ -100,8 +100,8 @@ fn senders_do_not_stand_in_each_others_way() {
     assert_eq!(to.open(&other.seal(&word("late"), NOW).expect("is sealed")), Ok(word("late")));
 }
 
-/// A host hears nothing that was sent before it listened: neither from a sender that it has
-/// never heard, nor, after its connection broke, from one that it knows.
+/// A host accepts nothing that was sent before it listened: neither from an unknown sender nor,
+/// after its connection broke, from a known one.
 #[test]
 fn what_was_sent_before_a_host_listened_is_refused_later() {
     let (mut from, mut to) = (sender(&[]), receiver(&[]));
@@ -112,12 +112,12 @@ fn what_was_sent_before_a_host_listened_is_refused_later() {
     let while_it_did_not = from.seal(&word("2"), NOW + 2_000).expect("is sealed");
     to.begins(NOW + 5_000);
     assert_eq!(to.open(&while_it_did_not), Err(Refusal::Replayed));
-    // The clock does not matter once a sender was heard on this connection.
+    // The clock does not matter once a message of the sender has arrived on this connection.
     assert_eq!(to.open(&from.seal(&word("3"), NOW + 5_000).expect("is sealed")), Ok(word("3")));
     assert_eq!(to.open(&from.seal(&word("4"), NOW - 9_000).expect("is sealed")), Ok(word("4")));
 }
 
-/// The clock of the server may be set back; then new hosts are heard by old ones.
+/// The server's clock may be set back; old hosts then still accept messages from new ones.
 #[test]
 fn a_clock_that_is_set_back_shuts_nobody_out() {
     let mut to = receiver(&[]);
@@ -143,13 +143,13 @@ fn with_keys_of_the_operator_both_are_needed() {
         receiver(to).open(&sender(from).seal(&word("x"), NOW).expect("is sealed"))
     };
     assert_eq!(heard(&[old], &[old]), Ok(word("x")));
-    // As they are changed, host by host.
+    // The keys as they are changed, host by host.
     assert_eq!(heard(&[new, old], &[new, old]), Ok(word("x")));
     assert_eq!(heard(&[old], &[new, old]), Ok(word("x")));
     for (from, to) in [(&[other][..], &[old][..]), (&[], &[old]), (&[old], &[]), (&[new, old], &[old])] {
         assert_eq!(heard(from, to), Err(Refusal::Forged), "{from:?} {to:?}");
     }
-    // A copy of the schema under another name is another channel.
+    // A copy of the schema under another name uses another channel.
     let elsewhere = ChannelKeys::new(&SCHEMA, &Sealing(None), "toolyard_copy");
     let sealed = Sender::new(&elsewhere).expect("random bytes").seal(&word("x"), NOW).expect("is sealed");
     assert_eq!(receiver(&[]).open(&sealed), Err(Refusal::Forged));
@@ -171,7 +171,7 @@ fn senders_that_were_forgotten_are_not_heard_again() {
     }
 }
 
-/// A kind of message that a later release sends may be about any task.
+/// A kind of message that only a later release knows may concern any task.
 #[test]
 fn what_a_later_release_says_is_looked_after() {
     assert_eq!(read(b"?whatever"), Some(Message::Anything));

@@ -1,6 +1,6 @@
 use super::*;
 
-/// A new file of the first schema.
+/// A new file with the first schema.
 fn first_schema(path: &Path) -> Connection {
     let first = Connection::open(path).expect("opens");
     first.execute_batch(SCHEMA_1).expect("makes the tables");
@@ -32,8 +32,8 @@ fn a_file_of_the_first_schema_is_brought_forward_with_the_span_of_what_it_holds(
 
 const FOLDER: &str = "TOOLYARD_STORE_SCHEMA_FOLDER";
 
-/// A process that is killed when it has brought a file as far as it says, and not
-/// committed it; without a folder, this is none.
+/// A process that is killed after it has upgraded a file as far as it reports, without a commit;
+/// without a folder, this test does nothing.
 #[test]
 fn process() {
     let Ok(folder) = std::env::var(FOLDER) else { return };
@@ -44,7 +44,7 @@ fn process() {
         step.execute_batch(migration).expect("brings forward");
     }
     step.pragma_update(None, "user_version", MIGRATIONS.len() as i64).expect("sets");
-    // More than the cache holds, so that pages of the transaction are in the log.
+    // More than the cache can hold, so that pages of the transaction are in the log.
     step.execute_batch("CREATE TABLE large (a); INSERT INTO large VALUES (zeroblob(40000000))")
         .expect("writes");
     println!("\n> brought forward");

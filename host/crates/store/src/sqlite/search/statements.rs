@@ -1,5 +1,5 @@
-//! The statements of a search. The index is named in each, since without
-//! statistics the planner might choose another one and sort.
+//! The statements of a search. Each names its index, since without statistics the planner might
+//! choose another one and sort.
 
 use crate::codec;
 use crate::search_plan::column;
@@ -18,8 +18,7 @@ pub(super) const FETCH: &str = "
     SELECT id, status, created, updated, record FROM task
     WHERE seq = ?1 AND (status <= 2 OR due > ?2)";
 
-/// Rows of an index from (?2, ?3), without it, to ?4. The time that the index does
-/// not hold is 0.
+/// Rows of an index from (?2, ?3), exclusive, to ?4. A time that the index does not contain is 0.
 pub(super) fn ordered(state: Option<TaskStatus>, by: OrderBy, direction: Direction) -> String {
     let (index, column, times) = (index(state, by), column(by), times(state, by));
     let state = of_state(state);
@@ -34,7 +33,7 @@ pub(super) fn ordered(state: Option<TaskStatus>, by: OrderBy, direction: Directi
     )
 }
 
-/// How many tasks there are from ?2 to ?3, but no more than ?4.
+/// The number of tasks from ?2 to ?3, counted up to ?4.
 pub(super) fn counted(state: Option<TaskStatus>, by: OrderBy) -> String {
     let (index, column, state) = (index(state, by), column(by), of_state(state));
     format!(
@@ -63,7 +62,7 @@ const fn index(state: Option<TaskStatus>, by: OrderBy) -> &'static str {
     }
 }
 
-/// The times that the index holds.
+/// The times that the index contains.
 const fn times(state: Option<TaskStatus>, by: OrderBy) -> &'static str {
     match (state, by) {
         (None, OrderBy::Created) => "created, 0",
@@ -71,8 +70,8 @@ const fn times(state: Option<TaskStatus>, by: OrderBy) -> &'static str {
     }
 }
 
-/// Written out, so that each state has a statement of its own: several of them
-/// are walked at a time.
+/// The state is written into the statement, so that each state has its own: several of them are
+/// walked at the same time.
 fn of_state(state: Option<TaskStatus>) -> String {
     state.map_or_else(String::new, |state| format!(" AND status = {}", codec::status(state)))
 }
@@ -88,7 +87,7 @@ mod tests {
     const ORDERS: [(OrderBy, &str); 2] = [(OrderBy::Created, "created"), (OrderBy::Updated, "updated")];
     const STATES: [Option<TaskStatus>; 2] = [None, Some(TaskStatus::Failed)];
 
-    /// Whether the plan finds its rows so, and does no more.
+    /// Whether the plan finds its rows in this way and does nothing else.
     fn assert_plan(on: &rusqlite::Connection, sql: &str, how: &str) {
         let plan = plan(on, sql);
         assert!(plan.contains(&format!("SEARCH task USING {how}")), "{sql}: {plan}");

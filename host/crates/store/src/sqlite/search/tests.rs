@@ -37,7 +37,7 @@ impl Twins {
 
     async fn change(&self, task: &Task, event: &Event) {
         for store in self.both() {
-            // Refused where the task has ended already; then in both.
+            // Refused if the task has already ended; then in both stores.
             let _ = change(store, task.id, event).await.expect("is there");
         }
     }
@@ -63,7 +63,7 @@ fn window() -> impl Strategy<Value = Window> {
     (end(), end()).prop_map(|(after, before)| Window { after, before })
 }
 
-/// Ids stand for the tasks of their number.
+/// Each id stands for the task with its number.
 fn filter() -> impl Strategy<Value = (Option<Vec<usize>>, Filter)> {
     let ids = prop::option::weighted(0.2, prop::collection::vec(0_usize..64, 0..30));
     let statuses = prop::option::of(prop::collection::vec(prop::sample::select(&codec::STATUSES[..]), 0..5));
@@ -74,8 +74,8 @@ fn filter() -> impl Strategy<Value = (Option<Vec<usize>>, Filter)> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
 
-    /// F-5, F-6: whatever is in it and whatever is asked, SQLite finds what the
-    /// memory store finds, in the same order, however the pages are cut.
+    /// F-5, F-6: whatever the content and the search, SQLite finds the same tasks as the memory
+    /// store, in the same order, whatever the page sizes.
     #[test]
     fn f_5_sqlite_finds_what_memory_finds(
         steps in prop::collection::vec(step(), 20..90),
@@ -122,8 +122,8 @@ proptest! {
     }
 }
 
-/// A store with many tasks, written past the port: `number` of them were created a
-/// second after each other; each changed once, within a minute.
+/// A store with many tasks, written without the port: `number` of them were created one second
+/// apart, and each changed once, within a minute.
 async fn many(number: i64) -> (TempDir, Arc<SqliteStore>) {
     let folder = tempfile::tempdir().expect("a folder");
     let clock = ManualClock::at(START);
@@ -146,7 +146,7 @@ async fn many(number: i64) -> (TempDir, Arc<SqliteStore>) {
     (folder, store)
 }
 
-/// Those created between these seconds.
+/// The tasks created between these seconds.
 fn created_within(after: i64, before: i64) -> Filter {
     let at = |second: i64| Some(Timestamp(START + second * 1_000));
     Filter { created: Window { after: at(after), before: at(before) }, ..Filter::default() }
@@ -155,8 +155,8 @@ fn created_within(after: i64, before: i64) -> Filter {
 #[tokio::test]
 async fn a_8_a_walk_that_finds_little_ends_early_and_goes_on_where_it_was() {
     let (_folder, store) = many(46_000).await;
-    // All but the first change late, so that they come first; and some task once
-    // took so long that the span rules none of them out.
+    // All but the first change late, so that they come first; and some task once took so long that
+    // the span excludes none of them.
     let spread = |writing: &mut crate::sqlite::writer::SqliteTransaction<'_>| {
         writing.counts.spanned(writing.on, 100_000_000)?;
         let sql = "UPDATE task SET updated = created + 50000000 WHERE created >= ?1 + 21000000";
@@ -226,7 +226,7 @@ async fn the_longest_span_is_stored_before_a_search_relies_on_it_and_is_kept() {
     change(&*here, one.id, &said(&one)).await.expect("is there").expect("is live");
     assert_eq!(spans().await, 60_000, "in whole minutes");
     clock.advance(150_000);
-    // Another process; this one has to notice.
+    // Another process writes; this one must notice.
     change(&*there, two.id, &said(&two)).await.expect("is there").expect("is live");
     assert_eq!(spans().await, 180_000);
     change(&*here, one.id, &said(&one)).await.expect("is there").expect("is live");

@@ -1,4 +1,4 @@
-//! The transitions as the documentation shows them.
+//! The transitions, as the documentation shows them.
 
 use super::*;
 
@@ -38,6 +38,8 @@ fn transitions() -> String {
         ("Entrusted", entrusted, IN_TIME),
         ("Answered", answered("q"), IN_TIME),
         ("AskedAgain", again, IN_TIME),
+        ("Delivered", Event::Delivered, IN_TIME),
+        ("CallerLeft", Event::CallerLeft, IN_TIME),
         ("Finished", finished(result(false)), IN_TIME),
         ("Cancelled", cancelled(), IN_TIME),
         ("Expired", Event::Expired, TOO_LATE),
@@ -68,7 +70,7 @@ fn transitions() -> String {
     table
 }
 
-/// The name of a state, as the table has it.
+/// The name of a state, as used in the table.
 fn name_of(task: &Task) -> &'static str {
     match task.status() {
         Working if task.waits() => "waiting",
