@@ -104,8 +104,8 @@ impl Grants {
         }
     }
 
-    /// Whether a folder was moved, replaced or removed since it was opened, or a guest has met a
-    /// mount that was made in one since then.
+    /// Whether a folder was moved, replaced or removed since it was opened, or a guest has
+    /// encountered a mount that was made in one since then.
     pub fn are_stale(&self) -> bool {
         self.mounts.is_outdated() || !self.folders.iter().all(OpenFolder::is_in_place)
     }

@@ -6,9 +6,9 @@
 //! counts the transferred bytes.
 //!
 //! A name is resolved once for each request, and the host connects to one of the addresses that it
-//! has checked. Each request has its own connection: a reused connection could outlive its run and
-//! the decision that allowed it. The host follows neither redirects nor proxies; each hop is a
-//! request of the guest.
+//! has checked. Each request has its own connection, because a reused connection could outlive its
+//! run and the decision that allowed it. The host follows neither redirects nor proxies; each hop
+//! is a request of the guest.
 //!
 //! The futures of a request belong to its run: the run's resource table holds them, and they are
 //! aborted with it.

@@ -89,7 +89,7 @@ impl Lines {
 #[derive(Debug)]
 pub(crate) struct Error {
     what: String,
-    /// Whether the actual type of the value has still to be added.
+    /// Whether the actual type of the value must still be added.
     lacks_type: bool,
     at: Option<usize>,
 }
@@ -175,7 +175,7 @@ struct Node<'de> {
 }
 
 impl<'de> Node<'de> {
-    /// Deserializes the value. An error without a position gets that of this value.
+    /// Deserializes the value. An error without a position gets the position of this value.
     fn read<S: DeserializeSeed<'de>>(self, seed: S) -> Result<S::Value, Error> {
         seed.deserialize(self).map_err(|mut error| {
             if error.at.is_none() && error.lacks_type {

@@ -182,7 +182,7 @@ fn injected_host(host: &str, headers: &Headers, rules: &[Rule]) -> Result<Writte
     Ok(written)
 }
 
-/// Whether the rules grant any request that would carry these headers.
+/// Whether the rules grant any request to which these headers would be added.
 fn is_allowed(written: &Written, host: &Host, rules: &[Rule]) -> bool {
     [Scheme::Http, Scheme::Https].into_iter().any(|scheme| {
         let target = Target { scheme, host: host.clone(), port: written.port.unwrap_or(scheme.port()) };

@@ -42,8 +42,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use toml::Spanned;
 use tools::ToolSection;
-use toolyard_task::Durability;
 use toolyard_task::wire::UriRange;
+use toolyard_task::{Durability, OnClientTimeout};
 use wasi::WasiSection;
 
 /// The maximum size of a manifest, in bytes.
@@ -86,10 +86,14 @@ pub struct Manifest {
     pub uris: Option<Vec<UriRange>>,
     /// The poll interval for its tasks, sent to clients.
     pub poll_interval: Option<Duration>,
-    /// The text that a model gets as soon as a task is created.
+    /// The text that the model gets as soon as a task is created.
     pub immediate_response: Option<String>,
     /// How long the host waits for a call before it becomes a task.
     pub inline_for: Option<Duration>,
+    /// How long a plain call of a client without tasks may take before it is handed off as a task.
+    pub bridge_after: Option<Duration>,
+    /// The outcome of a call that could be handed off if its client gives up first.
+    pub on_client_timeout: Option<OnClientTimeout>,
     /// How its tasks recover when their node is gone.
     pub durability: Option<Durability>,
     /// `[tools.NAME]`: settings of single tools, by name.
@@ -116,6 +120,8 @@ impl Manifest {
             poll_interval: None,
             immediate_response: None,
             inline_for: None,
+            bridge_after: None,
+            on_client_timeout: None,
             durability: None,
             tools: BTreeMap::new(),
         }
@@ -158,6 +164,9 @@ struct TaskSection {
     immediate_response: Option<String>,
     #[serde(deserialize_with = "values::time")]
     inline_for: Option<Duration>,
+    #[serde(deserialize_with = "values::time")]
+    bridge_after: Option<Duration>,
+    on_client_timeout: Option<OnClientTimeout>,
 }
 
 struct VariableValue(String);
@@ -206,6 +215,8 @@ impl Document {
             poll_interval: self.task.poll_interval,
             immediate_response: self.task.immediate_response,
             inline_for: self.task.inline_for,
+            bridge_after: self.task.bridge_after,
+            on_client_timeout: self.task.on_client_timeout,
             durability: self.task.durability,
             tools: self.tools.into_iter().map(tool).collect::<Result<_, _>>()?,
             limits,

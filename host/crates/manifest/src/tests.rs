@@ -1,5 +1,6 @@
 use super::*;
 use proptest::prelude::*;
+use toolyard_task::OnClientTimeout;
 use toolyard_task::wire::{RawJson, TaskSupport};
 
 fn parse(text: &str) -> Result<Manifest, ManifestError> {
@@ -48,10 +49,14 @@ durability = "rerun"
 poll-interval = "1s500ms"
 immediate-response = "Started."
 inline-for = "500ms"
+bridge-after = "20s"
+on-client-timeout = "keep"
 [tools.fetch]
 enabled = true
 task-support = "required"
 inline-for = "0s"
+bridge-after = "0s"
+on-client-timeout = "stop"
 title = "Fetch"
 description = "Fetches."
 limits = { cpu = "2s", questions = 0 }
@@ -88,10 +93,16 @@ annotations = { readOnlyHint = true, n = [1, 0x10, 2.5, "x", { y = 1979-05-27 }]
     assert!(uris[0].holds("book:/1") && uris[1].holds("note:1") && !uris[1].holds("note:12"));
     assert_eq!(manifest.poll_interval, Some(Duration::from_millis(1500)));
     assert_eq!(manifest.immediate_response.as_deref(), Some("Started."));
-    // 26T-3: how long calls are waited for before they become tasks; zero means at once.
+    // 26T-3: how long the host waits for calls before they become tasks; zero means at once.
     assert_eq!(manifest.inline_for, Some(Duration::from_millis(500)));
     let fetch = &manifest.tools["fetch"];
     assert_eq!(fetch.inline_for, Some(Duration::ZERO));
+    assert_eq!(manifest.bridge_after, Some(Duration::from_secs(20)));
+    assert_eq!(manifest.on_client_timeout, Some(OnClientTimeout::Keep));
+    assert_eq!(fetch.bridge_after, Some(Duration::ZERO));
+    assert_eq!(fetch.on_client_timeout, Some(OnClientTimeout::Stop));
+    let odd = &manifest.tools["odd name"];
+    assert_eq!((odd.bridge_after, odd.on_client_timeout), (None, None), "the plugin's settings apply");
     assert_eq!(fetch.task_support, Some(TaskSupport::Required));
     assert_eq!(
         fetch.annotations.as_ref().map(RawJson::as_str),
@@ -115,6 +126,15 @@ fn unknown_keys_name_the_nearest_and_the_line() {
     refused("[resources]\nuri = []", 2, &["`resources.uri`", "`uris`"]);
     refused("[task]\n\npoll_interval = \"1s\"", 3, &["`poll-interval`"]);
     refused("[tools.x]\ntasksupport = \"x\"", 2, &["`tools.x.tasksupport`", "`task-support`"]);
+    for section in ["task", "tools.x"] {
+        let unknown = |key: &str| format!("[{section}]\n{key} = \"x\"");
+        let named = |key: &str| format!("`{section}.{key}`");
+        for (key, nearest) in
+            [("bridge_after", "`bridge-after`"), ("on-clienttimeout", "`on-client-timeout`")]
+        {
+            refused(&unknown(key), 2, &[&named(key), "is not a key of a manifest; the nearest is", nearest]);
+        }
+    }
 }
 
 #[test]
@@ -196,6 +216,17 @@ fn wrong_values_are_named_with_what_was_expected() {
     refused("[task]\ninline-for = \"-1s\"", 2, &["`task.inline-for`", "\"0s\""]);
     refused("[task]\npoll-interval = \"0s\"", 2, &["`task.poll-interval`", "at least 1ms"]);
     refused("[tools.x]\ninline-for = 2", 2, &["`tools.x.inline-for`", "\"2s\""]);
+    for section in ["task", "tools.x"] {
+        let time = "expected a time such as \"2s\", or \"0s\"";
+        for (value, found) in [("\"-1s\"", "string"), ("\"soon\"", "string"), ("20", "integer")] {
+            let says = format!("`{section}.bridge-after`: {time}, found {found}");
+            refused(&format!("[{section}]\nbridge-after = {value}"), 2, &[&says]);
+        }
+        for (value, found) in [("\"ask\"", "string"), ("\"Keep\"", "string"), ("true", "boolean")] {
+            let says = format!("`{section}.on-client-timeout`: expected \"keep\" or \"stop\", found {found}");
+            refused(&format!("[{section}]\non-client-timeout = {value}"), 2, &[&says]);
+        }
+    }
     refused("[tools]\nx = 1", 2, &["`tools.x`", "table"]);
     refused("[tools.x]\ntask-support = \"maybe\"", 2, &["forbidden"]);
     refused("limits = \"x\"\n=", 2, &["TOML"]);
@@ -291,7 +322,8 @@ fn manifest_like() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    /// Each error names a line of the text, and a key or that the text is not TOML.
+    /// Each error names a line of the text, and either names a key or says that the text is not
+    /// TOML.
     #[test]
     fn an_error_names_a_line_and_a_key(text in manifest_like()) {
         if let Err(error) = parse(&text) {

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Duration;
 use toolyard_task::wire::{RawJson, TaskSupport};
-use toolyard_task::{Durability, Rate};
+use toolyard_task::{Durability, OnClientTimeout, Rate};
 
 /// The settings of one tool.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -28,6 +28,10 @@ pub struct ToolOverride {
     pub rate: Option<Rate>,
     /// Overrides the plugin's setting.
     pub inline_for: Option<Duration>,
+    /// Overrides the plugin's setting.
+    pub bridge_after: Option<Duration>,
+    /// Overrides the plugin's setting.
+    pub on_client_timeout: Option<OnClientTimeout>,
     /// Overrides the plugin's setting.
     pub durability: Option<Durability>,
     /// The tool's own limits, if any differs from the plugin's.
@@ -56,6 +60,9 @@ pub(crate) struct ToolSection {
     task_support: Option<TaskSupport>,
     #[serde(deserialize_with = "values::time")]
     inline_for: Option<Duration>,
+    #[serde(deserialize_with = "values::time")]
+    bridge_after: Option<Duration>,
+    on_client_timeout: Option<OnClientTimeout>,
     #[serde(deserialize_with = "durability")]
     durability: Option<Durability>,
     #[serde(deserialize_with = "values::text_of::<{ 64 << 10 }, _>")]
@@ -80,6 +87,8 @@ impl ToolSection {
             annotations: self.annotations.map(|annotations| RawJson::of(&Value::Object(annotations))),
             rate: self.rate,
             inline_for: self.inline_for,
+            bridge_after: self.bridge_after,
+            on_client_timeout: self.on_client_timeout,
             durability: self.durability,
             limits: limits.map(Arc::new),
         })

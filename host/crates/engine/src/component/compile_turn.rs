@@ -64,7 +64,7 @@ impl Lanes {
 }
 
 impl CompileTurn {
-    /// The turn of a file that is loaded alone. It never has to end.
+    /// The turn of a file that is loaded alone. It never ends early.
     pub const fn alone() -> Self {
         Self { place: None }
     }

@@ -1,7 +1,7 @@
 //! Turns core modules into components: modules that carry the type of their world in a custom
 //! section, as those of wit-bindgen do, and modules to which this code adds it.
 //!
-//! wasmtime's adapter provides their imports of WASI preview 1. The decision which files of a
+//! wasmtime's adapter provides their imports of WASI preview 1. The decision about which files of a
 //! folder are converted does not belong here.
 
 use crate::component::magic::{WasmKind, magic};

@@ -1,5 +1,5 @@
-//! Converts the result of `list-tools` into tools that can be listed and checked against (TL-3 to
-//! TL-8). An offer from the cache passes the same checks.
+//! Converts the result of `list-tools` into tools that can be listed and validated (TL-3 to TL-8).
+//! An offer from the cache passes the same checks.
 
 use crate::bindings::toolyard::plugin::types as wit;
 use crate::error::Refusal;

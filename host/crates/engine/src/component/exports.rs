@@ -1,5 +1,5 @@
 //! The exports of a component that belong to the contract, and the types of their functions. They
-//! are found by index when the component is loaded, so that a run looks up no names.
+//! are found by index when the component is loaded, so that a run need not look up names.
 
 use crate::bindings::exports::toolyard::plugin::{completion, prompts, resources};
 use crate::bindings::toolyard::plugin::types as wit;

@@ -28,7 +28,7 @@ pub(crate) fn rpc_error(subject: &str, error: GuestError) -> RpcError {
         };
     }
     let data = data.and_then(|data| match RawJson::parse(data) {
-        // Storing and reading `null` again would yield no data, so it counts as none from the
+        // Storing and re-reading `null` would yield no data, so `null` counts as no data from the
         // start.
         Ok(data) => (data.as_str() != "null").then_some(data),
         Err(error) => {
@@ -201,7 +201,7 @@ mod tests {
     fn other_errors_pass_and_a_missing_capability_is_named() {
         assert_eq!(given(-5, Some("{\"a\":1}")).data.expect("data").as_str(), "{\"a\":1}");
         assert_eq!(given(-5, Some("null")).data, None);
-        // 26R-4: with its own code for a client that knows it.
+        // 26R-4: a client that knows the error code gets it.
         for (told, code) in [(false, -32603), (true, -32021)] {
             let sampling = || CallError::MissingCapability("{\"sampling\":{}}".into());
             let error = call_error("prompt `p`", sampling(), told);

@@ -22,8 +22,8 @@ pub(crate) fn cut(mut text: String, bytes: usize) -> String {
     text
 }
 
-/// The datum of a log message. Invalid JSON is logged as text, because a log message should not
-/// fail a run.
+/// The datum of a log message. Invalid JSON is logged as text, because a log message must not fail
+/// a run.
 pub(crate) fn log_data(data: String) -> RawJson {
     if data.len() > LOG_BYTES {
         return log_text(&data);

@@ -73,8 +73,10 @@ pub struct CheckedTool {
     pub title: Option<String>,
     /// The tool's description.
     pub description: Option<String>,
-    /// Whether it may be called as a task.
+    /// Whether it may be called as a task, as the manifest changes it.
     pub task_support: TaskSupport,
+    /// Whether it may be called as a task, as the component declares it.
+    pub declared_task_support: TaskSupport,
     /// Why clients that use HTTP ignore it, if they do (26XH-1).
     pub header_fault: Option<String>,
 }
@@ -143,6 +145,7 @@ fn check(engine: Arc<Engine>, runtime: Handle, path: &Path, name: String) -> Res
         title: tool.spec.description.title.clone(),
         description: tool.spec.description.description.clone(),
         task_support: tool.spec.task_support,
+        declared_task_support: describe::task_support(tool.declared.description.execution),
         header_fault: describe::header_fault(&tool.spec.description.input_schema),
     });
     let is_granted = |used: &ImportUse| match used {

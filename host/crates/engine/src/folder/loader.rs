@@ -46,7 +46,7 @@ impl LoadedFile {
         lacks_file || lost_folder || self.fault.as_ref().is_some_and(Refusal::may_pass)
     }
 
-    /// The component and the manifest, if both were read and only the grants have to be resolved
+    /// The component and the manifest, if both were read and only the grants must be resolved
     /// again.
     fn without_grants(&self) -> Option<(&Arc<LoadedComponent>, &Arc<Manifest>)> {
         match (&self.code, &self.manifest, &self.fault) {

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 /// The host never writes a larger file than this.
 const MAX_BYTES: u64 = 16 << 20;
-/// How long to wait for a lock that another process holds before going on without it.
+/// How long to wait for a lock of another process before continuing without it.
 const LOCK_TIME: Duration = Duration::from_secs(5);
 
 /// The file that records which plugin owns each name of one folder.

@@ -6,10 +6,10 @@
 //! the rest. A plugin keeps its names as long as its file is in the folder and, once its component
 //! is known, lists them.
 //!
-//! If the file is removed while the host runs, another plugin may serve the name meanwhile. It
-//! returns the name when the file comes back, so an operator who removes a file and then copies the
-//! next version loses no name. Only a start without the file transfers the name to another plugin
-//! that lists it.
+//! If the file is removed while the host runs, another plugin may serve the name meanwhile. The
+//! other plugin gives the name back when the file returns, so an operator who removes a file and
+//! then copies the next version loses no name. Only a start without the file transfers the name to
+//! another plugin that lists it.
 
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -108,9 +108,9 @@ pub(crate) fn resolve(
             });
             lost.collect()
         };
-        // A version that gets no names yields to the previous one. That version may reclaim its own
-        // names from other files, so everything is decided again. Each round adds one such file, so
-        // the loop ends.
+        // A version that gets no names yields to the previous one. The previous version may reclaim
+        // its own names from other files, so everything is decided again. Each round adds one such
+        // file, so the loop ends.
         let emptied = offers.iter().find(|(file, offer)| {
             let has_nothing = !offer.has_more && lost(file, offer).len() == offer.names.len();
             let before = files.get(**file).and_then(|candidate| candidate.previous.as_ref());

@@ -148,6 +148,8 @@ fn tool(
         immediate_response: manifest.immediate_response.clone(),
         durability: said.durability(manifest.durability),
         inline_for: said.inline_for.or(manifest.inline_for),
+        bridge_after: said.bridge_after.or(manifest.bridge_after),
+        on_client_timeout: said.on_client_timeout.or(manifest.on_client_timeout),
         concurrency: manifest.concurrency,
         queue: manifest.queue,
         rate: said.rate,

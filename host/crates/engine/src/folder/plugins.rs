@@ -28,7 +28,7 @@ pub struct Plugins {
     folder: Arc<Mutex<Folder>>,
     pub(crate) files: BTreeMap<String, Arc<LoadedFile>>,
     pub(crate) loads: Loads,
-    /// Since when the files differ from those that the catalog was built from.
+    /// When the files first differed from those that the catalog was built from.
     pub(crate) unsettled: Option<Instant>,
     excess: Excess,
     serving: Serving,
@@ -124,7 +124,8 @@ impl Plugins {
         self.snapshot()
     }
 
-    /// Cancels the loads in progress and waits until they end. No other work needs to be ended.
+    /// Cancels the loads in progress and waits until they end. The plugins have no other background
+    /// work.
     pub async fn end(&mut self) {
         self.loads.end().await;
     }

@@ -148,7 +148,7 @@ impl Folder {
         entries.rewind();
         while let Some(entry) = entries.read() {
             let entry = entry.map_err(std::io::Error::from)?;
-            // A report could not name a file whose name is not UTF-8.
+            // Skipped, because a report could not show a file name that is not UTF-8.
             let Ok(name) = entry.file_name().to_str() else { continue };
             if name.ends_with(".wasm") && !name.starts_with(['.', '~', '#']) {
                 names.add(name, first);

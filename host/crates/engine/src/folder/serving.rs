@@ -56,7 +56,7 @@ impl Served {
 /// The serving plugins, by file name.
 pub(crate) type Serving = BTreeMap<String, Arc<Served>>;
 
-/// The version of a file that serves, and why.
+/// The version of a file that serves, and the reason.
 pub(crate) struct FileOutcome {
     pub served: Option<Arc<Served>>,
     /// One sentence for each name that it does not get.

@@ -14,7 +14,7 @@ pub(crate) struct CheckedMounts {
     ids: Vec<u64>,
     /// Handles of mounts whose ids the kernel could reuse. Open handles keep the mounts alive.
     held: Vec<OwnedFd>,
-    /// Whether a guest has met another mount.
+    /// Whether a guest has encountered another mount.
     is_outdated: AtomicBool,
 }
 
@@ -42,8 +42,7 @@ impl CheckedMounts {
         number(file).is_some_and(|(id, _)| self.ids.contains(&id))
     }
 
-    /// Records that a guest met a mount that was not checked, so that the folders are checked
-    /// again.
+    /// Records that a guest encountered an unchecked mount, so that the folders are checked again.
     pub fn miss(&self) {
         if !self.is_outdated.swap(true, Ordering::Relaxed) {
             tracing::warn!(

@@ -1,6 +1,6 @@
 //! Folders: what a manifest grants, and the folder that this means on this machine. `cap-std`
-//! confines a guest to its folders. This module decides which folder a path means, and that the
-//! folder gives access to nothing beyond the grant.
+//! confines a guest to its folders. This module decides which folder a path means, and ensures that
+//! the folder gives access to nothing beyond the grant.
 //!
 //! A folder is opened once, when its plugin is loaded, and every run uses that handle. No name is
 //! resolved again, so no other folder can be substituted between the check and the use. If the path

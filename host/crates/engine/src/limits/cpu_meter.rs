@@ -18,7 +18,7 @@ pub(crate) struct CpuMeter {
     entered: AtomicU64,
     budget: Duration,
     over: AtomicBool,
-    /// The linear memory at the end, in bytes; 0 before.
+    /// The linear memory at the end of the run, in bytes; 0 until then.
     memory: AtomicU64,
     /// The processor time already charged by the CPU scheduler, in nanoseconds.
     charged: AtomicU64,

@@ -6,7 +6,7 @@
 //! So an account with a hundred runs and an account with one run get the same time, and a guest
 //! that has just begun does not wait.
 //!
-//! wasmtime, and the reasons why a guest yields, do not belong here.
+//! Code that depends on wasmtime, and the reasons why a guest yields, do not belong here.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
@@ -24,7 +24,7 @@ pub(crate) struct CpuScheduler {
 
 #[derive(Default)]
 struct State {
-    /// Turns that no run has.
+    /// The number of free turns.
     free: u32,
     /// The pass of the account that got the last turn. New accounts start here, so that an account
     /// saves up no time while it is absent.
@@ -45,7 +45,7 @@ struct Account {
 /// The state of a run.
 #[derive(Default)]
 enum TurnState {
-    /// It needs no turn: it has only just begun to compute, or waits in the host.
+    /// It needs no turn, because it has only just begun to compute or waits in the host.
     #[default]
     Away,
     /// It waits for a turn.

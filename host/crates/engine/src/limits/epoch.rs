@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 /// How often computing guests are interrupted for a check.
 pub(crate) const TICK: Duration = Duration::from_millis(1);
 
-/// How long the thread continues when no guest computes any more, so that a series of quick calls
-/// does not pay for waking it each time.
+/// How long the thread continues after the last guest has stopped computing, so that a series of
+/// quick calls does not pay for waking it each time.
 const LINGER: Duration = Duration::from_millis(20);
 
 /// Owns the thread; dropping it ends the thread.

@@ -88,8 +88,8 @@ impl Failure {
             return Self::Hostcall;
         }
         let is_full = matches!(error.downcast_ref(), Some(ResourceTableError::Full));
-        // wasmtime does not export the error types of the store's own handle table and of the
-        // instance count either.
+        // Nor does it export the error types of the store's own handle table and of the instance
+        // count.
         if is_full || text.contains("store handle limit exceeded") {
             return Self::Handles;
         }

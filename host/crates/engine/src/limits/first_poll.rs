@@ -1,5 +1,5 @@
-//! Whether the runs of a tool soon end or yield. This is learned from earlier runs, because there
-//! is no other source of this information.
+//! Predicts whether the runs of a tool end or yield soon. Earlier runs are the only source of this
+//! information.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;

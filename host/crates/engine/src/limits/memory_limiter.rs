@@ -45,7 +45,7 @@ struct Counter {
 enum Growth {
     /// The total use after it.
     To(u64),
-    /// It fails by the memory's or the table's own maximum.
+    /// It exceeds the memory's or the table's own maximum.
     Fails,
     TooMuch,
 }

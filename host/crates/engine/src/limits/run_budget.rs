@@ -183,6 +183,9 @@ impl RunBudget {
         if !fits(taken.mappings, amounts.mappings, most.mappings) {
             return Err(ReservationError::Mappings(most.mappings));
         }
+        if amounts.bytes > most.bytes {
+            return Err(ReservationError::MemoryEver(most.bytes));
+        }
         if taken.bytes.saturating_add(amounts.bytes) > most.bytes {
             return Err(ReservationError::Memory(most.bytes));
         }
@@ -247,6 +250,11 @@ mod tests {
             drop(budget.take(large).expect("reserved now"));
             assert_eq!(budget.taken(), Amounts::default());
         }
+        let never = Amounts { bytes: 1_001, ..ONE };
+        assert_eq!(
+            RunBudget::new(MOST).take(never).expect_err("too large"),
+            ReservationError::MemoryEver(1_000)
+        );
     }
 
     #[test]

@@ -99,7 +99,7 @@ fn is(method: &Method, name: &str) -> bool {
 
 /// Returns an error when the guest writes to the body of a request that has none.
 async fn refuse_data(mut body: Body, policy: &NetworkPolicy, target: &Target) -> Error {
-    // A guest that drops its body without finishing it has not written anything either.
+    // A guest that drops its body without finishing it has not written anything.
     while let Some(Ok(frame)) = body.frame().await {
         if frame.data_ref().is_some_and(|data| !data.is_empty()) {
             return refuse_body(policy, target);

@@ -129,7 +129,7 @@ fn pool(most: &Amounts) -> PoolingAllocationConfig {
     pool.total_component_instances(slots)
         .total_stacks(slots)
         .total_memories(most.memories + LOADS_AT_ONCE * MAX_MEMORIES as u32)
-        // This is only a counter, which should never be the limiting one.
+        // This is only a counter, and should never be the effective limit.
         .total_core_instances(slots.saturating_mul(MAX_INSTANCES as u32))
         .total_tables(most.tables + LOADS_AT_ONCE * MAX_TABLES as u32)
         .max_core_instances_per_component(MAX_INSTANCES as u32)

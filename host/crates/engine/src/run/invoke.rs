@@ -384,7 +384,7 @@ fn store(engine: &Engine, limits: &Limits, meter: &Arc<CpuMeter>, state: GuestSt
     store
 }
 
-/// Calls an exported function in a store of its own. Returns the refusals too.
+/// Calls an exported function in its own store. Also returns the refusals.
 async fn guest<C: Call>(
     engine: &Engine,
     pre: &InstancePre<GuestState>,

@@ -72,7 +72,7 @@ mod tests {
             let text = format!("(component {imports} (instance $i) (export \"x:own/y\" (instance $i)))");
             wat::parse_str(text).expect("parses")
         };
-        // The component's own types, imported, exported and aliased, stand in between.
+        // The component's own types, imported, exported and aliased, are mixed in with them.
         let types = r#"
             (type $a u32)
             (import "a:b/types" (instance $t (type $r (record (field "n" u32))) (export "r" (type (eq $r)))))

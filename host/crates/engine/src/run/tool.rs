@@ -231,8 +231,8 @@ impl GuestTool {
             RunOutcome::Failed(failure) | RunOutcome::Returned(Err(failure), _) => fail(failure),
             RunOutcome::Returned(Ok(Ok(mut result)), refused) => {
                 if result.is_error {
-                    // A guest that was refused an access and fails with its own message does not
-                    // know which limit or grant was the reason.
+                    // If a guest was refused an access and fails with its own message, that message
+                    // cannot name the limit or grant that was the reason.
                     let growth = refused.growth.map(|denied| denied.sentence(limits));
                     result.content.extend(growth.into_iter().chain(refused.network).map(encode::text));
                 }

@@ -56,7 +56,7 @@ impl NameLookup {
     }
 }
 
-/// Converts the handle of what WASI calls an address stream.
+/// Converts the handle that WASI calls an address stream.
 fn ours(stream: &Resource<Stream>) -> Resource<NameLookup> {
     Resource::new_borrow(stream.rep())
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use toolyard_engine::Settings;
 use toolyard_task::tool::{ArgumentCheck, Report, RunUsage};
 use toolyard_task::wire::{RawJson, TaskSupport};
-use toolyard_task::{ReservationError, RunEnd};
+use toolyard_task::{OnClientTimeout, ReservationError, RunEnd};
 
 #[tokio::test]
 async fn a_quick_call_ends_in_its_first_poll() {
@@ -23,7 +23,7 @@ async fn a_quick_call_ends_in_its_first_poll() {
                 at_once += 1;
                 end
             }
-            // This thread was not scheduled for longer than a tick.
+            // The system did not schedule this thread for longer than a tick.
             None => run.await,
         };
         assert_eq!(ok(&end), format!("é{n}"));
@@ -53,9 +53,13 @@ async fn specs_say_what_the_component_and_the_manifest_say() {
         poll-interval = "250ms"
         immediate-response = "Started."
         inline-for = "5s"
+        bridge-after = "20s"
+        on-client-timeout = "stop"
         [tools.wait]
         task-support = "forbidden"
         inline-for = "0s"
+        bridge-after = "0s"
+        on-client-timeout = "keep"
         description = "Sleeps."
         title = "Nap"
         annotations = { readOnlyHint = true }
@@ -76,11 +80,21 @@ async fn specs_say_what_the_component_and_the_manifest_say() {
     assert_eq!(spec.description.annotations.as_ref().map(RawJson::as_str), Some("{\"readOnlyHint\":true}"));
     assert_eq!((spec.poll_interval_ms, spec.concurrency), (Some(250), Some(2)));
     assert_eq!(spec.immediate_response.as_deref(), Some("Started."));
-    // 26T-3: the tool's setting has priority over the plugin's, and that over the host's.
+    // 26T-3: the tool's setting takes precedence over the plugin's, which takes precedence over the
+    // host's.
     assert_eq!(spec.inline_for, Some(Duration::ZERO));
     assert_eq!(tool(&catalog, "lab_batch").spec().inline_for, Some(Duration::from_secs(5)));
+    assert_eq!(
+        (spec.bridge_after, spec.on_client_timeout),
+        (Some(Duration::ZERO), Some(OnClientTimeout::Keep))
+    );
+    let batch = tool(&catalog, "lab_batch");
+    let (after, timeout) = (batch.spec().bridge_after, batch.spec().on_client_timeout);
+    assert_eq!((after, timeout), (Some(Duration::from_secs(20)), Some(OnClientTimeout::Stop)));
     let catalog_without = only(&engine, "probe", "").await;
-    assert_eq!(tool(&catalog_without, "wait").spec().inline_for, None);
+    let without = tool(&catalog_without, "wait");
+    let without = without.spec();
+    assert_eq!((without.inline_for, without.bridge_after, without.on_client_timeout), (None, None, None));
     assert_eq!((spec.plugin.as_str(), spec.digest.0.len()), ("guest.wasm", 64));
     assert_eq!(tool(&catalog, "lab_batch").spec().task_support, TaskSupport::Required);
     // The guest sees its own name for the tool.
@@ -257,7 +271,7 @@ async fn every_run_tells_once_what_it_took_however_it_ends() {
     ok(&run(tool(&catalog, "spin"), "{\"ms\":30}", recorder.clone()).await);
     let spent = recorder.spent.lock().expect("free").clone();
     let [spent] = spent[..] else { panic!("{spent:?}") };
-    // It spins for that long in wall-clock time, during which other threads may run too.
+    // It spins for that long in wall-clock time; other threads may run meanwhile.
     assert!(spent.wall >= Duration::from_millis(30) && spent.wall >= spent.cpu, "{spent:?}");
     assert!(!spent.cpu.is_zero(), "{spent:?}");
     assert!(spent.memory.is_some_and(|bytes| bytes >= 64 << 10), "{spent:?}");

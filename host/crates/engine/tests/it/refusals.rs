@@ -3,6 +3,7 @@
 use crate::kit::{Folder, engine, guest, report, settings, state, why};
 use std::time::Duration;
 use toolyard_engine::{ImportUse, PluginState, Settings};
+use toolyard_task::wire::TaskSupport;
 
 fn component(text: &str) -> Vec<u8> {
     wat::parse_str(text).expect("parses")
@@ -135,11 +136,17 @@ async fn _26xh_1_a_tool_that_http_clients_will_drop_is_served_and_the_check_says
 #[tokio::test]
 async fn a_check_reports_what_a_folder_would_load() {
     let folder = Folder::with(&[("probe.wasm", "probe"), ("dup.wasm", "dup")]);
-    folder.put("probe.toml", b"prefix = \"p\"\n[limits]\nmemory = \"16MiB\"\n[env]\nA = \"1\"");
+    folder.put(
+        "probe.toml",
+        b"prefix = \"p\"\n[limits]\nmemory = \"16MiB\"\n[env]\nA = \"1\"\n[tools.echo]\ntask-support = \"optional\"",
+    );
     let engine = engine(&settings());
     let found = engine.check(&folder.file("probe.wasm")).await.expect("a plugin");
     assert_eq!(found.tools.len(), 12);
-    assert!(found.tools.iter().any(|tool| tool.name == "p_echo" && tool.description.is_some()));
+    let echo = found.tools.iter().find(|tool| tool.name == "p_echo").expect("echo");
+    assert!(echo.description.is_some());
+    let support = (echo.declared_task_support, echo.task_support);
+    assert_eq!(support, (TaskSupport::Forbidden, TaskSupport::Optional), "the manifest overrides the tool");
     assert_eq!((found.limits.memory, found.size), (16 << 20, guest("probe").len() as u64));
     assert_eq!(
         (found.env.as_slice(), found.manifest.is_some(), found.enabled),

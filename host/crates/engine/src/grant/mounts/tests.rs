@@ -193,7 +193,7 @@ fn a_table_of_any_length_is_read_and_one_that_goes_round_ends() {
     assert_eq!(places(&table(&[]), "/x"), []);
 }
 
-/// Resolves a path after these mounts in the simplest way: name by name, through the latest mount
+/// Resolves a path through these mounts in the simplest way: name by name, through the latest mount
 /// at each folder.
 fn naive(made: &[(u32, String, String)], path: &str) -> DevicePath {
     let mut here = (1, String::new());

@@ -28,7 +28,7 @@ impl Authority {
         Roots::of(store)
     }
 
-    /// Starts a server with a certificate for this name that is valid until this year.
+    /// Starts a server with a certificate for this name, valid until this year.
     async fn serves(&self, name: &str, until: i32) -> u16 {
         let mut params = CertificateParams::new(vec![name.to_owned()]).expect("a name");
         params.not_before = date_time_ymd(2000, 1, 1);

@@ -112,7 +112,7 @@ async fn a_name_is_resolved_once_and_what_was_looked_at_is_connected_to() {
     assert!(run.policy.refusals()[0].contains("metadata address"), "{:?}", run.policy.refusals());
 }
 
-/// The run of a task whose node may lose it.
+/// The run of a task that its node may lose.
 struct OfTask(AtomicBool);
 
 #[async_trait]
@@ -179,7 +179,7 @@ async fn requests_of_a_task_carry_a_key_if_that_is_wanted() {
     assert_eq!(keys, [&[None][..], &attempt, &attempt].concat());
 }
 
-/// A4: a node that other nodes may consider dead sends nothing any more.
+/// A4: a node that other nodes may consider dead no longer sends anything.
 #[tokio::test]
 async fn a_run_whose_host_may_have_lost_its_task_sends_nothing() {
     let (port, seen) = server().await;
