@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# `make bench`: the benchmarks of the stores, and the load generator for the whole. The report goes to
-# target/bench/. BENCH_FULL=1 measures longer. TOOLYARD_BIN selects another host than the one of
-# this build. Further arguments go to the load generator (`--only calls,cancel`).
+# `make bench`: the benchmarks of the stores, and the load generator for the whole host. The report
+# goes to target/bench/. BENCH_FULL=1 measures longer. TOOLYARD_BIN selects another host than the
+# one of this build. Further arguments go to the load generator (`--only calls,cancel`).
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)

@@ -2,9 +2,11 @@
 
 use crate::clock::{CountingIds, TickingClock};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::runtime::Handle;
 use toolyard_dispatch::{
-    Bounds, Caller, Catalog, Clock, Dispatch, Principal, RawJson, Settings, Stores, Subject,
+    Bounds, BridgeSettings, Caller, Catalog, Clock, Dispatch, OnClientTimeout, OutputSchemas, Principal,
+    RawJson, Settings, Stores, Subject,
 };
 use toolyard_store::MemoryStore;
 use toolyard_task::Tool;
@@ -23,6 +25,8 @@ pub const SETTINGS: Settings = Settings {
     question_settle_ms: 0,
     state_ms: 3_600_000,
     inline_for_ms: 2_000,
+    bridge: None,
+    queue_when_busy: false,
     attempts: 3,
     rerun_after_ms: 10,
     adopts: true,
@@ -34,7 +38,25 @@ pub const SETTINGS: Settings = Settings {
     session_idle_ms: 3_600_000,
 };
 
-/// One store for everything that is stored.
+/// The defaults of the bridge, except for the time before a hand-off, and without heartbeats and clients.
+#[must_use]
+pub const fn bridge(after: Duration) -> BridgeSettings {
+    BridgeSettings {
+        after,
+        wait: Duration::from_secs(50),
+        heartbeat: Duration::ZERO,
+        on_client_timeout: OnClientTimeout::Keep,
+        grace: Duration::from_secs(20),
+        rejoin: Duration::from_secs(600),
+        prefix: String::new(),
+        output_schema: OutputSchemas::Union,
+        answers: true,
+        task_clients: Vec::new(),
+        clients: Vec::new(),
+    }
+}
+
+/// Uses this store for all stored data.
 #[must_use]
 pub fn stores(store: &Arc<MemoryStore>) -> Stores {
     Stores {
@@ -57,7 +79,7 @@ pub fn memory() -> Arc<MemoryStore> {
 /// An application with these tools. Its runs share the runtime of the caller.
 ///
 /// # Panics
-/// If two tools have one name.
+/// If two tools have the same name.
 #[must_use]
 pub fn application(
     settings: Settings,
@@ -70,7 +92,7 @@ pub fn application(
     dispatch
 }
 
-/// A principal that an identity provider names so.
+/// A principal whom an identity provider calls `subject`.
 #[must_use]
 pub fn principal(subject: &str) -> Arc<Principal> {
     Arc::new(Principal::Subject(Subject {
@@ -83,7 +105,7 @@ pub fn principal(subject: &str) -> Arc<Principal> {
     }))
 }
 
-/// The user of this machine, at a client that shows forms.
+/// The user of this machine, with a client that shows forms.
 #[must_use]
 pub fn local_caller() -> Caller {
     Caller::local(RawJson::trusted(r#"{"elicitation":{}}"#))

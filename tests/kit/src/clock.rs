@@ -1,10 +1,10 @@
-//! A clock and a source of ids without chance.
+//! A deterministic clock and source of ids.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 use toolyard_dispatch::{Clock, Ids, Timestamp};
 
-/// A clock that is a millisecond later at each look, so that no two events have the same time.
+/// A clock that advances by a millisecond at each reading, so that no two events have the same time.
 pub struct TickingClock(AtomicI64);
 
 impl TickingClock {
@@ -14,7 +14,7 @@ impl TickingClock {
         Arc::new(Self(AtomicI64::new(start)))
     }
 
-    /// Puts the clock forward by so many milliseconds.
+    /// Advances the clock by this many milliseconds.
     pub fn advance(&self, by: i64) {
         self.0.fetch_add(by, Ordering::SeqCst);
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use toolyard_dispatch::{RawJson, TaskSupport, ToolSpec};
 use toolyard_task::tool::{ArgumentCheck, AskedQuestion, ReportBounds};
-use toolyard_task::wire::{ToolDescription, text_result};
+use toolyard_task::wire::{Execution, ToolDescription, text_result};
 use toolyard_task::{Digest, Durability, Reservation, RunContext, RunEnd, Tool};
 
 type Body = Box<dyn Fn(RawJson, Arc<dyn RunContext>) -> BoxFuture<'static, RunEnd> + Send + Sync>;
@@ -62,6 +62,8 @@ pub fn native(name: &str) -> Native {
         immediate_response: None,
         durability: Durability::None,
         inline_for: None,
+        bridge_after: None,
+        on_client_timeout: None,
         concurrency: None,
         queue: None,
         rate: None,
@@ -70,28 +72,36 @@ pub fn native(name: &str) -> Native {
 }
 
 impl Native {
-    /// Says whether its calls may be, or must be, tasks.
+    /// Sets whether its calls may or must be tasks.
     #[must_use]
     pub fn task_support(mut self, support: TaskSupport) -> Self {
         self.0.task_support = support;
+        self.0.description.execution = Some(Execution { task_support: support });
         self
     }
 
-    /// Says what becomes of unfinished runs.
+    /// Sets what happens to unfinished runs.
     #[must_use]
     pub fn durability(mut self, durability: Durability) -> Self {
         self.0.durability = durability;
         self
     }
 
-    /// Says how long a call is waited for before it becomes a task.
+    /// Sets how long the host waits for a call before the call becomes a task.
     #[must_use]
     pub fn inline_for(mut self, time: Duration) -> Self {
         self.0.inline_for = Some(time);
         self
     }
 
-    /// Takes arguments of this schema.
+    /// Sets the schema of its structured content.
+    #[must_use]
+    pub fn output_schema(mut self, schema: &'static str) -> Self {
+        self.0.description.output_schema = Some(RawJson::trusted(schema));
+        self
+    }
+
+    /// Sets the schema of its arguments.
     #[must_use]
     pub fn input_schema(mut self, schema: &'static str) -> Self {
         self.0.description.input_schema = RawJson::trusted(schema);

@@ -13,8 +13,8 @@ use toolyard_task::wire::Timestamp;
 use toolyard_task::{Incarnation, Owner, Task, TaskId, TaskStore};
 use uuid::Uuid;
 
-/// Decides about the calls of a store, and sees what they changed. The notes of changes come in the same
-/// poll as the change.
+/// Controls the calls of a store, and observes their changes. Each change is noted in the same poll in which
+/// it happens.
 pub trait Intercept: Send + Sync + 'static {
     /// Makes one call, or fails it before or after it is made.
     fn call<T: Send, E: From<StoreError> + Send>(
@@ -37,13 +37,13 @@ pub trait Intercept: Send + Sync + 'static {
     /// Notes that tasks were removed.
     fn removed(&self, _: &[TaskId]) {}
 
-    /// Notes that a host has a lease.
+    /// Notes that a host has received a lease.
     fn registered(&self, _: Incarnation) {}
 
     /// Notes that a lease was renewed.
     fn renewed(&self, _: Incarnation) {}
 
-    /// Notes that a host has given its lease back.
+    /// Notes that a host has released its lease.
     fn resigned(&self, _: Incarnation) {}
 }
 

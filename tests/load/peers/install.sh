@@ -23,7 +23,7 @@ if [ "${major:-0}" -lt "$NODE_AT_LEAST" ] || ! command -v npm >/dev/null; then
   echo "The server of the TypeScript SDK is not measured: it needs Node.js $NODE_AT_LEAST or newer, with npm; found ${version:-none}." >&2
   exit 0
 fi
-# The major version is enough: nothing that is installed is compiled.
+# The major version is enough, because no installed package is compiled.
 print=$(fingerprint "$major" package.json package-lock.json)
 if is_current "$STAMP" "$print"; then exit 0; fi
 echo "Installing the server of the TypeScript SDK into tests/load/peers/typescript/node_modules"

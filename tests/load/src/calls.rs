@@ -20,11 +20,11 @@ const CONNECTIONS: [usize; 4] = [1, 2, 64, 512];
 /// The number of connections for most aims.
 const MANY: usize = 64;
 const FEW: usize = 2;
-/// The least ratio to the rate of rmcp, with many connections and with few; and to that of the TypeScript
+/// The smallest ratio to the rate of rmcp, with many connections and with few; and to that of the TypeScript
 /// SDK.
 const OF_RUST: (f64, f64) = (1.3, 0.95);
 const OF_TYPESCRIPT: f64 = 10.0;
-/// The most processor time of a call, and of it the part beyond bare hyper (microseconds).
+/// The most processor time of a call, and its part beyond bare hyper (microseconds).
 const CPU_US: f64 = 38.0;
 const SHARE_US: f64 = 15.0;
 /// The part of a server's rate at which its latencies are measured.
@@ -84,7 +84,7 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// A caller with a connection of its own. Every answer must contain `expected`.
+    /// A caller with its own connection. Every answer must contain `expected`.
     pub async fn new(port: u16, template: Template, expected: &'static [u8]) -> anyhow::Result<Self> {
         Ok(Self { wire: Wire::open(port).await?, template, expected })
     }

@@ -142,7 +142,7 @@ impl Bench {
         let params = CallParams::decode(Some(&RawJson::trusted(SPIN)))?;
         let call = ToolCall {
             params,
-            terms: Terms::Sessions { has_tasks: true },
+            terms: Terms::Sessions { has_tasks: true, bridge: None },
             stop: Arc::new(Stop::default()),
             channel: Arc::new(NoClientChannel),
             task_channel: channel,

@@ -1,6 +1,6 @@
-//! The delays of the machine itself. A virtual processor pauses now and then for others on the same real one.
-//! A request that comes due meanwhile waits, whichever server it is for. Here a thread on each core only
-//! reads the clock, which gives the latencies of an otherwise idle server that needs no time.
+//! The delays of the machine itself. A virtual processor pauses now and then for others on the same physical
+//! processor. A request that comes due meanwhile waits, whichever server it is for. Here a thread on each
+//! core only reads the clock, which gives the latencies of an otherwise idle server that needs no time.
 
 use crate::load::GRID;
 use crate::stats::Latencies;

@@ -25,7 +25,8 @@ const MEANWHILE: usize = 16;
 const AIM_IDLE_MS: f64 = 50.0;
 /// The aim if every hint is lost: hosts poll once a second.
 const AIM_LOST_MS: f64 = 1_100.0;
-/// A wait reaches its host within this time; otherwise it is answered at once, which would show.
+/// A wait reaches its host within this time; otherwise it is answered at once, which the measurements would
+/// show.
 const BEGINS: Duration = Duration::from_millis(30);
 /// Selects the connections on which hosts receive hints.
 const LISTENING: &str = "SELECT pid FROM pg_stat_activity WHERE application_name LIKE '% listens'";
@@ -76,7 +77,7 @@ pub async fn measure(effort: Effort, work: &Path) -> anyhow::Result<Vec<Section>
     Ok(vec![throughput(&rounds), wakes.section()])
 }
 
-/// Starts hosts on a schema of their own, with `add` and `probe`.
+/// Starts hosts on a separate schema, with `add` and `probe`.
 async fn start(database: &Database, work: &Path, hosts: usize) -> anyhow::Result<Vec<Server>> {
     let plugins = [guests::fixture("add"), guests::plugin("probe")];
     if hosts == 0 {

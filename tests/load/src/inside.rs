@@ -1,8 +1,9 @@
 //! The dispatcher within this process, for measurements that are impossible from outside.
 
 use std::sync::Arc;
+use std::time::Duration;
 use toolyard_dispatch::{Bounds, Clock, Dispatch, Settings, Timestamp};
-use toolyard_kit::{CountingIds, SETTINGS, stores};
+use toolyard_kit::{CountingIds, SETTINGS, bridge, stores};
 use toolyard_store::MemoryStore;
 
 /// The clock of the machine.
@@ -29,6 +30,8 @@ fn settings() -> Settings {
         page: 200,
         sessions: 10_000,
         session_idle_ms: 172_800_000,
+        bridge: Some(Arc::new(bridge(Duration::from_secs(45)))),
+        queue_when_busy: true,
         ..SETTINGS
     }
 }

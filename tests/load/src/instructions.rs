@@ -10,7 +10,7 @@ use std::future::ready;
 use std::hint::black_box;
 use std::sync::Arc;
 use tokio::runtime::Builder;
-use toolyard_dispatch::{CallReply, Caller, NoClientChannel, Stop, Terms, ToolCall};
+use toolyard_dispatch::{BridgeTerms, CallReply, Caller, NoClientChannel, Settings, Stop, Terms, ToolCall};
 use toolyard_engine::{Engine, Plugins};
 use toolyard_kit::native;
 use toolyard_protocol::message::decode;
@@ -42,6 +42,8 @@ pub enum Work {
     Apply,
     /// Dispatches a plain call of a tool that does nothing.
     Dispatch,
+    /// The same for a client without task support, so that the call could be handed off.
+    DispatchBridged,
     /// Dispatches such a call as a task, from its creation to its result, in the memory store.
     DispatchTask,
     /// Creates and ends a task in the SQLite store.
@@ -89,6 +91,13 @@ pub fn run(work: Work, times: u32) -> anyhow::Result<()> {
                 Ok(())
             }
             Work::Dispatch => dispatch(times, r#"{"name":"idle","arguments":{"a":19,"b":23}}"#).await,
+            Work::DispatchBridged => {
+                let params = r#"{"name":"idle","arguments":{"a":19,"b":23}}"#;
+                dispatch_by(times, params, |settings| {
+                    settings.bridge.as_ref().map(|bridge| bridge.terms(None))
+                })
+                .await
+            }
             Work::DispatchTask => {
                 dispatch(times, r#"{"name":"idle","arguments":{"a":19,"b":23},"task":{}}"#).await
             }
@@ -132,13 +141,24 @@ fn params_of(request: &'static str) -> anyhow::Result<RawJson> {
 }
 
 async fn dispatch(times: u32, params: &'static str) -> anyhow::Result<()> {
+    dispatch_by(times, params, |_| None).await
+}
+
+async fn dispatch_by(
+    times: u32,
+    params: &'static str,
+    terms: fn(&Settings) -> Option<BridgeTerms>,
+) -> anyhow::Result<()> {
     let dispatch = inside::dispatch(tokio::runtime::Handle::current());
     dispatch.publish(Arc::new(Catalog::new([idle()])?));
     let caller = Caller::local(RawJson::empty_object());
+    let bridge = terms(dispatch.settings());
+    // As in a host that has started: it knows that no call joins a task of an earlier process.
+    dispatch.recover_now().await;
     for _ in 0..times {
         let call = ToolCall {
             params: CallParams::decode(Some(&RawJson::trusted(params)))?,
-            terms: Terms::Sessions { has_tasks: true },
+            terms: Terms::Sessions { has_tasks: true, bridge },
             stop: Arc::new(Stop::default()),
             channel: Arc::new(NoClientChannel),
             task_channel: Arc::new(NoClientChannel),
@@ -184,7 +204,7 @@ async fn invoke(times: u32) -> anyhow::Result<()> {
 /// A tool that ends in its first poll.
 fn idle() -> Arc<dyn Tool> {
     native("idle").runs(|context| {
-        // Like the engine.
+        // The engine reports this too.
         context.report(Report::Usage(RunUsage { memory: Some(1 << 20), ..RunUsage::default() }));
         ready(RunEnd::Result { is_error: false, result: RawJson::trusted(RESULT), message: None })
     })

@@ -16,7 +16,7 @@ use toolyard_tests::session::Session;
 /// Warm calls of one component per start of a host.
 const CALLS: usize = 200;
 
-/// An example with a trivial call of it: the measurement is about the overhead.
+/// An example with a trivial call, because the measurement is about the overhead.
 struct Example {
     language: &'static str,
     tool: &'static str,

@@ -49,8 +49,8 @@ pub async fn measure(effort: Effort, work: &Path) -> anyhow::Result<Section> {
     for (number, template) in (0..clients).zip(templates.iter().cycle()) {
         let template = template.for_client(number);
         let mut caller = Caller::new(toolyard.port(), template, b"\"status\":\"working\"").await?;
-        // One after the other: the kernel delays connections that come faster than they are accepted by a
-        // second, and the host closes connections that stay silent.
+        // One after the other: the kernel delays connections by a second if they arrive faster than the host
+        // accepts them, and the host closes connections that stay silent.
         caller.once().await?;
         callers.push(caller);
     }

@@ -1,4 +1,4 @@
-//! The measured servers, as processes of their own.
+//! The measured servers, each in a separate process.
 
 use anyhow::Context as _;
 use std::path::{Path, PathBuf};

@@ -49,7 +49,7 @@ impl Template {
         Self::new(headers, method, &format!("{{\"taskId\":\"{NO_TASK}\"}}"))
     }
 
-    /// The template for the connection of this number, with ids of its own.
+    /// The template for the connection with this number, which has its own ids.
     #[must_use]
     pub fn for_connection(&self, number: usize) -> Self {
         Self { next: FIRST_ID + number as u64 * IDS_PER_CONNECTION, ..self.clone() }

@@ -31,14 +31,14 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// These rules, and these rates of each principal. Without rules everything is
+    /// A policy with these rules and these rate limits for each principal. Without rules, everything is
     /// allowed.
     #[must_use]
     pub fn new(rules: rules::AccessRules, rates: &Rates) -> Self {
         Self { rules, rate_limits: RateLimits::new(rates), weights: Weights::default() }
     }
 
-    /// The same, with these weights of principals.
+    /// The same policy with these weights of principals.
     #[must_use]
     pub fn weighing(self, weights: Weights) -> Self {
         Self { weights, ..self }
@@ -51,7 +51,7 @@ pub(crate) struct Access {
     refusals: RefusalCount,
     /// The use of rate limits on this host since the last broadcast to the other hosts.
     pub used: RateUsage,
-    /// Whether hosts on other machines count on the same rates.
+    /// Whether hosts on other machines count against the same rate limits.
     is_shared: bool,
     audit: Arc<dyn AuditStore>,
     pub grants: Arc<dyn GrantStore>,
@@ -60,7 +60,7 @@ pub(crate) struct Access {
 }
 
 impl Access {
-    /// Without a policy: everybody may do everything.
+    /// Without a policy, every caller may do everything.
     pub fn new(
         audit: Arc<dyn AuditStore>,
         grants: Arc<dyn GrantStore>,
@@ -89,12 +89,12 @@ impl Access {
         self.policy.load()
     }
 
-    /// On whose account a caller's runs compute.
+    /// The account to which a caller's runs are charged.
     fn share(policy: &Policy, caller: &Caller) -> CpuShare {
         CpuShare { account: caller.account(), weight: policy.weights.of(&caller.principal) }
     }
 
-    /// On whose account the runs of this owner's tasks compute.
+    /// The account to which the runs of this owner's tasks are charged.
     fn share_of(&self, owner: &Owner) -> CpuShare {
         let principal = match owner {
             Owner::Local => Principal::Local,
@@ -106,17 +106,17 @@ impl Access {
         CpuShare { account: owner.key().into(), weight: self.policy().weights.of(&principal) }
     }
 
-    /// Counts what was done on another host.
+    /// Counts operations of another host.
     pub fn spend(&self, who: &RateKey, operation: Operation, count: u32) {
         self.policy().rate_limits.spend(who, operation, count);
     }
 
-    /// Forgets those whose counts have run out.
+    /// Forgets principals whose counts have expired.
     pub fn tidy_rates(&self) {
         self.policy().rate_limits.tidy();
     }
 
-    /// Puts an entry on record that goes with no change.
+    /// Records an audit entry that belongs to no change of a task.
     pub fn note_entry(&self, entry: Entry) {
         self.audit.note(entry);
     }

@@ -1,6 +1,8 @@
 //! The calls of clients: tools, resources, prompts, sessions.
 
 pub(crate) mod argument_check;
+pub(crate) mod bridged;
+pub(crate) mod host_tools;
 pub(crate) mod plugin_pages;
 pub(crate) mod reply;
 pub(crate) mod resources;

@@ -18,14 +18,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tools_list::CatalogSnapshot;
 use toolyard_task::Digest;
 
-/// The catalog in force, and those who follow its changes.
+/// The catalog in force, and the followers of its changes.
 pub(crate) struct LiveCatalog {
     snapshot: ArcSwap<CatalogSnapshot>,
     /// The transports follow these and notify their clients.
     changes: CatalogChanges,
     /// The resources that plugins listed.
     pub resources: ResourceIndex,
-    /// Set when a catalog was put in place: a task may have waited for a tool of it.
+    /// Set when a catalog was put in place, because a task may have waited for one of its tools.
     published: AtomicBool,
     settings: Arc<Settings>,
     access: Arc<Access>,
@@ -58,7 +58,12 @@ impl LiveCatalog {
 
     pub fn publish(&self, catalog: Arc<Catalog>) {
         let measured = self.observers.metrics.measure(&self.current(), &catalog);
-        let snapshot = CatalogSnapshot::of(catalog.clone(), measured, &self.snapshot.load());
+        let snapshot = CatalogSnapshot::of(
+            catalog.clone(),
+            measured,
+            &self.snapshot.load(),
+            self.settings.bridge.as_deref().filter(|_| self.settings.tasks),
+        );
         let former = self.snapshot.swap(Arc::new(snapshot));
         self.resources.retain(catalog.providers());
         self.changes.compare(&former.catalog, &catalog);
@@ -70,7 +75,7 @@ impl LiveCatalog {
         self.snapshot.load().catalog.clone()
     }
 
-    /// The catalog in force, with what is made of it for calls and lists.
+    /// The catalog in force, with the data derived from it for calls and lists.
     pub fn snapshot(&self) -> arc_swap::Guard<Arc<CatalogSnapshot>> {
         self.snapshot.load()
     }
@@ -80,12 +85,12 @@ impl LiveCatalog {
         self.snapshot.load().tool(name)
     }
 
-    /// Whether a catalog was put in place since the last time that this was asked.
+    /// Whether a catalog was put in place since the last call of this function.
     pub fn take_published(&self) -> bool {
         self.published.swap(false, Ordering::Relaxed)
     }
 
-    /// The components that tools come from here.
+    /// The components that tools of this host come from.
     pub fn components(&self) -> Vec<Digest> {
         let catalog = self.current();
         let mut components: Vec<Digest> = catalog.tools().map(|tool| tool.spec().digest.clone()).collect();

@@ -12,11 +12,11 @@ use std::sync::atomic::AtomicU64;
 use tokio::sync::{OnceCell, watch};
 use toolyard_task::session::SessionStore;
 
-/// The duties of this host beside its requests, alone or with other hosts.
+/// The duties of this host besides its requests, alone or with other hosts.
 pub(crate) struct Cluster {
-    /// Set once the tasks of dead hosts were seen to for the first time.
+    /// Set once the tasks of dead hosts were recovered for the first time.
     recovered: OnceCell<()>,
-    /// The incarnation that the others were told of the components of.
+    /// The incarnation whose components the other hosts know.
     announced: AtomicU64,
     /// Whether tasks were left that another host should take over.
     unadopted: watch::Sender<bool>,

@@ -29,7 +29,7 @@ pub enum Fault {
     /// tasks extension (26T-4).
     #[error("Missing required client capability: this needs the extension {TASKS}")]
     TaskExtensionRequired,
-    /// The state that a client brings back is not taken (26M-6).
+    /// The host rejects the state that a client brings back (26M-6).
     #[error("Invalid requestState: {0}")]
     RequestState(&'static str),
     /// The params do not fit.
@@ -54,7 +54,7 @@ pub enum Fault {
         /// When to try again (milliseconds).
         retry_after_ms: u64,
     },
-    /// It comes more often than it may (T-42). Nothing was done.
+    /// The request exceeds a rate limit (T-42). Nothing was done.
     #[error("Too many requests: {what}; try again later")]
     TooOften {
         /// The kind of operation, in words.
@@ -67,7 +67,7 @@ pub enum Fault {
     /// The rules allow the tool, but not with these arguments.
     #[error("The tool `{0}` may not be called with these arguments")]
     ArgumentsDenied(String),
-    /// The token is good for less than this needs. Nothing was done.
+    /// The token lacks a scope that this needs. Nothing was done.
     #[error("Forbidden: this needs {} that the token does not have", scopes(.0))]
     InsufficientScope(Vec<String>),
     /// Tasks were switched off.

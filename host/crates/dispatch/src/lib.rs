@@ -4,6 +4,7 @@
 //! stores, clocks and clients are behind ports, so all of this runs in tests without them.
 
 mod access;
+mod bridge;
 mod call;
 mod catalog;
 mod client;
@@ -22,7 +23,8 @@ pub use access::fair_share::{WeightSpec, Weights};
 pub use access::principal::{Principal, Subject};
 pub use access::rate_limit::{Operation, RateKey, Rates};
 pub use access::rules;
-pub use call::reply::{CallReply, CreatedTask};
+pub use bridge::{BridgeSettings, BridgeTerms, BridgedClient, ClientPattern, OutputSchemas};
+pub use call::reply::{CallReply, CreatedTask, HandOff};
 pub use call::resources_prompts::{FetchReply, ProviderRequest};
 pub use call::sessions::NewSession;
 pub use call::tools_call::{Terms, ToolCall};
@@ -41,8 +43,9 @@ pub use observe::observer::{CallEvent, CallOutcome, ObservedCall, Observer};
 pub use observe::trace::{EndedCall, Traces};
 pub use run::round_trip::InputRequired;
 pub use settings::{Bounds, Settings};
-pub use slots::stop::Stop;
+pub use slots::stop::{Stop, StopCause};
 pub use task::handover::Handover;
+pub use toolyard_protocol::question::form::{Field, Form};
 pub use toolyard_protocol::response::RELATED_TASK;
 pub use toolyard_protocol::tools::{CallParams, RequestedTtl, TaskSupport};
 pub use toolyard_protocol::{RawJson, RpcError, Timestamp, TraceContext, visible};
@@ -53,7 +56,7 @@ pub use toolyard_task::recovery::{Departure, Durability};
 pub use toolyard_task::session::Session;
 pub use toolyard_task::store::After;
 pub use toolyard_task::task::{Era, Summary};
-pub use toolyard_task::tool::{AskError, GivenAnswer, Report, RunUsage, ToolSpec};
+pub use toolyard_task::tool::{AskError, GivenAnswer, OnClientTimeout, Report, RunUsage, ToolSpec};
 pub use toolyard_task::{
     AccessRequest, AuditStore, Catalog, Clock, Digest, Ids, Outcome, Owner, Rate, SessionDigest, SessionId,
     Task, TaskId,
@@ -80,7 +83,7 @@ use toolyard_task::node::NodeStore;
 use toolyard_task::session::SessionStore;
 use toolyard_task::{Broadcast, TaskStore};
 
-/// The stores, as one value, so that it is plain which belong together.
+/// The stores, as one value, so that it is clear which belong together.
 #[derive(Clone)]
 pub struct Stores {
     /// Tasks.
@@ -99,7 +102,7 @@ pub struct Stores {
     pub audit: Arc<dyn AuditStore>,
 }
 
-/// The application: a facade over its components. One a process; shared by every connection.
+/// The application: a facade over its components. One per process, shared by all connections.
 pub struct Dispatch {
     /// The components that a run needs as well.
     deps: Arc<RunDeps>,
@@ -170,8 +173,8 @@ impl Dispatch {
         self.deps.ids.uuid()
     }
 
-    /// Puts this policy in force, before anybody is served. Until then everybody may
-    /// do everything, as at the command line.
+    /// Puts this policy in force, before any client is served. Until then, every caller may do
+    /// everything, as at the command line.
     pub fn enforce(&self, policy: Policy) {
         self.deps.access.enforce(policy);
     }
@@ -190,8 +193,8 @@ impl Dispatch {
         self.deps.access.may_hear_of(caller, uri)
     }
 
-    /// Whether the caller may subscribe to this resource. One that it may not read
-    /// is as one that does not exist: it is never told of it.
+    /// Whether the caller may subscribe to this resource. A resource that it may not read is treated as
+    /// a missing one: the caller never hears of it.
     ///
     /// # Errors
     /// [`Fault::InsufficientScope`].
@@ -205,8 +208,8 @@ impl Dispatch {
         self.deps.access.note_unauthenticated(reason);
     }
 
-    /// Everybody's grants after this one, the oldest first. For the operator only;
-    /// no request of a client leads here.
+    /// The grants of all owners after this one, the oldest first. For the operator only; no client
+    /// request reaches this.
     ///
     /// # Errors
     /// [`Fault::Store`].
@@ -214,8 +217,8 @@ impl Dispatch {
         self.deps.access.list_grants(after, limit).await
     }
 
-    /// Takes a grant back, in this and every other host on the store: it counts no
-    /// more at the next use. Gives what it was, if it was there.
+    /// Revokes a grant on every host of the store: it no longer counts at the next use. Returns the
+    /// grant, if it existed.
     ///
     /// # Errors
     /// [`Fault::Store`].
@@ -247,8 +250,8 @@ impl Dispatch {
         self.deps.catalog.lists()
     }
 
-    /// Follows the resources that changed, by URI; none where it is not known which,
-    /// so that it may be any.
+    /// Follows the resources that changed, by URI; `None` if it is not known which, so that it may be
+    /// any.
     #[must_use]
     pub fn updates(&self) -> broadcast::Receiver<Option<Arc<str>>> {
         self.deps.catalog.updates()
@@ -266,15 +269,14 @@ impl Dispatch {
         self.deps.catalog.announce(change);
     }
 
-    /// Guests in another process have said that things changed, and what is not known
-    /// any more.
+    /// Guests in another process have announced changes, and it is no longer known which ones.
     pub fn announce_anything(&self) {
         self.deps.catalog.announce_anything();
     }
 
-    /// The parameters of this tool that HTTP clients repeat in headers (26XH-2); none
-    /// of one that there is not, that the caller is not to know of, or that is refused
-    /// to a client without tasks in any case, which is said first (26H-14).
+    /// The parameters of this tool that HTTP clients repeat in headers (26XH-2). Empty if the tool does
+    /// not exist, if the caller must not know of it, or if it is refused to a client without tasks in
+    /// any case; that refusal comes first (26H-14).
     #[must_use]
     pub fn param_headers(&self, caller: &Caller, tool: &str, has_tasks: bool) -> Arc<[ParamHeader]> {
         self.deps.catalog.param_headers(caller, tool, has_tasks)
@@ -294,12 +296,19 @@ impl Dispatch {
         self.deps.catalog.list_tools(caller, whom, cursor).await
     }
 
+    /// Whether this is the name of a host tool, with which clients without tasks ask about their tasks.
+    #[must_use]
+    pub fn is_host_tool(&self, name: &str) -> bool {
+        let is_on = self.deps.settings.bridge.is_some() && self.deps.settings.tasks;
+        is_on && self.deps.catalog.snapshot().host_tools().find(name).is_some()
+    }
+
     /// Sets the observer of calls. The first one stays.
     pub fn set_observer(&self, observer: Arc<dyn Observer>) {
         self.deps.observers.set_observer(observer);
     }
 
-    /// Has calls traced from now on. Only the first to be named counts.
+    /// Sets the collector of traces of calls. The first one stays.
     pub fn set_traces(&self, traces: Arc<dyn Traces>) {
         self.deps.observers.set_traces(traces);
     }
@@ -328,8 +337,7 @@ impl Dispatch {
         self.deps.clients.set_client_lookup(lookup);
     }
 
-    /// Passes a notice on to the host where its client listens. Says nothing where there is
-    /// no other host.
+    /// Passes a notice on to the host where its client listens. Does nothing if there is no other host.
     pub fn pass_on(&self, session: &SessionId, task: Option<TaskId>, notice: &Notice) {
         self.deps.node.pass_on(session, task, notice);
     }
@@ -340,16 +348,15 @@ impl Dispatch {
         self.deps.node.is_shared
     }
 
-    /// The service that keeps this host alive to the others; runs until `stop` is
-    /// cancelled. Apart from the service that keeps time, since that one may wait for the
-    /// store.
+    /// The service that renews this host's registration; runs until `stop` is cancelled. It is separate
+    /// from the service for periodic work, because that one may wait for the store.
     pub async fn keep_lease(self: Arc<Self>, stop: CancellationToken) {
         self.deps.node.keep_lease(stop).await;
     }
 
-    /// The service that keeps time, and hears what other hosts say; runs until `stop` is
-    /// cancelled. It touches nothing before the first request about a task, so that a process that
-    /// only answers a probe leaves the data folder alone.
+    /// The service for periodic work and for messages of other hosts; runs until `stop` is cancelled.
+    /// It touches nothing before the first request about a task, so that a process that only answers a
+    /// probe leaves the data folder alone.
     pub async fn keep_time(self: Arc<Self>, stop: CancellationToken) {
         self.cluster.keep_time(stop).await;
     }
@@ -360,8 +367,8 @@ impl Dispatch {
         self.cluster.recover_now().await;
     }
 
-    /// Whether there are tasks to take over although this host takes none over; then the operator
-    /// may want to start one that does.
+    /// Whether there are tasks to take over although this host takes none over; then the operator may
+    /// want to start a host that does.
     #[must_use]
     pub fn unadopted(&self) -> watch::Receiver<bool> {
         self.cluster.unadopted()
@@ -373,7 +380,7 @@ impl Dispatch {
         self.cluster.drain(grace, mode).await
     }
 
-    /// Whether it has begun to close, so that nothing new is taken in.
+    /// Whether it has begun to close, so that it accepts nothing new.
     #[must_use]
     pub fn is_closing(&self) -> bool {
         self.deps.slots.closing.is_set()

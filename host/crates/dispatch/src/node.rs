@@ -18,7 +18,7 @@ pub(crate) struct Node {
     pub broadcast: Arc<dyn Broadcast>,
     /// Whether hosts on other machines share the store.
     pub is_shared: bool,
-    /// Tells this process from others in what they tell each other.
+    /// Distinguishes this process from others in the messages between them.
     number: u64,
     access: Arc<Access>,
     slots: Arc<Slots>,

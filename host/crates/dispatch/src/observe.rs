@@ -10,7 +10,7 @@ use observer::ObserverHandle;
 use std::sync::{Arc, OnceLock};
 use trace::Traces;
 
-/// Those who look on at calls, and what is counted.
+/// The observers of calls, and the counters.
 #[derive(Default)]
 pub(crate) struct Observers {
     pub metrics: Metrics,

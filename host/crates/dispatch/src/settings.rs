@@ -1,6 +1,9 @@
 //! The settings of the operator. Defaults, units and sentences are in the host's table of limits;
 //! here are only the values.
 
+use crate::bridge::BridgeSettings;
+use std::sync::Arc;
+
 /// The settings of the application.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -12,36 +15,40 @@ pub struct Settings {
     pub ttl_cap_ms: u64,
     /// How often clients should ask about a task (milliseconds).
     pub poll_interval_ms: u64,
-    /// How often a task is run at most, where it may be run again.
+    /// The most attempts of a task that may be run again.
     pub attempts: u32,
-    /// How long a task waits before it is run a second time; twice as long before each
-    /// further one (milliseconds).
+    /// How long a task waits before its second attempt; the time doubles for each further one
+    /// (milliseconds).
     pub rerun_after_ms: u64,
     /// Whether this process runs tasks of dead hosts. A command that only reads the store leaves
     /// them to a host.
     pub adopts: bool,
-    /// Whether this host takes tasks over that wait for their turn on others, when it has
-    /// room and they have not. They must have the same component.
+    /// Whether this host takes over tasks that wait for their turn on other hosts, when it has room and
+    /// they do not. They must have the same component.
     pub shares: bool,
     /// How much runs at once, and how much waits.
     pub admission: Bounds,
     /// Live tasks in the whole store, running and waiting.
     pub live_tasks: u32,
-    /// Bytes that are kept of the tasks of one owner.
+    /// The most bytes that are kept of the tasks of one owner.
     pub kept_bytes_per_owner: u64,
-    /// The same of all owners.
+    /// The same for all owners together.
     pub kept_bytes: u64,
     /// How long a question waits for its answer (milliseconds).
     pub question_ms: u64,
-    /// How long a question of a task waits for a client to ask for the task's
-    /// result, before it goes out on any stream (milliseconds).
+    /// How long a question of a task waits for a client to ask for the task's result before it is sent
+    /// on any stream (milliseconds).
     pub question_settle_ms: u64,
-    /// How long a client may take to make a request again with its answers, where it
-    /// carries what was asked and answered before (milliseconds).
+    /// How long a client that carries the earlier questions and answers may take to repeat a request
+    /// with its answers (milliseconds).
     pub state_ms: u64,
-    /// How long a call is waited for before it becomes a task, where this host decides
-    /// that and the tool's manifest says nothing (milliseconds).
+    /// How long a call may take before it becomes a task, if this host decides that and the tool's
+    /// manifest says nothing (milliseconds).
     pub inline_for_ms: u64,
+    /// How long calls of clients without tasks go on; `None` switches that off.
+    pub bridge: Option<Arc<BridgeSettings>>,
+    /// Whether a call that may be a task waits for its turn instead of being refused as busy.
+    pub queue_when_busy: bool,
     /// Whether the questions of a task name it (T-38).
     pub related_task: bool,
     /// Entries on a page of a listing.
@@ -50,7 +57,7 @@ pub struct Settings {
     pub list_ms: u64,
     /// Sessions that are kept.
     pub sessions: u32,
-    /// How long a session is kept unseen (milliseconds).
+    /// How long an unused session is kept (milliseconds).
     pub session_idle_ms: u64,
 }
 

@@ -1,6 +1,7 @@
-//! How many run at once, and which runs there are.
+//! The runs of this process, and how many there may be at once.
 
 pub(crate) mod admission;
+pub(crate) mod heartbeat;
 pub(crate) mod registry;
 pub(crate) mod stop;
 pub(crate) mod work;
@@ -9,6 +10,7 @@ use crate::{Fault, RETRY_AFTER_MS, Settings};
 use admission::{Admission, LimitReached};
 use registry::RunRegistry;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use stop::Stop;
 use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
@@ -21,6 +23,10 @@ pub(crate) struct Slots {
     pub tracker: TaskTracker,
     /// The runtime for guests that do not end in their first poll.
     pub guests: Handle,
+    /// Set before the end begins: running calls become tasks if they may.
+    pub leaving: Stop,
+    /// Running calls of clients without tasks that may become tasks.
+    pub promotable: AtomicUsize,
     /// Set when nothing new is taken in.
     pub closing: Stop,
     /// Set once every run has ended or was handed over.
@@ -35,6 +41,8 @@ impl Slots {
             runs: RunRegistry::default(),
             tracker: TaskTracker::new(),
             guests,
+            leaving: Stop::default(),
+            promotable: AtomicUsize::new(0),
             closing: Stop::default(),
             handed_over: Stop::default(),
             settings,
@@ -43,29 +51,22 @@ impl Slots {
 
     pub fn busy(&self, full: LimitReached) -> Fault {
         let bounds = &self.settings.admission;
-        let (what, limit) = match full {
-            LimitReached::Host => {
-                (format!("this host runs {} calls, its most", bounds.running), "calls.running")
+        let what = match full {
+            LimitReached::Host => format!("this host runs {} calls, its most", bounds.running),
+            LimitReached::Principal => format!(
+                "{} of your calls are running, the most for one principal",
+                bounds.running_per_principal
+            ),
+            LimitReached::Plugin => {
+                "as many calls of this plugin are running as its manifest allows".to_owned()
             }
-            LimitReached::Principal => (
-                format!(
-                    "{} of your calls are running, the most for one principal",
-                    bounds.running_per_principal
-                ),
-                "calls.running-per-principal",
-            ),
-            LimitReached::Plugin => (
-                "as many calls of this plugin are running as its manifest allows".to_owned(),
-                "limits.concurrency",
-            ),
-            LimitReached::Queue(most) => (
+            LimitReached::Queue(most) => {
                 format!(
                     "{most} tasks of this plugin are waiting for their turn, as many as its manifest allows"
-                ),
-                "limits.queue",
-            ),
-            LimitReached::Reservation(shortage) => (shortage.to_string(), shortage.setting()),
+                )
+            }
+            LimitReached::Reservation(shortage) => shortage.to_string(),
         };
-        Fault::Busy { what, limit, retry_after_ms: RETRY_AFTER_MS }
+        Fault::Busy { what, limit: full.setting(), retry_after_ms: RETRY_AFTER_MS }
     }
 }

@@ -6,6 +6,7 @@ pub(crate) mod kept;
 pub(crate) mod list;
 pub(crate) mod operations;
 pub(crate) mod questions;
+pub(crate) mod rejoin;
 pub(crate) mod waiters;
 
 use crate::access::Access;
@@ -15,19 +16,24 @@ use crate::slots::Slots;
 use crate::{Fault, RETRY_AFTER_MS, Settings};
 use kept::RetentionSums;
 use questions::InflightQuestions;
+use rejoin::{RejoinIndex, ToldTasks};
 use std::sync::Arc;
 use toolyard_task::store::{CreateError, Quota, QuotaScope};
 use toolyard_task::{Clock, Ids, TaskStore};
 use waiters::Waiters;
 
-/// The tasks of the store, and those who wait for them.
+/// The tasks of the store, and their waiters.
 pub(crate) struct Tasks {
     pub store: Arc<dyn TaskStore>,
-    /// Those who wait for a change.
+    /// The waiters for a change.
     pub waiters: Waiters,
-    /// Questions of tasks that are out.
+    /// Questions of tasks that clients have not answered.
     pub inflight: InflightQuestions,
-    /// How much is kept of tasks.
+    /// The tasks that an equal call joins.
+    pub rejoin: Arc<RejoinIndex>,
+    /// The tasks that anonymous sessions were told of.
+    pub told: ToldTasks,
+    /// The bytes that are kept of tasks.
     kept: RetentionSums,
     settings: Arc<Settings>,
     clock: Arc<dyn Clock>,
@@ -51,6 +57,8 @@ impl Tasks {
             store,
             waiters: Waiters::default(),
             inflight: InflightQuestions::default(),
+            rejoin: Arc::default(),
+            told: ToldTasks::default(),
             kept: RetentionSums::default(),
             settings,
             clock,

@@ -28,8 +28,7 @@ pub(crate) struct Denial<'a> {
 /// The cause of a denial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DeniedBy<'a> {
-    /// A rule of the configuration, by its name; or that there is none which
-    /// allows it.
+    /// A rule of the configuration, by its name, or the absence of a rule that allows it.
     Rule(Option<&'a str>),
     /// The scopes of the token.
     Scope,
@@ -129,13 +128,13 @@ impl Access {
         );
     }
 
-    /// Notes that what a task came to was handed out.
+    /// Records that the outcome of a task was handed out.
     pub(crate) fn note_retrieved(&self, caller: &Caller, task: &Task) {
         self.audit.note(Entry::retrieved(task, &caller.by()));
     }
 
-    /// Notes that a task was asked for that the caller does not have. Text that is
-    /// no id of a task is not repeated.
+    /// Records that the caller asked for a task that it does not have. Text that is not a task id is
+    /// not repeated.
     pub(crate) fn note_unknown(&self, caller: &Caller, id: Option<TaskId>) {
         self.note_refusal(Entry { task: id, ..Entry::new(Action::Unknown, &caller.by()) });
     }

@@ -3,7 +3,7 @@
 use crate::{Fault, Principal};
 use std::net::IpAddr;
 use std::sync::Arc;
-use toolyard_protocol::RawJson;
+use toolyard_protocol::{ClientCapabilities, RawJson};
 use toolyard_task::audit::By;
 use toolyard_task::{Owner, SessionId};
 
@@ -21,13 +21,17 @@ pub struct Caller {
     pub capabilities: RawJson,
     /// The address of an anonymous caller without a session.
     pub peer: Option<IpAddr>,
+    /// Whether the host can send requests to its client, as it can to one that opened with
+    /// `initialize`.
+    pub takes_requests: bool,
 }
 
 impl Caller {
     /// The caller of a request in this session, if there is one.
     #[must_use]
     pub fn new(principal: Arc<Principal>, session: Option<SessionId>, capabilities: RawJson) -> Self {
-        Self { owner: principal.owner(session.as_ref()), principal, session, capabilities, peer: None }
+        let owner = principal.owner(session.as_ref());
+        Self { owner, principal, session, capabilities, peer: None, takes_requests: true }
     }
 
     /// The caller of a request without a session (26J-2), with the capabilities that the request
@@ -37,10 +41,10 @@ impl Caller {
     pub fn stateless(principal: Arc<Principal>, peer: Option<IpAddr>, capabilities: RawJson) -> Self {
         let anyone = matches!(*principal, Principal::Anonymous).then_some(Owner::Anyone);
         let owner = anyone.or_else(|| principal.owner(None));
-        Self { owner, principal, session: None, capabilities, peer }
+        Self { owner, principal, session: None, capabilities, peer, takes_requests: false }
     }
 
-    /// On whose account its runs compute.
+    /// The account to which its runs are charged.
     pub(crate) fn account(&self) -> Arc<str> {
         match (&self.owner, self.peer) {
             (Some(Owner::Anyone), Some(peer)) => format!("anyone:{peer}").into(),
@@ -66,6 +70,21 @@ impl Caller {
         match &*self.principal {
             Principal::Operator => Some(Owner::Local),
             Principal::Anonymous | Principal::Local | Principal::Subject(_) => self.owner.clone(),
+        }
+    }
+
+    /// Whether the host can send its client a request to fill in a form.
+    pub(crate) fn takes_forms(&self) -> bool {
+        self.takes_requests && ClientCapabilities::of(&self.capabilities).form
+    }
+
+    /// The owner of the tasks that the caller's calls become if its client knows no tasks. Some such
+    /// clients open a session for each call, so the tasks of an anonymous one belong to anyone who
+    /// knows their ids.
+    pub(crate) fn owns_bridged(&self) -> Option<Owner> {
+        match self.creates_for() {
+            Some(Owner::Session(_)) => Some(Owner::Anyone),
+            owner => owner,
         }
     }
 

@@ -1,4 +1,4 @@
-//! How much of the processors each principal's runs get, against those of others.
+//! The share of the processors that each principal's runs get.
 
 use crate::Principal;
 use crate::access::rules::PrincipalPattern;
@@ -9,17 +9,17 @@ const ORDINARY: u32 = 1;
 /// The greatest weight.
 const MAX_WEIGHT: u32 = 1_000;
 
-/// Weights as they are written in `[[weights]]`.
+/// An entry of `[[weights]]`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WeightSpec {
     /// The principals, as in a rule.
     pub principals: Vec<String>,
-    /// How much, from 1 to 1,000; who is named nowhere has 1.
+    /// The weight, from 1 to 1,000. A principal that no entry names has 1.
     pub weight: u32,
 }
 
-/// The weights in force. The first that names a principal is its weight.
+/// The weights in force. The first entry that names a principal decides.
 #[derive(Debug, Default)]
 pub struct Weights(Vec<(Vec<PrincipalPattern>, u32)>);
 

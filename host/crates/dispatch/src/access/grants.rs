@@ -6,8 +6,8 @@ use toolyard_task::audit::{Entry, name_of};
 use toolyard_task::grant::{AfterGrant, Grant, GrantId};
 
 impl Access {
-    /// Everybody's grants after this one, the oldest first. For the operator only;
-    /// no request of a client leads here.
+    /// The grants of all owners after this one, the oldest first. For the operator only; no client
+    /// request reaches this.
     ///
     /// # Errors
     /// [`Fault::Store`].

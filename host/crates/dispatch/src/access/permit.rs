@@ -26,7 +26,7 @@ pub(crate) struct CallPermit {
 }
 
 impl CallPermit {
-    /// On whose account the call computes.
+    /// The account to which the call is charged.
     pub const fn share(&self) -> &CpuShare {
         &self.share
     }
@@ -55,7 +55,7 @@ pub(crate) struct AskPermit {
 }
 
 impl AskPermit {
-    /// On whose account the plugins compute.
+    /// The account to which the plugins' runs are charged.
     pub const fn share(&self) -> &CpuShare {
         &self.share
     }
@@ -76,7 +76,7 @@ pub(crate) enum NoPermit {
 }
 
 impl NoPermit {
-    /// The fault, where `unknown` is that of what does not exist.
+    /// The fault; `unknown` is the one for an object that does not exist.
     pub fn or(self, unknown: impl FnOnce() -> Fault) -> Fault {
         match self {
             Self::Unknown => unknown(),
@@ -86,7 +86,7 @@ impl NoPermit {
 }
 
 impl Access {
-    /// Whether the caller may use this object, with some arguments or other.
+    /// Whether the caller may use this object with at least some arguments.
     pub(crate) fn check(&self, caller: &Caller, object: Object<'_>) -> Result<(), NoPermit> {
         let policy = self.policy();
         let decision = policy.rules.shows(&caller.principal, object);
@@ -104,7 +104,7 @@ impl Access {
         Ok(AskPermit { share: Self::share(&self.policy(), caller), kind: object.kind() })
     }
 
-    /// A denial goes on record, whether the object exists or not.
+    /// A denial is recorded whether the object exists or not.
     fn note(&self, caller: &Caller, rules: &AccessRules, object: Object<'_>, decision: &Decision) {
         let denied_by = match decision {
             Decision::Allowed(_) => return,
@@ -125,8 +125,8 @@ impl Access {
         self.note_denied(caller, &Denial { denied_by, what, reason: &reason });
     }
 
-    /// Whether the caller, who sees this tool, may call it with these arguments.
-    /// The rule stays untold: it may name what the caller is not to know.
+    /// Whether the caller, who sees this tool, may call it with these arguments. The rule is not
+    /// disclosed: it may name things that the caller must not know.
     pub(crate) fn permit_call(
         &self,
         caller: &Caller,
@@ -146,9 +146,9 @@ impl Access {
         }
     }
 
-    /// The right to run an accepted task, on the account of its owner. The rules allowed the
-    /// call with the arguments that the record keeps. They are not asked again: they look at
-    /// the scopes and claims of a token, which no record keeps.
+    /// The right to run an accepted task, charged to its owner. The rules allowed the call with the
+    /// arguments that the record keeps. They are not applied again, because they look at the scopes and
+    /// claims of a token, which no record keeps.
     pub(crate) fn permit_accepted(&self, task: &Task, tool: Arc<MeasuredTool>) -> CallPermit {
         CallPermit { share: self.share_of(&task.owner), tool, arguments: task.arguments.clone() }
     }
@@ -164,6 +164,14 @@ impl Access {
     /// Whether a list shows this object to the caller.
     pub(crate) fn shows(&self, caller: &Caller, object: Object<'_>) -> bool {
         matches!(self.policy().rules.shows(&caller.principal, object), Decision::Allowed(_))
+    }
+
+    /// Whether a rule that names this object denies it. The host's own tools need no rule that allows
+    /// them.
+    pub(crate) fn denies_by_name(&self, caller: &Caller, object: Object<'_>) -> bool {
+        let policy = self.policy();
+        let decision = policy.rules.shows(&caller.principal, object);
+        matches!(decision, Decision::Denied(Some(place)) if policy.rules.rules()[place].names(object))
     }
 
     #[must_use]

@@ -43,7 +43,7 @@ impl Subject {
     /// none can have this name.
     pub const TOKENS: &'static str = toolyard_task::audit::TOKENS;
 
-    /// The subject of this name, where nothing else is known of its token.
+    /// The subject of this name, if nothing else is known about its token.
     pub(crate) const fn named(issuer: String, subject: String) -> Self {
         Self { issuer, subject, client: None, scopes: BTreeSet::new(), claims: Value::Null, expires_at: None }
     }
@@ -63,8 +63,8 @@ impl Principal {
         }
     }
 
-    /// Whether an object of `owner`, such as a session, belongs to this principal. An anonymous
-    /// client has every anonymous session that it can name, and no other.
+    /// Whether an object of `owner`, such as a session, belongs to this principal. An anonymous client
+    /// owns every anonymous session that it can name, and no others.
     #[must_use]
     pub fn has(&self, owner: &Owner) -> bool {
         match (self, owner) {
@@ -85,7 +85,7 @@ impl Principal {
         By::principal(&self.to_string(), session)
     }
 
-    /// When it stops being known, if it does.
+    /// When its authentication expires, if it does.
     #[must_use]
     pub fn expires_at(&self) -> Option<Timestamp> {
         match self {

@@ -1,7 +1,7 @@
 //! Rate limits: of one principal, by kind of operation, and of one tool (T-42). The check comes
 //! before any work; a caller over its limit learns when to try again.
 //!
-//! Not here: how much may be under way at once, which is [`crate::slots::admission`].
+//! Not here: the limits on concurrent runs, which are in [`crate::slots::admission`].
 
 use crate::access::Access;
 use crate::{Fault, Principal};
@@ -18,12 +18,12 @@ use std::time::{Duration, Instant};
 use toolyard_task::Rate;
 use toolyard_task::rate::Per;
 
-/// Principals that are counted one by one. Over it, strangers are counted together
-/// until the sweep has found room.
+/// The most principals that are counted one by one. Above it, new ones are counted together until the
+/// sweep has made room.
 const MAX_KEYS: usize = 100_000;
-/// Principals whose use one broadcast reports. The use of any others is not reported.
+/// The most principals whose use one broadcast reports. The use of any others is not reported.
 const MAX_USED: usize = 10_000;
-/// How often room is made for more.
+/// How often the host makes room for more.
 const MAKE_ROOM_EVERY: Duration = Duration::from_secs(1);
 /// How often excesses of one principal and kind are reported.
 const REPORT_EVERY: Duration = Duration::from_secs(60);
@@ -92,12 +92,12 @@ pub enum RateKey {
     Peer(IpAddr),
     /// A subject, by whichever of its tokens.
     Subject(Arc<Principal>),
-    /// Those who are too many to be counted one by one.
+    /// All callers beyond those that are counted one by one.
     Crowd,
 }
 
 impl RateKey {
-    /// The key of who makes a request, from which address.
+    /// The key of a principal that makes a request from this address.
     #[must_use]
     pub fn of(principal: &Arc<Principal>, peer: Option<IpAddr>) -> Self {
         match (&**principal, peer.map(|peer| peer.to_canonical())) {
@@ -108,7 +108,7 @@ impl RateKey {
     }
 }
 
-/// An address, or what its owner has of IPv6.
+/// An IPv4 address, or the IPv6 network that one owner has.
 fn network(peer: IpAddr) -> IpAddr {
     match peer {
         IpAddr::V4(_) => peer,
@@ -151,15 +151,15 @@ impl Hash for RateKey {
 
 type KeyedLimiter<K> = RateLimiter<K, HashMapStateStore<K>, DefaultClock>;
 
-/// The rates, and who has used how much of them.
+/// The rate limits, and how much of them each principal has used.
 #[derive(Debug, Default)]
 pub(crate) struct RateLimits {
     limiters: HashMap<Operation, KeyedLimiter<RateKey>>,
-    /// Until when those who looked up too much that does not exist look up nothing.
+    /// Principals that looked up too many missing objects, and when they may look something up again.
     blocked: Mutex<HashMap<RateKey, Instant>>,
     reported: Option<KeyedLimiter<(RateKey, Operation)>>,
     local: bool,
-    /// When room was made because there were too many.
+    /// When the host last made room because there were too many.
     made_room: Mutex<Option<Instant>>,
 }
 
@@ -185,12 +185,12 @@ impl RateLimits {
         }
     }
 
-    /// Whether operations of this one are counted at all.
+    /// Whether operations of this principal are counted at all.
     fn counts(&self, who: &RateKey, operation: Operation) -> bool {
         (self.local || !matches!(who, RateKey::Local)) && self.limiters.contains_key(&operation)
     }
 
-    /// Counts one; how long to wait if it is one too many.
+    /// Counts an operation. Returns how long to wait if it exceeds the limit.
     fn count(&self, who: &RateKey, operation: Operation) -> Result<(), Duration> {
         if matches!(who, RateKey::Local) && !self.local {
             return Ok(());
@@ -211,7 +211,7 @@ impl RateLimits {
     pub fn spend(&self, who: &RateKey, operation: Operation, count: u32) {
         let Some(limiter) = self.limiters.get(&operation) else { return };
         let mut left = count;
-        // In halves, until what is left fits.
+        // Halves the step until the rest fits.
         let mut step = count;
         while let Some(some) = NonZeroU32::new(step.min(left)) {
             match limiter.check_key_n(who, some) {
@@ -221,7 +221,7 @@ impl RateLimits {
         }
     }
 
-    /// How long this one may look up nothing.
+    /// How long this principal may not look anything up.
     fn blocked_for(&self, who: &RateKey) -> Option<Duration> {
         let blocked = self.blocked.lock().unwrap_or_else(PoisonError::into_inner);
         blocked.get(who)?.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())
@@ -237,15 +237,15 @@ impl RateLimits {
         self.make_room();
     }
 
-    /// Whether an excess is to be reported: the first in a while.
+    /// Whether to report an excess: only the first one in a while is reported.
     fn take_report_turn(&self, who: &RateKey, operation: Operation) -> bool {
         self.reported.as_ref().is_some_and(|reported| {
             reported.len() < MAX_KEYS && reported.check_key(&(who.clone(), operation)).is_ok()
         })
     }
 
-    /// Tidies before it is time, but not once for each stranger: it takes a while,
-    /// and they are many.
+    /// Tidies early, but not once for each new principal: tidying takes a while, and there may be many
+    /// of them.
     fn make_room(&self) {
         let mut made = self.made_room.lock().unwrap_or_else(PoisonError::into_inner);
         if made.is_none_or(|made| made.elapsed() >= MAKE_ROOM_EVERY) {
@@ -254,7 +254,7 @@ impl RateLimits {
         }
     }
 
-    /// Forgets those whose counts have run out.
+    /// Forgets principals whose counts have expired.
     pub fn tidy(&self) {
         for limiter in self.limiters.values() {
             limiter.retain_recent();
@@ -321,7 +321,7 @@ fn wait(not_until: &NotUntil<<DefaultClock as governor::clock::Clock>::Instant>)
 }
 
 fn milliseconds(wait: Duration) -> u64 {
-    // Rounded up: who comes at that time is let in.
+    // Rounded up, so that a caller that retries at that time succeeds.
     u64::try_from(wait.as_millis()).unwrap_or(u64::MAX).saturating_add(1)
 }
 

@@ -62,11 +62,11 @@ pub enum ObjectKind {
 /// The decision of the rules.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
-    /// Yes. The rule that says so, by its place; none where there are no rules.
+    /// Yes, by the rule at this position; `None` without rules.
     Allowed(Option<usize>),
-    /// No, but yes to a token that has these scopes as well.
+    /// No, but a token with these additional scopes would be allowed.
     NeedsScopes(Vec<String>),
-    /// No. The rule that says so, if it is not just that none allows it.
+    /// No, by this rule; `None` if simply no rule allows it.
     Denied(Option<usize>),
 }
 
@@ -90,7 +90,7 @@ pub struct AccessRules {
     rules: Vec<Rule>,
 }
 
-/// One rule, and why it did not match, if it did not.
+/// A rule, and the reason if it did not match.
 #[derive(Debug)]
 pub struct EvaluatedRule<'a> {
     /// The rule.
@@ -151,7 +151,7 @@ impl AccessRules {
         arguments: &RawJson,
         typed: impl FnOnce() -> Option<ArgumentValue<'static>>,
     ) -> Decision {
-        // Read only where it matters: they may be megabytes.
+        // Read only when needed, because they may be megabytes.
         let arguments = match self.rules.iter().any(|rule| rule.judges_arguments_of(object)) {
             true => typed().map_or_else(|| Arguments::given(arguments), Arguments::typed),
             false => Arguments::Unknown,
@@ -196,7 +196,7 @@ impl AccessRules {
         if self.rules.is_empty() {
             return Decision::Allowed(None);
         }
-        // Written otherwise, the same resource may have been denied.
+        // The same resource in another spelling may be denied.
         if let Object::Resource(uri) = object
             && !is_plain(uri)
         {
@@ -223,14 +223,14 @@ impl AccessRules {
         self.rules.iter().position(|rule| rule.matches(principal, more, object, arguments).is_ok())
     }
 
-    /// The scopes that the first rule which would then allow it lacks.
+    /// The scopes that the principal lacks for the first rule that would then allow the object.
     fn scopes_that_help(
         &self,
         principal: &Principal,
         object: Object<'_>,
         arguments: &Arguments<'_>,
     ) -> Option<Vec<String>> {
-        // Only who came with a token can come back with a better one.
+        // Only a caller that came with a token can come back with a better one.
         let Principal::Subject(subject) = principal else { return None };
         self.rules.iter().filter(|rule| rule.effect == Effect::Allow).find_map(|rule| {
             let lacking: Vec<String> = rule.scopes.difference(&subject.scopes).cloned().collect();

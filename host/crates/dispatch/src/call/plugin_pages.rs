@@ -10,7 +10,7 @@ pub(crate) struct PluginTurn {
     pub provider: Arc<dyn Provider>,
     /// Where its next page begins, if it has one.
     pub next: Option<Option<String>>,
-    /// Pages that earlier answers and this one gave.
+    /// The number of its pages in earlier answers and this one.
     pub pages: u32,
     /// Runs for this answer.
     pub runs: u32,

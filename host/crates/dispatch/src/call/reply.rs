@@ -13,20 +13,24 @@ pub enum CallReply {
     Result(RawJson),
     /// A JSON-RPC error of the tool's own.
     Error(RpcError),
-    /// It is a task, durable by now (T-16).
+    /// It is now a task, which is durable (T-16).
     Created(CreatedTask),
-    /// The client has to answer first, and then to make the request again (26M-2).
+    /// A `CallToolResult` for a client that knows no tasks: it names a task, or is the outcome of one.
+    HandedOff(HandOff),
+    /// A `CallToolResult` of a host tool that found no task with the given id.
+    UnknownTask(RawJson),
+    /// The client must first answer, and then repeat the request (26M-2).
     InputRequired(InputRequired),
 }
 
 impl CallReply {
-    /// How the call ended, unless it goes on. Without a run the only result is that of a
-    /// check of the arguments, which is an error.
+    /// How the call ended, unless it goes on. Without a run, the only result is that of the argument
+    /// check, which is an error.
     pub(crate) fn outcome(&self) -> Option<CallOutcome<'_>> {
         match self {
             Self::Result(result) => Some(CallOutcome::Result { is_error: true, result }),
             Self::Error(error) => Some(CallOutcome::Error(error)),
-            Self::Created(_) | Self::InputRequired(_) => None,
+            Self::Created(_) | Self::HandedOff(_) | Self::UnknownTask(_) | Self::InputRequired(_) => None,
         }
     }
 }
@@ -34,11 +38,20 @@ impl CallReply {
 /// A call that became a task, as its client learns of it.
 #[derive(Debug)]
 pub struct CreatedTask {
-    /// The task as it was created, durable by now (T-16, 26T-10).
+    /// The task as it was created, which is durable (T-16, 26T-10).
     pub view: TaskView,
     /// Text for the model until the task ends (T-15).
     pub immediate_response: Option<String>,
-    /// To be told that the reply has left. None where it does not matter: with
-    /// sessions a client finds its tasks again.
+    /// Must be told when the reply has left. `None` if that does not matter: with sessions, a client
+    /// finds its tasks again.
     pub handover: Option<Handover>,
+}
+
+/// A result for a client that knows no tasks.
+#[derive(Debug)]
+pub struct HandOff {
+    /// The `CallToolResult`, or the JSON-RPC error that a task ended with.
+    pub outcome: Result<RawJson, RpcError>,
+    /// Must be told when the reply has left.
+    pub handover: Handover,
 }

@@ -1,6 +1,6 @@
 //! Lists and reads resources. The host asks several plugins at once, each with a short
-//! time and a bounded number of runs. It leaves out a plugin that is late, busy, endless or fails,
-//! so that no plugin hides the resources of others.
+//! time and a bounded number of runs. It leaves out a plugin that is late, busy or endless, or that
+//! fails, so that no plugin hides the resources of others.
 //!
 //! A URI goes to the plugin whose manifest names it, that listed it, or whose template fits it. The
 //! host offers a URI to all plugins, in the order of their names, only if it belongs to none of
@@ -23,8 +23,8 @@ use toolyard_protocol::resources::{not_found, uri_of};
 use toolyard_task::Provider;
 use toolyard_task::provider::{ProviderAnswer, Retrieval};
 
-/// How many pages of one plugin a client that goes on listing gets; more is a list
-/// without an end, which would keep the client for ever.
+/// The most pages of one plugin that a client gets while it goes on listing. A longer list is taken to
+/// have no end, and would keep the client busy forever.
 const MAX_PAGES: u32 = 1_000;
 /// The most runs of one plugin for one request that lists resources. A plugin that has entries gives
 /// some in its first page; one that gave eight pages without any is taken to have no end.
@@ -118,7 +118,7 @@ impl Dispatch {
                 let full = pages.into_iter().find_map(|(_, page)| page.err());
                 return Err(full.map_or(Fault::Cancelled, |failure| failure.fault(&self.deps.slots)));
             }
-            // The shortest first, so that a plugin with large pages keeps no other out.
+            // The shortest first, so that a plugin with large pages displaces no other.
             pages.sort_by_key(|(at, page)| (page.as_ref().map_or(0, PluginPage::bytes), *at));
             for (at, page) in pages {
                 let turn = &mut turns[at];
@@ -144,7 +144,7 @@ impl Dispatch {
         Ok(())
     }
 
-    /// One page of each of these plugins, all asked at once.
+    /// One page of each of these plugins, which are asked concurrently.
     async fn ask_for_pages(
         self: &Arc<Self>,
         permit: &AskPermit,
@@ -286,7 +286,7 @@ impl Dispatch {
         Ok(page("resourceTemplates", entries.iter(), None))
     }
 
-    /// The templates of these plugins, as far as each may list them; all asked at once.
+    /// The templates that these plugins may list. The plugins are asked concurrently.
     async fn all_templates(
         self: &Arc<Self>,
         permit: &AskPermit,
@@ -389,8 +389,8 @@ impl Dispatch {
         Err(failed.unwrap_or_else(unknown))
     }
 
-    /// Which of these plugins a URI is for, if it belongs to one that is known. Asks those
-    /// for all that they list of which it is not known.
+    /// Finds the plugin that a URI belongs to, if any. Asks plugins whose lists are not known for all
+    /// that they list.
     async fn route(
         self: &Arc<Self>,
         permit: &AskPermit,
@@ -424,7 +424,7 @@ impl Dispatch {
         Ok(lister.or_else(|| self.deps.catalog.resources.template_fitter(providers, uri)))
     }
 
-    /// All that a plugin lists, as far as it says so in its time.
+    /// All that a plugin lists within its time.
     async fn learn(
         self: &Arc<Self>,
         permit: &AskPermit,
@@ -482,8 +482,8 @@ impl Dispatch {
         Ok(known.map(|at| providers[at].clone()))
     }
 
-    /// One run of a plugin on behalf of a request that asks several. One that was late is
-    /// asked with less time, or not at all for a while.
+    /// One run of a plugin on behalf of a request that asks several. A plugin that was late gets less
+    /// time, or is not asked for a while.
     async fn ask_one(
         self: &Arc<Self>,
         permit: &AskPermit,
@@ -508,8 +508,8 @@ impl Dispatch {
         }
     }
 
-    /// Asks all at once. Those for which the host or the caller had no slot are asked again
-    /// when others are done, so that a list takes as many slots as there are and no more.
+    /// Asks all concurrently. Plugins for which the host or the caller had no slot are asked again when
+    /// others are done, so that a list takes only the slots that are free.
     async fn all_that_fit<T, R, F: Future<Output = Result<R, ProviderFailure>>>(
         &self,
         mut waiting: Vec<T>,
@@ -537,7 +537,7 @@ impl Dispatch {
         Ok(done)
     }
 
-    /// Says in the log why a plugin is left out.
+    /// Logs why a plugin is left out.
     fn note_failure(
         &self,
         request: &ProviderRequest<'_>,
@@ -550,7 +550,7 @@ impl Dispatch {
                 let why = format!("it took longer than {time:?} (`resources.list-time`)");
                 self.note_late(request, provider, &why);
             }
-            // It was said when it was late.
+            // This was logged when it was late.
             ProviderFailure::PassedOver | ProviderFailure::Over(_) => {}
             ProviderFailure::Full(full) => {
                 log_plugin_left_out(plugin, &self.deps.slots.busy(*full), None);
@@ -578,7 +578,7 @@ impl Dispatch {
     }
 }
 
-/// Whether every plugin is busy, so that an empty list would be untrue.
+/// Whether every plugin is busy, so that an empty list would be wrong.
 fn request_is_busy<T, R>(given: &[(T, Result<R, ProviderFailure>)]) -> bool {
     !given.is_empty() && given.iter().all(|(_, given)| matches!(given, Err(ProviderFailure::Full(_))))
 }

@@ -1,6 +1,5 @@
-//! Prompts and completion, and how one plugin is asked for such things (PR-2 to PR-4,
-//! CO-1 to CO-3). Resources, for which several plugins are asked, are in
-//! [`resources`](crate::call::resources).
+//! Prompts and completion, and how the host asks one plugin for them (PR-2 to PR-4, CO-1 to CO-3).
+//! Resources, for which it asks several plugins, are in [`resources`](crate::call::resources).
 
 use crate::access::caller::Caller;
 use crate::access::permit::AskPermit;
@@ -34,7 +33,7 @@ pub struct ProviderRequest<'a> {
     pub stop: Arc<Stop>,
     /// The channel for notices and questions.
     pub channel: Arc<dyn ClientChannel>,
-    /// The token that progress is wanted under.
+    /// The token for progress notifications.
     pub progress_token: Option<RawJson>,
     /// The state and answers of an earlier round (26M-4); `None` with sessions.
     pub retry: Option<Retry>,
@@ -45,7 +44,7 @@ pub struct ProviderRequest<'a> {
 pub enum FetchReply {
     /// The result.
     Done(RawJson),
-    /// The client has to answer first, and then to make the request again (26M-2).
+    /// The client must first answer, and then repeat the request (26M-2).
     InputRequired(InputRequired),
 }
 
@@ -57,7 +56,7 @@ pub(crate) enum ProviderEnd {
 
 /// Why a run of a plugin gave nothing.
 pub(crate) enum ProviderFailure {
-    /// There was no place for it.
+    /// There was no slot for it.
     Full(LimitReached),
     /// It did not end in this time.
     Late(Duration),
@@ -91,8 +90,8 @@ impl ProviderFailure {
 pub(crate) struct RunBound {
     /// None: as long as the limits of the plugin allow.
     pub time: Option<Duration>,
-    /// Whether it may begin on the thread that serves the client. Not where several begin
-    /// at once: each may compute there for a while.
+    /// Whether it may begin on the thread that serves the client. Not if several begin at once, because
+    /// each may compute there for a while.
     pub here: bool,
 }
 
@@ -110,7 +109,7 @@ struct StopsRun<'a> {
 impl Drop for StopsRun<'_> {
     fn drop(&mut self) {
         if self.stop.set() {
-            // After the flag: the guest must see it when it looks.
+            // After the flag is set: the guest must see it when it looks.
             self.provider.interrupt();
         }
     }
@@ -149,8 +148,8 @@ impl Dispatch {
     /// The result of `prompts/get` (PR-3).
     ///
     /// # Errors
-    /// [`Fault::UnknownPrompt`], [`Fault::Answered`] with what is wrong with the
-    /// arguments or what the plugin said; else as [`Dispatch::list_resources`].
+    /// [`Fault::UnknownPrompt`], [`Fault::Answered`] with the fault of the arguments or the plugin's
+    /// error; else as [`Dispatch::list_resources`].
     pub async fn get_prompt(
         self: &Arc<Self>,
         request: ProviderRequest<'_>,
@@ -293,7 +292,7 @@ impl Dispatch {
             request.progress_token.clone(),
         );
         if request.retry.is_some() && round_trip.is_none() {
-            // 26M-1: with any other request a stateless client is asked nothing.
+            // 26M-1: the host asks a stateless client nothing in any other request.
             client.capabilities = RawJson::empty_object();
         }
         let setup = Setup {

@@ -37,6 +37,7 @@ impl Dispatch {
             client_capabilities: new.capabilities,
             client: new.client,
             log_level: None,
+            task_aware: false,
             subscriptions: std::collections::BTreeSet::new(),
             created_at: Timestamp(0),
             seen_at: Timestamp(0),
@@ -95,7 +96,7 @@ impl Dispatch {
             after = Some(toolyard_task::store::After { created_at: last.created_at, id: last.id });
             for summary in page.iter().filter(|summary| !summary.status.is_terminal()) {
                 match self.deps.tasks.cancel_by(&caller, &summary.id.to_string(), by.clone()).await {
-                    // It ended meanwhile: just as well.
+                    // It has ended meanwhile, which is fine.
                     Ok(_) | Err(Fault::AlreadyOver(_) | Fault::UnknownTask) => {}
                     Err(fault) => return Err(fault),
                 }

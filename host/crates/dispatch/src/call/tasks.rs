@@ -21,10 +21,10 @@ impl Dispatch {
         self.deps.tasks.task(caller, id).await
     }
 
-    /// Waits until the task ends, and returns the result that the plain call would have had (T-24
-    /// to T-28). Meanwhile the questions of the task go out through `channel`, unless they are out
-    /// elsewhere (IR-3, IR-7). Many callers may wait, and may ask again later; dropping the future
-    /// ends this wait only.
+    /// Waits until the task ends, and returns the result that the plain call would have had (T-24 to
+    /// T-28). Meanwhile the questions of the task are sent through `channel`, unless they are pending
+    /// elsewhere (IR-3, IR-7). Many callers may wait, and may ask again later; dropping the future ends
+    /// this wait only.
     ///
     /// # Errors
     /// As [`Dispatch::task`]; [`Fault::Closing`] if this host ends before the task.

@@ -3,17 +3,21 @@
 use crate::access::caller::Caller;
 use crate::access::permit::CallPermit;
 use crate::access::rules::Object;
+use crate::bridge::{BridgeTerms, QUEUED};
 use crate::call::reply::{CallReply, CreatedTask};
 use crate::client::client_channel::ClientChannel;
+use crate::observe::metrics::MeasuredTool;
 use crate::observe::observer::{CallOutcome, Observation};
+use crate::run::begin::NewTaskTerms;
 use crate::run::client::Client;
-use crate::run::promotion::Promotion;
+use crate::run::promotion::{BridgedPromotion, Promoted, Promotion};
 use crate::run::round_trip::RoundTrip;
 use crate::run::run::Run;
 use crate::run::setup::Setup;
 use crate::run::task_run::SlotTurn;
 use crate::slots::admission::{Slot, SlotRequest};
 use crate::slots::stop::Stop;
+use crate::slots::work::RunTarget;
 use crate::{Dispatch, Fault};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
@@ -23,9 +27,9 @@ use toolyard_protocol::stateless::input::Retry;
 use toolyard_protocol::tools::{CallParams, RequestedTtl, TaskSupport, text_result};
 use toolyard_protocol::{RawJson, TraceContext};
 use toolyard_task::audit::name_of;
-use toolyard_task::task::Era;
+use toolyard_task::task::{Bridged, Era};
 use toolyard_task::tool::ArgumentCheck;
-use toolyard_task::{Fence, RunEnd, Task};
+use toolyard_task::{Fence, Owner, RunEnd, Task};
 
 /// A call, as a transport hands it over.
 pub struct ToolCall {
@@ -48,12 +52,16 @@ pub enum Terms {
     Sessions {
         /// Whether the client's revision has tasks (T-2).
         has_tasks: bool,
+        /// Present if the client knows no tasks, so that its long calls are handed off.
+        bridge: Option<BridgeTerms>,
     },
     /// The host decides, and the client is asked by the answer to its request
     /// (2026-07-28).
     Stateless {
         /// Whether the request declares the tasks extension (26T-1).
         tasks: bool,
+        /// The `User-Agent` of its client. A name in the request itself decides nothing (26R-5).
+        agent: Option<String>,
         /// The state and answers of an earlier round.
         retry: Retry,
     },
@@ -73,7 +81,7 @@ pub(crate) struct PermittedCall {
 }
 
 impl PermittedCall {
-    /// Checks its arguments, as far as may be done at once.
+    /// Checks its arguments, as far as can be done at once.
     pub fn check(&self) -> ArgumentCheck {
         let tool = self.permit.tool();
         let checked = tool.check(self.permit.arguments());
@@ -92,21 +100,27 @@ enum CallStart<'a> {
     Boxed(BoxFuture<'a, Result<CallReply, Fault>>),
 }
 
-/// How the client of a plain call is asked by the answer to its request.
-pub(crate) struct RoundTripSetup {
-    pub round_trip: Box<RoundTrip>,
-    pub may_be_task: bool,
-}
-
 /// A plain call under way.
 pub(crate) struct PlainCall {
     pub run: Arc<Run>,
     pub slot: Slot,
     pub drive: BoxFuture<'static, RunEnd>,
-    /// The news that it has become a task, if it may.
-    pub became: Option<oneshot::Receiver<Task>>,
+    /// Receives its task, if it may become one.
+    pub became: Option<oneshot::Receiver<Promoted>>,
+    /// Present if its client knows no tasks.
+    pub bridge: Option<BridgeTerms>,
     /// Set when the request is cancelled.
     pub cancelled: Arc<Stop>,
+}
+
+/// How a plain call may become a task.
+pub(crate) enum MayBeTask {
+    /// It may not.
+    No,
+    /// Its client learns of the task by the answer.
+    Created,
+    /// Its client knows no tasks.
+    HandedOff(BridgeTerms, Era),
 }
 
 /// How a call is a task from its beginning.
@@ -114,6 +128,8 @@ pub(crate) struct TaskOrigin {
     pub era: Era,
     pub ttl: RequestedTtl,
     pub round_trip: Option<Box<RoundTrip>>,
+    /// Whether its client knows no tasks.
+    pub is_bridged: bool,
 }
 
 impl Dispatch {
@@ -121,16 +137,27 @@ impl Dispatch {
     /// even if this future is dropped (H-16): only `call.stop` ends it.
     ///
     /// # Errors
-    /// [`Fault`]; nothing ran, no task exists.
+    /// [`Fault`]; then nothing has run, and no task exists.
     pub async fn call(self: &Arc<Self>, caller: &Caller, call: ToolCall) -> Result<CallReply, Fault> {
         let observation =
             self.deps.observers.observe(&caller.principal, &call.params.name, &call.params.arguments);
         let reply = match self.begin_call(caller, call, observation.clone()) {
             Ok(CallStart::Replied(reply)) => Ok(reply),
-            Ok(CallStart::Plain(PlainCall { run, slot, drive, cancelled, .. })) => {
+            Ok(CallStart::Plain(plain)) if plain.became.is_none() => {
+                let PlainCall { run, slot, drive, cancelled, .. } = plain;
                 let end = run.to_end(slot, drive).await.unwrap_or(RunEnd::Stopped);
                 self.reply_to(&run, end, &cancelled).await
             }
+            Ok(CallStart::Plain(mut plain)) => match plain.first_poll() {
+                Some(end) if !plain.cancelled.is_set() => {
+                    self.reply_to(&plain.run, end, &plain.cancelled).await
+                }
+                Some(end) => {
+                    plain.drive = std::future::ready(end).boxed();
+                    Box::pin(self.reply_or_hand_off(caller, plain)).await
+                }
+                None => Box::pin(self.reply_or_hand_off(caller, plain)).await,
+            },
             Ok(CallStart::Boxed(reply)) => reply.await,
             Err(fault) => Err(fault),
         };
@@ -143,7 +170,7 @@ impl Dispatch {
         reply
     }
 
-    /// All of a call that waits for nothing.
+    /// The part of a call that waits for nothing.
     fn begin_call<'a>(
         self: &'a Arc<Self>,
         caller: &'a Caller,
@@ -155,9 +182,12 @@ impl Dispatch {
         }
         let name = &call.params.name;
         let unknown = || Fault::UnknownTool(toolyard_protocol::error::clip(name, 128));
+        let offer = self.deps.catalog.snapshot();
+        if let Some((tool, terms)) = self.host_tool(&offer, name, &call.terms) {
+            return Ok(CallStart::Boxed(self.call_host_tool(caller, tool, call, terms).boxed()));
+        }
         // Before the name is looked up, so that nothing shows whether it exists.
         self.deps.access.check(caller, Object::Tool(name)).map_err(|denial| denial.or(unknown))?;
-        let offer = self.deps.catalog.snapshot();
         let tool = offer.tool(name).ok_or_else(unknown)?;
         let permit = self.deps.access.permit_call(caller, tool, call.params.arguments.clone())?;
         offer.count_tool_call(name)?;
@@ -175,23 +205,27 @@ impl Dispatch {
             observation,
             is_checked,
         };
-        let has_tasks = match terms {
-            Terms::Sessions { has_tasks } => has_tasks,
-            Terms::Stateless { tasks, retry } => {
-                return Ok(CallStart::Boxed(self.call_statelessly(caller, call, (tasks, retry)).boxed()));
+        let (has_tasks, bridge) = match terms {
+            Terms::Sessions { has_tasks, bridge } => (has_tasks, bridge),
+            Terms::Stateless { tasks, agent, retry } => {
+                let how = (tasks, agent, retry);
+                return Ok(CallStart::Boxed(self.call_statelessly(caller, call, how).boxed()));
             }
         };
         let tasks = self.deps.settings.tasks && has_tasks;
-        // T-2: who was not offered tasks has the augmentation ignored.
+        // T-2: the augmentation is ignored for a client that was not offered tasks.
         let augmented = if tasks { task } else { None };
-        match (augmented, call.permit.tool().spec().task_support) {
+        let support = call.permit.tool().spec().task_support;
+        let bridge = bridge.filter(|_| self.deps.settings.tasks && support != TaskSupport::Forbidden);
+        match (augmented, support) {
+            (None, _) if bridge.is_some() => self.begin_bridged(caller, call, bridge),
             (Some(_), TaskSupport::Forbidden) => Err(Fault::TaskForbidden(name)),
             (None, TaskSupport::Required) if tasks => Err(Fault::TaskRequired(name)),
             (Some(ttl), _) => {
                 let ttl = ttl.map_err(|error| Fault::InvalidParams(error.message))?;
-                // T-14: what is wrong with the call is said before a task exists.
+                // T-14: faults of the call are reported before a task exists.
                 let checked = call.check();
-                let origin = TaskOrigin { era: Era::Sessions, ttl, round_trip: None };
+                let origin = TaskOrigin { era: Era::Sessions, ttl, round_trip: None, is_bridged: false };
                 Ok(CallStart::Boxed(self.call_as_task_once_checked(caller, call, checked, origin).boxed()))
             }
             (None, _) => self.begin_plainly(caller, call),
@@ -211,53 +245,98 @@ impl Dispatch {
             }
             ArgumentCheck::Unfinished => call.is_checked = false,
         }
-        Ok(CallStart::Plain(self.begin_run(caller, call, None)?))
+        let slot = self.admit(&call)?;
+        Ok(CallStart::Plain(self.begin_run(caller, call, slot, None, MayBeTask::No)))
     }
 
-    /// Sets up the run of a plain call; with what was asked and answered before where the
-    /// client is asked by answers.
+    /// Begins a plain call of a client that knows no tasks.
+    fn begin_bridged<'a>(
+        self: &'a Arc<Self>,
+        caller: &'a Caller,
+        mut call: PermittedCall,
+        bridge: Option<BridgeTerms>,
+    ) -> Result<CallStart<'a>, Fault> {
+        let Some(terms) = bridge else { return self.begin_plainly(caller, call) };
+        match call.check() {
+            ArgumentCheck::Fits => {}
+            ArgumentCheck::Misfit(wrong) => {
+                return Ok(CallStart::Replied(CallReply::Result(text_result(&wrong, true))));
+            }
+            ArgumentCheck::Unfinished => call.is_checked = false,
+        }
+        let spec = call.permit.tool().spec();
+        let terms = BridgeTerms { after: spec.bridge_after.unwrap_or(terms.after), ..terms };
+        if spec.task_support == TaskSupport::Required || !self.deps.tasks.rejoin.is_empty() {
+            return Ok(CallStart::Boxed(self.call_bridged(caller, call, terms).boxed()));
+        }
+        match self.deps.slots.admission.admit(SlotRequest::of_call(&call.permit)) {
+            Ok(slot) => {
+                let may_be_task = MayBeTask::HandedOff(terms, Era::Sessions);
+                Ok(CallStart::Plain(self.begin_run(caller, call, slot, None, may_be_task)))
+            }
+            Err(full) if self.may_wait_in_line(full) => {
+                self.deps.observers.metrics.count_queued(full.setting());
+                Ok(CallStart::Boxed(self.call_as_bridged_task(caller, call, terms, None).boxed()))
+            }
+            Err(full) => Err(self.deps.slots.busy(full)),
+        }
+    }
+
+    /// A slot for this call, now.
+    pub(crate) fn admit(&self, call: &PermittedCall) -> Result<Slot, Fault> {
+        let slots = &self.deps.slots;
+        slots.admission.admit(SlotRequest::of_call(&call.permit)).map_err(|full| slots.busy(full))
+    }
+
+    /// Sets up the run of a plain call. If the client is asked in answers, this includes the earlier
+    /// questions and answers.
     pub(crate) fn begin_run(
         self: &Arc<Self>,
         caller: &Caller,
         call: PermittedCall,
-        asking: Option<RoundTripSetup>,
-    ) -> Result<PlainCall, Fault> {
+        mut slot: Slot,
+        round_trip: Option<Box<RoundTrip>>,
+        may_be_task: MayBeTask,
+    ) -> PlainCall {
         let PermittedCall {
             permit,
             progress_token,
             trace,
             stop: cancelled,
             channel,
+            task_channel,
             observation,
             is_checked,
-            ..
         } = call;
-        let request = SlotRequest::of_call(&permit);
-        let work = request.work().clone();
-        let mut slot = self.deps.slots.admission.admit(request).map_err(|full| self.deps.slots.busy(full))?;
-        let may_be_task = asking.as_ref().is_some_and(|asking| asking.may_be_task);
         // A cancelled request must not stop the task that it may become (26H-13).
-        let stop = if may_be_task { Arc::default() } else { cancelled.clone() };
+        let stop = match may_be_task {
+            MayBeTask::No => cancelled.clone(),
+            MayBeTask::Created | MayBeTask::HandedOff(..) => Arc::default(),
+        };
         let client = Client::of(caller, permit.share().clone(), channel, progress_token.clone());
+        let (bridge, bridged) = match may_be_task {
+            MayBeTask::HandedOff(terms, era) => (Some(terms), Some(BridgedPromotion::new(era, task_channel))),
+            MayBeTask::No | MayBeTask::Created => (None, None),
+        };
         let (promotion, became) = match may_be_task {
-            true => {
-                let (promotion, became) = Promotion::new(caller, &permit, progress_token);
+            MayBeTask::No => (None, None),
+            MayBeTask::Created | MayBeTask::HandedOff(..) => {
+                let (promotion, became) = Promotion::new(caller, &permit, progress_token, bridged);
                 (Some(Box::new(promotion)), Some(became))
             }
-            false => (None, None),
         };
         let setup = Setup {
             trace,
             observation,
             is_checked,
-            round_trip: asking.map(|asking| asking.round_trip),
+            round_trip,
             promotion,
-            ..Setup::new(work, stop, client)
+            ..Setup::new(RunTarget::Tool(permit.tool().clone()), stop, client)
         };
         let run = Run::new(self.deps.clone(), setup);
         let (tool, arguments) = permit.into_call();
         let drive = run.clone().drive_tool(tool, arguments, slot.take_reservation()).boxed();
-        Ok(PlainCall { run, slot, drive, became, cancelled })
+        PlainCall { run, slot, drive, became, bridge, cancelled }
     }
 
     /// The reply for the end of a plain call.
@@ -267,8 +346,8 @@ impl Dispatch {
         end: RunEnd,
         cancelled: &Stop,
     ) -> Result<CallReply, Fault> {
-        // C-1: who cancelled is answered no more, even if the guest took the hint and
-        // returned before it was stopped.
+        // C-1: a cancelled request gets no answer, even if the guest reacted and returned before it was
+        // stopped.
         if cancelled.is_set() {
             return Err(self.stop_fault());
         }
@@ -293,15 +372,34 @@ impl Dispatch {
         call: PermittedCall,
         origin: TaskOrigin,
     ) -> Result<CallReply, Fault> {
+        let (era, stop) = (origin.era, call.stop.clone());
         // An acknowledged task begins before a closing host is done, or the next host runs it.
         let _under_way = self.deps.slots.tracker.token();
+        let (task, tool) = self.begin_task(caller, call, origin).await?;
+        match era {
+            Era::Sessions => Ok(CallReply::Created(CreatedTask {
+                view: task.view(),
+                immediate_response: tool.spec().immediate_response.clone(),
+                handover: None,
+            })),
+            Era::Stateless => self.created_reply(&task, &stop),
+        }
+    }
+
+    /// Makes a call a task, which begins when it gets a slot.
+    pub(crate) async fn begin_task(
+        self: &Arc<Self>,
+        caller: &Caller,
+        call: PermittedCall,
+        origin: TaskOrigin,
+    ) -> Result<(Task, Arc<MeasuredTool>), Fault> {
         if self.deps.slots.closing.is_set() {
             return Err(Fault::Closing);
         }
         if caller.creates_for().is_none() {
             return Err(Fault::InvalidParams("A task needs a session that it can be found in".to_owned()));
         }
-        let TaskOrigin { era, ttl, round_trip } = origin;
+        let TaskOrigin { era, ttl, round_trip, is_bridged } = origin;
         self.cluster.recover_once().await?;
         let incarnation = self.deps.node.ensure_registered().await?;
         let request = SlotRequest::of_call(&call.permit);
@@ -316,15 +414,19 @@ impl Dispatch {
         let waiting = matches!(turn, SlotTurn::Queued(_));
         let fence = Fence { incarnation, attempt: 1 };
         let progress_token = call.progress_token.clone();
-        let mut task = self.deps.new_task(caller, &call.permit, progress_token, fence, (era, ttl));
+        let undelivered = caller.owns_bridged().is_some_and(|owner| owner != Owner::Anyone);
+        let bridged = is_bridged.then_some(Bridged { waited_ms: 0, undelivered });
+        let terms = NewTaskTerms { era, requested_ttl: ttl, bridged };
+        let mut task = self.deps.new_task(caller, &call.permit, progress_token, fence, terms);
         if waiting {
             task.started_at = None;
-            task.status_message = Some("Waiting for its turn; other calls are running.".to_owned());
+            let running = admission.running_of_account(&call.permit.share().account);
+            task.status_message = Some(format!("{QUEUED}; {running} of your calls are running."));
         }
         let share = call.permit.share().clone();
         let mut client = Client::of(caller, share, call.task_channel, call.progress_token);
         if era == Era::Stateless {
-            // Those of a session are the session's.
+            // The capabilities of a session belong to the session.
             client.capabilities = client.capabilities.detached();
         }
         let setup = Setup {
@@ -336,23 +438,31 @@ impl Dispatch {
             ..Setup::new(work, Arc::default(), client)
         };
         let run = Run::new(self.deps.clone(), setup);
-        let (task, guard) = self.deps.create_task(&run, task, caller, waiting).await?;
+        let (task, guard) = self.deps.create_task(&run, task, &caller.by(), waiting).await?;
         let (tool, _) = call.permit.into_call();
         tracing::info!(
             event = "task.created", task = %task.id, tool = task.tool, owner = name_of(&task.owner),
             waiting,
             "task created"
         );
-        let reply = match era {
-            Era::Sessions => Ok(CallReply::Created(CreatedTask {
-                view: task.view(),
-                immediate_response: tool.spec().immediate_response.clone(),
-                handover: None,
-            })),
-            Era::Stateless => self.created_reply(&task, &call.stop),
-        };
         self.deps.slots.runs.tell_status(&task);
-        self.deps.spawn_task(task, tool, run, turn, guard);
-        reply
+        self.deps.spawn_task(task.clone(), tool.clone(), run, turn, guard);
+        Ok((task, tool))
+    }
+}
+
+impl PlainCall {
+    /// The end of a call that ends in its first poll and has not become a task.
+    pub(crate) fn first_poll(&mut self) -> Option<RunEnd> {
+        if !self.run.begins_here() {
+            return None;
+        }
+        let end = (&mut self.drive).now_or_never()?;
+        if self.run.task().is_none() {
+            return Some(end);
+        }
+        // It became a task and ended in its first poll; the end is written like any other.
+        self.drive = std::future::ready(end).boxed();
+        None
     }
 }

@@ -12,7 +12,7 @@ pub use toolyard_task::tool::OfferChange;
 /// URIs of changed resources that may wait for a follower. A follower that falls behind notifies
 /// every subscriber of every resource: more than needed, never less.
 const UPDATES: usize = 1_024;
-/// The same for what guests announce, to be told to other processes.
+/// The same bound for changes that guests announce, before other processes learn of them.
 const ANNOUNCEMENTS: usize = 1_024;
 
 /// How often the lists have changed: each number rises by one or more.
@@ -101,7 +101,7 @@ impl LiveCatalog {
         self.announce_here(change);
     }
 
-    /// A guest says that something has changed, wherever it is; clients of this host hear it.
+    /// A guest, on any host, says that something has changed; clients of this host learn of it.
     pub fn announce_here(&self, change: OfferChange) {
         // There may be no receiver, here and below.
         drop(self.changes.announcements.send(change.clone()));

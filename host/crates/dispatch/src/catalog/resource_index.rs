@@ -13,17 +13,18 @@ use toolyard_protocol::uri_template::{MatchedUri, UriTemplate, normal_uri};
 use toolyard_task::Provider;
 use toolyard_task::provider::ProviderSpec;
 
-/// URIs remembered of one plugin: 8 bytes each. More are served, and asked for in order.
+/// The most URIs remembered of one plugin, at 8 bytes each. For other URIs, the host asks the plugins
+/// in order.
 const MAX_URIS: usize = 100_000;
-/// Templates of one plugin that URIs are compared with, and their length together.
+/// The most templates of one plugin that URIs are compared with, and their total length.
 const MAX_TEMPLATES: usize = 256;
 const MAX_TEMPLATE_BYTES: usize = 16 << 10;
-/// How long it counts that a plugin was asked for all that it lists. A plugin that says
-/// that its resources have changed is asked sooner.
+/// How long the complete list of a plugin counts as recent. A plugin that says that its resources have
+/// changed is asked sooner.
 const FRESH: Duration = Duration::from_secs(300);
 /// How soon a plugin is asked again, however often it says that something has changed.
 const PAUSE: Duration = Duration::from_secs(1);
-/// How long a plugin is passed over that was late once; twice as long each further time.
+/// How long a plugin is skipped after it was late once; the time doubles with each further time.
 const FIRST_PENALTY: Duration = Duration::from_secs(5);
 const LONGEST_PENALTY: Duration = Duration::from_secs(300);
 /// Plugins and accounts for which lateness is remembered.
@@ -35,8 +36,8 @@ pub(crate) struct ResourceIndex {
     /// Keyed at random, so that a plugin cannot choose URIs that collide with another's.
     hasher: RandomState,
     plugins: Mutex<HashMap<String, PluginListing>>,
-    /// By account: a run with a small share of the processor is late because of its caller. The
-    /// lists of other callers must not lack a plugin for that.
+    /// By account: a run with a small share of the processor is late because of its caller. The lists
+    /// of other callers must not lack the plugin because of that.
     late: Mutex<HashMap<(Arc<str>, String), Lateness>>,
 }
 
@@ -49,7 +50,7 @@ struct PluginListing {
     template_texts: HashSet<String>,
     /// When it was last asked for everything.
     asked: Option<Instant>,
-    /// It has said since that something changed.
+    /// It has reported a change since.
     has_changed: bool,
 }
 
@@ -103,7 +104,7 @@ impl ResourceIndex {
         });
     }
 
-    /// Notes that the resources of a plugin have changed; of any plugin, without a name. The old
+    /// Notes that the resources of a plugin have changed; without a name, those of any plugin. The old
     /// listing still counts until the plugin is asked again, so that its URIs go to no other plugin
     /// meanwhile.
     pub fn mark_changed(&self, plugin: Option<&str>) {
@@ -114,7 +115,7 @@ impl ResourceIndex {
         }
     }
 
-    /// Forgets plugins that are not loaded any more, or not as they were.
+    /// Forgets plugins that were unloaded or replaced.
     pub fn retain(&self, providers: &[Arc<dyn Provider>]) {
         let is_loaded = |listing: &PluginListing| {
             providers
@@ -126,7 +127,7 @@ impl ResourceIndex {
             .retain(|(_, plugin), _| providers.iter().any(|provider| provider.spec().plugin == *plugin));
     }
 
-    /// Whether what is remembered of a plugin is recent.
+    /// Whether the remembered list of a plugin is recent.
     pub fn is_fresh(&self, provider: &Arc<dyn Provider>) -> bool {
         let plugins = self.lock();
         let Some(listing) = plugins.get(&provider.spec().plugin).filter(|listing| listing.is_of(provider))
@@ -154,7 +155,7 @@ impl ResourceIndex {
         let mut uri = MatchedUri::new(uri);
         let mut best: Option<((usize, usize), usize)> = None;
         for (at, provider) in providers.iter().enumerate() {
-            // Compared outside of the lock: it takes a while for what is hostile.
+            // Compared outside the lock, because hostile input takes a while.
             let templates = match self.lock().get(&provider.spec().plugin) {
                 Some(listing) if listing.is_of(provider) => listing.templates.clone(),
                 _ => continue,
@@ -179,8 +180,7 @@ impl ResourceIndex {
         })
     }
 
-    /// How much of `time` a plugin gets on behalf of this account; none while it is passed
-    /// over.
+    /// How much of `time` a plugin gets on behalf of this account; none while it is skipped.
     pub fn patience(&self, account: &Arc<str>, plugin: &str, time: Duration) -> Option<Duration> {
         let late = self.late();
         if late.is_empty() {
@@ -193,7 +193,7 @@ impl ResourceIndex {
         }
     }
 
-    /// Notes that a plugin did not end in time; gives how long it is passed over.
+    /// Notes that a plugin did not end in time. Returns how long it is skipped.
     pub fn mark_late(&self, account: &Arc<str>, plugin: &str) -> Duration {
         let mut late = self.late();
         let now = Instant::now();
@@ -271,7 +271,7 @@ impl PluginListing {
     }
 }
 
-/// As many templates as are kept, and those of them that URIs can be compared with.
+/// The templates within the bounds, and those of them that URIs can be compared with.
 fn bounded<'a>(templates: impl IntoIterator<Item = &'a str>) -> (HashSet<String>, Arc<[UriTemplate]>) {
     let mut bytes = 0;
     let mut texts = HashSet::new();

@@ -39,15 +39,15 @@ pub enum Notice {
 /// The streams of the client that a request may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RouteScope {
-    /// Only where it is expected: on the stream that waits for the call or the
-    /// task, or on the one channel that there is (IR-4, IR-5).
+    /// Only where it is expected: on the stream that waits for the call or the task, or on the only
+    /// channel (IR-4, IR-5).
     Expected,
     /// On any stream of the client.
     Anywhere,
 }
 
-/// Where notices for the client of a call go, and the way to ask it. Nothing here
-/// blocks; what a slow client cannot take is dropped.
+/// The way to the client of a call, for notices and questions. Nothing here blocks; messages that a
+/// slow client cannot take are dropped.
 pub trait ClientChannel: Send + Sync + 'static {
     /// Tells the client something, about a task if it belongs to one (T-38).
     fn notify(&self, task: Option<TaskId>, notice: Notice);
@@ -55,28 +55,28 @@ pub trait ClientChannel: Send + Sync + 'static {
     /// A route by which the client can be asked now, if there is one.
     fn route(&self, task: Option<TaskId>, scope: RouteScope) -> Option<Arc<dyn ClientRoute>>;
 
-    /// Closes the connection of the call for so long, to spare it (H-14). Where
-    /// there is none that the client could come back to, nothing happens.
+    /// Closes the connection of the call for this long, to free it (H-14). Does nothing if the client
+    /// could not come back to it.
     fn release(&self, retry: Duration);
 
-    /// The guest reports this. Notices come of it that are held back, bounded, and
-    /// merged; here is what was said, at once, for a client within this process.
+    /// The guest reports this. The resulting notices are delayed, bounded and merged; a client within
+    /// this process gets the report itself, at once.
     fn reported(&self, _report: &Report) {}
 }
 
-/// One way to ask a client: a stream, or the other end of a pipe. A request put
-/// here is on no other route (H-20).
+/// One way to ask a client: a stream, or the other end of a pipe. A request sent here is on no other
+/// route (H-20).
 pub trait ClientRoute: Send + Sync + 'static {
     /// Sends a request. False if the route can take nothing.
     fn request(&self, id: &str, method: &str, params: &RawJson) -> bool;
 
-    /// As [`ClientRoute::request`], for a question of the guest's that has this key. The key
-    /// is not on the wire: it is for a client within this process.
+    /// As [`ClientRoute::request`], for the guest's question with this key. The key is not on the wire:
+    /// it is for a client within this process.
     fn question(&self, _key: &str, id: &str, method: &str, params: &RawJson) -> bool {
         self.request(id, method, params)
     }
 
-    /// Takes a request back that was not answered (C-6).
+    /// Withdraws a request that was not answered (C-6).
     fn withdraw(&self, id: &str, reason: &str, task: Option<TaskId>);
 
     /// Whether the client is at the other end.
@@ -88,7 +88,7 @@ pub trait ClientRoute: Send + Sync + 'static {
 pub enum ClientPresence {
     /// Yes.
     There,
-    /// Not for so long, but it may come back.
+    /// Not for this long, but it may come back.
     AwayFor(Duration),
     /// The route has ended.
     Gone,

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use toolyard_task::{SessionDigest, SessionId, TaskId};
 
-/// The way to clients whose requests are over: those of tasks that are run by another
-/// host than the one which took their calls.
+/// The way to clients whose requests are over: those of tasks that do not run on the host that took
+/// their calls.
 pub trait ClientLookup: Send + Sync + 'static {
     /// Where notices go for the client of a task, and where it is asked.
     fn channel(&self, session: Option<&SessionId>) -> Arc<dyn ClientChannel>;

@@ -20,18 +20,19 @@ pub(crate) struct PendingRequests {
 struct ResponseWaiter {
     /// Only this session may answer.
     session: Option<SessionId>,
+    /// Whether a task waits for the response by now.
+    is_released: bool,
     tell: oneshot::Sender<ClientResponse>,
 }
 
-/// A request of this host, and the route that it went out on.
+/// A request of this host, and the route that it was sent on.
 pub(crate) struct SentRequest {
     pub id: String,
     pub task: Option<TaskId>,
     pub route: Arc<dyn ClientRoute>,
 }
 
-/// One request that waits. Dropped before its response came, it is withdrawn
-/// (C-6).
+/// One request that waits. If dropped before its response comes, it is withdrawn (C-6).
 pub(crate) struct PendingRequest<'a> {
     requests: &'a PendingRequests,
     sent: SentRequest,
@@ -46,7 +47,7 @@ impl PendingRequests {
         session: Option<SessionId>,
     ) -> (PendingRequest<'_>, oneshot::Receiver<ClientResponse>) {
         let (tell, told) = oneshot::channel();
-        self.lock().insert(sent.id.clone(), ResponseWaiter { session, tell });
+        self.lock().insert(sent.id.clone(), ResponseWaiter { session, is_released: false, tell });
         (PendingRequest { requests: self, sent, answered: false }, told)
     }
 
@@ -65,8 +66,15 @@ impl PendingRequests {
         let waiting = by_id.remove(id);
         drop(by_id);
         match waiting {
-            Some(waiting) => waiting.tell.send(response),
-            None => Err(response),
+            Some(waiting) if !waiting.is_released => waiting.tell.send(response),
+            _ => Err(response),
+        }
+    }
+
+    /// A task waits for the response of this request from now on.
+    pub fn release(&self, id: &str) {
+        if let Some(waiter) = self.lock().get_mut(id) {
+            waiter.is_released = true;
         }
     }
 
@@ -89,7 +97,7 @@ impl PendingRequest<'_> {
 
 impl Drop for PendingRequest<'_> {
     fn drop(&mut self) {
-        let waiting = self.requests.lock().remove(&self.sent.id).is_some();
+        let waiting = self.requests.lock().remove(&self.sent.id).is_some_and(|waiter| !waiter.is_released);
         if !self.answered && waiting {
             self.sent.route.withdraw(&self.sent.id, "The answer is no longer waited for.", self.sent.task);
         }

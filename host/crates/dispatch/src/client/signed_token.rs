@@ -1,5 +1,4 @@
-//! Cursors: opaque, signed, bound to the list and the principal that they were
-//! given for (T-31, T-33).
+//! Cursors: opaque, signed, bound to the list and the principal that they were issued for (T-31, T-33).
 
 use crate::Fault;
 use crate::client::Clients;

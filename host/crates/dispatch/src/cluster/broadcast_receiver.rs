@@ -8,7 +8,7 @@ use toolyard_task::wire::{LogLevel, Progress};
 use toolyard_task::{SessionDigest, TaskId};
 
 impl Cluster {
-    /// Another host tells something.
+    /// Handles a message from another host.
     pub(crate) async fn on_broadcast(&self, message: &str) {
         match serde_json::from_str(message) {
             Ok(BroadcastMessage::Notice { session, task, notice }) => {
@@ -28,7 +28,7 @@ impl Cluster {
             Ok(BroadcastMessage::Running { host, round, of }) => {
                 self.deps.slots.admission.set_remote_runs(host, round, of)
             }
-            // Of another release, most likely.
+            // Most likely from another release.
             Err(error) => {
                 tracing::debug!(error = &error as &dyn std::error::Error, "a broadcast is not understood")
             }

@@ -6,6 +6,7 @@ use crate::slots::registry::RunKey;
 use crate::task::commit::{CommitOutcome, log_end};
 use futures_util::StreamExt as _;
 use std::ops::AddAssign;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::time::Instant;
 use toolyard_task::audit::By;
@@ -13,14 +14,16 @@ use toolyard_task::recovery::{Departure, NotRerun, Recovery, recovery};
 use toolyard_task::store::StoreError;
 use toolyard_task::{Event, TaskId};
 
-/// How long stopped guests may take to let go. They are interrupted at once, so
-/// this is a net.
+/// How long stopped guests may take to end. They are interrupted at once, so this is only a safeguard.
 const LET_GO: Duration = Duration::from_secs(5);
+
+/// How long running calls may take to become tasks before the end begins.
+const PROMOTION: Duration = Duration::from_secs(1);
 
 /// Tasks to end concurrently, so that they share commits.
 const AT_ONCE: usize = 64;
 
-/// How often it is looked who waits for a slot that will not be given any more.
+/// How often the host looks for runs that wait for a slot and will not get one.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// The fate of unfinished tasks when a host ends.
@@ -36,8 +39,7 @@ pub enum DrainMode {
 /// The calls that a host left unfinished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DrainReport {
-    /// Calls that were stopped before they had ended: plain ones, and tasks that have
-    /// failed for it.
+    /// Calls that were stopped before they had ended: plain ones, and tasks that failed because of it.
     pub cut: usize,
     /// Tasks that were left to the next host.
     pub handed_over: usize,
@@ -52,6 +54,9 @@ impl AddAssign for DrainReport {
 
 impl Cluster {
     pub async fn drain(&self, grace: Duration, mode: DrainMode) -> DrainReport {
+        if mode == DrainMode::HandOver {
+            self.promote_calls().await;
+        }
         self.deps.slots.closing.set();
         self.deps.slots.tracker.close();
         let until = Instant::now() + grace;
@@ -59,8 +64,8 @@ impl Cluster {
         let by = (mode == DrainMode::HandOver).then_some(until);
         let mut drained = DrainReport::default();
         loop {
-            // Again and again: a call that was taken in before the end began may still
-            // become a task that waits.
+            // Repeatedly, because a call that was accepted before the end began may still become a task
+            // that waits.
             drained += self.end_runs(self.deps.slots.runs.unstopped(true), mode, by).await;
             tokio::select! {
                 biased;
@@ -70,8 +75,8 @@ impl Cluster {
             }
         }
         if mode == DrainMode::HandOver {
-            // Of these nothing is written: they have not begun, and are found by the next
-            // host like those of one that died.
+            // Nothing is written about these: they have not begun, and the next host finds them like
+            // the tasks of a dead host.
             for key in self.deps.slots.runs.unstopped(true) {
                 self.deps.slots.runs.stop_key(key);
                 drained.handed_over += 1;
@@ -96,6 +101,17 @@ impl Cluster {
         // Callers that still wait for a task have to ask another host.
         self.deps.slots.handed_over.set();
         drained
+    }
+
+    /// Running calls of clients without tasks become tasks, so that their clients find out what became of
+    /// them. The store may not answer; then the end begins without them.
+    async fn promote_calls(&self) {
+        let slots = &self.deps.slots;
+        slots.leaving.set();
+        let until = Instant::now() + PROMOTION;
+        while slots.promotable.load(Ordering::SeqCst) > 0 && Instant::now() < until {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
     }
 
     /// Ends these runs, as far as the time allows.
@@ -136,7 +152,7 @@ impl Cluster {
         let task = read.task;
         let declared = self.deps.catalog.tool(&task.tool).map(|tool| tool.spec().durability);
         let incarnation = task.fence.incarnation;
-        // Another host has claimed it, and this one's run of it just has not been told.
+        // Another host has claimed it, and the run on this host does not know yet.
         if self.deps.node.current() != Some(incarnation) {
             return Ok(none);
         }

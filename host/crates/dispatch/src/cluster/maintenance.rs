@@ -11,20 +11,20 @@ use toolyard_task::store::{Hint, StoreError};
 use toolyard_task::{Incarnation, TaskId};
 
 const TICK: Duration = Duration::from_millis(250);
-/// Every so many ticks the shared state of hosts and sessions is looked at.
+/// The number of ticks between two looks at the shared state of hosts and sessions.
 const SLOW_TICKS: u32 = 20;
-/// After this time a store that other machines share is looked at: which hosts live, and
-/// what changed of the tasks that are waited for, if hints of it are lost.
+/// How often the host reads a store that other machines share: which hosts live, and which awaited
+/// tasks have changed, in case hints are lost.
 const LOOK: Duration = Duration::from_secs(1);
-/// Every so many ticks the counts of rates are tidied.
+/// The number of ticks after which the counts of rate limits are tidied.
 const TIDY_TICKS: u32 = 240;
 const DUE_AT_ONCE: u32 = 500;
 
 /// The extra duties of a tick.
 struct Tick {
-    /// The shared state of hosts and sessions is looked at.
+    /// Whether to look at the shared state of hosts and sessions.
     slow: bool,
-    /// Other machines share the store.
+    /// Whether other machines share the store.
     shared: bool,
     /// Whether to look for changes of other machines.
     look: bool,
@@ -32,7 +32,8 @@ struct Tick {
 
 impl Cluster {
     pub async fn keep_time(&self, stop: CancellationToken) {
-        // Beside each other: who waits for the end of a task does not wait for timed work too.
+        // Concurrently, so that a caller that waits for the end of a task does not also wait for
+        // periodic work.
         tokio::join!(
             self.run_ticks(stop.clone()),
             self.receive_hints(stop.clone()),
@@ -57,7 +58,7 @@ impl Cluster {
             if count.is_multiple_of(TIDY_TICKS) {
                 self.deps.access.tidy_rates();
             }
-            // By the clock, as ticks are left out where one takes long; at the tick that is nearest.
+            // By the clock, because ticks are skipped when one takes long; at the nearest tick.
             let now = Instant::now();
             let look = shared && now + TICK / 2 >= look_at;
             if look {
@@ -106,8 +107,8 @@ impl Cluster {
             self.wake_what_changed(seen).await?;
         }
         if self.recovered.get().is_none() {
-            // Others count on this host, whether anybody asks it for anything or not; and a call
-            // that became a task while it ran has waited for nothing.
+            // Other hosts rely on this one even if no client sends it requests, and a call that became
+            // a task while it ran has not waited for the recovery.
             if !look && self.deps.node.current().is_none() {
                 return Ok(());
             }
@@ -153,21 +154,21 @@ impl Cluster {
         match hint {
             Hint::Task(id) => {
                 self.deps.tasks.waiters.wake(id);
-                // A run whose record is only being written is not to be found under this host.
+                // A run whose record is still being written is not in the store under this host yet.
                 let running = if self.deps.slots.runs.is_stored(id) { vec![id] } else { Vec::new() };
                 self.stop_unless_held(&running, me).await
             }
             Hint::Anything => {
                 self.deps.tasks.waiters.wake_all();
-                // Taken before the store is asked: what is stored later is not
-                // among the answers and must not be stopped for it.
+                // Taken before the store is asked: tasks that are stored later are not in its answer
+                // and must not be stopped because of that.
                 let running = self.deps.slots.runs.stored_tasks();
                 self.stop_unless_held(&running, me).await
             }
         }
     }
 
-    /// Wakes those who wait for tasks that are not as they were at the last look.
+    /// Wakes the waiters of tasks that have changed since the last look.
     async fn wake_what_changed(&self, seen: &mut HashMap<TaskId, u64>) -> Result<(), StoreError> {
         let waited = self.deps.tasks.waiters.ids();
         if waited.is_empty() {
@@ -185,8 +186,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Stops those of these runs whose tasks have ended or left this incarnation, because of
-    /// another host.
+    /// Stops the runs whose tasks another host has ended or taken from this incarnation.
     async fn stop_unless_held(&self, running: &[TaskId], me: Incarnation) -> Result<(), StoreError> {
         if running.is_empty() {
             return Ok(());
@@ -195,7 +195,7 @@ impl Cluster {
         self.stop_others(running, &held).await
     }
 
-    /// Stops those of these runs whose tasks are not among those that are held.
+    /// Stops the runs whose tasks this incarnation does not hold.
     pub(crate) async fn stop_others(&self, running: &[TaskId], held: &[TaskId]) -> Result<(), StoreError> {
         let held: HashSet<&TaskId> = held.iter().collect();
         for id in running.iter().filter(|id| !held.contains(id)) {

@@ -1,6 +1,5 @@
-//! The tasks of hosts that are gone: each is run, for the first time or again, or is
-//! ended with a word about what may have happened. Tasks of a host that lives are
-//! never touched.
+//! The tasks of hosts that are gone: each is run, for the first time or again, or is ended with a
+//! message about what may have happened. Tasks of a living host are never touched.
 
 use crate::client::client_lookup::RecoveredClient;
 use crate::cluster::Cluster;
@@ -41,7 +40,11 @@ pub(crate) enum RecoveryOutcome {
 impl Cluster {
     /// Recovers the tasks of dead hosts before the first answer to a request about a task.
     pub(crate) async fn recover_once(&self) -> Result<(), StoreError> {
-        self.recovered.get_or_try_init(|| self.recover()).await.copied()
+        let first = || async {
+            self.deps.tasks.load_rejoins().await?;
+            self.recover().await
+        };
+        self.recovered.get_or_try_init(first).await.copied()
     }
 
     pub async fn recover_now(&self) {
@@ -102,12 +105,12 @@ impl Cluster {
     /// of a write that succeeded: then a task may have no run, or a run no task.
     pub(crate) async fn recover_strays(&self) -> Result<(), StoreError> {
         let Some(me) = self.deps.node.current() else { return Ok(()) };
-        // Taken before the store is asked: what is stored later is not among the answers.
+        // Taken before the store is asked: tasks that are stored later are not in its answer.
         let running = self.deps.slots.runs.stored_tasks();
         let held = self.deps.tasks.store.held_by(me).await?;
         self.stop_others(&running, &held).await?;
-        // Looked at after the store was asked: a run is registered before its record is
-        // written, and forgotten after its end is.
+        // Checked after the store was asked: a run is registered before its record is written, and
+        // forgotten after its end is.
         for id in held.into_iter().filter(|id| !self.deps.slots.runs.has(*id)) {
             // A task that ended since the store was asked is left as it is.
             if let RecoveryOutcome::Ended | RecoveryOutcome::Claimed =
@@ -169,8 +172,8 @@ impl Cluster {
         }
     }
 
-    /// Its tool may come back, here or elsewhere, until its ttl. Where another host has it,
-    /// that one takes the task over.
+    /// Its tool may come back, here or elsewhere, until its ttl. If another host has the tool, that
+    /// host takes the task over.
     async fn wait_for_tool(&self, task: &Task) -> Result<RecoveryOutcome, StoreError> {
         let hosts = self.deps.node.store.living().await?;
         if hosts.iter().any(|host| host.components.contains(&task.digest)) {
@@ -184,7 +187,7 @@ impl Cluster {
         Ok(RecoveryOutcome::Left)
     }
 
-    /// Takes a task over by this event, which makes it this incarnation's, and runs it.
+    /// Takes a task over with this event, which assigns it to this incarnation, and runs it.
     pub(crate) async fn adopt(
         &self,
         task: Task,
@@ -233,8 +236,8 @@ impl Cluster {
         Ok(RecoveryOutcome::Claimed)
     }
 
-    /// How long a task waits before it is run again; doubled with each attempt, since
-    /// what it does may be what ends its hosts.
+    /// How long a task waits before it runs again. The time doubles with each attempt, because the task
+    /// may be the reason why its hosts end.
     fn back_off(&self, attempt: u32) -> Duration {
         let first = Duration::from_millis(self.deps.settings.rerun_after_ms);
         match attempt.checked_sub(2) {
@@ -248,7 +251,7 @@ impl Cluster {
 fn argument_error(task: &Task, tool: &MeasuredTool) -> Option<String> {
     match check_arguments(task, tool) {
         ArgumentCheck::Misfit(what) => Some(what),
-        // Its run checks what takes longer.
+        // Its run does the checks that take longer.
         ArgumentCheck::Fits | ArgumentCheck::Unfinished => None,
     }
 }

@@ -12,8 +12,8 @@ use toolyard_task::{Event, Incarnation, TaskId};
 const AT_ONCE: u32 = 64;
 
 impl Cluster {
-    /// Tells the others which components this host has, if that is news. Where they are on
-    /// other machines, they know it from then on, though it may have taken no task yet.
+    /// Tells the other hosts which components this host has, if that has changed. Hosts on other
+    /// machines know this host from then on, even if it has not taken a task yet.
     pub(crate) async fn tell_components(&self, to_all: bool) -> Result<(), StoreError> {
         let stays = self.deps.settings.adopts && !self.deps.slots.closing.is_set();
         let me = match self.deps.node.current() {
@@ -55,7 +55,7 @@ impl Cluster {
         let Some(read) = self.deps.tasks.store.read(id, None).await? else { return Ok(()) };
         let task = read.task;
         let Some(tool) = self.deps.catalog.tool(&task.tool) else { return Ok(()) };
-        // Another host has another plugin of the same component, perhaps, but not this tool.
+        // This host may have another plugin of the same component, but not this tool.
         if !task.waits() || task.fence.incarnation == me || tool.spec().digest != task.digest {
             return Ok(());
         }

@@ -16,19 +16,19 @@ use toolyard_task::tool::OfferChange;
 use toolyard_task::wire::RawJson;
 use toolyard_task::{SessionDigest, SessionId, TaskId};
 
-/// A message to the other hosts. Tagged from outside, here and below: JSON as it came cannot be
-/// read out of anything else.
+/// A message to the other hosts. Externally tagged, here and below: raw JSON cannot be decoded from any
+/// other form.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum BroadcastMessage {
-    /// A notice for the client of a session, which listens on another host, perhaps.
+    /// A notice for the client of a session, which may listen on another host.
     Notice { session: SessionDigest, task: Option<TaskId>, notice: ForwardedNotice },
     /// A guest says that something has changed.
     Changed { what: ChangedList },
-    /// So much of their rates these have used here since the last message.
+    /// How much of their rate limits these principals have used here since the last message.
     Used { by: Vec<(SharedRateKey, Operation, u32)> },
-    /// So many runs these have now on the host of this number; in the report of this number. They
-    /// go by the names of [`crate::slots::admission::shared_name`].
+    /// How many runs these principals have now on the host of this number, by the report of this
+    /// number. They have the names of [`crate::slots::admission::shared_name`].
     Running { host: u64, round: u64, of: Vec<(Arc<str>, u32)> },
 }
 
@@ -97,7 +97,7 @@ impl Node {
         self.send(&BroadcastMessage::Notice { session: session.digest(), task, notice });
     }
 
-    /// Tells the others what a guest here says has changed.
+    /// Tells the other hosts what has changed, according to a guest here.
     pub(crate) fn send_change(&self, change: &OfferChange) {
         if self.is_shared {
             let what = match change {
@@ -110,7 +110,7 @@ impl Node {
         }
     }
 
-    /// Tells the others what was used here since the last time, and what runs.
+    /// Tells the other hosts what was used here since the last message, and what runs.
     pub(crate) fn send_use(&self) {
         let used = self.access.used.take().into_iter().filter_map(|((who, operation), count)| {
             let who = match who {
@@ -122,7 +122,7 @@ impl Node {
                     }
                     Principal::Local | Principal::Anonymous | Principal::Operator => return None,
                 },
-                // The crowd of another host is another one.
+                // The crowd of each host consists of other callers.
                 RateKey::Crowd => return None,
             };
             Some((who, operation, count))
@@ -130,7 +130,7 @@ impl Node {
         self.send_all(used.collect(), |by| BroadcastMessage::Used { by });
         if let Some((round, running)) = self.slots.admission.round() {
             let host = self.number;
-            // The end of the last run is worth a message, too.
+            // The end of the last run also needs a message.
             if running.is_empty() {
                 self.send(&BroadcastMessage::Running { host, round, of: Vec::new() });
             }
@@ -140,7 +140,7 @@ impl Node {
 
     /// Sends these in as few messages as possible.
     fn send_all<T: Serialize>(&self, all: Vec<T>, message: impl Fn(Vec<T>) -> BroadcastMessage) {
-        // The bytes around the entries of a message, generously.
+        // An upper bound for the bytes around the entries of a message.
         const AROUND: usize = 200;
         let (mut some, mut length) = (Vec::new(), AROUND);
         for one in all {

@@ -18,12 +18,11 @@ use toolyard_task::Incarnation;
 use toolyard_task::node::{Registration, Tenure};
 use toolyard_task::store::StoreError;
 
-/// How often a host without a lease looks whether the others still see it.
+/// How often a host without a lease checks whether the others still see it.
 const LOOK: Duration = Duration::from_secs(5);
-/// A lease is renewed so many times in its length.
+/// How many times a lease is renewed in its duration.
 const RENEWALS: u32 = 3;
-/// The part of a lease that is given up, so that a host has stopped before the others
-/// find it dead.
+/// The part of a lease that a host does not use, so that it has stopped before the others find it dead.
 const MARGIN: u32 = 8;
 /// A renewal that failed is tried again after this part of the lease.
 const RETRIES: u32 = 15;
@@ -42,7 +41,7 @@ enum LeaseState {
     #[default]
     Unknown,
     Holds(HeldLease),
-    /// It has lost this incarnation, and takes another one if it must.
+    /// It has lost this incarnation, and takes another one when it needs one.
     Lost(Incarnation),
 }
 
@@ -57,7 +56,7 @@ struct HeldLease {
 }
 
 impl HeldLease {
-    /// By what the store said to a request that left at `asked`.
+    /// From the store's answer to a request that left at `asked`.
     fn of(incarnation: Incarnation, tenure: Tenure, asked: Instant) -> Self {
         match tenure {
             Tenure::Process => Self { incarnation, lease: None, until: None, renew_at: asked + LOOK },
@@ -193,8 +192,8 @@ impl Node {
         }
     }
 
-    /// This host is dead to the others, or may be: what it runs for its tasks stops,
-    /// and nothing that it still writes counts.
+    /// This host is dead to the others, or may be: the runs of its tasks stop, and nothing that it
+    /// still writes counts.
     pub(crate) fn fence_off(&self, incarnation: Incarnation) {
         {
             let mut state = self.membership.lock();
@@ -212,7 +211,7 @@ impl Node {
     }
 }
 
-/// Waits until then; for ever, if that is never.
+/// Waits until this time, or forever if there is none.
 async fn until(moment: Option<Instant>) {
     match moment {
         Some(moment) => tokio::time::sleep_until(moment).await,

@@ -1,4 +1,4 @@
-//! How a call ended, as metrics and traces tell it.
+//! How a call ended, for metrics and traces.
 
 use toolyard_task::RunEnd;
 

@@ -27,6 +27,7 @@ const STATE: &str = "state";
 const BY: &str = "by";
 const RULE: &str = "rule";
 const SCOPE: &str = "scope";
+const LIMIT: &str = "limit";
 
 /// Seconds: from a quick call to the longest that a manifest is likely to allow.
 const SECONDS: [f64; 14] =
@@ -58,6 +59,10 @@ pub(crate) struct Metrics {
     claimed: Counter,
     ended: Family<[(&'static str, &'static str); 1], Counter>,
     denied: Family<[(&'static str, &'static str); 1], Counter>,
+    queued: Family<[(&'static str, &'static str); 1], Counter>,
+    handoffs: Family<ToolLabel, Counter>,
+    rejoins: Counter,
+    kept: Counter,
 }
 
 impl Default for Metrics {
@@ -72,6 +77,10 @@ impl Default for Metrics {
             claimed: Counter::default(),
             ended: Family::default(),
             denied: Family::default(),
+            queued: Family::default(),
+            handoffs: Family::default(),
+            rejoins: Counter::default(),
+            kept: Counter::default(),
         }
     }
 }
@@ -85,6 +94,7 @@ pub(crate) struct MeasuredTool {
     input_required: Counter,
     stopped: Counter,
     invalid: Counter,
+    handed_off: Counter,
     duration: Histogram,
     cpu: Seconds,
     memory: Histogram,
@@ -121,6 +131,11 @@ impl MeasuredTool {
         self.invalid.inc();
     }
 
+    /// A call goes on as a task of a client that knows none.
+    pub fn count_handoff(&self) {
+        self.handed_off.inc();
+    }
+
     /// Adds the resources that a run used.
     pub fn spent(&self, spent: &RunUsage) {
         self.duration.observe(spent.wall.as_secs_f64());
@@ -132,8 +147,8 @@ impl MeasuredTool {
 }
 
 impl Metrics {
-    /// The tools of a catalog with their numbers. The numbers of tools that are not
-    /// in it are let go, so that there are never more than the catalog has tools.
+    /// The tools of a catalog with their numbers. The numbers of other tools are dropped, so that there
+    /// are never more than the catalog has tools.
     pub fn measure(&self, former: &Catalog, catalog: &Catalog) -> HashMap<String, Arc<MeasuredTool>> {
         for tool in former.tools().filter(|tool| catalog.get(tool.spec().name()).is_none()) {
             let name: Arc<str> = tool.spec().name().into();
@@ -141,6 +156,7 @@ impl Metrics {
                 self.calls.remove(&([(TOOL, name.clone())], [(OUTCOME, outcome)]));
             }
             self.durations.remove(&[(TOOL, name.clone())]);
+            self.handoffs.remove(&[(TOOL, name.clone())]);
             self.cpu.remove(&[(TOOL, name)]);
         }
         catalog.tools().map(|tool| (tool.spec().name().to_owned(), Arc::new(self.of(tool)))).collect()
@@ -161,13 +177,14 @@ impl Metrics {
             input_required,
             stopped,
             invalid,
+            handed_off: self.handoffs.get_or_create_owned(&[(TOOL, name.clone())]),
             duration: self.durations.get_or_create_owned(&[(TOOL, name.clone())]),
             cpu: self.cpu.get_or_create_owned(&[(TOOL, name.clone())]),
             memory: self.memory.clone(),
         }
     }
 
-    /// So many ended tasks were removed before their ttl.
+    /// This many ended tasks were removed before their ttl.
     pub fn count_discarded(&self, count: u32) {
         self.discarded.inc_by(count.into());
     }
@@ -192,9 +209,27 @@ impl Metrics {
         self.denied.get_or_create(&[(BY, if scope_helps { SCOPE } else { RULE })]).inc();
     }
 
+    /// A call waits for its turn at this limit, although it did not ask for a task.
+    pub fn count_queued(&self, limit: &'static str) {
+        self.queued.get_or_create(&[(LIMIT, limit)]).inc();
+    }
+
+    /// A call has joined the task of an equal call.
+    pub fn count_rejoin(&self) {
+        self.rejoins.inc();
+    }
+
+    /// A call goes on as a task although its client has stopped waiting.
+    pub fn count_kept(&self) {
+        self.kept.inc();
+    }
+
     pub fn register(&self, registry: &mut Registry) {
         for by in [RULE, SCOPE] {
             drop(self.denied.get_or_create(&[(BY, by)]));
+        }
+        for limit in LIMITS {
+            drop(self.queued.get_or_create(&[(LIMIT, limit)]));
         }
         for outcome in ENDINGS {
             drop(self.ended.get_or_create(&[(OUTCOME, outcome)]));
@@ -239,6 +274,26 @@ impl Metrics {
             self.ended.clone(),
         );
         registry.register(
+            "toolyard_calls_queued",
+            "Calls that waited for their turn instead of being refused as busy, by the limit",
+            self.queued.clone(),
+        );
+        registry.register(
+            "toolyard_handoffs",
+            "Calls of clients without tasks that went on as tasks",
+            self.handoffs.clone(),
+        );
+        registry.register(
+            "toolyard_rejoins",
+            "Calls that joined the task of an equal call",
+            self.rejoins.clone(),
+        );
+        registry.register(
+            "toolyard_kept",
+            "Calls that went on as tasks after their clients had stopped waiting",
+            self.kept.clone(),
+        );
+        registry.register(
             "toolyard_denials",
             "Requests that the access rules did not allow, and whether a scope would have helped",
             self.denied.clone(),
@@ -248,6 +303,15 @@ impl Metrics {
 
 /// The order of the counters of [`MeasuredTool`].
 const OUTCOMES: [&str; 6] = ["ok", "tool_error", "error", "input_required", "stopped", "invalid_arguments"];
+
+/// The limits at which a call may wait for its turn.
+const LIMITS: [&str; 5] = [
+    "calls.running",
+    "calls.running-per-principal",
+    "limits.concurrency",
+    "vm.max_map_count",
+    "calls.memory",
+];
 
 const ENDINGS: [&str; 4] = ["completed", "failed", "cancelled", "expired"];
 
@@ -260,7 +324,7 @@ const fn ending(outcome: &Outcome) -> &'static str {
     }
 }
 
-/// How things stand at one moment.
+/// The state at one moment.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct GaugeValues {
     /// Live tasks of this host, by what they do: they wait for a slot, run, or wait for
@@ -270,11 +334,11 @@ pub(crate) struct GaugeValues {
     pub asking: usize,
     /// Runs of guests that hold a slot.
     pub runs: u32,
-    /// Questions that are out with clients.
+    /// Questions that clients have received and not answered.
     pub questions: usize,
 }
 
-/// Looks up how things stand when it is asked for. None once there is nothing to look at.
+/// Computes the state on demand. `None` once there is nothing left to look at.
 pub(crate) struct GaugeCollector<F>(pub F);
 
 impl<F> std::fmt::Debug for GaugeCollector<F> {

@@ -1,7 +1,7 @@
 //! A live view of calls, for a developer at a terminal.
 //!
 //! Not here: metrics (`metrics.rs`), traces (`trace.rs`) and audit entries (`audit.rs`). Without an
-//! observer, a call pays for one check whether there is one.
+//! observer, a call only pays for the check whether there is one.
 
 use crate::Fault;
 use crate::observe::Observers;
@@ -17,8 +17,8 @@ use toolyard_task::{RunEnd, TaskId};
 
 /// An observer of calls. It must not block: the call waits for it.
 pub trait Observer: Send + Sync + 'static {
-    /// Something happened in a call. Of each call the first event is
-    /// [`CallEvent::Began`], the last [`CallEvent::Ended`].
+    /// Something happened in a call. The first event of each call is [`CallEvent::Began`], the last is
+    /// [`CallEvent::Ended`].
     fn observed(&self, call: &ObservedCall<'_>, event: CallEvent<'_>);
 }
 
@@ -47,9 +47,9 @@ pub enum CallEvent<'a> {
     },
     /// It is a task from now on, and durable.
     IsTask,
-    /// The guest reports something; the client may not get to see it.
+    /// The guest reports something; the client may never see it.
     Reported(&'a Report),
-    /// The guest asks this, and may.
+    /// The guest asks this question, and is allowed to.
     Asked {
         /// Its name for the question.
         key: &'a str,
@@ -76,7 +76,7 @@ pub enum CallOutcome<'a> {
     },
     /// With an error of the tool's own.
     Error(&'a RpcError),
-    /// It was not taken in.
+    /// It was not accepted.
     Refused(&'a Fault),
     /// It was stopped: cancelled, out of its ttl, or the host stopped.
     Stopped,

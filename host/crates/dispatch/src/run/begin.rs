@@ -1,5 +1,5 @@
-//! A task is made of a call. The one place that does, whether it was a task from its
-//! beginning or becomes one while it runs.
+//! Makes a call a task. This is the only place that does, whether the call is a task from its beginning
+//! or becomes one while it runs.
 
 use crate::Fault;
 use crate::access::caller::Caller;
@@ -10,9 +10,18 @@ use crate::slots::registry::RunGuard;
 use std::sync::Arc;
 use toolyard_protocol::RawJson;
 use toolyard_protocol::tools::RequestedTtl;
-use toolyard_task::audit::Entry;
-use toolyard_task::task::Era;
+use toolyard_task::audit::{By, Entry};
+use toolyard_task::task::{Bridged, Era};
 use toolyard_task::{Durability, Fence, Task, TaskId};
+
+/// The terms of a new task.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NewTaskTerms {
+    pub era: Era,
+    pub requested_ttl: RequestedTtl,
+    /// Present if its client knows no tasks.
+    pub bridged: Option<Bridged>,
+}
 
 impl RunDeps {
     /// A task that begins now, or is about to.
@@ -22,8 +31,9 @@ impl RunDeps {
         permit: &CallPermit,
         progress_token: Option<RawJson>,
         fence: Fence,
-        (era, requested_ttl): (Era, RequestedTtl),
+        terms: NewTaskTerms,
     ) -> Task {
+        let NewTaskTerms { era, requested_ttl, bridged } = terms;
         let settings = &self.settings;
         let spec = permit.tool().spec();
         let ttl_ms = match requested_ttl {
@@ -34,7 +44,11 @@ impl RunDeps {
         let now = self.clock.now();
         Task {
             id: TaskId(self.ids.uuid()),
-            owner: caller.creates_for().expect("looked at before anything was done"),
+            owner: match bridged {
+                Some(_) => caller.owns_bridged(),
+                None => caller.creates_for(),
+            }
+            .expect("looked at before anything was done"),
             session: caller.session.clone(),
             era,
             client_capabilities: caller.capabilities.clone(),
@@ -53,13 +67,14 @@ impl RunDeps {
             started_at: Some(now),
             effects: false,
             rerun: spec.durability == Durability::Rerun,
+            bridged,
             questions: Vec::new(),
             outcome: None,
         }
     }
 
-    /// Makes the run a task's: registered, durable, counted, seen. The caller is the one
-    /// whose call it is.
+    /// Makes the run that of a task: registers it, stores and counts the task, and reports it to
+    /// observers. `by` is who calls.
     ///
     /// # Errors
     /// [`Fault::Busy`], [`Fault::Store`]; then there is no task.
@@ -67,7 +82,7 @@ impl RunDeps {
         self: &Arc<Self>,
         run: &Run,
         new: Task,
-        caller: &Caller,
+        by: &By,
         waiting: bool,
     ) -> Result<(Task, RunGuard), Fault> {
         self.tasks.make_room_for(&new).await?;
@@ -75,7 +90,7 @@ impl RunDeps {
         // run as well.
         let guard = self.slots.register(Some(new.id), run.registration(), waiting);
         let incarnation = new.fence.incarnation;
-        let entry = Entry::created(&new, &caller.by());
+        let entry = Entry::created(&new, by);
         let created = self.tasks.store.create(new, self.tasks.quota(), vec![entry]).await;
         let task = created.map_err(|error| self.tasks.not_created(error))?;
         guard.mark_stored(|| self.node.current() == Some(incarnation));

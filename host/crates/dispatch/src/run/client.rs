@@ -13,7 +13,7 @@ use toolyard_task::{Owner, SessionId};
 pub(crate) struct Client {
     /// The channel for notices and questions.
     pub channel: Arc<dyn ClientChannel>,
-    /// On whose account it computes.
+    /// The account to which its run is charged.
     pub share: CpuShare,
     /// The session that may answer them.
     pub session: Option<SessionId>,
@@ -24,12 +24,12 @@ pub(crate) struct Client {
     pub principal: Option<Arc<Principal>>,
     /// The capabilities of the client: an object.
     pub capabilities: RawJson,
-    /// The token that it wants progress under.
+    /// Its token for progress notifications.
     pub progress_token: Option<RawJson>,
 }
 
 impl Client {
-    /// The client of a run, from who calls.
+    /// The client of a run, from its caller.
     pub fn of(
         caller: &Caller,
         share: CpuShare,

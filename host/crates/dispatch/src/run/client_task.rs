@@ -9,24 +9,23 @@ use std::time::Duration;
 use tokio::time::Instant;
 use toolyard_protocol::question::{self, ClientAnswer, ClientTask};
 use toolyard_protocol::{ClientCapabilities, RawJson, RpcError};
+use toolyard_task::task::Sent;
 use toolyard_task::tool::AskError;
 use toolyard_task::wire::{QuestionKind, TaskStatus};
 
-/// How long one request about a client's task may take before it is made again
-/// (L-9).
+/// How long one request about a client's task may take before it is repeated (L-9).
 const REQUEST_TIME: Duration = Duration::from_secs(15);
 /// How long one wait for the result of a client's task may take.
 const RESULT_TIME: Duration = Duration::from_secs(60);
-/// How often it is looked whether the client can be reached.
+/// How often the host checks whether the client can be reached.
 const LINE_TIME: Duration = Duration::from_millis(200);
-/// How often a client's task is asked about that names no interval.
+/// How often the host asks about a client's task that names no interval.
 const POLL: Duration = Duration::from_secs(1);
 /// The bounds of the interval that a client may name.
 const POLL_BOUNDS: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(60));
 
 impl Run {
-    /// Puts the question of this key to the client of this run; an error that it
-    /// answers is a refusal.
+    /// Puts the question of this key to the client of this run; an error in its response is a refusal.
     pub(crate) async fn question(
         &self,
         key: &str,
@@ -41,8 +40,7 @@ impl Run {
         }
     }
 
-    /// The client's response to a request, if there is one in time. Until the
-    /// client can be reached, it is waited for.
+    /// The client's response to a request, if it comes in time. Waits until the client can be reached.
     async fn response(
         &self,
         key: Option<&str>,
@@ -57,7 +55,12 @@ impl Run {
                 let request = SentRequest { id: id.clone(), task, route: route.clone() };
                 let (pending, told) = self.deps.clients.requests.expect(request, self.client.session.clone());
                 let sent = match key {
-                    Some(key) => route.question(key, &id, method, params),
+                    Some(key) => {
+                        let session = self.client.session.clone();
+                        let asked = Sent { id: id.clone(), session };
+                        self.question_history().mark_sent(key, asked, route.clone());
+                        route.question(key, &id, method, params)
+                    }
                     None => route.request(&id, method, params),
                 };
                 if sent {
@@ -72,8 +75,8 @@ impl Run {
         }
     }
 
-    /// Waits for a task of the client's and fetches what came of it.
-    /// Dropped before, it cancels the task.
+    /// Waits for a task of the client and fetches its outcome. If dropped before, it cancels
+    /// the task.
     pub(crate) async fn follow(
         &self,
         kind: QuestionKind,
@@ -120,7 +123,7 @@ impl Run {
         }
     }
 
-    /// what is no task, or another one, is a fault of the client and ends the
+    /// a response that is not a task, or is another task, is a fault of the client and ends the
     /// wait.
     fn decode_task(&self, id: &str, task: &RawJson) -> Result<ClientTask, AskError> {
         let task = ClientTask::decode(task).map_err(|what| unusable(&what))?;

@@ -1,11 +1,12 @@
-//! A guest asks the client (IR-1 to IR-10). From a plain call the question is a
-//! request on the call's own route; from a task it is written to the task first and
-//! goes out wherever the client can be reached.
+//! A guest asks the client (IR-1 to IR-10). From a plain call the question is a request on the call's
+//! own route; from a task, it is written to the task first and is sent wherever the client can be
+//! reached.
 
 use crate::Fault;
 use crate::client::client_channel::RouteScope;
 use crate::run::deps::RunDeps;
 use crate::run::pending_question::{KEYS, PendingQuestion, same};
+use crate::run::promotion::{NotPromoted, PromotionCause};
 use crate::run::round_trip::RoundTrip;
 use crate::run::run::Run;
 use crate::task::commit::CommitOutcome;
@@ -18,8 +19,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
-use toolyard_protocol::question::{self, CheckedQuestion, ClientAnswer};
-use toolyard_protocol::{ClientCapabilities, RawJson};
+use toolyard_protocol::question::{self, CheckedQuestion, ClientAnswer, Kind};
+use toolyard_protocol::{ClientCapabilities, RawJson, RpcError};
 use toolyard_task::apply::MAX_ASKED_AGAIN;
 use toolyard_task::audit::By;
 use toolyard_task::store::{ReadTask, StoreError};
@@ -27,10 +28,10 @@ use toolyard_task::task::{Era, Question};
 use toolyard_task::tool::{AnswerCheck, AskError, AskedQuestion, GivenAnswer};
 use toolyard_task::{Event, Fence, Refusal, Task, TaskId};
 
-/// How often it is looked whether a question that is out nowhere can go out.
+/// How often the host retries a question that no client has received.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
-/// How long a client whose connection broke may take to come back before a
-/// question goes out on another route.
+/// How long a client whose connection broke may take to come back before a question is sent on another
+/// route.
 const COMES_BACK: Duration = Duration::from_secs(10);
 /// The longest key of a question.
 const KEY_BYTES: usize = 128;
@@ -41,6 +42,7 @@ impl Run {
         let client = ClientCapabilities::of(&self.client.capabilities);
         let mut keys = HashSet::new();
         let mut posed = Vec::with_capacity(asked.len());
+        let mut asks_by_text = false;
         for AskedQuestion { key, method, params, check } in asked {
             let visible =
                 !key.is_empty() && key.len() <= KEY_BYTES && key.bytes().all(|b| b.is_ascii_graphic());
@@ -56,17 +58,32 @@ impl Run {
             let elicitation_id = self.deps.ids.uuid().to_string();
             let question = question::check(&method, &params, &elicitation_id)
                 .map_err(|what| AskError::Invalid(format!("the question `{key}`: {what}")))?;
-            question.check_client(&client).map_err(AskError::Unsupported)?;
+            if let Err(unsupported) = question.check_client(&client) {
+                // For a client that knows no tasks, the text of a result shows the question.
+                if client.form || !self.is_answered_by_tool(question.kind) {
+                    return Err(AskError::Unsupported(unsupported));
+                }
+                asks_by_text = true;
+            }
             posed.push(PendingQuestion { key, question, check });
         }
         self.question_history().add(&posed, self.work.bounds().questions as usize)?;
+        if asks_by_text && self.task().is_none() {
+            let why = |why: NotPromoted| AskError::Refused(RpcError::internal(why.to_string()));
+            self.become_task(PromotionCause::Question).await.map_err(why)?;
+        }
         let answers = self.put_all(posed).await?;
         self.question_history().note(&answers);
         Ok(answers)
     }
 
-    /// Puts questions that were checked, under keys that stand for them alone, and
-    /// waits for every answer.
+    /// Whether the user answers a question of this kind by a host tool.
+    fn is_answered_by_tool(&self, kind: Kind) -> bool {
+        let answers = self.deps.settings.bridge.as_ref().is_some_and(|bridge| bridge.answers);
+        answers && self.is_bridged() && matches!(kind, Kind::Form | Kind::Url)
+    }
+
+    /// Asks checked questions, under keys that are theirs alone, and waits for every answer.
     pub(crate) async fn put_all(&self, posed: Vec<PendingQuestion>) -> Result<Vec<GivenAnswer>, AskError> {
         if let Some(observation) = self.observation() {
             posed
@@ -79,7 +96,19 @@ impl Run {
             (None, None) => {
                 let client = ClientCapabilities::of(&self.client.capabilities);
                 let put = |PendingQuestion { key, question, .. }| self.ask_plainly(&client, key, question);
-                join_all(posed.into_iter().map(put)).await
+                let promoted = self.promotion.as_ref().and_then(|promotion| promotion.bridge.as_ref());
+                match promoted {
+                    None => join_all(posed.into_iter().map(put)).await,
+                    Some(bridge) => {
+                        let answered = join_all(posed.iter().cloned().map(put));
+                        tokio::select! {
+                            biased;
+                            // The open questions belong to the task by now.
+                            () = bridge.promoted.wait() => self.ask_in_task(posed).await?,
+                            answers = answered => answers,
+                        }
+                    }
+                }
             }
         };
         if let Some(observation) = self.observation() {
@@ -88,8 +117,8 @@ impl Run {
         Ok(answers)
     }
 
-    /// Asks the client of a stateless plain call: with answers that are there the
-    /// guest goes on, else its run ends here.
+    /// Asks the client of a stateless plain call: if the answers are present, the guest goes on;
+    /// otherwise its run ends here.
     pub(crate) async fn ask_by_round_trip(
         &self,
         round_trip: &RoundTrip,
@@ -107,9 +136,9 @@ impl Run {
             return Ok(answers);
         }
         if self.has_effects() {
-            // To ask by another round would be to run it again.
+            // Asking in another round would mean running it again.
             self.question_history().note(&answers);
-            return match self.become_task().await {
+            return match self.become_task(PromotionCause::Question).await {
                 Ok(()) => self.ask_in_task(posed).await,
                 Err(why) => {
                     tracing::debug!(run = self.work.name(), %why, "a call with effects can ask no more");
@@ -144,7 +173,10 @@ impl Run {
             Some(answer) => answer,
             None => self.put(client, &key, &question).await,
         };
-        GivenAnswer { key, outcome }
+        let given = GivenAnswer { key, outcome };
+        // At once: the call may become a task while other questions are open.
+        self.question_history().note(std::slice::from_ref(&given));
+        given
     }
 
     /// One question of a plain call.
@@ -165,7 +197,7 @@ impl Run {
         }
     }
 
-    /// Questions of a task: durable first (IR-1), then out, then answered.
+    /// Questions of a task: durable first (IR-1), then sent, then answered.
     pub(crate) async fn ask_in_task(
         &self,
         posed: Vec<PendingQuestion>,
@@ -206,7 +238,7 @@ impl Run {
                 // The guest is being stopped.
                 Ok(WaitStep::Over) => return Err(AskError::Cancelled),
                 Ok(WaitStep::Again) => {}
-                // The question is out; the store will come back.
+                // The question has been sent; the store will come back.
                 Err(error) => {
                     tracing::warn!(
                         event = "store.retrying", task = %id, error = &error as &dyn std::error::Error,
@@ -218,7 +250,7 @@ impl Run {
         }
     }
 
-    /// Writes down those questions that are not in the task yet.
+    /// Stores the questions that are not in the task yet.
     async fn store_questions(
         &self,
         id: TaskId,
@@ -316,7 +348,7 @@ struct AnswerWait<'a> {
     followed: HashSet<String>,
     /// The result of a client's task, until it is written.
     arrived: Option<Event>,
-    /// The routes that questions may use which are out nowhere.
+    /// The routes for questions that are not pending on any.
     scope: RouteScope,
     next_look: Instant,
 }
@@ -381,7 +413,7 @@ impl AnswerWait<'_> {
         let to = QuestionRecipient {
             session: self.run.client.session.as_ref(),
             capabilities: &self.run.client.capabilities,
-            channel: &self.run.client.channel,
+            channel: self.run.question_channel(),
             scope: std::mem::replace(&mut self.scope, RouteScope::Expected),
             patience: COMES_BACK,
         };
@@ -409,7 +441,7 @@ impl AnswerWait<'_> {
     /// A question whose answer does not fit, and whose client can be asked again because it answers
     /// by key (26T-22). With sessions the guest gets the answer as it is.
     fn unfit_answer(&self, task: &Task) -> Option<String> {
-        if task.era != Era::Stateless {
+        if task.era != Era::Stateless && task.bridged.is_none() {
             return None;
         }
         let is_unfit = |(key, check): &&(String, Option<Arc<dyn AnswerCheck>>)| {
@@ -424,7 +456,7 @@ impl AnswerWait<'_> {
     }
 }
 
-/// The answers to all of these keys, if all are there.
+/// The answers to all of these keys, if all are present.
 fn answers(task: &Task, keys: &[(String, Option<Arc<dyn AnswerCheck>>)]) -> Option<Vec<GivenAnswer>> {
     let answer = |(key, _): &(String, Option<Arc<dyn AnswerCheck>>)| {
         let question = task.questions.iter().find(|question| question.key == *key)?;

@@ -1,14 +1,15 @@
-//! Questions that are put to a client, and to whom.
+//! Questions that are ready to be put to a client.
 
 use std::sync::Arc;
 use toolyard_protocol::question::CheckedQuestion;
 use toolyard_task::tool::AnswerCheck;
 use toolyard_task::wire::QuestionKind;
 
-/// How the keys of the host's own questions begin.
+/// The prefix of the keys of the host's own questions.
 pub(crate) const KEYS: &str = "host:";
 
 /// A valid question, ready to be asked.
+#[derive(Clone)]
 pub(crate) struct PendingQuestion {
     pub key: String,
     pub question: CheckedQuestion,
@@ -16,8 +17,7 @@ pub(crate) struct PendingQuestion {
     pub check: Option<Arc<dyn AnswerCheck>>,
 }
 
-/// Whether two questions are one. The ids of elicitations are the host's and tell
-/// nothing.
+/// Whether two questions are the same. The ids of elicitations come from the host and do not matter.
 pub(crate) fn same(one: &CheckedQuestion, other: &CheckedQuestion) -> bool {
     one.kind == other.kind && (one.params == other.params || bare(one) == bare(other))
 }

@@ -1,11 +1,10 @@
-//! A person is asked whether a plugin may have what its manifest leaves to them
-//! (`grant = "ask"`), and their word is kept for as long as they said.
+//! Asks a person whether a plugin may have what its manifest leaves to them (`grant = "ask"`), and
+//! keeps the answer for as long as they chose.
 //!
-//! The question goes the way of a guest's own questions: from a plain call on the
-//! call's route, from a task written to the task first. Its keys begin with
-//! [`KEYS`], which no guest can use, and only the client that was asked can answer.
-//! No tool leads here, so a model cannot widen the sandbox; whatever is not a plain
-//! yes is a no.
+//! The question goes the way of a guest's own questions: from a plain call on the call's route, from a
+//! task written to the task first. Its keys begin with [`KEYS`], which no guest can use, and only the
+//! client that was asked can answer. No tool leads here, so a model cannot widen the sandbox; anything
+//! but a plain yes is a no.
 
 mod form;
 
@@ -25,11 +24,11 @@ use toolyard_task::wire::Timestamp;
 use toolyard_task::wire::error::clip;
 use toolyard_task::{AccessRequest, NotPermitted, Owner, TaskId};
 
-/// The lasting permissions and refusals that the store keeps of one principal. Beyond it the store forgets
-/// the oldest, and the host asks for it again. No person answers a thousand questions by hand: the bound
-/// keeps a client that answers automatically from filling the store.
+/// The most permanent permissions and refusals that the store keeps of one principal. Above it, the
+/// store forgets the oldest, and the host asks for it again. No person answers a thousand questions by
+/// hand: the bound keeps a client that answers automatically from filling the store.
 const MAX_PERMISSIONS: u32 = 1_000;
-/// How much of an error of the client's is repeated.
+/// How much of a client's error is repeated.
 const ERROR_CHARS: usize = 200;
 
 /// One question on its way.
@@ -40,8 +39,8 @@ struct PermissionQuestion {
 }
 
 impl Run {
-    /// Whether the plugin may have all of these; who has to be asked is asked, and
-    /// waited for.
+    /// Whether the plugin may have all of these. Asks the person if necessary, and waits for the
+    /// answer.
     pub(crate) async fn permitted(&self, wanted: Vec<AccessRequest>) -> Result<(), NotPermitted> {
         let _turn = self.permissions.turn.acquire().await.expect("it is never closed");
         let mut open: Vec<AccessRequest> = Vec::new();
@@ -56,8 +55,7 @@ impl Run {
         if open.is_empty() { Ok(()) } else { self.ask_permission(open).await }
     }
 
-    /// Whether it was said before that the plugin may have this; an error if it was
-    /// said that it may not.
+    /// Whether an earlier answer lets the plugin have this; an error if an earlier answer refused it.
     async fn known(&self, wanted: &AccessRequest) -> Result<bool, WhyNot> {
         let key = wanted.key();
         let for_this_run = self.permissions.lock().by_key.get(&key).cloned();
@@ -108,7 +106,7 @@ impl Run {
         Ok(questions.any(|question| matches!(&question.answer, Some(Ok(answer)) if for_task(answer))))
     }
 
-    /// How the keys of all questions begin that ask for this, for this component.
+    /// The prefix of the keys of all questions that ask for this, for this component.
     fn question_name(&self, wanted: &AccessRequest) -> String {
         let (plugin, digest) = self.work.component();
         let mut hash = Sha256::new();
@@ -162,7 +160,7 @@ impl Run {
             Ok(answers) => answers,
             Err(error) => return fail(first, why(error)),
         };
-        // Each is taken at its word, before the first no ends it.
+        // Each answer is recorded before the first no ends the request.
         let mut refused = None;
         for (asked, GivenAnswer { outcome, .. }) in asking.into_iter().zip(answers) {
             if let Err(why) = self.settle(&asked, outcome).await {
@@ -172,7 +170,7 @@ impl Run {
         refused.map_or(Ok(()), Err)
     }
 
-    /// Takes an answer in.
+    /// Accepts an answer.
     async fn settle(
         &self,
         asked: &PermissionQuestion,
@@ -225,8 +223,8 @@ impl Run {
         came
     }
 
-    /// Keeps what was said for ever. If that fails, it was still said for this run,
-    /// and the person is asked again another time.
+    /// Stores a permanent answer. If that fails, the answer still counts for this run, and the person
+    /// is asked again another time.
     async fn keep(&self, wanted: &AccessRequest, verdict: Verdict, how_long: &str) -> bool {
         let Some(owner) = self.client.owner.clone() else { return false };
         let (plugin, digest) = self.work.component();
@@ -251,7 +249,7 @@ impl Run {
                 );
                 true
             }
-            // The session has ended, and with it all that was said in it.
+            // The session has ended, and its answers with it.
             Ok(None) => false,
             Err(error) => {
                 tracing::warn!(
@@ -265,7 +263,7 @@ impl Run {
         }
     }
 
-    /// Notes what was said for a while only.
+    /// Records a temporary answer.
     fn note(&self, wanted: &AccessRequest, verdict: Verdict, how_long: &str) {
         self.deps.access.note_entry(self.entry(wanted, verdict, how_long));
     }

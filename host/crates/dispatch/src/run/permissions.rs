@@ -8,9 +8,9 @@ use toolyard_task::permission::WhyNot;
 /// The permissions that one run knows. Permanent verdicts are not here but in the store: each use
 /// reads them there, so that the operator can revoke them.
 pub(crate) struct Permissions {
-    /// One question at a time: what waits behind it may be answered by it.
+    /// One question at a time: its answer may also settle those that wait behind it.
     pub(crate) turn: Semaphore,
-    /// Whether a person is asked for what the manifest leaves to a person.
+    /// Whether the host asks a person for what the manifest leaves to a person.
     pub(crate) asks: bool,
     answers: Mutex<PermissionAnswers>,
 }

@@ -3,24 +3,32 @@
 //! started again; the task gets the run that is under way.
 
 use crate::Fault;
-use crate::run::promotion::{NotPromoted, Promotion};
+use crate::access::caller::Caller;
+use crate::bridge::BridgeTerms;
+use crate::run::begin::NewTaskTerms;
+use crate::run::deps::RunDeps;
+use crate::run::promotion::{NotPromoted, Promoted, Promotion, PromotionCause};
 use crate::run::run::Run;
+use crate::slots::Slots;
 use crate::slots::admission::Slot;
-use crate::slots::stop::Stop;
+use crate::slots::stop::{Stop, StopCause};
 use crate::task::handover::Handover;
-use futures_util::FutureExt as _;
+use crate::task::rejoin::{ExpectedTask, JoinKey};
 use futures_util::future::BoxFuture;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tokio::sync::{SemaphorePermit, oneshot};
+use toolyard_protocol::RawJson;
 use toolyard_protocol::tools::RequestedTtl;
+use toolyard_task::apply::caller_left;
 use toolyard_task::audit::name_of;
-use toolyard_task::task::Era;
-use toolyard_task::{Fence, RunEnd, Task};
+use toolyard_task::task::{Bridged, Era};
+use toolyard_task::tool::{OnClientTimeout, ToolSpec};
+use toolyard_task::{Fence, Owner, RunEnd, Task};
 
 impl Run {
-    /// Waits for the right to decide what becomes of the call; there is nothing to
-    /// decide of one that cannot become a task.
+    /// Waits for the right to decide what becomes of the call; `None` if it cannot become a task.
     pub(crate) async fn turn(&self) -> Option<SemaphorePermit<'_>> {
         match &self.promotion {
             Some(promotion) => Some(promotion.turn().await),
@@ -30,44 +38,76 @@ impl Run {
 
     /// Makes the call a task, durably, if it is none yet. The task keeps the questions and answers
     /// so far (26T-11).
-    pub(crate) async fn become_task(&self) -> Result<(), NotPromoted> {
+    pub(crate) async fn become_task(&self, cause: PromotionCause) -> Result<(), NotPromoted> {
         let deps = &self.deps;
         let Some(promotion) = &self.promotion else { return Err(NotPromoted::MayNot) };
         let _turn = promotion.turn().await;
         if self.task().is_some() {
             return Ok(());
         }
-        // A run whose client is to be asked in another round ends, and is no task's.
+        // A run whose client will be asked in another round ends, and does not become a task.
         let ends = promotion.over.get().is_some() || self.is_suspended();
         if ends || self.stop.is_set() || deps.slots.closing.is_set() {
             return Err(NotPromoted::Over);
         }
-        let task = self.make_task(promotion).await.map_err(NotPromoted::Fault)?;
-        let id = task.id;
+        let task = self.make_task(promotion, cause).await.map_err(NotPromoted::Fault)?;
+        let (id, handover) = (task.id, Handover::of(&deps.tasks, &task));
+        if cause == PromotionCause::ClientLeft {
+            // Before its client can call again.
+            deps.tasks.keep_for_rejoin(&task);
+        }
         let tell = promotion.tell.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if tell.is_none_or(|tell| tell.send(task).is_err()) {
-            // No caller waits any more, so no client would learn of the task.
-            drop(Handover::of(&deps.tasks, id));
+        // A client that knows no tasks goes on waiting for the outcome if only the guest asked for a
+        // task.
+        let is_handed_off = promotion.bridge.is_none() || cause != PromotionCause::Guest;
+        if let Some(bridge) = &promotion.bridge {
+            // The answers to questions that were sent already count for the task.
+            for (key, request, route) in self.question_history().questions_out() {
+                deps.clients.requests.release(&request);
+                deps.tasks.inflight.adopt(id, key, request, route);
+            }
+            bridge.promoted.set();
+        }
+        if tell.is_some_and(|tell| tell.send(Promoted { task, is_handed_off }).is_ok()) {
+            // The waiting call has the duty now.
+            handover.pass_on();
         }
         Ok(())
     }
 
-    async fn make_task(&self, promotion: &Promotion) -> Result<Task, Fault> {
-        let Promotion { caller, permit, progress_token, .. } = promotion;
+    async fn make_task(&self, promotion: &Promotion, cause: PromotionCause) -> Result<Task, Fault> {
+        let Promotion { caller, permit, progress_token, bridge, .. } = promotion;
         let incarnation = self.deps.node.ensure_registered().await?;
         let fence = Fence { incarnation, attempt: 1 };
-        let terms = (Era::Stateless, RequestedTtl::Absent);
+        let now = self.deps.clock.now();
+        let bridged = bridge.as_ref().map(|bridge| Bridged {
+            waited_ms: bridge.begun.get().map_or(0, |begun| now.since(*begun)),
+            undelivered: caller.owns_bridged().is_some_and(|owner| owner != Owner::Anyone),
+        });
+        let era = bridge.as_ref().map_or(Era::Stateless, |bridge| bridge.era);
+        let terms = NewTaskTerms { era, requested_ttl: RequestedTtl::Absent, bridged };
         let new = self.deps.new_task(caller, permit, progress_token.clone(), fence, terms);
+        let status = self.take_status();
+        let questions = {
+            let history = self.question_history();
+            let deadline = bridge.as_ref().map(|_| now.plus(self.deps.settings.question_ms));
+            history.questions_of_task(fence.attempt, new.created_at, deadline)
+        };
         let new = Task {
-            status_message: self.take_status(),
+            status_message: match cause {
+                PromotionCause::ClientLeft => Some(caller_left(status.as_deref())),
+                _ => status,
+            },
             effects: self.has_effects(),
-            questions: self.question_history().answered_questions(fence.attempt, new.created_at),
+            questions,
             ..new
         };
-        let (task, guard) = self.deps.create_task(self, new, caller, false).await?;
+        let by = caller.by().because(cause.as_str());
+        let (task, guard) = self.deps.create_task(self, new, &by, false).await?;
         *promotion.guard() = Some(guard);
         tracing::info!(
             event = "task.promoted", task = %task.id, tool = task.tool, owner = name_of(&task.owner),
+            reason = cause.as_str(),
             "running call became a task"
         );
         Ok(task)
@@ -84,14 +124,16 @@ impl Run {
     }
 }
 
-/// How a call is waited for that may become a task.
+/// How to wait for a call that may become a task.
 pub(crate) struct PromotionWait<'a> {
-    /// The news that it has become one.
-    pub became: oneshot::Receiver<Task>,
+    /// Receives its task.
+    pub became: oneshot::Receiver<Promoted>,
     /// Set when the request is cancelled.
     pub stop: &'a Stop,
     /// How long it may take before it becomes a task.
     pub inline_for: Duration,
+    /// Present if the client knows no tasks.
+    pub bridge: Option<BridgeTerms>,
 }
 
 /// The outcome of a call that may become a task.
@@ -99,38 +141,24 @@ pub(crate) enum EndOrTask {
     /// It ended as a plain call.
     End(RunEnd),
     /// It goes on as this task.
-    Task(Box<Task>),
+    Task(Box<Promoted>),
 }
 
 impl Run {
-    /// Drives a call to its end, or until it is a task. Like any call it goes on even if this
-    /// future is dropped; then no client learns of it.
+    /// Drives a call that did not end in its first poll to its end, or until it is a task. Like any
+    /// call it goes on even if this future is dropped; then no client learns of it.
     pub(crate) async fn to_end_or_task(
-        self: &Arc<Self>,
-        wait: PromotionWait<'_>,
-        slot: Slot,
-        mut drive: BoxFuture<'static, RunEnd>,
-    ) -> EndOrTask {
-        if self.work.is_quick()
-            && let Some(end) = (&mut drive).now_or_never()
-        {
-            if self.task().is_none() {
-                return EndOrTask::End(end);
-            }
-            // It became a task and ended in its first poll; the end is written like
-            // any other.
-            drive = std::future::ready(end).boxed();
-        }
-        Box::pin(self.to_end_elsewhere(wait, slot, drive)).await
-    }
-
-    async fn to_end_elsewhere(
         self: &Arc<Self>,
         wait: PromotionWait<'_>,
         slot: Slot,
         drive: BoxFuture<'static, RunEnd>,
     ) -> EndOrTask {
-        let PromotionWait { mut became, stop, inline_for } = wait;
+        let PromotionWait { mut became, stop, inline_for, bridge } = wait;
+        let begun = self.deps.clock.now();
+        if let Some(bridge) = self.promotion.as_ref().and_then(|promotion| promotion.bridge.as_ref()) {
+            // It begins once.
+            let _ = bridge.begun.set(begun);
+        }
         let (tell, mut told) = oneshot::channel();
         self.register();
         let driven = self.clone();
@@ -144,22 +172,34 @@ impl Run {
             }
         };
         self.deps.slots.tracker.spawn_on(moved, &self.deps.slots.guests);
+        let _promotable = bridge.map(|_| PromotableGuard::new(&self.deps.slots));
         let clock = tokio::time::sleep(inline_for);
         tokio::pin!(clock);
-        let (mut stopping, mut clocked) = (false, false);
+        let mut heartbeat = self.heartbeat(bridge.is_some());
+        let (mut stopping, mut clocked, mut leaving) = (false, false, false);
         loop {
             tokio::select! {
                 biased;
-                Ok(task) = &mut became => return EndOrTask::Task(Box::new(task)),
+                Ok(promoted) = &mut became => return EndOrTask::Task(Box::new(promoted)),
                 end = &mut told => return EndOrTask::End(end.unwrap_or(RunEnd::Stopped)),
                 () = stop.wait(), if !stopping => {
                     stopping = true;
-                    self.cancel_unless_task().await;
+                    let age = Duration::from_millis(self.deps.clock.now().since(begun));
+                    match bridge.filter(|terms| self.outlives(stop, age, *terms)) {
+                        Some(_) => self.keep_or_cancel().await,
+                        None => self.cancel_unless_task().await,
+                    }
+                }
+                silent_for = heartbeat.tick() => self.beat(silent_for),
+                // The next host runs it, or says what became of it.
+                () = self.deps.slots.leaving.wait(), if bridge.is_some() && !leaving => {
+                    leaving = true;
+                    drop(self.become_task(PromotionCause::HostLeaves).await);
                 }
                 () = &mut clock, if !clocked => {
                     clocked = true;
-                    if let Err(why) = self.become_task().await {
-                        // It is waited for a while longer, as any plain call is.
+                    if let Err(why) = self.become_task(PromotionCause::LongCall).await {
+                        // The host goes on waiting for it, as for any plain call.
                         tracing::info!(
                             event = "call.not_promoted", plugin = self.work.plugin(),
                             tool = self.work.tool_name(), reason = %why,
@@ -169,6 +209,22 @@ impl Run {
                 }
             }
         }
+    }
+}
+
+/// Counts a running call that may become a task when its host leaves.
+struct PromotableGuard<'a>(&'a Slots);
+
+impl<'a> PromotableGuard<'a> {
+    fn new(slots: &'a Slots) -> Self {
+        slots.promotable.fetch_add(1, Ordering::SeqCst);
+        Self(slots)
+    }
+}
+
+impl Drop for PromotableGuard<'_> {
+    fn drop(&mut self) {
+        self.0.promotable.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -182,6 +238,69 @@ impl Run {
         }
     }
 
+    /// Whether the call goes on as a task although its client has stopped waiting. Its owner must be
+    /// able to find the task.
+    fn outlives(&self, stop: &Stop, age: Duration, terms: BridgeTerms) -> bool {
+        let Some(promotion) = &self.promotion else { return false };
+        self.deps.outlives_its_caller(
+            &promotion.caller,
+            promotion.permit.tool().spec(),
+            stop.cause(),
+            age,
+            terms,
+        )
+    }
+
+    /// Makes it a task that its client learns of when it calls again.
+    async fn keep_or_cancel(&self) {
+        // The client may call again before the task is stored.
+        let _expected = self.expected_task();
+        match self.become_task(PromotionCause::ClientLeft).await {
+            Ok(()) => self.deps.observers.metrics.count_kept(),
+            Err(why) => {
+                tracing::info!(
+                    event = "call.not_promoted", plugin = self.work.plugin(),
+                    tool = self.work.tool_name(), reason = %why,
+                    "call of a client that stopped waiting does not become a task"
+                );
+                self.cancel_unless_task().await;
+            }
+        }
+    }
+
+    fn expected_task(&self) -> Option<ExpectedTask> {
+        let Promotion { caller, permit, .. } = &**self.promotion.as_ref()?;
+        self.deps.expected_task(caller, permit.tool().spec(), permit.arguments())
+    }
+
+    /// Keeps the end of a call as that of a task if the client stopped waiting at the same moment: an
+    /// equal call gets it, and nothing runs twice.
+    pub(crate) async fn keep_end(&self, end: &RunEnd, stop: &Stop, terms: BridgeTerms) {
+        let Some(promotion) = self.promotion.as_ref().filter(|_| stop.is_set()) else { return };
+        let begun = promotion.bridge.as_ref().and_then(|bridge| bridge.begun.get());
+        let age = begun.map_or(0, |begun| self.deps.clock.now().since(*begun));
+        let has_ended = !matches!(end, RunEnd::Stopped);
+        if !has_ended || self.task().is_some() || !self.outlives(stop, Duration::from_millis(age), terms) {
+            return;
+        }
+        let _expected = self.expected_task();
+        match self.make_task(promotion, PromotionCause::ClientLeft).await {
+            Ok(task) => {
+                self.deps.observers.metrics.count_kept();
+                self.deps.tasks.keep_for_rejoin(&task);
+                if let Some(task) = self.as_task() {
+                    self.deps.finish_task(task, end.clone()).await;
+                }
+                drop(promotion.guard().take());
+            }
+            Err(fault) => tracing::info!(
+                event = "call.not_promoted", plugin = self.work.plugin(), tool = self.work.tool_name(),
+                reason = %fault,
+                "end of a call whose client stopped waiting is not kept"
+            ),
+        }
+    }
+
     /// Its request is cancelled, which does nothing to a task (26H-13).
     async fn cancel_unless_task(&self) {
         let _turn = self.turn().await;
@@ -190,5 +309,43 @@ impl Run {
             // After the flag: the guest must see it when it looks.
             self.work.interrupt();
         }
+    }
+}
+
+impl RunDeps {
+    /// A call of this tool is about to become a task whose client has left. Equal calls wait until the
+    /// guard is dropped; no call joins a task that belongs to anyone.
+    pub fn expected_task(
+        &self,
+        caller: &Caller,
+        spec: &ToolSpec,
+        arguments: &RawJson,
+    ) -> Option<ExpectedTask> {
+        let owner = caller.owns_bridged().filter(|owner| *owner != Owner::Anyone)?;
+        let key = JoinKey::of(&owner, spec.name(), &spec.digest, arguments);
+        Some(self.tasks.rejoin.expect(key))
+    }
+
+    /// Whether a call goes on as a task although its client, which knows no tasks, has stopped waiting.
+    /// Its owner must be able to find the task.
+    pub fn outlives_its_caller(
+        &self,
+        caller: &Caller,
+        spec: &ToolSpec,
+        cause: Option<StopCause>,
+        age: Duration,
+        terms: BridgeTerms,
+    ) -> bool {
+        let Some(bridge) = &self.settings.bridge else { return false };
+        let keeps = spec.on_client_timeout.unwrap_or(bridge.on_client_timeout) == OnClientTimeout::Keep;
+        let is_found = caller.owns_bridged().is_some_and(|owner| owner != Owner::Anyone);
+        is_found
+            && match cause {
+                Some(StopCause::Timeout) => keeps,
+                Some(StopCause::Unsaid) => keeps && age >= bridge.grace,
+                Some(StopCause::Disconnected) => terms.keeps_on_disconnect,
+                Some(StopCause::Detached) => true,
+                Some(StopCause::Wanted | StopCause::Ended) | None => false,
+            }
     }
 }

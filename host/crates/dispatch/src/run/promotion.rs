@@ -3,31 +3,89 @@
 use crate::Fault;
 use crate::access::caller::Caller;
 use crate::access::permit::CallPermit;
+use crate::client::client_channel::ClientChannel;
 use crate::slots::registry::RunGuard;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use crate::slots::stop::Stop;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use tokio::sync::{Semaphore, SemaphorePermit, oneshot};
-use toolyard_protocol::RawJson;
+use toolyard_protocol::{RawJson, Timestamp};
 use toolyard_task::Task;
+use toolyard_task::task::Era;
 
 /// The parts that a running call needs to become a task.
 pub(crate) struct Promotion {
     pub(crate) caller: Caller,
     pub(crate) permit: CallPermit,
     pub(crate) progress_token: Option<RawJson>,
-    /// The run, the guest and the clock may all want to decide; one at a time does.
+    /// The run, the guest and the clock may all want to decide; only one at a time does.
     turn: Semaphore,
     /// Set when the run has ended: then there is nothing to promote.
     pub(crate) over: OnceLock<()>,
     /// Keeps the run registered: as a plain call, then as that of its task.
     guard: Mutex<Option<RunGuard>>,
     /// Tells the waiting call that it has become a task.
-    pub(crate) tell: Mutex<Option<oneshot::Sender<Task>>>,
+    pub(crate) tell: Mutex<Option<oneshot::Sender<Promoted>>>,
+    /// Present if the client knows no tasks.
+    pub(crate) bridge: Option<BridgedPromotion>,
+}
+
+/// A call that has become a task.
+pub(crate) struct Promoted {
+    pub task: Task,
+    /// Whether the caller gets the task as its reply; otherwise it goes on waiting for the outcome.
+    pub is_handed_off: bool,
+}
+
+/// The part of a promotion for a client that knows no tasks.
+pub(crate) struct BridgedPromotion {
+    /// The rules by which the task asks its client.
+    pub era: Era,
+    /// The channel of the task once the call has been answered.
+    pub task_channel: Arc<dyn ClientChannel>,
+    /// When it turned out that the call lasts longer than its first poll.
+    pub begun: OnceLock<Timestamp>,
+    /// Set when the call has become a task.
+    pub promoted: Stop,
+}
+
+impl BridgedPromotion {
+    pub fn new(era: Era, task_channel: Arc<dyn ClientChannel>) -> Self {
+        Self { era, task_channel, begun: OnceLock::new(), promoted: Stop::default() }
+    }
+}
+
+/// Why a call becomes a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PromotionCause {
+    /// Its guest says that it is long.
+    Guest,
+    /// It takes longer than its caller waits.
+    LongCall,
+    /// It asks a question that its client cannot be asked.
+    Question,
+    /// Its client stopped waiting.
+    ClientLeft,
+    /// Its host is about to stop.
+    HostLeaves,
+}
+
+impl PromotionCause {
+    /// The reason in the audit log.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Guest => "guest",
+            Self::LongCall => "long_call",
+            Self::Question => "question",
+            Self::ClientLeft => "client_timeout",
+            Self::HostLeaves => "host_stops",
+        }
+    }
 }
 
 /// Why a call does not become a task.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NotPromoted {
-    /// By the tool's own word, the client's, or the operator's.
+    /// The tool, the client or the operator does not allow it.
     #[error(
         "this call cannot become a task: its client has not declared the tasks extension, or its tool forbids it"
     )]
@@ -46,7 +104,8 @@ impl Promotion {
         caller: &Caller,
         permit: &CallPermit,
         progress_token: Option<RawJson>,
-    ) -> (Self, oneshot::Receiver<Task>) {
+        bridge: Option<BridgedPromotion>,
+    ) -> (Self, oneshot::Receiver<Promoted>) {
         let (tell, told) = oneshot::channel();
         let promotion = Self {
             caller: caller.clone(),
@@ -56,6 +115,7 @@ impl Promotion {
             over: OnceLock::new(),
             guard: Mutex::default(),
             tell: Mutex::new(Some(tell)),
+            bridge,
         };
         (promotion, told)
     }

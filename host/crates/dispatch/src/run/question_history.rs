@@ -1,10 +1,12 @@
 //! The questions of one run so far: a key means one question in the whole call.
 
+use crate::client::client_channel::ClientRoute;
 use crate::run::pending_question::{PendingQuestion, same};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use toolyard_protocol::RawJson;
 use toolyard_protocol::question::CheckedQuestion;
-use toolyard_task::task::Question;
+use toolyard_task::task::{Question, Sent};
 use toolyard_task::tool::{AskError, GivenAnswer};
 use toolyard_task::wire::{QuestionKind, Timestamp};
 
@@ -18,14 +20,16 @@ pub(crate) struct QuestionHistory {
 struct HistoryEntry {
     checked: CheckedQuestion,
     answer: Option<Result<RawJson, AskError>>,
+    /// The request of a plain call that carries it, and the route of that request.
+    sent: Option<(Sent, Arc<dyn ClientRoute>)>,
 }
 
 impl QuestionHistory {
-    /// Takes questions in, of which a call may ask so many.
+    /// Accepts questions, of which a call may ask at most this many.
     ///
     /// # Errors
-    /// [`AskError::Invalid`] if there are too many, or a key was used for another
-    /// question; then none is taken in.
+    /// [`AskError::Invalid`] if there are too many, or a key was used for another question; then none
+    /// is accepted.
     pub fn add(&mut self, posed: &[PendingQuestion], most: usize) -> Result<(), AskError> {
         let new = posed.iter().filter(|posed| !self.questions.contains_key(&posed.key)).count();
         if self.questions.len() + new > most {
@@ -41,34 +45,56 @@ impl QuestionHistory {
             return Err(AskError::Invalid(format!("the key `{key}` was used for another question")));
         }
         for PendingQuestion { key, question, .. } in posed {
-            let remembered = || HistoryEntry { checked: question.clone(), answer: None };
+            let remembered = || HistoryEntry { checked: question.clone(), answer: None, sent: None };
             self.questions.entry(key.clone()).or_insert_with(remembered);
         }
         Ok(())
     }
 
-    /// The answer that the question of this key has had already.
+    /// The answer that the question of this key already has.
     pub fn answer(&self, key: &str) -> Option<Result<RawJson, AskError>> {
         self.questions.get(key)?.answer.clone()
     }
 
-    /// The questions that have their answers, as those of a task that is created at
-    /// this time.
-    pub fn answered_questions(&self, attempt: u32, now: Timestamp) -> Vec<Question> {
+    /// The questions for a task that is created at this time: the answered ones and, with a deadline,
+    /// the open ones as well.
+    pub fn questions_of_task(
+        &self,
+        attempt: u32,
+        now: Timestamp,
+        deadline: Option<Timestamp>,
+    ) -> Vec<Question> {
         let question = |(key, asked): (&String, &HistoryEntry)| {
+            let deadline = if asked.answer.is_some() { now } else { deadline? };
             Some(Question {
                 key: key.clone(),
                 kind: asked.checked.kind,
                 params: asked.checked.params.clone(),
                 attempt,
-                deadline: now,
-                sent: Vec::new(),
+                deadline,
+                sent: asked.sent.iter().map(|(sent, _)| sent.clone()).collect(),
                 client_task: None,
-                answer: Some(asked.answer.clone()?),
+                answer: asked.answer.clone(),
                 asked_again: 0,
             })
         };
         self.questions.iter().filter_map(question).collect()
+    }
+
+    /// Notes the request that carries a question of a plain call.
+    pub fn mark_sent(&mut self, key: &str, sent: Sent, route: Arc<dyn ClientRoute>) {
+        if let Some(asked) = self.questions.get_mut(key) {
+            asked.sent = Some((sent, route));
+        }
+    }
+
+    /// The questions of a plain call that wait for answers: key, id of the request, route.
+    pub fn questions_out(&self) -> Vec<(String, String, Arc<dyn ClientRoute>)> {
+        let out = |(key, asked): (&String, &HistoryEntry)| {
+            let (sent, route) = asked.sent.as_ref().filter(|_| asked.answer.is_none())?;
+            Some((key.clone(), sent.id.clone(), route.clone()))
+        };
+        self.questions.iter().filter_map(out).collect()
     }
 
     /// Notes answers.
@@ -83,7 +109,7 @@ impl QuestionHistory {
     /// The `elicitationId` of the question of this key, if the user agreed to open
     /// its page.
     pub fn agreed_to(&self, key: &str) -> Option<String> {
-        let HistoryEntry { checked, answer: Some(Ok(answer)) } = self.questions.get(key)? else {
+        let HistoryEntry { checked, answer: Some(Ok(answer)), .. } = self.questions.get(key)? else {
             return None;
         };
         let action = answer.decode::<serde_json::Value>().ok()?["action"] == "accept";

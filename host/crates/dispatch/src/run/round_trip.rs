@@ -91,14 +91,14 @@ struct RoundTripAnswers {
 /// The state that a client carries for the host.
 #[derive(Debug, Serialize, Deserialize)]
 struct SignedState {
-    /// The name of the whole call, the same in all its rounds: what must happen once is
-    /// done for one name, whichever of its states is brought again.
+    /// The name of the whole call, the same in all its rounds. An action that must happen once happens
+    /// once for each name, whichever of its states is brought again.
     id: Uuid,
     /// When it ends, the same in all rounds.
     until: Timestamp,
     /// The answers so far.
     answers: BTreeMap<String, KnownAnswer>,
-    /// The fingerprints of what was asked last.
+    /// The fingerprints of the last questions.
     open: BTreeMap<String, String>,
 }
 
@@ -130,15 +130,15 @@ impl SignedState {
 }
 
 impl RoundTrip {
-    /// Takes up a request of a stateless client.
+    /// Accepts a request of a stateless client.
     ///
     /// # Errors
-    /// [`Fault::RequestState`] if what it brings is not what this host gave for this
-    /// request, or is too old.
+    /// [`Fault::RequestState`] if the state that it brings was not issued for this request, or is too
+    /// old.
     pub async fn begin(deps: &RunDeps, binding: RequestBinding, retry: Retry) -> Result<Box<Self>, Fault> {
         let now = deps.clock.now();
         let state = match &retry.state {
-            // Apart: most requests bring none.
+            // A separate function, because most requests bring none.
             Some(text) => {
                 Some(Box::pin(SignedState::brought(&*deps.clients.keys, &binding, text, now)).await?)
             }
@@ -172,11 +172,11 @@ impl RoundTrip {
         let response = self.responses.get(key)?;
         let was_asked = match &self.state {
             Some(state) => state.open.get(key) == Some(&to),
-            // Without a state nothing shows that it was asked, which matters where
-            // the host asks a person and not the guest its client.
+            // Without a state, nothing shows that the question was asked. This matters if the host asks
+            // a person, and not if the guest asks its client.
             None => !key.starts_with(KEYS),
         };
-        // 26M-5: what does not fit is asked again.
+        // 26M-5: an answer that does not fit is asked for again.
         let Ok(ClientAnswer::Answer(answer)) = question::given(question.kind, false, response) else {
             return None;
         };
@@ -187,7 +187,7 @@ impl RoundTrip {
         Some(answer)
     }
 
-    /// Ends the run, so that its client is asked these.
+    /// Ends the run, so that its client is asked these questions.
     pub fn suspend(&self, open: Vec<(String, CheckedQuestion)>) {
         self.lock().open = open;
         self.asked.set();
@@ -241,7 +241,7 @@ impl RoundTrip {
     }
 }
 
-/// Tells questions apart. The ids of elicitations are the host's and tell nothing.
+/// Distinguishes questions. The ids of elicitations come from the host and do not matter.
 fn fingerprint(question: &CheckedQuestion) -> String {
     let mut hash = Sha256::new();
     hash.update(question.kind.method());

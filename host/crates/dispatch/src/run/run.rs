@@ -1,7 +1,7 @@
 //! One run of a tool: what its guest may ask of us, and the loop that drives it.
 
 use crate::Fault;
-use crate::client::client_channel::Notice;
+use crate::client::client_channel::{ClientChannel, Notice};
 use crate::observe::call_end::CallEnd;
 use crate::observe::metrics::MeasuredTool;
 use crate::observe::observer::{CallEvent, Observation};
@@ -9,13 +9,14 @@ use crate::observe::trace::Recording;
 use crate::run::client::Client;
 use crate::run::deps::RunDeps;
 use crate::run::permissions::Permissions;
-use crate::run::promotion::{NotPromoted, Promotion};
+use crate::run::promotion::{NotPromoted, Promotion, PromotionCause};
 use crate::run::question_history::QuestionHistory;
 use crate::run::round_trip::RoundTrip;
 use crate::run::setup::Setup;
 use crate::run::throttle::{LogDecision, ReportThrottle};
 use crate::slots::admission::Slot;
-use crate::slots::registry::Registration;
+use crate::slots::heartbeat::Heartbeat;
+use crate::slots::registry::{LatestProgress, Registration};
 use crate::slots::stop::Stop;
 use crate::slots::work::RunTarget;
 use crate::task::commit::CommitOutcome;
@@ -55,7 +56,7 @@ pub(crate) struct Run {
     as_task: OnceLock<RunTask>,
     /// Whether its arguments are known to fit; else it checks them before the guest begins.
     is_checked: bool,
-    /// Whether it begins elsewhere than on the thread that serves its client.
+    /// Whether it begins on another thread than the one that serves its client.
     begins_elsewhere: bool,
     pub permissions: Permissions,
     observers: RunObservers,
@@ -68,6 +69,8 @@ pub(crate) struct Run {
     asked: Mutex<QuestionHistory>,
     reports: Mutex<ReportThrottle>,
     reported: Notify,
+    /// The latest progress, from when the run is registered.
+    progress: OnceLock<Arc<LatestProgress>>,
 }
 
 /// The receivers of a run's events besides its client.
@@ -89,6 +92,8 @@ pub(crate) struct RunTask {
     pub expires_at: Timestamp,
     /// The generation of protocol that it was created under.
     pub era: Era,
+    /// Whether its client knows no tasks.
+    pub bridged: bool,
 }
 
 /// How driven work ended.
@@ -104,7 +109,7 @@ pub(crate) enum DriveEnd<T> {
 }
 
 impl Run {
-    /// Sets a run up. The one place that does, so that every run is observed and traced.
+    /// Sets a run up. This is the only place that does, so that every run is observed and traced.
     pub fn new(deps: Arc<RunDeps>, setup: Setup) -> Arc<Self> {
         let Setup { work, stop, client, trace, observation, round_trip, promotion, .. } = setup;
         let (trace, recording) = match &work {
@@ -127,6 +132,7 @@ impl Run {
             affected: AtomicBool::new(false),
             asked: Mutex::default(),
             reported: Notify::new(),
+            progress: OnceLock::new(),
         })
     }
 
@@ -141,6 +147,7 @@ impl Run {
             stop: self.stop.clone(),
             work: self.work.clone(),
             channel: self.client.channel.clone(),
+            progress: self.progress.get_or_init(Arc::default).clone(),
         }
     }
 
@@ -154,10 +161,15 @@ impl Run {
         self.as_task.get().copied()
     }
 
-    /// It works on this task from now on. Once: a task is never another one.
+    /// It works on this task from now on. Set once: a run never changes its task.
     pub fn set_task(&self, task: &Task) {
-        let as_task =
-            RunTask { id: task.id, fence: task.fence, expires_at: task.expires_at(), era: task.era };
+        let as_task = RunTask {
+            id: task.id,
+            fence: task.fence,
+            expires_at: task.expires_at(),
+            era: task.era,
+            bridged: task.bridged.is_some(),
+        };
         if self.as_task.set(as_task).is_err() {
             return;
         }
@@ -167,6 +179,18 @@ impl Run {
         if let Some(observation) = self.observation() {
             observation.set_task(task.id);
         }
+    }
+
+    /// Whether its client knows no tasks, though the call is one or may become one.
+    pub fn is_bridged(&self) -> bool {
+        let may_be = self.promotion.as_ref().is_some_and(|promotion| promotion.bridge.is_some());
+        may_be || self.as_task.get().is_some_and(|task| task.bridged)
+    }
+
+    /// The channel for the questions of its task.
+    pub fn question_channel(&self) -> &Arc<dyn ClientChannel> {
+        let bridge = self.promotion.as_ref().and_then(|promotion| promotion.bridge.as_ref());
+        bridge.map_or(&self.client.channel, |bridge| &bridge.task_channel)
     }
 
     /// Whether the guest has said that effects begin.
@@ -199,7 +223,7 @@ impl Run {
             DriveEnd::Panicked => RunEnd::Error(RpcError::internal("The engine failed during this call")),
             DriveEnd::Stopped | DriveEnd::Suspended => RunEnd::Stopped,
         };
-        // By now the guest is gone and has told what it took.
+        // By now the guest is gone and has reported what it used.
         let called = if self.is_suspended() { CallEnd::InputRequired } else { CallEnd::of(&end) };
         tool.count_end(called);
         if let Some(recording) = &self.observers.recording {
@@ -211,7 +235,7 @@ impl Run {
         end
     }
 
-    /// Runs a tool once its arguments have been checked to the end, as part of the run.
+    /// Checks the arguments of a tool to the end, as part of the run, and then runs the tool.
     async fn check_and_run(
         self: Arc<Self>,
         tool: Arc<MeasuredTool>,
@@ -241,7 +265,7 @@ impl Run {
         self.round_trip.as_ref().is_some_and(|round_trip| round_trip.is_suspended())
     }
 
-    /// Notes what the guest took.
+    /// Records what the guest used.
     fn spent(&self, spent: RunUsage) {
         if let RunTarget::Tool(tool) = &self.work {
             tool.spent(&spent);
@@ -267,7 +291,7 @@ impl Run {
     /// Drives work to its end, or until it is stopped. The guest's resources are free when this
     /// returns or is dropped.
     pub async fn drive<T>(self: Arc<Self>, work: BoxFuture<'static, T>) -> DriveEnd<T> {
-        // A panic of the engine must not take the task's end with it.
+        // A panic of the engine must not prevent the task's end.
         let run = AssertUnwindSafe(work).catch_unwind();
         tokio::pin!(run);
         loop {
@@ -290,7 +314,7 @@ impl Run {
                         DriveEnd::Done,
                     );
                 }
-                // Nothing is lost when this one loses: what is held stays held.
+                // Nothing is lost when this branch loses: held reports stay held.
                 () = self.report_due() => Box::pin(self.flush()).await,
             }
         }
@@ -369,7 +393,23 @@ impl Run {
         }
     }
 
-    /// Sends what progress is held, if its time has come or `now_or_never`.
+    /// The ticks at which a silent call shows its client that it goes on; none if it was not asked to.
+    pub(crate) fn heartbeat(&self, wanted: bool) -> Heartbeat {
+        let bridge = self.deps.settings.bridge.as_ref().filter(|_| wanted);
+        let token = self.client.progress_token.as_ref();
+        Heartbeat::new(bridge.zip(token).map_or(Duration::ZERO, |(bridge, _)| bridge.heartbeat))
+    }
+
+    /// Shows the client that the call goes on, if the guest was silent.
+    pub(crate) fn beat(&self, silent_for: Duration) {
+        let Some(token) = &self.client.progress_token else { return };
+        let progress = self.lock().heartbeat(silent_for, Instant::now());
+        if let Some(progress) = progress {
+            self.notify(Notice::Progress { token: token.clone(), progress });
+        }
+    }
+
+    /// Sends held progress, if its time has come or `now_or_never` is set.
     fn send_progress(&self, now_or_never: bool) {
         let Some(token) = &self.client.progress_token else { return };
         let progress = self.lock().take_progress(now_or_never);
@@ -378,8 +418,7 @@ impl Run {
         }
     }
 
-    /// Logs what the guest wants logged: to the client, and in bounds to our own
-    /// log.
+    /// Logs a message of the guest: to the client and, within bounds, to the host's own log.
     fn log(&self, level: LogLevel, logger: Option<String>, data: RawJson) {
         let shown = logger.as_deref().unwrap_or_default();
         let (ours, theirs, bounds) = {
@@ -417,9 +456,13 @@ impl Run {
         }
     }
 
-    /// Tells the client something, tied to the task if there is one.
+    /// Sends the client a notice, tied to the task if there is one.
     fn notify(&self, notice: Notice) {
-        self.client.channel.notify(self.task().map(|(id, _)| id), notice);
+        match self.as_task.get() {
+            // Its answer has left, or will; nothing may follow it.
+            Some(task) if task.bridged => {}
+            task => self.client.channel.notify(task.map(|task| task.id), notice),
+        }
     }
 
     /// The questions so far.
@@ -450,6 +493,9 @@ impl RunContext for Run {
         }
         match report {
             Report::Progress(progress) => {
+                if let Some(latest) = self.progress.get() {
+                    latest.set(&progress);
+                }
                 if self.client.progress_token.is_none() {
                     return;
                 }
@@ -479,7 +525,7 @@ impl RunContext for Run {
             }
             Report::Usage(spent) => return self.spent(spent),
             Report::ReleaseStream { retry_ms } => {
-                // A task has no connection of its own to spare.
+                // A task has no connection of its own to free.
                 if self.task().is_none() {
                     self.send_progress(true);
                     self.client.channel.release(Duration::from_millis(retry_ms).min(LONGEST_RELEASE));
@@ -518,11 +564,11 @@ impl RunContext for Run {
     }
 
     async fn begin_task(&self) -> Result<(), String> {
-        // With sessions only the caller makes a call a task.
-        if self.round_trip.is_none() {
+        // With sessions, only the caller makes a call a task, unless its client knows no tasks.
+        if self.round_trip.is_none() && !self.is_bridged() {
             return Ok(());
         }
-        match self.become_task().await {
+        match self.become_task(PromotionCause::Guest).await {
             // A call that cannot become a task goes on as it is; `call-info` tells the guest.
             Ok(()) | Err(NotPromoted::MayNot) => Ok(()),
             Err(why) => Err(why.to_string()),
@@ -530,7 +576,7 @@ impl RunContext for Run {
     }
 
     async fn effects(&self) -> Result<(), AskError> {
-        // Between here and there it must not become a task that knows nothing of it.
+        // Until the effects are recorded, the call must not become a task that does not know of them.
         let _turn = self.turn().await;
         let Some((id, fence)) = self.task() else {
             if let Some(round_trip) = &self.round_trip {

@@ -22,16 +22,16 @@ pub(crate) struct Setup {
     pub round_trip: Option<Box<RoundTrip>>,
     /// The parts that it needs to become a task, if it may.
     pub promotion: Option<Box<Promotion>>,
-    /// Whether a person is asked for what the manifest leaves to a person.
+    /// Whether the host asks a person for what the manifest leaves to a person.
     pub asks_permission: bool,
     /// Whether its arguments are known to fit; else it checks them before the guest begins.
     pub is_checked: bool,
-    /// Whether it begins elsewhere than on the thread that serves its client.
+    /// Whether it begins on another thread than the one that serves its client.
     pub begins_elsewhere: bool,
 }
 
 impl Setup {
-    /// A run of this for that client, whose arguments are known to fit.
+    /// A run of this target for that client, with arguments that are known to fit.
     pub fn new(work: RunTarget, stop: Arc<Stop>, client: Client) -> Self {
         Self {
             work,

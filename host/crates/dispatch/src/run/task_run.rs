@@ -1,4 +1,4 @@
-//! The run of a task, from its turn to what it came to.
+//! The run of a task, from its turn to its outcome.
 
 use crate::error::RETRY_AFTER_MS;
 use crate::observe::metrics::MeasuredTool;
@@ -23,7 +23,7 @@ pub(crate) enum SlotTurn {
 }
 
 impl RunDeps {
-    /// Has the run of a task go on by itself, from its turn to its end.
+    /// Spawns the run of a task, from its turn to its end.
     pub fn spawn_task(
         self: &Arc<Self>,
         task: Task,
@@ -70,7 +70,7 @@ impl RunDeps {
                 // Detached: while the run waits, the rest of the task is not kept for its arguments.
                 match Box::pin(self.change_at_last(id, Event::Started { fence }, expires_at)).await {
                     Some(CommitOutcome::Done(task)) => (task.arguments.detached(), slot),
-                    // By this run itself: the store had failed, and had written all the same.
+                    // By this run itself: the store had reported a failure, but had written.
                     Some(CommitOutcome::Refused(task, Refusal::AlreadyStarted)) if task.fence == fence => {
                         (task.arguments.detached(), slot)
                     }
@@ -103,7 +103,7 @@ impl RunDeps {
         }
     }
 
-    /// Writes down what a task came to.
+    /// Stores the outcome of a task.
     pub async fn finish_task(&self, task: RunTask, end: RunEnd) {
         let RunTask { id, fence, expires_at, .. } = task;
         let (outcome, message) = match end {
@@ -130,8 +130,8 @@ impl RunDeps {
         }
     }
 
-    /// Applies an event of a run, and goes on trying while the store is out of
-    /// reach, until the task's time is up.
+    /// Applies an event of a run. Retries while the store cannot be reached, until the task's time is
+    /// up.
     async fn change_at_last(&self, id: TaskId, event: Event, until: Timestamp) -> Option<CommitOutcome> {
         let mut pause = Duration::from_millis(20);
         loop {

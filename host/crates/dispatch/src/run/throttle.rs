@@ -13,6 +13,8 @@ pub(crate) struct ReportThrottle {
     bounds: ReportBounds,
     /// The last progress that was accepted; the next must be greater (P-1).
     reached: Option<f64>,
+    /// The total that it named.
+    total: Option<f64>,
     progress: Option<Progress>,
     progress_sent: Option<Instant>,
     status: Option<String>,
@@ -23,7 +25,7 @@ pub(crate) struct ReportThrottle {
     log_second: Option<(Instant, u32)>,
 }
 
-/// Whether a log message still fits what may be logged (G-2).
+/// Whether a log message is within the bounds (G-2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LogDecision {
     /// It does.
@@ -39,6 +41,7 @@ impl ReportThrottle {
         Self {
             bounds,
             reached: None,
+            total: None,
             progress: None,
             progress_sent: None,
             status: None,
@@ -48,18 +51,32 @@ impl ReportThrottle {
         }
     }
 
-    /// Takes progress in; what does not rise is dropped (P-1). Says whether it was
-    /// taken.
+    /// Accepts progress; progress that does not rise is dropped (P-1). Returns whether it was accepted.
     pub fn progress(&mut self, progress: Progress) -> bool {
         let rises = self.reached.is_none_or(|reached| progress.progress > reached);
         if rises {
             self.reached = Some(progress.progress);
+            self.total = progress.total;
             self.progress = Some(progress);
         }
         rises
     }
 
-    /// Takes a status message in; the last wins.
+    /// Progress that only shows that the run goes on, if no other was sent for this long. It rises by
+    /// so little that the guest's next report is greater.
+    pub fn heartbeat(&mut self, silent_for: Duration, now: Instant) -> Option<Progress> {
+        const STEP: f64 = 1e-6;
+        if self.progress.is_some() || self.progress_sent.is_some_and(|sent| sent + silent_for > now) {
+            return None;
+        }
+        let reached = self.reached.unwrap_or(0.0);
+        let progress = reached + STEP * reached.abs().max(1.0);
+        self.reached = Some(progress);
+        self.progress_sent = Some(now);
+        Some(Progress { progress, total: self.total, message: None })
+    }
+
+    /// Accepts a status message; the last one wins.
     pub fn status(&mut self, message: String) {
         self.status = Some(message);
     }
@@ -96,7 +113,7 @@ impl ReportThrottle {
         status
     }
 
-    /// The bounds that are kept.
+    /// The bounds in force.
     pub const fn bounds(&self) -> ReportBounds {
         self.bounds
     }
@@ -105,8 +122,7 @@ impl ReportThrottle {
         Duration::from_secs(1) / self.bounds.progress_per_second.max(1)
     }
 
-    /// Counts so many bytes for our own log, and says whether they may be written
-    /// there.
+    /// Counts this many bytes for the host's own log. Returns whether they may be written there.
     pub fn count_log(&mut self, bytes: usize) -> LogDecision {
         let most = self.bounds.log_bytes;
         let fitted = self.logged <= most;
@@ -132,8 +148,8 @@ impl ReportThrottle {
         }
     }
 
-    /// When the next of what is held back may leave. A status message stays held where
-    /// there is no task to store it with.
+    /// When the next held report may leave. A status message stays held if there is no task to store it
+    /// with.
     pub fn due(&self, is_task: bool) -> Option<Instant> {
         let next = |last: Option<Instant>, every| last.map_or_else(Instant::now, |last| last + every);
         let progress = self.progress.as_ref().map(|_| next(self.progress_sent, self.progress_every()));
@@ -159,6 +175,24 @@ mod tests {
         assert_eq!(reports.take_progress(true), Some(told(1.5)));
         assert_eq!(reports.take_progress(true), None);
         assert!(!reports.progress(told(1.5)), "progress is sent once");
+    }
+
+    #[test]
+    fn p_1_a_heartbeat_rises_and_comes_only_in_silence() {
+        let (mut reports, silence) = (ReportThrottle::new(ReportBounds::default()), Duration::from_secs(10));
+        let now = Instant::now();
+        let beat = |reports: &mut ReportThrottle, after| reports.heartbeat(silence, now + silence * after);
+        let first = beat(&mut reports, 0).expect("nothing was sent yet");
+        assert!(first.progress > 0.0);
+        assert_eq!(beat(&mut reports, 0), None, "not twice in one interval");
+        let second = beat(&mut reports, 1).expect("silence");
+        assert!(second.progress > first.progress);
+        assert!(reports.progress(Progress { progress: 3.0, total: Some(10.0), message: None }));
+        assert_eq!(beat(&mut reports, 2), None, "the guest's own progress comes first");
+        assert!(reports.take_progress(true).is_some());
+        let third = beat(&mut reports, 3).expect("silence");
+        assert!(third.progress > 3.0 && third.progress < 3.1 && third.total == Some(10.0));
+        assert!(reports.progress(told(4.0)), "the guest goes on");
     }
 
     #[test]

@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 use toolyard_task::{Provider, Reservation, ReservationError, SessionId};
 
-/// The counts of another host are valid for so long without news from it.
+/// How long the counts of another host are valid without news from it.
 const SILENCE: Duration = Duration::from_secs(5);
 
 /// A request for a slot: the owner, and what to run. Only a permit makes one.
@@ -42,16 +42,29 @@ impl SlotRequest {
     }
 }
 
-/// Which bound was met.
+/// The bound that was met.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LimitReached {
     Host,
     Principal,
     Plugin,
-    /// As many tasks of the plugin wait as may.
+    /// The queue of the plugin is full.
     Queue(u32),
-    /// The machine has not what the run takes.
+    /// The machine lacks the resources that the run needs.
     Reservation(ReservationError),
+}
+
+impl LimitReached {
+    /// The setting of this limit.
+    pub const fn setting(self) -> &'static str {
+        match self {
+            Self::Host => "calls.running",
+            Self::Principal => "calls.running-per-principal",
+            Self::Plugin => "limits.concurrency",
+            Self::Queue(_) => "limits.queue",
+            Self::Reservation(shortage) => shortage.setting(),
+        }
+    }
 }
 
 /// Counts the runs.
@@ -75,7 +88,7 @@ struct AdmissionState {
     elsewhere: HashMap<u64, RemoteRuns>,
     /// The number of the last report to other hosts.
     rounds: u64,
-    /// Whether they were told last that nothing runs here.
+    /// Whether the last report said that nothing runs here.
     told_none: bool,
 }
 
@@ -88,7 +101,7 @@ pub(crate) fn shared_name(key: &Arc<str>) -> Arc<str> {
     }
 }
 
-/// How much principals run, by the names of [`shared_name`].
+/// How many runs principals have, by the names of [`shared_name`].
 pub(crate) type RunCounts = Vec<(Arc<str>, u32)>;
 
 /// The runs of principals on another host.
@@ -108,7 +121,7 @@ struct OwnerCounts {
     has_turn: bool,
 }
 
-/// Those of one owner who wait for the same, in the order of their arrival.
+/// The requests of one owner for the same target, in the order of their arrival.
 struct Lane {
     work: RunTarget,
     waiting: BTreeMap<u64, QueuedRequest>,
@@ -210,6 +223,11 @@ impl Admission {
     /// How many run.
     pub fn running(&self) -> u32 {
         self.lock().running
+    }
+
+    /// How many runs there are on this account.
+    pub fn running_of_account(&self, account: &Arc<str>) -> u32 {
+        self.lock().running_of(account)
     }
 
     /// The number of free slots; zero while requests are queued.

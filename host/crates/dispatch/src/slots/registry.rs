@@ -8,7 +8,7 @@ use crate::slots::work::RunTarget;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use toolyard_task::wire::TaskStatus;
+use toolyard_task::wire::{Progress, TaskStatus};
 use toolyard_task::{Task, TaskId};
 
 /// The key of a registered run.
@@ -26,13 +26,27 @@ pub(crate) struct Registration {
     pub stop: Arc<Stop>,
     pub work: RunTarget,
     pub channel: Arc<dyn ClientChannel>,
+    pub progress: Arc<LatestProgress>,
+}
+
+/// The latest progress that a guest reported.
+#[derive(Default)]
+pub(crate) struct LatestProgress(Mutex<Option<Progress>>);
+
+impl LatestProgress {
+    pub fn set(&self, progress: &Progress) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(progress.clone());
+    }
+
+    fn get(&self) -> Option<Progress> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
 }
 
 #[derive(Clone)]
 struct RunEntry {
     run: Registration,
-    /// Whether the task's record is in the store; before that, its absence there
-    /// says nothing.
+    /// Whether the task's record is in the store; before that, its absence there means nothing.
     stored: bool,
     /// Whether it waits for a slot.
     waiting: bool,
@@ -40,7 +54,7 @@ struct RunEntry {
     asking: bool,
 }
 
-/// How many tasks of this process do what.
+/// The number of this process's tasks in each state.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct TaskCounts {
     /// They wait for a slot.
@@ -55,9 +69,9 @@ pub(crate) struct TaskCounts {
 #[derive(Default)]
 pub(crate) struct RunRegistry {
     count: AtomicU64,
-    /// Ordered, as is all that is gone through here, so that a simulation can be repeated.
-    /// By number as well: a host that lost its hold on a task and takes it over again has
-    /// two runs of it, until the first has let go.
+    /// Ordered, like everything that is iterated here, so that a simulation can be repeated. The key
+    /// has a number as well: a host that lost a task and takes it over again has two runs of it until
+    /// the first has ended.
     by_key: Mutex<BTreeMap<(RunKey, u64), RunEntry>>,
 }
 
@@ -81,16 +95,28 @@ impl RunRegistry {
         }
     }
 
-    /// Tells the client of this task's run how the task stands (T-37).
+    /// Notifies the client of this task's run of the state of the task (T-37).
     pub fn tell_status(&self, task: &Task) {
         let key = RunKey::Task(task.id);
         let channel = self.lock().range_mut((key, 0)..=(key, u64::MAX)).next_back().map(|(_, registered)| {
             registered.asking = task.status() == TaskStatus::InputRequired;
             registered.run.channel.clone()
         });
-        if let Some(channel) = channel {
+        // A client that knows no tasks gets no notifications about them.
+        if let Some(channel) = channel.filter(|_| task.bridged.is_none()) {
             channel.notify(Some(task.id), Notice::Status(task.view()));
         }
+    }
+
+    /// The latest progress of this task's run, if it is here.
+    pub fn progress(&self, id: TaskId) -> Option<Progress> {
+        let key = RunKey::Task(id);
+        let progress = {
+            let runs = self.lock();
+            let mut runs = runs.range((key, 0)..=(key, u64::MAX));
+            runs.next_back().map(|(_, registered)| registered.run.progress.clone())
+        };
+        progress?.get()
     }
 
     /// Tasks that run or wait here and whose records are stored.
@@ -116,7 +142,7 @@ impl RunRegistry {
         self.lock().range((key, 0)..=(key, u64::MAX)).any(|(_, registered)| registered.stored)
     }
 
-    /// How many tasks of this process do what.
+    /// The number of this process's tasks in each state.
     pub fn task_counts(&self) -> TaskCounts {
         let mut task_counts = TaskCounts::default();
         for ((key, _), registered) in self.lock().iter() {

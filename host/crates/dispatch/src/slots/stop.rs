@@ -1,19 +1,61 @@
 //! A stop signal: set once, for those that poll it and those that wait for it.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use tokio::sync::Notify;
+
+/// Why a request was stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum StopCause {
+    /// Its client cancelled it and did not say why.
+    Unsaid = 1,
+    /// Its client cancelled it because its timeout had passed.
+    Timeout,
+    /// Its client cancelled it for another reason, such as a person who pressed Stop.
+    Wanted,
+    /// The connection of its client ended.
+    Disconnected,
+    /// The pipe of its client ended, and this host goes on without it.
+    Detached,
+    /// The host or the run ends.
+    Ended,
+}
+
+impl StopCause {
+    const ALL: [Self; 6] =
+        [Self::Unsaid, Self::Timeout, Self::Wanted, Self::Disconnected, Self::Detached, Self::Ended];
+
+    /// The cause of a `notifications/cancelled` with this reason. The SDKs name a timeout in the reason;
+    /// other reasons come from people and programs that want the call to stop.
+    #[must_use]
+    pub fn of_cancellation(reason: Option<&str>) -> Self {
+        let Some(reason) = reason.map(str::trim).filter(|reason| !reason.is_empty()) else {
+            return Self::Unsaid;
+        };
+        let reason = reason.to_ascii_lowercase();
+        let names_timeout =
+            ["timed out", "timeout", "time out", "-32001"].iter().any(|word| reason.contains(word));
+        if names_timeout { Self::Timeout } else { Self::Wanted }
+    }
+}
 
 /// A flag that can be waited for.
 #[derive(Debug, Default)]
 pub struct Stop {
-    set: AtomicBool,
+    /// The cause; 0 before it is set.
+    cause: AtomicU8,
     notify: Notify,
 }
 
 impl Stop {
-    /// Sets it. Says whether this was the first time.
+    /// Sets it, because the host or the run ends. Says whether this was the first time.
     pub fn set(&self) -> bool {
-        let first = !self.set.swap(true, Ordering::SeqCst);
+        self.set_because(StopCause::Ended)
+    }
+
+    /// Sets it. The first cause stays. Says whether this was the first time.
+    pub fn set_because(&self, cause: StopCause) -> bool {
+        let first = self.cause.compare_exchange(0, cause as u8, Ordering::SeqCst, Ordering::SeqCst).is_ok();
         self.notify.notify_waiters();
         first
     }
@@ -21,7 +63,14 @@ impl Stop {
     /// Whether it is set.
     #[must_use]
     pub fn is_set(&self) -> bool {
-        self.set.load(Ordering::SeqCst)
+        self.cause.load(Ordering::SeqCst) != 0
+    }
+
+    /// Why it is set, if it is.
+    #[must_use]
+    pub fn cause(&self) -> Option<StopCause> {
+        let number = self.cause.load(Ordering::SeqCst);
+        StopCause::ALL.into_iter().find(|cause| *cause as u8 == number)
     }
 
     /// Waits until it is set.
@@ -37,5 +86,35 @@ impl Stop {
             }
             notified.await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cancellation_is_judged_by_its_reason() {
+        for (reason, cause) in [
+            (None, StopCause::Unsaid),
+            (Some("  "), StopCause::Unsaid),
+            (Some("McpError: MCP error -32001: Request timed out"), StopCause::Timeout),
+            (Some("Timeout of 30s reached"), StopCause::Timeout),
+            (Some("AbortError: This operation was aborted"), StopCause::Wanted),
+            (Some("User pressed stop"), StopCause::Wanted),
+        ] {
+            assert_eq!(StopCause::of_cancellation(reason), cause, "{reason:?}");
+        }
+    }
+
+    #[test]
+    fn the_first_cause_stays() {
+        let stop = Stop::default();
+        assert_eq!((stop.is_set(), stop.cause()), (false, None));
+        for (at, cause) in StopCause::ALL.into_iter().enumerate() {
+            assert_eq!(stop.set_because(cause), at == 0);
+        }
+        assert_eq!(stop.cause(), Some(StopCause::Unsaid));
+        assert!(!stop.set());
     }
 }

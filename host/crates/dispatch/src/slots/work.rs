@@ -64,7 +64,7 @@ impl RunTarget {
         }
     }
 
-    /// Reserves what a run of it takes.
+    /// Reserves the resources that a run of it needs.
     pub fn reserve(&self) -> Result<Reservation, ReservationError> {
         match self {
             Self::Tool(tool) => tool.reserve(),
@@ -80,7 +80,7 @@ impl RunTarget {
         }
     }
 
-    /// How much a run of it may say.
+    /// The limits on the reports of a run.
     pub fn bounds(&self) -> ReportBounds {
         match self {
             Self::Tool(tool) => tool.spec().reports,
@@ -88,7 +88,7 @@ impl RunTarget {
         }
     }
 
-    /// Makes it look at its stop sign at once.
+    /// Makes it look at its stop signal at once.
     pub fn interrupt(&self) {
         match self {
             Self::Tool(tool) => tool.interrupt(),

@@ -51,7 +51,7 @@ impl Tasks {
         }
     }
 
-    /// Carries out the effects of a transition that is durable. Gives the task.
+    /// Carries out the effects of a transition that is durable. Returns the task.
     fn carry_out(&self, Transition { task, effects }: Transition) -> Task {
         for effect in effects.into_iter().flatten() {
             match effect {

@@ -2,27 +2,55 @@
 
 use crate::task::Tasks;
 use crate::task::commit::CommitOutcome;
+use crate::task::rejoin::JoinKey;
 use std::sync::Arc;
 use toolyard_task::audit::By;
-use toolyard_task::{Event, TaskId};
+use toolyard_task::{Event, Owner, Task, TaskId};
 
-/// The duty to tell a client of its task. Dropped before that, it cancels the task, since no client
-/// would ever learn of it.
+/// The duty to tell a client of its task. If dropped before that, it cancels the task, since no client
+/// would ever learn of it, unless an equal call of its owner joins the task.
 #[must_use]
 pub struct Handover {
     tasks: Arc<Tasks>,
     task: TaskId,
-    delivered: bool,
+    /// Present if the record says that the caller has not been told.
+    rejoin: Option<Box<JoinKey>>,
+    done: bool,
 }
 
 impl Handover {
-    pub(crate) fn of(tasks: &Arc<Tasks>, task: TaskId) -> Self {
-        Self { tasks: tasks.clone(), task, delivered: false }
+    pub(crate) fn of(tasks: &Arc<Tasks>, task: &Task) -> Self {
+        let rejoin = task.is_undelivered().then(|| Box::new(JoinKey::of_task(task)));
+        // Its caller knows it from another reply.
+        let done = rejoin.is_none() && task.bridged.is_some() && task.owner != Owner::Anyone;
+        Self { tasks: tasks.clone(), task: task.id, rejoin, done }
     }
 
     /// The reply has left.
     pub fn mark_delivered(mut self) {
-        self.delivered = true;
+        self.done = true;
+        if self.rejoin.is_none() {
+            return;
+        }
+        let (tasks, id) = (self.tasks.clone(), self.task);
+        tasks.rejoin.forget(id);
+        let slots = self.tasks.slots.clone();
+        let note = async move {
+            if let Err(error) = tasks.change(id, &Event::Delivered, &By::host()).await {
+                // An equal call may join the task once more, which runs nothing twice.
+                tracing::warn!(
+                    event = "task.delivery_not_stored", task = %id,
+                    error = &error as &dyn std::error::Error,
+                    "cannot store that the caller knows its task"
+                );
+            }
+        };
+        slots.tracker.spawn_on(note, &slots.guests);
+    }
+
+    /// Another one has the duty.
+    pub(crate) fn pass_on(mut self) {
+        self.done = true;
     }
 }
 
@@ -34,10 +62,13 @@ impl std::fmt::Debug for Handover {
 
 impl Drop for Handover {
     fn drop(&mut self) {
-        if self.delivered {
+        if self.done {
             return;
         }
         let (tasks, id) = (self.tasks.clone(), self.task);
+        if let Some(key) = &self.rejoin {
+            return tasks.rejoin.add(id, **key);
+        }
         let cancel = async move {
             let message = "The client went away before it could be told of this task.".to_owned();
             let by = By::host().because("not_delivered");

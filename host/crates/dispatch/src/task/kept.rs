@@ -27,7 +27,7 @@ const FULL_FOR: Duration = Duration::from_secs(1);
 const MAX_OWNERS: usize = 10_000;
 /// Tasks that are removed in one transaction.
 const AT_ONCE: u32 = 64;
-/// The most principals that lose tasks over the bound of all, before the host gives up.
+/// The most principals whose tasks are removed because of the bound of all, before the host gives up.
 const MAX_LARGEST: u32 = 16;
 /// Principals that one tick checks.
 const OWNERS_A_TICK: usize = 32;
@@ -127,7 +127,7 @@ impl RetentionSums {
     }
 }
 
-/// A bound, and how an operator knows it.
+/// A bound, and its name for the operator.
 #[derive(Clone, Copy)]
 struct Bound {
     bytes: u64,
@@ -135,7 +135,7 @@ struct Bound {
 }
 
 impl Bound {
-    /// How much has to go, so that there is room for so much more and for some time.
+    /// How many bytes to remove so that there is room for this many more and for some time.
     const fn excess(self, kept: u64, more: u64) -> u64 {
         if kept.saturating_add(more) <= self.bytes {
             return 0;
@@ -208,7 +208,7 @@ impl Tasks {
         self.make_room_within(None, self.bound_of_all(), bytes).await
     }
 
-    /// Makes room for so much more of this owner, or in all.
+    /// Makes room for this many more bytes of this owner, or in all.
     async fn make_room_within(&self, of: Option<&Owner>, bound: Bound, bytes: u64) -> Result<(), Fault> {
         let known = match self.kept.known(of) {
             Some(known) => known,
@@ -256,8 +256,8 @@ impl Tasks {
         Ok(bytes)
     }
 
-    /// Removes the tasks of this owner that ended first, until so many bytes are free or none
-    /// is left. Says how many are.
+    /// Removes the tasks of this owner that ended first, until this many bytes are free or none is
+    /// left. Returns how many are free.
     async fn discard_ended(
         &self,
         owner: &Owner,

@@ -61,7 +61,7 @@ impl Tasks {
             return Err(Fault::InvalidParams("the tasks of all principals cannot be filtered".to_owned()));
         };
         if !filter.takes_tool_calls() {
-            // For such a filter no cursor was ever given.
+            // No cursor was ever issued for such a filter.
             return if cursor.is_some() { Err(Fault::InvalidCursor) } else { Ok(rendered(&[], None)) };
         }
         let (filter, order) = (criteria(filter), order(filter));
@@ -113,7 +113,7 @@ const fn order(filter: &TaskFilter) -> SortOrder {
     }
 }
 
-/// The list that a cursor is good for. Filters that mean the same have the same.
+/// The list that a cursor is valid for. Equivalent filters have the same list.
 fn scope(owner: &Owner, filter: &Filter, order: SortOrder) -> String {
     let mut scope = "found".to_owned();
     let mut add = |name: char, value: Option<&dyn std::fmt::Display>| {
@@ -140,7 +140,7 @@ fn scope(owner: &Owner, filter: &Filter, order: SortOrder) -> String {
     if let Some(ids) = &filter.ids {
         add('i', Some(&ids.iter().map(TaskId::to_string).collect::<Vec<_>>().join(",")));
     }
-    // Last, since nothing is known of its characters.
+    // Last, since nothing is known about its characters.
     scope + ":" + &owner.key()
 }
 

@@ -3,7 +3,8 @@
 
 use crate::Fault;
 use crate::access::caller::Caller;
-use crate::client::client_channel::{ClientChannel, RouteScope};
+use crate::client::client_channel::{ClientChannel, Notice, RouteScope};
+use crate::slots::heartbeat::Heartbeat;
 use crate::task::Tasks;
 use crate::task::commit::CommitOutcome;
 use crate::task::questions::QuestionRecipient;
@@ -11,6 +12,8 @@ use futures_util::stream::{self, Stream};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::time::Instant;
+use toolyard_protocol::progress::Progress;
 use toolyard_protocol::question::{self, ClientAnswer};
 use toolyard_protocol::response::with_related_task;
 use toolyard_protocol::stateless::error::MISSING_CAPABILITY;
@@ -18,6 +21,7 @@ use toolyard_protocol::tools::text_result;
 use toolyard_protocol::{RawJson, RpcError};
 use toolyard_task::apply::MAX_ASKED_AGAIN;
 use toolyard_task::audit::{By, name_of};
+use toolyard_task::search::{Direction, Filter, OrderBy, Search, SortOrder};
 use toolyard_task::store::{After, ListQuery, ReadTask};
 use toolyard_task::task::{Era, Summary};
 use toolyard_task::tool::AskError;
@@ -27,6 +31,18 @@ use toolyard_task::{Event, Outcome, Owner, Refusal, Task, TaskId};
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
 /// The same while the task has questions.
 const LOOK_AGAIN_ASKING: Duration = Duration::from_secs(1);
+
+/// A wait for a task.
+pub(crate) struct TaskWait<'a> {
+    pub id: TaskId,
+    /// The channel for the questions of the task, and for progress while it is silent.
+    pub channel: Arc<dyn ClientChannel>,
+    pub progress_token: Option<RawJson>,
+    /// How long to wait at most.
+    pub most: Duration,
+    /// Whether a task in this state need not be waited for any longer.
+    pub is_enough: &'a (dyn Fn(&Task) -> bool + Send + Sync),
+}
 
 impl Tasks {
     pub async fn task(&self, caller: &Caller, id: &str) -> Result<Task, Fault> {
@@ -41,6 +57,27 @@ impl Tasks {
         channel: Arc<dyn ClientChannel>,
     ) -> Result<Result<RawJson, RpcError>, Fault> {
         let id = self.known(caller, id)?;
+        let wait = TaskWait { id, channel, progress_token: None, most: Duration::MAX, is_enough: &|_| false };
+        let task = self.wait_for(caller, wait).await?;
+        match plain_outcome(&task) {
+            Some(outcome) => {
+                self.access.note_retrieved(caller, &task);
+                Ok(outcome)
+            }
+            // T-24: the task will not end here; the next host has the result.
+            None => Err(Fault::Closing),
+        }
+    }
+
+    /// Waits until a task ends, is in a state that is enough, or the time is up, or until this host has
+    /// given the task up. Returns the task as it is then.
+    pub(crate) async fn wait_for(&self, caller: &Caller, wait: TaskWait<'_>) -> Result<Task, Fault> {
+        let TaskWait { id, channel, progress_token, most, is_enough } = wait;
+        let began = Instant::now();
+        // Progress that the guest reported under this token is lower.
+        let reached = self.slots.runs.progress(id).map_or(0.0, |progress| progress.progress + 1e-3);
+        let silence = self.settings.bridge.as_ref().filter(|_| progress_token.is_some());
+        let mut heartbeat = Heartbeat::new(silence.map_or(Duration::ZERO, |bridge| bridge.heartbeat));
         let watch = self.waiters.watch(id);
         loop {
             let changed = watch.changed();
@@ -48,9 +85,9 @@ impl Tasks {
             // Watch, then read, then wait: a change in between is not missed.
             changed.as_mut().enable();
             let task = self.visible(caller, id).await?;
-            if let Some(outcome) = plain_outcome(&task) {
-                self.access.note_retrieved(caller, &task);
-                return Ok(outcome);
+            let left_to_wait = most.saturating_sub(began.elapsed());
+            if !task.is_live() || is_enough(&task) || left_to_wait.is_zero() {
+                return Ok(task);
             }
             // A client that asks for the result again has given up any broken route.
             let to = QuestionRecipient {
@@ -61,18 +98,45 @@ impl Tasks {
                 patience: Duration::ZERO,
             };
             self.offer_questions(&task, to).await?;
-            // A question may be out on a route that breaks, without any event.
+            // The route of a question may break without any event.
             let asks = task.open_questions().next().is_some();
             let look_again = if asks { LOOK_AGAIN_ASKING } else { LOOK_AGAIN };
             let left = Duration::from_millis(task.expires_at().since(self.clock.now()) + 50);
             tokio::select! {
                 biased;
                 () = changed => {}
-                // T-24: the task will not end here; the next host has the result.
-                () = self.slots.handed_over.wait() => return Err(Fault::Closing),
-                () = tokio::time::sleep(left.min(look_again)) => {}
+                () = self.slots.handed_over.wait() => return Ok(task),
+                _ = heartbeat.tick() => {
+                    if let Some(token) = &progress_token {
+                        let progress =
+                            Progress { progress: reached + began.elapsed().as_secs_f64(), total: None, message: None };
+                        channel.notify(None, Notice::Progress { token: token.clone(), progress });
+                    }
+                }
+                () = tokio::time::sleep(left.min(look_again).min(left_to_wait)) => {}
             }
         }
+    }
+
+    /// The caller's newest tasks, the newest first. For an anonymous client, these are the tasks
+    /// that replies in its session named.
+    pub(crate) async fn newest(&self, caller: &Caller, limit: u32) -> Result<Vec<Summary>, Fault> {
+        let Some(owner) = caller.owns_bridged() else { return Ok(Vec::new()) };
+        if owner == Owner::Anyone {
+            let Some(session) = &caller.session else { return Ok(Vec::new()) };
+            let mut found = Vec::new();
+            for id in self.told.of(session) {
+                match self.own(caller, id).await {
+                    Ok(task) => found.push(Summary::of(&task)),
+                    Err(Fault::UnknownTask) => {}
+                    Err(fault) => return Err(fault),
+                }
+            }
+            return Ok(found);
+        }
+        let order = SortOrder { by: OrderBy::Created, direction: Direction::Descending };
+        let search = Search { owner, filter: Filter::default(), order, after: None, limit };
+        Ok(self.store.search(&search).await?.tasks)
     }
 
     pub async fn summaries(
@@ -102,7 +166,7 @@ impl Tasks {
                 Ok(task)
             }
             CommitOutcome::Refused(task, Refusal::Terminal) => Err(Fault::AlreadyOver(task.status())),
-            // No other refusal follows a cancellation.
+            // A cancellation is refused for no other reason.
             CommitOutcome::Refused(..) | CommitOutcome::Gone => Err(Fault::UnknownTask),
         }
     }
@@ -114,7 +178,7 @@ impl Tasks {
         responses: HashMap<String, RawJson>,
     ) -> Result<(), Fault> {
         let task = self.task(caller, id).await?;
-        // In an order of their own, so that a simulation can be repeated.
+        // Sorted, so that a simulation can be repeated.
         let responses: BTreeMap<String, RawJson> = responses.into_iter().collect();
         for (wire_key, response) in responses {
             let question = task.open_questions().find(|question| question.wire_key() == wire_key);
@@ -155,7 +219,7 @@ impl Tasks {
         })
     }
 
-    /// The task once it is another than `last`.
+    /// The task once it differs from `last`.
     async fn next_change(&self, caller: &Caller, id: TaskId, last: Option<&Task>) -> Option<Task> {
         let watch = self.waiters.watch(id);
         loop {
@@ -220,6 +284,16 @@ impl Tasks {
     }
 }
 
+/// The outcome as a plain call has it, for a client that knows no tasks; `None` before the end.
+pub(crate) fn outcome_of(task: &Task) -> Option<Result<RawJson, RpcError>> {
+    Some(match task.outcome.as_ref()? {
+        Outcome::Result { result, .. } => Ok(result.clone()),
+        Outcome::Error(error) => Err(error.clone()),
+        Outcome::Cancelled => Ok(text_result("The task was cancelled. It has no result.", true)),
+        Outcome::Expired => Ok(text_result("The task did not end within its time. It has no result.", true)),
+    })
+}
+
 /// The result that the plain call would have had (T-25), or the fixed errors for ends that no plain
 /// call has (T-28).
 fn plain_outcome(task: &Task) -> Option<Result<RawJson, RpcError>> {
@@ -230,7 +304,7 @@ fn plain_outcome(task: &Task) -> Option<Result<RawJson, RpcError>> {
     };
     Some(match task.outcome.as_ref()? {
         Outcome::Result { result, .. } => Ok(with_related_task(result, &id)),
-        // A client with a session has no word for it: the tool says what is missing.
+        // A client with a session has no error code for it, so the tool says what is missing.
         Outcome::Error(error) if error.code == MISSING_CAPABILITY && task.era == Era::Stateless => {
             Ok(with_related_task(&text_result(&error.message, true), &id))
         }

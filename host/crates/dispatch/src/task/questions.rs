@@ -1,4 +1,4 @@
-//! The routes that questions of tasks are out on. The questions are in the store; only this process
+//! The routes on which questions of tasks were sent. The questions are in the store; only this process
 //! knows their routes.
 
 use crate::Fault;
@@ -20,7 +20,7 @@ use toolyard_task::tool::AskError;
 use toolyard_task::wire::error::INVALID_PARAMS;
 use toolyard_task::{Event, SessionId, Task, TaskId};
 
-/// The questions that are out.
+/// The questions that were sent and wait for answers.
 #[derive(Default)]
 pub(crate) struct InflightQuestions {
     by_task: Mutex<BTreeMap<TaskId, BTreeMap<String, InflightQuestion>>>,
@@ -31,11 +31,11 @@ pub(crate) struct InflightQuestions {
 struct InflightQuestion {
     /// A sender has claimed it.
     claimed: bool,
-    /// It goes out without naming its task (IR-9).
+    /// It is sent without naming its task (IR-9).
     bare: bool,
     /// The ids that it was sent under, and their routes, the latest last.
     routes: Vec<(String, Arc<dyn ClientRoute>)>,
-    /// The request that the client has answered: not to be withdrawn.
+    /// The request that the client has answered, which must not be withdrawn.
     answered: Option<String>,
 }
 
@@ -49,12 +49,12 @@ pub(crate) struct SendClaim<'a> {
 }
 
 impl InflightQuestions {
-    /// Claims the right to send this question on `route`, unless it is out on one that may still
-    /// answer: its client is there, or left less than `patience` ago (IR-7).
+    /// Claims the right to send this question on `route`, unless it is pending on a route that may
+    /// still answer: its client is there, or left less than `patience` ago (IR-7).
     ///
-    /// A question that was out before goes out again only on a route whose client is there. Else
-    /// the waits of departed clients would ask it again in turn, until the requests that those
-    /// clients did see are forgotten.
+    /// A question that was sent before is sent again only on a route whose client is there. Otherwise
+    /// the waits of departed clients would ask it again in turn, until the requests that those clients
+    /// did see are forgotten.
     pub fn claim(
         &self,
         task: TaskId,
@@ -77,7 +77,21 @@ impl InflightQuestions {
         Some(SendClaim { inflight: self, task, key: key.to_owned(), bare: out.bare })
     }
 
-    /// How many questions are out, or about to go out.
+    /// A question that was sent for a plain call, which is this task now.
+    pub fn adopt(&self, task: TaskId, key: String, request_id: String, route: Arc<dyn ClientRoute>) {
+        let mut by_task = self.lock();
+        by_task.entry(task).or_default().entry(key).or_default().routes.push((request_id, route));
+    }
+
+    /// The task whose question this request carries.
+    fn task_of(&self, request_id: &str) -> Option<TaskId> {
+        let by_task = self.lock();
+        let mut tasks = by_task.iter();
+        let is_out = |out: &InflightQuestion| out.routes.iter().any(|(id, _)| id == request_id);
+        tasks.find(|(_, keys)| keys.values().any(is_out)).map(|(task, _)| *task)
+    }
+
+    /// How many questions wait for answers, or are about to be sent.
     pub fn count(&self) -> usize {
         self.lock().values().map(BTreeMap::len).sum()
     }
@@ -89,8 +103,8 @@ impl InflightQuestions {
         }
     }
 
-    /// The client mistook our task for one of its own: next time the question goes
-    /// out without it. False if that was tried already.
+    /// The client mistook our task for one of its own: next time, the question is sent without it.
+    /// False if that was tried already.
     pub fn retry_without_task(&self, task: TaskId, key: &str) -> bool {
         let mut by_task = self.lock();
         let Some(out) = by_task.get_mut(&task).and_then(|keys| keys.get_mut(key)) else { return false };
@@ -100,7 +114,7 @@ impl InflightQuestions {
         first
     }
 
-    /// Takes back what is out for questions of this task that no longer wait.
+    /// Withdraws the requests for questions of this task that no longer wait.
     pub fn settle(&self, task: &Task) {
         let mut settled = Vec::new();
         {
@@ -130,8 +144,7 @@ impl InflightQuestions {
 }
 
 impl SendClaim<'_> {
-    /// The question is out. If it was settled while it was being sent, it is taken
-    /// back at once.
+    /// The question has been sent. If it was settled while it was being sent, it is withdrawn at once.
     pub fn mark_sent(self, request_id: String, route: Arc<dyn ClientRoute>) {
         {
             let mut by_task = self.inflight.lock();
@@ -172,8 +185,8 @@ pub(crate) struct QuestionRecipient<'a> {
 }
 
 impl Tasks {
-    /// Sends those open questions of a task that are out nowhere and that this
-    /// client can be asked.
+    /// Sends the open questions of a task that are not pending on any route and that this client can be
+    /// asked.
     pub(crate) async fn offer_questions(
         &self,
         task: &Task,
@@ -220,6 +233,8 @@ impl Tasks {
             return Ok(());
         };
         let task = request_id.split_once('.').and_then(|(task, _)| TaskId::parse(task));
+        // A question of a plain call that became a task does not name the task.
+        let task = task.or_else(|| self.inflight.task_of(request_id));
         let Some(id) = task.filter(|_| self.settings.tasks) else {
             tracing::debug!(request_id, "a response to an unknown request");
             return Ok(());

@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 use toolyard_task::TaskId;
 
-/// Those who wait, by task.
+/// The waiters, by task.
 #[derive(Default)]
 pub(crate) struct Waiters {
     by_task: Mutex<BTreeMap<TaskId, (usize, Arc<Notify>)>>,
 }
 
-/// One who waits. To miss nothing: watch, then read, then wait.
+/// A waiter. To miss nothing: watch, then read, then wait.
 pub(crate) struct TaskWatch<'a> {
     waiters: &'a Waiters,
     id: TaskId,
@@ -26,6 +26,11 @@ impl Waiters {
         let notify = notify.clone();
         drop(by_task);
         TaskWatch { waiters: self, id, notify }
+    }
+
+    /// Whether someone waits for this task.
+    pub fn has(&self, id: TaskId) -> bool {
+        self.lock().contains_key(&id)
     }
 
     pub fn wake(&self, id: TaskId) {

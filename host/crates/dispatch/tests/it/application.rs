@@ -1,5 +1,5 @@
-//! The application over the memory store, with tools written in Rust: what must
-//! hold whatever the engine, the store and the client do.
+//! The application over the memory store, with tools written in Rust: properties that must hold
+//! whatever the engine, the store and the client do.
 
 use crate::kit::application::{dispatch, eventually};
 use crate::kit::calls::{call, create};

@@ -1,4 +1,4 @@
-//! A task's question between the store and its client, where the store fails.
+//! A task's question between the store and its client, when the store fails.
 
 use crate::kit::application::{dispatch, eventually};
 use crate::kit::calls::create;
@@ -13,7 +13,7 @@ use toolyard_dispatch::{NoClientChannel, RawJson};
 use toolyard_kit::{YES, done, local_caller, question, tool};
 use toolyard_task::tool::{RunContext, RunEnd};
 
-/// Asks one question and says what came of it.
+/// Asks one question and returns its outcome.
 fn asks(context: Arc<dyn RunContext>) -> BoxFuture<'static, RunEnd> {
     async move {
         let answers = context.ask(vec![question("a")]).await;
@@ -22,8 +22,8 @@ fn asks(context: Arc<dyn RunContext>) -> BoxFuture<'static, RunEnd> {
     .boxed()
 }
 
-/// The store fails while the task waits: the question stays asked, is asked once,
-/// and its answer reaches the guest (H-20, IR-1).
+/// The store fails while the task waits: the question stays open, is sent only once, and its answer
+/// reaches the guest (H-20, IR-1).
 #[tokio::test]
 async fn a_wait_for_answers_outlasts_a_store_that_fails_for_a_while() {
     let (store, faulty) = faulty(0);
@@ -59,11 +59,11 @@ async fn ir_7_waits_whose_clients_have_left_ask_no_more() {
         eventually("a question", || clients.iter().any(|client| !client.asked().is_empty())).await;
     }
     clients.iter().for_each(Client::leave);
-    // Each wait looks every second whether something is left for it to do.
+    // Each wait checks every second whether something is left for it to do.
     tokio::time::sleep(Duration::from_millis(2_500)).await;
     let asked: Vec<String> = clients.iter().flat_map(Client::asked).collect();
     assert_eq!(asked.len(), 1, "asked once");
-    // A client that comes and is there is asked, and the first one may still answer.
+    // A new client that is connected is asked, and the first one may still answer.
     let there = Client::default();
     let (to, by, of) = (dispatch.clone(), caller.clone(), id.clone());
     let wait = {

@@ -1,5 +1,5 @@
-//! The audit log of the application (T-43), and what a foreign task looks like
-//! (T-40, T-23), over a store that can fail.
+//! The audit log of the application (T-43), and the look of a foreign task (T-40, T-23), over a store
+//! that can fail.
 
 use crate::kit::application::{dispatch, eventually};
 use crate::kit::calls::{call, create};
@@ -105,9 +105,8 @@ async fn t_43_the_life_of_a_task_and_who_had_to_do_with_it() {
     }
 }
 
-/// T-43: whatever fails, a line says it if and only if the store has it: a creation
-/// that fails, a read or a commit of the end that fails, a commit whose answer is
-/// lost.
+/// T-43: whatever fails, the log has a line for a change if and only if the store has the change: a
+/// creation that fails, a read or a commit of the end that fails, a commit whose answer is lost.
 #[tokio::test]
 async fn t_43_a_line_is_there_if_and_only_if_the_change_is_durable() {
     for (at_creation, spared, failures, unheard) in
@@ -162,7 +161,7 @@ async fn t_23_unknown_foreign_and_malformed_ids_are_answered_alike() {
     }
     assert_eq!(answers.len(), 1, "{answers:?}");
     assert_eq!(work, BTreeSet::from([[1, 1, 1, 1]]), "operations of get, result, cancel and response");
-    // Each of them is in the log, by whom it was, and text that is no id is not.
+    // Each attempt is in the log with its principal; text that is not an id is not in the log.
     let lines = house.lines().await;
     let unknown: Vec<_> = lines.iter().filter(|line| line["action"] == "task.unknown").collect();
     assert_eq!(unknown.len(), 4 * 3 + 2 * 3);

@@ -3,6 +3,7 @@
 mod application;
 mod asking;
 mod audit;
+mod bridge;
 mod faults;
 mod kit;
 mod neighbours;

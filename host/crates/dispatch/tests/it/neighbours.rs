@@ -1,5 +1,4 @@
-//! Hosts that share a store with machines of their own: work for those that have room, and
-//! what they tell each other in passing.
+//! Hosts on several machines that share a store: work for those that have room, and their broadcasts.
 
 use crate::kit::application::{dispatch_by, eventually};
 use crate::kit::calls::{call, create};
@@ -22,7 +21,7 @@ use toolyard_task::tool::{RunContext, RunEnd};
 use toolyard_task::wire::TaskStatus;
 use toolyard_task::{Broadcast as _, Tool};
 
-/// A host with what keeps it going.
+/// A host with its services.
 struct Host {
     dispatch: Arc<Dispatch>,
     services: [JoinHandle<()>; 2],
@@ -62,7 +61,7 @@ fn tools() -> Vec<Arc<dyn Tool>> {
     vec![tool("never", |_| pending()), tool("once", at_once)]
 }
 
-/// With room for so many runs.
+/// With room for this many runs.
 fn running(running: u32) -> Settings {
     Settings { admission: Bounds { running, ..SETTINGS.admission }, ..SETTINGS }
 }
@@ -101,7 +100,7 @@ async fn what_waits_on_a_host_is_run_by_one_that_has_room() {
     assert_eq!(status(&there, &busy).await, TaskStatus::Working, "what has begun stays");
 }
 
-/// T-42: the runs of a principal are counted over all hosts, as far as they have told.
+/// T-42: the runs of a principal are counted over all hosts, as far as they have reported them.
 #[tokio::test]
 async fn t_42_runs_of_a_principal_are_counted_on_all_hosts() {
     let store = shared();
@@ -153,7 +152,7 @@ async fn t_42_rates_of_a_principal_are_counted_on_all_hosts() {
     there.dispatch.count_operation(&bea, Operation::Call).expect("another principal");
 }
 
-/// R-7, L-6: what a guest says has changed is heard by clients of every host.
+/// R-7, L-6: clients of every host learn of a change that a guest reports.
 #[tokio::test]
 async fn what_a_guest_announces_is_heard_on_all_hosts() {
     let store = shared();

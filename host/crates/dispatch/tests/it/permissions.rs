@@ -1,5 +1,5 @@
-//! Permissions for hosts, asked for at each use: what a run, a task and the store
-//! remember of what a person said.
+//! Permissions for hosts, asked for at each use: how a run, a task and the store remember a person's
+//! answers.
 
 use crate::kit::application::{dispatch, eventually};
 use crate::kit::calls::{call, create};
@@ -17,8 +17,8 @@ use toolyard_task::permission::Access;
 use toolyard_task::store::{CommitStatus, ReadTask};
 use toolyard_task::{AccessRequest, RunContext, RunEnd, TaskStore, Tool};
 
-/// A person at a client: answers each question with the next word, and keeps what
-/// was asked.
+/// A person at a client: answers each question with the next answer in the list, and keeps the
+/// questions.
 #[derive(Clone)]
 struct Person {
     dispatch: Arc<Mutex<Option<Arc<Dispatch>>>>,
@@ -89,7 +89,7 @@ fn said(lines: &[String]) -> RunEnd {
     done(&lines.join("\n"))
 }
 
-/// A tool that sends so many requests, one after the other.
+/// A tool that sends this many requests, one after the other.
 fn sends(times: usize) -> Arc<dyn Tool> {
     tool("sends", move |context| async move {
         let mut lines = Vec::new();
@@ -132,7 +132,7 @@ impl House {
         }
     }
 
-    /// The same, and how often the person was asked; no word is left over.
+    /// The same, and how often the person was asked; no answer is left over.
     async fn asked(&self, words: &[&'static str], as_task: bool) -> (Vec<String>, usize) {
         let person = Person::saying(&local_caller(), words);
         let came = self.run(&person, as_task).await;
@@ -175,7 +175,7 @@ async fn a_host_is_asked_for_at_each_request_for_as_long_as_the_person_says() {
     }
 }
 
-/// A grant that is taken back while a run uses it counts no more at its next request.
+/// A grant that is revoked while a run uses it no longer counts at the run's next request.
 #[tokio::test]
 async fn a_revoked_grant_acts_at_the_next_request_of_a_run_under_way() {
     let (sent, go_on) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
@@ -274,7 +274,7 @@ async fn who_has_no_name_is_asked_for_nothing_lasting() {
     assert!(house.run(&person, false).await[0].contains("was not allowed by the user"), "was not offered");
     let choices = &person.asked()[0]["requestedSchema"]["properties"]["decision"]["enum"];
     assert_eq!(*choices, serde_json::json!(["once", "task", "no"]));
-    // A session that has ended meanwhile keeps nothing; the word counts for the call.
+    // A session that has ended meanwhile keeps nothing; the answer counts for the call.
     let ended = SessionId("ended".to_owned());
     let person = Person::saying(&anonymous(Some(ended)), &["always"]);
     assert_eq!(house.run(&person, false).await, ["yes"]);
@@ -333,7 +333,7 @@ async fn a_word_for_the_task_outlives_the_run_that_asked() {
         };
         let mut question = read(&first).await.questions.remove(0);
         assert!(question.key.starts_with("host:permission:"), "{}", question.key);
-        // An earlier run of another task has asked the same.
+        // An earlier run of another task has asked the same question.
         began.notified().await;
         let person = Person::saying(&local_caller(), again);
         *person.dispatch.lock().expect("no panic") = Some(house.dispatch.clone());

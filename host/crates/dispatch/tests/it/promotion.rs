@@ -22,7 +22,7 @@ const SOON: Duration = Duration::from_millis(20);
 
 const NEVER: Duration = Duration::from_secs(3600);
 
-/// A tool that waits until it is let go, and how often it was started and dropped.
+/// A tool that waits until the test releases it, and how often it was started and dropped.
 #[derive(Default, Clone)]
 struct Slow {
     started: Arc<AtomicU32>,
@@ -70,8 +70,7 @@ async fn a_call_that_takes_long_goes_on_as_a_task() {
     assert_eq!(slow.started.load(Ordering::SeqCst), 1, "it was never started again");
 }
 
-/// A call that ends at about the time at which it would become a task is answered in
-/// one way or the other, never in both and never in none.
+/// A call that ends while it becomes a task gets exactly one answer: its result or its task.
 #[tokio::test]
 async fn the_end_and_the_clock_never_both_answer() {
     let store = memory();
@@ -104,7 +103,7 @@ async fn the_end_and_the_clock_never_both_answer() {
 }
 
 /// A guest that asks at about the time of its promotion asks in a round or as a task, and leaves no
-/// task behind that nothing works on.
+/// task behind without a run.
 #[tokio::test]
 async fn asking_and_the_clock_never_both_decide() {
     let store = memory();
@@ -178,7 +177,7 @@ async fn eventually_dropped(slow: &Slow) {
     eventually("the end of the guest", || slow.ended.load(Ordering::SeqCst) == 1).await;
 }
 
-/// 26H-13: to cancel the request stops a call, and does nothing to a task.
+/// 26H-13: cancelling the request stops a call, and does nothing to a task.
 #[tokio::test]
 async fn cancelling_a_request_stops_a_call_and_no_task() {
     let (store, slow) = (memory(), Slow::default());
@@ -200,7 +199,7 @@ async fn cancelling_a_request_stops_a_call_and_no_task() {
         created(dispatch.call(&caller, call("t", Retry::default(), &stop)).await);
     handover.expect("a duty").mark_delivered();
     stop.set();
-    // A stop would have come by now.
+    // A stop signal would have come by now.
     tokio::time::sleep(SOON).await;
     assert_eq!(slow.ended.load(Ordering::SeqCst), 0, "it runs on");
     slow.go.notify_one();

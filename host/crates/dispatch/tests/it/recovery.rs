@@ -1,5 +1,5 @@
 //! Tasks whose host is gone: they run again, or end with the reason, as the operator has set; and a
-//! host that is taken for dead.
+//! host that the others take for dead.
 
 use crate::kit::application::{dispatch, eventually};
 use crate::kit::calls::{call, create};
@@ -52,7 +52,7 @@ async fn until(dispatch: &Arc<Dispatch>, id: &str, what: &str, holds: impl Fn(&T
     seen.into_inner().expect("no panic").expect("just seen")
 }
 
-/// Never ends the first time; says in which attempt it ended.
+/// Never ends in the first attempt; returns the attempt in which it ended.
 fn second_time(context: Arc<dyn RunContext>) -> BoxFuture<'static, RunEnd> {
     async move {
         match context.info().attempt {
@@ -67,7 +67,7 @@ fn never(_: Arc<dyn RunContext>) -> BoxFuture<'static, RunEnd> {
     pending().boxed()
 }
 
-/// A task that had begun on a host which then died; and the next host.
+/// A task that had begun on a host that then died, and the next host.
 async fn after_a_death(one: Arc<dyn Tool>) -> (Arc<Dispatch>, Arc<MemoryStore>, String) {
     let store = memory();
     let first = Arc::new(store.node());
@@ -92,7 +92,7 @@ async fn a5_what_may_be_run_again_is_run_again_and_told_its_attempt() {
     eventually("the slot to be given back", || second.running() == 0).await;
 }
 
-/// The observed events of calls, a word each.
+/// The observed events of calls, one word each.
 #[derive(Default)]
 struct Seen(Mutex<Vec<String>>);
 
@@ -170,8 +170,7 @@ async fn a_task_is_run_three_times_at_most() {
     assert!(message.contains("It was run 3 times, the most that is allowed"), "{message}");
 }
 
-/// The operator's word is what it was when the task was created, and can only be
-/// taken back.
+/// The operator's setting from the creation of the task counts, and can only be revoked.
 #[tokio::test]
 async fn what_the_operator_allows_later_makes_nothing_run_again() {
     for (before, after) in [(once(second_time), rerun(second_time)), (rerun(second_time), once(second_time))]
@@ -200,13 +199,13 @@ async fn a_task_waits_for_a_tool_that_is_not_loaded() {
     let waits = task(&second, &id).await;
     assert_eq!(waits.status(), TaskStatus::Working);
     assert!(waits.status_message.expect("says why").contains("Waiting for the tool `tool`"));
-    // A command that only reads does not take it.
+    // A command that only reads does not take the task over.
     second.publish(Arc::new(Catalog::new(vec![rerun(second_time)]).expect("one")));
     until(&second, &id, "the tool to be back", |task| task.status() == TaskStatus::Completed).await;
     service.abort();
 }
 
-/// Asks `a`; the first time it then never ends, later it gives what it heard.
+/// Asks `a`. In the first attempt it then never ends, later it returns the answer.
 fn asks(context: Arc<dyn RunContext>) -> BoxFuture<'static, RunEnd> {
     async move {
         let answers = context.ask(vec![question("a")]).await;
@@ -236,8 +235,8 @@ async fn a_second_attempt_gets_the_answers_that_the_first_one_got() {
     assert_eq!((client.asked().len(), later.asked().len()), (1, 0));
 }
 
-/// A question that was open when the host died stays open, under the request that it
-/// went out in and under a new one.
+/// A question that was open when the host died stays open, under the request that carried it and under
+/// a new one.
 #[tokio::test]
 async fn an_open_question_outlives_its_host() {
     for answer_late in [false, true] {
@@ -305,11 +304,11 @@ async fn a_host_that_goes_hands_over_what_may_be_run_again_and_ends_the_rest() {
     assert_eq!((ended.status(), ended.fence.attempt), (TaskStatus::Completed, 2));
 }
 
-/// However the line moves while a host closes: what had not begun is begun by the next
-/// one, and what had begun ends here.
+/// However the queue moves while a host closes: the next host begins the tasks that had not begun, and
+/// those that had begun end here.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_host_that_goes_begins_nothing_that_it_hands_over() {
-    // All wait until the line is there; then they end one after the other.
+    // All wait until the queue has formed; then they end one after the other.
     let moment = |gate: &watch::Sender<bool>| {
         let gate = gate.subscribe();
         vec![tool("moment", move |_| {
@@ -396,7 +395,7 @@ async fn a_host_that_lost_its_lease_stops_its_runs_and_begins_anew() {
         [tokio::spawn(host.clone().keep_lease(stop.clone())), tokio::spawn(host.clone().keep_time(stop))];
     let id = create(&host, &local_caller(), "tool", Arc::new(NoClientChannel)).await;
     let first = task(&host, &id).await.fence;
-    // By the store's clock it is dead, whatever its own says.
+    // By the store's clock it is dead, whatever its own clock says.
     clock.0.fetch_add(301, Ordering::SeqCst);
     eventually("its run to be stopped", || dropped.load(Ordering::SeqCst) == 1).await;
     let ended = until(&host, &id, "the second attempt", |task| !task.is_live()).await;

@@ -1,5 +1,5 @@
-//! Questions of plain calls whose client is stateless: round after round, by what the
-//! client carries alone.
+//! Questions of plain calls whose client is stateless: round after round, only with the state that the
+//! client carries.
 
 use crate::kit::application::{dispatch, eventually};
 use crate::kit::stateless::{call, calls, client, created, eventually_asks, outcome, signed_in, text};
@@ -19,7 +19,7 @@ use toolyard_task::{AccessRequest, TaskStore, Tool};
 /// The same without the tasks extension.
 async fn calls_without_tasks(dispatch: &Arc<Dispatch>, caller: &Caller, retry: Retry) -> CallReply {
     let mut call = call("t", Retry::default(), &Arc::default());
-    call.terms = Terms::Stateless { tasks: false, retry };
+    call.terms = Terms::Stateless { tasks: false, agent: None, retry };
     dispatch.call(caller, call).await.expect("a reply")
 }
 
@@ -37,7 +37,7 @@ fn input_required(reply: CallReply) -> InputRequired {
     }
 }
 
-/// Asks `a`, then `b`, and says what it got.
+/// Asks `a`, then `b`, and returns the answers.
 fn asks_twice(runs: &Arc<AtomicU32>) -> Arc<dyn Tool> {
     let runs = runs.clone();
     tool("t", move |context: Arc<dyn RunContext>| {
@@ -55,8 +55,8 @@ fn asks_twice(runs: &Arc<AtomicU32>) -> Arc<dyn Tool> {
     })
 }
 
-/// 26M-2 to 26M-6: each round runs the guest from the start, and a state is good for
-/// what it was given for and nothing else.
+/// 26M-2 to 26M-6: each round runs the guest from the start, and a state is valid only for the request
+/// that it was issued for.
 #[tokio::test]
 async fn rounds_go_on_by_the_state_alone_and_by_no_other() {
     let (store, runs) = (memory(), Arc::new(AtomicU32::new(0)));
@@ -81,7 +81,7 @@ async fn rounds_go_on_by_the_state_alone_and_by_no_other() {
 
     let refused = async |caller: &Caller, state: &str| {
         let mut call = call("t", Retry::default(), &Arc::default());
-        call.terms = Terms::Stateless { tasks: false, retry: retry(Some(state), &[("b", YES)]) };
+        call.terms = Terms::Stateless { tasks: false, agent: None, retry: retry(Some(state), &[("b", YES)]) };
         match first.call(caller, call).await {
             Err(fault) => fault.rpc().code == -32602,
             Ok(_) => false,
@@ -99,7 +99,8 @@ async fn rounds_go_on_by_the_state_alone_and_by_no_other() {
     }
     let mut other = call("t", Retry::default(), &Arc::default());
     other.params.arguments = RawJson::trusted(r#"{"n":1}"#);
-    other.terms = Terms::Stateless { tasks: false, retry: retry(Some(&two.state), &[("b", YES)]) };
+    other.terms =
+        Terms::Stateless { tasks: false, agent: None, retry: retry(Some(&two.state), &[("b", YES)]) };
     assert!(first.call(&alice, other).await.is_err(), "other arguments");
 }
 
@@ -127,7 +128,7 @@ async fn an_answer_without_a_state_permits_nothing() {
     assert!(text(&answered).contains("sent") && !text(&answered).contains("not sent"));
 }
 
-/// 26M-6: of all that use one state, one has effects.
+/// 26M-6: of all requests that use one state, only one has effects.
 #[tokio::test]
 async fn a_state_leads_to_effects_once() {
     let (store, effects) = (memory(), Arc::new(AtomicU32::new(0)));
@@ -151,7 +152,7 @@ async fn a_state_leads_to_effects_once() {
     let attempts = (0..8).map(|_| {
         let mut call = call("t", Retry::default(), &Arc::default());
         let retry = retry(Some(&asked.state), &[("a", YES)]);
-        call.terms = Terms::Stateless { tasks: false, retry };
+        call.terms = Terms::Stateless { tasks: false, agent: None, retry };
         let dispatch = dispatch.clone();
         async move { dispatch.call(&client(), call).await }
     });
@@ -164,7 +165,7 @@ async fn a_state_leads_to_effects_once() {
     assert_eq!((well, replies.iter().filter(used).count()), (1, 7));
     assert!(text(replies.iter().flatten().next().expect("one")).contains("too late"));
 
-    // With tasks, who has to ask after effects is a task and waits.
+    // With tasks, a call that must ask after its effects becomes a task and waits.
     let asked = match calls(&dispatch, Retry::default()).await {
         Ok(reply) => input_required(reply),
         Err(fault) => panic!("{fault}"),
@@ -186,7 +187,7 @@ async fn a_state_leads_to_effects_once() {
     assert!(result.as_str().contains("Ok("), "{}", result.as_str());
 }
 
-/// 26M-6: whichever round is made again, the call has its effects once.
+/// 26M-6: whichever round is repeated, the call has its effects once.
 #[tokio::test]
 async fn a_call_has_effects_once_from_whichever_round_it_goes_on() {
     let (store, effects) = (memory(), Arc::new(AtomicU32::new(0)));
@@ -207,7 +208,7 @@ async fn a_call_has_effects_once_from_whichever_round_it_goes_on() {
     let dispatch = dispatch(&store, store.clone(), vec![affects]);
     let round = async |state: Option<&str>, key: &str| {
         let mut call = call("t", Retry::default(), &Arc::default());
-        call.terms = Terms::Stateless { tasks: false, retry: retry(state, &[(key, YES)]) };
+        call.terms = Terms::Stateless { tasks: false, agent: None, retry: retry(state, &[(key, YES)]) };
         dispatch.call(&client(), call).await
     };
     let first = input_required(round(None, "").await.expect("asks"));
@@ -223,7 +224,7 @@ async fn a_call_has_effects_once_from_whichever_round_it_goes_on() {
     assert_eq!(effects.load(Ordering::SeqCst), 1);
 }
 
-/// Takes what says `yes`.
+/// Accepts an answer of `yes`.
 struct SaysYes;
 
 impl AnswerCheck for SaysYes {
@@ -242,8 +243,8 @@ fn asks_for_yes() -> Arc<dyn Tool> {
     })
 }
 
-/// 26M-5, 26T-22: an answer that does not fit is asked for again, in a call and in a
-/// task, and so often only.
+/// 26M-5, 26T-22: an answer that does not fit is asked for again, in a call and in a task, but only a
+/// few times.
 #[tokio::test]
 async fn what_does_not_fit_is_asked_again() {
     const NO: &str = r#"{"action":"accept","content":{"x":"no"}}"#;
@@ -287,7 +288,7 @@ async fn begun(store: &Arc<MemoryStore>) -> (Arc<Dispatch>, String) {
     (dispatch, view.id)
 }
 
-/// The key of the open question, once it is none of those before.
+/// The key of the open question, once it is a new one.
 async fn next_key(dispatch: &Arc<Dispatch>, id: &str, before: &[String]) -> String {
     loop {
         let task = dispatch.task(&client(), id).await.expect("there");

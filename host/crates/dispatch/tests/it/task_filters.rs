@@ -17,7 +17,7 @@ struct House {
     clock: Arc<ManualClock>,
     store: Arc<MemoryStore>,
     dispatch: Arc<Dispatch>,
-    /// The host that has the tasks, and lives: else they would be recovered.
+    /// The host of the tasks. It lives, since otherwise they would be recovered.
     _holder: MemoryStore,
 }
 
@@ -40,7 +40,7 @@ impl House {
         Ok(result.decode().expect("JSON"))
     }
 
-    /// The ids of all pages, the same params with each cursor.
+    /// The ids of all pages, with the same params for each cursor.
     async fn all(&self, params: &Value) -> Vec<String> {
         let (mut all, mut params) = (Vec::new(), params.clone());
         for _ in 0..100 {
@@ -139,7 +139,7 @@ async fn f_5_criteria_hold_together_and_bounds_are_excluded() {
         "taskIds": ids(&made, &[0, 2, 3]),
     });
     assert_eq!(house.all(&filter).await, ids(&made, &[3]));
-    // An offset does not matter; the very time of a task is not within.
+    // An offset does not matter; the exact time of a task is not within the bounds.
     let (at, other) = ("2025-11-25T10:30:02.000Z", "2025-11-25T12:30:02+02:00");
     assert_eq!(time(2_000), at);
     for bound in [at, other] {
@@ -211,7 +211,7 @@ async fn f_6_a_cursor_is_good_for_its_filter_its_order_and_its_principal_only() 
     };
     let rest = house.list(&caller("a"), &with(&given)).await.expect("goes on");
     assert_eq!(rest["tasks"].as_array().map(Vec::len), Some(2));
-    // Said otherwise, it is the same filter.
+    // The same filter, written differently.
     let same = json!({
         "status": ["failed", "working", "failed"],
         "createdAfter": Timestamp(START - 1).to_string().replace('Z', "+00:00"),
@@ -239,7 +239,7 @@ async fn f_6_a_cursor_is_good_for_its_filter_its_order_and_its_principal_only() 
     }
     let fault = house.list(&caller("b"), &with(&given)).await.expect_err("is refused");
     assert!(matches!(fault, Fault::InvalidCursor), "another principal: {fault:?}");
-    // Nor is the cursor of the plain list one of a filter.
+    // Nor is the cursor of the plain list valid with a filter.
     let plain = house.list(&caller("a"), &json!({})).await.expect("lists");
     let params = json!({"filter": {}, "cursor": plain["nextCursor"]});
     assert!(matches!(house.list(&caller("a"), &params).await, Err(Fault::InvalidCursor)));

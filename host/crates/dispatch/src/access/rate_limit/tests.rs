@@ -75,7 +75,7 @@ fn t_42_strangers_without_end_are_counted_together() {
     for number in 0..MAX_KEYS {
         assert!(rate_limits.count(&stranger(number), Operation::Call).is_ok());
     }
-    // No room is left, and who is there has used too much to be forgotten.
+    // No room is left, and the counted principals have used too much to be forgotten.
     let more = (0..5).filter(|more| rate_limits.count(&stranger(MAX_KEYS + more), Operation::Call).is_ok());
     assert_eq!(more.count(), 2, "one rate for all of them");
     assert!(rate_limits.limiters[&Operation::Call].len() <= MAX_KEYS + 1);

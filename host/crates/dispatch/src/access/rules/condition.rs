@@ -15,8 +15,8 @@ use std::collections::BTreeSet;
 use toolyard_protocol::RawJson;
 use toolyard_task::ArgumentValue;
 
-/// Numbers that one decision compares. Each is compared in up to a hundred spellings on a
-/// thread that serves clients, so more of them are ambiguous.
+/// The most numbers that one decision compares. Each is compared in up to a hundred spellings on a
+/// thread that serves clients, so any further number counts as ambiguous.
 const MAX_NUMBERS: u32 = 20_000;
 
 /// The arguments of a call, as far as they are known.
@@ -31,17 +31,17 @@ pub(super) enum Arguments<'a> {
         /// Numbers that this decision may still compare.
         numbers: Cell<u32>,
     },
-    /// Two readers may understand them differently, such as a name twice.
+    /// Two readers may understand them differently, for example because a name occurs twice.
     Ambiguous,
 }
 
 impl<'a> Arguments<'a> {
-    /// As a guest gets them that reads the text itself.
+    /// The arguments of a guest that reads the text itself.
     pub fn given(arguments: &'a RawJson) -> Self {
         reading::read(arguments.as_str()).map_or(Self::Ambiguous, Self::typed)
     }
 
-    /// As a guest gets them that is handed values.
+    /// The arguments of a guest that gets values.
     pub fn typed(value: ArgumentValue<'a>) -> Self {
         Self::Given { value, numbers: Cell::new(MAX_NUMBERS) }
     }
@@ -68,7 +68,7 @@ impl Condition {
         if !is_pointer(&pointer) {
             return Err(format!("`{pointer}` is not a JSON pointer (RFC 6901), such as `/path`"));
         }
-        // By itself first: what closes our group is no pattern.
+        // By itself first: text that closes our group is not a pattern.
         let compiled = Regex::new(pattern).and_then(|_| Regex::new(&format!(r"\A(?:{pattern})\z")));
         let pattern = compiled.map_err(|error| format!("`{pointer}`: {error}"))?;
         let steps = pointer.split('/').skip(1).map(|step| step.replace("~1", "/").replace("~0", "~"));
@@ -109,7 +109,7 @@ impl Condition {
         }
     }
 
-    /// A text as it is, a number or truth as JSON writes it.
+    /// A string as it is, a number or boolean as JSON writes it.
     fn fits_claim(&self, value: &Value) -> bool {
         match value {
             Value::String(text) => self.pattern.is_match(text),
@@ -152,8 +152,8 @@ impl Condition {
             }
             Scalar::Bytes(bytes) => {
                 let is_match = self.pattern.is_match(&base64_of(bytes));
-                // An array of them is what base64 stands for, and each of its items counts.
-                // There are 256 at most.
+                // The client may write an array of bytes instead of base64, so each byte counts. There
+                // are at most 256 different ones.
                 let any_byte = || {
                     let different: BTreeSet<u8> = bytes.iter().copied().collect();
                     different.into_iter().any(|byte| of(&number::exact_spellings(&byte.to_string())))
@@ -175,7 +175,7 @@ impl Condition {
 
 /// The values one step below a value.
 fn below<'v>(value: Cow<'v, ArgumentValue<'v>>, step: &str) -> Vec<Cow<'v, ArgumentValue<'v>>> {
-    // Only a byte of a text is owned, and nothing is below that.
+    // Only a single byte is owned, and nothing is below a byte.
     let Cow::Borrowed(value) = value else { return Vec::new() };
     match value {
         ArgumentValue::Object(members) => {
@@ -195,7 +195,7 @@ fn below<'v>(value: Cow<'v, ArgumentValue<'v>>, step: &str) -> Vec<Cow<'v, Argum
     }
 }
 
-/// Whether there is a value at the pointer, by its very names.
+/// Whether a value exists at the pointer, by exactly these names.
 fn is_at(value: &ArgumentValue<'_>, steps: &[String]) -> bool {
     let Some((step, rest)) = steps.split_first() else { return true };
     match value {
@@ -225,7 +225,7 @@ fn folded(name: &str) -> Cow<'_, str> {
     if name.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase()) {
         return Cow::Borrowed(name);
     }
-    // Both ways, since letters such as U+017F and U+212A meet others in one way only.
+    // In both directions, since letters such as U+017F and U+212A match others in one direction only.
     Cow::Owned(name.chars().flat_map(char::to_uppercase).flat_map(char::to_lowercase).collect())
 }
 
@@ -238,7 +238,7 @@ enum Scalar<'v> {
     Bytes(&'v [u8]),
 }
 
-/// Texts, numbers, bytes and truths, at any depth.
+/// Strings, numbers, bytes and booleans, at any depth.
 fn scalars<'v>(places: Vec<Cow<'v, ArgumentValue<'v>>>) -> Vec<Scalar<'v>> {
     let mut found = Vec::new();
     let mut rest = Vec::new();
@@ -253,7 +253,7 @@ fn scalars<'v>(places: Vec<Cow<'v, ArgumentValue<'v>>>) -> Vec<Scalar<'v>> {
         match value {
             ArgumentValue::List(values) => rest.extend(values),
             ArgumentValue::Object(members) => rest.extend(members.iter().map(|(_, value)| value)),
-            // Written or left out, it is nothing.
+            // `null` means the same as an absent value.
             ArgumentValue::Null => {}
             ArgumentValue::Bool(value) => found.push(Scalar::Bool(*value)),
             ArgumentValue::Number(text) => found.push(Scalar::Number(text)),

@@ -6,7 +6,7 @@
 
 use std::fmt::Write as _;
 
-/// Digits of a number written out. A longer one is ambiguous to the rules.
+/// The most digits of a number written out. The rules treat a longer one as ambiguous.
 const MAX_DIGITS: usize = 1_024;
 /// Up to so many digits and powers of ten, every reader gives the nearest float.
 const EXACT_DIGITS: usize = 15;
@@ -28,8 +28,8 @@ pub(super) fn is_readable(text: &str) -> bool {
     is_short_integer(text) || Decimal::read(text).is_some() && text.parse::<f64>().is_ok_and(f64::is_finite)
 }
 
-/// The texts that all must match where a rule allows: the number as it was written, and in
-/// plain digits each value that a reader may take it for.
+/// The texts that must all match a rule that allows: the number as written, and in plain digits each
+/// value that a reader may take it for.
 pub(super) fn plain(text: &str) -> Vec<String> {
     let mut all = vec![text.to_owned()];
     if is_short_integer(text) && text != "-0" {
@@ -41,7 +41,7 @@ pub(super) fn plain(text: &str) -> Vec<String> {
     all
 }
 
-/// Most numbers are: digits alone, few enough for every reader.
+/// Most numbers are only digits, and few enough for every reader.
 fn is_short_integer(text: &str) -> bool {
     let digits = text.strip_prefix('-').unwrap_or(text).as_bytes();
     digits.len() <= EXACT_DIGITS
@@ -49,8 +49,8 @@ fn is_short_integer(text: &str) -> bool {
         && matches!(digits, [b'0'] | [b'1'..=b'9', ..])
 }
 
-/// The texts of which any may match where a rule denies: every usual way to write each
-/// value that a reader may take it for.
+/// The texts of which one match is enough for a rule that denies: every usual way to write each value
+/// that a reader may take it for.
 pub(super) fn spellings(text: &str) -> Vec<String> {
     let mut all = vec![text.to_owned()];
     for value in values(text) {
@@ -88,7 +88,8 @@ fn values(text: &str) -> Vec<Decimal> {
         }
     }
     for float in floats.into_iter().filter(|float| float.is_finite()) {
-        // As few digits as are needed. Two writers may take different ones where several do.
+        // As few digits as are needed. Two writers may choose different digits if there are several
+        // ways.
         let written = [Some(float.to_string()), serde_json::to_string(&float).ok()];
         for value in written.iter().flatten().filter_map(|text| Decimal::read(text)) {
             if !values.contains(&value) {
@@ -99,7 +100,7 @@ fn values(text: &str) -> Vec<Decimal> {
     values
 }
 
-/// Whether every reader of floats gives the one that is nearest to it.
+/// Whether every reader of floats gives the nearest one.
 fn is_read_exactly(text: &str, value: &Decimal) -> bool {
     let is_integer = !text.contains(['.', 'e', 'E']);
     // Integers are read as integers as long as 64 bits hold them.
@@ -134,7 +135,7 @@ impl Decimal {
                 if !are_digits(digits) {
                     return None;
                 }
-                // Too large for 64 bits is only right for zero.
+                // Only zero may have an exponent too large for 64 bits.
                 text.parse::<i64>().ok().filter(|exponent| exponent.unsigned_abs() < 1 << 40)
             }
         };

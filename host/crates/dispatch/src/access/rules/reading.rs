@@ -10,7 +10,7 @@ use std::collections::HashSet;
 use toolyard_protocol::raw::MAX_DEPTH;
 use toolyard_task::ArgumentValue;
 
-/// Up to so many members, a comparison of each with each is the quicker way.
+/// Up to this many members, comparing each with each is faster.
 const FEW_MEMBERS: usize = 16;
 
 /// Reads one JSON value. `None` if it is ambiguous, too deep, or no JSON.
@@ -37,7 +37,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The next byte that is no space, if it is this one.
+    /// The next byte that is not a space, if it is this one.
     fn take(&mut self, byte: u8) -> bool {
         self.space();
         let found = self.peek() == Some(byte);
@@ -226,7 +226,7 @@ mod tests {
         #[test]
         fn it_agrees_with_serde_json_on_any_text(text in "[\\[\\]{}:,\"\\\\au0-9eE.+ntrfls -]{0,24}") {
             let expected: Option<Value> = serde_json::from_str(&text).ok();
-            // It may refuse more, but never reads anything else.
+            // It may refuse more, but never reads a different value.
             if let Some(value) = read(&text) {
                 proptest::prop_assert_eq!(Some(as_json(&value)), expected);
             }

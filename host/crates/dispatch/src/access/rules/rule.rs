@@ -28,9 +28,8 @@ impl fmt::Display for Effect {
     }
 }
 
-/// A rule as it is written in `[[rules]]`. A key that is absent asks for nothing;
-/// one of `tools`, `resources` and `prompts` must be there. In globs `*` stands for
-/// any characters, `?` for one, `{a,b}` for either.
+/// A rule as written in `[[rules]]`. An absent key requires nothing; one of `tools`, `resources` and
+/// `prompts` must be present. In globs `*` stands for any characters, `?` for one, `{a,b}` for either.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct RuleSpec {
@@ -56,9 +55,9 @@ pub struct RuleSpec {
     pub resources: Option<Vec<String>>,
     /// The prompts that it is about, as globs.
     pub prompts: Option<Vec<String>>,
-    /// Arguments: a JSON pointer and a pattern for the whole value. Of an array or
-    /// object, a rule that allows wants every value to match, and one that denies
-    /// any; so too of the ways in which a value can be written and read.
+    /// Arguments: a JSON pointer and a pattern for the whole value. In an array or object, a rule that
+    /// allows requires every value to match, and one that denies any value. The same holds for the ways
+    /// in which a value can be written and read.
     #[serde(default)]
     pub arguments: BTreeMap<String, String>,
 }
@@ -78,11 +77,11 @@ pub enum Mismatch {
     Principal,
     /// It is for another client.
     Client,
-    /// The token has not these scopes.
+    /// The token lacks these scopes.
     Scopes(Vec<String>),
-    /// The claim at this pointer is missing or another.
+    /// The claim at this pointer is missing or different.
     Claim(String),
-    /// The argument at this pointer is missing or another.
+    /// The argument at this pointer is missing or different.
     Argument(String),
 }
 
@@ -99,14 +98,14 @@ impl fmt::Display for Mismatch {
     }
 }
 
-/// A rule that can be asked.
+/// A rule that is ready for decisions.
 #[derive(Debug)]
 pub struct Rule {
     /// Its name.
     pub name: String,
     /// The effect of a match.
     pub effect: Effect,
-    /// The scopes that it asks for.
+    /// The scopes that it requires.
     pub scopes: BTreeSet<String>,
     principals: Option<Vec<PrincipalPattern>>,
     clients: Option<Vec<Pattern>>,
@@ -178,6 +177,12 @@ impl Rule {
         !self.objects(kind).is_empty()
     }
 
+    /// Whether it names this object, and not just everything with `*`.
+    pub(crate) fn names(&self, object: Object<'_>) -> bool {
+        let (Object::Tool(name) | Object::Resource(name) | Object::Prompt(name)) = object;
+        self.objects(object.kind()).iter().any(|pattern| pattern.matches(name) && pattern.text != "*")
+    }
+
     fn objects(&self, kind: ObjectKind) -> &[Pattern] {
         match kind {
             ObjectKind::Tool => &self.tools,
@@ -186,8 +191,7 @@ impl Rule {
         }
     }
 
-    /// Whether it matches; `more` are scopes that the principal has besides its
-    /// own.
+    /// Whether it matches; `more` are additional scopes for the principal.
     pub(super) fn matches(
         &self,
         principal: &Principal,
@@ -282,8 +286,7 @@ fn any(patterns: &[Pattern], name: &str) -> bool {
     patterns.iter().any(|pattern| pattern.matches(name))
 }
 
-/// Whether this is a scope as RFC 6749, section 3.3, has them: no spaces, quotes,
-/// backslashes.
+/// Whether this is a scope as defined by RFC 6749, section 3.3: no spaces, quotes or backslashes.
 #[must_use]
 pub fn is_scope(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\'))

@@ -175,7 +175,7 @@ fn escaped(text: &str, which: u64) -> String {
     out + "\""
 }
 
-/// The numbers that readers in several languages make of a text, in plain digits.
+/// The numbers that readers in several languages get from a text, in plain digits.
 fn readings(text: &str) -> Vec<String> {
     let float: f64 = text.parse().expect("a number");
     let mut all = vec![float.to_string()];

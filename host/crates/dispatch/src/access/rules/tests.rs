@@ -39,7 +39,7 @@ pub(super) fn tool(name: &str) -> Object<'_> {
 }
 
 pub(super) fn args(value: &str) -> RawJson {
-    // As a client may send it, which names something twice.
+    // The arguments of a client that names something twice.
     RawJson::trusted(value.to_owned())
 }
 
@@ -155,7 +155,7 @@ fn conditions_on_arguments_look_at_whole_values() {
         (r#"{"path":5}"#, false, true),
         (r#"{"path":null}"#, false, true),
         (r#"{"path":["/data/a",null]}"#, true, true),
-        // A name that stands twice: the guest may read the other one.
+        // A name that occurs twice: the guest may read the other one.
         (r#"{"path":"/data/a","path":"/data/b"}"#, false, false),
         (r#"{"path":"/data/a","x":{"y":1,"y":1}}"#, false, false),
         (r#"{"path":"\u002fdata/a"}"#, true, true),
@@ -165,7 +165,7 @@ fn conditions_on_arguments_look_at_whole_values() {
             |authority: &AccessRules| is_allowed(&authority.allows(&alice(), tool("open"), &args(arguments)));
         assert_eq!((ask(&allow), ask(&deny)), (by_allow, by_deny), "{arguments}");
     }
-    // Lists show what some arguments would be allowed for.
+    // Lists show objects that are allowed with some arguments.
     assert!(is_allowed(&allow.shows(&alice(), tool("open"))));
     assert!(is_allowed(&deny.shows(&alice(), tool("open"))));
 }
@@ -265,8 +265,8 @@ fn nobody_is_asked_for_a_list_of_which_nothing_would_be_shown() {
     assert!(AccessRules::default().may_show_any(&Principal::Anonymous, ObjectKind::Prompt));
 }
 
-/// Decides by trying out: with the scopes that a principal has, then with every
-/// rule's added, without any of the shortcuts above.
+/// Decides by trial: with the scopes of the principal, then with those of each rule added, without any
+/// of the shortcuts above.
 mod naive {
     use super::*;
 

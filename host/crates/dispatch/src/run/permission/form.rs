@@ -33,7 +33,7 @@ pub(super) enum PermissionAnswer {
 pub(super) struct PermissionChoices {
     /// A yes for the whole task or call, where that is more than one use.
     pub for_task: bool,
-    /// A word for ever, where one will know again whose it is.
+    /// A permanent answer, if the host can recognize its owner again.
     pub for_ever: bool,
 }
 

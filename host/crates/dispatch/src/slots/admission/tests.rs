@@ -173,7 +173,7 @@ fn one_who_may_run_is_found_behind_a_hundred_thousand_who_may_not() {
     let narrow = admission.admit(request("z", "narrow")).expect("room");
     let tickets: Vec<PendingSlot> =
         (0..100_000).map(|_| admission.enqueue(request("a", "narrow")).expect("a place")).collect();
-    // Quadratic work would not come to an end here.
+    // Quadratic work would never end here.
     for _ in 0..100_000 {
         drop(granted(admission.enqueue(request("a", "x")).expect("a place")).expect("has room"));
     }

@@ -15,14 +15,14 @@ pub fn call(name: &str, task: bool, channel: Arc<dyn ClientChannel>) -> ToolCall
             progress_token: Some(RawJson::trusted("1")),
             trace: None,
         },
-        terms: Terms::Sessions { has_tasks: true },
+        terms: Terms::Sessions { has_tasks: true, bridge: None },
         stop: Arc::new(Stop::default()),
         channel: channel.clone(),
         task_channel: channel,
     }
 }
 
-/// Calls a tool as a task, and gives the task's id.
+/// Calls a tool as a task, and returns the task's id.
 pub async fn create(
     dispatch: &Arc<Dispatch>,
     caller: &Caller,

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use toolyard_dispatch::{ClientChannel, ClientPresence, ClientRoute, Notice, RawJson, RouteScope, TaskId};
 
-/// A client with a connection, which remembers under which ids it was asked.
+/// A client with a connection, which remembers the ids of the requests that it got.
 #[derive(Default, Clone)]
 pub struct Client {
     asked: Arc<Mutex<Vec<String>>>,

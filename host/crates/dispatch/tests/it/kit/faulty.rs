@@ -9,21 +9,21 @@ use toolyard_task::store::StoreError;
 /// The operations that can fail.
 const OPERATIONS: [&str; 5] = ["create", "read", "commit", "list", "search"];
 
-/// The faults that are to come, and the operations so far.
+/// The coming faults, and the operations so far.
 #[derive(Default)]
 pub struct Faults {
-    /// So many operations fail from now on.
+    /// The number of operations that fail from now on.
     pub failures: AtomicU32,
     pub used: AtomicBool,
-    /// So many succeed before that.
+    /// The number of operations that succeed before that.
     pub spared: AtomicU32,
-    /// So many commits are done and then said to have failed.
+    /// The number of commits that are done and then reported as failed.
     pub unheard: AtomicU32,
     /// Reads and writes so far.
     pub operations: AtomicU32,
 }
 
-/// One of so many, if any are left.
+/// Takes one of this number, if any are left.
 fn take(from: &AtomicU32) -> bool {
     from.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok()
 }

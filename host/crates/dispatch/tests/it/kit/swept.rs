@@ -16,13 +16,13 @@ use uuid::Uuid;
 /// The fault of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// It fails, and nothing was done.
+    /// It fails, and does nothing.
     FailsBefore,
-    /// It is done, and is said to have failed.
+    /// It is done, and reports a failure.
     FailsAfter,
-    /// Nothing comes back until the fault goes, and nothing is done before.
+    /// It hangs until the fault goes, and does nothing before.
     HangsBefore,
-    /// It is done, and nothing comes back until the fault goes.
+    /// It is done, and then hangs until the fault goes.
     HangsAfter,
     /// It takes its time.
     Slow,
@@ -42,7 +42,7 @@ const LONGEST: Duration = Duration::from_millis(400);
 /// A store of which one call meets a fault.
 pub type Swept = StoreProxy<Sweep>;
 
-/// The fault, and what has come of it.
+/// The fault, and its effects so far.
 pub struct Sweep {
     kind: Kind,
     /// The call that meets it; none if zero.
@@ -152,7 +152,7 @@ impl Hints for Feed {
     async fn next(&mut self) -> Option<Hint> {
         tokio::select! {
             biased;
-            // Nothing is taken from a feed that loses.
+            // The feed that is not chosen loses no hint.
             Ok(hint) = self.stale.recv() => Some(hint),
             hint = self.inner.next() => hint,
         }

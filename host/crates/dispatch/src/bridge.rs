@@ -1,0 +1,182 @@
+//! The bridge: long calls of clients that know no tasks. Such a call goes on as a task, its result names
+//! the task, and the client's model collects the outcome by a tool of the host.
+//!
+//! Here are the settings, the client rows and the texts. The calls are in `call/bridged.rs`, the host
+//! tools in `call/host_tools.rs`.
+
+pub(crate) mod text;
+
+use crate::Settings;
+use crate::access::caller::Caller;
+use globset::{Glob, GlobMatcher};
+use std::time::Duration;
+use text::ToolNames;
+use toolyard_task::tool::OnClientTimeout;
+
+/// The settings of the bridge.
+#[derive(Debug, Clone)]
+pub struct BridgeSettings {
+    /// How long a plain call may take before it is handed off.
+    pub after: Duration,
+    /// The longest that one `task_wait` waits.
+    pub wait: Duration,
+    /// How long a waiting request may be silent before it reports progress; zero means never.
+    pub heartbeat: Duration,
+    /// The effect of a client's timeout on its call.
+    pub on_client_timeout: OnClientTimeout,
+    /// A cancellation without a reason that comes sooner than this comes from a person.
+    pub grace: Duration,
+    /// How long after its end a task still answers an equal call, if its caller does not know of it.
+    pub rejoin: Duration,
+    /// The prefix of the names of the host tools.
+    pub prefix: String,
+    /// How tools with an output schema are listed.
+    pub output_schema: OutputSchemas,
+    /// Whether questions of tools may be answered by the host tool `task_answer`.
+    pub answers: bool,
+    /// Clients of sessions that know tasks without saying so, by name.
+    pub task_clients: Vec<ClientPattern>,
+    /// Clients with times of their own; the first row that matches counts.
+    pub clients: Vec<BridgedClient>,
+}
+
+/// How tools with an output schema are listed to clients that know no tasks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OutputSchemas {
+    /// With a schema that a hand-off satisfies as well.
+    Union,
+    /// Without a schema.
+    Drop,
+}
+
+/// A pattern for names of clients: `*` stands for any characters, `?` for one.
+#[derive(Debug, Clone)]
+pub struct ClientPattern(GlobMatcher);
+
+impl ClientPattern {
+    /// The pattern of this text.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn new(text: &str) -> Result<Self, String> {
+        Glob::new(text).map(|glob| Self(glob.compile_matcher())).map_err(|error| error.to_string())
+    }
+
+    fn matches(&self, name: &str) -> bool {
+        self.0.is_match(name)
+    }
+}
+
+/// A row of clients with times of their own.
+#[derive(Debug, Clone)]
+pub struct BridgedClient {
+    /// The names of the clients.
+    pub name: ClientPattern,
+    /// In place of [`BridgeSettings::after`].
+    pub after: Option<Duration>,
+    /// In place of [`BridgeSettings::wait`].
+    pub wait: Option<Duration>,
+    /// Whether a call outlives its connection where the protocol would end it (26H-13).
+    pub keeps_on_disconnect: bool,
+}
+
+/// How the calls of one client are bridged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BridgeTerms {
+    /// How long a plain call may take before it is handed off.
+    pub after: Duration,
+    /// The longest that one `task_wait` waits.
+    pub wait: Duration,
+    /// Whether a call outlives its connection where the protocol would end it.
+    pub keeps_on_disconnect: bool,
+}
+
+impl BridgeSettings {
+    /// The terms for a client of this name; `None` if it gave no name.
+    #[must_use]
+    pub fn terms(&self, name: Option<&str>) -> BridgeTerms {
+        let row = name.and_then(|name| self.clients.iter().find(|row| row.name.matches(name)));
+        BridgeTerms {
+            after: row.and_then(|row| row.after).unwrap_or(self.after),
+            wait: row.and_then(|row| row.wait).unwrap_or(self.wait),
+            keeps_on_disconnect: row.is_some_and(|row| row.keeps_on_disconnect),
+        }
+    }
+
+    /// Whether the operator says that clients of this name know tasks.
+    #[must_use]
+    pub fn knows_tasks(&self, name: &str) -> bool {
+        self.task_clients.iter().any(|pattern| pattern.matches(name))
+    }
+}
+
+/// A tool of the host for clients that know no tasks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum HostTool {
+    Wait,
+    List,
+    Cancel,
+    Answer,
+}
+
+impl HostTool {
+    const ALL: [Self; 4] = [Self::Wait, Self::List, Self::Cancel, Self::Answer];
+
+    const fn base_name(self) -> &'static str {
+        match self {
+            Self::Wait => text::WAIT,
+            Self::List => text::LIST,
+            Self::Cancel => text::CANCEL,
+            Self::Answer => text::ANSWER,
+        }
+    }
+}
+
+/// The names of the host tools beside one catalog. A plugin's tool keeps its name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct HostToolNames([String; 4]);
+
+impl Default for HostToolNames {
+    fn default() -> Self {
+        Self::beside("", |_| false)
+    }
+}
+
+impl HostToolNames {
+    /// The prefix for a host tool whose name a plugin's tool has.
+    const OWN: &'static str = "toolyard_";
+
+    /// The names with this prefix, changed where another tool of the catalog has the name.
+    pub fn beside(prefix: &str, is_taken: impl Fn(&str) -> bool) -> Self {
+        Self(HostTool::ALL.map(|tool| {
+            let mut name = format!("{prefix}{}", tool.base_name());
+            while is_taken(&name) {
+                name.insert_str(0, Self::OWN);
+            }
+            name
+        }))
+    }
+
+    /// The names that plugins have taken.
+    pub fn taken<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = String> + 'a {
+        let wanted = HostTool::ALL.map(|tool| format!("{prefix}{}", tool.base_name()));
+        wanted.into_iter().zip(&self.0).filter(|(wanted, name)| wanted != *name).map(|(wanted, _)| wanted)
+    }
+
+    /// The host tool of this name.
+    pub fn find(&self, name: &str) -> Option<HostTool> {
+        HostTool::ALL.into_iter().zip(&self.0).find(|(_, own)| *own == name).map(|(tool, _)| tool)
+    }
+
+    /// The names that a client is offered. A client that can be asked by a request answers no question
+    /// by a tool.
+    pub fn for_client(&self, settings: &Settings, caller: &Caller) -> ToolNames {
+        let [wait, list, cancel, answer] = self.0.clone();
+        let answers = settings.bridge.as_ref().is_some_and(|bridge| bridge.answers);
+        let answer = (answers && !caller.takes_forms()).then_some(answer);
+        ToolNames { wait, list, cancel, answer }
+    }
+}
+
+/// The beginning of the status message of a task that waits for its turn.
+pub(crate) const QUEUED: &str = "Waiting for its turn";

@@ -1,0 +1,400 @@
+//! Plain calls of clients that know no tasks: a long one is answered by a result that names its task, and
+//! a call whose client stopped waiting is joined by the same call made again.
+
+use crate::access::caller::Caller;
+use crate::bridge::BridgeTerms;
+use crate::bridge::text::{self, OpenQuestion, OpenQuestionKind, RunningTask};
+use crate::call::reply::{CallReply, HandOff};
+use crate::call::tools_call::{MayBeTask, PermittedCall, PlainCall, TaskOrigin};
+use crate::client::client_channel::ClientChannel;
+use crate::run::pending_question::KEYS;
+use crate::run::promote::{EndOrTask, PromotionWait};
+use crate::run::promotion::Promoted;
+use crate::run::round_trip::RoundTrip;
+use crate::slots::admission::{LimitReached, SlotRequest};
+use crate::slots::stop::{Stop, StopCause};
+use crate::task::handover::Handover;
+use crate::task::operations::{TaskWait, outcome_of};
+use crate::task::rejoin::JoinKey;
+use crate::{Dispatch, Fault};
+use serde_json::json;
+use std::sync::Arc;
+use std::time::Duration;
+use toolyard_protocol::RawJson;
+use toolyard_protocol::tools::{RequestedTtl, TaskSupport};
+use toolyard_task::audit::By;
+use toolyard_task::task::{Era, Question};
+use toolyard_task::wire::QuestionKind;
+use toolyard_task::{Event, Owner, RunEnd, Task};
+
+/// The key of a result's `_meta` that tells programs which task goes on.
+const META_TASK: &str = "io.toolyard/task";
+
+/// How a call waits for its task.
+pub(crate) struct CallWait {
+    pub terms: BridgeTerms,
+    pub stop: Arc<Stop>,
+    pub channel: Arc<dyn ClientChannel>,
+    pub progress_token: Option<RawJson>,
+    /// The age of the call so far.
+    pub age: Duration,
+}
+
+impl Dispatch {
+    /// A call that may join another, or is a task from the start.
+    pub(crate) async fn call_bridged(
+        self: &Arc<Self>,
+        caller: &Caller,
+        call: PermittedCall,
+        terms: BridgeTerms,
+    ) -> Result<CallReply, Fault> {
+        if let Some(reply) = self.joined(caller, &call, terms).await? {
+            return Ok(reply);
+        }
+        if call.permit.tool().spec().task_support == TaskSupport::Required {
+            return self.call_as_bridged_task(caller, call, terms, None).await;
+        }
+        match self.deps.slots.admission.admit(SlotRequest::of_call(&call.permit)) {
+            Ok(slot) => {
+                let may_be_task = MayBeTask::HandedOff(terms, Era::Sessions);
+                let mut plain = self.begin_run(caller, call, slot, None, may_be_task);
+                match plain.first_poll() {
+                    Some(end) => self.reply_to(&plain.run, end, &plain.cancelled).await,
+                    None => self.reply_or_hand_off(caller, plain).await,
+                }
+            }
+            Err(full) if self.may_wait_in_line(full) => {
+                self.deps.observers.metrics.count_queued(full.setting());
+                self.call_as_bridged_task(caller, call, terms, None).await
+            }
+            Err(full) => Err(self.deps.slots.busy(full)),
+        }
+    }
+
+    /// Whether a call that may be a task waits for its turn at this limit.
+    pub(crate) fn may_wait_in_line(&self, full: LimitReached) -> bool {
+        let passes = match full {
+            LimitReached::Host | LimitReached::Principal | LimitReached::Plugin => true,
+            LimitReached::Reservation(shortage) => !shortage.is_for_ever(),
+            LimitReached::Queue(_) => false,
+        };
+        passes && self.deps.settings.queue_when_busy
+    }
+
+    /// The reply to a call that joins the task of an equal call, if there is one.
+    pub(crate) async fn joined(
+        self: &Arc<Self>,
+        caller: &Caller,
+        call: &PermittedCall,
+        terms: BridgeTerms,
+    ) -> Result<Option<CallReply>, Fault> {
+        let tasks = &self.deps.tasks;
+        // No call joins a task of anyone: an equal call may come from another client.
+        let owner = caller.owns_bridged().filter(|owner| *owner != Owner::Anyone);
+        let Some(owner) = owner.filter(|_| !tasks.rejoin.is_empty()) else { return Ok(None) };
+        if let Err(error) = tasks.load_rejoins().await {
+            // Plain calls go on without the store.
+            tracing::warn!(
+                event = "call.not_joined",
+                error = &error as &dyn std::error::Error,
+                "cannot look for the task of an equal call"
+            );
+            return Ok(None);
+        }
+        let spec = call.permit.tool().spec();
+        let key = JoinKey::of(&owner, spec.name(), &spec.digest, call.permit.arguments());
+        let Some(task) = tasks.joined(&key, &owner).await? else { return Ok(None) };
+        tracing::info!(event = "call.joined", task = %task.id, tool = task.tool, "call joins a kept task");
+        self.deps.observers.metrics.count_rejoin();
+        self.wait_and_reply(caller, &task, call.wait(terms)).await.map(Some)
+    }
+
+    /// A call that is a task from the start, and whose caller waits for it.
+    pub(crate) async fn call_as_bridged_task(
+        self: &Arc<Self>,
+        caller: &Caller,
+        call: PermittedCall,
+        terms: BridgeTerms,
+        round_trip: Option<Box<RoundTrip>>,
+    ) -> Result<CallReply, Fault> {
+        let wait = call.wait(terms);
+        let era = if round_trip.is_some() { Era::Stateless } else { Era::Sessions };
+        let origin = TaskOrigin { era, ttl: RequestedTtl::Absent, round_trip, is_bridged: true };
+        let (tool, arguments) = (call.permit.tool().clone(), call.permit.arguments().clone());
+        let mut expected = None;
+        let task = {
+            // An acknowledged task begins before a closing host is done, or the next host runs it.
+            let _under_way = self.deps.slots.tracker.token();
+            let begin = self.begin_task(caller, call, origin);
+            tokio::pin!(begin);
+            loop {
+                tokio::select! {
+                    biased;
+                    begun = &mut begin => break begun?.0,
+                    // Its client may call again before the task is stored.
+                    () = wait.stop.wait(), if expected.is_none() => {
+                        expected = Some(self.deps.expected_task(caller, tool.spec(), &arguments));
+                    }
+                }
+            }
+        };
+        self.wait_and_reply(caller, &task, wait).await
+    }
+
+    /// The reply to a running call: its end, or the task that it goes on as.
+    pub(crate) async fn reply_or_hand_off(
+        self: &Arc<Self>,
+        caller: &Caller,
+        plain: PlainCall,
+    ) -> Result<CallReply, Fault> {
+        let PlainCall { run, slot, drive, became, bridge, cancelled } = plain;
+        let (Some(became), Some(terms)) = (became, bridge) else {
+            let end = run.to_end(slot, drive).await.unwrap_or(RunEnd::Stopped);
+            return self.reply_to(&run, end, &cancelled).await;
+        };
+        let wait = PromotionWait { became, stop: &cancelled, inline_for: terms.after, bridge };
+        match run.to_end_or_task(wait, slot, drive).await {
+            EndOrTask::End(end) => {
+                run.keep_end(&end, &cancelled, terms).await;
+                self.reply_to(&run, end, &cancelled).await
+            }
+            EndOrTask::Task(promoted) => {
+                let Promoted { task, is_handed_off } = *promoted;
+                let waited = Duration::from_millis(task.bridged.map_or(0, |bridged| bridged.waited_ms));
+                if is_handed_off {
+                    return self.handed_off(caller, &task, (&cancelled, waited), terms).await;
+                }
+                let terms = BridgeTerms { after: terms.after.saturating_sub(waited), ..terms };
+                let (channel, progress_token) =
+                    (run.client.channel.clone(), run.client.progress_token.clone());
+                let wait = CallWait { terms, stop: cancelled, channel, progress_token, age: waited };
+                self.wait_and_reply(caller, &task, wait).await
+            }
+        }
+    }
+
+    /// Waits for a task on behalf of its call. The reply gives its outcome, or says that it goes on.
+    async fn wait_and_reply(
+        self: &Arc<Self>,
+        caller: &Caller,
+        begun: &Task,
+        wait: CallWait,
+    ) -> Result<CallReply, Fault> {
+        let CallWait { terms, stop, channel, progress_token, age } = wait;
+        let began = self.deps.clock.now();
+        let waited = TaskWait {
+            id: begun.id,
+            channel,
+            progress_token,
+            most: terms.after,
+            is_enough: &|task: &Task| asks_by_text(task, caller),
+        };
+        let task = tokio::select! {
+            biased;
+            () = stop.wait() => None,
+            task = self.deps.tasks.wait_for(caller, waited) => Some(task?),
+        };
+        let age = age + Duration::from_millis(self.deps.clock.now().since(began));
+        let Some(task) = task else {
+            self.leave(caller, begun, (stop.cause(), age), terms).await?;
+            return Err(Fault::Cancelled);
+        };
+        match outcome_of(&task) {
+            Some(outcome) => {
+                self.deps.access.note_retrieved(caller, &task);
+                let handover = Handover::of(&self.deps.tasks, &task);
+                Ok(CallReply::HandedOff(HandOff { outcome, handover }))
+            }
+            None => self.handed_off(caller, &task, (&stop, age), terms).await,
+        }
+    }
+
+    /// The client of a waiting call is gone: the task is kept for an equal call, or cancelled.
+    async fn leave(
+        self: &Arc<Self>,
+        caller: &Caller,
+        task: &Task,
+        (cause, age): (Option<StopCause>, Duration),
+        terms: BridgeTerms,
+    ) -> Result<(), Fault> {
+        let tasks = &self.deps.tasks;
+        // If the host or its pipe ends, the client does not decide the fate of the task. Nor does it if
+        // another caller also waits for the task.
+        if cause == Some(StopCause::Ended) || tasks.waiters.has(task.id) {
+            tasks.keep_for_rejoin(task);
+            return Ok(());
+        }
+        if let Some(tool) = self.deps.catalog.tool(&task.tool)
+            && self.deps.outlives_its_caller(caller, tool.spec(), cause, age, terms)
+        {
+            self.deps.observers.metrics.count_kept();
+            // Before its client can call again.
+            tasks.keep_for_rejoin(task);
+            tasks.change(task.id, &Event::CallerLeft, &By::client().because("client_timeout")).await?;
+            return Ok(());
+        }
+        match tasks.cancel_by(caller, &task.id.to_string(), caller.by().because("request_cancelled")).await {
+            Ok(_) | Err(Fault::AlreadyOver(_) | Fault::UnknownTask) => Ok(()),
+            Err(fault) => Err(fault),
+        }
+    }
+
+    /// The reply that names the task.
+    async fn handed_off(
+        self: &Arc<Self>,
+        caller: &Caller,
+        task: &Task,
+        (stop, age): (&Stop, Duration),
+        terms: BridgeTerms,
+    ) -> Result<CallReply, Fault> {
+        if stop.is_set() {
+            // 26S-2: its client hears nothing more about its request.
+            self.leave(caller, task, (stop.cause(), age), terms).await?;
+            return Err(Fault::Cancelled);
+        }
+        let handover = Handover::of(&self.deps.tasks, task);
+        tracing::info!(event = "call.handed_off", task = %task.id, tool = task.tool, "call goes on as a task");
+        if let Some(session) = caller.session.as_ref().filter(|_| task.owner == Owner::Anyone) {
+            self.deps.tasks.told.add(session, task.id);
+        }
+        let snapshot = self.deps.catalog.snapshot();
+        let tool = snapshot.tool(&task.tool);
+        if let Some(tool) = &tool {
+            tool.count_handoff();
+        }
+        let names = snapshot.host_tools().for_client(&self.deps.settings, caller);
+        let id = task.id.to_string();
+        let now = self.deps.clock.now();
+        let progress = self.deps.slots.runs.progress(task.id);
+        let (running, status) =
+            (self.running_task(caller, task, &id, progress.as_ref()), task.status().as_str());
+        let questions = OpenQuestions::of(task, caller, now);
+        let immediate_response = tool.as_ref().and_then(|tool| tool.spec().immediate_response.as_deref());
+        let text =
+            text::hand_off(&running, task.expires_at(), now, immediate_response, &questions.shown(), &names);
+        let mut result = json!({
+            "content": [{"type": "text", "text": text}],
+            "isError": false,
+            "_meta": meta_of(task),
+        });
+        if snapshot.has_union(&task.tool) {
+            result["structuredContent"] =
+                toolyard_protocol::tools::union_schema::handoff_content(&id, status, &names.wait);
+        }
+        Ok(CallReply::HandedOff(HandOff { outcome: Ok(RawJson::of(&result)), handover }))
+    }
+
+    /// A task that has not ended, for a text.
+    pub(crate) fn running_task<'a>(
+        &self,
+        caller: &Caller,
+        task: &'a Task,
+        id: &'a str,
+        progress: Option<&'a toolyard_protocol::progress::Progress>,
+    ) -> RunningTask<'a> {
+        let waited = task.bridged.map_or(0, |bridged| bridged.waited_ms);
+        let elapsed = self.deps.clock.now().since(task.created_at) + waited;
+        RunningTask {
+            tool: &task.tool,
+            id,
+            elapsed: Duration::from_millis(elapsed),
+            progress,
+            // The text itself says that it waits for its turn.
+            status: task.status_message.as_deref().filter(|_| !task.waits()),
+            queued_behind: task
+                .waits()
+                .then(|| self.deps.slots.admission.running_of_account(&caller.account())),
+        }
+    }
+}
+
+/// The `_meta` of a result that names a task.
+pub(crate) fn meta_of(task: &Task) -> serde_json::Value {
+    json!({META_TASK: {
+        "taskId": task.id.to_string(),
+        "status": task.status().as_str(),
+        "pollAfterMs": task.poll_interval_ms,
+    }})
+}
+
+impl PermittedCall {
+    fn wait(&self, terms: BridgeTerms) -> CallWait {
+        CallWait {
+            terms,
+            stop: self.stop.clone(),
+            channel: self.channel.clone(),
+            progress_token: self.progress_token.clone(),
+            age: Duration::ZERO,
+        }
+    }
+}
+
+/// Whether a task waits for an answer that this caller gives by a host tool only.
+pub(crate) fn asks_by_text(task: &Task, caller: &Caller) -> bool {
+    task.open_questions().any(|question| is_asked_by_text(question, caller))
+}
+
+/// A question of the host itself is never answered by a tool.
+fn is_asked_by_text(question: &Question, caller: &Caller) -> bool {
+    let is_answerable = matches!(question.kind, QuestionKind::Form | QuestionKind::Url);
+    is_answerable && !question.key.starts_with(KEYS) && !caller.takes_forms()
+}
+
+/// The questions of a task that its client cannot be asked by a request.
+pub(crate) struct OpenQuestions(Vec<QuestionText>);
+
+struct QuestionText {
+    key: String,
+    message: String,
+    left: Duration,
+    kind: QuestionForm,
+}
+
+enum QuestionForm {
+    Form(RawJson),
+    Url(String),
+}
+
+impl OpenQuestions {
+    pub fn of(task: &Task, caller: &Caller, now: toolyard_protocol::Timestamp) -> Self {
+        let asked = task.open_questions().filter(|question| is_asked_by_text(question, caller));
+        Self(asked.map(|question| QuestionText::of(question, now)).collect())
+    }
+
+    /// One question, however its client is asked.
+    pub fn only(question: &Question, now: toolyard_protocol::Timestamp) -> Self {
+        Self(vec![QuestionText::of(question, now)])
+    }
+
+    pub fn shown(&self) -> Vec<OpenQuestion<'_>> {
+        self.0.iter().map(QuestionText::shown).collect()
+    }
+}
+
+impl QuestionText {
+    fn shown(&self) -> OpenQuestion<'_> {
+        OpenQuestion {
+            key: &self.key,
+            message: &self.message,
+            left: self.left,
+            kind: match &self.kind {
+                QuestionForm::Form(schema) => OpenQuestionKind::Form(schema),
+                QuestionForm::Url(url) => OpenQuestionKind::Url(url),
+            },
+        }
+    }
+
+    fn of(question: &Question, now: toolyard_protocol::Timestamp) -> Self {
+        let params: serde_json::Value = question.params.decode().unwrap_or_default();
+        let text = |name: &str| params[name].as_str().unwrap_or_default().to_owned();
+        Self {
+            key: question.wire_key().into_owned(),
+            message: text("message"),
+            left: Duration::from_millis(question.deadline.since(now)),
+            kind: match question.kind {
+                QuestionKind::Url => QuestionForm::Url(text("url")),
+                _ => QuestionForm::Form(RawJson::of(&params["requestedSchema"])),
+            },
+        }
+    }
+}

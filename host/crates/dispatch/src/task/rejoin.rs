@@ -1,0 +1,353 @@
+//! Calls that join a task. A client may stop waiting before it knows the task of its call; the equal call
+//! that its owner makes then gets the outcome of the first, so that nothing runs twice.
+
+use crate::slots::stop::Stop;
+use crate::task::Tasks;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+use sha2::{Digest as _, Sha256};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use toolyard_protocol::RawJson;
+use toolyard_task::store::{After, ListQuery, StoreError};
+use toolyard_task::task::{Summary, Task};
+use toolyard_task::{Digest, Owner, SessionId, TaskId};
+
+/// The most tasks that wait for an equal call. The oldest are forgotten first.
+const MAX_KEPT: usize = 10_000;
+
+/// Equal calls have the same key: a SHA-256 of owner, tool, component and arguments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct JoinKey([u8; 32]);
+
+/// Adds a JSON value to a hash, without what does not matter: the order of members, space, and how a text
+/// is escaped. A number counts as it is written, so that no two numbers are taken for one.
+fn add(hash: &mut Sha256, json: &str) {
+    let json = json.trim();
+    match json.as_bytes().first() {
+        Some(b'{') => match serde_json::from_str::<Members<'_>>(json) {
+            Ok(Members(mut members)) => {
+                members.sort_by(|one, other| one.0.cmp(&other.0));
+                hash.update(b"{");
+                for (name, value) in members {
+                    hash.update((name.len() as u64).to_be_bytes());
+                    hash.update(name.as_bytes());
+                    add(hash, value.get());
+                }
+                hash.update(b"}");
+            }
+            Err(_) => hash.update(json.as_bytes()),
+        },
+        Some(b'[') => match serde_json::from_str::<Vec<&RawValue>>(json) {
+            Ok(values) => {
+                hash.update(b"[");
+                values.into_iter().for_each(|value| add(hash, value.get()));
+                hash.update(b"]");
+            }
+            Err(_) => hash.update(json.as_bytes()),
+        },
+        Some(b'"') => match serde_json::from_str::<String>(json) {
+            Ok(text) => {
+                hash.update(b"\"");
+                hash.update((text.len() as u64).to_be_bytes());
+                hash.update(text.as_bytes());
+            }
+            Err(_) => hash.update(json.as_bytes()),
+        },
+        _ => {
+            hash.update(b" ");
+            hash.update(json.as_bytes());
+        }
+    }
+}
+
+/// All members of an object, unread, including two of one name.
+struct Members<'a>(Vec<(String, &'a RawValue)>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visit;
+        impl<'de> Visitor<'de> for Visit {
+            type Value = Members<'de>;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
+                let mut members = Vec::new();
+                while let Some(member) = map.next_entry()? {
+                    members.push(member);
+                }
+                Ok(Members(members))
+            }
+        }
+        deserializer.deserialize_map(Visit)
+    }
+}
+
+impl JoinKey {
+    /// The key of a call. Arguments are equal if they are the same JSON value, however it is written.
+    pub fn of(owner: &Owner, tool: &str, digest: &Digest, arguments: &RawJson) -> Self {
+        let mut hash = Sha256::new();
+        for part in [owner.key().as_bytes(), tool.as_bytes(), digest.0.as_bytes()] {
+            hash.update((part.len() as u64).to_be_bytes());
+            hash.update(part);
+        }
+        add(&mut hash, arguments.as_str());
+        Self(hash.finalize().into())
+    }
+
+    /// The key of the call that became this task.
+    pub fn of_task(task: &Task) -> Self {
+        Self::of(&task.owner, &task.tool, &task.digest, &task.arguments)
+    }
+}
+
+/// The tasks that an equal call joins.
+#[derive(Default)]
+pub(crate) struct RejoinIndex {
+    state: Mutex<RejoinState>,
+    /// The number of tasks here, so that most calls take no lock.
+    count: AtomicUsize,
+    /// Set once the tasks of earlier processes are among them.
+    loaded: AtomicBool,
+}
+
+#[derive(Default)]
+struct RejoinState {
+    by_key: HashMap<JoinKey, Vec<TaskId>>,
+    keys: BTreeMap<TaskId, JoinKey>,
+    /// In the order of their arrival.
+    order: VecDeque<TaskId>,
+    /// Tasks that are being created, each with the signal that it exists.
+    expected: HashMap<JoinKey, Arc<Stop>>,
+}
+
+/// A task that is about to be made.
+pub(crate) struct ExpectedTask {
+    index: Arc<RejoinIndex>,
+    key: JoinKey,
+    made: Arc<Stop>,
+}
+
+impl Drop for ExpectedTask {
+    fn drop(&mut self) {
+        let mut state = self.index.lock();
+        if state.expected.get(&self.key).is_some_and(|made| Arc::ptr_eq(made, &self.made)) {
+            state.expected.remove(&self.key);
+        }
+        self.index.count.store(state.len(), Ordering::Release);
+        drop(state);
+        self.made.set();
+    }
+}
+
+impl RejoinIndex {
+    /// Whether no call joins a task. Unknown until the host has looked at the tasks of earlier
+    /// processes.
+    pub fn is_empty(&self) -> bool {
+        self.loaded.load(Ordering::Acquire) && self.count.load(Ordering::Acquire) == 0
+    }
+
+    /// The task that a call of this key joins. Waits for one that is being created.
+    pub async fn find(&self, key: &JoinKey) -> Option<TaskId> {
+        loop {
+            let made = {
+                let state = self.lock();
+                match state.expected.get(key) {
+                    Some(made) => made.clone(),
+                    None => return state.by_key.get(key)?.first().copied(),
+                }
+            };
+            made.wait().await;
+        }
+    }
+
+    /// A task of this key is about to be created for a call whose client has just left. Equal calls
+    /// wait until the guard is dropped.
+    pub fn expect(self: &Arc<Self>, key: JoinKey) -> ExpectedTask {
+        let made = Arc::new(Stop::default());
+        let mut state = self.lock();
+        state.expected.insert(key, made.clone());
+        self.count.store(state.len(), Ordering::Release);
+        drop(state);
+        ExpectedTask { index: self.clone(), key, made }
+    }
+
+    /// An equal call joins this task from now on.
+    pub fn add(&self, task: TaskId, key: JoinKey) {
+        let mut state = self.lock();
+        if state.keys.contains_key(&task) {
+            return;
+        }
+        if state.keys.len() >= MAX_KEPT
+            && let Some(oldest) = state.order.pop_front()
+        {
+            state.remove(oldest);
+        }
+        state.by_key.entry(key).or_default().push(task);
+        state.keys.insert(task, key);
+        state.order.push_back(task);
+        self.count.store(state.len(), Ordering::Release);
+    }
+
+    /// Its caller has been told, or it is gone.
+    pub fn forget(&self, id: TaskId) {
+        let mut state = self.lock();
+        state.remove(id);
+        self.count.store(state.len(), Ordering::Release);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, RejoinState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl RejoinState {
+    fn len(&self) -> usize {
+        self.keys.len() + self.expected.len()
+    }
+
+    fn remove(&mut self, id: TaskId) {
+        let Some(key) = self.keys.remove(&id) else { return };
+        self.order.retain(|kept| *kept != id);
+        if let Some(ids) = self.by_key.get_mut(&key) {
+            ids.retain(|kept| *kept != id);
+            if ids.is_empty() {
+                self.by_key.remove(&key);
+            }
+        }
+    }
+}
+
+/// The size of a page when the host looks at the tasks of earlier processes.
+const PAGE: u32 = 1_000;
+
+impl Tasks {
+    /// Looks for the tasks that an equal call joins among those of earlier processes, once.
+    pub(crate) async fn load_rejoins(&self) -> Result<(), StoreError> {
+        if self.rejoin.loaded.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let rejoin = self.rejoin_ms();
+        let mut after = None;
+        loop {
+            let page = self.store.list(&ListQuery { owner: None, after, limit: PAGE }).await?;
+            let now = self.clock.now();
+            let is_kept = |task: &&Summary| {
+                let is_recent = !task.status.is_terminal() || now.since(task.updated_at) <= rejoin;
+                // Those that run here have callers that wait for them.
+                let is_earlier = !self.slots.runs.has(task.id);
+                task.bridged.is_some_and(|bridged| bridged.undelivered) && is_recent && is_earlier
+            };
+            for summary in page.iter().filter(is_kept) {
+                if let Some(found) = self.store.read(summary.id, None).await? {
+                    self.rejoin.add(found.task.id, JoinKey::of_task(&found.task));
+                }
+            }
+            match page.last() {
+                Some(last) if page.len() == PAGE as usize => {
+                    after = Some(After { created_at: last.created_at, id: last.id });
+                }
+                _ => break,
+            }
+        }
+        self.rejoin.loaded.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    fn rejoin_ms(&self) -> u64 {
+        let bridge = self.settings.bridge.as_ref();
+        bridge.map_or(0, |bridge| u64::try_from(bridge.rejoin.as_millis()).unwrap_or(u64::MAX))
+    }
+
+    /// An equal call joins this task from now on, if its caller was not told of it.
+    pub(crate) fn keep_for_rejoin(&self, task: &Task) {
+        if task.is_undelivered() {
+            self.rejoin.add(task.id, JoinKey::of_task(task));
+        }
+    }
+
+    /// The task that a call of this key joins: live, or ended not long ago, and unknown to its caller.
+    pub(crate) async fn joined(&self, key: &JoinKey, owner: &Owner) -> Result<Option<Task>, StoreError> {
+        let rejoin = self.rejoin_ms();
+        while let Some(id) = self.rejoin.find(key).await {
+            let found = self.store.read(id, Some(owner)).await?;
+            let joins = found.as_ref().is_some_and(|found| {
+                let is_recent = found.task.is_live() || found.now.since(found.task.updated_at) <= rejoin;
+                found.task.is_undelivered() && is_recent && !found.task.is_gone(found.now)
+            });
+            if joins {
+                return Ok(found.map(|found| found.task));
+            }
+            self.rejoin.forget(id);
+        }
+        Ok(None)
+    }
+}
+
+/// The most sessions whose tasks are listed, and the most listed tasks of one session.
+const MAX_SESSIONS: usize = 2_000;
+const MAX_TOLD: usize = 50;
+
+/// The tasks that anonymous sessions were told of, which belong to anyone who knows their ids.
+#[derive(Default)]
+pub(crate) struct ToldTasks(Mutex<ToldState>);
+
+#[derive(Default)]
+struct ToldState {
+    by_session: HashMap<SessionId, VecDeque<TaskId>>,
+    /// In the order of their arrival.
+    sessions: VecDeque<SessionId>,
+}
+
+impl ToldTasks {
+    /// The client of this session has been told of this task.
+    pub fn add(&self, session: &SessionId, task: TaskId) {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !state.by_session.contains_key(session) {
+            if state.sessions.len() >= MAX_SESSIONS
+                && let Some(oldest) = state.sessions.pop_front()
+            {
+                // Its client still has the ids.
+                state.by_session.remove(&oldest);
+            }
+            state.sessions.push_back(session.clone());
+        }
+        let told = state.by_session.entry(session.clone()).or_default();
+        told.push_front(task);
+        told.truncate(MAX_TOLD);
+    }
+
+    /// The tasks of a session, the newest first.
+    pub fn of(&self, session: &SessionId) -> Vec<TaskId> {
+        let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        state.by_session.get(session).map(|told| told.iter().copied().collect()).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(owner: &Owner, tool: &str, arguments: &'static str) -> JoinKey {
+        JoinKey::of(owner, tool, &Digest("d".into()), &RawJson::trusted(arguments))
+    }
+
+    #[test]
+    fn calls_are_equal_by_owner_tool_and_value_of_the_arguments() {
+        let local = key(&Owner::Local, "render", r#"{"a":1,"b":[2,{"c":3,"d":4}]}"#);
+        assert_eq!(local, key(&Owner::Local, "render", r#"{ "b": [2, {"d":4,"c":3}], "a": 1 }"#));
+        assert_ne!(local, key(&Owner::Local, "render", r#"{"a":1,"b":[{"c":3,"d":4},2]}"#));
+        let number = |text| key(&Owner::Local, "render", text);
+        assert_ne!(number(r#"{"a":18446744073709551617}"#), number(r#"{"a":18446744073709551618}"#));
+        assert_ne!(number(r#"{"a":1,"a":2}"#), number(r#"{"a":2}"#));
+        assert_eq!(number(r#"{"a":"\u0041"}"#), number(r#"{"a":"A"}"#));
+        assert_ne!(number(r#"{"a":"1"}"#), number(r#"{"a":1}"#));
+        assert_ne!(local, key(&Owner::Local, "rende", r#"{"a":1,"b":[2,{"c":3,"d":4}]}"#));
+        assert_ne!(local, key(&Owner::Anyone, "render", r#"{"a":1,"b":[2,{"c":3,"d":4}]}"#));
+    }
+}

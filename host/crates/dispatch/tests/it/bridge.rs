@@ -1,0 +1,414 @@
+//! Plain calls of clients that know no tasks: hand-off, collection, timeouts, equal calls, questions and the
+//! queue.
+
+mod stage;
+
+use crate::kit::application::eventually;
+use crate::kit::client::Client;
+use crate::kit::stateless;
+use serde_json::{Value, json};
+use stage::{Stage, Work, hand_off, plain, text_of};
+use std::sync::Arc;
+use std::time::Duration;
+use toolyard_dispatch::{
+    CallReply, Caller, DrainMode, Fault, ListFor, Principal, RawJson, SessionId, Stop, StopCause,
+    TaskSupport, Terms,
+};
+use toolyard_kit::{YES, done, local_caller, native, question, tool};
+use toolyard_protocol::Revision;
+use toolyard_protocol::stateless::input::Retry;
+
+const NEVER: Duration = Duration::from_secs(3600);
+const SOON: Duration = Duration::from_millis(20);
+
+/// The user of this machine, with a client that cannot be asked.
+fn mute() -> Caller {
+    Caller::local(RawJson::empty_object())
+}
+
+fn anonymous() -> Caller {
+    Caller::new(Arc::new(Principal::Anonymous), Some(SessionId("s".into())), RawJson::empty_object())
+}
+
+#[tokio::test]
+async fn a_long_call_is_answered_by_the_task_that_it_goes_on_as_and_is_run_once() {
+    let work = Work::default();
+    let stage = Stage::new(SOON, vec![work.tool("render")]);
+    let caller = mute();
+    let (text, result) = hand_off(stage.call(&caller, "render").await);
+    assert_eq!(result["isError"], false);
+    assert!(text.starts_with("\"render\" is still running. Nothing has failed."), "{text}");
+    let id = result["_meta"]["io.toolyard/task"]["taskId"].as_str().expect("an id").to_owned();
+    assert!(text.contains(&format!("call task_wait with {{\"task_id\": \"{id}\"}}")), "{text}");
+    let running = plain(stage.host_tool(&caller, "task_wait", json!({"task_id": id, "seconds": 0})).await);
+    assert!(running.contains("is still running"), "{running}");
+    work.finish();
+    let (text, result) = hand_off(stage.host_tool(&caller, "task_wait", json!({"task_id": id})).await);
+    assert!(text.contains("is done. Its result:"), "{text}");
+    assert_eq!(result["content"][1]["text"], "rendered");
+    assert_eq!(work.started(), 1);
+}
+
+#[tokio::test]
+async fn a_call_that_ends_in_time_is_a_plain_call() {
+    let stage = Stage::new(NEVER, vec![tool("quick", |_| async { done("quick") })]);
+    let CallReply::Result(result) = stage.call(&mute(), "quick").await.expect("ran") else { panic!() };
+    assert!(result.as_str().contains("quick"));
+    let work = Work::default();
+    let stage = Stage::new(NEVER, vec![work.tool("render")]);
+    let caller = mute();
+    let call = stage.call(&caller, "render");
+    let (reply, ()) = tokio::join!(call, async {
+        work.begun().await;
+        work.finish();
+    });
+    assert!(matches!(reply, Ok(CallReply::Result(_))), "{reply:?}");
+}
+
+/// Section 9 of the design: after the timeout of an SDK the call goes on, and a repeated call joins it.
+#[tokio::test]
+async fn a_timeout_keeps_the_call_and_the_equal_call_joins_it() {
+    let work = Work::default();
+    let stage = Stage::new(NEVER, vec![work.tool("render")]);
+    let caller = mute();
+    let given_up = stage.stopped(&caller, "render", StopCause::Timeout, &work).await;
+    assert!(matches!(given_up, Err(Fault::Cancelled)), "{given_up:?}");
+    let again = stage.call_with(&caller, "render", json!({}));
+    let (joined, ()) = tokio::join!(again, async {
+        tokio::time::sleep(SOON).await;
+        work.finish();
+    });
+    assert_eq!(hand_off(joined).0, "rendered");
+    assert_eq!(work.started(), 1, "it joined the kept run");
+    // The result was collected, so the next equal call is a new one.
+    let (anew, ()) = tokio::join!(stage.call_with(&caller, "render", json!({})), async {
+        eventually("another run", || work.started() == 2).await;
+        work.finish();
+    });
+    assert!(matches!(anew, Ok(CallReply::Result(_))), "{anew:?}");
+}
+
+#[tokio::test]
+async fn other_arguments_and_other_owners_join_nothing() {
+    let work = Work::default();
+    let stage = Stage::new(SOON, vec![work.tool("render")]);
+    let caller = mute();
+    drop(stage.stopped(&caller, "render", StopCause::Timeout, &work).await);
+    drop(hand_off(stage.call_with(&caller, "render", json!({"other": 1})).await));
+    assert_eq!(work.started(), 2);
+    let alice = stateless::signed_in("alice");
+    drop(hand_off(stage.call_with(&alice, "render", json!({})).await));
+    assert_eq!(work.started(), 3);
+}
+
+#[tokio::test]
+async fn a_person_and_a_client_that_nobody_finds_again_stop_the_call() {
+    for (caller, cause) in [
+        (mute(), StopCause::Wanted),
+        (mute(), StopCause::Unsaid),
+        (mute(), StopCause::Disconnected),
+        (anonymous(), StopCause::Timeout),
+    ] {
+        let work = Work::default();
+        let stage = Stage::new(NEVER, vec![work.tool("render")]);
+        drop(stage.stopped(&caller, "render", cause, &work).await);
+        eventually("the end of the run", || work.dropped() == 1).await;
+    }
+}
+
+#[tokio::test]
+async fn a_required_tool_is_called_plainly_and_waited_for() {
+    let work = Work::default();
+    let required = work.spec("render").task_support(TaskSupport::Required);
+    let stage = Stage::new(NEVER, vec![work.run(required)]);
+    let caller = mute();
+    let call = stage.call(&caller, "render");
+    let (reply, ()) = tokio::join!(call, async {
+        work.begun().await;
+        work.finish();
+    });
+    assert_eq!(text_of(&reply.expect("ran")), "rendered");
+}
+
+#[tokio::test]
+async fn a_guest_that_begins_a_task_does_not_end_the_wait_of_its_caller() {
+    let begins = tool("begins", |context| async move {
+        context.begin_task().await.expect("becomes one");
+        done("begun and done")
+    });
+    let stage = Stage::new(NEVER, vec![begins]);
+    let reply = stage.call(&mute(), "begins").await.expect("ran");
+    assert_eq!(text_of(&reply), "begun and done");
+}
+
+/// Section 8: the question is in the text, and a host tool takes the answer.
+#[tokio::test]
+async fn a_client_that_cannot_be_asked_answers_by_a_host_tool() {
+    let asks = tool("deploy", |context| async move {
+        let answers = context.ask(vec![question("ok")]).await;
+        done(&format!("{answers:?}"))
+    });
+    let stage = Stage::new(NEVER, vec![asks]);
+    let caller = mute();
+    let (text, result) = hand_off(stage.call(&caller, "deploy").await);
+    let id = result["_meta"]["io.toolyard/task"]["taskId"].as_str().expect("an id");
+    assert!(text.contains("waiting for an answer from the user (key \"ok\""), "{text}");
+    let answer = |key: &str, action: &str, content: Value| {
+        let arguments = json!({"task_id": id, "key": key, "action": action, "content": content});
+        stage.host_tool(&caller, "task_answer", arguments)
+    };
+    let waiting = plain(stage.host_tool(&caller, "task_wait", json!({"task_id": id})).await);
+    assert!(waiting.contains("waiting for an answer"), "{waiting}");
+    let refused = plain(answer("host:permission:1", "accept", json!({})).await);
+    assert!(refused.contains("Only the user of this host"), "{refused}");
+    let misfit = plain(answer("ok", "accept", json!({"unknown": 1})).await);
+    assert!(misfit.contains("does not fit the form"), "{misfit}");
+    let unknown = plain(answer("other", "accept", json!({})).await);
+    assert!(unknown.contains("not waiting for an answer with the key"), "{unknown}");
+    let passed_on = plain(answer("ok", "accept", json!({})).await);
+    assert!(passed_on.contains("has the answer and goes on"), "{passed_on}");
+    let (_, result) = hand_off(stage.host_tool(&caller, "task_wait", json!({"task_id": id})).await);
+    assert!(result["content"][1]["text"].as_str().expect("a text").contains("accept"), "{result}");
+}
+
+/// Section 8, the end: a request that is pending when the call is handed off is still answered.
+#[tokio::test]
+async fn an_open_question_of_a_client_that_can_be_asked_outlives_the_hand_off() {
+    let asks = tool("deploy", |context| async move {
+        let answers = context.ask(vec![question("ok")]).await;
+        done(&format!("{answers:?}"))
+    });
+    let stage = Stage::new(Duration::from_millis(200), vec![asks]);
+    let (caller, client) = (local_caller(), Client::default());
+    let reply = stage.call_from(&caller, "deploy", Arc::new(client.clone())).await;
+    let (text, result) = hand_off(reply);
+    assert!(!text.contains("task_answer"), "{text}");
+    assert_eq!(client.asked().len(), 1);
+    let id = result["_meta"]["io.toolyard/task"]["taskId"].as_str().expect("an id");
+    stage.dispatch.take_response(&caller, &client.asked()[0], Ok(RawJson::trusted(YES))).await.expect("kept");
+    let (_, result) = hand_off(stage.host_tool(&caller, "task_wait", json!({"task_id": id})).await);
+    assert!(result["content"][1]["text"].as_str().expect("a text").contains("accept"), "{result}");
+    assert_eq!(client.asked().len(), 1, "asked once");
+}
+
+/// Section 11: a caller that may have a task is not refused as busy.
+#[tokio::test]
+async fn calls_beyond_the_limit_wait_for_their_turn() {
+    let work = Work::default();
+    let stage = Stage::with(NEVER, vec![work.tool("render")], |settings| {
+        settings.admission.running_per_principal = 1;
+        settings.queue_when_busy = true;
+    });
+    let caller = mute();
+    let calls = futures_util::future::join_all(
+        (0..5).map(|number| stage.call_with(&caller, "render", json!({"number": number}))),
+    );
+    let (replies, ()) = tokio::join!(calls, async {
+        for _ in 0..5 {
+            work.begun().await;
+            work.finish();
+        }
+    });
+    for reply in replies {
+        assert_eq!(text_of(&reply.expect("not refused")), "rendered");
+    }
+    let aware =
+        futures_util::future::join_all((0..3).map(|_| {
+            stage.dispatch.call(&caller, stateless::call("render", Retry::default(), &Arc::default()))
+        }));
+    let (replies, ()) = tokio::join!(aware, async {
+        work.begun().await;
+        work.finish();
+    });
+    let queued = replies.iter().filter(|reply| matches!(reply, Ok(CallReply::Created(_)))).count();
+    assert_eq!(queued, 2, "{replies:?}");
+}
+
+#[tokio::test]
+async fn a_queued_call_says_so_when_it_is_handed_off() {
+    let work = Work::default();
+    let stage = Stage::with(SOON, vec![work.tool("render")], |settings| {
+        settings.admission.running_per_principal = 1;
+        settings.queue_when_busy = true;
+    });
+    let caller = mute();
+    let (first, second) =
+        tokio::join!(stage.call(&caller, "render"), stage.call_with(&caller, "render", json!({"other": 1})));
+    let texts = [hand_off(first).0, hand_off(second).0];
+    let queued =
+        texts.iter().filter(|text| text.contains("is waiting for its turn; 1 call is running")).count();
+    assert_eq!(queued, 1, "{texts:?}");
+}
+
+#[tokio::test]
+async fn lists_without_tasks_show_tools_that_everybody_can_call_and_the_host_tools() {
+    let structured = native("sum")
+        .output_schema(r#"{"type":"object","properties":{"sum":{"type":"number"}},"required":["sum"]}"#)
+        .task_support(TaskSupport::Required)
+        .runs(|_| async { done("3") });
+    let stage = Stage::new(NEVER, vec![structured]);
+    let listed = |caller: Caller, whom: ListFor| {
+        let dispatch = stage.dispatch.clone();
+        async move {
+            let listed = dispatch.list_tools(&caller, whom, None).await.expect("lists");
+            listed.decode::<Value>().expect("JSON")["tools"].as_array().expect("tools").clone()
+        }
+    };
+    let terms = stage.terms();
+    let unaware = listed(mute(), ListFor::Sessions(Revision::LATEST, Some(terms))).await;
+    let names: Vec<_> = unaware.iter().map(|tool| tool["name"].as_str().expect("a name")).collect();
+    assert_eq!(names, ["sum", "task_wait", "task_list", "task_cancel", "task_answer"]);
+    assert_eq!(unaware[0]["execution"]["taskSupport"], "optional");
+    assert!(unaware[0]["outputSchema"]["anyOf"].is_array(), "{}", unaware[0]);
+    assert_eq!(unaware[1]["inputSchema"]["properties"]["seconds"]["maximum"], 50);
+    let asked = listed(local_caller(), ListFor::Sessions(Revision::LATEST, Some(terms))).await;
+    assert_eq!(asked.len(), 4, "a client that can be asked needs no task_answer");
+    let stranger = Caller::stateless(Arc::new(Principal::Anonymous), None, RawJson::empty_object());
+    let stateless = listed(stranger, ListFor::Stateless(Some(terms))).await;
+    assert!(stateless.iter().all(|tool| tool["name"] != "task_list"), "anyone has no list");
+    let aware = listed(mute(), ListFor::Sessions(Revision::LATEST, None)).await;
+    assert_eq!(aware.len(), 1);
+    assert_eq!(aware[0]["execution"]["taskSupport"], "required");
+}
+
+#[tokio::test]
+async fn a_plugins_tool_keeps_its_name_and_the_host_tool_gets_another() {
+    let work = Work::default();
+    let taken = tool("task_wait", |_| async { done("of the plugin") });
+    let stage = Stage::new(SOON, vec![work.tool("render"), taken]);
+    let caller = mute();
+    assert_eq!(text_of(&stage.call(&caller, "task_wait").await.expect("ran")), "of the plugin");
+    let (text, _) = hand_off(stage.call(&caller, "render").await);
+    assert!(text.contains("call toolyard_task_wait with"), "{text}");
+    let several = plain(stage.host_tool(&caller, "toolyard_task_wait", json!({"seconds": 0})).await);
+    assert!(several.contains("is still running"), "{several}");
+}
+
+#[tokio::test]
+async fn host_tools_say_what_is_wrong() {
+    let work = Work::default();
+    let stage = Stage::new(SOON, vec![work.tool("render")]);
+    let caller = mute();
+    let unknown = "786512e2-9e0d-44bd-8f29-789f320fe840";
+    for (name, arguments, says) in [
+        ("task_wait", json!({"task_id": unknown}), "There is no task"),
+        ("task_wait", json!({"task_id": "\u{1b}[31mnone"}), "There is no task"),
+        ("task_wait", json!({}), "You have no task to wait for"),
+        ("task_wait", json!({"seconds": 51}), "a number from 0 to 50"),
+        ("task_wait", json!({"seconds": -1}), "invalid value"),
+        ("task_wait", json!({"id": unknown}), "unknown field"),
+        ("task_list", json!({"status": "old"}), "live, done or all"),
+        ("task_cancel", json!({}), "missing field"),
+        ("task_answer", json!({"task_id": unknown, "key": "k", "action": "agree"}), "unknown variant"),
+    ] {
+        let result = match stage.host_tool(&caller, name, arguments).await.expect("a result") {
+            CallReply::Result(result) | CallReply::UnknownTask(result) => result,
+            other => panic!("{name}: {other:?}"),
+        };
+        let result: Value = result.decode().expect("JSON");
+        assert_eq!(result["isError"], true, "{name}");
+        let text = result["content"][0]["text"].as_str().expect("a text");
+        assert!(text.contains(says) && !text.contains('\u{1b}'), "{name}: {text}");
+    }
+    let id_needed = plain(stage.host_tool(&anonymous(), "task_wait", json!({})).await);
+    assert!(id_needed.contains("needs the task_id here"), "{id_needed}");
+}
+
+#[tokio::test]
+async fn tasks_of_an_anonymous_session_are_found_by_id_from_everywhere_and_listed_in_their_session() {
+    let work = Work::default();
+    let stage = Stage::new(SOON, vec![work.tool("render")]);
+    let caller = anonymous();
+    let (_, result) = hand_off(stage.call(&caller, "render").await);
+    let id = result["_meta"]["io.toolyard/task"]["taskId"].as_str().expect("an id");
+    let other = Caller { session: Some(SessionId("other".into())), ..anonymous() };
+    let other = Caller::new(other.principal, other.session, other.capabilities);
+    let found = plain(stage.host_tool(&other, "task_wait", json!({"task_id": id, "seconds": 0})).await);
+    assert!(found.contains("is still running"), "{found}");
+    let own = plain(stage.host_tool(&caller, "task_list", json!({})).await);
+    let others = plain(stage.host_tool(&other, "task_list", json!({})).await);
+    assert!(own.contains(id) && !others.contains(id), "{own}\n{others}");
+}
+
+#[tokio::test]
+async fn a_task_is_cancelled_by_a_host_tool() {
+    let work = Work::default();
+    let stage = Stage::new(SOON, vec![work.tool("render")]);
+    let caller = mute();
+    let (_, result) = hand_off(stage.call(&caller, "render").await);
+    let id = result["_meta"]["io.toolyard/task"]["taskId"].as_str().expect("an id");
+    let stopped = plain(stage.host_tool(&caller, "task_cancel", json!({"task_id": id})).await);
+    assert!(stopped.contains("is cancelled"), "{stopped}");
+    eventually("the end of the run", || work.dropped() == 1).await;
+    let (text, result) = hand_off(stage.host_tool(&caller, "task_wait", json!({"task_id": id})).await);
+    assert!(text.contains("was cancelled") && result["isError"] == true, "{text}");
+}
+
+#[tokio::test]
+async fn a_stateless_client_without_the_extension_is_bridged_and_a_hang_up_stops_it() {
+    let work = Work::default();
+    let stage = Stage::new(SOON, vec![work.tool("render")]);
+    let caller = stateless::client();
+    let call = |stop: &Arc<Stop>| {
+        let mut call = stateless::call("render", Retry::default(), stop);
+        call.terms = Terms::Stateless { tasks: false, agent: Some("test".into()), retry: Retry::default() };
+        call
+    };
+    let (text, _) = hand_off(stage.dispatch.call(&caller, call(&Arc::default())).await);
+    assert!(text.contains("is still running"), "{text}");
+    let stage = Stage::new(NEVER, vec![work.tool("render")]);
+    let stop = Arc::new(Stop::default());
+    let (reply, ()) = tokio::join!(stage.dispatch.call(&caller, call(&stop)), async {
+        work.begun().await;
+        stop.set_because(StopCause::Disconnected);
+    });
+    assert!(matches!(reply, Err(Fault::Cancelled)), "{reply:?}");
+    eventually("the end of the run", || work.dropped() >= 1).await;
+}
+
+/// A second caller that joined a task is not stopped by the first.
+#[tokio::test]
+async fn a_stop_of_one_caller_leaves_the_other_waiting() {
+    let work = Work::default();
+    let stage = Stage::new(NEVER, vec![work.tool("render")]);
+    let caller = mute();
+    drop(stage.stopped(&caller, "render", StopCause::Timeout, &work).await);
+    let (first, second, ()) = tokio::join!(
+        stage.call_with(&caller, "render", json!({})),
+        stage.call_until(&caller, "render", StopCause::Wanted, SOON),
+        async {
+            tokio::time::sleep(SOON * 3).await;
+            work.finish();
+        }
+    );
+    assert!(matches!(second, Err(Fault::Cancelled)), "{second:?}");
+    assert_eq!(hand_off(first).0, "rendered");
+    assert_eq!(work.started(), 1);
+}
+
+#[tokio::test]
+async fn running_calls_become_tasks_when_their_host_leaves() {
+    let work = Work::default();
+    let stage = Stage::new(NEVER, vec![work.tool("render")]);
+    let caller = mute();
+    let (reply, ()) = tokio::join!(stage.call(&caller, "render"), async {
+        work.begun().await;
+        stage.dispatch.drain(SOON, DrainMode::HandOver).await;
+    });
+    let (text, _) = hand_off(reply);
+    assert!(text.contains("is still running"), "{text}");
+}
+
+/// The index of kept tasks is rebuilt from the store.
+#[tokio::test]
+async fn an_equal_call_joins_a_task_of_an_earlier_process() {
+    let work = Work::default();
+    let stage = Stage::new(NEVER, vec![work.tool("render")]);
+    let caller = mute();
+    drop(stage.stopped(&caller, "render", StopCause::Timeout, &work).await);
+    work.finish();
+    eventually("the end of the run", || work.dropped() == 1).await;
+    let next = stage.next_process(vec![work.tool("render")]);
+    assert_eq!(hand_off(next.call_with(&caller, "render", json!({})).await).0, "rendered");
+    assert_eq!(work.started(), 1);
+}

@@ -1,0 +1,213 @@
+//! A host with the bridge, and tools that end when the test releases them.
+
+use crate::kit::application::dispatch_by;
+use serde_json::Value;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+use tokio::sync::Notify;
+use toolyard_dispatch::{
+    BridgeTerms, CallParams, CallReply, Caller, ClientChannel, Dispatch, Fault, NoClientChannel, RawJson,
+    Settings, Stop, StopCause, Terms, ToolCall,
+};
+use toolyard_kit::{Native, SETTINGS, bridge, done, memory, native};
+use toolyard_store::MemoryStore;
+use toolyard_task::Tool;
+
+pub struct Stage {
+    pub dispatch: Arc<Dispatch>,
+    store: Arc<MemoryStore>,
+}
+
+impl Stage {
+    /// A host that hands off after this time.
+    pub fn new(after: Duration, tools: Vec<Arc<dyn Tool>>) -> Self {
+        Self::with(after, tools, |_| {})
+    }
+
+    pub fn with(after: Duration, tools: Vec<Arc<dyn Tool>>, set: impl FnOnce(&mut Settings)) -> Self {
+        let mut settings = Settings { bridge: Some(Arc::new(bridge(after))), ..SETTINGS };
+        set(&mut settings);
+        let store = memory();
+        Self { dispatch: dispatch_by(settings, &store, tools), store }
+    }
+
+    /// Another process on the same store.
+    pub fn next_process(&self, tools: Vec<Arc<dyn Tool>>) -> Self {
+        let store = Arc::new(self.store.node());
+        let settings = self.dispatch.settings().clone();
+        Self { dispatch: dispatch_by(settings, &store, tools), store }
+    }
+
+    pub fn terms(&self) -> BridgeTerms {
+        self.dispatch.settings().bridge.as_ref().expect("is on").terms(None)
+    }
+
+    fn params(name: &str, arguments: &Value) -> CallParams {
+        CallParams {
+            name: name.to_owned(),
+            arguments: RawJson::of(arguments),
+            task: None,
+            progress_token: None,
+            trace: None,
+        }
+    }
+
+    async fn call_by(
+        &self,
+        caller: &Caller,
+        params: CallParams,
+        channel: Arc<dyn ClientChannel>,
+        stop: Arc<Stop>,
+    ) -> Result<CallReply, Fault> {
+        let terms = Terms::Sessions { has_tasks: true, bridge: Some(self.terms()) };
+        let call = ToolCall { params, terms, stop, channel: channel.clone(), task_channel: channel };
+        let reply = tokio::time::timeout(Duration::from_secs(30), self.dispatch.call(caller, call)).await;
+        reply.expect("an answer within half a minute")
+    }
+
+    pub async fn call(&self, caller: &Caller, name: &str) -> Result<CallReply, Fault> {
+        self.call_with(caller, name, Value::Object(serde_json::Map::new())).await
+    }
+
+    pub async fn call_with(&self, caller: &Caller, name: &str, arguments: Value) -> Result<CallReply, Fault> {
+        let channel = Arc::new(NoClientChannel);
+        self.call_by(caller, Self::params(name, &arguments), channel, Arc::default()).await
+    }
+
+    pub async fn call_from(
+        &self,
+        caller: &Caller,
+        name: &str,
+        channel: Arc<dyn ClientChannel>,
+    ) -> Result<CallReply, Fault> {
+        self.call_by(caller, Self::params(name, &serde_json::json!({})), channel, Arc::default()).await
+    }
+
+    /// A host tool is called like any other.
+    pub async fn host_tool(&self, caller: &Caller, name: &str, arguments: Value) -> Result<CallReply, Fault> {
+        self.call_with(caller, name, arguments).await
+    }
+
+    /// A call that is cancelled for this cause after this time.
+    pub async fn call_until(
+        &self,
+        caller: &Caller,
+        name: &str,
+        cause: StopCause,
+        after: Duration,
+    ) -> Result<CallReply, Fault> {
+        let stop = Arc::new(Stop::default());
+        let params = Self::params(name, &serde_json::json!({}));
+        let call = self.call_by(caller, params, Arc::new(NoClientChannel), stop.clone());
+        let (reply, ()) = tokio::join!(call, async {
+            tokio::time::sleep(after).await;
+            stop.set_because(cause);
+        });
+        reply
+    }
+
+    /// A call that is cancelled for this cause once its run has begun.
+    pub async fn stopped(
+        &self,
+        caller: &Caller,
+        name: &str,
+        cause: StopCause,
+        work: &Work,
+    ) -> Result<CallReply, Fault> {
+        let stop = Arc::new(Stop::default());
+        let params = Self::params(name, &serde_json::json!({}));
+        let call = self.call_by(caller, params, Arc::new(NoClientChannel), stop.clone());
+        let (reply, ()) = tokio::join!(call, async {
+            work.begun().await;
+            stop.set_because(cause);
+        });
+        reply
+    }
+}
+
+/// Runs that end when the test releases them, counted.
+#[derive(Default, Clone)]
+pub struct Work {
+    started: Arc<AtomicU32>,
+    dropped: Arc<AtomicU32>,
+    begun: Arc<Notify>,
+    go: Arc<Notify>,
+}
+
+struct Counted(Arc<AtomicU32>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+impl Work {
+    pub fn spec(&self, name: &str) -> Native {
+        native(name)
+    }
+
+    pub fn tool(&self, name: &str) -> Arc<dyn Tool> {
+        self.run(self.spec(name))
+    }
+
+    pub fn run(&self, spec: Native) -> Arc<dyn Tool> {
+        let work = self.clone();
+        spec.runs(move |_| {
+            let work = work.clone();
+            async move {
+                let _counted = Counted(work.dropped.clone());
+                work.started.fetch_add(1, Ordering::SeqCst);
+                work.begun.notify_one();
+                work.go.notified().await;
+                done("rendered")
+            }
+        })
+    }
+
+    pub fn started(&self) -> u32 {
+        self.started.load(Ordering::SeqCst)
+    }
+
+    pub fn dropped(&self) -> u32 {
+        self.dropped.load(Ordering::SeqCst)
+    }
+
+    /// Waits for the next run to begin.
+    pub async fn begun(&self) {
+        self.begun.notified().await;
+    }
+
+    /// Lets one run end.
+    pub fn finish(&self) {
+        self.go.notify_one();
+    }
+}
+
+/// The text and the whole of a result that names a task or comes from one. The result has reached its
+/// client.
+pub fn hand_off(reply: Result<CallReply, Fault>) -> (String, Value) {
+    let CallReply::HandedOff(hand_off) = reply.expect("a reply") else { panic!("a hand-off was expected") };
+    hand_off.handover.mark_delivered();
+    let result: Value = hand_off.outcome.expect("a result").decode().expect("JSON");
+    (result["content"][0]["text"].as_str().expect("a text").to_owned(), result)
+}
+
+/// The text of a host tool's own result.
+pub fn plain(reply: Result<CallReply, Fault>) -> String {
+    let CallReply::Result(result) = reply.expect("a reply") else { panic!("a plain result was expected") };
+    let result: Value = result.decode().expect("JSON");
+    result["content"][0]["text"].as_str().expect("a text").to_owned()
+}
+
+/// The text of the tool's result, however the call came to it.
+pub fn text_of(reply: &CallReply) -> String {
+    let result = match reply {
+        CallReply::Result(result) => result,
+        CallReply::HandedOff(hand_off) => hand_off.outcome.as_ref().expect("a result"),
+        other => panic!("{other:?}"),
+    };
+    let result: Value = result.decode().expect("JSON");
+    result["content"][0]["text"].as_str().expect("a text").to_owned()
+}
