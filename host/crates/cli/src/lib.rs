@@ -1,16 +1,16 @@
-//! The ground that all commands of the program stand on: text to a terminal, files that a person
-//! names, the word that a person meant, and how a command says that it was used wrongly.
+//! The shared code of all commands of the program: output to a terminal, reading files that a person names,
+//! suggestions for misspelled words, and errors of wrong usage.
 
 pub mod nearest;
 pub mod output;
 pub mod read;
 pub mod replace;
 
-/// The exit code of a command that Ctrl-C has ended.
+/// The exit code of a command that Ctrl-C ended.
 pub const INTERRUPTED: u8 = 130;
 
-/// The command was used in a way that cannot work; the program ends with exit code 2. The text is
-/// the whole message, without the name of the program.
+/// The command was used wrongly; the program ends with exit code 2. The text is the whole message, without
+/// the name of the program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WrongUsage(pub String);
 

@@ -1,9 +1,8 @@
-//! The one way in which text reaches stdout and stderr.
+//! All text goes to stdout and stderr through this module.
 //!
 //! Everything that a command prints may hold text of a guest or of a remote client. Text
-//! for people is always shown by [`visible`]. Text for programs is exact where it goes to a
-//! file or a pipe, and is made harmless where it goes to a terminal: JSON by escapes that
-//! mean the same, anything else like text for people.
+//! for people is always shown by [`visible`]. Text for programs is exact in a file or a pipe, and is made
+//! harmless on a terminal: JSON by equivalent escapes, anything else like text for people.
 //!
 //! `host/clippy.toml` refuses `println!` and its relatives in the program and its commands.
 
@@ -43,15 +42,15 @@ pub fn tell_text(text: &str) {
     put(io::stderr(), &visible::text(text));
 }
 
-/// Prints JSON on a line of stdout.
+/// Prints JSON as one line on stdout.
 pub fn json(value: impl fmt::Display) {
     put(io::stdout(), &json_text(&format!("{value}\n"), io::stdout().is_terminal()));
 }
 
-/// Prints the text of a result, which a program may read: exact, but for a terminal.
+/// Prints the text of a result, which a program may read: exact except on a terminal.
 ///
 /// # Errors
-/// If it cannot be written, other than to a reader that has seen enough, such as `head`.
+/// If the text cannot be written. A reader that stops early, such as `head`, is no error.
 pub fn result(text: &str, to_stderr: bool) -> io::Result<()> {
     let mut stream: Box<dyn Write> = match to_stderr {
         true => Box::new(io::stderr()),
@@ -78,7 +77,7 @@ pub const DIM: &str = "\u{1b}[2m";
 /// Ends all styles.
 pub const RESET: &str = "\u{1b}[0m";
 
-/// Text with styles of our own; the parts of others are shown within their line.
+/// Text with the host's own styles; text of guests and clients cannot break out of its line.
 #[derive(Debug, Default)]
 pub struct Styled(String);
 
@@ -109,7 +108,7 @@ impl Styled {
         self
     }
 
-    /// The same with this in front of every line but the first.
+    /// The same text with `indent` in front of every line but the first.
     #[must_use]
     pub fn indented(&self, indent: &'static str) -> Self {
         let lines: Vec<&str> = self.0.lines().collect();
@@ -139,14 +138,14 @@ impl Styled {
     }
 }
 
-/// Stdout for lines of JSON, such as messages of the protocol.
+/// Stdout for lines of JSON, such as protocol messages.
 pub fn json_lines() -> impl Write + Send + 'static {
     JsonLines { out: io::stdout(), line: Vec::new(), shows: io::stdout().is_terminal() }
 }
 
 struct JsonLines<W> {
     out: W,
-    /// The beginning of a line, where lines are shown.
+    /// The beginning of an unfinished line, for a terminal.
     line: Vec<u8>,
     shows: bool,
 }
@@ -166,7 +165,7 @@ impl<W: Write> Write for JsonLines<W> {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        // The rest of a character may be yet to come.
+        // The rest of a character may still arrive.
         if std::str::from_utf8(&self.line).is_ok() {
             self.show()?;
         }
@@ -181,12 +180,12 @@ impl<W: Write> JsonLines<W> {
     }
 }
 
-/// Lines of JSON for a stream; `is_terminal` says whether they must be shown.
+/// Lines of JSON for a stream; `is_terminal` says whether they must be harmless on a terminal.
 pub fn json_text(text: &str, is_terminal: bool) -> std::borrow::Cow<'_, str> {
     if is_terminal { visible::json(text) } else { text.into() }
 }
 
-/// A terminal that is gone has nobody to be told.
+/// Ignores errors: if the terminal is gone, no one can read about them.
 fn put(mut stream: impl Write, text: &str) {
     drop(stream.write_all(text.as_bytes()).and_then(|()| stream.flush()));
 }

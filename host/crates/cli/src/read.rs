@@ -1,5 +1,5 @@
-//! Reads whole files that a person names or that lie in a folder which others have made: regular
-//! files only, up to a size. It neither waits for a writer of a pipe nor reads a device without end.
+//! Reads whole files that a person names or that are in a folder made by others: regular files only, up to a
+//! size. It never waits for the writer of a pipe, and never reads an endless device.
 
 use rustix::fs::OFlags;
 use std::fs::File;
@@ -10,17 +10,17 @@ use std::path::Path;
 /// Opens a regular file.
 ///
 /// # Errors
-/// The error of the system, or that it is not a regular file.
+/// The error of the system, or the file is not a regular file.
 pub fn open(path: &Path) -> io::Result<File> {
     let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = File::options().read(true).custom_flags(flags.bits() as i32).open(path)?;
     if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is not a regular file")) }
 }
 
-/// Reads a regular file of at most so many bytes.
+/// Reads a regular file of at most this many bytes.
 ///
 /// # Errors
-/// Those of [`open`], or that it is larger.
+/// The errors of [`open`], or the file is larger.
 pub fn bytes(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     rest(open(path)?, most)
 }
@@ -28,12 +28,12 @@ pub fn bytes(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 /// As [`bytes`], for text.
 ///
 /// # Errors
-/// Those of [`bytes`], or that it is not UTF-8.
+/// The errors of [`bytes`], or the content is not UTF-8.
 pub fn text(path: &Path, most: u64) -> io::Result<String> {
     utf8(bytes(path, most)?)
 }
 
-/// Reads what is left of an open file as text.
+/// Reads the rest of an open file as text.
 ///
 /// # Errors
 /// As [`text`].
@@ -43,7 +43,7 @@ pub fn text_of(file: File, most: u64) -> io::Result<String> {
 
 fn rest(file: File, most: u64) -> io::Result<Vec<u8>> {
     let too_large = || io::Error::other(format!("it is larger than {most} bytes"));
-    // A sparse file takes no disk, but would take memory.
+    // A sparse file takes no disk space, but would take memory.
     if file.metadata()?.len() > most {
         return Err(too_large());
     }

@@ -18,29 +18,29 @@ use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep};
 use toolyard_transport::stdio::{Background, Connection};
 
-/// How often a relay tries to connect to a host that starts, at first and at most.
+/// The pause between attempts to connect to a host that is starting: the first and the longest.
 const LOOK_AGAIN: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(250));
 
-/// The longest greeting.
+/// The longest greeting, in bytes.
 const GREETING: usize = 4096;
 
-/// How a background host is started, and for how long a relay waits for it.
+/// How to start a background host, and how long a relay waits for it.
 pub struct Launch {
     /// The program, which understands `background-host --name NAME --settings FINGERPRINT`.
     pub program: PathBuf,
-    /// Further arguments. All users of the machine see them, so that no secret may be among them.
+    /// Further arguments. All users of the machine can see them, so they must not contain a secret.
     pub args: Vec<OsString>,
-    /// Variables of the environment beside those of this process.
+    /// Environment variables besides those of this process.
     pub environment: Vec<(String, OsString)>,
     /// The data folder.
     pub data: PathBuf,
     /// The fingerprint of the settings.
     pub settings: String,
-    /// Returns the variables that manifests have asked for until then.
+    /// Returns the variables that manifests have asked for so far.
     pub variables: fn() -> Variables,
-    /// How long the background host may take until it answers (`detach.start`).
+    /// How long the background host may take to answer (`detach.start`).
     pub start_timeout: Duration,
-    /// The most bytes of its log (`detach.log`).
+    /// The maximum size of its log, in bytes (`detach.log`).
     pub max_log_bytes: u64,
 }
 
@@ -48,7 +48,7 @@ pub struct Launch {
 pub struct BackgroundHost(Launch);
 
 impl BackgroundHost {
-    /// The background host that is started like this. Nothing is started before the first connection.
+    /// The background host that `launch` starts. Nothing starts before the first connection.
     pub fn new(launch: Launch) -> Self {
         Self(launch)
     }
@@ -61,7 +61,7 @@ impl BackgroundHost {
         let mut started: Option<Child> = None;
         loop {
             match dir.connect() {
-                // It ends just now if there is no greeting.
+                // Without a greeting, the host is just ending.
                 Ok(stream) => {
                     if let Some(connection) = greeted(stream, until - Instant::now()).await? {
                         return Ok(connection);
@@ -71,7 +71,7 @@ impl BackgroundHost {
                     None => started = Some(self.start(&dir, &name)?),
                     Some(child) => match child.try_wait()?.map(|status| (status.code(), status)) {
                         None => {}
-                        // Another relay was first.
+                        // Another relay's host was first.
                         Some((Some(code), _)) if code == i32::from(TAKEN) => started = None,
                         Some((_, status)) => {
                             let said = last_line(&dir.log()).unwrap_or_default();
@@ -101,7 +101,7 @@ impl BackgroundHost {
         command.arg("background-host").args(["--name", name, "--settings", settings]).args(args);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log.into_file());
         command.envs(environment.iter().map(|(name, value)| (name, value)));
-        // The process goes on when the handle is dropped; the runtime reaps it when it ends.
+        // The process continues when the handle is dropped; the runtime reaps it when it ends.
         command.kill_on_drop(false);
         let child = command.spawn().context("cannot start it")?;
         tracing::info!(event = "background.started", process = child.id(), "background host started");
@@ -115,15 +115,15 @@ impl Background for BackgroundHost {
     }
 }
 
-/// Closes the descriptors of this process to the processes that it starts from now on. Its own are
-/// closed to them from the start; those that it inherited may not be. Where the system does not list
-/// them, they stay open.
+/// Keeps the descriptors of this process from the processes that it starts from now on. Descriptors that it
+/// opened are never inherited, but those that it inherited itself may be. They stay inheritable if the system
+/// does not list them.
 fn keep_descriptors() {
     let listed = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
     for descriptor in listed.filter_map(|entry| entry.file_name().to_str()?.parse::<RawFd>().ok()) {
         if descriptor > 2 {
-            // SAFETY: it is borrowed for this one call. If it was closed meanwhile the call
-            // fails, and if it was opened again it is one of this process, which has this flag.
+            // SAFETY: the descriptor is borrowed for this one call. If it was closed meanwhile, the call
+            // fails. If it was opened again, it belongs to this process and already has this flag.
             let descriptor = unsafe { BorrowedFd::borrow_raw(descriptor) };
             let _ = rustix::io::fcntl_setfd(descriptor, rustix::io::FdFlags::CLOEXEC);
         }
@@ -136,15 +136,15 @@ fn has_no_listener(error: &anyhow::Error) -> bool {
     matches!(error, Some(io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused))
 }
 
-/// The connection, once the host has greeted; none if it ends instead.
+/// The connection, once the host has sent its greeting; `None` if the host ends instead.
 async fn greeted(stream: UnixStream, timeout: Duration) -> anyhow::Result<Option<Connection>> {
     let stream = of_same_user(stream)?;
     let greet = move || greeting(stream, timeout);
     tokio::task::spawn_blocking(greet).await.context("cannot read its greeting")?
 }
 
-/// The connection, if the process that listens is of the same user as this one: it gets
-/// calls and their arguments, and its answers are taken for the tools'.
+/// The connection, if the listening process belongs to the same user as this one: that process receives calls
+/// and their arguments, and its answers count as those of the tools.
 fn of_same_user(stream: UnixStream) -> anyhow::Result<UnixStream> {
     stream.set_nonblocking(true)?;
     let stream = tokio::net::UnixStream::from_std(stream)?;
@@ -162,7 +162,7 @@ fn greeting(stream: UnixStream, timeout: Duration) -> anyhow::Result<Option<Conn
     let mut input = BufReader::new(stream.try_clone()?);
     let mut line = Vec::new();
     while !line.ends_with(b"\n") {
-        // One deadline for the line, whose bytes may come one by one.
+        // One deadline for the whole line, even if its bytes arrive one by one.
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
             bail!("it does not answer");
@@ -198,8 +198,8 @@ fn greeting(stream: UnixStream, timeout: Duration) -> anyhow::Result<Option<Conn
     Ok(Some(Connection { input: Box::new(input), output: Box::new(Closing(stream)) }))
 }
 
-/// The half of a connection that is written; the other side reads its end when this is
-/// dropped, whatever else holds the socket.
+/// The write half of a connection. When it is dropped, the other side reads the end of the stream, even if
+/// other handles to the socket exist.
 #[derive(Debug)]
 pub(crate) struct Closing(pub UnixStream);
 
@@ -230,7 +230,7 @@ mod tests {
         let path = path.to_owned();
         let listen = move || {
             if let Some(user) = user {
-                // Of this thread alone.
+                // Only for this thread.
                 rustix::thread::set_thread_uid(rustix::process::Uid::from_raw(user)).expect("root may");
             }
             UnixListener::bind(path).expect("listens")
@@ -242,7 +242,7 @@ mod tests {
     fn a_greeting_that_comes_byte_by_byte_has_one_deadline() {
         let (ours, mut theirs) = UnixStream::pair().expect("a pair");
         let drip = std::thread::spawn(move || {
-            // Until it is hung up on.
+            // Until the other side hangs up.
             while theirs.write_all(b" ").is_ok() {
                 std::thread::sleep(Duration::from_millis(20));
             }
@@ -258,7 +258,7 @@ mod tests {
         let own = folder.path().join("own");
         let _own = listener(&own, None);
         of_same_user(UnixStream::connect(&own).expect("connects")).expect("is ours");
-        // Only root can be another user.
+        // Only root can act as another user.
         if rustix::process::geteuid().is_root() {
             let mode = std::os::unix::fs::PermissionsExt::from_mode(0o777);
             std::fs::set_permissions(folder.path(), mode).expect("sets");

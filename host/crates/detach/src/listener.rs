@@ -1,4 +1,4 @@
-//! The background host's own side: it accepts relays, and ends by itself when nothing is left to do.
+//! The side of the background host: it accepts relays, and ends by itself when nothing is left to do.
 
 use crate::Greeting;
 use crate::connect::Closing;
@@ -15,18 +15,18 @@ use tokio_util::sync::CancellationToken;
 use toolyard_transport::Server;
 use toolyard_transport::stdio::{self, PipeClient};
 
-/// How often the listener looks whether anything is left to do.
+/// How often the listener checks whether anything is left to do.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// How long the host stays without a relay and without a task. A client that is restarted finds it
-/// again; starting another takes less than a second, because the plugins are compiled.
+/// How long the host keeps running without a relay or a task. A restarted client finds it again; starting a
+/// new host takes less than a second, because the plugins are already compiled.
 const LINGER: Duration = Duration::from_secs(2);
 
-/// Relays at once. Each is a process of one user with a client of its own, so that more are a mistake
-/// or a loop.
+/// The most relays at once. Each is a process of the same user with its own client, so more of them indicate
+/// a mistake or a loop.
 const MAX_RELAYS: usize = 64;
 
-/// How long a relay may take to make room for a greeting, which is a line.
+/// How long a relay may take to accept the greeting, which is one line.
 const GREETING: Duration = Duration::from_secs(1);
 
 /// Serves relays at the socket of a background host.
@@ -42,7 +42,7 @@ impl Listener {
     /// seconds.
     ///
     /// # Errors
-    /// If the async runtime does not take the socket.
+    /// If the async runtime does not accept the socket.
     ///
     /// # Panics
     /// Outside an async runtime.
@@ -65,7 +65,8 @@ impl Listener {
                 }
                 came = self.listener.accept() => match came {
                     Ok((stream, _)) => self.take(stream, stop.child_token()),
-                    // Out of descriptors, most likely: those that are open are served.
+                    // Most likely the process has no free descriptors: continue to serve the open
+                    // connections.
                     Err(error) => {
                         tracing::warn!(event = "background.accept_failed", %error, "cannot accept relay");
                         tokio::time::sleep(LOOK).await;
@@ -87,8 +88,8 @@ impl Listener {
         }
     }
 
-    /// Gives the socket and the lock up, and then waits until the relays that are connected are served
-    /// to their end. The next background host accepts the relays that come meanwhile.
+    /// Releases the socket and the lock, and then waits until all connected relays have ended. The next
+    /// background host accepts relays that connect meanwhile.
     pub async fn close(self) {
         let Self { listener, lock, mut relays, .. } = self;
         lock.release();
@@ -117,10 +118,11 @@ impl Listener {
         }
     }
 
-    /// Greets a relay of the same user; `None` if it is another user's, or if there is no room.
+    /// Greets a relay of the same user; `None` if it belongs to another user, or if too many relays are
+    /// connected.
     fn greet(&self, stream: tokio::net::UnixStream) -> io::Result<Option<UnixStream>> {
         let peer = stream.peer_cred()?;
-        // The folder is closed to others already, but not to root.
+        // The permissions of the folder keep other users out, but not root.
         if peer.uid() != rustix::process::geteuid().as_raw() {
             tracing::warn!(
                 event = "background.user_refused",

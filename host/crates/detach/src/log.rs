@@ -1,12 +1,12 @@
-//! The log of a background host: a file that is renamed once before it grows too large, because no
-//! operator rotates it.
+//! The log of a background host: a file that is renamed before it grows too large, because no operator
+//! rotates it. One older file is kept.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-/// A file of at most so many bytes, and one before it.
+/// A file of at most this many bytes, and the file before it.
 #[derive(Debug)]
 pub struct BoundedLog {
     path: PathBuf,
@@ -16,10 +16,10 @@ pub struct BoundedLog {
 }
 
 impl BoundedLog {
-    /// Opens it, to be added to.
+    /// Opens the log for appending.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system.
     pub(crate) fn open(path: &Path, most: u64) -> io::Result<Self> {
         let file = open(path)?;
         let length = file.metadata()?.len();
@@ -28,7 +28,7 @@ impl BoundedLog {
         Ok(log)
     }
 
-    /// The file as it is now, for a process that writes to it by itself.
+    /// The current file, for a process that writes to it directly.
     pub(crate) fn into_file(self) -> File {
         self.file
     }
@@ -61,7 +61,7 @@ fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().append(true).create(true).mode(0o600).open(path)
 }
 
-/// The last line that was written, for the relay that waits for the host.
+/// The last line of the log, for the relay that waits for the host.
 pub(crate) fn last_line(path: &Path) -> Option<String> {
     let text = fs::read(path).ok()?;
     let text = String::from_utf8_lossy(&text);

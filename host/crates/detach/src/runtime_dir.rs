@@ -1,5 +1,5 @@
-//! The folder `detached` in the data folder: for each background host a lock, which says
-//! that it lives, a socket, and a log. Nothing of it is there before the first task.
+//! The folder `detached` in the data folder: for each background host a lock, which shows that it is alive, a
+//! socket, and a log. The folder does not exist before the first task.
 
 use crate::log::BoundedLog;
 use anyhow::{Context as _, bail};
@@ -10,7 +10,7 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt 
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
-/// The longest path in the address of a socket, in bytes, on every supported system.
+/// The longest socket path, in bytes, that every supported system accepts.
 const MAX_SOCKET_PATH: usize = 103;
 
 /// The files of one background host: its lock, its socket and its log.
@@ -20,14 +20,14 @@ pub struct RuntimeDir {
     name: String,
 }
 
-/// The right to be the background host of this name. One process at a time has it.
+/// The right to be the background host of this name. Only one process at a time holds it.
 #[derive(Debug)]
 pub struct Lock {
     dir: RuntimeDir,
     _file: File,
 }
 
-/// A socket that listens, with the lock that it listens under.
+/// A listening socket, with the lock that protects it.
 #[derive(Debug)]
 pub struct Socket {
     pub(crate) listener: UnixListener,
@@ -40,7 +40,7 @@ impl RuntimeDir {
         Self { folder: data.join("detached"), name: name.to_owned() }
     }
 
-    /// The same, with the folder made if it is missing. Only its owner may look into it.
+    /// The same, but makes the folder if it is missing. Only its owner may read it.
     ///
     /// # Errors
     /// If the folder cannot be made.
@@ -58,12 +58,12 @@ impl RuntimeDir {
             .with_context(|| format!("cannot make the folder {}", self.folder.display()))
     }
 
-    /// The file that the background host logs to.
+    /// The log file of the background host.
     pub(crate) fn log(&self) -> PathBuf {
         self.file("log")
     }
 
-    /// Opens the log, which never takes more than `max_bytes`, and as many for the one before it.
+    /// Opens the log. It never takes more than `max_bytes`, and the log before it takes as many at most.
     ///
     /// # Errors
     /// If the file cannot be opened.
@@ -76,8 +76,7 @@ impl RuntimeDir {
         self.folder.join(format!("{}.{kind}", self.name))
     }
 
-    /// Takes the lock; `None` if a living process has it. The file of the lock names the process, for
-    /// people.
+    /// Takes the lock; `None` if a living process holds it. The lock file names the process, for people.
     ///
     /// # Errors
     /// If the file cannot be used.
@@ -100,12 +99,12 @@ impl RuntimeDir {
     /// Connects to the background host.
     ///
     /// # Errors
-    /// The error of the system; no process listens if it is `NotFound` or `ConnectionRefused`.
+    /// The error of the system; `NotFound` or `ConnectionRefused` means that no process listens.
     pub(crate) fn connect(&self) -> anyhow::Result<UnixStream> {
         self.at_socket(|path| UnixStream::connect(path))
     }
 
-    /// Calls `act` with a path of the socket that is short enough for the address of a socket.
+    /// Calls `act` with a path to the socket that is short enough for a socket address.
     fn at_socket<T>(&self, act: impl FnOnce(&Path) -> io::Result<T>) -> anyhow::Result<T> {
         let path = self.file("sock");
         if path.as_os_str().len() <= MAX_SOCKET_PATH {
@@ -120,7 +119,7 @@ impl RuntimeDir {
                 path.as_os_str().len() - MAX_SOCKET_PATH
             );
         }
-        // The same file by a short way, for as long as the folder is open.
+        // A short path to the same file, valid while the folder is open.
         Ok(act(&descriptors.join(folder.as_raw_fd().to_string()).join(format!("{}.sock", self.name)))?)
     }
 }
@@ -143,7 +142,7 @@ impl Lock {
         Ok(Socket { listener, lock: self })
     }
 
-    /// Removes the socket file and gives the lock up, so that another process may take it at once.
+    /// Removes the socket file and releases the lock, so that another process may take it at once.
     pub(crate) fn release(self) {
         if let Err(error) = remove(&self.dir.file("sock")) {
             tracing::warn!(event = "background.socket_not_removed", %error, "cannot remove socket file");

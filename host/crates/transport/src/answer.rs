@@ -9,17 +9,17 @@ use toolyard_protocol::method::Generation;
 use toolyard_protocol::stateless::error::{MISSING_CAPABILITY, shown};
 use toolyard_protocol::{Id, RawJson, RpcError, response};
 
-/// How an answer stands, for the one place that chooses a status (26H-9). With sessions
-/// it is `Done` or `TurnedAway`.
+/// The kind of an answer, from which one place chooses the HTTP status (26H-9). With sessions it is `Done` or
+/// `TurnedAway`.
 #[derive(Debug)]
 pub(crate) enum Status {
-    /// It was done, or came to an error on the way.
+    /// The request was carried out, or failed while it ran.
     Done,
-    /// The request is not one that can be answered as it is.
+    /// The request cannot be answered in this form.
     BadRequest,
-    /// There is no such method (26H-8).
+    /// The method does not exist (26H-8).
     NoSuchMethod,
-    /// It was turned away before anything was done.
+    /// The request was turned away before it did anything.
     TurnedAway(Box<Fault>),
 }
 
@@ -28,8 +28,8 @@ pub(crate) struct Answer {
     /// The response.
     pub message: Bytes,
     pub status: Status,
-    /// Present where the response hands out a task. The transport marks it as delivered
-    /// once the response has left; dropped before, it cancels the task.
+    /// Present if the response hands out a task. The transport marks it as delivered once the response has
+    /// been sent. If it is dropped before, it cancels the task.
     pub handover: Option<Handover>,
 }
 
@@ -45,20 +45,22 @@ impl From<RawJson> for Output {
     }
 }
 
-/// Why a request gives no result.
+/// The reason why a request has no result.
 pub(crate) enum Failure {
     /// It was stopped.
     Cancelled,
-    /// Nothing was done, and HTTP has a status for it.
+    /// The request did nothing, and HTTP has a status for that.
     Refused(Fault),
-    /// Something stands against it, though nothing is wrong with it.
+    /// The request is valid, but something prevents it.
     Fault(Fault),
-    /// There is no such method, or its params make no sense.
+    /// The method does not exist, or its params are invalid.
     Invalid(RpcError),
-    /// It cannot be answered as it is, whatever its method.
+    /// The request cannot be answered in this form, whatever its method.
     BadRequest(RpcError),
-    /// The tool, or the task, came to an error.
+    /// The tool or the task failed.
     Answered(RpcError),
+    /// The same for a task that its client learns of through this answer.
+    EndOfTask(Box<(RpcError, Handover)>),
 }
 
 impl From<RpcError> for Failure {
@@ -78,15 +80,21 @@ impl From<Fault> for Failure {
 }
 
 impl Failure {
-    /// The answer to the request of this id, counted (26J-6).
+    /// The answer to the request with this id, counted (26J-6).
     pub fn answer(self, server: &Server, generation: Generation, id: Option<&Id>) -> Answer {
         let metrics = &server.metrics;
         match &self {
             Self::Refused(fault) | Self::Fault(fault) => metrics.count_fault(fault),
             Self::Invalid(error) | Self::BadRequest(error) => metrics.count_rejection(error),
-            Self::Cancelled | Self::Answered(_) => {}
+            Self::Cancelled | Self::Answered(_) | Self::EndOfTask(..) => {}
         }
+        let mut handover = None;
         let (error, status) = match self {
+            Self::EndOfTask(end) => {
+                let (error, duty) = *end;
+                handover = Some(duty);
+                (error, Status::Done)
+            }
             Self::Cancelled => (RpcError::internal("The request was stopped"), Status::Done),
             Self::Refused(fault) => (fault.rpc(), Status::TurnedAway(Box::new(fault))),
             Self::Fault(fault) => (logged(&fault), Status::Done),
@@ -98,19 +106,19 @@ impl Failure {
             (Generation::Sessions, Status::BadRequest | Status::NoSuchMethod) => (error, Status::Done),
             (Generation::Stateless, Status::Done) => {
                 let error = shown(error);
-                // 26R-4: also where the need shows only inside a tool.
+                // 26R-4: also if only the tool finds out that it needs the capability.
                 let is_bad = error.code == MISSING_CAPABILITY;
                 (error, if is_bad { Status::BadRequest } else { Status::Done })
             }
             (_, status) => (error, status),
         };
-        Answer { message: response::error(id, &error), status, handover: None }
+        Answer { message: response::error(id, &error), status, handover }
     }
 }
 
 impl Request {
-    /// The answer with what the method gave; none if the sender takes no answer any
-    /// more (C-1, 26H-13, 26S-2).
+    /// The answer with the method's result; `None` if the sender no longer accepts an answer (C-1, 26H-13,
+    /// 26S-2).
     pub fn answer(&self, outcome: Result<Output, Failure>, stop: &Stop) -> Option<Answer> {
         match outcome {
             Ok(Output { result, handover }) => {
@@ -123,13 +131,13 @@ impl Request {
         }
     }
 
-    /// The answer with what went wrong.
+    /// The answer that reports the failure.
     pub fn refuse(&self, failure: Failure) -> Answer {
         failure.answer(&self.server, self.generation(), Some(&self.id))
     }
 }
 
-/// The public half of a fault, its private half gone to the log.
+/// The public part of a fault; the private part goes to the log.
 pub(crate) fn logged(fault: &Fault) -> RpcError {
     if let Fault::Store(error) = fault {
         tracing::error!(

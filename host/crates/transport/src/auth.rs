@@ -1,8 +1,7 @@
 //! Authentication: the token of a request, and its principal.
 //!
-//! Not here: the rights of a principal, the owner of a task, the status of an answer. A token is
-//! checked and forgotten: the host neither logs nor keeps nor forwards it, and remembers only its
-//! SHA-256.
+//! The rights of a principal, the owners of tasks and the status of an answer are decided elsewhere. A token
+//! is checked and forgotten: the host neither logs nor keeps nor forwards it, and remembers only its SHA-256.
 
 mod address;
 mod algorithm;
@@ -38,24 +37,23 @@ use tokens::Tokens;
 use tokio_util::task::TaskTracker;
 use toolyard_dispatch::{Clock, Principal, Timestamp};
 
-/// Access tokens that are remembered as verified, by their SHA-256; others are verified at each request.
-/// An entry takes some hundred bytes, and verifying a signature about 100 µs.
+/// The number of access tokens that are remembered as verified, by their SHA-256; others are verified at each
+/// request. An entry takes a few hundred bytes; verifying a signature takes about 100 µs.
 const MAX_VERIFIED: usize = 5_000;
 
-/// Why a request is not let in.
+/// The reason why a request is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum AuthError {
     /// There is no token.
     #[error("no token")]
     Missing,
-    /// There is something where a token should be.
+    /// The header contains something other than a token.
     #[error(transparent)]
     Malformed(#[from] Malformed),
-    /// The token is not one that is accepted, or is not any more. The client never
-    /// hears which.
+    /// The token was never accepted, or is no longer accepted. The client never learns which.
     #[error(transparent)]
     Invalid(#[from] TokenRejection),
-    /// It lacks a scope that every request needs.
+    /// The token lacks a scope that every request needs.
     #[error("a required scope is missing")]
     Scope,
     /// The issuer's keys are not available now.
@@ -74,27 +72,26 @@ impl From<KeysUnavailable> for AuthError {
 struct VerifiedToken {
     principal: Arc<Principal>,
     issuer: Arc<Issuer>,
-    /// The keys that it was verified with. Under others it is verified again.
+    /// The generation of the keys that verified it. With other keys, it is verified again.
     generation: u64,
 }
 
-/// Finds out who makes a request.
+/// Determines the principal of a request.
 pub struct Auth {
     settings: AuthSettings,
     clock: Arc<dyn Clock>,
     anonymous: Arc<Principal>,
     tokens: Tokens,
     issuers: Vec<Arc<Issuer>>,
-    /// By the SHA-256 of the token. Only verified ones get in, so that strangers
-    /// cannot fill it.
+    /// By the SHA-256 of the token. Only verified tokens are added, so that strangers cannot fill the cache.
     verified: Cache<[u8; 32], VerifiedToken>,
     challenges: Challenges,
     metadata: Option<metadata::Document>,
 }
 
 impl Auth {
-    /// With neither tokens nor issuers in `settings` everybody is anonymous.
-    /// `name` is what people know this server by.
+    /// With neither tokens nor issuers in `settings`, all callers are anonymous. `name` is the server's name
+    /// for people.
     #[must_use]
     pub fn new(settings: AuthSettings, clock: Arc<dyn Clock>, name: &str) -> Self {
         let issuers: Vec<_> = settings
@@ -123,9 +120,8 @@ impl Auth {
         !self.tokens.is_empty() || !self.issuers.is_empty()
     }
 
-    /// The principal of a request, by its `Authorization` header and nothing else. Tasks of
-    /// `tracker` fetch the keys: a client that hangs up must not cancel a fetch that others wait
-    /// for.
+    /// The principal of a request, determined only by its `Authorization` header. Tasks of `tracker`
+    /// fetch the keys: a client that hangs up must not cancel a fetch that others wait for.
     pub(crate) async fn principal(
         &self,
         headers: &HeaderMap,
@@ -134,7 +130,7 @@ impl Auth {
         if !self.is_required() {
             return Ok(self.anonymous.clone());
         }
-        // Apart: a host that asks for no token does without.
+        // A separate future, so that hosts without authentication do not pay for its size.
         let found = Box::pin(self.found(headers, tracker)).await;
         if let Err(why) = &found
             && *why != AuthError::Missing
@@ -161,7 +157,7 @@ impl Auth {
         Ok(principal)
     }
 
-    /// The subject of a token that an issuer signed: remembered, or verified now.
+    /// The subject of a token that an issuer signed: from the cache, or verified now.
     async fn vouched_for(
         &self,
         token: &str,
@@ -176,7 +172,7 @@ impl Auth {
             self.verified.remove(&digest);
         }
         let jwt = Jwt::read(token)?;
-        // Not verified yet: it only says whose keys to try.
+        // Not verified yet: this only selects the issuer whose keys to try.
         let issuer = self.issuers.iter().find(|issuer| issuer.rules.is_by(&jwt));
         let issuer = issuer.ok_or(TokenRejection::Issuer)?;
         let (subject, generation) = self.verify(issuer, &jwt, tracker).await?;
@@ -210,7 +206,7 @@ impl Auth {
         Ok((subject, generation))
     }
 
-    /// How much longer the principal's token is good; `None` if it does not expire.
+    /// The time until the principal's token expires; `None` if it never does.
     pub(crate) fn time_left(&self, principal: &Principal) -> Option<Duration> {
         let end: Timestamp = principal.expires_at()?;
         Some(Duration::from_millis(end.since(self.clock.now())))
@@ -221,7 +217,7 @@ impl Auth {
         self.challenges.to(why)
     }
 
-    /// The challenge to a token that lacks `scopes` for what was asked.
+    /// The challenge for a token that lacks the `scopes` that the request needs.
     pub(crate) fn challenge_for(&self, scopes: &[String]) -> Option<HeaderValue> {
         self.is_required().then(|| self.challenges.insufficient(scopes)).flatten()
     }
@@ -231,7 +227,7 @@ impl Auth {
         self.settings.keys.cool_down
     }
 
-    /// The metadata of the protected resource, if `path` is where it stands.
+    /// The metadata of the protected resource, if it is served at `path`.
     pub(crate) fn metadata_at(&self, path: &str) -> Option<Bytes> {
         self.metadata.as_ref().and_then(|document| document.at(path))
     }

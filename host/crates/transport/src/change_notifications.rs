@@ -1,5 +1,5 @@
-//! Notifications of changed lists and resources (TL-1, R-6, R-7, PR-5), gathered over a
-//! moment so that a burst is one message.
+//! Notifications of changed lists and resources (TL-1, R-6, R-7, PR-5), gathered for a moment so that a burst
+//! becomes one message.
 
 use crate::session::ClientSession;
 use bytes::Bytes;
@@ -19,7 +19,7 @@ const MOMENT: Duration = Duration::from_millis(50);
 pub(crate) struct ChangeReceiver {
     lists: watch::Receiver<ListVersions>,
     updates: broadcast::Receiver<Option<Arc<str>>>,
-    /// The lists when clients were last told.
+    /// The versions of the lists at the last notification.
     told: ListVersions,
     gathered: ResourceUpdates,
     since: Option<Instant>,
@@ -38,12 +38,12 @@ pub(crate) struct Changes {
 #[derive(Debug, PartialEq, Eq)]
 enum ResourceUpdates {
     These(BTreeSet<Arc<str>>),
-    /// Which ones is not known any more: any of them.
+    /// It is no longer known which ones: any resource.
     Any,
 }
 
 impl ResourceUpdates {
-    /// Whether this resource is among them, or may be.
+    /// Whether this resource has changed, or may have.
     fn is(&self, uri: &str) -> bool {
         match self {
             Self::These(uris) => uris.contains(uri),
@@ -60,7 +60,7 @@ impl ChangeReceiver {
         Self { lists, updates, told, gathered: ResourceUpdates::These(BTreeSet::new()), since: None }
     }
 
-    /// The next changes. Safe to drop while it waits: what was gathered is kept.
+    /// The next changes. Safe to drop while it waits: gathered changes are kept.
     pub async fn next(&mut self) -> Changes {
         loop {
             let end = self.since.map(|since| since + MOMENT);
@@ -101,8 +101,8 @@ impl ChangeReceiver {
 }
 
 impl Changes {
-    /// The messages for one client: only of what was declared to it (L-6), and of
-    /// resources only those that it subscribed to and may read.
+    /// The messages for one client: only about declared capabilities (L-6), and only about resources that it
+    /// subscribed to and may read.
     pub async fn messages(&self, dispatch: &Dispatch, client: &ClientSession) -> Vec<Bytes> {
         if !client.audience.is_initialized() {
             return Vec::new();
@@ -127,8 +127,8 @@ impl Changes {
         messages
     }
 
-    /// The messages for one subscription: only of what was granted to it (26SUB-2),
-    /// and of resources only those that its client may still read.
+    /// The messages for one subscription: only about what it was granted (26SUB-2), and only about resources
+    /// that its client may still read.
     pub fn subscribed(&self, dispatch: &Dispatch, caller: &Caller, id: &Id, granted: &Filter) -> Vec<Bytes> {
         let mut messages = Vec::new();
         if self.tools && granted.tools {

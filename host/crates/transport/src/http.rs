@@ -1,5 +1,5 @@
-//! Streamable HTTP: one endpoint, `/mcp`, with POST, GET and DELETE. Which
-//! generation a POST is of, its body says (26B); GET and DELETE belong to sessions.
+//! Streamable HTTP: one endpoint, `/mcp`, with POST, GET and DELETE. The body of a POST determines its
+//! generation (26B); GET and DELETE belong to sessions.
 
 mod accept;
 pub mod admin;

@@ -1,25 +1,25 @@
-//! The requests of one client that are under way, by id (C-1, 26S-2). Sessions and
-//! requests that stand alone use it, each apart: an id is unique among the one or the other.
+//! The running requests of one client, by id (C-1, 26S-2). Sessions and stateless requests each have their
+//! own: an id is unique only among one of them.
 
 use crate::answer::Failure;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use toolyard_dispatch::{Fault, RETRY_AFTER_MS, Stop};
+use toolyard_dispatch::{Fault, RETRY_AFTER_MS, Stop, StopCause};
 use toolyard_protocol::{Id, RpcError};
 
-/// The requests under way. An id is free again with the answer (26J-3).
+/// The running requests. The answer frees an id (26J-3).
 pub(crate) struct Inflight {
     max: usize,
-    /// Where they count together, as the error for one too many says it.
+    /// The scope of the limit, as the error for one request too many names it.
     place: &'static str,
     by_id: Mutex<HashMap<Id, Arc<Stop>>>,
 }
 
-/// A request under way, until it is dropped.
+/// A running request, until this is dropped.
 pub(crate) struct InflightRequest {
     inflight: Arc<Inflight>,
     id: Id,
-    /// Set when the client cancels the request: nothing is sent for it any more.
+    /// Set when the client cancels the request: nothing more is sent for it.
     pub stop: Arc<Stop>,
 }
 
@@ -31,7 +31,7 @@ impl Inflight {
     /// Adds a request.
     ///
     /// # Errors
-    /// Its id belongs to one that is under way (J-2), or too many are.
+    /// The id belongs to a running request (J-2), or too many requests are running.
     pub fn add(self: &Arc<Self>, id: &Id) -> Result<InflightRequest, Failure> {
         let mut by_id = self.lock();
         if by_id.contains_key(id) {
@@ -51,21 +51,20 @@ impl Inflight {
         Ok(InflightRequest { inflight: self.clone(), id: id.clone(), stop })
     }
 
-    /// Cancels a request. False if it is not one of these: the answer may have crossed
-    /// the cancellation.
-    pub fn cancel(&self, id: &Id) -> bool {
+    /// Cancels a request. False if it is not running: the answer may have crossed the cancellation.
+    pub fn cancel(&self, id: &Id, cause: StopCause) -> bool {
         let stop = self.lock().get(id).cloned();
         if let Some(stop) = &stop {
-            stop.set();
+            stop.set_because(cause);
         }
         stop.is_some()
     }
 
-    /// Cancels all of them.
-    pub fn cancel_all(&self) {
+    /// Cancels all requests.
+    pub fn cancel_all(&self, cause: StopCause) {
         let all: Vec<_> = self.lock().values().cloned().collect();
         for stop in all {
-            stop.set();
+            stop.set_because(cause);
         }
     }
 
@@ -94,12 +93,12 @@ mod tests {
         let other = add(&text).ok().expect("an id keeps its type");
         let Err(Failure::Fault(full)) = add(&Id::Number(2)) else { panic!("room for a third of two") };
         assert!(full.to_string().contains("2 requests of this test are under way"), "{full}");
-        assert!(inflight.cancel(&one) && request.stop.is_set() && !other.stop.is_set());
+        assert!(inflight.cancel(&one, StopCause::Unsaid) && request.stop.is_set() && !other.stop.is_set());
         drop(request);
-        assert!(!inflight.cancel(&one), "26C-1: a late cancellation is ignored");
+        assert!(!inflight.cancel(&one, StopCause::Unsaid), "26C-1: a late cancellation is ignored");
         let again = add(&one).ok().expect("free again");
         assert!(!again.stop.is_set());
-        inflight.cancel_all();
+        inflight.cancel_all(StopCause::Ended);
         assert!(again.stop.is_set() && other.stop.is_set());
     }
 }

@@ -1,6 +1,6 @@
-//! The ways in: Streamable HTTP and stdio, one MCP behind both.
+//! The transports: Streamable HTTP and stdio, with the same MCP behind both.
 //!
-//! Not here: the work of a call, the owner of a task, the records of a store. A transport turns
+//! Runs, the owners of tasks and the records of a store are the concern of other crates. A transport turns
 //! bytes into calls of the dispatcher and answers into bytes, and authenticates clients.
 
 pub mod auth;
@@ -38,14 +38,14 @@ pub struct Server {
     pub identity: ServerIdentity,
     /// The settings.
     pub settings: Settings,
-    /// Authentication over HTTP. The client over stdio has started this process.
+    /// Authentication over HTTP. The client over stdio needs none, because it started this process.
     pub auth: auth::Auth,
-    /// The names that are served over HTTP, and the pages that may call.
+    /// The host names that are served over HTTP, and the origins whose pages may call.
     pub allowed_names: http::host_origin::AllowedNames,
-    /// The memory that large messages may take.
+    /// The budget for the memory of large messages.
     pub messages: Arc<MessageBudget>,
     /// The metrics.
     pub metrics: Metrics,
-    /// Ourselves, as results show us.
+    /// This server, as results show it.
     pub server_info: ServerInfo,
 }

@@ -1,13 +1,13 @@
-//! The memory of large messages. Each counts until nothing of it is held, which may be as long as the
-//! call runs whose arguments it has.
+//! The memory of large messages. A message counts until no part of it is held. If it contains the arguments
+//! of a call, that may last as long as the call.
 
 use bytes::Bytes;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use toolyard_dispatch::{Fault, RETRY_AFTER_MS};
 
-/// A message up to this size (bytes) is not counted: the number of connections and of requests bounds
-/// these messages, and nearly every call has one.
+/// Messages up to this size (bytes) are not counted: the limits on connections and requests bound them, and
+/// nearly every call has one.
 pub(crate) const UNCOUNTED: usize = 64 << 10;
 
 /// The bytes of large messages that the host may hold at once.
@@ -23,7 +23,7 @@ struct BudgetState {
     principals: HashMap<Arc<str>, usize>,
 }
 
-/// A message exceeds this limit.
+/// The setting of the limit that a message exceeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BudgetExceeded(&'static str);
 
@@ -43,7 +43,8 @@ pub(crate) struct MessageReservation {
 }
 
 impl MessageBudget {
-    /// So many bytes in all, and of one principal (`wire.body-bytes`, `wire.body-bytes-per-principal`).
+    /// A budget of `most` bytes in all and `per_principal` bytes for one principal (`wire.body-bytes`,
+    /// `wire.body-bytes-per-principal`).
     #[must_use]
     pub fn new(most: usize, per_principal: usize) -> Arc<Self> {
         Arc::new(Self { most, per_principal, state: Mutex::default() })
@@ -77,7 +78,7 @@ impl MessageReservation {
         self.bytes
     }
 
-    /// Counts so many bytes in all.
+    /// Raises the counted total to this many bytes.
     pub fn grow_to(&mut self, bytes: usize) -> Result<(), BudgetExceeded> {
         if bytes > self.bytes {
             self.budget.take(&self.principal, bytes - self.bytes)?;
@@ -86,7 +87,7 @@ impl MessageReservation {
         Ok(())
     }
 
-    /// The message, which counts until the last part that shares its memory is gone.
+    /// The message, which counts until the last part that shares its memory is dropped.
     pub fn keep(self, bytes: impl AsRef<[u8]> + Send + 'static) -> Bytes {
         Bytes::from_owner(LargeMessage { bytes, _reservation: self })
     }

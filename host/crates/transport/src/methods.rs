@@ -1,7 +1,7 @@
-//! The methods of MCP, each a call of the dispatcher, for both generations: `tools/call`
-//! in [`answer`], the methods of tasks in `methods/tasks.rs`, all others in
-//! [`Handler::outcome`]. Only two never get here, because they are about a connection:
-//! `initialize`, and `subscriptions/listen` (`stateless/listen.rs`).
+//! The MCP methods of both generations, each a call to the dispatcher: `tools/call` in [`answer`], the
+//! methods of tasks in `methods/tasks.rs`, all others in [`Handler::outcome`]. Only two never reach this
+//! module, because they concern a connection: `initialize`, and `subscriptions/listen`
+//! (`stateless/listen.rs`).
 
 mod tasks;
 
@@ -12,8 +12,8 @@ use crate::request::{Origin, Request};
 use crate::session::ClientSession;
 use std::sync::Arc;
 use toolyard_dispatch::{
-    CallReply, ClientChannel, CreatedTask, Fault, FetchReply, InputRequired, ListFor, NoClientChannel,
-    ProviderRequest, RETRY_AFTER_MS, Stop, Terms, ToolCall,
+    CallReply, ClientChannel, CreatedTask, Fault, FetchReply, HandOff, InputRequired, ListFor,
+    NoClientChannel, ProviderRequest, RETRY_AFTER_MS, Stop, Terms, ToolCall,
 };
 use toolyard_protocol::completion::CompleteParams;
 use toolyard_protocol::method::Generation;
@@ -27,8 +27,8 @@ use toolyard_protocol::tasks::create_result;
 use toolyard_protocol::tools::CallParams;
 use toolyard_protocol::{LogLevel, Method, RawJson, RpcError, page, resources};
 
-/// The answer to a request that was admitted; `None` if its sender has cancelled it, which
-/// sets `stop`. Notifications leave by `channel` while it is under way.
+/// The answer to an admitted request; `None` if its sender cancelled it, which sets `stop`. Notifications
+/// leave through `channel` while the request runs.
 pub(crate) async fn answer(
     mut request: Box<Request>,
     channel: Arc<dyn ClientChannel>,
@@ -39,13 +39,13 @@ pub(crate) async fn answer(
     let outcome = match call {
         Some(Ok((params, retry))) => handler.call_tool(params, retry).await,
         Some(Err(error)) => Err(error.into()),
-        // In a box: what a call does not need is not part of each call's state.
+        // In a box, so that the state of a call does not include the state of other methods.
         None => Box::pin(handler.outcome()).await,
     };
     handler.request.answer(outcome, &handler.stop)
 }
 
-/// The request that is being answered, and how to reach and stop it.
+/// The request that is being answered, its channel, and its stop.
 struct Handler {
     request: Box<Request>,
     channel: Arc<dyn ClientChannel>,
@@ -66,7 +66,10 @@ impl Handler {
             }
             Method::ToolsList => {
                 let cursor = cursor()?;
-                self.listed(dispatch.list_tools(caller, self.list_for(), cursor.as_deref()).await?)
+                let result = dispatch.list_tools(caller, self.list_for(), cursor.as_deref()).await?;
+                // Clients without tasks see other tools than clients with tasks.
+                let is_same_for_all = dispatch.settings().bridge.is_none();
+                self.listed_for(result, is_same_for_all)
             }
             Method::ResourcesList => {
                 let (request, cursor) = (self.fetch(Retry::default())?, cursor()?);
@@ -78,7 +81,7 @@ impl Handler {
             }
             Method::ResourcesRead => {
                 let (request, uri) = (self.fetch(self.retry()?)?, resources::uri(method, params)?);
-                // A plugin does not say for how long a resource stays as it is.
+                // A plugin does not tell how long a resource stays unchanged.
                 let cache = Cache { ttl_ms: 0, public: false };
                 self.fetched(dispatch.read_resource(request, &uri).await?, Some(&cache))?
             }
@@ -108,11 +111,15 @@ impl Handler {
         let (terms, task_channel): (_, Arc<dyn ClientChannel>) = match origin {
             Origin::Session(client) => {
                 let has_tasks = client.revision.has_tasks();
-                (Terms::Sessions { has_tasks }, client.task_channel.clone())
+                if params.task.is_some() && has_tasks {
+                    client.mark_task_aware(&server.dispatch).await?;
+                }
+                (Terms::Sessions { has_tasks, bridge: client.bridge() }, client.task_channel.clone())
             }
-            // A task tells nothing of its own accord: who wants to hear of it listens.
+            // A task sends no notifications by itself: a client that wants them subscribes.
             Origin::Envelope(envelope) => {
-                (Terms::Stateless { tasks: envelope.tasks, retry }, Arc::new(NoClientChannel))
+                let agent = self.request.agent.clone();
+                (Terms::Stateless { tasks: envelope.tasks, agent, retry }, Arc::new(NoClientChannel))
             }
         };
         let (stop, channel) = (self.stop.clone(), self.channel.clone());
@@ -121,6 +128,16 @@ impl Handler {
             CallReply::Result(result) => Ok(self.complete(result, None)),
             CallReply::Error(error) => Err(Failure::Answered(error)),
             CallReply::InputRequired(wanted) => self.input_required(&wanted),
+            CallReply::UnknownTask(result) => {
+                self.request.count_failed_lookup();
+                Ok(self.complete(result, None))
+            }
+            CallReply::HandedOff(HandOff { outcome: Ok(result), handover }) => {
+                Ok(Output { handover: Some(handover), ..self.complete(result, None) })
+            }
+            CallReply::HandedOff(HandOff { outcome: Err(error), handover }) => {
+                Err(Failure::EndOfTask(Box::new((error, handover))))
+            }
             CallReply::Created(CreatedTask { view, immediate_response, handover }) => Ok(match origin {
                 Origin::Session(_) => create_result(&view.render(), immediate_response.as_deref()).into(),
                 Origin::Envelope(_) => {
@@ -152,12 +169,12 @@ impl Handler {
 
     fn list_for(&self) -> ListFor {
         match &self.request.origin {
-            Origin::Session(client) => ListFor::Sessions(client.revision),
-            Origin::Envelope(_) => ListFor::Stateless,
+            Origin::Session(client) => ListFor::Sessions(client.revision, client.bridge()),
+            Origin::Envelope(_) => ListFor::Stateless(self.request.bridge()),
         }
     }
 
-    /// The session, for a method that only sessions have.
+    /// The session, for methods that only sessions have.
     fn client(&self) -> Result<&ClientSession, RpcError> {
         match &self.request.origin {
             Origin::Session(client) => Ok(client),
@@ -165,7 +182,7 @@ impl Handler {
         }
     }
 
-    /// The answers and the state that a stateless request brings back (26M-4).
+    /// The answers and the state that a stateless request returns (26M-4).
     fn retry(&self) -> Result<Retry, RpcError> {
         match self.request.generation() {
             Generation::Sessions => Ok(Retry::default()),
@@ -190,15 +207,21 @@ impl Handler {
         }
     }
 
-    /// A result that a client may cache for a while, and a shared cache as well where
-    /// all clients see the same (26C-5).
+    /// A result that a client may cache for a while. A shared cache may do so too if all clients see the same
+    /// (26C-5).
     fn listed(&self, result: RawJson) -> Output {
-        let server = &self.request.server;
-        let ttl_ms = u64::try_from(server.settings.cache.as_millis()).unwrap_or(u64::MAX);
-        self.complete(result, Some(&Cache { ttl_ms, public: !server.auth.is_required() }))
+        self.listed_for(result, true)
     }
 
-    /// A result as its generation shows it; only 2026-07-28 says how long it may be kept.
+    /// The same; `is_same_for_all` says whether all clients with the same kind of access see the same result.
+    fn listed_for(&self, result: RawJson, is_same_for_all: bool) -> Output {
+        let server = &self.request.server;
+        let ttl_ms = u64::try_from(server.settings.cache.as_millis()).unwrap_or(u64::MAX);
+        let public = is_same_for_all && !server.auth.is_required();
+        self.complete(result, Some(&Cache { ttl_ms, public }))
+    }
+
+    /// A result in the form of its generation; only 2026-07-28 states how long it may be cached.
     fn complete(&self, result: RawJson, cache: Option<&Cache>) -> Output {
         let server = self.request.server.server_info();
         match (&self.request.origin, cache) {
@@ -209,10 +232,10 @@ impl Handler {
         .into()
     }
 
-    /// The questions that stand between the request and its result (26M-2).
+    /// The questions that the client must answer before the request has a result (26M-2).
     fn input_required(&self, wanted: &InputRequired) -> Result<Output, Failure> {
         if self.request.generation() == Generation::Sessions {
-            // With sessions the host asks a client by requests and never by an answer.
+            // In sessions, the host asks a client with requests, never in an answer.
             return Err(RpcError::internal("A client with a session was to be asked as one without").into());
         }
         let questions = wanted.questions.iter();

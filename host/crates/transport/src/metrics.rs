@@ -1,7 +1,7 @@
 //! Metrics of the transports.
 //!
-//! No label has a value from a client: a method is a request that clients make, or `other`; a
-//! reason and a limit are the constants of this file and of [`Fault`].
+//! No label takes its value from a client: a method is a known client request or `other`; reasons and limits
+//! are constants of this file and of [`Fault`].
 
 use http::{Method as Verb, StatusCode};
 use prometheus_client::metrics::counter::Counter;
@@ -22,7 +22,7 @@ const OTHER: &str = "other";
 const VERBS: [&str; 4] = ["GET", "POST", "DELETE", OTHER];
 const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
 
-/// The reasons of refusals. The first ones occur over HTTP only.
+/// The reasons for refusals. The first ones occur only over HTTP.
 const REASONS: [&str; 14] = [
     "bad_request",
     "unauthenticated",
@@ -42,7 +42,7 @@ const REASONS: [&str; 14] = [
 
 type Labels<const N: usize> = [(&'static str, &'static str); N];
 
-/// The numbers of one server.
+/// The metrics of one server.
 pub struct Metrics {
     requests: Family<Labels<1>, Counter>,
     /// The handles of `requests` by [`Method::index`].
@@ -79,11 +79,11 @@ impl Default for Metrics {
     }
 }
 
-/// Marks an answer of HTTP whose refusal was counted by its fault.
+/// Marks an HTTP answer whose refusal was already counted with its fault.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CountedRefusal;
 
-/// One of something that is open, until it is dropped.
+/// Counts one open object until it is dropped.
 pub(crate) struct OpenGauge(Gauge);
 
 impl OpenGauge {
@@ -100,7 +100,7 @@ impl Drop for OpenGauge {
 }
 
 impl Metrics {
-    /// Registers what is counted here.
+    /// Registers these metrics.
     pub fn register(&self, registry: &mut Registry) {
         for reason in REASONS {
             drop(self.refusals.get_or_create(&[(REASON, reason), (LIMIT, "")]));
@@ -122,12 +122,12 @@ impl Metrics {
         registry.register("toolyard_sessions_opened", "Sessions that were opened", self.opened.clone());
     }
 
-    /// A request came.
+    /// Counts a request.
     pub(crate) fn count_request(&self, method: &Method) {
         self.by_method[method.index()].inc();
     }
 
-    /// A request of HTTP was answered.
+    /// Counts an answered HTTP request.
     pub(crate) fn count_answer(&self, method: &Verb, status: StatusCode, counted: bool) {
         let verb = VERBS.into_iter().position(|verb| verb == method.as_str()).unwrap_or(VERBS.len() - 1);
         let class = usize::from(status.as_u16() / 100).clamp(1, CLASSES.len()) - 1;
@@ -144,14 +144,14 @@ impl Metrics {
         }
     }
 
-    /// A request was refused with this error, before it got anywhere.
+    /// Counts a request that was refused with this error before it was carried out.
     pub(crate) fn count_rejection(&self, error: &RpcError) {
         let reason =
             if error.code == toolyard_protocol::error::METHOD_NOT_FOUND { "unknown" } else { "invalid" };
         self.count_refusal(reason, "");
     }
 
-    /// Both are constants, so that there are only so many series.
+    /// Both are constants, so that the number of series is bounded.
     fn count_refusal(&self, reason: &'static str, limit: &'static str) {
         self.refusals.get_or_create(&[(REASON, reason), (LIMIT, limit)]).inc();
     }
@@ -190,7 +190,7 @@ fn told_by_fault(fault: &Fault) -> Option<(&'static str, &'static str)> {
         Fault::InsufficientScope(_) => Some(("scope", "")),
         Fault::Closing => Some(("closing", "")),
         Fault::Store(_) => Some(("store", "")),
-        // Not refusals: an error of a plugin, and a request that its client cancelled.
+        // Errors of plugins and requests that their clients cancelled are not refusals.
         Fault::Answered(_) | Fault::Cancelled => None,
     }
 }

@@ -1,4 +1,4 @@
-//! Notifications of runs, encoded, and the filter by which a client gets them.
+//! Encodes the notifications of runs, and filters them for each client.
 
 use bytes::Bytes;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -6,21 +6,20 @@ use std::time::{Duration, Instant};
 use toolyard_dispatch::{Notice, TaskId};
 use toolyard_protocol::{LogLevel, notification};
 
-/// The log level of a client, and whether it is ready to be asked.
+/// The log level of a client, and whether it is ready for questions.
 #[derive(Debug)]
 pub(crate) struct Audience {
-    /// The least serious level of log messages, as its place in the order.
+    /// The least serious level of log messages, as its position in the order.
     least: AtomicU8,
     initialized: AtomicBool,
     began: Instant,
 }
 
-/// After this time `notifications/initialized` is not waited for any longer.
+/// How long the host waits for `notifications/initialized`.
 const FORGOTTEN: Duration = Duration::from_secs(2);
 
 impl Audience {
-    /// A client that has set this level. A session that is read back from the
-    /// store has initialized long ago.
+    /// A client with this level. A session that was read from the store was initialized long ago.
     pub fn new(level: LogLevel, initialized: bool) -> Self {
         Self {
             least: AtomicU8::new(level as u8),
@@ -34,15 +33,14 @@ impl Audience {
         self.least.store(level as u8, Ordering::Relaxed);
     }
 
-    /// `notifications/initialized` has come.
+    /// `notifications/initialized` has arrived.
     pub fn set_initialized(&self) {
         self.initialized.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it may be sent requests, and notices that tell of no request of its
-    /// own (L-4). A client that makes calls and has not said for so long that it is
-    /// initialized will never say it; to be strict with it would leave it waiting
-    /// for a question that it never sees.
+    /// Whether the host may send it requests, and notices that belong to none of its requests (L-4). A client
+    /// that makes calls but has not sent `notifications/initialized` within `FORGOTTEN` never will. If the
+    /// host insisted on it, the client's calls would wait for questions that it never receives.
     pub fn is_initialized(&self) -> bool {
         self.initialized.load(Ordering::Relaxed) || self.began.elapsed() >= FORGOTTEN
     }

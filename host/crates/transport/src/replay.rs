@@ -1,15 +1,15 @@
-//! Bounds the bytes that ended streams keep for clients that come back, over the whole host. Over a
-//! bound, the host drops the oldest streams of the principal that keeps the most.
+//! Bounds the bytes that all ended streams of the host keep for returning clients. Over a bound, the host
+//! drops the oldest streams of the principal that keeps the most.
 
 use crate::stream::Stream;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// Counts it.
+/// Counts the log of an ended stream.
 pub(crate) struct ReplayBudget {
-    /// Bytes of all principals together.
+    /// The most bytes of all principals together.
     most: usize,
-    /// Bytes of one principal.
+    /// The most bytes of one principal.
     per_principal: usize,
     state: Mutex<ReplayState>,
 }
@@ -52,11 +52,11 @@ impl ReplayBudget {
         Arc::new(Self { most, per_principal, state: Mutex::default() })
     }
 
-    /// Counts an ended stream of a principal, and drops the streams that exceed a bound: the
-    /// principal's own if it exceeds its share, else those of the one that keeps the most. So no
-    /// principal can end many streams to keep the streams of another from being replayed.
+    /// Counts an ended stream of a principal, and drops streams while a bound is exceeded: those of the
+    /// principal if it exceeds its share, else those of the principal that keeps the most. So no principal
+    /// can prevent the replay of another's streams by ending many of its own.
     ///
-    /// No stream may be locked meanwhile.
+    /// The caller must hold no lock of a stream.
     pub fn count(
         self: &Arc<Self>,
         principal: &Arc<str>,
@@ -80,7 +80,7 @@ impl ReplayBudget {
         ReplayReservation { budget: self.clone(), number }
     }
 
-    /// Bytes that are counted now.
+    /// The bytes that are counted now.
     #[cfg(test)]
     pub fn bytes(&self) -> usize {
         self.lock().bytes
@@ -113,7 +113,7 @@ impl ReplayState {
         Some(kept)
     }
 
-    /// The stream that is to go next, if there is too much.
+    /// The stream to drop next, if a bound is exceeded.
     fn too_much(&self, most: usize, per_principal: usize, principal: &str) -> Option<u64> {
         let share = self.principals.get(principal).filter(|share| share.bytes > per_principal);
         let largest = || self.principals.values().max_by_key(|share| share.bytes);

@@ -1,5 +1,5 @@
-//! A request of either generation with all that its method needs, how often it may be
-//! made, and how its answer may leave.
+//! A request of either generation: everything that its method needs, its rate limits, and the form of its
+//! answer.
 
 use crate::Server;
 use crate::answer::Failure;
@@ -7,7 +7,7 @@ use crate::session::ClientSession;
 use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::Arc;
-use toolyard_dispatch::{Caller, Operation, Principal, RateKey};
+use toolyard_dispatch::{BridgeTerms, Caller, Operation, Principal, RateKey};
 use toolyard_protocol::method::{Capability, Generation};
 use toolyard_protocol::stateless::VERSION;
 use toolyard_protocol::stateless::envelope::{ClaimedParams, Envelope, VersionClaim};
@@ -17,29 +17,29 @@ use toolyard_protocol::stateless::input::{Retry, call_params};
 use toolyard_protocol::tools::CallParams;
 use toolyard_protocol::{Id, LogLevel, Method, RawJson, RpcError, TraceContext};
 
-/// A request as it came.
+/// A request as received.
 pub(crate) struct RequestMessage {
     pub id: Id,
     pub method: Method,
     pub params: Option<RawJson>,
-    /// The trace of the HTTP headers; a trace in the params comes first.
+    /// The trace from the HTTP headers; a trace in the params takes precedence.
     pub trace: Option<TraceContext>,
 }
 
-/// The sender of a stateless request, as the transport has authenticated it.
+/// The sender of a stateless request, as authenticated by the transport.
 pub(crate) struct Sender {
     pub principal: Arc<Principal>,
-    /// The address that it comes from, over HTTP.
+    /// The address of the sender, over HTTP.
     pub peer: Option<IpAddr>,
     /// Its rate limits.
     pub key: RateKey,
 }
 
-/// The session or the envelope of a request, which is its generation.
+/// The session or the envelope of a request, which determines its generation.
 pub(crate) enum Origin {
     /// Of a session.
     Session(Arc<ClientSession>),
-    /// Stateless: its `_meta` has all that a session would hold.
+    /// Stateless: its `_meta` contains everything that a session would hold.
     Envelope(Envelope),
 }
 
@@ -53,33 +53,35 @@ pub(crate) struct Request {
     pub params: Option<RawJson>,
     pub trace: Option<TraceContext>,
     pub origin: Origin,
-    /// The params of `tools/call`, if it is that: they are looked at before it is done.
+    /// The `User-Agent` of a stateless client over HTTP.
+    pub agent: Option<String>,
+    /// The params of `tools/call`, if that is the method: they are parsed before the call runs.
     pub call: Option<Result<(CallParams, Retry), RpcError>>,
 }
 
-/// How an answer may leave.
+/// The form in which an answer may be sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AnswerForm {
     /// At once, as one object.
     Plain,
-    /// It may take long and be preceded by notices.
+    /// It may take long, and notices may precede it.
     MayStream,
-    /// As a stream, always (H-18).
+    /// Always as a stream (H-18).
     Stream,
 }
 
 impl Server {
-    /// Counts an operation (T-42). Every rate of a principal is counted here.
+    /// Counts an operation (T-42). This function counts every rate of a principal.
     ///
     /// # Errors
-    /// It comes too often.
+    /// The rate limit is exceeded.
     pub(crate) fn count(&self, key: &RateKey, operation: Operation) -> Result<(), Failure> {
         Ok(self.dispatch.count_operation(key, operation)?)
     }
 }
 
 impl Request {
-    /// A request of a session. In a box, as the other: it is handed from future to future.
+    /// A request of a session. In a box like a stateless one, because it is moved from future to future.
     pub fn of_session(
         server: &Arc<Server>,
         message: RequestMessage,
@@ -91,11 +93,10 @@ impl Request {
         let call = (method == Method::ToolsCall)
             .then(|| CallParams::decode(params.as_ref()).map(|call| (call, Retry::default())));
         let (server, origin) = (server.clone(), Origin::Session(client.clone()));
-        Box::new(Self { server, caller, key, id, method, params, trace, origin, call })
+        Box::new(Self { server, caller, key, id, method, params, trace, origin, agent: None, call })
     }
 
-    /// A stateless request of this sender. Its envelope is read, and then the version in
-    /// it (26R-2, 26R-3).
+    /// A stateless request of this sender. Parses its envelope, and then the version in it (26R-2, 26R-3).
     ///
     /// # Errors
     /// `-32602`, `-32022`.
@@ -115,7 +116,7 @@ impl Request {
         };
         let opened = claimed.open(params.as_ref()).and_then(|opened| spoken.map(|()| opened));
         let (envelope, call) = opened.map_err(Failure::BadRequest)?;
-        // For the log alone: a name never decides anything (26R-5).
+        // Only for the log: a name never decides anything (26R-5).
         tracing::trace!(%method, client = ?envelope.client(), "a request that stands alone");
         let call = match call {
             Some(call) => Some(Ok(call)),
@@ -124,13 +125,24 @@ impl Request {
         let caller = Caller::stateless(sender.principal.clone(), sender.peer, envelope.capabilities.clone());
         let (server, caller, key) = (server.clone(), Arc::new(caller), sender.key.clone());
         let origin = Origin::Envelope(envelope);
-        Ok(Box::new(Self { server, caller, key, id, method, params, trace, origin, call }))
+        Ok(Box::new(Self { server, caller, key, id, method, params, trace, origin, agent: None, call }))
     }
 
     pub const fn generation(&self) -> Generation {
         match self.origin {
             Origin::Session(_) => Generation::Sessions,
             Origin::Envelope(_) => Generation::Stateless,
+        }
+    }
+
+    /// How the bridge serves its client; `None` if the client knows tasks, or nothing is handed off.
+    pub fn bridge(&self) -> Option<BridgeTerms> {
+        match &self.origin {
+            Origin::Session(client) => client.bridge(),
+            Origin::Envelope(envelope) => {
+                let bridge = self.server.dispatch.settings().bridge.as_ref();
+                bridge.filter(|_| !envelope.tasks).map(|bridge| bridge.terms(self.agent.as_deref()))
+            }
         }
     }
 
@@ -142,7 +154,7 @@ impl Request {
         }
     }
 
-    /// The least serious log message that it wants on its own stream (26C-4).
+    /// The least serious level of log messages that it wants on its own stream (26C-4).
     pub const fn log_level(&self) -> Option<LogLevel> {
         match &self.origin {
             Origin::Session(_) => None,
@@ -150,7 +162,7 @@ impl Request {
         }
     }
 
-    /// The value that `Mcp-Name` must have; `None` where the body names nothing (26H-7).
+    /// The value that `Mcp-Name` must have; `None` if the body names nothing (26H-7).
     pub fn name(&self) -> Option<Cow<'_, str>> {
         match &self.call {
             Some(Ok((call, _))) => Some(Cow::Borrowed(&call.name)),
@@ -158,8 +170,8 @@ impl Request {
         }
     }
 
-    /// Whether its method exists, and it may use it (26J-8, 26T-6). A session has what
-    /// was declared to it as well.
+    /// Checks that its method exists, and that its client may use it (26J-8, 26T-6). For a session, declared
+    /// capabilities count as well.
     ///
     /// # Errors
     /// `-32601`, `-32021`.
@@ -187,8 +199,8 @@ impl Request {
         }
     }
 
-    /// A client that has tasks as sessions have them may go on to look after those that
-    /// it created in one (26T-6).
+    /// A client with the tasks of sessions may still get and cancel tasks that it created in a session
+    /// (26T-6).
     const fn may_use_tasks_of_sessions(&self, envelope: &Envelope) -> bool {
         envelope.session_tasks && matches!(self.method, Method::TasksGet | Method::TasksCancel)
     }
@@ -198,11 +210,11 @@ impl Request {
         self.method.capability() == Some(Capability::Tasks)
     }
 
-    /// Counts it, except for the rate of its tool (T-42). A request of any kind was
-    /// counted before it was read.
+    /// Counts the request, but not toward the rate of its tool (T-42). The rate for all requests counted it
+    /// before it was parsed.
     ///
     /// # Errors
-    /// It comes too often.
+    /// The rate limit is exceeded.
     pub fn count(&self) -> Result<(), Failure> {
         self.operation().map_or(Ok(()), |operation| self.count_as(operation))
     }
@@ -212,8 +224,8 @@ impl Request {
         self.server.count(&self.key, operation)
     }
 
-    /// Counts a look-up that found nothing. The one that is too many is answered like
-    /// those before it; it is the next that is refused, before anything is looked up.
+    /// Counts a lookup that found nothing. The lookup that exceeds the limit is answered like those before
+    /// it; only the next one is refused, before anything is looked up.
     pub fn count_failed_lookup(&self) {
         drop(self.count_as(Operation::FailedLookup));
     }
@@ -222,10 +234,11 @@ impl Request {
     /// whether its call becomes a task, so it counts as a call.
     fn operation(&self) -> Option<Operation> {
         match (&self.call, &self.origin) {
-            // T-2: a client that was not offered tasks has `task` ignored.
+            // T-2: `task` is ignored if the client was not offered tasks.
             (Some(Ok((call, _))), Origin::Session(_)) if self.has_tasks() && call.task.is_some() => {
                 Some(Operation::Creation)
             }
+            (Some(Ok(_)), _) if self.is_host_tool() => Some(Operation::Polling),
             (Some(_), _) => Some(Operation::Call),
             (None, _) if self.only_reads() => Some(Operation::Call),
             (None, _) if self.is_of_tasks() => Some(Operation::Polling),
@@ -233,8 +246,12 @@ impl Request {
         }
     }
 
-    /// Whether a plugin runs for it and changes nothing, so that the run ends with its
-    /// client.
+    /// Whether it calls a tool of the host, with which a client without tasks asks about its own tasks.
+    pub fn is_host_tool(&self) -> bool {
+        matches!(&self.call, Some(Ok((call, _))) if self.server.dispatch.is_host_tool(&call.name))
+    }
+
+    /// Whether a plugin runs for it without changing anything, so that the run ends when its client leaves.
     pub const fn only_reads(&self) -> bool {
         matches!(
             self.method,
@@ -246,7 +263,7 @@ impl Request {
         )
     }
 
-    /// How its answer leaves.
+    /// The form in which its answer is sent.
     pub fn manner(&self) -> AnswerForm {
         match self.method {
             Method::TasksResult => AnswerForm::Stream,

@@ -13,11 +13,15 @@ use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, ready};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use toolyard_dispatch::{
-    Caller, ClientChannel, Dispatch, Fault, Offers, Operation, Principal, RateKey, Session,
+    BridgeTerms, Caller, ClientChannel, Dispatch, Fault, Offers, Operation, Principal, RateKey, Session,
+    StopCause,
 };
+use toolyard_protocol::notification::Cancellation;
 use toolyard_protocol::{
-    DecodeError, Id, LogLevel, Message, Method, RawJson, Revision, RpcError, notification, response,
+    ClientCapabilities, DecodeError, Id, LogLevel, Message, Method, RawJson, Revision, RpcError,
+    notification, response,
 };
 
 /// One client.
@@ -25,47 +29,50 @@ pub(crate) struct ClientSession {
     /// The caller of its latest request. The scopes of its token may change from one
     /// request to the next.
     caller: ArcSwap<Caller>,
-    /// The revision that was agreed on.
+    /// The negotiated revision.
     pub revision: Revision,
     /// The offers that `initialize` declared to it, besides tools (L-6).
     pub declared: Offers,
     /// The notifications that it wants.
     pub audience: Arc<Audience>,
-    /// The part that is stored. Locked while it is written, so that the last to change
-    /// it is the last to write.
+    /// The part that is stored. Locked while it is written, so that the last change is also the last write.
     pub memory: tokio::sync::Mutex<DurableState>,
-    /// Takes notifications about its tasks.
+    /// Receives notifications about its tasks.
     pub task_channel: Arc<dyn ClientChannel>,
-    /// The requests under way that may be cancelled.
+    /// The running requests that may be cancelled.
     pub inflight: Arc<Inflight>,
+    /// How its long calls are handed off until it shows that it knows tasks.
+    bridge: Option<BridgeTerms>,
+    task_aware: AtomicBool,
 }
 
-/// Messages in one batch. Only revision 2025-03-26 has batches, and its clients send a few messages in
-/// one; every member counts as a request of its session.
+/// The most messages in one batch. Only revision 2025-03-26 has batches, and its clients send a few messages
+/// in each; every member counts as a request of its session.
 const MAX_BATCH: usize = 100;
-/// URIs of the subscriptions of one client together, in bytes: they are kept with its
-/// session, in memory and in the store.
+/// The most bytes of all subscribed URIs of one client: its session keeps them in memory and in the store.
 const MAX_SUBSCRIPTION_BYTES: usize = 256 << 10;
 
-/// The result of `initialize`, or of an earlier one that the store kept.
+/// The terms that `initialize` agreed on, now or in a session from the store.
 pub(crate) struct SessionTerms {
     pub revision: Revision,
     pub declared: Offers,
     pub audience: Arc<Audience>,
     pub memory: DurableState,
+    /// The name of the client.
+    pub client: String,
 }
 
 /// The part of a session that outlives a restart.
 #[derive(Default)]
 pub(crate) struct DurableState {
-    /// The session in the store, where there is one.
+    /// The stored session, if there is one.
     pub session: Option<Session>,
-    /// The resources that it wants to hear about.
+    /// The resources that it is subscribed to.
     pub subscriptions: BTreeSet<String>,
 }
 
 impl ClientSession {
-    /// A client that has just initialized, or has come back.
+    /// A client that has just initialized, or has returned.
     pub fn new(
         server: &Server,
         caller: Caller,
@@ -73,8 +80,15 @@ impl ClientSession {
         task_channel: Arc<dyn ClientChannel>,
     ) -> Self {
         let most = server.settings.requests_per_session;
-        let SessionTerms { revision, declared, audience, memory } = agreed;
+        let SessionTerms { revision, declared, audience, memory, client } = agreed;
+        let bridge = server.dispatch.settings().bridge.as_ref().filter(|_| server.dispatch.settings().tasks);
+        let remembered = memory.session.as_ref().is_some_and(|session| session.task_aware);
+        let task_aware = remembered
+            || ClientCapabilities::of(&caller.capabilities).tasks
+            || bridge.is_some_and(|bridge| bridge.knows_tasks(&client));
         Self {
+            bridge: bridge.map(|bridge| bridge.terms(Some(&client))),
+            task_aware: AtomicBool::new(task_aware),
             caller: ArcSwap::from_pointee(caller),
             revision,
             declared,
@@ -90,8 +104,25 @@ impl ClientSession {
         self.caller.load_full()
     }
 
-    /// The client, as it shows itself in a request. Most requests come with the
-    /// same token as the one before.
+    /// How its long calls are handed off; `None` if it knows tasks, or nothing is handed off.
+    pub fn bridge(&self) -> Option<BridgeTerms> {
+        self.bridge.filter(|_| !self.task_aware.load(Ordering::Relaxed))
+    }
+
+    /// Records in the session that its client has shown that it knows tasks.
+    pub async fn mark_task_aware(&self, dispatch: &Dispatch) -> Result<(), Fault> {
+        if self.bridge.is_none() || self.task_aware.swap(true, Ordering::Relaxed) {
+            return Ok(());
+        }
+        let mut memory = self.memory.lock().await;
+        if let Some(session) = &mut memory.session {
+            session.task_aware = true;
+            dispatch.remember_session(session).await?;
+        }
+        Ok(())
+    }
+
+    /// The caller for a request of the client. Most requests have the same token as the previous one.
     pub fn caller_now(&self, principal: &Arc<Principal>) -> Arc<Caller> {
         let before = self.caller.load_full();
         if Arc::ptr_eq(&before.principal, principal) || *before.principal == **principal {
@@ -113,19 +144,20 @@ impl ClientSession {
         Ok(())
     }
 
-    /// Looks at what another host may have changed of its session. False if it is closed.
+    /// Reads changes that another host made to the session. False if the session is closed.
     pub async fn look_again(&self, dispatch: &Dispatch) -> Result<bool, Fault> {
         // Held, so that what is set here meanwhile is not taken for what was set before.
         let mut memory = self.memory.lock().await;
         let Some(session) = &memory.session else { return Ok(true) };
         let Some(session) = dispatch.session(&session.id).await? else { return Ok(false) };
         self.audience.set_level(level_of(&session));
+        self.task_aware.fetch_or(session.task_aware, Ordering::Relaxed);
         memory.subscriptions.clone_from(&session.subscriptions);
         memory.session = Some(session);
         Ok(true)
     }
 
-    /// Adds or takes away a subscription; false if there are too many.
+    /// Adds or removes a subscription; false if there are too many.
     pub async fn subscribe(
         &self,
         dispatch: &Dispatch,
@@ -158,10 +190,10 @@ pub(crate) fn level_of(session: &Session) -> LogLevel {
 }
 
 impl ClientSession {
-    /// The answer to a request of the client. It has none if the client cancels it (C-1).
+    /// The answer to a request of the client. There is none if the client cancels the request (C-1).
     ///
     /// # Errors
-    /// The answer to a request that comes too often.
+    /// The answer to a request that exceeds a rate limit.
     pub fn answer(
         &self,
         request: Box<Request>,
@@ -182,7 +214,7 @@ impl ClientSession {
             }
             let stop = kept.stop.clone();
             if request.is_of_tasks() {
-                // C-4: a cancelled wait ends; the task goes on.
+                // C-4: a cancelled wait ends; the task continues.
                 return tokio::select! {
                     biased;
                     () = kept.stop.wait() => None,
@@ -194,10 +226,10 @@ impl ClientSession {
         .boxed())
     }
 
-    /// The answers to a batch, to be awaited together (J-6).
+    /// The answers to a batch; await them together (J-6).
     ///
     /// # Errors
-    /// `-32600` where the revision has no batches, or this one is too long.
+    /// `-32600` if the revision has no batches, or this one is too long.
     pub fn batch(
         self: &Arc<Self>,
         server: &Arc<Server>,
@@ -238,7 +270,7 @@ impl ClientSession {
                 Ok(Message::Response { id, outcome }) => {
                     let (server, caller) = (server.clone(), caller.clone());
                     let kept = async move {
-                        // A batch has no place to say that it was not kept.
+                        // A batch cannot report that a response was not stored.
                         if let Err(fault) = take_response(&server, &caller, id, outcome).await {
                             logged(&fault);
                         }
@@ -256,12 +288,12 @@ impl ClientSession {
     pub fn take_notification(&self, method: &Method, params: Option<&RawJson>) {
         match method {
             Method::Cancelled => {
-                if let Some(id) = notification::cancelled_request(params) {
-                    self.inflight.cancel(&id);
+                if let Some(Cancellation { request, reason }) = notification::cancellation(params) {
+                    self.inflight.cancel(&request, StopCause::of_cancellation(reason.as_deref()));
                 }
             }
             Method::Initialized => self.audience.set_initialized(),
-            // A client's task may tell how it stands; we ask it ourselves.
+            // The task of a client may report its status, but the host polls it instead.
             _ => {}
         }
     }

@@ -1,40 +1,40 @@
-//! The operator's settings of the wire. Defaults, units and sentences are in the host's table of
-//! limits; here are only the values.
+//! The operator's settings of the transports. Their defaults, units and descriptions are in the host's table
+//! of limits; this module has only the values.
 
 use std::time::Duration;
 
 /// The settings of the transports.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Bytes of one message, as an HTTP body or a line on stdin.
+    /// The largest message, in bytes: an HTTP body or a line on stdin.
     pub message_bytes: usize,
-    /// Connections at once; further ones wait a moment and are refused.
+    /// The most connections at once; further ones wait a moment and are then refused.
     pub connections: usize,
     /// How long a client may take to send the head of a request.
     pub head_time: Duration,
     /// How long a client may take to send a body.
     pub body_time: Duration,
-    /// How long a client may leave untaken what it was sent.
+    /// How long a client may leave sent data unread.
     pub write_time: Duration,
-    /// Resources that one session may be subscribed to; also resources and tasks
-    /// together of one `subscriptions/listen`.
+    /// The most resources that one session may subscribe to; also the most resources and tasks together in
+    /// one `subscriptions/listen`.
     pub subscriptions: usize,
-    /// How long clients may keep a list before they ask for it again (26C-5).
+    /// How long clients may cache a list (26C-5).
     pub cache: Duration,
-    /// Requests under way at once in one session.
+    /// The most requests of one session that run at once.
     pub requests_per_session: usize,
-    /// A call that takes longer than this is answered as a stream of events.
+    /// The time after which a call is answered as a stream of events.
     pub stream_after: Duration,
-    /// How often a silent stream gets a comment that keeps it open.
+    /// The interval of the comments that keep a silent stream open.
     pub keep_alive: Duration,
-    /// Bytes that one stream keeps for a client that comes back.
+    /// The most bytes that one stream keeps for a returning client.
     pub replay_bytes: usize,
-    /// Bytes that the ended streams of one session keep together.
+    /// The most bytes that all ended streams of one session keep.
     pub replay_bytes_per_session: usize,
-    /// Bytes that the ended streams of all sessions keep together.
+    /// The most bytes that the ended streams of all sessions keep.
     pub replay_bytes_in_all: usize,
-    /// Bytes that the ended streams of one principal keep together.
+    /// The most bytes that all ended streams of one principal keep.
     pub replay_bytes_per_principal: usize,
-    /// How long requests under way may go on after stdin has ended.
+    /// How long running requests may continue after stdin has ended.
     pub eof_grace: Duration,
 }

@@ -1,8 +1,8 @@
-//! Stateless requests (2026-07-28): the rule that tells them from those of sessions,
-//! their subscriptions and their notifications. HTTP and stdio share this.
+//! Stateless requests (2026-07-28): the rule that distinguishes them from requests of sessions, their
+//! subscriptions and their notifications. HTTP and stdio share this.
 //!
-//! Nothing here is remembered from one request for the next. A transport keeps the state
-//! of a request under way, and the store keeps tasks, which outlive a request.
+//! Nothing is kept between requests. A transport keeps the state of a running request, and the store keeps
+//! tasks, which outlive a request.
 
 mod listen;
 mod request_channel;
@@ -16,20 +16,20 @@ use toolyard_protocol::stateless::VERSION;
 use toolyard_protocol::stateless::envelope::{self, ClaimedParams, VersionClaim};
 use toolyard_protocol::{DecodeError, Message, Method, RawJson, RpcError};
 
-/// Ourselves, as every result shows us: rendered once.
+/// This server, as every result shows it; rendered once.
 #[derive(Debug, Default)]
 pub struct ServerInfo(OnceLock<RawJson>);
 
 impl Server {
-    /// Ourselves, as every result shows us (26J-5).
+    /// This server, as every result shows it (26J-5).
     pub(crate) fn server_info(&self) -> &RawJson {
         self.server_info.0.get_or_init(|| RawJson::of(&self.identity.info))
     }
 }
 
 /// The version that a request claims (26B). `initialize` opens a session unless it has a
-/// whole envelope of this revision; any other request that names a version means
-/// this revision, even if it means it wrongly.
+/// whole envelope of this revision; any other request that names a version is one of this revision, even if
+/// the version is wrong.
 pub(crate) fn claim_of(method: &Method, params: Option<&RawJson>) -> ClaimedParams {
     let claimed = ClaimedParams::by(method, params);
     if *method != Method::Initialize {
@@ -41,7 +41,7 @@ pub(crate) fn claim_of(method: &Method, params: Option<&RawJson>) -> ClaimedPara
     }
 }
 
-/// Whether a member of a batch claims to be of this revision, which has none.
+/// Whether a member of a batch claims to be of this revision, which has no batches.
 pub(crate) fn is_among(members: &[Result<Message, DecodeError>]) -> bool {
     members.iter().any(|member| match member {
         Ok(Message::Request { method, params, .. }) => {

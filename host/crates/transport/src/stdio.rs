@@ -1,11 +1,11 @@
-//! stdio: one message a line (S-1 to S-5). Standard output belongs to the
-//! protocol; logs go elsewhere.
+//! stdio: one message a line (S-1 to S-5). Standard output carries only the protocol; logs go elsewhere.
 
 mod line_framing;
 mod relay;
 mod stateless;
 
 use crate::Server;
+use crate::answer::Answer;
 use crate::change_notifications::{ChangeReceiver, Changes};
 use crate::notifications::Audience;
 use crate::request::{Request, RequestMessage};
@@ -26,36 +26,37 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 use toolyard_dispatch::{
-    Caller, ClientChannel, ClientPresence, ClientRoute, Notice, RateKey, RouteScope, TaskId,
+    Caller, ClientChannel, ClientPresence, ClientRoute, Handover, Notice, RateKey, RouteScope, StopCause,
+    TaskId,
 };
 use toolyard_protocol::initialize::InitializeParams;
 use toolyard_protocol::message::decode;
-use toolyard_protocol::notification::cancelled_request;
+use toolyard_protocol::notification::{Cancellation, cancellation};
 use toolyard_protocol::revision::Transport;
 use toolyard_protocol::stateless::envelope::VersionClaim;
 use toolyard_protocol::{
     DecodeError, Id, Incoming, LogLevel, Message, Method, RawJson, Revision, RpcError, notification, response,
 };
 
-/// Messages that wait to be written. A client that does not read slows its own
-/// requests down; notices to it are dropped.
+/// The most messages that wait to be written. A client that does not read slows down its own requests, and
+/// the host drops notices to it.
 const OUTBOX: usize = 256;
-/// Lines that wait to be looked at.
+/// The most lines that wait to be handled.
 const INBOX: usize = 64;
 
-/// The client of a pipe.
+/// The kind of client at a pipe.
 pub enum PipeClient {
-    /// A client that is served here.
+    /// A client that this process serves alone.
     Direct,
-    /// A client whose calls that may begin a task go to a background host, so that a task outlives
-    /// the client and this process.
+    /// A client whose calls go to a background host if they may begin a task, so that the task outlives the
+    /// client and this process.
     Relayed(Arc<dyn Background>),
-    /// The relay of such a client, which the background host serves. It gets all changes that it
-    /// cannot see itself, because it notifies its own clients.
+    /// The relay of such a client, which the background host serves. It gets all changes that it cannot
+    /// detect itself, because it notifies its own clients.
     Relay,
 }
 
-/// Serves one client until its input ends or `stop` is cancelled. Requests under way then get
+/// Serves one client until its input ends or `stop` is cancelled. Running requests then get
 /// `Settings::eof_grace` to end; the rest ends with `drained`, and every answer is written.
 pub async fn serve<R, W>(
     server: Arc<Server>,
@@ -76,16 +77,21 @@ pub async fn serve<R, W>(
         }
         PipeClient::Relay => NotificationSource::Announcements(AnnouncementReceiver::of(dispatch)),
     };
+    // A background host continues without its client.
+    let end_cause = match client {
+        PipeClient::Relay => StopCause::Detached,
+        PipeClient::Direct | PipeClient::Relayed(_) => StopCause::Ended,
+    };
     let relay = match client {
         PipeClient::Relayed(background) => Some(Relay::start(background, dispatch.clone(), outbox.clone())),
         PipeClient::Direct | PipeClient::Relay => None,
     };
-    Client::new(&server, outbox, relay).serve(input, written, stop, notifications, drained).await;
+    Client::new(&server, outbox, relay, end_cause).serve(input, written, stop, notifications, drained).await;
 }
 
 /// The source of notifications without a request.
 enum NotificationSource {
-    /// Changes of the catalog, as far as the client wants them.
+    /// Changes of the catalog that the client wants.
     Changes(ChangeReceiver),
     /// Changes that guests announce.
     Announcements(AnnouncementReceiver),
@@ -115,16 +121,24 @@ struct Client {
     stateless: Stateless,
     /// The relay, if there is a background host.
     relay: Option<Relay>,
+    /// The reason that its requests record when the pipe ends.
+    end_cause: StopCause,
     /// Ends the relay when it is dropped.
     relaying: Option<AbortOnDropHandle<()>>,
 }
 
 impl Client {
-    fn new(server: &Arc<Server>, outbox: Outbox, relay: Option<(Relay, AbortOnDropHandle<()>)>) -> Self {
+    fn new(
+        server: &Arc<Server>,
+        outbox: Outbox,
+        relay: Option<(Relay, AbortOnDropHandle<()>)>,
+        end_cause: StopCause,
+    ) -> Self {
         let (relay, relaying) = relay.unzip();
         Self {
             server: server.clone(),
-            stateless: Stateless::new(server, outbox.clone(), relay.clone()),
+            stateless: Stateless::new(server, outbox.clone(), relay.clone(), end_cause),
+            end_cause,
             outbox,
             client: None,
             requests: TaskTracker::new(),
@@ -155,8 +169,13 @@ impl Client {
                 tell = told.next() => self.tell(tell).await,
             }
         }
-        // A shell that pipes its requests in has closed our input by now and still
-        // wants the answers.
+        if self.end_cause == StopCause::Detached
+            && let Some(client) = &self.client
+        {
+            // At once: no client reads the result any more, and an equal call finds a kept one.
+            client.inflight.cancel_all(self.end_cause);
+        }
+        // A shell that pipes its requests in has closed the input by now but still wants the answers.
         let patience = self.server.settings.eof_grace;
         let ended = async { tokio::join!(self.ended(), self.stateless.ended()) };
         drop(tokio::time::timeout(patience, ended).await);
@@ -164,7 +183,7 @@ impl Client {
         tokio::join!(self.finish(), self.stateless.finish(patience));
         if let Some(relaying) = self.relaying.take() {
             relaying.abort();
-            // It has its end signal, and holds the way to the client until it ends.
+            // The relay has its end signal, and holds the outbox to the client until it ends.
             drop(relaying.await);
         }
         drop(self);
@@ -217,7 +236,7 @@ impl Client {
     async fn message(&mut self, message: Message, line: Bytes) -> Option<Bytes> {
         match message {
             Message::Request { id, method, params } => {
-                // Which generation a line is of, it says itself (26B-5).
+                // Each line itself shows its generation (26B-5).
                 let claimed = claim_of(&method, params.as_ref());
                 let message = RequestMessage { id, method, params, trace: None };
                 match claimed.claim {
@@ -233,21 +252,23 @@ impl Client {
                     Ok(answering) => answering,
                     Err(refusal) => return Some(refusal),
                 };
-                if let Some(answer) = (&mut answering).now_or_never() {
-                    return answer;
-                }
                 let outbox = self.outbox.clone();
-                self.requests.spawn(async move {
-                    if let Some(answer) = answering.await {
-                        // The writer is gone, and with it the client.
-                        drop(outbox.send(Outgoing::line(answer)).await);
-                    }
-                });
+                match (&mut answering).now_or_never() {
+                    Some(None) => {}
+                    Some(Some(PipeAnswer { message, handover: None })) => return Some(message),
+                    Some(Some(answer)) => drop(self.requests.spawn(answer.deliver(outbox))),
+                    None => drop(self.requests.spawn(async move {
+                        if let Some(answer) = answering.await {
+                            answer.deliver(outbox).await;
+                        }
+                    })),
+                }
                 None
             }
             Message::Notification { method, params } => {
                 if method == Method::Cancelled
-                    && cancelled_request(params.as_ref()).is_some_and(|id| self.stateless.cancel(&id))
+                    && let Some(Cancellation { request, reason }) = cancellation(params.as_ref())
+                    && self.stateless.cancel(&request, StopCause::of_cancellation(reason.as_deref()))
                 {
                     return None;
                 }
@@ -285,13 +306,13 @@ impl Client {
         }
     }
 
-    /// The answer to come, or why there is none. Before `initialize` only `ping`
-    /// is answered (L-5, L-7).
+    /// The future answer, or the reason why there is none. Before `initialize`, only `ping` is answered (L-5,
+    /// L-7).
     fn answering(
         &self,
         message: RequestMessage,
         line: Bytes,
-    ) -> Result<BoxFuture<'static, Option<Bytes>>, Bytes> {
+    ) -> Result<BoxFuture<'static, Option<PipeAnswer>>, Bytes> {
         let Some(client) = &self.client else {
             return Err(if message.method == Method::Ping {
                 response::result(&message.id, &RawJson::empty_object())
@@ -307,20 +328,26 @@ impl Client {
             return Ok(relayed(relay, starts, client.clone(), request, line, channel).boxed());
         }
         match client.answer(request, channel) {
-            Ok(answering) => Ok(answering.map(|answer| answer.map(|answer| answer.message)).boxed()),
+            Ok(answering) => Ok(answering.map(|answer| answer.map(PipeAnswer::from)).boxed()),
             Err(answer) => Err(answer.message),
         }
     }
 
-    /// Where there is a background host, the way to it for what is to be answered there,
-    /// and whether it is started for it.
+    /// The relay to the background host if that host must answer the request, and whether to start the host
+    /// for it.
     fn relayed(&self, request: &Request) -> Option<(Relay, bool)> {
         let relay = self.relay.as_ref()?;
         let params = request.params.as_ref();
         match request.method {
             Method::LoggingSetLevel if LogLevel::decode(params).is_ok() => relay.set_level(params),
-            Method::ToolsCall if relay::may_become_task(request) => return Some((relay.clone(), true)),
-            // A task's question is out once, and only the process that runs the task knows it.
+            Method::ToolsCall if relay::goes_to_the_background(request) => {
+                return Some((relay.clone(), true));
+            }
+            // Only the process that runs a task knows its progress and its questions.
+            Method::ToolsCall if relay.is_up() && request.is_host_tool() => {
+                return Some((relay.clone(), false));
+            }
+            // A task's question is sent only once, and only the process that runs the task knows of it.
             Method::TasksResult if request.has_tasks() && relay.is_up() => {
                 return Some((relay.clone(), false));
             }
@@ -343,7 +370,8 @@ impl Client {
         let declared = self.server.dispatch.offers();
         let audience = Arc::new(Audience::new(LogLevel::DEFAULT, false));
         let task_channel = Arc::new(PipeChannel { outbox: self.outbox.clone(), audience: audience.clone() });
-        let agreed = SessionTerms { revision, declared, audience, memory: DurableState::default() };
+        let client = params.client_info.name;
+        let agreed = SessionTerms { revision, declared, audience, memory: DurableState::default(), client };
         let caller = Caller::local(params.capabilities);
         if let Some(relay) = &self.relay {
             relay.initialize(raw);
@@ -352,7 +380,7 @@ impl Client {
         response::result(id, &self.server.identity.initialize_result(revision, declared))
     }
 
-    /// The answers to a batch leave together (J-6).
+    /// The answers to a batch are sent together (J-6).
     async fn batch(&mut self, members: Vec<Result<Message, DecodeError>>) {
         let answering = match &self.client {
             Some(client) => {
@@ -377,17 +405,17 @@ impl Client {
         });
     }
 
-    /// Waits until no request is under way.
+    /// Waits until no request is running.
     async fn ended(&self) {
         self.requests.close();
         self.requests.wait().await;
     }
 
-    /// Gives the requests under way some time, then cancels them.
+    /// Gives the running requests some time, then cancels them.
     async fn finish(&self) {
         if tokio::time::timeout(self.server.settings.eof_grace, self.ended()).await.is_err() {
             if let Some(client) = &self.client {
-                client.inflight.cancel_all();
+                client.inflight.cancel_all(self.end_cause);
             }
             tracing::debug!("requests under way were ended with the input");
         }
@@ -398,12 +426,12 @@ impl Client {
     }
 
     async fn send(&self, message: Bytes) {
-        // The writer is gone, and with it the client; the input ends then too.
+        // The writer is gone, and the client with it; the input ends too.
         drop(self.outbox.send(Outgoing::line(message)).await);
     }
 }
 
-/// A request of a session that is answered by the background host.
+/// A request of a session that the background host answers.
 async fn relayed(
     relay: Relay,
     starts: bool,
@@ -411,25 +439,50 @@ async fn relayed(
     request: Box<Request>,
     line: Bytes,
     channel: Arc<dyn ClientChannel>,
-) -> Option<Bytes> {
+) -> Option<PipeAnswer> {
     let id = request.id.clone();
     let kept = match client.inflight.add(&id) {
         Ok(kept) => kept,
-        Err(failure) => return Some(request.refuse(failure).message),
+        Err(failure) => return Some(request.refuse(failure).into()),
     };
     let relayed = relay.pass(RelayedRequest { id: id.clone(), line, kept, starts }).await;
-    if relayed == RelayOutcome::Lost && request.method == Method::TasksResult {
-        // The task is in the store, whatever became of the host that ran it.
+    let is_of_task = request.method == Method::TasksResult || request.is_host_tool();
+    if relayed == RelayOutcome::Lost && is_of_task {
+        // The task is in the store, whatever happened to the host that ran it.
         return match client.answer(request, channel) {
-            Ok(answering) => answering.await.map(|answer| answer.message),
-            Err(answer) => Some(answer.message),
+            Ok(answering) => answering.await.map(PipeAnswer::from),
+            Err(answer) => Some(answer.into()),
         };
     }
     request.server.metrics.count_request(&request.method);
-    relayed.error().map(|error| response::error(Some(&id), &error))
+    let error = relayed.error()?;
+    Some(PipeAnswer { message: response::error(Some(&id), &error), handover: None })
 }
 
-/// Notices and questions go straight to the one channel there is (IR-5).
+/// An answer to a request of a session.
+struct PipeAnswer {
+    message: Bytes,
+    handover: Option<Handover>,
+}
+
+impl From<Answer> for PipeAnswer {
+    fn from(Answer { message, handover, .. }: Answer) -> Self {
+        Self { message, handover }
+    }
+}
+
+impl PipeAnswer {
+    async fn deliver(self, outbox: Outbox) {
+        // Without a writer there is no client either.
+        if outbox.send(Outgoing::line(self.message)).await.is_ok()
+            && let Some(handover) = self.handover
+        {
+            handover.mark_delivered();
+        }
+    }
+}
+
+/// Notices and questions go directly to the only channel (IR-5).
 #[derive(Clone)]
 struct PipeChannel {
     outbox: Outbox,
@@ -437,8 +490,8 @@ struct PipeChannel {
 }
 
 impl PipeChannel {
-    /// False if the client does not read: it loses notices, and is asked later, but
-    /// gets every answer.
+    /// False if the client does not read: it loses notices, and gets questions later, but receives every
+    /// answer.
     fn send(&self, message: Bytes) -> bool {
         self.outbox.try_send(Outgoing::line(message)).is_ok()
     }

@@ -1,22 +1,23 @@
-//! A stream of messages to one client: an id, a sequence, a bounded log (H-13 to H-15, H-27 to
-//! H-29).
+//! A stream of messages to one client: an id, a sequence, and a bounded log (H-13 to H-15, H-27 to H-29).
 //!
-//! The log is the only queue. A reader takes messages at its own speed; one that falls so far
-//! behind that its place was dropped is cut off. So a slow client costs a bounded amount of memory,
-//! and a client that comes back goes on where it was.
+//! The log is the only queue. A reader takes messages at its own speed. It is cut off if it falls so far
+//! behind that its next message was dropped. So a slow client takes a bounded amount of memory, and a client
+//! that returns resumes where it stopped.
 
+use crate::answer::Answer;
 use crate::replay::{ReplayBudget, ReplayReservation};
 use bytes::Bytes;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
+use toolyard_dispatch::Handover;
 
-/// Events that one stream keeps. The bytes of its messages are bounded by a setting; this bounds the
-/// overhead of very small ones, some hundred bytes each.
+/// The most events that one stream keeps. A setting bounds the bytes of its messages; this bounds the
+/// overhead of very small ones, a few hundred bytes each.
 pub(crate) const MAX_EVENTS: usize = 1_000;
 
-/// How much a stream keeps.
+/// The bounds on what a stream keeps.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LogBounds {
     pub bytes: usize,
@@ -33,26 +34,27 @@ pub(crate) struct Stream {
 }
 
 struct StreamState {
-    /// The sequence number that the next message gets; the first is 1, because 0
-    /// stands for the beginning.
+    /// The sequence number of the next message; the first is 1, because 0 means the beginning.
     next: u64,
     log: VecDeque<(u64, Bytes)>,
     log_bytes: usize,
     ended: Option<Instant>,
-    /// Counts the readers; only the latest reads on (H-20).
+    /// Counts the readers; only the latest continues to read (H-20).
     readers: u64,
-    /// Whether the latest reader is still there.
+    /// Whether the latest reader is still connected.
     read: bool,
     /// When the latest reader left, or the stream began.
     left: Instant,
-    /// The reader is to leave, and to come back after so long (H-14).
+    /// Tells the reader to leave and to return after this time (H-14).
     release: Option<Duration>,
-    /// The budget that its log counts against once it has ended; `None` if no client can come back.
+    /// The budget that its log counts against once it has ended; `None` if no client can return.
     kept_within: Option<(Arc<ReplayBudget>, Arc<str>)>,
     /// Counts the log in the budget until it is dropped.
     counted: Option<ReplayReservation>,
     /// Whether its log is dropped once it has no reader.
     forgotten: bool,
+    /// The obligation to tell the client of a task, which the last message fulfils.
+    handover: Option<Handover>,
 }
 
 /// The next step of a reader.
@@ -60,12 +62,11 @@ struct StreamState {
 pub(crate) enum ReadStep {
     /// A message and its number.
     Message(u64, Bytes),
-    /// The stream has ended and was read to its end.
+    /// The stream has ended, and all of it was read.
     Ended,
     /// The reader was replaced, or fell too far behind.
     CutOff,
-    /// The reader is to leave after the message of this number, and to come back
-    /// after so long.
+    /// The reader must leave after the message with this number, and return after this time.
     Released(u64, Duration),
 }
 
@@ -105,6 +106,7 @@ impl Stream {
             kept_within: None,
             counted: None,
             forgotten: false,
+            handover: None,
         };
         Arc::new_cyclic(|me| Self {
             id,
@@ -119,17 +121,24 @@ impl Stream {
         self.id
     }
 
-    /// Appends a message. The oldest are dropped over the bounds, but never the
-    /// latest.
+    /// Appends a message. Over the bounds, the oldest messages are dropped, but never the latest.
     pub fn push(&self, message: Bytes) {
         self.lock().append(message, self.bounds);
         self.changed.notify_waiters();
     }
 
-    /// Appends the last message, if any, and ends the stream: in one step, so that no reader takes
-    /// an only message for the first of several.
+    /// Appends the last message, if any, and ends the stream in one step, so that no reader mistakes an only
+    /// message for the first of several.
     pub fn end(&self, last: Option<Bytes>) {
+        self.end_handing_over(last, None);
+    }
+
+    /// The same, if the last message tells the client of a task.
+    fn end_handing_over(&self, last: Option<Bytes>, handover: Option<Handover>) {
         let mut state = self.lock();
+        if state.ended.is_none() {
+            state.handover = handover;
+        }
         if let Some(last) = last {
             state.append(last, self.bounds);
         }
@@ -142,8 +151,8 @@ impl Stream {
         self.changed.notify_waiters();
     }
 
-    /// Lets its client come back to it: once the stream has ended, its log counts against this
-    /// budget, on behalf of this principal.
+    /// Lets its client return to it: once the stream has ended, its log counts against this budget for this
+    /// principal.
     pub fn keep_within(&self, budget: Arc<ReplayBudget>, principal: Arc<str>) {
         let mut state = self.lock();
         state.kept_within.get_or_insert((budget, principal));
@@ -163,7 +172,7 @@ impl Stream {
         let bytes = state.log_bytes;
         drop(state);
         let counted = budget.count(&principal, &self.me, bytes);
-        // The first call has counted it; a second count ends here, unlocked.
+        // The first call has counted it; a second count is dropped here, without the lock.
         let second = {
             let mut state = self.lock();
             match state.counted {
@@ -177,7 +186,7 @@ impl Stream {
         drop(second);
     }
 
-    /// Drops its log. A present reader reads it to its end first.
+    /// Drops its log. A current reader first reads it to its end.
     pub fn forget(&self) {
         let mut state = self.lock();
         state.forgotten = true;
@@ -186,8 +195,8 @@ impl Stream {
         }
     }
 
-    /// Ends the stream if nothing was written to it, so that what would have been its only
-    /// message can go another way. False if there is something.
+    /// Ends the stream if nothing was written to it, so that its only message can be sent another way. False
+    /// if something was written.
     pub fn end_unwritten(&self) -> bool {
         let mut state = self.lock();
         if state.next > 1 {
@@ -199,7 +208,7 @@ impl Stream {
         true
     }
 
-    /// Bytes that its log holds.
+    /// The bytes in its log.
     pub fn bytes(&self) -> usize {
         self.lock().log_bytes
     }
@@ -209,8 +218,8 @@ impl Stream {
         self.lock().ended
     }
 
-    /// Lets the reader go for so long, or the next one if there is none; what is
-    /// written meanwhile waits in the log.
+    /// Releases the reader, or the next one if there is none, for this long; messages that are written
+    /// meanwhile wait in the log.
     pub fn release(&self, retry: Duration) {
         let mut state = self.lock();
         if state.ended.is_none() {
@@ -231,7 +240,7 @@ impl Stream {
         self.lock().read
     }
 
-    /// Waits until there is a message, a release, or the end.
+    /// Waits for a message, a release, or the end.
     pub async fn wait_for_change(&self) {
         loop {
             let changed = self.changed.notified();
@@ -247,8 +256,19 @@ impl Stream {
         }
     }
 
-    /// If the stream has ended with this one message and nothing else, the
-    /// message; nothing in it if it ended without any.
+    /// Ends the stream, with this answer if there is one.
+    pub fn end_with(&self, answer: Option<Answer>) {
+        let (message, handover) = answer.map(|answer| (answer.message, answer.handover)).unzip();
+        self.end_handing_over(message, handover.flatten());
+    }
+
+    /// The obligation to tell the client of a task, for the writer of the last message.
+    pub fn take_handover(&self) -> Option<Handover> {
+        self.lock().handover.take()
+    }
+
+    /// The only message of an ended stream; `Some(None)` if it ended without a message. `None` if it has not
+    /// ended, or has several.
     pub fn sole_message(&self) -> Option<Option<Bytes>> {
         let state = self.lock();
         state.ended?;
@@ -259,8 +279,8 @@ impl Stream {
         }
     }
 
-    /// Reads on after the message of this number; 0 reads from the beginning.
-    /// The former reader is cut off.
+    /// Continues after the message with this number; 0 reads from the beginning. Cuts off the previous
+    /// reader.
     pub fn read_after(self: &Arc<Self>, number: u64) -> StreamReader {
         let mut state = self.lock();
         state.readers += 1;
@@ -271,7 +291,7 @@ impl Stream {
         StreamReader { stream: self.clone(), after: number, reader }
     }
 
-    /// Whether all that follows the message of this number is still there to read
+    /// Whether all messages after the one with this number can still be read
     /// (H-29).
     pub fn continues_after(&self, number: u64) -> bool {
         let state = self.lock();
@@ -284,7 +304,7 @@ impl Stream {
     }
 }
 
-/// The one who reads a stream.
+/// The reader of a stream.
 pub(crate) struct StreamReader {
     stream: Arc<Stream>,
     after: u64,
@@ -300,6 +320,12 @@ impl StreamReader {
             tokio::pin!(changed);
             changed.as_mut().enable();
             if let Some(next) = self.look() {
+                // The reader writes what it has read before it continues.
+                if next == ReadStep::Ended
+                    && let Some(handover) = stream.take_handover()
+                {
+                    handover.mark_delivered();
+                }
                 return next;
             }
             changed.await;

@@ -1,10 +1,10 @@
-//! The address of a server: of this one, of an issuer, of its keys.
+//! The address of a server: this one, an issuer, or the source of its keys.
 
 use http::Uri;
 use http::uri::Scheme;
 use std::fmt;
 
-/// An absolute `http` or `https` URL without user, query and fragment.
+/// An absolute `http` or `https` URL without a user, query or fragment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Address {
     text: String,
@@ -12,17 +12,17 @@ pub struct Address {
 }
 
 impl Address {
-    /// Reads one.
+    /// Parses an address.
     ///
     /// # Errors
-    /// What it should look like.
+    /// The expected form.
     pub fn parse(text: &str) -> Result<Self, String> {
         let expected = || format!("expected a URL such as https://example.com/path, not `{text}`");
-        // `Uri` would drop a fragment in silence.
+        // `Uri` would drop a fragment silently.
         if text.contains(['#', '?']) {
             return Err(format!("expected a URL without query and fragment, not `{text}`"));
         }
-        // Quotes would pass as well, and break out of those of a header.
+        // `Uri` also accepts quotes, which would end the quoted string in a header.
         if !text.bytes().all(|byte| byte.is_ascii_graphic()) || text.contains(['"', '\\', '<', '>', '{', '}'])
         {
             return Err(expected());
@@ -35,8 +35,8 @@ impl Address {
         if known && plain { Ok(Self { text: text.to_owned(), uri }) } else { Err(expected()) }
     }
 
-    /// As [`Address::parse`], for an address whose content cannot be changed on the way: it is
-    /// `https`, or on this machine.
+    /// As [`Address::parse`], for an address whose content no one can change on the way: `https`, or on this
+    /// machine.
     ///
     /// # Errors
     /// The required form.
@@ -49,7 +49,7 @@ impl Address {
         }
     }
 
-    /// As it was written.
+    /// The address as written.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
@@ -61,14 +61,14 @@ impl Address {
         self.uri.path()
     }
 
-    /// The well-known document `name` about it: between host and path (RFC 8615, as
-    /// RFC 8414 and RFC 9728 use it).
+    /// The address of its well-known document `name`, inserted between host and path (RFC 8615, as RFC 8414
+    /// and RFC 9728 use it).
     #[must_use]
     pub fn well_known(&self, name: &str) -> String {
         format!("{}/.well-known/{name}{}", self.origin(), self.path().trim_end_matches('/'))
     }
 
-    /// The well-known document `name` below it, as OpenID Connect has it.
+    /// The address of its well-known document `name`, appended to the path as in OpenID Connect.
     #[must_use]
     pub fn below(&self, name: &str) -> String {
         format!("{}{}/.well-known/{name}", self.origin(), self.path().trim_end_matches('/'))

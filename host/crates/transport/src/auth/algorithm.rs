@@ -1,5 +1,5 @@
 //! The algorithms that may sign tokens. All are asymmetric: with a shared secret every verifier
-//! could make tokens, and a public key mistaken for a secret would let everyone in.
+//! could make tokens, and a public key that is mistaken for a secret would let anyone make tokens.
 
 use jsonwebtoken::Algorithm as Of;
 use std::fmt;
@@ -22,7 +22,7 @@ pub struct Algorithm {
 }
 
 impl Algorithm {
-    /// All that there are.
+    /// All algorithms.
     pub const ALL: [Self; 9] = [
         Self::new("RS256", Of::RS256, KeyKind::Rsa),
         Self::new("RS384", Of::RS384, KeyKind::Rsa),
@@ -39,7 +39,7 @@ impl Algorithm {
         Self { name, of, kind }
     }
 
-    /// The algorithm of this name, spelled as in a token.
+    /// The algorithm with this name, spelled as in a token.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|algorithm| algorithm.name == name)

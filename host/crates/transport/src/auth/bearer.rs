@@ -3,21 +3,20 @@
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 
-/// There is an `Authorization` header, and it cannot be read.
+/// There is an `Authorization` header, but it cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the Authorization header is malformed")]
 pub struct Malformed;
 
-/// The bearer token of a request. `None` if there is none, which includes
-/// credentials of another scheme: to those, as to nothing, the answer is how to
-/// authenticate (RFC 6750, section 3.1).
+/// The bearer token of a request. `None` if there is none. Credentials of another scheme count as none: in
+/// both cases the answer says how to authenticate (RFC 6750, section 3.1).
 ///
 /// # Errors
-/// [`Malformed`], also for a token of more than `most` bytes.
+/// [`Malformed`], also if the token is longer than `most` bytes.
 pub fn bearer(headers: &HeaderMap, most: usize) -> Result<Option<&str>, Malformed> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let Some(value) = values.next() else { return Ok(None) };
-    // Two of them: a proxy in front may have checked the other one.
+    // There are two headers: a proxy in front may have checked the other one.
     if values.next().is_some() {
         return Err(Malformed);
     }
@@ -33,7 +32,7 @@ pub fn bearer(headers: &HeaderMap, most: usize) -> Result<Option<&str>, Malforme
     if token.len() <= most && is_token68(token) { Ok(Some(token)) } else { Err(Malformed) }
 }
 
-/// A byte of a `token` of RFC 9110.
+/// Whether the byte may occur in a `token` of RFC 9110.
 const fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric()
         || matches!(

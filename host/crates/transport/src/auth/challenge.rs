@@ -1,10 +1,10 @@
-//! `WWW-Authenticate`: what a client must bring (RFC 6750, section 3; ).
+//! `WWW-Authenticate`: what a client must send (RFC 6750, section 3; ).
 
 use super::{AuthError, AuthSettings};
 use http::HeaderValue;
 use toolyard_dispatch::rules::is_scope;
 
-/// The challenges, most of them made once.
+/// The challenges. Most are rendered only once.
 pub(super) struct Challenges {
     missing: HeaderValue,
     malformed: HeaderValue,
@@ -14,8 +14,8 @@ pub(super) struct Challenges {
 }
 
 impl Challenges {
-    /// With the URL of the metadata, if there is any. Without issuers no client can get a token, so
-    /// the challenge says no more than `Bearer`.
+    /// The challenges include the URL of the metadata, if there is any. Without issuers no client can get a
+    /// token, so the challenge says no more than `Bearer`.
     pub fn new(settings: &AuthSettings, metadata: Option<&str>) -> Self {
         let scopes = if settings.scopes.is_empty() { &settings.required_scopes } else { &settings.scopes };
         let wanted = metadata.map(|_| scopes.as_slice()).unwrap_or_default();
@@ -33,7 +33,7 @@ impl Challenges {
         }
     }
 
-    /// The challenge that belongs to a refusal.
+    /// The challenge for a refusal.
     pub fn to(&self, why: &AuthError) -> Option<HeaderValue> {
         match why {
             AuthError::Missing => Some(self.missing.clone()),
@@ -44,7 +44,7 @@ impl Challenges {
         }
     }
 
-    /// The challenge to a token that is good, but not for this.
+    /// The challenge for a valid token that does not permit this request.
     pub fn insufficient(&self, scopes: &[String]) -> Option<HeaderValue> {
         insufficient(scopes, self.metadata.as_deref())
     }
@@ -55,8 +55,8 @@ fn insufficient(scopes: &[String], metadata: Option<&str>) -> Option<HeaderValue
     write(&[("error", "insufficient_scope"), why], scopes, metadata)
 }
 
-/// Everything between quotes is free of quotes and backslashes: our own words, an
-/// address, and scopes that were looked at.
+/// Nothing between quotes contains a quote or a backslash: it is the host's own text, an address, or checked
+/// scopes.
 fn write(parts: &[(&str, &str)], scopes: &[String], metadata: Option<&str>) -> Option<HeaderValue> {
     let mut all: Vec<String> = parts.iter().map(|(name, value)| format!("{name}=\"{value}\"")).collect();
     let scopes: Vec<&str> = scopes.iter().map(String::as_str).filter(|scope| is_scope(scope)).collect();

@@ -5,10 +5,10 @@ use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use toolyard_dispatch::{Subject, Timestamp};
 
-/// A subject is a key in our stores; OpenID Connect has at most 255 letters.
+/// The longest subject. A subject is a key in the stores; OpenID Connect allows at most 255 characters.
 const SUBJECT_BYTES: usize = 255;
 
-/// The values that the claims must have.
+/// The required values of the claims.
 pub(super) struct ExpectedClaims<'e> {
     pub issuer: &'e str,
     pub audience: &'e [String],
@@ -16,7 +16,7 @@ pub(super) struct ExpectedClaims<'e> {
     pub now: Timestamp,
 }
 
-/// The subject of the claims, if they are for this server and valid now.
+/// The subject of the claims, if they are meant for this server and valid now.
 pub(super) fn subject(
     claims: &Map<String, Value>,
     expected: &ExpectedClaims<'_>,
@@ -65,18 +65,18 @@ fn is_for(audience: Option<&Value>, accepted: &[String]) -> bool {
     }
 }
 
-/// A `NumericDate`: seconds, perhaps with a fraction.
+/// A `NumericDate`: seconds, possibly with a fraction.
 fn moment(claims: &Map<String, Value>, name: &str) -> Result<Option<Timestamp>, TokenRejection> {
     let Some(value) = claims.get(name) else { return Ok(None) };
     let seconds = value.as_f64().filter(|seconds| seconds.is_finite() && *seconds >= 0.0);
-    // A cast stops at the end of time.
+    // The cast saturates.
     seconds.map(|seconds| Some(Timestamp((seconds * 1000.0) as i64))).ok_or(TokenRejection::Claims)
 }
 
 fn text(claims: &Map<String, Value>, name: &str) -> Result<Option<String>, TokenRejection> {
     match claims.get(name) {
         None => Ok(None),
-        // It will be shown in logs and tables.
+        // It appears in logs and tables.
         Some(Value::String(text))
             if !text.is_empty() && text.len() <= SUBJECT_BYTES && !text.chars().any(char::is_control) =>
         {

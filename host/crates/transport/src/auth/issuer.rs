@@ -1,7 +1,6 @@
-//! An issuer and its keys, as they are now: fetched when they are first needed,
-//! again when they are old, and at once when a token names a key that is not among
-//! them, but never more often than the cool-down allows, so that strangers cannot
-//! make us hammer the issuer.
+//! An issuer and its current keys. The host fetches them when they are first needed, again when they are old,
+//! and at once when a token names an unknown key. The cool-down limits all fetches, so that strangers cannot
+//! make the host flood the issuer with requests.
 
 use super::jwks::KeySet;
 use super::jwt::TokenRules;
@@ -12,11 +11,11 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
 
-/// The keys are not available, and the former ones are too old.
+/// The keys are not available, and the previous ones are too old.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct KeysUnavailable;
 
-/// Keys, and the number that tells them from those before.
+/// Keys, and the number that distinguishes them from previous ones.
 pub(super) type CurrentKeys = (u64, Arc<KeySet>);
 
 pub(super) struct Issuer {
@@ -30,19 +29,19 @@ pub(super) struct Issuer {
 #[derive(Default)]
 struct IssuerState {
     current: Option<CurrentKeys>,
-    /// When the keys were last seen to be these.
+    /// When these keys were last confirmed.
     seen: Option<Instant>,
-    /// When they were last asked for.
+    /// When the last fetch began.
     asked: Option<Instant>,
-    /// Whether that came to nothing.
+    /// Whether the last fetch failed.
     failed: bool,
-    /// Closes when the fetch under way is done.
+    /// Closes when the current fetch has ended.
     flight: Option<watch::Receiver<()>>,
 }
 
 impl Issuer {
     pub fn new(settings: &IssuerSettings, leeway: Duration, times: KeyTimes) -> Self {
-        // A look at a file costs nothing, so it is never much behind.
+        // Reading a file costs almost nothing, so the keys are never much older than the file.
         let refresh = match settings.keys {
             KeySource::File(_) => times.refresh.min(times.cool_down),
             KeySource::Url(_) | KeySource::Metadata(_) => times.refresh,
@@ -56,8 +55,8 @@ impl Issuer {
         }
     }
 
-    /// The current keys. Old ones are fetched again first. While the issuer cannot be reached, no
-    /// request waits for that, and the former keys serve for a while.
+    /// The current keys. Old keys are fetched again first. While the issuer cannot be reached, no request
+    /// waits for a fetch, and the previous keys remain in use for a while.
     pub async fn keys(self: &Arc<Self>, tracker: &TaskTracker) -> Result<CurrentKeys, KeysUnavailable> {
         let flight = {
             let mut state = self.lock();
@@ -72,8 +71,7 @@ impl Issuer {
         self.usable(&self.lock()).ok_or(KeysUnavailable)
     }
 
-    /// Keys that are newer than these, if there are any: a token named one that is
-    /// not among them.
+    /// Keys that are newer than these, if there are any, because a token named a key that these lack.
     pub async fn newer_keys(
         self: &Arc<Self>,
         generation: u64,
@@ -82,7 +80,7 @@ impl Issuer {
         let flight = {
             let mut state = self.lock();
             match self.usable(&state) {
-                // Another request was faster.
+                // Another request has fetched newer keys.
                 Some(current) if current.0 > generation => return Ok(current),
                 _ => self.fetch(&mut state, tracker),
             }
@@ -90,7 +88,7 @@ impl Issuer {
         landed(flight).await;
         let state = self.lock();
         match self.usable(&state) {
-            // Whether the key exists cannot be known now.
+            // It is unknown whether the key exists.
             Some(current) if current.0 == generation && state.failed => Err(KeysUnavailable),
             Some(current) => Ok(current),
             None => Err(KeysUnavailable),
@@ -102,13 +100,13 @@ impl Issuer {
         state.current.clone().filter(|_| state.seen.is_some_and(|seen| seen.elapsed() < longest))
     }
 
-    /// The fetch under way, or a new one if the last is long enough ago.
+    /// The current fetch, or a new one if the last began long enough ago.
     fn fetch(
         self: &Arc<Self>,
         state: &mut IssuerState,
         tracker: &TaskTracker,
     ) -> Option<watch::Receiver<()>> {
-        // A fetch that was lost, such as by a panic, has ended as well.
+        // A fetch that was lost, such as to a panic, also counts as ended.
         if let Some(flight) = state.flight.as_ref().filter(|flight| flight.has_changed().is_ok()) {
             return Some(flight.clone());
         }
@@ -164,10 +162,10 @@ impl Issuer {
     }
 }
 
-/// Waits until a fetch is done.
+/// Waits until a fetch has ended.
 async fn landed(flight: Option<watch::Receiver<()>>) {
     if let Some(mut flight) = flight {
-        // Nothing is ever sent: it closes. A fetch has a time limit of its own.
+        // Nothing is ever sent; the channel closes. The fetch has its own time limit.
         while flight.changed().await.is_ok() {}
     }
 }

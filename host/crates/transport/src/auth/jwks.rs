@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-/// Bits of the shortest RSA key that is trusted.
+/// The shortest RSA key that is trusted, in bits.
 const RSA_BITS: usize = 2048;
 
 /// The text is not a valid key set.
@@ -18,27 +18,27 @@ const RSA_BITS: usize = 2048;
 #[error("not a JWK set: expected {{\"keys\":[…]}}")]
 pub struct BadKeySet(#[source] serde_json::Error);
 
-/// The keys of an issuer that signatures can be checked with.
+/// The keys of an issuer that can verify signatures.
 pub struct KeySet {
     keys: Vec<Key>,
-    /// Of the document, so that a set is known again.
+    /// The digest of the document, to recognize the same set.
     digest: [u8; 32],
 }
 
 struct Key {
     kid: Option<String>,
-    /// The one algorithm that it is for, if it says so.
+    /// The only algorithm that the key is for, if the key names one.
     alg: Option<String>,
     kind: KeyKind,
     of: DecodingKey,
 }
 
-/// Why there is no key for a token.
+/// The reason why there is no key for a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NoKey {
-    /// None of this name.
+    /// No key has this name.
     Unknown,
-    /// One that is not for this algorithm, or the token does not say which.
+    /// The key is not for this algorithm, or the token does not name a key.
     Unfit,
 }
 
@@ -48,9 +48,8 @@ struct KeySetDocument {
 }
 
 impl KeySet {
-    /// Reads a key set. Keys for other purposes and of kinds that are not known here
-    /// are passed over, as RFC 7517 wants it; so is an RSA key that is too short, and
-    /// one whose secret half was published.
+    /// Parses a key set. It skips keys for other purposes and of unknown kinds, as RFC 7517 requires, and
+    /// also RSA keys that are too short and keys whose private part was published.
     ///
     /// # Errors
     /// [`BadKeySet`].
@@ -60,13 +59,13 @@ impl KeySet {
         Ok(Self { keys: keys.into_iter().filter_map(Key::read).collect(), digest })
     }
 
-    /// How many there are.
+    /// The number of keys.
     #[must_use]
     pub fn len(&self) -> usize {
         self.keys.len()
     }
 
-    /// Whether there are none.
+    /// Whether the set is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
@@ -76,8 +75,8 @@ impl KeySet {
         self.digest == other.digest
     }
 
-    /// The key of this name that is for this algorithm. A token may leave the name
-    /// out only where there is no choice.
+    /// The key with this name and for this algorithm. A token may omit the name only if the set has a single
+    /// key.
     pub(super) fn find(&self, kid: Option<&str>, algorithm: Algorithm) -> Result<&DecodingKey, NoKey> {
         let Some(kid) = kid else {
             return match self.keys.as_slice() {
@@ -96,7 +95,7 @@ impl KeySet {
 impl Key {
     fn read(value: Value) -> Option<Self> {
         let alg = value.get("alg").map(|alg| alg.as_str().map(str::to_owned));
-        // A key with an `alg` that is not a string is for no algorithm.
+        // A key whose `alg` is not a string fits no algorithm.
         let alg = alg.map_or(Some(None), |alg| alg.map(Some))?;
         let for_signatures = value.get("use").is_none_or(|usage| usage == "sig")
             && value.get("key_ops").is_none_or(|operations| {
@@ -111,7 +110,7 @@ impl Key {
             AlgorithmParameters::RSA(key) => {
                 let modulus = URL_SAFE_NO_PAD.decode(&key.n).ok()?;
                 let leading = modulus.iter().take_while(|byte| **byte == 0).count();
-                // The highest bit of a modulus is set; one bit less is another length.
+                // The highest bit of a modulus must be set; otherwise the key is one bit shorter.
                 let bits = (modulus.len() - leading) * 8
                     - modulus.get(leading).map_or(0, |byte| byte.leading_zeros() as usize);
                 (bits >= RSA_BITS).then_some(KeyKind::Rsa)

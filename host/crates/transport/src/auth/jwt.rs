@@ -1,5 +1,5 @@
-//! A JSON Web Token, as an access token (RFC 7515, 7519, 9068): read strictly, and
-//! believed only once its signature fits a key of its issuer.
+//! A JSON Web Token, as an access token (RFC 7515, 7519, 9068): parsed strictly, and trusted only after its
+//! signature matches a key of its issuer.
 
 use super::claims::{self, ExpectedClaims};
 use super::jwks::{KeySet, NoKey};
@@ -10,50 +10,50 @@ use serde_json::{Map, Value};
 use std::time::Duration;
 use toolyard_dispatch::{Subject, Timestamp};
 
-/// Why a token is not accepted. For the log; clients hear of one reason only.
+/// The reason why a token is not accepted. For the log; clients always get the same reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TokenRejection {
-    /// It is neither a token of the configuration nor a JWT.
+    /// It is neither a configured token nor a JWT.
     #[error("the token is unknown")]
     Unknown,
-    /// It is a JWT whose parts do not make sense.
+    /// It is a JWT with invalid parts.
     #[error("the token's header or claims cannot be read")]
     Unreadable,
     /// It is a JWT for another purpose.
     #[error("the token's type is not that of an access token")]
     Type,
-    /// It demands something that is not understood here.
+    /// It requires an extension that the host does not support.
     #[error("the token has critical extensions")]
     Critical,
     /// It is signed with an algorithm that its issuer may not use.
     #[error("the token's algorithm is not accepted")]
     Algorithm,
-    /// The issuer is unknown here.
+    /// The issuer is not configured.
     #[error("the token's issuer is not accepted")]
     Issuer,
     /// It is for another server.
     #[error("the token is for another audience")]
     Audience,
-    /// It was good once.
+    /// It has expired.
     #[error("the token has expired")]
     Expired,
-    /// It is not good yet.
+    /// It is not valid yet.
     #[error("the token is from the future")]
     NotYet,
-    /// A claim that must be there is not, or makes no sense.
+    /// A required claim is missing or invalid.
     #[error("a claim of the token is missing or makes no sense")]
     Claims,
-    /// Its issuer has no such key, or not for this.
+    /// Its issuer has no such key, or not for this algorithm.
     #[error("the token's key is not one of its issuer's")]
     Key,
-    /// The signature is not that of the key.
+    /// The signature does not match the key.
     #[error("the token's signature is wrong")]
     Signature,
 }
 
-/// A token that was read, and not verified.
+/// A parsed token that is not verified.
 pub(super) struct Jwt<'t> {
-    /// The signed text: header and claims, as they came.
+    /// The signed text: header and claims, as received.
     signed: &'t str,
     signature: &'t str,
     algorithm: Algorithm,
@@ -62,8 +62,8 @@ pub(super) struct Jwt<'t> {
 }
 
 impl<'t> Jwt<'t> {
-    /// Takes a token apart. The header's statements about keys beside `kid` (`jwk`, `jku`, `x5c`,
-    /// `x5u`) are the sender's own word, and ignored.
+    /// Splits and parses a token. Apart from `kid`, the host ignores what the header says about keys (`jwk`,
+    /// `jku`, `x5c`, `x5u`), because the sender chooses it.
     pub fn read(token: &'t str) -> Result<Self, TokenRejection> {
         let (signed, signature) = token.rsplit_once('.').ok_or(TokenRejection::Unknown)?;
         let (header, claims) = signed.split_once('.').ok_or(TokenRejection::Unknown)?;
@@ -93,18 +93,18 @@ fn object(part: &str) -> Option<Map<String, Value>> {
     serde_json::from_slice(&URL_SAFE_NO_PAD.decode(part).ok()?).ok()
 }
 
-/// An identity token or a logout token of the same issuer opens nothing here, if
-/// it says what it is (RFC 9068, section 4).
+/// An identity token or a logout token of the same issuer grants no access, if it states its type (RFC 9068,
+/// section 4).
 fn is_access_token(typ: &Value) -> bool {
     typ.as_str().is_some_and(|typ| {
         ["JWT", "at+jwt", "application/at+jwt"].iter().any(|known| typ.eq_ignore_ascii_case(known))
     })
 }
 
-/// Why a signature could not be checked.
+/// The reason why a signature could not be verified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NotVerified {
-    /// The keys at hand do not hold it; newer ones may.
+    /// The current keys do not include the token's key; newer ones may.
     UnknownKey,
     Because(TokenRejection),
 }
@@ -144,12 +144,12 @@ impl TokenRules {
         }
     }
 
-    /// Whether the token says that it is of this issuer.
+    /// Whether the token names this issuer.
     pub(super) fn is_by(&self, jwt: &Jwt<'_>) -> bool {
         jwt.claims.get("iss").and_then(Value::as_str) == Some(&self.issuer)
     }
 
-    /// The subject of the token, if its signature is right.
+    /// The subject of the token, if its algorithm and claims are valid. Does not verify the signature.
     pub(super) fn subject(&self, jwt: &Jwt<'_>, now: Timestamp) -> Result<Subject, TokenRejection> {
         if !self.algorithms.contains(&jwt.algorithm) {
             return Err(TokenRejection::Algorithm);
@@ -159,13 +159,13 @@ impl TokenRules {
         claims::subject(&jwt.claims, &expected)
     }
 
-    /// Checks the signature. The key, not the token, says what it may be used for.
+    /// Verifies the signature. The key, not the token, determines the algorithms that it may be used with.
     pub(super) fn check_signature(&self, jwt: &Jwt<'_>, keys: &KeySet) -> Result<(), NotVerified> {
         let key = keys.find(jwt.kid.as_deref(), jwt.algorithm).map_err(|why| match why {
             NoKey::Unknown => NotVerified::UnknownKey,
             NoKey::Unfit => NotVerified::Because(TokenRejection::Key),
         })?;
-        // An error is a signature or a key that cannot be read.
+        // An error means that the signature or the key cannot be parsed.
         let right = jsonwebtoken::crypto::verify(jwt.signature, jwt.signed.as_bytes(), key, jwt.algorithm.of);
         match right {
             Ok(true) => Ok(()),

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 const NAME: &str = "oauth-protected-resource";
 
-/// The document, and where it stands.
+/// The document, and the paths at which it is served.
 pub(super) struct Document {
     url: String,
     paths: [String; 3],
@@ -17,7 +17,7 @@ pub(super) struct Document {
 impl Document {
     pub fn new(resource: &Address, settings: &AuthSettings, name: &str) -> Self {
         let root = format!("/.well-known/{NAME}");
-        // Behind a proxy the endpoint may have another path than here.
+        // Behind a proxy, the endpoint may have a different path.
         let outside = format!("{root}{}", resource.path().trim_end_matches('/'));
         let scopes: BTreeSet<_> = settings.scopes.iter().chain(&settings.required_scopes).collect();
         let issuers: Vec<_> = settings.issuers.iter().map(|issuer| issuer.issuer.as_str()).collect();
@@ -41,7 +41,7 @@ impl Document {
         &self.url
     }
 
-    /// The document, if `path` is one of its places.
+    /// The document, if it is served at `path`.
     pub fn at(&self, path: &str) -> Option<Bytes> {
         self.paths.iter().any(|place| place == path).then(|| self.body.clone())
     }

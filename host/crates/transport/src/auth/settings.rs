@@ -8,11 +8,11 @@ use toolyard_dispatch::Timestamp;
 /// The tokens and issuers that are accepted.
 #[derive(Debug, Clone)]
 pub struct AuthSettings {
-    /// This server, as its clients know it. There is one where there are issuers.
+    /// The address of this server, as its clients know it. Present if there are issuers.
     pub resource: Option<Address>,
-    /// How far the clocks of issuers may be off.
+    /// The tolerance for the clocks of issuers.
     pub leeway: Duration,
-    /// The scopes that clients learn of.
+    /// The scopes that the metadata lists for clients.
     pub scopes: Vec<String>,
     /// The scopes that every token must have.
     pub required_scopes: Vec<String>,
@@ -20,9 +20,9 @@ pub struct AuthSettings {
     pub tokens: Vec<TokenSettings>,
     /// The accepted issuers.
     pub issuers: Vec<IssuerSettings>,
-    /// When the keys of issuers are looked at.
+    /// When the keys of issuers are fetched.
     pub keys: KeyTimes,
-    /// Bytes of one token.
+    /// The longest token, in bytes.
     pub token_bytes: usize,
 }
 
@@ -35,23 +35,23 @@ pub struct TokenSettings {
     pub sha256: [u8; 32],
     /// The scopes of the token.
     pub scopes: Vec<String>,
-    /// From when on it is not accepted any more.
+    /// The time from which it is no longer accepted.
     pub expires: Option<Timestamp>,
     /// Its bearer is the user of this machine, as over stdio: a principal without a name and
-    /// scopes, for as long as the token is configured.
+    /// scopes, as long as the token is configured.
     pub local: bool,
 }
 
 /// An issuer of tokens.
 #[derive(Debug, Clone)]
 pub struct IssuerSettings {
-    /// Its name: the `iss` of its tokens, to the letter.
+    /// Its name: exactly the `iss` of its tokens.
     pub issuer: Address,
-    /// The audiences that are us; one of them must be in a token's `aud`.
+    /// The audiences that mean this server; a token's `aud` must contain one of them.
     pub audience: Vec<String>,
     /// The source of its keys.
     pub keys: KeySource,
-    /// The algorithms that its tokens may be signed with.
+    /// The algorithms that may sign its tokens.
     pub algorithms: Vec<Algorithm>,
 }
 
@@ -62,19 +62,19 @@ pub enum KeySource {
     Url(Address),
     /// In a file.
     File(PathBuf),
-    /// Where the issuer's own metadata says (RFC 8414, OpenID Connect Discovery).
+    /// At the address in the issuer's metadata (RFC 8414, OpenID Connect Discovery).
     Metadata(Address),
 }
 
-/// When the keys of issuers are looked at, and how much is read.
+/// When the keys of issuers are fetched, and how much is read.
 #[derive(Debug, Clone, Copy)]
 pub struct KeyTimes {
-    /// Keys of this age are fetched again.
+    /// The age at which keys are fetched again.
     pub refresh: Duration,
-    /// How soon after one fetch the next may follow; a file is read as often.
+    /// The least time between two fetches; files are read at this interval.
     pub cool_down: Duration,
-    /// How long keys serve while the issuer cannot be reached.
+    /// How long keys remain in use while the issuer cannot be reached.
     pub stale: Duration,
-    /// Bytes of a document of an issuer.
+    /// The largest document of an issuer, in bytes.
     pub bytes: usize,
 }

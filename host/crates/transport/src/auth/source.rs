@@ -1,7 +1,7 @@
 //! The source of an issuer's keys: a file, an address, or an address that the issuer's metadata
 //! names.
 //!
-//! Redirects are not followed: a server that could redirect could also give keys.
+//! Redirects are not followed: they would let other servers supply keys.
 
 use super::jwks::{BadKeySet, KeySet};
 use super::{Address, KeySource, KeyTimes};
@@ -18,11 +18,11 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long a fetch may take. Calls wait for the first one of an issuer; one that takes longer is as bad
-/// as none, and its keys may be older by `jwks.stale`.
+/// How long a fetch may take. Calls wait for the first fetch of an issuer. A fetch that takes longer counts
+/// as failed; then keys may be used up to the age `jwks.stale`.
 const FETCH_TIME: Duration = Duration::from_secs(5);
 
-/// Why there are no keys.
+/// The reason why there are no keys.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum NoKeys {
     #[error("cannot read the file {}", .0.display())]
@@ -47,7 +47,7 @@ pub(super) enum NoKeys {
     Ended,
 }
 
-/// Reads the keys.
+/// Fetches the keys.
 pub(super) async fn keys(source: &KeySource, times: KeyTimes) -> Result<KeySet, NoKeys> {
     let (name, document) = match source {
         KeySource::File(path) => {
@@ -62,7 +62,7 @@ pub(super) async fn keys(source: &KeySource, times: KeyTimes) -> Result<KeySet, 
         }
     };
     let keys = KeySet::read(&document).map_err(|why| NoKeys::Keys(name.clone(), why))?;
-    // An outage in disguise: no issuer revokes all of its keys.
+    // No issuer revokes all of its keys, so this is a disguised outage.
     if keys.is_empty() { Err(NoKeys::Empty(name)) } else { Ok(keys) }
 }
 
@@ -74,8 +74,7 @@ fn read_file(path: &Path, most: usize) -> Result<Vec<u8>, NoKeys> {
     if bytes.len() > most { Err(NoKeys::TooLarge(path.display().to_string(), most)) } else { Ok(bytes) }
 }
 
-/// The address of the keys, from the metadata of an authorization server, or of an
-/// OpenID provider.
+/// The address of the keys, from the metadata of an authorization server or an OpenID provider.
 async fn discover(issuer: &Address, times: KeyTimes) -> Result<Address, NoKeys> {
     let places = [issuer.well_known("oauth-authorization-server"), issuer.below("openid-configuration")];
     let mut failed = NoKeys::Ended;
@@ -99,7 +98,7 @@ async fn metadata(place: &str, issuer: &Address, times: KeyTimes) -> Result<Addr
     let address = Address::parse_safe(place).map_err(wrong)?;
     let document = fetch(&address, times).await?;
     let said: ServerMetadata = serde_json::from_slice(&document).map_err(|error| wrong(error.to_string()))?;
-    // RFC 8414, section 3.3: else one issuer could pass for another.
+    // RFC 8414, section 3.3: otherwise one issuer could impersonate another.
     if said.issuer != issuer.as_str() {
         return Err(wrong("it names another issuer".to_owned()));
     }
@@ -113,7 +112,7 @@ async fn fetch(address: &Address, times: KeyTimes) -> Result<Bytes, NoKeys> {
             let client = Client::builder(TokioExecutor::new()).build(HttpConnector::new());
             return get(&client, address, times.bytes).await;
         }
-        // A new connector each time reads the current certificates.
+        // A new connector for each fetch reads the current certificates.
         let connector = tokio::task::spawn_blocking(encrypted).await.map_err(|_| NoKeys::Ended)??;
         get(&Client::builder(TokioExecutor::new()).build(connector), address, times.bytes).await
     };

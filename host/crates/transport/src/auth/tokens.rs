@@ -1,4 +1,4 @@
-//! The tokens of the configuration, of which only hashes are known.
+//! The configured tokens, of which the host knows only the hashes.
 
 use super::TokenSettings;
 use serde_json::Value;

@@ -1,5 +1,4 @@
-//! Connections: accepted one by one, each in a task of its own, all joined at
-//! the end.
+//! Connections: accepted one by one, each served in its own task, all joined at the end.
 
 use super::connection_limit::{BusyBody, ConnectionLimit, ConnectionSlot};
 use super::endpoint::Endpoint;
@@ -20,15 +19,14 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toolyard_dispatch::{Fault, RETRY_AFTER_MS};
 
-/// How long open connections may go on once everything has ended: for answers that
-/// are being written.
+/// How long open connections may continue after all calls have ended, so that answers can be written.
 const LINGER: Duration = Duration::from_secs(2);
-/// How long one who has to make room may take to send the request that it has begun.
+/// How long a client whose connection must make room may take to finish sending a request.
 const FAREWELL: Duration = Duration::from_secs(1);
 
 /// Serves `listener` until `stop` is cancelled. From then on it accepts no connections and sends no
-/// notifications, and each connection ends with the answer that is under way. Calls go on until
-/// `drained` ends. Then answers are written, and it returns.
+/// notifications, and each connection ends with its current answer. Calls continue until `drained` ends. Then
+/// it writes their answers and returns.
 pub async fn serve(
     server: Arc<Server>,
     listener: TcpListener,
@@ -49,13 +47,13 @@ pub async fn serve(
     tokio::select! {
         biased;
         () = stop.cancelled() => {}
-        // Only a dropped listener ends: new clients are refused, and a successor finds the port
-        // free.
+        // `accept` ends only when the listener is dropped: new clients are refused, and a successor finds the
+        // port free.
         () = acceptor.accept(listener) => {}
     }
     endpoint.end_standing();
     drained.await;
-    // Every waiting request has its answer now, or will never have one.
+    // By now every waiting request has its answer, or will never get one.
     requests.close();
     if tokio::time::timeout(LINGER, requests.wait()).await.is_err() {
         tracing::debug!("requests were left because the server stops");
@@ -80,8 +78,8 @@ struct Acceptor {
 impl Acceptor {
     async fn accept(self, listener: TcpListener) {
         loop {
-            // A place comes first: where not even the overflow has one, clients wait in
-            // the kernel's queue instead of in our memory.
+            // A place in the overflow comes first: without one, clients wait in the kernel's queue instead of
+            // in the host's memory.
             let Ok(place) = self.overflow.clone().acquire_owned().await else { return };
             match listener.accept().await {
                 Ok((stream, peer)) => match self.limit.free() {
@@ -89,8 +87,8 @@ impl Acceptor {
                     None => self.wait_for_slot(stream, peer.ip(), place),
                 },
                 Err(error) => {
-                    // Out of file descriptors, most likely: others will be given
-                    // back, so wait a little instead of ending or spinning.
+                    // Most likely the process has no free file descriptors. Some will be released, so wait a
+                    // little instead of ending or spinning.
                     tracing::warn!(
                         event = "http.accept_failed",
                         listener = "mcp",
@@ -103,7 +101,7 @@ impl Acceptor {
         }
     }
 
-    /// The stop as a connection sees it: a child, because a shared token has one lock for all that wait for it.
+    /// The stop token of a connection: a child, because all waiters of a shared token share one lock.
     fn connection_stop(&self) -> CancellationToken {
         self.stop.child_token()
     }
@@ -113,7 +111,7 @@ impl Acceptor {
         self.connections.spawn(connection(stream, peer, endpoint, stop, slot));
     }
 
-    /// Has a connection wait for a slot.
+    /// Makes a connection wait for a slot.
     fn wait_for_slot(&self, stream: TcpStream, peer: IpAddr, place: tokio::sync::OwnedSemaphorePermit) {
         let (endpoint, stop, limit) = (self.endpoint.clone(), self.connection_stop(), self.limit.clone());
         self.connections.spawn(async move {
@@ -153,7 +151,7 @@ async fn connection(
     match first_byte(&stream, head_time, &stop, &slot).await {
         FirstByte::Read => {}
         FirstByte::Never => return,
-        // Told why: its request may be on its way.
+        // The client gets the reason: its request may be on its way.
         FirstByte::Leaves => {
             drop(slot);
             let fault = full(&endpoint.server);
@@ -191,7 +189,7 @@ async fn connection(
     let done = match done {
         Some(done) => done,
         None => {
-            // Not asked to end while bytes lie unread: they may be a whole request.
+            // Does not end the connection while it has unread bytes: they may be a whole request.
             slot.activity().leave();
             if slot.is_busy() {
                 connection.as_mut().graceful_shutdown();
@@ -212,11 +210,11 @@ async fn connection(
 
 /// How the wait for the first byte of a connection ended.
 enum FirstByte {
-    /// It is there, unread.
+    /// The byte has arrived and is unread.
     Read,
-    /// It does not come in time, or at all.
+    /// The byte did not arrive in time, or never will.
     Never,
-    /// The connection has to make room.
+    /// The connection must make room.
     Leaves,
 }
 
@@ -238,13 +236,13 @@ async fn first_byte(
     }
 }
 
-/// The options of a socket. A socket that refuses them is served all the same.
+/// Sets the options of a socket. A socket that refuses them is served anyway.
 fn prepare(stream: &TcpStream, write_time: Duration) {
-    // An event goes out in more than one small write; without this the second
-    // waits for the client's delayed acknowledgement (44 ms on Linux).
+    // An event takes more than one small write; without this option the second one waits for the client's
+    // delayed acknowledgement (44 ms on Linux).
     let mut told = stream.set_nodelay(true);
-    // A client that is gone without a word acknowledges nothing any more; the comments
-    // on a silent stream would go on into the socket's buffer for a quarter of an hour.
+    // A client that vanished acknowledges nothing; without a timeout, the comments on a silent stream would
+    // fill the socket's buffer for a quarter of an hour.
     #[cfg(target_os = "linux")]
     {
         told = told.and(socket2::SockRef::from(stream).set_tcp_user_timeout(Some(write_time)));

@@ -1,7 +1,7 @@
 //! The listener for the operator: liveness, readiness and metrics. It has its own address, needs no
 //! authentication, and changes nothing.
 //!
-//! Not here: the checks and the metrics themselves. The host provides them by [`Health`].
+//! The host provides the checks and the metrics through [`Health`].
 
 use super::host_origin::AllowedNames;
 use bytes::Bytes;
@@ -23,31 +23,31 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// Connections at once; further ones wait to be accepted. A few probes and collectors ask, each now
-/// and then.
+/// The most connections at once; further ones wait to be accepted. A few probes and collectors connect, each
+/// now and then.
 const MAX_CONNECTIONS: usize = 16;
-/// How long a connection may last, all in all. It carries one request, and its answer is ready within
-/// the time that the store has to answer; Prometheus too gives up after ten seconds.
+/// How long a connection may last in total. It carries one request, whose answer is ready within the time
+/// limit of the store; Prometheus also gives up after ten seconds.
 const CONNECTION_TIME: Duration = Duration::from_secs(10);
-/// How long answers under way may take once the listener stops.
+/// How long current answers may take after the listener stops.
 const LINGER: Duration = Duration::from_secs(1);
 
 /// The health of the host.
 pub trait Health: Send + Sync + 'static {
-    /// Why it is not ready: the name of each check that failed. Ends soon, whatever
-    /// the state of what is checked.
+    /// The reasons why the host is not ready: the name of each failed check. Ends soon, even if the checked
+    /// part does not respond.
     fn unready(&self) -> BoxFuture<'_, Vec<&'static str>>;
 
-    /// Its numbers, and the media type that they are written in.
+    /// The metrics, and their media type.
     fn numbers(&self) -> (String, &'static str);
 }
 
 /// The operator's settings of this listener.
 #[derive(Debug, Clone)]
 pub struct AdminSettings {
-    /// Whether other machines may reach it, by addresses that we cannot foresee.
+    /// Whether other machines may reach it, at addresses that the host cannot know in advance.
     pub on_network: bool,
-    /// Names beside those of loopback that the `Host` header may have.
+    /// Names that the `Host` header may contain besides those of loopback.
     pub names: Vec<String>,
 }
 
@@ -69,7 +69,7 @@ pub async fn serve(
     let admin = Arc::new(Admin { health, settings });
     let connections = TaskTracker::new();
     loop {
-        // As at the front door: over the limit, who comes waits in the kernel's queue.
+        // As with the MCP listener: clients over the limit wait in the kernel's queue.
         let accepted = tokio::select! {
             biased;
             () = stop.cancelled() => break,
@@ -155,8 +155,8 @@ impl Admin {
         }
     }
 
-    /// A page in a browser can make its own name lead here, but not an address. On
-    /// the network any address may be ours.
+    /// A page in a browser can make its own host name resolve to this listener, but not an address. On the
+    /// network, any address may belong to this host.
     fn knows(&self, authority: Option<&Authority>, headers: &HeaderMap) -> bool {
         if AllowedNames::default().check(authority, headers).is_ok() {
             return true;

@@ -1,5 +1,4 @@
-//! The body of a request: one block of bytes, capped and timed before anything
-//! looks at it (H-7).
+//! The body of a request: one block of bytes, bounded in size and time before anything parses it (H-7).
 
 use crate::message_budget::{BudgetExceeded, MessageBudget, MessageReservation, UNCOUNTED};
 use bytes::Bytes;
@@ -10,10 +9,10 @@ use hyper::body::Incoming;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Counted in steps of so many bytes.
+/// Bytes are counted in steps of this size.
 const STEP: usize = 256 << 10;
 
-/// Why there is no body.
+/// The reason why there is no body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BodyError {
     TooLarge,
@@ -22,7 +21,7 @@ pub(crate) enum BodyError {
     BudgetExceeded(BudgetExceeded),
 }
 
-/// How a body may be.
+/// The bounds on a body.
 #[derive(Clone, Copy)]
 pub(crate) struct BodyBounds<'a> {
     pub most: usize,
@@ -30,7 +29,7 @@ pub(crate) struct BodyBounds<'a> {
     pub budget: &'a Arc<MessageBudget>,
 }
 
-/// Reads a body on behalf of a principal, which is asked for only if it is large.
+/// Reads a body on behalf of a principal. `principal` is called only for a large body.
 pub(crate) async fn read(
     headers: &HeaderMap,
     body: Incoming,
@@ -44,7 +43,7 @@ pub(crate) async fn read(
         match announced {
             Some(length) if length > most => Err(BodyError::TooLarge),
             Some(length) if length <= UNCOUNTED => small(body, most).await,
-            // Apart, as what few requests come to.
+            // In a box, because few requests need it.
             _ => {
                 Box::pin(counted(body, most, announced, MessageReservation::none(budget, principal()))).await
             }
@@ -61,14 +60,14 @@ async fn small(body: Incoming, most: usize) -> Result<Bytes, BodyError> {
     }
 }
 
-/// Counts the bytes that have arrived, not the announced length, which costs its sender nothing.
+/// Counts the bytes that have arrived, not the announced length, because announcing costs the sender nothing.
 async fn counted(
     mut body: Incoming,
     most: usize,
     announced: Option<usize>,
     mut counted: MessageReservation,
 ) -> Result<Bytes, BodyError> {
-    // Announced bytes that do not come are never touched, and cost no memory.
+    // Announced bytes that do not arrive are never touched, so they cost no memory.
     let mut bytes: Vec<u8> = Vec::with_capacity(announced.unwrap_or_default());
     while let Some(frame) = body.frame().await {
         let Ok(data) = frame.map_err(|_| BodyError::Broken)?.into_data() else { continue };
@@ -91,8 +90,8 @@ async fn counted(
     Ok(counted.keep(bytes))
 }
 
-/// Takes the rest of a body that there is no room for, and keeps nothing of it: a client
-/// that is hung up on while it sends does not see why.
+/// Reads and discards the rest of a body that exceeds the budget: a client that is disconnected while it
+/// sends would not learn the reason.
 async fn drained(mut body: Incoming, most: usize, why: BodyError) -> BodyError {
     let mut taken = 0;
     while let Some(Ok(frame)) = body.frame().await {

@@ -12,8 +12,8 @@ use toolyard_dispatch::{
 };
 use toolyard_protocol::{RawJson, notification, response};
 
-/// Where notices about the tasks of a session go, looked up when there is one: a
-/// task outlives what is held in memory of its session.
+/// The channel for notices about the tasks of a session. It looks up the session for each notice, because a
+/// task outlives the session's state in memory.
 pub(super) struct SessionChannel {
     registry: Weak<Registry>,
     id: SessionId,
@@ -29,15 +29,14 @@ impl SessionChannel {
     }
 }
 
-/// Reaches clients by their sessions, for tasks that were taken over from a host that
-/// is gone.
+/// Reaches clients by their sessions, for tasks taken over from a dead host.
 pub(super) struct SessionLookup(pub Weak<Registry>);
 
 impl ClientLookup for SessionLookup {
     fn channel(&self, session: Option<&SessionId>) -> Arc<dyn ClientChannel> {
         match session {
             Some(id) => SessionChannel::new(self.0.clone(), id.clone()),
-            // Without a session a client asks, or listens.
+            // Clients without a session poll or listen.
             None => Arc::new(NoClientChannel),
         }
     }
@@ -76,7 +75,7 @@ impl ClientChannel for SessionChannel {
     fn release(&self, _retry: Duration) {}
 }
 
-/// The channel of a request: its own stream, for notices and questions (P-2, IR-3).
+/// The channel of a request: the request's own stream, for notices and questions (P-2, IR-3).
 pub(crate) struct StreamChannel {
     stream: Arc<Stream>,
     client: Arc<ClientSession>,
@@ -101,14 +100,14 @@ impl ClientChannel for StreamChannel {
     }
 
     fn release(&self, retry: Duration) {
-        // H-14: only a client that was given an event id can come back.
+        // H-14: only a client that received an event id can come back.
         if self.client.revision.has_priming_event() {
             self.stream.release(retry);
         }
     }
 }
 
-/// A stream as a way to ask the client.
+/// A stream as a channel for questions to the client.
 struct StreamRoute(Arc<Stream>);
 
 impl ClientRoute for StreamRoute {

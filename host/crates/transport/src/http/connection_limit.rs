@@ -1,8 +1,7 @@
-//! The limit on open connections. At the limit, the connection that has been idle for the
-//! longest time is closed for a new one that sends a request.
+//! The limit on open connections. At the limit, the connection that has been idle longest is closed for a new
+//! one that sends a request.
 //!
-//! Only connections are counted here; the memory and the time of a request are bounded
-//! elsewhere.
+//! This limit counts only connections; other limits bound the memory and the time of a request.
 
 use super::reply::ReplyBody;
 use bytes::Bytes;
@@ -16,10 +15,10 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
-/// A connection that has been idle for so long may be closed. A shorter time would close
-/// those whose client is about to send a request.
+/// A connection that has been idle this long may be closed. A shorter time would close connections whose
+/// clients are about to send a request.
 const IDLE: Duration = Duration::from_secs(1);
-/// The time of a connection with a request under way.
+/// The `idle_since` of a connection that is serving a request.
 const BUSY: u64 = u64::MAX;
 
 /// The slots of all connections.
@@ -27,7 +26,7 @@ pub(super) struct ConnectionLimit {
     began: Instant,
     permits: Arc<Semaphore>,
     taken: Mutex<TakenSlots>,
-    /// How many wait for a slot.
+    /// The number of connections that wait for a slot.
     standing: AtomicU32,
 }
 
@@ -37,26 +36,26 @@ struct TakenSlots {
     by_number: HashMap<u64, Arc<SlotHolder>>,
 }
 
-/// One who has a slot.
+/// A connection that has a slot.
 struct SlotHolder {
     activity: Arc<ConnectionActivity>,
     leave: Notify,
 }
 
-/// How things stand on one connection, shared with its stream, which ends it when it has
-/// to make room and the client has sent nothing.
+/// The activity of one connection. It is shared with the connection's stream, which ends the connection if it
+/// must make room and the client has sent nothing.
 #[derive(Debug, Default)]
 pub(super) struct ConnectionActivity {
-    /// Milliseconds after the beginning, or [`BUSY`].
+    /// Milliseconds since the limit was created, or [`BUSY`].
     idle_since: AtomicU64,
-    /// Whether bytes were read of a request that has not begun.
+    /// Whether bytes of a request were read that has not begun.
     has_spoken: AtomicBool,
     leaving: AtomicU8,
 }
 
-/// It has to leave when its client has nothing to say.
+/// It must leave once its client is sending nothing.
 const LEAVES: u8 = 1;
-/// It has to leave even in the middle of saying something.
+/// It must leave even while its client is sending.
 const LEAVES_AT_ONCE: u8 = 2;
 
 impl ConnectionActivity {
@@ -64,39 +63,39 @@ impl ConnectionActivity {
         Arc::new(Self { idle_since: AtomicU64::new(now), ..Self::default() })
     }
 
-    /// A request begins.
+    /// Marks the start of a request.
     pub fn begin(&self) {
         self.idle_since.store(BUSY, Ordering::Relaxed);
         self.has_spoken.store(false, Ordering::Relaxed);
     }
 
-    /// The request has ended.
+    /// Marks the end of the request.
     pub fn end(&self, now: u64) {
         self.has_spoken.store(false, Ordering::Relaxed);
         self.idle_since.store(now, Ordering::Relaxed);
     }
 
-    /// Bytes were read.
+    /// Records that bytes were read.
     pub fn mark_spoken(&self) {
         self.has_spoken.store(true, Ordering::Relaxed);
     }
 
-    /// It has to make room once there is nothing to be read.
+    /// It must make room once nothing is left to read.
     pub fn leave(&self) {
         self.leaving.fetch_max(LEAVES, Ordering::Relaxed);
     }
 
-    /// It has to make room, unless a request is under way.
+    /// It must make room, unless it is serving a request.
     pub fn leave_at_once(&self) {
         self.leaving.fetch_max(LEAVES_AT_ONCE, Ordering::Relaxed);
     }
 
-    /// Whether it has to make room.
+    /// Whether it must make room.
     fn is_leaving(&self) -> bool {
         self.leaving.load(Ordering::Relaxed) > 0
     }
 
-    /// Whether it may end now, as there is nothing to be read.
+    /// Whether it may end now if nothing is left to read.
     pub fn may_end(&self) -> bool {
         let leaving = self.leaving.load(Ordering::Relaxed);
         let waits =
@@ -109,7 +108,7 @@ impl ConnectionActivity {
     }
 }
 
-/// A slot: a place among the connections. Given back when it is dropped.
+/// A slot: a place among the connections. Dropping it frees the place.
 pub(super) struct ConnectionSlot {
     limit: Arc<ConnectionLimit>,
     number: u64,
@@ -117,7 +116,7 @@ pub(super) struct ConnectionSlot {
     _permit: OwnedSemaphorePermit,
 }
 
-/// A waiting connection, as long as this is held.
+/// Counts a waiting connection until it is dropped.
 pub(super) struct SlotWaiter<'a>(&'a ConnectionLimit);
 
 impl ConnectionLimit {
@@ -136,11 +135,11 @@ impl ConnectionLimit {
         Some(self.slot(permit))
     }
 
-    /// The next free slot; the connection that has been idle for the longest time gives way.
+    /// The next free slot; the connection that has been idle longest makes room.
     pub async fn next(self: &Arc<Self>) -> ConnectionSlot {
         loop {
             self.ask_one_to_leave();
-            // Looked at again: who was busy may be idle by now.
+            // Checks again: a busy connection may have become idle.
             match tokio::time::timeout(IDLE / 4, self.permits.clone().acquire_owned()).await {
                 Ok(permit) => return self.slot(permit.expect("the semaphore is never closed")),
                 Err(_) => continue,
@@ -148,7 +147,7 @@ impl ConnectionLimit {
         }
     }
 
-    /// Counts a waiting connection, so that served ones give their slots back at once.
+    /// Counts a waiting connection, so that connections free their slots right after their answers.
     pub fn stand(&self) -> SlotWaiter<'_> {
         self.standing.fetch_add(1, Ordering::Relaxed);
         SlotWaiter(self)
@@ -183,7 +182,7 @@ impl ConnectionLimit {
             .map(|(number, holder)| (holder.activity.idle_since.load(Ordering::Relaxed), *number))
             .filter(|(since, _)| *since <= latest)
             .min();
-        // Asked once; the next who waits finds another.
+        // Each connection is asked once; the next waiter finds another.
         if let Some((_, number)) = longest
             && let Some(holder) = taken.by_number.remove(&number)
         {
@@ -201,22 +200,22 @@ impl ConnectionLimit {
 }
 
 impl ConnectionSlot {
-    /// Waits until it has to make room.
+    /// Waits until the connection must make room.
     pub async fn leave(&self) {
         self.holder.leave.notified().await;
     }
 
-    /// Whether a request is under way.
+    /// Whether a request is running.
     pub fn is_busy(&self) -> bool {
         self.activity().is_busy()
     }
 
-    /// How things stand on its connection.
+    /// The activity of its connection.
     pub fn activity(&self) -> &Arc<ConnectionActivity> {
         &self.holder.activity
     }
 
-    /// A request begins. HTTP/1.1 has one at a time on a connection.
+    /// Marks the start of a request. HTTP/1.1 serves one at a time on a connection.
     pub fn busy(self: &Arc<Self>) -> Busy {
         self.activity().begin();
         Busy(self.clone())
@@ -235,11 +234,11 @@ impl Drop for SlotWaiter<'_> {
     }
 }
 
-/// A request is under way, as long as this is held.
+/// Marks the connection as busy until it is dropped.
 pub(super) struct Busy(Arc<ConnectionSlot>);
 
 impl Busy {
-    /// Whether another connection wants the slot, or this one has to end anyway.
+    /// Whether another connection wants the slot, or this one must end anyway.
     pub fn is_wanted(&self) -> bool {
         self.0.limit.is_crowded() || self.0.activity().is_leaving()
     }
@@ -288,7 +287,7 @@ mod tests {
     use super::*;
     use futures_util::FutureExt as _;
 
-    /// As if it had been idle for a long time already.
+    /// Makes it look as if it had been idle for a long time.
     fn aged(slot: &ConnectionSlot) {
         slot.activity().end(0);
     }

@@ -12,23 +12,23 @@ use http::{Method, StatusCode};
 /// The headers that a page may send.
 const HEADERS: &str = "Authorization, Content-Type, Accept, Mcp-Session-Id, Mcp-Protocol-Version, \
                        Last-Event-ID, Mcp-Method, Mcp-Name";
-/// The headers that repeat arguments, which each tool names for itself (26XH-1).
+/// The prefix of headers that repeat arguments; each tool names its own (26XH-1).
 const PARAMS: &str = "mcp-param-";
-/// How many of those are allowed at once.
+/// The most such headers that are allowed at once.
 const MAX_PARAMS: usize = 32;
-/// The headers that a page may read beside the body.
+/// The headers that a page may read besides the body.
 const EXPOSED: HeaderValue = HeaderValue::from_static("Mcp-Session-Id, WWW-Authenticate, Retry-After");
-/// Seconds that a browser may remember the answer to a preflight.
+/// The seconds for which a browser may cache the answer to a preflight request.
 const REMEMBERED: HeaderValue = HeaderValue::from_static("7200");
 
-/// Whether a browser asks what it may send. It does so without credentials.
+/// Whether this is a preflight request. A browser sends it without credentials.
 pub(crate) fn is_preflight(method: &Method, headers: &HeaderMap) -> bool {
     *method == Method::OPTIONS
         && headers.contains_key(ORIGIN)
         && headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD)
 }
 
-/// The answer to a preflight with these headers, for these methods.
+/// The answer to a preflight request with these headers, for these methods.
 pub(crate) fn preflight(methods: &'static str, asked: &HeaderMap) -> Reply {
     let mut reply = reply::empty(StatusCode::NO_CONTENT);
     let headers = reply.headers_mut();
@@ -38,7 +38,7 @@ pub(crate) fn preflight(methods: &'static str, asked: &HeaderMap) -> Reply {
     reply
 }
 
-/// The headers that a page may send which asks for these.
+/// The headers that a page may send if it asks for these.
 fn allowed(asked: &HeaderMap) -> HeaderValue {
     let asked = asked.get_all(ACCESS_CONTROL_REQUEST_HEADERS).iter().filter_map(|names| names.to_str().ok());
     let params = asked
@@ -49,7 +49,7 @@ fn allowed(asked: &HeaderMap) -> HeaderValue {
     HeaderValue::try_from(all).unwrap_or(HeaderValue::from_static(HEADERS))
 }
 
-/// Lets a page of this origin, which has passed the door, read the answer.
+/// Lets a page of this origin, which has passed the host/origin check, read the answer.
 pub(crate) fn allow(reply: &mut Reply, origin: HeaderValue) {
     let headers = reply.headers_mut();
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
@@ -57,7 +57,7 @@ pub(crate) fn allow(reply: &mut Reply, origin: HeaderValue) {
     headers.append(VARY, HeaderValue::from_static("Origin"));
 }
 
-/// Lets every page read the answer, which is the same for all.
+/// Lets every page read the answer, because it is the same for all.
 pub(crate) fn allow_all(reply: &mut Reply) {
     reply.headers_mut().insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
 }

@@ -1,4 +1,4 @@
-//! The endpoint: what every request passes before its method is looked at.
+//! The endpoint: the checks that every request passes before its method matters.
 
 use super::cors;
 use super::header_check::PROTOCOL_VERSION;
@@ -23,15 +23,15 @@ use toolyard_protocol::method::Generation;
 use toolyard_protocol::revision::Transport;
 use toolyard_protocol::{Revision, RpcError};
 
-/// The one path that is served (H-1).
+/// The only path that is served (H-1).
 const PATH: &str = "/mcp";
-/// How often streams that were kept long enough are looked for.
+/// How often the host looks for streams that it has kept long enough.
 const SWEEP_EVERY: Duration = Duration::from_secs(30);
 
 pub(crate) struct Endpoint {
     pub server: Arc<Server>,
     pub registry: Arc<Registry>,
-    /// Requests that go on though their connection may be gone.
+    /// Requests that continue even if their connection is gone.
     pub requests: TaskTracker,
     /// Cancelled when the server stops, which ends subscriptions.
     pub stopping: CancellationToken,
@@ -42,9 +42,9 @@ pub(crate) struct Endpoint {
 #[derive(Clone)]
 pub(crate) struct HttpCaller {
     pub principal: Arc<Principal>,
-    /// The key of its rate limits.
+    /// The key of the caller's rate limits.
     pub key: RateKey,
-    /// The address that the visitor comes from.
+    /// The address of the caller.
     pub peer: IpAddr,
 }
 
@@ -67,8 +67,8 @@ impl Endpoint {
             Some(reply) => reply,
             None => {
                 let origin = headers.get(ORIGIN).cloned();
-                // In a box, so that it is handed on as a pointer, and is not part of the state
-                // of a connection that asks nothing.
+                // In a box, so that it is moved as a pointer and does not enlarge the state of an idle
+                // connection.
                 let mut reply = Box::pin(self.known((method, uri), headers, body, peer)).await;
                 if let Some(origin) = origin {
                     cors::allow(&mut reply, origin);
@@ -82,7 +82,7 @@ impl Endpoint {
         reply
     }
 
-    /// The answer to what is turned away at the door, or does not have to pass it.
+    /// The answer to a request that the host/origin check refuses, or that needs no authentication.
     fn at_the_door(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> Option<Reply> {
         if let Err(why) = self.server.allowed_names.check(uri.authority(), headers) {
             return Some(why.into());
@@ -90,7 +90,7 @@ impl Endpoint {
         self.metadata(method, uri, headers)
     }
 
-    /// who issues tokens for this server, which needs no token to be read.
+    /// the metadata names the issuers of tokens for this server, so reading it needs no token.
     fn metadata(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> Option<Reply> {
         let document = self.server.auth.metadata_at(uri.path())?;
         let mut reply = match *method {
@@ -102,8 +102,8 @@ impl Endpoint {
         Some(reply)
     }
 
-    /// A request that came in by the door: who makes it is found out before
-    /// anything else of it is looked at.
+    /// Handles a request that passed the host/origin check. Its principal is determined before anything else
+    /// in it is read.
     async fn known(
         self: &Arc<Self>,
         (method, uri): (Method, Uri),
@@ -133,8 +133,7 @@ impl Endpoint {
         reply::while_good(reply, self.server.auth.time_left(&visitor.principal))
     }
 
-    /// Tells every client what has changed on offer, once, and lets go of old
-    /// streams.
+    /// Notifies every client once of changed lists and resources, and drops old streams.
     pub async fn attend(self: Arc<Self>, stop: CancellationToken) {
         let mut changes = ChangeReceiver::of(&self.server.dispatch);
         let mut sweep = tokio::time::interval(SWEEP_EVERY);
@@ -155,7 +154,7 @@ impl Endpoint {
         }
     }
 
-    /// Ends the streams that belong to no request, because the server begins to stop.
+    /// Ends the streams that belong to no request, because the server is beginning to stop.
     pub fn end_standing(&self) {
         self.registry.end_standing();
     }
@@ -184,7 +183,7 @@ impl Endpoint {
         }
     }
 
-    /// Counts an operation that no request of MCP stands for, or not yet.
+    /// Counts an operation that is no MCP request, or not yet one.
     pub fn count(&self, key: &RateKey, operation: Operation) -> Result<(), RefusalReply> {
         self.server.count(key, operation).map_err(|failure| {
             let answer = failure.answer(&self.server, Generation::Sessions, None);
@@ -202,8 +201,8 @@ impl Endpoint {
         }
     }
 
-    /// The session that a request belongs to (H-5, H-23). Another principal's is as
-    /// unknown as one that never was.
+    /// The session that a request belongs to (H-5, H-23). A session of another principal is treated like one
+    /// that never existed.
     pub async fn session(
         &self,
         headers: &HeaderMap,
@@ -231,7 +230,7 @@ impl Endpoint {
     }
 }
 
-/// H-5: a version that is not spoken here is refused; a missing one is that of the
+/// H-5: an unsupported version is refused; a missing one means the version of the
 /// session.
 pub(crate) fn check_version(headers: &HeaderMap) -> Result<(), RefusalReply> {
     let Some(version) = headers.get(&PROTOCOL_VERSION) else { return Ok(()) };
@@ -248,10 +247,10 @@ pub(crate) fn check_version(headers: &HeaderMap) -> Result<(), RefusalReply> {
     Err(reply::refuse(StatusCode::BAD_REQUEST, &error).into())
 }
 
-/// The value that nearly every client sends, as the specification writes it.
+/// The value that nearly every client sends, as in the specification.
 const BOTH: &str = "application/json, text/event-stream";
 
-/// H-6: `406` unless every one of these media types, of which there are two, is accepted.
+/// H-6: `406` unless the client accepts both of these media types.
 pub(crate) fn check_accept(headers: &HeaderMap, wanted: &[(&str, &str)]) -> Result<(), RefusalReply> {
     let mut all = headers.get_all(ACCEPT).iter();
     if all.next().is_some_and(|value| value == BOTH) && all.next().is_none() {
@@ -267,7 +266,7 @@ pub(crate) fn check_accept(headers: &HeaderMap, wanted: &[(&str, &str)]) -> Resu
     Err(reply::refuse(StatusCode::NOT_ACCEPTABLE, &error).into())
 }
 
-/// The store failed where there is no request to answer.
+/// The answer when the store failed and there is no JSON-RPC request to answer.
 pub(crate) fn broken(fault: &Fault) -> Reply {
     tracing::error!(
         event = "store.unavailable",

@@ -1,5 +1,4 @@
-//! GET: a stream for what is tied to no request, or the rest of a stream that
-//! broke (H-19, H-28).
+//! GET: a stream for messages that belong to no request, or the rest of a broken stream (H-19, H-28).
 
 use super::endpoint::{Endpoint, HttpCaller, check_accept};
 use super::reply::{self, RefusalReply, Reply};
@@ -35,7 +34,7 @@ impl Endpoint {
     }
 }
 
-/// How streams are written to a client of this session.
+/// How the host writes streams to a client of this session.
 pub(super) fn manner(server: &Server, session: &LiveSession) -> EventFormat {
     EventFormat {
         priming: session.client.revision.has_priming_event(),

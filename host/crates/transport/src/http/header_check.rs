@@ -1,8 +1,7 @@
-//! The check of headers that mirror the body, by which a proxy routes requests without
-//! reading them (26H-3 to 26H-7, 26XH-2).
+//! The check of headers that mirror the body, so that a proxy can route requests without reading bodies
+//! (26H-3 to 26H-7, 26XH-2).
 //!
-//! A header that occurs twice is malformed: the proxy might read the one and the host the
-//! other.
+//! A header that occurs twice is malformed: the proxy might read one value and the host the other.
 
 use http::{HeaderMap, HeaderName};
 use std::borrow::Cow;
@@ -17,12 +16,12 @@ static METHOD: HeaderName = HeaderName::from_static("mcp-method");
 static NAME: HeaderName = HeaderName::from_static("mcp-name");
 const PARAM: &str = "mcp-param-";
 
-/// Whether the version header means this generation (26B).
+/// Whether the version header names this generation (26B).
 pub(super) fn names_stateless(headers: &HeaderMap) -> bool {
     matches!(sole(headers, &PROTOCOL_VERSION), Ok(Some(version)) if version == VERSION)
 }
 
-/// The one value of a header, without the spaces and tabs around it.
+/// The single value of a header, without surrounding spaces and tabs.
 fn sole<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, RpcError> {
     let mut values = headers.get_all(name).iter();
     let Some(first) = values.next() else { return Ok(None) };
@@ -57,8 +56,8 @@ pub(super) fn check_version(headers: &HeaderMap, claim: &VersionClaim) -> Result
     }
 }
 
-/// Whether `Mcp-Method`, and `Mcp-Name` where the method has it, say what the body
-/// says (26H-3); `name` is what `Mcp-Name` has to say.
+/// Checks that `Mcp-Method`, and `Mcp-Name` if the method has it, agree with the body (26H-3); `name` is the
+/// required value of `Mcp-Name`.
 ///
 /// # Errors
 /// `-32020`.
@@ -80,8 +79,7 @@ pub(super) fn check_method<'a>(
     }
 }
 
-/// Whether the headers of a notification, which needs none, say something else than
-/// its body (26H-10).
+/// Checks that the headers of a notification, if there are any, agree with its body (26H-10).
 ///
 /// # Errors
 /// `-32020`.
@@ -99,8 +97,7 @@ pub(super) fn check_notification(
     }
 }
 
-/// Whether the headers that a tool wants some of its arguments repeated in say what
-/// the arguments say (26XH-2).
+/// Checks that the headers in which a tool wants arguments repeated agree with the arguments (26XH-2).
 ///
 /// # Errors
 /// `-32020`.
@@ -110,7 +107,7 @@ pub(super) fn check_params(
     arguments: &RawJson,
 ) -> Result<(), RpcError> {
     for param in wanted {
-        // A name that HTTP cannot carry is in no request.
+        // No request contains a name that is not valid in HTTP.
         let name = HeaderName::try_from(format!("{PARAM}{}", param.name)).ok();
         let header = name.map(|name| sole(headers, &name)).transpose()?.flatten();
         param.check(arguments, header)?;

@@ -1,31 +1,30 @@
 //! The check of `Host` and `Origin` against DNS rebinding (H-2, H-3).
 //!
 //! A page in a browser can make its own name resolve to 127.0.0.1 and so reach a local
-//! server; its `Host` and `Origin` show that it did. Only the operator allows further
-//! names and origins.
+//! server; its `Host` and `Origin` reveal that. Only the operator allows further names and origins.
 
 use http::HeaderMap;
 use http::header::{HOST, ORIGIN};
 use http::uri::Authority;
 
-/// Why a request is turned away.
+/// The reason why a request is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HostOriginError {
     /// Its `Host` does not name this server.
     Host,
-    /// Its `Origin` is not one whose pages may call.
+    /// Pages of its `Origin` may not call.
     Origin,
 }
 
-/// The names that are served and the pages that may call. Those of this machine's
-/// loopback always are; by default there are no others.
+/// The host names that are served and the origins whose pages may call. Those of this machine's loopback are
+/// always allowed; by default no others are.
 #[derive(Debug, Clone, Default)]
 pub struct AllowedNames {
     hosts: Vec<Name>,
     origins: Vec<(bool, Name)>,
 }
 
-/// A host, in small letters, and its port if that matters.
+/// A host in lower case, and its port if the port matters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Name {
     host: String,
@@ -33,11 +32,11 @@ struct Name {
 }
 
 impl AllowedNames {
-    /// Allows the loopback names, these hosts, each with a port or for any port,
-    /// and the pages of these origins.
+    /// Allows the loopback names, these hosts (each with a port or for any port), and the pages of these
+    /// origins.
     ///
     /// # Errors
-    /// What a host or an origin should look like.
+    /// The expected form of a host or an origin.
     pub fn new(hosts: &[String], origins: &[String]) -> Result<Self, InvalidName> {
         let hosts = hosts.iter().map(|host| host_name(host).ok_or_else(|| InvalidName::Host(host.clone())));
         let origins = origins
@@ -46,16 +45,16 @@ impl AllowedNames {
         Ok(Self { hosts: hosts.collect::<Result<_, _>>()?, origins: origins.collect::<Result<_, _>>()? })
     }
 
-    /// Whether a request may come in at all. `authority` is that of the request's
-    /// target, if it has one.
+    /// Checks whether a request is allowed. `authority` is the authority of the request's target, if it has
+    /// one.
     ///
     /// # Errors
-    /// What gives the request away.
+    /// The reason for the refusal.
     pub fn check(&self, authority: Option<&Authority>, headers: &HeaderMap) -> Result<(), HostOriginError> {
         let mut hosts = headers.get_all(HOST).iter();
         let header = hosts.next().and_then(|value| value.to_str().ok()?.parse::<Authority>().ok());
         let named = authority.or(header.as_ref());
-        // No host, or two: no proper client sends that.
+        // No host or two: no correct client sends that.
         if hosts.next().is_some() || !named.is_some_and(|named| self.serves(named)) {
             return Err(HostOriginError::Host);
         }
@@ -76,8 +75,7 @@ impl AllowedNames {
                 }))
     }
 
-    /// Whether pages of an origin may call. `null` may not: sandboxed pages of
-    /// anybody send it.
+    /// Whether pages of an origin may call. `null` may not: any site can send it from a sandboxed page.
     fn lets_in(&self, origin: &str) -> bool {
         let Some((encrypted, authority)) = origin_parts(origin) else { return false };
         is_loopback(authority.host())
@@ -89,7 +87,7 @@ impl AllowedNames {
     }
 }
 
-/// Something in the configuration that should name a host or an origin.
+/// A configured value that should be a host or an origin.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidName {
     /// A host.
@@ -102,7 +100,7 @@ pub enum InvalidName {
 
 fn host_name(text: &str) -> Option<Name> {
     let authority: Authority = text.parse().ok()?;
-    // Everything else that an authority may hold, and the wildcards that people hope for.
+    // Everything else that an authority may contain, and wildcards that people may try.
     let plain =
         |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_' | b'[' | b']' | b':');
     let host = authority.host();
@@ -116,7 +114,7 @@ fn origin_name(text: &str) -> Option<(bool, Name)> {
     Some((encrypted, Name { port: own_port(encrypted, &authority), ..name }))
 }
 
-/// Whether an origin is encrypted, and where it is.
+/// Whether an origin is encrypted, and its host and port.
 fn origin_parts(origin: &str) -> Option<(bool, Authority)> {
     let (encrypted, rest) = match origin.strip_prefix("https://") {
         Some(rest) => (true, rest),
@@ -126,18 +124,17 @@ fn origin_parts(origin: &str) -> Option<(bool, Authority)> {
     (is_honest(&authority) && has_true_port(&authority)).then_some((encrypted, authority))
 }
 
-/// The port of an origin, unless it is the one that goes without saying.
+/// The port of an origin, unless it is the default port.
 fn own_port(encrypted: bool, authority: &Authority) -> Option<u16> {
     authority.port_u16().filter(|port| *port != if encrypted { 443 } else { 80 })
 }
 
-/// Without a port, or with one that there can be: 99999 must not pass for none.
+/// Without a port, or with a valid one: 99999 must not count as no port.
 fn has_true_port(authority: &Authority) -> bool {
     authority.port_u16().is_some() || authority.as_str() == authority.host()
 }
 
-/// The name of an honest host begins its authority, and only a port follows;
-/// `Authority` lets more pass.
+/// In a correct authority, the host comes first and only a port follows; `Authority` accepts more.
 fn is_honest(authority: &Authority) -> bool {
     let Some(rest) = authority.as_str().strip_prefix(authority.host()) else { return false };
     let port = if rest.is_empty() { Some(rest) } else { rest.strip_prefix(':') };
@@ -242,7 +239,7 @@ mod tests {
         ] {
             assert_eq!(checked_at(&names, Some(host), None), Err(HostOriginError::Host), "{host}");
         }
-        // A host that is served is not a page that may call.
+        // A served host is not an origin whose pages may call.
         let page = Some("https://tools.example.com");
         assert_eq!(checked_at(&names, Some("tools.example.com"), page), Err(HostOriginError::Origin));
         for name in ["", "*", "*.example.com", "https://a.example", "a/b", "a:b", "a:", "a:99999", "u@a"] {

@@ -1,8 +1,8 @@
-//! Reads large messages and begins their requests away from the threads that serve clients, one at
-//! a time for each client that sends them.
+//! Parses large messages and begins their requests outside the threads that serve clients, one at a time per
+//! client.
 //!
-//! Reading eight megabytes of JSON takes tens of milliseconds in one piece, and a thread serves no
-//! other client meanwhile.
+//! Parsing eight megabytes of JSON takes tens of milliseconds without a pause, and the thread serves no other
+//! client meanwhile.
 
 use futures_util::future::BoxFuture;
 use std::collections::HashMap;
@@ -15,12 +15,12 @@ use toolyard_dispatch::RateKey;
 
 /// A message above this size is large, in bytes.
 pub(super) const LARGE_BYTES: usize = 64 << 10;
-/// How many are read at once, by all clients.
+/// How many are parsed at once, for all clients.
 const MAX_READING: usize = 4;
-/// Senders are forgotten when there are more than this.
+/// Senders are forgotten if there are more than this.
 const SENDERS_KEPT: usize = 64;
 
-/// The turns in which large messages are read.
+/// The semaphores that order the parsing of large messages.
 pub(super) struct LargeMessages {
     all: Semaphore,
     senders: Mutex<HashMap<RateKey, Weak<Semaphore>>>,
@@ -33,8 +33,8 @@ impl Default for LargeMessages {
 }
 
 impl LargeMessages {
-    /// Runs the work on a large message up to its first wait on a thread of its own, and the
-    /// rest where this is awaited. Dropping it ends the work, but not within the first part.
+    /// Runs the work on a large message up to its first wait on a separate thread, and the rest where this
+    /// future is awaited. Dropping the future ends the work, but not during the first part.
     pub async fn begin<T: Send + 'static>(&self, sender: &RateKey, mut work: BoxFuture<'static, T>) -> T {
         let of_sender = self.sender(sender);
         // Neither is ever closed.
@@ -48,13 +48,13 @@ impl LargeMessages {
             Ok((Poll::Ready(done), _)) => done,
             Ok((Poll::Pending, work)) => {
                 drop(turns);
-                // Polled again, so that it wakes this task from now on.
+                // Polls it again, so that from now on it wakes this task.
                 work.await
             }
-            // As if it had been done in place.
+            // As if the work had panicked in place.
             Err(error) => match error.try_into_panic() {
                 Ok(panic) => std::panic::resume_unwind(panic),
-                // The runtime shuts down, and with it this task.
+                // The runtime shuts down, and this task with it.
                 Err(_) => std::future::pending().await,
             },
         }

@@ -1,7 +1,7 @@
 //! `Accept` and `Content-Type` (H-6, H-7; RFC 9110 sections 8.3.1 and 12.5.1).
 
-/// Whether a list of `Accept` values admits the media type `kind/sub`. A range
-/// with `q=0` takes away what a wider one gives.
+/// Whether a list of `Accept` values admits the media type `kind/sub`. A range with `q=0` excludes types that
+/// a wider range admits.
 #[must_use]
 pub fn accepts<'a>(values: impl Iterator<Item = &'a str>, kind: &str, sub: &str) -> bool {
     let mut best: Option<(u8, bool)> = None;

@@ -1,5 +1,5 @@
-//! Connections over the limit: each waits for a slot for a second and is then refused with
-//! `503`. No request of theirs is read, so each costs a socket and little more.
+//! Connections over the limit: each waits up to a second for a slot and is then refused with `503`. The host
+//! does not parse their requests, so each costs little more than a socket.
 
 use super::connection_limit::{ConnectionLimit, ConnectionSlot};
 use std::sync::Arc;
@@ -9,14 +9,14 @@ use tokio::net::TcpStream;
 use toolyard_dispatch::Fault;
 use toolyard_protocol::response;
 
-/// Connections that wait here at once; the next ones wait in the kernel's queue.
+/// The most connections that wait here at once; further ones wait in the kernel's queue.
 pub(super) const PLACES: usize = 256;
-/// The time that a connection waits for a slot.
+/// How long a connection waits for a slot.
 const WAIT: Duration = Duration::from_secs(1);
-/// How long the head of a request that is refused is read, and then what follows it:
-/// a socket that is closed with unread bytes in it takes its last answer with it.
+/// The time limit for reading the head of a refused request, and then for the rest: closing a socket that has
+/// unread bytes discards its last answer.
 const LISTEN: Duration = Duration::from_secs(1);
-/// How much of it.
+/// The most bytes that are read of each.
 const HEARD: usize = 64 * 1024;
 
 /// Waits for a slot on behalf of a connection that has sent something. `None` if it was refused.
@@ -28,8 +28,8 @@ pub(super) async fn wait(
     let standing = limit.stand();
     let mut has_spoken = false;
     let seated = async {
-        // Not `readable`, which may say so of one that has said nothing: that would have
-        // another give way to it for nothing.
+        // Not `readable`, which may report a connection that has sent nothing: another connection would then
+        // make room for it needlessly.
         stream.peek(&mut [0]).await.ok()?;
         has_spoken = true;
         Some(limit.next().await)
@@ -47,7 +47,7 @@ pub(super) async fn refuse(stream: &mut TcpStream, has_spoken: bool, fault: &Fau
     drop(try_refuse(stream, has_spoken, fault).await);
 }
 
-/// Nothing of the request is looked at but its end.
+/// Ignores everything in the request except its end.
 async fn try_refuse(stream: &mut TcpStream, has_spoken: bool, fault: &Fault) -> std::io::Result<()> {
     if has_spoken {
         let mut heard = Vec::new();
@@ -59,7 +59,7 @@ async fn try_refuse(stream: &mut TcpStream, has_spoken: bool, fault: &Fault) -> 
             }
             std::io::Result::Ok(())
         };
-        // Half a head is answered as well: its client is slow, and learns why.
+        // Half a head also gets an answer, so that a slow client learns the reason.
         if let Ok(broken) = tokio::time::timeout(LISTEN, head).await {
             broken?;
         }

@@ -1,5 +1,5 @@
-//! POST: one message, or a batch where the revision has them (H-9 to H-18). Which
-//! generation it is of is decided here, by the body first (26B).
+//! POST: one message, or a batch if the revision has batches (H-9 to H-18). This module determines the
+//! generation, from the body first (26B).
 
 use super::client_channels::StreamChannel;
 use super::endpoint::{Endpoint, HttpCaller, broken, check_accept, check_version};
@@ -9,7 +9,7 @@ use super::reply::{self, RefusalReply, Reply, SESSION_ID};
 use super::session_registry::{LiveSession, StreamPurpose};
 use super::sse::RECONNECT;
 use super::{body, header_check, is_json, sse};
-use crate::answer::Answer;
+use crate::answer::{Answer, Status};
 use crate::request::{AnswerForm, Request, RequestMessage};
 use crate::session::take_response;
 use crate::stateless::{batched, claim_of, is_among};
@@ -22,7 +22,7 @@ use http::{HeaderMap, StatusCode};
 use hyper::body::Incoming as HttpBody;
 use std::sync::Arc;
 use std::time::Duration;
-use toolyard_dispatch::{ClientChannel, NewSession, NoClientChannel, Operation, Principal};
+use toolyard_dispatch::{ClientChannel, NewSession, NoClientChannel, Operation, Principal, StopCause};
 use toolyard_protocol::initialize::InitializeParams;
 use toolyard_protocol::message::decode;
 use toolyard_protocol::method::Generation;
@@ -32,10 +32,9 @@ use toolyard_protocol::{
     DecodeError, Id, Incoming, Message, Method, RawJson, Revision, RpcError, TraceContext, response, tasks,
 };
 
-/// The time beyond the announced retry in which a client may come back to the stream of a request
-/// that only reads.
+/// How long after the announced retry a client may still return to the stream of a request that only reads.
 const ABANDONED: Duration = Duration::from_secs(5);
-/// Headers of one `tracestate`, at most.
+/// The most headers that one `tracestate` may span.
 const STATES: usize = 8;
 
 impl Endpoint {
@@ -57,21 +56,21 @@ impl Endpoint {
         }
     }
 
-    /// Answers a message that has arrived, or what came instead of one.
+    /// Answers a received message, or the error that came instead of one.
     async fn received(
         &self,
         headers: HeaderMap,
         body: Result<Bytes, RefusalReply>,
         by: &HttpCaller,
     ) -> Result<Reply, RefusalReply> {
-        // A wrong version header matters to sessions only, and the body says whether the request
-        // belongs to one (26B).
+        // A wrong version header matters only to sessions, and the body shows whether the request belongs to
+        // one (26B).
         let spoken = || check_version(&headers);
         let stateless = header_check::names_stateless(&headers);
         let message = body.and_then(|body| decode(&body).map_err(|fault| malformed(&fault).into()));
         let message = match message {
             Ok(message) => message,
-            // A body that says nothing leaves it to the header.
+            // If the body cannot be parsed, the header decides.
             Err(refused) => return Err(if stateless { refused } else { spoken().err().unwrap_or(refused) }),
         };
         let trace = trace_of(&headers);
@@ -106,7 +105,7 @@ impl Endpoint {
             Incoming::One(Message::Response { id, outcome }) => {
                 spoken()?;
                 let session = self.session(&headers, by).await?;
-                // Accepted only once it is kept.
+                // Accepted only after it is stored.
                 let caller = session.client.caller_now(&by.principal);
                 let kept = take_response(&self.server, &caller, id, outcome);
                 Box::pin(kept).await.map_err(|fault| broken(&fault))?;
@@ -152,7 +151,7 @@ impl Endpoint {
             time: settings.body_time,
             budget: &self.server.messages,
         };
-        // Each address counts as one principal among anonymous clients.
+        // Among anonymous clients, each address counts as one principal.
         let principal = || match &*by.principal {
             Principal::Anonymous => format!("anonymous {}", by.peer).into(),
             known => known.to_string().into(),
@@ -187,7 +186,7 @@ impl Endpoint {
             Err(fault) => return reply::json(response::error(Some(id), &fault.rpc())),
         };
         self.server.metrics.opened.inc();
-        // Not its id, which is all that an anonymous client has to show.
+        // Not the session's id: it is the only credential of an anonymous client.
         tracing::debug!(client = session.client, %revision, principal = ?by.principal.to_string(), "session opened");
         let live = self.registry.hold(session.clone(), &by.principal, false);
         let declared = live.client.declared;
@@ -198,9 +197,8 @@ impl Endpoint {
         reply
     }
 
-    /// Answers a request: as one object if it is quick, else as a stream. Once
-    /// begun it goes on to its end, whatever becomes of the connection (H-16), so
-    /// that nothing is left half done.
+    /// Answers a request: as one object if it is quick, else as a stream. Once begun, the request runs to its
+    /// end even if the connection breaks (H-16), so that nothing is left half done.
     async fn request(&self, session: Arc<LiveSession>, request: Box<Request>) -> Reply {
         let how = request.manner();
         let purpose = match how {
@@ -210,7 +208,7 @@ impl Endpoint {
             _ => StreamPurpose::Answer,
         };
         let stream = self.registry.stream(&session);
-        // A request that only reads is useless once its client has left and does not return.
+        // A request that only reads is useless if its client has left and does not return.
         let abandoned = request.only_reads().then(|| (session.client.clone(), request.id.clone()));
         let channel = StreamChannel::new(&stream, &session.client);
         let mut answering = match session.client.answer(request, channel) {
@@ -223,24 +221,24 @@ impl Endpoint {
                 Some(Some(answer)) if stream.end_unwritten() => {
                     return reply::answer(answer, &self.server.auth);
                 }
-                Some(answer) => stream.end(answer.map(|answer| answer.message)),
+                Some(answer) => stream.end_with(answer),
                 None => {}
             }
         } else {
-            // Kept and read before the wait begins, so that messages of the task find this stream,
-            // with a reader, from the first moment on.
+            // The stream is kept and has a reader before the wait begins, so that messages of the task find
+            // it from the start.
             session.keep(&stream, purpose.clone());
             reading = Some(sse::events(&stream, 0, manner(&self.server, &session)));
         }
         if stream.ended().is_none() {
             if let Some((client, id)) = abandoned {
                 let (stream, gone_for) = (stream.clone(), RECONNECT + ABANDONED);
-                let cancel = move || client.inflight.cancel(&id);
-                // In a box, so that it does not enlarge what is spawned for a call.
+                let cancel = move || client.inflight.cancel(&id, StopCause::Disconnected);
+                // In a box, so that it does not enlarge the future that is spawned for a call.
                 answering = while_read(answering, stream, gone_for, cancel).boxed();
             }
             let stream = stream.clone();
-            self.requests.spawn(async move { stream.end(answering.await.map(|answer| answer.message)) });
+            self.requests.spawn(async move { stream.end_with(answering.await) });
         }
         if let Some(events) = reading {
             return reply::events(events);
@@ -248,17 +246,19 @@ impl Endpoint {
         if how == AnswerForm::Plain {
             stream.wait_for_change().await;
         } else {
-            // Waiting may end early: then the answer is a stream.
+            // The wait may time out: then the answer is a stream.
             drop(tokio::time::timeout(self.server.settings.stream_after, stream.wait_for_change()).await);
         }
-        if let Some(Some(answer)) = stream.sole_message() {
-            return reply::json(answer);
+        if let Some(Some(message)) = stream.sole_message() {
+            let handover = stream.take_handover();
+            let answer = Answer { message, status: Status::Done, handover };
+            return reply::answer(answer, &self.server.auth);
         }
         session.keep(&stream, purpose);
         reply::events(sse::events(&stream, 0, manner(&self.server, &session)))
     }
 
-    /// J-6: only where the revision has batches. The answers leave together.
+    /// J-6: only if the revision has batches. All answers are sent together.
     async fn batch(
         &self,
         session: Arc<LiveSession>,
@@ -284,7 +284,7 @@ impl Endpoint {
     }
 }
 
-/// The answer. Work on it ends once its stream has had no reader for this long.
+/// Awaits the answer, and cancels the request once its stream has had no reader for `gone_for`.
 async fn while_read(
     mut answering: BoxFuture<'static, Option<Answer>>,
     stream: Arc<Stream>,
@@ -305,7 +305,7 @@ async fn while_read(
     }
 }
 
-/// H-6, H-7: what a body is, and what an answer may be.
+/// H-6, H-7: the required media types of the body and the answer.
 fn check_kind(headers: &HeaderMap) -> Result<(), RefusalReply> {
     check_accept(headers, &[("application", "json"), ("text", "event-stream")])?;
     if headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).is_some_and(is_json) {
@@ -315,11 +315,11 @@ fn check_kind(headers: &HeaderMap) -> Result<(), RefusalReply> {
     Err(reply::refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, &error).into())
 }
 
-/// The trace that the headers name. A `tracestate` may be spread over several.
+/// The trace that the headers name. A `tracestate` may span several headers.
 fn trace_of(headers: &HeaderMap) -> Option<TraceContext> {
     let text = |name| headers.get_all(name).iter().map(|value| value.to_str().ok());
     let mut parents = text("traceparent");
-    // Two of them name no one trace.
+    // Two headers do not name a single trace.
     let (Some(parent), None) = (parents.next()?, parents.next()) else { return None };
     let states: Option<Vec<&str>> = text("tracestate").take(STATES).collect();
     let state = states.filter(|states| !states.is_empty()).map(|states| states.join(","));

@@ -1,4 +1,4 @@
-//! HTTP answers: the one place that chooses a status.
+//! HTTP answers: only this module chooses a status.
 
 use super::body::BodyError;
 use super::host_origin::HostOriginError;
@@ -23,24 +23,24 @@ use toolyard_protocol::{RpcError, response};
 /// The header that names a session (H-22).
 pub(crate) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 
-/// The methods of the endpoint.
+/// The methods that the endpoint supports.
 pub(crate) const METHODS: &str = "POST, GET, DELETE";
-/// The methods of the metadata.
+/// The methods that the metadata supports.
 pub(crate) const METADATA_METHODS: &str = "GET, HEAD, OPTIONS";
 
 /// The body of an answer.
 pub(crate) enum ReplyBody {
-    /// All of it, or nothing more.
+    /// The whole body; `None` if it is empty or was already read.
     Whole(Option<Bytes>),
-    /// A whole body, with a task that its client learns of by it. Dropped before it was written, it
-    /// cancels the task.
+    /// A whole body that tells its client of a task. If it is dropped before it is written, it cancels the
+    /// task.
     HandingOver(Option<(Bytes, Handover)>),
     /// A stream of events.
     Events(Pin<Box<dyn Stream<Item = Bytes> + Send>>, Option<OpenGauge>),
 }
 
 impl ReplyBody {
-    /// Counts it for as long as it is written, if it is a stream of events.
+    /// Counts the body while it is being written, if it is a stream of events.
     pub fn count(&mut self, streams: &Gauge) {
         if let Self::Events(_, open) = self {
             *open = Some(OpenGauge::one(streams));
@@ -85,7 +85,7 @@ impl Body for ReplyBody {
 /// An answer.
 pub(crate) type Reply = Response<ReplyBody>;
 
-/// An answer that says no; boxed, because it is rare and large.
+/// A refusal; boxed, because it is rare and large.
 pub(crate) type RefusalReply = Box<Reply>;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -97,7 +97,7 @@ pub(crate) fn json(message: Bytes) -> Reply {
     reply
 }
 
-/// One JSON object that tells of a new task.
+/// One JSON object that tells its client of a new task.
 fn handing_over(message: Bytes, handover: Handover) -> Reply {
     json(Bytes::new()).map(|_| ReplyBody::HandingOver(Some((message, handover))))
 }
@@ -109,14 +109,14 @@ pub(crate) fn empty(status: StatusCode) -> Reply {
     reply
 }
 
-/// An error of HTTP, explained by a JSON-RPC error without an id (H-11).
+/// An HTTP error, explained by a JSON-RPC error without an id (H-11).
 pub(crate) fn refuse(status: StatusCode, error: &RpcError) -> Reply {
     let mut reply = json(response::error(None, error));
     *reply.status_mut() = status;
     reply
 }
 
-/// A request whose sender is not known, or not as one that may come in.
+/// The answer to a request whose sender is unknown or not allowed.
 pub(crate) fn denied(why: &AuthError, auth: &Auth) -> Reply {
     let (status, message) = match why {
         AuthError::Missing => (StatusCode::UNAUTHORIZED, "Unauthorized: this server needs an access token"),
@@ -149,12 +149,12 @@ pub(crate) fn denied(why: &AuthError, auth: &Auth) -> Reply {
     reply
 }
 
-/// Whole seconds, at least one: zero would ask for an attack.
+/// Whole seconds, at least one: zero would invite immediate retries of all clients.
 fn seconds(time: Duration) -> HeaderValue {
     HeaderValue::from(u64::try_from(time.as_millis()).unwrap_or(u64::MAX).div_ceil(1000).max(1))
 }
 
-/// An answer of one object.
+/// An answer as one object.
 pub(crate) fn answer(answer: Answer, auth: &Auth) -> Reply {
     let Answer { message, status, handover } = answer;
     let mut reply = match handover {
@@ -171,8 +171,7 @@ pub(crate) fn answer(answer: Answer, auth: &Auth) -> Reply {
     reply
 }
 
-/// The status of a request that was turned away before anything was done: `403` or
-/// `429` (T-42).
+/// The status of a request that was turned away before it did anything: `403` or `429` (T-42).
 fn turned_away(fault: Fault, headers: &mut HeaderMap, auth: &Auth) -> StatusCode {
     match fault {
         Fault::InsufficientScope(scopes) => {
@@ -189,8 +188,8 @@ fn turned_away(fault: Fault, headers: &mut HeaderMap, auth: &Auth) -> StatusCode
     }
 }
 
-/// A stream ends with the token that it was opened with; what it would have said
-/// is kept for a client that comes back with another. Other answers are whole.
+/// A stream ends when the token that opened it expires; later messages are kept for a client that returns
+/// with another token. Other answers are not cut.
 pub(crate) fn while_good(reply: Reply, left: Option<Duration>) -> Reply {
     let Some(left) = left else { return reply };
     reply.map(|body| match body {
@@ -215,7 +214,7 @@ pub(crate) fn events(events: impl Stream<Item = Bytes> + Send + 'static) -> Repl
     let headers = reply.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
-    // Proxies that collect answers would hold events back.
+    // Proxies that buffer answers would delay events.
     headers.insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
     reply
 }

@@ -1,5 +1,5 @@
-//! The sessions that are in use, held in memory in front of the store: their streams, and
-//! the stream that a message for a client takes (H-20).
+//! The sessions in use, held in memory in front of the store. The registry keeps their streams, and chooses
+//! the stream for each message to a client (H-20).
 
 use super::client_channels::{SessionChannel, SessionLookup};
 use super::sse::EventId;
@@ -14,24 +14,31 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
-use toolyard_dispatch::{Caller, Fault, Notice, Principal, Session, SessionDigest, SessionId, TaskId};
+use toolyard_dispatch::{
+    Caller, Fault, Notice, Principal, Session, SessionDigest, SessionId, StopCause, TaskId,
+};
 use toolyard_protocol::Revision;
 
-/// The interval of writes to the store that a session is in use.
+/// The interval at which the host records in the store that a session is in use.
 const TOUCH_EVERY: Duration = Duration::from_secs(60);
-/// How often the store is asked what other hosts have done to a session in use.
+/// How often the host checks in the store whether other hosts changed a session in use.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// Ended streams of one session that are kept for a client that reconnects. A client resumes the calls
-/// that it had under way, which are rarely more; the bytes of the streams are bounded by settings.
+/// The most ended streams of one session that are kept for a client that reconnects. A client resumes its
+/// running calls, which are rarely more; settings bound the bytes of the streams.
 const MAX_ENDED_STREAMS: usize = 64;
 /// How long an ended stream is kept. A client that lost its connection reconnects after about a second;
 /// five minutes cover a restarted proxy or a laptop that changes networks.
 const REPLAY_TIME: Duration = Duration::from_secs(5 * 60);
-/// Sessions held in memory; the host reads others from the store again when a client uses them. One
-/// takes some KiB beside its streams, which settings bound, and reading one takes about a millisecond.
+/// The most sessions in memory; the host reads others from the store when a client uses them. A session takes
+/// a few KiB besides its streams, which settings bound, and reading one takes about a millisecond.
 const MAX_IN_MEMORY: usize = 2_000;
-/// GET streams of one session; clients have one, or a few while they reconnect.
+/// The most GET streams of one session; clients have one, or a few while they reconnect.
 const STANDALONE: usize = 8;
+
+/// The name of a session's client, without its version.
+fn client_name(session: &Session) -> String {
+    session.client.rsplit_once(' ').map_or(&*session.client, |(name, _)| name).to_owned()
+}
 
 /// A session in use.
 pub(crate) struct LiveSession {
@@ -57,7 +64,7 @@ struct Streams {
 }
 
 impl Streams {
-    /// Leaves fewer than `most` of those that are meant: the oldest go.
+    /// Drops the oldest streams that match `meant`, so that fewer than `most` of them remain.
     fn drop_over(&mut self, most: usize, meant: impl Fn(&KeptStream) -> bool) {
         let count = self.kept.iter().filter(|kept| meant(kept)).count();
         let mut over = (count + 1).saturating_sub(most);
@@ -80,12 +87,11 @@ struct KeptStream {
 /// The purpose of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum StreamPurpose {
-    /// A GET: whatever is not tied to a request (H-19).
+    /// A GET: messages that belong to no request (H-19).
     Standalone,
     /// The answer to a request.
     Answer,
-    /// The answer to `tasks/result` of this task; also carries what belongs to
-    /// the task.
+    /// The answer to `tasks/result` of this task; also carries the messages of the task.
     Result(String),
 }
 
@@ -99,9 +105,9 @@ impl StreamPurpose {
 pub(crate) struct Registry {
     server: Arc<Server>,
     live: Mutex<HashMap<SessionId, Arc<LiveSession>>>,
-    /// The same sessions by the names that other hosts use.
+    /// The same sessions by the digests that other hosts use.
     by_digest: Mutex<HashMap<SessionDigest, SessionId>>,
-    /// Numbers the streams, so that no two of this process have one id.
+    /// Numbers the streams, so that each has a unique id in this process.
     streams: AtomicU64,
     replay: Arc<ReplayBudget>,
     me: Weak<Registry>,
@@ -113,13 +119,13 @@ enum StoredStatus {
     Open,
     /// Another host has closed it, and so has this one now.
     Closed,
-    /// The store could not say. It goes by what was seen last.
+    /// The store did not answer. The last known status applies.
     Unknown,
 }
 
 impl Registry {
     pub fn new(server: Arc<Server>) -> Arc<Self> {
-        // A random start, so that an id of a former process names no stream here.
+        // A random start, so that no stream id of an earlier process is valid in this one.
         let (start, _) = server.dispatch.random_id().as_u64_pair();
         Arc::new_cyclic(|me| {
             server.dispatch.set_client_lookup(Arc::new(SessionLookup(me.clone())));
@@ -136,8 +142,8 @@ impl Registry {
         })
     }
 
-    /// The session of this id, if it is the principal's: from memory, else from the
-    /// store. A session id alone opens nothing that a token opened (H-25, A-5).
+    /// The session with this id, if it belongs to the principal: from memory, else from the store. A session
+    /// id alone gives no access to a session that a token opened (H-25, A-5).
     pub async fn session(
         &self,
         id: &str,
@@ -166,12 +172,12 @@ impl Registry {
         Ok(Some(live))
     }
 
-    /// Whether it is time to look again whether another host has closed a session.
+    /// Whether it is time to check again whether another host has closed a session.
     fn start_look(&self, live: &LiveSession) -> bool {
         self.server.dispatch.has_neighbours() && live.start_look()
     }
 
-    /// Looks whether another host has closed a session that is held here.
+    /// Checks whether another host has closed a session in memory.
     async fn read_status(&self, live: &LiveSession) -> StoredStatus {
         let dispatch = &self.server.dispatch;
         match tokio::time::timeout(LOOK_EVERY, live.client.look_again(dispatch)).await {
@@ -192,8 +198,8 @@ impl Registry {
         }
     }
 
-    /// Looks up all sessions in memory whose clients only listen. Stops when the store does not
-    /// answer, since the caller has other duties.
+    /// Checks all sessions in memory whose clients only listen. Stops if the store does not answer, because
+    /// the caller has other duties.
     pub async fn look_at_all(&self) {
         let all: Vec<_> = self.lock().values().cloned().collect();
         for session in all {
@@ -204,12 +210,12 @@ impl Registry {
         }
     }
 
-    /// The session of this id, if it is held in memory.
+    /// The session with this id, if it is in memory.
     pub fn in_memory(&self, id: &SessionId) -> Option<Arc<LiveSession>> {
         self.lock().get(id).cloned()
     }
 
-    /// The session of this digest, if it is held in memory.
+    /// The session with this digest, if it is in memory.
     pub fn in_memory_by_digest(&self, digest: &SessionDigest) -> Option<Arc<LiveSession>> {
         let id = self.digests().get(digest).cloned()?;
         self.in_memory(&id)
@@ -219,8 +225,7 @@ impl Registry {
         self.by_digest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Holds a session in memory.
-    /// A session whose client has `initialized` is one that the store knew before.
+    /// Keeps a session in memory. `initialized` is true for a session that was read from the store.
     pub fn hold(&self, session: Session, principal: &Arc<Principal>, initialized: bool) -> Arc<LiveSession> {
         let settings = &self.server.settings;
         let revision = Revision::parse(&session.revision).unwrap_or(Revision::LATEST);
@@ -251,6 +256,7 @@ impl Registry {
                                 subscriptions: session.subscriptions.clone(),
                                 session: Some(session.clone()),
                             },
+                            client: client_name(&session),
                         },
                         SessionChannel::new(self.me.clone(), session.id.clone()),
                     )),
@@ -268,12 +274,12 @@ impl Registry {
         held
     }
 
-    /// Passes on to other hosts what the client of this session has no stream for here.
+    /// Passes a notice to other hosts if the client of this session has no stream on this one.
     pub fn pass_on(&self, id: &SessionId, task: Option<TaskId>, notice: &Notice) {
         self.server.dispatch.pass_on(id, task, notice);
     }
 
-    /// Lets go of a session that was closed: its streams end, its calls stop.
+    /// Drops a closed session: its streams end, and its calls stop.
     pub fn close(&self, id: &SessionId) {
         let live = {
             let mut all = self.lock();
@@ -283,7 +289,7 @@ impl Registry {
             live
         };
         if let Some(live) = live {
-            live.client.inflight.cancel_all();
+            live.client.inflight.cancel_all(StopCause::Ended);
             live.end_streams();
         }
     }
@@ -293,7 +299,7 @@ impl Registry {
         Stream::new(self.streams.fetch_add(1, Ordering::Relaxed), session.bounds.log)
     }
 
-    /// Tells every client what concerns it, each on one stream.
+    /// Sends every client the changes that concern it, each on one stream.
     pub async fn tell_all(&self, changes: &Changes) {
         let all: Vec<_> = self.lock().values().cloned().collect();
         for session in all {
@@ -303,7 +309,7 @@ impl Registry {
         }
     }
 
-    /// Lets go of what was kept long enough.
+    /// Drops streams that were kept long enough.
     pub fn forget_old(&self) {
         let all: Vec<_> = self.lock().values().cloned().collect();
         for session in all {
@@ -336,8 +342,7 @@ impl Registry {
     }
 }
 
-/// A session that has neither a stream nor a request under way can be read from
-/// the store again.
+/// A session that has neither a stream nor a running request can be read from the store again.
 fn forget_longest_unused(live: &mut HashMap<SessionId, Arc<LiveSession>>) -> Option<SessionId> {
     let longest = live
         .values()
@@ -349,9 +354,8 @@ fn forget_longest_unused(live: &mut HashMap<SessionId, Arc<LiveSession>>) -> Opt
 }
 
 impl LiveSession {
-    /// Keeps a stream so that a client can come back to it. Over the bounds, the
-    /// oldest that has ended goes, and of the GET streams the oldest; streams of
-    /// requests under way are as many as those requests.
+    /// Keeps a stream so that a client can return to it. Over the bounds, the oldest ended stream is dropped,
+    /// and for GET streams the oldest one. Running requests have one stream each.
     pub fn keep(&self, stream: &Arc<Stream>, purpose: StreamPurpose) {
         self.forget_old();
         let mut streams = self.lock();
@@ -362,8 +366,7 @@ impl LiveSession {
         stream.keep_within(self.replay.0.clone(), self.replay.1.clone());
     }
 
-    /// Lets go of ended streams that were kept long enough, or that are too much
-    /// to keep: the oldest first.
+    /// Drops ended streams that were kept long enough or exceed the bounds, the oldest first.
     fn forget_old(&self) {
         let mut streams = self.lock();
         let ended = |kept: &KeptStream| kept.stream.ended();
@@ -385,16 +388,16 @@ impl LiveSession {
         streams.kept.iter().find(|kept| kept.stream.id() == id.stream).map(|kept| kept.stream.clone())
     }
 
-    /// Sends a message that is not tied to a request: on the latest GET stream
-    /// that is read, else on the latest that may be read again.
+    /// Sends a message that belongs to no request: on the latest GET stream that has a reader, else on the
+    /// latest that may get one again.
     pub fn tell(&self, message: Bytes) {
         if let Some(stream) = self.stream_for(|purpose| *purpose == StreamPurpose::Standalone) {
             stream.push(message);
         }
     }
 
-    /// Sends a message that belongs to a task: on a stream that waits for its
-    /// result, else as any other; one that is read now comes first.
+    /// Sends a message that belongs to a task: on a stream that waits for its result, else like any other
+    /// message. Streams that have a reader come first.
     pub fn tell_of(&self, task: Option<TaskId>, message: Bytes) {
         let result = || task.and_then(|task| self.stream_for(|purpose| purpose.is_result_of(task)));
         let stream = self.stream_read(task).or_else(result);
@@ -404,7 +407,7 @@ impl LiveSession {
         }
     }
 
-    /// Whether there is a stream that may carry what belongs to this task, read now or not.
+    /// Whether any stream, with or without a reader, may carry messages of this task.
     pub fn has_stream(&self, task: Option<TaskId>) -> bool {
         let may = |purpose: &StreamPurpose| {
             *purpose == StreamPurpose::Standalone || task.is_some_and(|task| purpose.is_result_of(task))
@@ -412,8 +415,8 @@ impl LiveSession {
         self.stream_for(may).is_some()
     }
 
-    /// A stream that is read now and may carry what belongs to this task: of those
-    /// that wait for its result, else of the GET streams.
+    /// A stream that has a reader and may carry messages of this task: one that waits for its result, else a
+    /// GET stream.
     pub fn stream_read(&self, task: Option<TaskId>) -> Option<Arc<Stream>> {
         let is_read = |stream: &Arc<Stream>| stream.is_read();
         task.and_then(|task| self.stream_for(|purpose| purpose.is_result_of(task)))

@@ -20,7 +20,7 @@ pub struct EventId {
 }
 
 impl EventId {
-    /// The id that `text` spells just as we do.
+    /// The id that `text` spells exactly as the host does.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (stream, number) = text.split_once('-')?;
@@ -35,23 +35,23 @@ impl fmt::Display for EventId {
     }
 }
 
-/// A comment that keeps a silent stream open.
+/// The comment that keeps a silent stream open.
 pub(crate) const KEEP_ALIVE: Bytes = Bytes::from_static(b": keep-alive\n\n");
 
-/// When a client is advised to reconnect after an event stream broke: soon enough that users do
-/// not notice, and late enough that the clients of a restarting host do not overload it.
+/// The time after which a client should reconnect when an event stream broke: short enough that users do not
+/// notice, and long enough that clients do not overload a restarting host.
 pub(super) const RECONNECT: Duration = Duration::from_secs(1);
 
-/// How a stream is written out.
+/// How a stream is written.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EventFormat {
-    /// Whether the client copes with an event whose data is empty (H-13).
+    /// Whether the client accepts an event with empty data (H-13).
     pub priming: bool,
     pub keep_alive: Duration,
 }
 
-/// The events of `stream` after `number`. A stream read from its beginning opens
-/// with the event that gives its id.
+/// The events of `stream` after `number`. A stream that is read from its beginning starts with the event that
+/// gives its id.
 pub(crate) fn events(
     stream: &Arc<Stream>,
     number: u64,
@@ -85,7 +85,7 @@ fn opening(stream: u64) -> Bytes {
     pause(EventId { stream, number: 0 }, RECONNECT)
 }
 
-/// An event without data: it names the place to come back to, and when.
+/// An event without data: it names the position to resume from, and when.
 fn pause(id: EventId, retry: Duration) -> Bytes {
     format!("id: {id}\nretry: {}\ndata: \n\n", retry.as_millis()).into()
 }
@@ -94,7 +94,7 @@ fn frame(id: EventId, message: Bytes) -> Bytes {
     event(&format!("id: {id}\ndata: "), message)
 }
 
-/// An event that no client resumes from, and so has no id (26H-12).
+/// An event without an id, because no client resumes from it (26H-12).
 pub(crate) fn bare(message: Bytes) -> Bytes {
     event("data: ", message)
 }

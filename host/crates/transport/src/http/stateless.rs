@@ -1,10 +1,8 @@
-//! POST of a request that stands alone (26H): the order of the checks, and an answer
-//! that ends with its connection.
+//! POST of a stateless request (26H): the order of the checks, and an answer that ends with its connection.
 //!
-//! Nothing is kept for a client that comes back: who hangs up has cancelled, unless
-//! what it was to be told is of a task that it knows already (26H-13). There is no
-//! session, so what bounds requests under way is the number of connections, the rates
-//! of a principal, and its slots.
+//! Nothing is kept for a client that returns: hanging up cancels the request, unless the answer is about a
+//! task that the client already knows (26H-13). There is no session, so running requests are bounded by the
+//! number of connections, the principal's rate limits, and its slots.
 
 use super::endpoint::{Endpoint, HttpCaller};
 use super::reply::{self, Reply};
@@ -16,11 +14,12 @@ use crate::stateless::{RequestChannel, Subscription};
 use crate::stream::{LogBounds, MAX_EVENTS, ReadStep, Stream, StreamReader};
 use bytes::Bytes;
 use futures_util::{FutureExt as _, Stream as FutureStream, stream};
+use http::header::USER_AGENT;
 use http::{HeaderMap, StatusCode};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
-use toolyard_dispatch::{Handover, Stop};
+use toolyard_dispatch::{Handover, Stop, StopCause};
 use toolyard_protocol::method::Generation;
 use toolyard_protocol::stateless::envelope::{ClaimedParams, Envelope, VersionClaim};
 use toolyard_protocol::stateless::error::header_mismatch;
@@ -47,7 +46,7 @@ impl Endpoint {
         }
     }
 
-    /// Everything that is looked at before a request is done, in this order.
+    /// All checks before a request is carried out, in this order.
     fn checked(
         &self,
         headers: &HeaderMap,
@@ -59,11 +58,15 @@ impl Endpoint {
         header_check::check_version(headers, &claimed.claim).map_err(Failure::BadRequest)?;
         let principal = by.principal.clone();
         let sender = Sender { principal, peer: Some(by.peer), key: by.key.clone() };
-        let request = Request::stateless(server, message, claimed, &sender)?;
+        let mut request = Request::stateless(server, message, claimed, &sender)?;
+        if server.dispatch.settings().bridge.is_some() && !request.has_tasks() {
+            let agent = headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok());
+            request.agent = agent.map(str::to_owned);
+        }
         header_check::check_method(headers, &request.method, || request.name())
             .map_err(Failure::BadRequest)?;
         request.check_method()?;
-        // The reader of the arguments handles those that cannot be read.
+        // The parser of the arguments reports those that it cannot parse.
         if let Some(Ok((call, _))) = &request.call {
             let wanted = server.dispatch.param_headers(&request.caller, &call.name, request.has_tasks());
             header_check::check_params(headers, &wanted, &call.arguments).map_err(Failure::BadRequest)?;
@@ -72,7 +75,7 @@ impl Endpoint {
         Ok(request)
     }
 
-    /// A request without an envelope whose headers say that it should have one (26B).
+    /// Refuses a request without an envelope whose headers require one (26B).
     pub(super) fn without_envelope(&self, id: &Id, method: &Method, params: Option<&RawJson>) -> Reply {
         self.server.metrics.count_request(method);
         let error = match Envelope::decode(params) {
@@ -85,8 +88,7 @@ impl Endpoint {
         self.refuse(Failure::BadRequest(error), id)
     }
 
-    /// Takes a notification in, of which none has a meaning here: a request is
-    /// cancelled by hanging up (26C-1, 26H-10).
+    /// Accepts a notification. None has a meaning here, because hanging up cancels a request (26C-1, 26H-10).
     pub(super) fn stateless_notification(
         &self,
         headers: &HeaderMap,
@@ -99,11 +101,12 @@ impl Endpoint {
         }
     }
 
-    /// As one object if it is quick and nothing precedes it, else as a stream (26H-11).
+    /// Answers as one object if the request is quick and no message precedes the answer, else as a stream
+    /// (26H-11).
     async fn call(&self, request: Box<Request>) -> Reply {
         let settings = &self.server.settings;
         let bounds = LogBounds { bytes: settings.replay_bytes, events: MAX_EVENTS };
-        // It has no name: no client resumes it (26H-12).
+        // The stream has no name, because no client resumes it (26H-12).
         let stream = Stream::new(0, bounds);
         let channel = RequestChannel::new(request.log_level(), {
             let stream = stream.clone();
@@ -121,11 +124,11 @@ impl Endpoint {
         let ending = AnswerSender { tell, stream: stream.clone() };
         match answer {
             Some(answer) => ending.with(answer),
-            // Spawned, so that hanging up leaves nothing half done: the stop ends it, and it cleans
-            // up its own work.
+            // Spawned, so that hanging up leaves nothing half done: the request sees the stop and cleans up
+            // after itself.
             None => drop(self.requests.spawn(async move { ending.with(answering.await) })),
         }
-        // Waiting may end early: then the answer is a stream.
+        // The wait may time out: then the answer is a stream.
         drop(tokio::time::timeout(settings.stream_after, stream.wait_for_change()).await);
         match stream.sole_message() {
             Some(Some(message)) => reply::answer(leaving.now(message), &self.server.auth),
@@ -158,15 +161,15 @@ impl AnswerSender {
         let Some(Answer { message, status, handover }) = answer else {
             return self.stream.end(None);
         };
-        // Told before the message can be read. If the client is gone, this drops a task that was to
-        // be handed out.
+        // Handed over before the message can be read. If the client is gone, this drops a task that was to be
+        // handed out.
         drop(self.tell.send((status, handover)));
         self.stream.end(Some(message));
     }
 }
 
-/// An answer on its way out. Dropped before it has left, it cancels the request
-/// (26H-13), and a task that was to be handed out with it.
+/// An answer that is being sent. If it is dropped before it is sent, it cancels the request (26H-13), and a
+/// task that it was to hand out.
 struct AnswerGuard {
     stop: Arc<Stop>,
     told: oneshot::Receiver<(Status, Option<Handover>)>,
@@ -174,14 +177,14 @@ struct AnswerGuard {
 }
 
 impl AnswerGuard {
-    /// The answer, to leave as one object.
+    /// The answer, to be sent as one object.
     fn now(mut self, message: Bytes) -> Answer {
         self.left = true;
         let (status, handover) = self.told.try_recv().unwrap_or((Status::Done, None));
         Answer { message, status, handover }
     }
 
-    /// The last event was taken.
+    /// The last event was read.
     fn left(mut self) {
         self.left = true;
         if let Ok((_, Some(handover))) = self.told.try_recv() {
@@ -193,13 +196,13 @@ impl AnswerGuard {
 impl Drop for AnswerGuard {
     fn drop(&mut self) {
         if !self.left {
-            self.stop.set();
+            self.stop.set_because(StopCause::Disconnected);
         }
     }
 }
 
-/// The messages of a request and its answer, as events. A client that falls behind the log is cut
-/// off, which cancels the request like any other disconnect.
+/// The messages of a request and its answer, as events. A client that falls behind the log is disconnected,
+/// which cancels the request like any other disconnect.
 fn events(
     reader: StreamReader,
     leaving: AnswerGuard,
@@ -212,7 +215,7 @@ fn events(
                 leaving.left();
                 return None;
             }
-            // This stream is never released.
+            // A stateless stream is never released.
             Ok(ReadStep::CutOff | ReadStep::Released(..)) => return None,
             Err(_) => sse::KEEP_ALIVE,
         };

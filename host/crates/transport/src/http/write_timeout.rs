@@ -1,10 +1,9 @@
-//! The write timeout of a connection. A client that does not read would hold its slot and
-//! its unread answer for ever, and TCP keep-alive does not find it, because a client that
-//! goes on sending looks alive to the kernel.
+//! The write timeout of a connection. A client that does not read would hold its slot and its unread answer
+//! forever. TCP keep-alive does not detect it, because a client that continues to send looks alive to the
+//! kernel.
 //!
-//! A connection that has to make room ends here as well, at the only place that knows
-//! whether the kernel holds bytes of the client that were not read: a request that has
-//! arrived is answered.
+//! A connection that must make room also ends here. Only this module knows whether the kernel holds unread
+//! bytes of the client, so a request that has arrived is still answered.
 
 use super::connection_limit::ConnectionActivity;
 use std::io::{self, ErrorKind, IoSlice};
@@ -17,11 +16,11 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::Sleep;
 
-/// Fails with [`ErrorKind::TimedOut`] once nothing could be written for so long.
+/// Fails with [`ErrorKind::TimedOut`] once no write has succeeded for this long.
 pub(super) struct TimedStream<S> {
     stream: S,
     time: Duration,
-    /// The end of the timeout; present while something waits to be written.
+    /// The end of the timeout; present while data waits to be written.
     until: Option<Pin<Box<Sleep>>>,
     activity: Arc<ConnectionActivity>,
 }
@@ -47,7 +46,7 @@ impl<S: Unpin> TimedStream<S> {
     }
 }
 
-/// A stream that can say whether bytes of its client wait to be read.
+/// A stream that can report whether bytes of its client wait to be read.
 pub(super) trait UnreadInput {
     fn has_unread(&self) -> bool;
 }
@@ -55,7 +54,7 @@ pub(super) trait UnreadInput {
 impl UnreadInput for TcpStream {
     fn has_unread(&self) -> bool {
         let mut byte = [MaybeUninit::uninit()];
-        // The reader finds an end or an error.
+        // The reader handles an end or an error.
         socket2::SockRef::from(self).peek(&mut byte).is_ok_and(|count| count > 0)
     }
 }
@@ -70,9 +69,8 @@ impl<S: AsyncRead + UnreadInput + Unpin> AsyncRead for TimedStream<S> {
         let read = Pin::new(&mut self.stream).poll_read(context, into);
         match &read {
             Poll::Ready(Ok(())) if into.filled().len() > before => self.activity.mark_spoken(),
-            // Nothing is there to be read, and nothing to be written: to HTTP this is a
-            // client that has closed its side. The kernel is asked, as the runtime may not
-            // have heard yet of what has arrived.
+            // Nothing is left to read or to write: to HTTP, this looks like a client that closed its side.
+            // The kernel is asked because the runtime may not yet know of bytes that have arrived.
             Poll::Pending if self.until.is_none() && self.activity.may_end() && !self.stream.has_unread() => {
                 return Poll::Ready(Ok(()));
             }
@@ -120,7 +118,7 @@ mod tests {
 
     impl UnreadInput for DuplexStream {
         fn has_unread(&self) -> bool {
-            // Its reader knows all that there is.
+            // Its reader already sees all bytes.
             false
         }
     }

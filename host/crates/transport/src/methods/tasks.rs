@@ -17,6 +17,9 @@ use toolyard_protocol::{ClientCapabilities, Method, RawJson, RpcError};
 
 impl Handler {
     pub(super) async fn task_method(&self) -> Result<Output, Failure> {
+        if let Origin::Session(client) = &self.request.origin {
+            client.mark_task_aware(&self.request.server.dispatch).await?;
+        }
         let done = self.task_outcome().await;
         if let Err(Failure::Fault(Fault::UnknownTask | Fault::InvalidCursor)) = &done {
             self.request.count_failed_lookup();
@@ -41,7 +44,7 @@ impl Handler {
                 outcome.map_err(Failure::Answered)?.into()
             }
             (Method::TasksList, _) => dispatch.list_tasks(caller, params).await?.into(),
-            // 26T-17: an acknowledgement, whatever becomes of the answers.
+            // 26T-17: an acknowledgement, whatever happens to the answers.
             (Method::TasksUpdate, _) => {
                 let (id, responses) = update_params(params)?;
                 dispatch.update_task(caller, &id, responses).await?;
@@ -65,8 +68,8 @@ impl Handler {
         })
     }
 
-    /// The task that is named. Without the extension only one of a session is found,
-    /// and what is not found is answered like what must not be (26T-6).
+    /// The named task. Without the extension, only tasks of sessions are found. An unknown task then gets the
+    /// same answer as one that the client may not use (26T-6).
     async fn task(&self, envelope: &Envelope) -> Result<Task, Failure> {
         let Request { server, caller, params, .. } = &*self.request;
         let id = task_id(params.as_ref())?;
@@ -78,7 +81,7 @@ impl Handler {
             Ok(task) if task.era == Era::Sessions => Ok(task),
             Ok(_) => Err(tasks_required().into()),
             Err(Fault::UnknownTask) => {
-                // Counted all the same: this is how ids would be guessed.
+                // Counted anyway: a client that guesses ids would do this.
                 self.request.count_failed_lookup();
                 Err(tasks_required().into())
             }
@@ -92,11 +95,11 @@ fn acknowledged() -> Output {
     inner_complete(&RawJson::empty_object()).into()
 }
 
-/// The task as it is, with what it came to or all that it waits for (26T-14).
+/// The current task, with its outcome or all questions that it waits for (26T-14).
 ///
 /// # Errors
-/// `-32021` if it waits for what this client cannot be asked: a snapshot is complete
-/// or is not given (26T-19).
+/// `-32021` if it waits for a question that this client cannot be asked: a snapshot is always complete
+/// (26T-19).
 pub(crate) fn snapshot(task: &Task, client: &ClientCapabilities) -> Result<RawJson, RpcError> {
     let view = task.view();
     Ok(match &task.outcome {
@@ -123,7 +126,7 @@ pub(crate) fn snapshot(task: &Task, client: &ClientCapabilities) -> Result<RawJs
     })
 }
 
-/// Whether this client can be asked all of these.
+/// Checks whether this client can be asked all these questions.
 fn check_askable<'a>(
     questions: impl Iterator<Item = (Kind, &'a RawJson)>,
     client: &ClientCapabilities,

@@ -1,9 +1,8 @@
-//! `subscriptions/listen` (26SUB): the notifications of a client until it goes away.
+//! `subscriptions/listen` (26SUB): the notifications of a client until it disconnects.
 //!
-//! Nothing waits for a client that reads slowly. The writer takes the next message from here once
-//! there is room for it, and all changes meanwhile become one notification of the latest state. So
-//! a subscription costs a bounded amount of memory, and a slow client misses no state, only the
-//! states in between.
+//! Nothing waits for a client that reads slowly. The writer takes the next message once there is room for it,
+//! and all changes meanwhile become one notification of the latest state. So a subscription takes a bounded
+//! amount of memory, and a slow client misses only intermediate states.
 
 use crate::answer::{Answer, Failure};
 use crate::change_notifications::ChangeReceiver;
@@ -22,12 +21,12 @@ use toolyard_protocol::stateless::listen::{self, Filter};
 /// The subscription of one client.
 pub(crate) struct Subscription {
     request: Box<Request>,
-    /// Its capabilities, which decide what it can be shown (26M-3).
+    /// The client's capabilities, which decide what it may receive (26M-3).
     client: ClientCapabilities,
     granted: Filter,
     changes: ChangeReceiver,
     tasks: SelectAll<BoxStream<'static, Task>>,
-    /// Messages that are to be taken before anything else is looked at.
+    /// Messages to send before any others.
     ready: VecDeque<Bytes>,
     /// Cancelled when the server stops.
     ending: CancellationToken,
@@ -35,13 +34,12 @@ pub(crate) struct Subscription {
 }
 
 impl Subscription {
-    /// Grants what can be granted and drops the rest without a word, since a word
-    /// would tell what exists (26T-24).
+    /// Grants what it can and drops the rest silently, because a reply would reveal what exists (26T-24).
     ///
     /// # Errors
-    /// The answer to a request that is not granted anything because of what it asks.
+    /// The answer to a request that is refused as a whole.
     pub async fn open(request: Box<Request>, ending: CancellationToken) -> Result<Self, Answer> {
-        // Before anything is looked at, so that no change falls in between.
+        // Before anything is read, so that no change is missed.
         let changes = ChangeReceiver::of(&request.server.dispatch);
         match grant(&request).await {
             Ok((granted, ids)) => Ok(Self::of(request, granted, ids, changes, ending)),
@@ -61,7 +59,7 @@ impl Subscription {
         if over {
             ready.push_back(listen::ended(&request.id));
         }
-        // Each begins with the task as it is, which closes the gap before (26SUB-7).
+        // Each begins with the current task, which closes the gap before (26SUB-7).
         let follow = |id| {
             let (dispatch, caller) = (&request.server.dispatch, (*request.caller).clone());
             Dispatch::follow_task(dispatch, caller, id).boxed()
@@ -95,8 +93,8 @@ impl Subscription {
         }
     }
 
-    /// A task that waits for a capability which this client lacks is reported when it goes on:
-    /// every notification is complete (26T-19, 26T-23).
+    /// A task that waits for a capability which this client lacks is reported when it continues: every
+    /// notification is complete (26T-19, 26T-23).
     fn tell_of(&mut self, task: &Task) {
         if let Ok(detailed) = snapshot(task, &self.client) {
             self.ready.push_back(listen::task(&self.request.id, &detailed));
@@ -113,7 +111,7 @@ async fn grant(request: &Request) -> Result<(Filter, Vec<TaskId>), Failure> {
         filter.tasks.clear();
     }
     if !filter.tasks.is_empty() {
-        // 26T-6: before an id is looked at.
+        // 26T-6: checked before any id.
         if !request.has_tasks() {
             return Err(tasks_required().into());
         }
@@ -136,7 +134,7 @@ async fn grant(request: &Request) -> Result<(Filter, Vec<TaskId>), Failure> {
                 filter.tasks.push(id);
             }
             Err(Fault::UnknownTask) => {
-                // Ids are not to be guessed here either.
+                // A client must not be able to guess ids here either.
                 if request.count_as(Operation::FailedLookup).is_err() {
                     break;
                 }

@@ -1,5 +1,4 @@
-//! Notices while a request is under way: on its own stream, before its answer, and nowhere else
-//! (26C-3, 26C-4).
+//! Notices of a running request: only on its own stream and before its answer (26C-3, 26C-4).
 
 use bytes::Bytes;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,12 +9,12 @@ use toolyard_protocol::{LogLevel, notification, progress};
 /// The receiver of the messages. It must not block.
 type Sink = Box<dyn Fn(Bytes) + Send>;
 
-/// The channel of one request. It tells of progress and, to a client that named a
-/// level in the request, of what is logged at that level or above. It tells nothing
-/// of a task, and asks nothing: what a guest asks is part of the answer (26J-1).
+/// The channel of one request. It carries progress and, if the request names a log level, log messages at
+/// that level or above. It carries no notices of tasks and no questions: a guest's questions are part of the
+/// answer (26J-1).
 pub(crate) struct RequestChannel {
     least: Option<LogLevel>,
-    /// There until the answer leaves.
+    /// Present until the answer is sent.
     sink: Mutex<Option<Sink>>,
 }
 
@@ -25,7 +24,7 @@ impl RequestChannel {
         Arc::new(Self { least, sink: Mutex::new(Some(Box::new(sink))) })
     }
 
-    /// The answer leaves, or there will be none: no notice may follow.
+    /// The answer is sent, or there will be none: no notice may follow.
     pub fn close(&self) {
         drop(self.sink.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
@@ -48,7 +47,7 @@ impl ClientChannel for RequestChannel {
             return;
         }
         let Some(message) = self.message(&notice) else { return };
-        // Told under the lock, so that nothing overtakes the answer.
+        // Sent under the lock, so that no notice follows the answer.
         if let Some(sink) = &*self.sink.lock().unwrap_or_else(PoisonError::into_inner) {
             sink(message);
         }
@@ -58,7 +57,7 @@ impl ClientChannel for RequestChannel {
         None
     }
 
-    /// Nothing: a client cannot come back to a stream (26H-12).
+    /// Does nothing: a client cannot return to a stream (26H-12).
     fn release(&self, _retry: Duration) {}
 }
 

@@ -1,5 +1,4 @@
-//! Lines in and lines out, on threads of their own: standard input and output
-//! block.
+//! Reads and writes lines on separate threads, because standard input and output block.
 
 use crate::answer::one_line;
 use crate::message_budget::{BudgetExceeded, MessageBudget, MessageReservation, UNCOUNTED};
@@ -15,20 +14,20 @@ use toolyard_protocol::{Id, Incoming, Message};
 pub enum Line {
     /// The line.
     Text(Bytes),
-    /// It was longer than allowed and was skipped.
+    /// The line was longer than allowed and was skipped.
     TooLong,
-    /// There was no memory for it, and it was dropped. With the id of its request, if it was one.
+    /// The budget had no memory for it, and it was dropped. Contains the id of its request, if it was one.
     BudgetExceeded(Option<Id>, BudgetExceeded),
 }
 
-/// Cuts input into lines and keeps no more of one than is allowed.
+/// Splits input into lines, and keeps no more of a line than is allowed.
 pub struct LineReader<R> {
     input: R,
     most: usize,
 }
 
 impl<R: BufRead> LineReader<R> {
-    /// Reads lines of at most `most` bytes.
+    /// Reads lines of at most `most` bytes each.
     pub const fn new(input: R, most: usize) -> Self {
         Self { input, most }
     }
@@ -36,7 +35,7 @@ impl<R: BufRead> LineReader<R> {
     /// The next line; `None` at the end. An unfinished last line counts.
     ///
     /// # Errors
-    /// That of the input.
+    /// The error of the input.
     pub fn next_line(&mut self) -> std::io::Result<Option<Line>> {
         let mut line = Vec::new();
         let mut too_long = false;
@@ -74,8 +73,8 @@ impl<R: BufRead> LineReader<R> {
     }
 }
 
-/// Reads lines on a thread. The thread may stay in its last read when the process
-/// ends: a read of standard input cannot be called off.
+/// Reads lines on a thread. The thread may still be in its last read when the process ends, because a read of
+/// standard input cannot be cancelled.
 pub(super) fn spawn_reader(
     input: impl BufRead + Send + 'static,
     most: usize,
@@ -99,8 +98,7 @@ pub(super) fn spawn_reader(
     receiver
 }
 
-/// A large line on the account of the user of this machine. Its sender learns which request there was
-/// no memory for.
+/// Counts a large line for the user of this machine. Its sender learns for which request there was no memory.
 fn counted(text: Bytes, budget: &Arc<MessageBudget>) -> Line {
     let mut reservation = MessageReservation::none(budget, "local".into());
     match reservation.grow_to(text.len()) {
@@ -112,11 +110,11 @@ fn counted(text: Bytes, budget: &Arc<MessageBudget>) -> Line {
     }
 }
 
-/// A line to be written.
+/// A line to write.
 pub(super) struct Outgoing {
     /// The line, without its end.
     pub line: Bytes,
-    /// Told once it is written; dropped if it cannot be.
+    /// Signalled once the line is written; dropped if it cannot be.
     pub written: Option<oneshot::Sender<()>>,
 }
 
@@ -130,8 +128,7 @@ impl Outgoing {
 /// The queue of lines to write.
 pub(super) type Outbox = mpsc::Sender<Outgoing>;
 
-/// Writes lines on a thread, until all senders are gone or the output breaks; the
-/// receiver then hears of it.
+/// Writes lines on a thread until all senders are gone or the output breaks; then the receiver completes.
 pub(super) fn spawn_writer(
     mut output: impl Write + Send + 'static,
     capacity: usize,
@@ -150,7 +147,7 @@ pub(super) fn spawn_writer(
                 let _ = written.send(());
             }
         }
-        // The other side may have stopped waiting, which is all the same here.
+        // The other side may have stopped waiting, which does not matter here.
         let _ = tell.send(());
     };
     std::thread::Builder::new().name("stdout".to_owned()).spawn(write).expect("a thread can be started");

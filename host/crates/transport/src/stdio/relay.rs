@@ -1,8 +1,8 @@
-//! A process at the client's pipe that is a relay (`toolyard stdio --detach`): a background host,
-//! which outlives the pipe, makes the calls that may begin a task. This process answers everything
-//! else, also about tasks, since both use one store.
+//! The relay at the client's pipe (`toolyard stdio --detach`): a background host, which outlives the pipe,
+//! makes the calls that may begin a task. This process answers everything else, including requests about
+//! tasks, because both use the same store.
 //!
-//! Not here: how the background host is found and started; that is behind the port [`Background`].
+//! The port [`Background`] finds and starts the background host.
 
 mod change_notifications;
 mod link;
@@ -22,27 +22,27 @@ use tokio_util::task::AbortOnDropHandle;
 use toolyard_dispatch::{Dispatch, TaskSupport};
 use toolyard_protocol::{Id, RawJson, RpcError};
 
-/// Messages for the background host that wait to be written.
+/// The most messages for the background host that wait to be written.
 const POSTS: usize = 256;
 
-/// The way to the background host.
+/// Connects to the background host.
 pub trait Background: Send + Sync + 'static {
-    /// A connection to it. If it does not run, it is started.
+    /// A connection to the background host. Starts the host if it is not running.
     ///
     /// # Errors
-    /// Why there is none, for the client to read.
+    /// The reason why there is none, for the client.
     fn connect(&self) -> BoxFuture<'_, Result<Connection, String>>;
 }
 
 /// Both directions of a connection. It ends for the other side when `output` is dropped.
 pub struct Connection {
-    /// The bytes that the other side writes.
+    /// Reads the bytes that the other side writes.
     pub input: Box<dyn BufRead + Send>,
-    /// The bytes that it reads.
+    /// Writes the bytes that the other side reads.
     pub output: Box<dyn Write + Send>,
 }
 
-/// The relay, for one client.
+/// The relay of one client.
 #[derive(Clone)]
 pub(super) struct Relay {
     posts: mpsc::Sender<RelayMessage>,
@@ -53,11 +53,11 @@ pub(super) struct Relay {
 /// The outcome of a relayed request.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum RelayOutcome {
-    /// Its answer is on its way to the client, or none is wanted any more.
+    /// Its answer is on its way to the client, or the client no longer wants one.
     Done,
-    /// The background host cannot be reached; nothing was done.
+    /// The background host cannot be reached; the request did nothing.
     Unreachable(String),
-    /// The connection ended while the request was under way.
+    /// The connection ended while the request was running.
     Lost,
 }
 
@@ -76,22 +76,21 @@ impl RelayOutcome {
     }
 }
 
-/// A request that is sent on.
+/// A request to forward.
 pub(super) struct RelayedRequest {
     pub id: Id,
     /// The line that it came in.
     pub line: Bytes,
-    /// Let go of just before its answer is written. Its stop is set when its client
-    /// takes no answer any more.
+    /// Dropped just before its answer is written. Its stop is set when its client no longer accepts an
+    /// answer.
     pub kept: InflightRequest,
-    /// Whether a background host is started for it.
+    /// Whether to start a background host for it.
     pub starts: bool,
 }
 
 impl Relay {
-    /// A relay for the client that `outbox` leads to. Nothing is connected, and nothing
-    /// started, before the first request that needs it. It ends when the handle is
-    /// dropped.
+    /// A relay for the client behind `outbox`. It connects and starts nothing before the first request that
+    /// needs it. It ends when the handle is dropped.
     pub fn start(
         background: Arc<dyn Background>,
         dispatch: Arc<Dispatch>,
@@ -110,7 +109,7 @@ impl Relay {
         self.shared.is_up()
     }
 
-    /// Sends a request on and waits until its answer has gone to the client.
+    /// Forwards a request and waits until its answer has been sent to the client.
     pub async fn pass(&self, passage: RelayedRequest) -> RelayOutcome {
         let RelayedRequest { id, line, kept, starts } = passage;
         let (done, told) = oneshot::channel();
@@ -126,20 +125,19 @@ impl Relay {
             biased;
             relayed = passing => relayed,
             () = stop.wait() => {
-                // After the request itself, which may still wait in the same line.
+                // After the request itself, which may still be in the same queue.
                 drop(self.posts.send(RelayMessage::Cancel { id }).await);
                 RelayOutcome::Done
             }
         }
     }
 
-    /// Sends a response of the client on, if it was the background host that asked. Else
-    /// it is given back.
+    /// Forwards a response of the client if the background host asked for it. Otherwise returns it.
     pub async fn respond(&self, response: ClientResponse) -> Option<ClientResponse> {
         if !self.shared.was_asked(&response.id) {
             return Some(response);
         }
-        // The other end of this lives as long as the client is served.
+        // The receiver lives as long as the client is served.
         drop(self.posts.send(RelayMessage::Response(response)).await);
         None
     }
@@ -149,27 +147,27 @@ impl Relay {
         self.handshake.send_modify(|handshake| handshake.initialize = params.cloned());
     }
 
-    /// It is ready to be asked.
+    /// The client is ready for questions.
     pub fn initialized(&self) {
         self.handshake.send_modify(|handshake| handshake.initialized = true);
     }
 
-    /// It has set the level of its log messages.
+    /// The client has set the level of its log messages.
     pub fn set_level(&self, params: Option<&RawJson>) {
         self.handshake.send_modify(|handshake| handshake.level = params.cloned());
     }
 }
 
-/// Whether this is a call that may become a task: of a session, if it asks for one.
-pub(super) fn may_become_task(request: &Request) -> bool {
+/// Whether a background host makes this call: one that asks for a task or may become one. A run cannot move
+/// between processes, so a call that may be handed off begins in the background host.
+pub(super) fn goes_to_the_background(request: &Request) -> bool {
     let Some(Ok((call, _))) = &request.call else { return false };
-    let is_wanted = match request.origin {
-        Origin::Session(_) => matches!(call.task, Some(Ok(_))),
-        Origin::Envelope(_) => true,
+    let has_task = match request.origin {
+        Origin::Session(_) => request.has_tasks() && matches!(call.task, Some(Ok(_))),
+        Origin::Envelope(_) => request.has_tasks(),
     };
     let dispatch = &request.server.dispatch;
-    is_wanted
-        && request.has_tasks()
+    (has_task || request.bridge().is_some())
         && dispatch.settings().tasks
         && dispatch
             .catalog()

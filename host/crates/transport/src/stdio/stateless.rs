@@ -1,5 +1,5 @@
-//! Requests over stdio that stand alone (26S): beside a session on the same pipe, or
-//! without one; the one takes no notice of the other (26B-1, 26B-5).
+//! Stateless requests over stdio (26S), with or without a session on the same pipe; the two do not affect
+//! each other (26B-1, 26B-5).
 
 use super::line_framing::{Outbox, Outgoing};
 use super::relay::{self, Relay, RelayedRequest};
@@ -16,12 +16,12 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
-use toolyard_dispatch::{Principal, RateKey};
+use toolyard_dispatch::{Principal, RateKey, StopCause};
 use toolyard_protocol::method::Generation;
 use toolyard_protocol::stateless::envelope::ClaimedParams;
 use toolyard_protocol::{Id, Method, response};
 
-/// The requests of one pipe that stand alone.
+/// The stateless requests of one pipe.
 pub(super) struct Stateless {
     server: Arc<Server>,
     sender: Sender,
@@ -31,14 +31,16 @@ pub(super) struct Stateless {
     subscriptions: TaskTracker,
     /// Ends the subscriptions.
     end: CancellationToken,
-    /// Ends them too where the pipe is no longer served.
+    /// Also ends them when the pipe is no longer served.
     _end_on_drop: DropGuard,
     /// The relay, if there is a background host.
     relay: Option<Relay>,
+    /// The reason that its requests record when the pipe ends.
+    end_cause: StopCause,
 }
 
 impl Stateless {
-    pub fn new(server: &Arc<Server>, outbox: Outbox, relay: Option<Relay>) -> Self {
+    pub fn new(server: &Arc<Server>, outbox: Outbox, relay: Option<Relay>, end_cause: StopCause) -> Self {
         let principal = Arc::new(Principal::Local);
         let end = CancellationToken::new();
         Self {
@@ -51,6 +53,7 @@ impl Stateless {
             _end_on_drop: end.clone().drop_guard(),
             end,
             relay,
+            end_cause,
         }
     }
 
@@ -71,7 +74,7 @@ impl Stateless {
             self.subscriptions.spawn(subscribed);
             return None;
         }
-        if let Some(relay) = self.relay.as_ref().filter(|_| relay::may_become_task(&request)) {
+        if let Some(relay) = self.relay.as_ref().filter(|_| relay::goes_to_the_background(&request)) {
             self.requests.spawn(pass(relay.clone(), request, kept, line, self.outbox.clone()));
             return None;
         }
@@ -80,8 +83,8 @@ impl Stateless {
         }
         let channel = RequestChannel::new(request.log_level(), {
             let (outbox, stop) = (self.outbox.clone(), kept.stop.clone());
-            // A client that does not read loses notices, and gets every answer; who has
-            // cancelled hears nothing more (26S-2).
+            // A client that does not read loses notices, but gets every answer. After a cancellation it gets
+            // nothing more (26S-2).
             move |message| {
                 if !stop.is_set() {
                     drop(outbox.try_send(Outgoing::line(message)));
@@ -117,13 +120,12 @@ impl Stateless {
         Ok((request, kept))
     }
 
-    /// Cancels a request or ends a subscription. False if the id is of none.
-    pub fn cancel(&self, id: &Id) -> bool {
-        self.inflight.cancel(id)
+    /// Cancels a request or ends a subscription. False if no request or subscription has this id.
+    pub fn cancel(&self, id: &Id, cause: StopCause) -> bool {
+        self.inflight.cancel(id, cause)
     }
 
-    /// Ends the subscriptions, each with its response, and waits until no request is
-    /// under way.
+    /// Ends the subscriptions, each with its response, and waits until no request is running.
     pub async fn ended(&self) {
         self.end.cancel();
         self.subscriptions.close();
@@ -132,27 +134,27 @@ impl Stateless {
         self.requests.wait().await;
     }
 
-    /// The same until the end of `patience`; then they are cancelled.
+    /// The same, but cancels requests that are still running after `patience`.
     pub async fn finish(&self, patience: Duration) {
         if tokio::time::timeout(patience, self.ended()).await.is_err() {
-            self.inflight.cancel_all();
+            self.inflight.cancel_all(self.end_cause);
             tracing::debug!("requests under way were ended with the input");
         }
     }
 }
 
-/// Has the background host answer a call.
+/// Lets the background host answer a call.
 async fn pass(relay: Relay, request: Box<Request>, kept: InflightRequest, line: Bytes, outbox: Outbox) {
     let id = request.id.clone();
     let passage = RelayedRequest { id: id.clone(), line, kept, starts: true };
     if let Some(error) = relay.pass(passage).await.error() {
-        // The writer is gone, and with it the client.
+        // The writer is gone, and the client with it.
         drop(outbox.send(Outgoing::line(response::error(Some(&id), &error))).await);
     }
 }
 
-/// Sends an answer, unless its request was cancelled (26S-2). If the line with a new
-/// task cannot be written, the task goes with it.
+/// Sends an answer, unless its request was cancelled (26S-2). If the line with a new task cannot be written,
+/// the task is cancelled.
 async fn deliver(outbox: &Outbox, answer: Option<Answer>, kept: InflightRequest) {
     let Some(Answer { message, handover, .. }) = answer else { return };
     let (tell, told) = oneshot::channel();
@@ -167,7 +169,7 @@ async fn deliver(outbox: &Outbox, answer: Option<Answer>, kept: InflightRequest)
     }
 }
 
-/// A place for one line, unless the request is cancelled first, or the writer is gone.
+/// A place for one line; `None` if the request is cancelled first, or the writer is gone.
 async fn place<'a>(
     outbox: &'a Outbox,
     kept: &InflightRequest,
@@ -197,7 +199,7 @@ async fn subscribe(request: Box<Request>, ending: CancellationToken, outbox: Out
     }
 }
 
-/// The answer to a batch of this generation, which has none.
+/// The answer to a batch of this generation, which has no batches.
 pub(super) fn batch() -> Bytes {
     response::error(None, &stateless::batched())
 }

@@ -1,5 +1,5 @@
-//! Overload over HTTP, on real sockets: every bound leads to an honest refusal, slow and lost
-//! clients are dropped, and the others go on.
+//! Overload over HTTP, on real sockets: every bound leads to an honest refusal, slow and lost clients are
+//! dropped, and the others continue.
 
 use crate::kit::client::{Served, serve};
 use crate::kit::request::{able, request};
@@ -16,23 +16,23 @@ use toolyard_kit::done;
 use toolyard_task::Tool;
 use toolyard_transport::{Server, Settings};
 
-/// However slow the machine, what is waited for comes within this time.
+/// Even on a slow machine, no wait takes longer than this.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A server with these settings of the wire.
+/// A server with changed transport settings.
 fn set(tools: Vec<Arc<dyn Tool>>, change: impl FnOnce(&mut Settings)) -> Arc<Server> {
     let mut server = server(tools);
     change(&mut Arc::get_mut(&mut server).expect("not shared yet").settings);
     server
 }
 
-/// A call of a tool, as it goes over the wire.
+/// The HTTP request of a tool call.
 fn call(tool: &str) -> String {
     let body = request(json!(1), "tools/call", json!({"name": tool, "arguments": {}}), &able()).to_string();
     format!("{}content-length: {}\r\n\r\n{body}", head(tool), body.len())
 }
 
-/// The head of a call, but for how long its body is.
+/// The head of a call, without the length of its body.
 fn head(tool: &str) -> String {
     format!(
         "POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
@@ -45,11 +45,11 @@ async fn connect(to: SocketAddr) -> TcpStream {
     TcpStream::connect(to).await.expect("the server listens")
 }
 
-/// Everything that is sent before the end.
+/// Everything that the server sends before the end.
 async fn heard(stream: &mut TcpStream) -> String {
     let mut text = Vec::new();
     let read = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut text)).await;
-    // A connection that is cut has an end as well.
+    // A connection that was cut also counts as ended.
     drop(read.expect("the server answers or hangs up"));
     String::from_utf8(text).expect("text")
 }
@@ -74,7 +74,7 @@ async fn answer(stream: &mut TcpStream) -> String {
     text
 }
 
-/// The body of an answer that was heard to its end.
+/// The body of an answer that was read to its end.
 fn body(answer: &str) -> Value {
     let (_, body) = answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {answer}"));
     serde_json::from_str(body).unwrap_or_else(|error| panic!("{error}: {body}"))
@@ -99,7 +99,7 @@ async fn who_finds_every_connection_busy_is_told_so_and_when_to_come_back() {
     let error = &body(&refusal)["error"];
     assert_eq!(error["code"], -32603);
     assert_eq!(error["data"], json!({"limit": "wire.connections", "retryAfterMs": 1000}), "{error}");
-    // Nothing of it was done, and those that are served are not disturbed.
+    // The refused call did not run, and the other calls were not disturbed.
     assert!(tells.try_recv().is_err());
     go.notify_waiters();
     for stream in &mut busy {
@@ -116,7 +116,7 @@ async fn connections_that_do_nothing_make_room() {
     let mut idle = Vec::new();
     for number in 0..8 {
         let mut stream = connect(served.address).await;
-        // Nothing at all, half a head, a request that was answered.
+        // No bytes, half a head, or a request that was answered.
         match number % 3 {
             0 => {}
             1 => stream.write_all(b"POST /mcp HT").await.expect("the server reads"),
@@ -127,7 +127,7 @@ async fn connections_that_do_nothing_make_room() {
         }
         idle.push(stream);
     }
-    // As many again, all at once: each is served, though some may have to come back.
+    // The same number again, all at once: each is served, though some may have to retry.
     let served_all = futures_util::future::join_all((0..8).map(|_| async {
         loop {
             let mut stream = connect(served.address).await;
@@ -158,12 +158,12 @@ async fn who_says_nothing_gets_no_seat_while_others_wait() {
     served.stopped().await;
 }
 
-/// A client that has connected and is slow to send its first request is not left to guess.
+/// A client that is slow to send its first request learns why its connection ends.
 #[tokio::test]
 async fn who_loses_a_seat_before_the_first_request_is_told_to_come_back() {
     let served = serve(set(vec![quick()], |wire| wire.connections = 1)).await;
     let mut slow = connect(served.address).await;
-    // Longer than a connection may be idle when others wait.
+    // Longer than a connection may be idle while others wait.
     tokio::time::sleep(Duration::from_millis(1_100)).await;
     let mut other = connect(served.address).await;
     other.write_all(call("quick").as_bytes()).await.expect("the server reads");
@@ -174,7 +174,7 @@ async fn who_loses_a_seat_before_the_first_request_is_told_to_come_back() {
     served.stopped().await;
 }
 
-/// Sends byte after byte until the server has had enough; says how it took that.
+/// Sends byte after byte until the server hangs up; returns its answer.
 async fn drip(to: SocketAddr, first: &str, rest: &str) -> String {
     let stream = connect(to).await;
     let (mut hears, mut says) = stream.into_split();
@@ -244,7 +244,7 @@ async fn t_26h_13_however_a_client_goes_in_the_middle_of_a_call_the_call_is_over
         assert_eq!(tells.recv().await, Some("begun"));
         match how {
             "reset" => reset(&stream),
-            // A client that closes its sending half counts as gone: HTTP/1.1 has no other sign.
+            // A client that closes its sending half counts as gone, because HTTP/1.1 has no other signal.
             "half-close" => stream.shutdown().await.expect("a shutdown"),
             _ => {}
         }
@@ -286,7 +286,7 @@ async fn clients_that_vanish_while_they_send_or_listen_give_their_seats_back() {
             }
         }
     }
-    // All four seats are free again: all who come at once are served.
+    // All four slots are free again: four clients at once are served.
     let all = futures_util::future::join_all((0..4).map(|_| async {
         let mut stream = connect(served.address).await;
         stream.write_all(call("quick").as_bytes()).await.expect("the server reads");
@@ -311,13 +311,13 @@ async fn who_sends_a_request_just_as_its_connection_has_to_make_room_is_answered
         assert!(answer(&mut stream).await.starts_with("HTTP/1.1 200"));
         idle.push(stream);
     }
-    // Longer than a connection may be idle when others wait.
+    // Longer than a connection may be idle while others wait.
     tokio::time::sleep(Duration::from_millis(1_100)).await;
     let mut late = Vec::new();
     for _ in 0..SEATS {
         late.push(connect(served.address).await);
     }
-    // They are accepted, and wait for a seat once they have said something.
+    // They are accepted, and wait for a slot once they have sent something.
     tokio::time::sleep(Duration::from_millis(20)).await;
     for stream in late.iter().chain(&idle) {
         let sent = stream.try_write(call("quick").as_bytes()).expect("there is room in the kernel");
@@ -337,7 +337,7 @@ async fn a_client_that_does_not_read_is_cut_off() {
     let mut stream = connect(served.address).await;
     stream.write_all(call("large").as_bytes()).await.expect("the server reads");
     let cut = async {
-        // One byte more of a request that never comes; it fails once the server is gone.
+        // Sends one more byte of an unfinished request; fails once the server has hung up.
         while stream.write_all(b"P").await.is_ok() {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
@@ -346,7 +346,7 @@ async fn a_client_that_does_not_read_is_cut_off() {
     served.stopped().await;
 }
 
-/// A server that stops: requests under way are answered, and no new ones accepted.
+/// A stopping server answers running requests, and accepts no new ones.
 #[tokio::test]
 async fn a_server_that_stops_answers_what_is_under_way_and_lets_nobody_in() {
     let (go, (told, mut tells)) = (Arc::new(Notify::new()), mpsc::unbounded_channel());

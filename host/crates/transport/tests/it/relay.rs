@@ -1,5 +1,5 @@
 //! A relay on real pipes, and a background host on a real socket, both in this process:
-//! what goes where, in which order, and what is left when the one or the other is gone.
+//! which messages go where, in which order, and what remains when one of the two is gone.
 
 use crate::kit::pipe::{Client, client};
 use crate::kit::request::{able, request};
@@ -25,9 +25,9 @@ use toolyard_transport::stdio::{self, Background, Connection, PipeClient};
 /// A background host that is a server in this process.
 struct Behind {
     server: Arc<Server>,
-    /// Our ends of the connections so far.
+    /// This side's ends of all connections so far.
     connections: Mutex<Vec<UnixStream>>,
-    /// Why there is none.
+    /// The reason why there is no connection.
     refused: Option<&'static str>,
     stop: CancellationToken,
 }
@@ -37,7 +37,7 @@ impl Behind {
         self.connections.lock().expect("no panic").len()
     }
 
-    /// Ends the connection as the end of the process would.
+    /// Ends the connection as if the process had ended.
     fn cut(&self) {
         let connections = self.connections.lock().expect("no panic");
         connections.last().expect("a connection").shutdown(Shutdown::Both).expect("still open");
@@ -89,7 +89,7 @@ impl Drop for Closing {
     }
 }
 
-/// A relay, its client, and what is behind it.
+/// A relay, its client, and the host behind it.
 struct Relayed {
     client: Client,
     behind: Arc<Behind>,
@@ -97,7 +97,7 @@ struct Relayed {
     before: Arc<Server>,
 }
 
-/// Tools that tell where they run.
+/// Tools that report where they run.
 type Tools = fn(&'static str, &Told) -> Vec<Arc<dyn Tool>>;
 
 /// Signals between the tools and the test.
@@ -222,19 +222,20 @@ async fn a_task_of_a_session_runs_behind_and_is_seen_to_in_front() {
     assert_eq!(said.recv().await.as_deref(), Some("begun in background"));
     let seen = client.answered_to(&call(2, "tasks/get", json!({"taskId": id}))).await;
     assert_eq!(seen["result"]["status"], "working");
-    // The wait for its end is behind, where it is known first; the rest goes on beside.
+    // The background host waits for the end of the task, because it learns of it first; other requests
+    // continue meanwhile.
     client.send(&call(3, "tasks/result", json!({"taskId": id})));
     client.answered_to(&call(4, "ping", json!({}))).await;
     told.go.notify_one();
     while client.told("notifications/tasks/status").await["params"]["status"] != "completed" {}
     assert_eq!(text(&client.answered(&json!(3)).await), "background");
     assert_eq!((behind.connections(), before.dispatch.is_idle()), (1, true));
-    // The second goes the same way.
+    // The second task takes the same connection.
     let id = task_of(&client.answered_to(&call(5, "tools/call", create)).await);
     assert_eq!(said.recv().await.as_deref(), Some("gone"));
     assert_eq!(said.recv().await.as_deref(), Some("begun in background"));
     assert_eq!(behind.connections(), 1);
-    // At the end of the client it goes on.
+    // It continues when the client ends.
     let rest = client.finish().await;
     assert!(rest.iter().all(|told| told["method"] == "notifications/tasks/status"), "{rest:?}");
     told.go.notify_one();
@@ -274,7 +275,7 @@ async fn t_26s_2_26j_3_a_cancelled_call_is_stopped_behind_and_an_id_is_free_with
     assert_eq!(client.answer(&call("place")).await["error"]["code"], -32600, "the id is in use");
     client.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}));
     assert_eq!(said.recv().await.as_deref(), Some("gone"));
-    // Until the cancelled one has let go of its id.
+    // Until the cancelled request has freed its id.
     let mut answer = client.answer(&call("place")).await;
     while answer["error"]["code"] == -32600 {
         answer = client.answer(&call("place")).await;
@@ -300,7 +301,7 @@ async fn what_was_under_way_when_the_connection_ends_is_said_to_be_lost_and_the_
     let lost = client.answered(&json!("c")).await;
     assert_eq!(lost["error"]["code"], -32603);
     assert!(lost["error"]["message"].as_str().expect("a text").contains("may have had effects"), "{lost}");
-    // The wait goes on here: the task is in the store, and ends when it is cancelled.
+    // The relay continues the wait: the task is in the store, and ends when it is cancelled.
     client.send(&call(4, "tasks/cancel", json!({"taskId": id})));
     assert_eq!(client.answered(&json!(2)).await["error"]["code"], -32603, "T-28");
     assert_eq!(behind.connections(), 1, "neither needs another connection");
@@ -324,7 +325,7 @@ async fn a_background_host_that_cannot_be_reached_is_named_and_nothing_runs_inst
     assert!(client.finish().await.is_empty());
 }
 
-/// `asks` asks its client, `tells` tells all that it can.
+/// `asks` asks its client; `tells` sends every kind of notice.
 fn talkative(_place: &'static str, told: &Told) -> Vec<Arc<dyn Tool>> {
     let (asks, tells) = (told.clone(), told.clone());
     let asks = move |context: Arc<dyn RunContext>| {
@@ -393,7 +394,7 @@ async fn g_2_p_1_tl_1_what_a_task_behind_tells_its_client_arrives_as_the_client_
         }
     }
     assert_eq!((progress, logs, changes), (1, 1, 1));
-    // A level that is set while there is a connection is sent as well.
+    // A level that is set while there is a connection is also sent.
     client.answered_to(&call(3, "logging/setLevel", json!({"level": "debug"}))).await;
     task_of(&client.answered_to(&call(4, "tools/call", create("q"))).await);
     assert_eq!(client.told("notifications/message").await["params"]["level"], "debug");

@@ -1,5 +1,5 @@
-//! 2026-07-28 over HTTP, on real sockets, with tools written in Rust: how the server tells its
-//! requests from those of sessions, the order of the checks, and the ends of a request.
+//! 2026-07-28 over HTTP, on real sockets, with tools written in Rust: how the server distinguishes its
+//! requests from those of sessions, the order of the checks, and how a request ends.
 
 use crate::kit::client::{Served, serve};
 use crate::kit::request::{able, request};
@@ -40,7 +40,7 @@ async fn t_26d_1_26j_5_26c_5_discover_is_answered_without_a_session() {
     served.stopped().await;
 }
 
-/// A server with two tokens, whose bearers are one subject each.
+/// A server with two tokens, each for its own subject.
 fn guarded(tools: Vec<Arc<dyn Tool>>) -> Arc<Server> {
     let mut server = server(tools);
     let token = |name: &str| TokenSettings {
@@ -86,7 +86,7 @@ async fn t_26c_5_26t_25_26a_1_where_people_are_told_apart_lists_and_tasks_are_th
     served.stopped().await;
 }
 
-/// Each is wrong in one way and in every later one, so that the order shows (26H-14).
+/// Each request has one error and all later ones, which shows the order of the checks (26H-14).
 #[tokio::test]
 async fn t_26h_14_26h_8_26r_3_26h_4_what_is_wrong_is_said_in_this_order() {
     let only_tasks = tool("only_tasks", TaskSupport::Required, |_| async { done("x") });
@@ -156,12 +156,12 @@ async fn t_26j_8_what_was_removed_is_unknown_and_answered_by_id() {
         "resources/unsubscribe",
         "tasks/list",
         "tasks/result",
-        // 26T-7, 26X-8: nor does the host answer with a question.
+        // 26T-7, 26X-8: the host does not answer with a question either.
         "roots/list",
         "no/such/method",
         "",
         "tools/Call",
-        // Methods of capabilities that no plugin offers here.
+        // Methods of capabilities that no plugin in this test offers.
         "prompts/list",
         "resources/read",
         "completion/complete",
@@ -174,8 +174,8 @@ async fn t_26j_8_what_was_removed_is_unknown_and_answered_by_id() {
     served.stopped().await;
 }
 
-/// A request without an envelope and without such headers is answered as before, and an unknown
-/// version is refused first of all.
+/// A request without an envelope and without such headers is answered as before, and an unknown version is
+/// refused before anything else.
 #[tokio::test]
 async fn t_26b_1_26b_3_what_is_of_sessions_stays_as_it_was() {
     const UNSPOKEN: &str = r#"{"jsonrpc":"2.0","error":{"code":-32600,"message":"Bad request: unsupported MCP-Protocol-Version; this server speaks 2025-11-25, 2025-06-18, 2025-03-26"}}"#;
@@ -284,7 +284,7 @@ async fn t_26h_13_who_hangs_up_before_anything_was_sent_has_cancelled_too() {
     let settings = &mut Arc::get_mut(&mut server).expect("not shared yet").settings;
     settings.stream_after = Duration::from_secs(3600);
     let served = serve(server).await;
-    // Without progress, which would begin a stream.
+    // Without progress, because that would begin a stream.
     let call = request(json!(1), "tools/call", json!({"name": "waiting"}), &able()).to_string();
     let headers =
         [("mcp-protocol-version", "2026-07-28"), ("mcp-method", "tools/call"), ("mcp-name", "waiting")];

@@ -1,5 +1,5 @@
-//! 2026-07-28 over stdio, on real pipes, with tools written in Rust: beside a session on
-//! the same pipe, and without one.
+//! 2026-07-28 over stdio, on real pipes, with tools written in Rust: with a session on the same pipe, and
+//! without one.
 
 use crate::kit::pipe::{Client, client};
 use crate::kit::request::{able, request};
@@ -86,8 +86,7 @@ async fn t_26s_2_26j_3_26c_1_what_is_cancelled_is_not_answered_and_its_id_is_fre
     let next = client.answer(&request(json!(2), "server/discover", json!({}), &json!({}))).await;
     assert_eq!(next["id"], 2, "nothing was sent for the other");
     go.notify_one();
-    // The answer that is not sent may still be on its way to nowhere, and holds the id
-    // until then.
+    // The unsent answer may still be in progress, and holds the id until it is dropped.
     let mut answer = client.answer(&call).await;
     while answer["error"]["code"] == -32600 {
         answer = client.answer(&call).await;
@@ -125,7 +124,7 @@ async fn t_26sub_4_26sub_5_26s_4_subscriptions_share_the_pipe_and_end_one_by_one
     assert_eq!((&rest[0]["id"], &rest[0]["result"]["resultType"]), (&json!(2), &json!("complete")));
 }
 
-/// An output that breaks at the line that tells of a task.
+/// An output that breaks at the line that reports a task.
 struct Breaks;
 
 impl Write for Breaks {

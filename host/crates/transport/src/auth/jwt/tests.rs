@@ -29,7 +29,7 @@ fn good_claims() -> Value {
     json!({"iss": "https://i.example", "aud": "us", "sub": "alice", "exp": NOW.0 / 1000 + 60})
 }
 
-/// Why a token with good claims and this header is refused.
+/// The reason why a token with valid claims and this header is refused.
 fn refused(header: &Value, signature: &str) -> TokenRejection {
     let token = written(header, &good_claims(), signature);
     rules().verify(&token, &keys(), NOW).expect_err("refused")
@@ -78,7 +78,7 @@ fn a_3_what_is_no_jwt_is_unknown_or_unreadable() {
     }
 }
 
-/// The keys of the token itself are the sender's own.
+/// The sender chooses the keys in the token itself.
 #[test]
 fn a_4_keys_in_the_header_are_not_looked_at() {
     let wrong = URL_SAFE_NO_PAD.encode([7; 64]);
@@ -88,7 +88,7 @@ fn a_4_keys_in_the_header_are_not_looked_at() {
 }
 
 proptest! {
-    /// no text makes it panic, and none without a signature is accepted.
+    /// no text causes a panic, and no text without a signature is accepted.
     #[test]
     fn a_4_nothing_unsigned_is_accepted(
         token in "([A-Za-z0-9_=-]{0,40}\\.){0,4}[A-Za-z0-9_=-]{0,90}",

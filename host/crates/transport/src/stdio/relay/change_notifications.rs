@@ -1,5 +1,5 @@
-//! Changes that guests of the background host announce. It sends them to the relay in a
-//! notification of its own, and the relay notifies its client.
+//! Changes that guests of the background host announce. The host sends them to the relay in a special
+//! notification, and the relay notifies its client.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -21,7 +21,7 @@ enum Announcement {
     Anything,
 }
 
-/// Follows the announcements, in the background host.
+/// Receives the announcements, in the background host.
 pub(in crate::stdio) struct AnnouncementReceiver(broadcast::Receiver<OfferChange>);
 
 impl AnnouncementReceiver {
@@ -29,7 +29,7 @@ impl AnnouncementReceiver {
         Self(dispatch.announcements())
     }
 
-    /// The message for the next one. Safe to drop while it waits.
+    /// The message for the next announcement. Safe to drop while it waits.
     pub async fn next(&mut self) -> Bytes {
         let changed = match self.0.recv().await {
             Ok(OfferChange::Tools) => Announcement::Tools,
@@ -44,7 +44,7 @@ impl AnnouncementReceiver {
     }
 }
 
-/// Passes an announcement on to those who follow this dispatcher.
+/// Passes an announcement to the followers of this dispatcher.
 pub(super) fn announce(dispatch: &Dispatch, params: Option<&RawJson>) {
     let changed = params.and_then(|params| params.decode::<Announcement>().ok());
     dispatch.announce(match changed {

@@ -1,6 +1,5 @@
-//! The connection to the background host, one at a time: what is written to it in the
-//! order in which it came, what it writes in the order in which it wrote it, and what was
-//! under way when it ends.
+//! The connection to the background host, one at a time. Keeps the order of messages in both directions, and
+//! settles the running requests when the connection ends.
 
 use super::{Background, Connection, RelayOutcome, change_notifications};
 use crate::inflight::InflightRequest;
@@ -15,18 +14,18 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::task::AbortOnDropHandle;
 use toolyard_dispatch::{Caller, Dispatch, Fault};
 use toolyard_protocol::message::decode;
-use toolyard_protocol::notification::cancelled_request;
+use toolyard_protocol::notification::cancellation;
 use toolyard_protocol::response::{self, notification};
 use toolyard_protocol::{Id, Incoming, Message, Method, RawJson, RpcError};
 
-/// The requests of the relay itself have ids that begin so. Their answers end here.
+/// The prefix of the ids of the relay's own requests. Their answers are not forwarded.
 const OWN: &str = "toolyard-relay-";
 
-/// Something for the background host.
+/// A message for the background host.
 pub(super) enum RelayMessage {
     /// A request of the client.
     Request { id: Id, line: Bytes, kept: InflightRequest, starts: bool, done: oneshot::Sender<RelayOutcome> },
-    /// The client takes no answer to it any more.
+    /// The client no longer accepts an answer to it.
     Cancel { id: Id },
     /// The client's response to a request of the background host.
     Response(ClientResponse),
@@ -58,18 +57,18 @@ pub(super) struct Shared {
     under_way: Mutex<LinkState>,
 }
 
-/// The requests under way on the connection; empty without one.
+/// The running requests of the connection; empty without one.
 #[derive(Default)]
 struct LinkState {
     /// Whether there is a connection.
     up: bool,
-    /// Requests of the client that were sent on.
+    /// Forwarded requests of the client.
     pending: HashMap<Id, PendingRelay>,
     /// Requests of the background host that wait for the client.
     asked: HashSet<Id>,
 }
 
-/// A request under way; the sender is dropped without a word if the connection ends.
+/// A running request; the sender is dropped without a message if the connection ends.
 struct PendingRelay {
     kept: InflightRequest,
     done: oneshot::Sender<RelayOutcome>,
@@ -81,24 +80,23 @@ impl Shared {
         self.lock().up
     }
 
-    /// Whether the background host waits for a response of this id; it does not any
-    /// more after.
+    /// Whether the background host waits for a response with this id. After this call, it no longer does.
     pub fn was_asked(&self, id: &Id) -> bool {
         self.lock().asked.remove(id)
     }
 
-    /// A connection was made.
+    /// Marks the connection as open.
     fn begin(&self) {
         self.lock().up = true;
     }
 
-    /// The connection has ended, and with it all that was under way.
+    /// Marks the connection as ended, and drops all running requests.
     fn end(&self) {
         let ended = std::mem::take(&mut *self.lock());
         drop(ended);
     }
 
-    /// A request is sent on. Given back if the connection has ended.
+    /// Adds a request to forward. Returns it if the connection has ended.
     fn add(&self, id: &Id, pending: PendingRelay) -> Result<(), PendingRelay> {
         let mut under_way = self.lock();
         if !under_way.up {
@@ -117,7 +115,7 @@ impl Shared {
     }
 }
 
-/// Keeps the connection, and makes another when it has ended and is needed again.
+/// Keeps the connection, and makes a new one when it has ended and is needed again.
 pub(super) struct Links {
     pub background: Arc<dyn Background>,
     pub dispatch: Arc<Dispatch>,
@@ -133,7 +131,7 @@ struct Link {
     lines: Outbox,
     /// The state of the session, as last sent.
     told: Handshake,
-    /// Requests of our own so far.
+    /// The number of the relay's own requests so far.
     own: u64,
     _listening: AbortOnDropHandle<()>,
 }
@@ -153,7 +151,7 @@ impl Links {
                 },
                 Ok(()) = unadopted.changed() => {
                     if *unadopted.borrow_and_update() && !self.shared.is_up() {
-                        // It takes over what is there before it lets anybody in.
+                        // The host takes over existing tasks before it accepts connections.
                         link = self.connect().await.inspect_err(|why| unreachable(why)).ok();
                     }
                     continue;
@@ -168,7 +166,7 @@ impl Links {
                     self.request(link, request, starts).await;
                 }
                 (Some(RelayMessage::Cancel { id }), Some(link)) => {
-                    // A request that was answered meanwhile cannot be cancelled any more.
+                    // A request that was answered meanwhile can no longer be cancelled.
                     if self.shared.take(&id).is_some() {
                         link.send(cancelled(&id)).await;
                     }
@@ -182,7 +180,7 @@ impl Links {
         }
     }
 
-    /// The asking host is gone, but the question of a task is in the store.
+    /// Stores a response whose asking host is gone: the question of a task is in the store.
     async fn keep(&self, ClientResponse { caller, id, outcome, .. }: ClientResponse) {
         if let Id::Text(id) = id
             && let Err(fault) = self.dispatch.take_response(&caller, &id, outcome).await
@@ -228,7 +226,7 @@ impl Links {
 
     async fn connect(&self) -> Result<Link, String> {
         let Connection { input, output } = self.background.connect().await?;
-        // The other end has bounded its lines: it is this same program.
+        // The other end bounds its lines, because it is the same program.
         let received = line_framing::spawn_reader(input, usize::MAX, INBOX, None);
         let (lines, _) = line_framing::spawn_writer(output, OUTBOX);
         self.shared.begin();
@@ -249,12 +247,12 @@ struct RelayRequest {
 }
 
 impl Link {
-    /// Sends a line. If the connection has ended, the listener says so to everybody.
+    /// Sends a line. If the connection has ended, the listener reports that to all waiting requests.
     async fn send(&self, line: Bytes) {
         drop(self.lines.send(Outgoing::line(line)).await);
     }
 
-    /// Sends the changes of the session since the last time.
+    /// Sends the changes of the session since the last call.
     async fn shake_hands(&mut self, now: &Handshake) {
         if self.told == *now {
             return;
@@ -284,13 +282,13 @@ fn unreachable(why: &str) {
     );
 }
 
-/// `notifications/cancelled` for a request of the client's, whose ids may be numbers.
+/// `notifications/cancelled` for a request of the client, whose id may be a number.
 fn cancelled(id: &Id) -> Bytes {
     let params = serde_json::json!({"requestId": id, "reason": "The client cancelled the request."});
     notification(Method::Cancelled.as_str(), Some(&RawJson::of(&params)))
 }
 
-/// Takes in what the background host writes.
+/// Handles the messages of the background host.
 struct Listener {
     dispatch: Arc<Dispatch>,
     outbox: Outbox,
@@ -313,7 +311,7 @@ impl Listener {
         }
         tracing::debug!("the connection to the background host has ended");
         self.shared.end();
-        // Its unfinished tasks are recovered from now on, even without a request.
+        // Recovers the host's unfinished tasks now, even without a request.
         self.dispatch.recover_now().await;
     }
 
@@ -347,7 +345,7 @@ impl Listener {
             }
             Message::Notification { method, params } => {
                 if method == Method::Cancelled
-                    && let Some(id) = cancelled_request(params.as_ref())
+                    && let Some(id) = cancellation(params.as_ref()).map(|cancelled| cancelled.request)
                 {
                     self.shared.was_asked(&id);
                 }
@@ -356,8 +354,7 @@ impl Listener {
         }
     }
 
-    /// Writes an answer. If it matters whether the client can read it, that is waited
-    /// for; says whether it can.
+    /// Writes an answer. If `matters`, waits until it is written. Returns whether the client can read it.
     async fn answer(&self, pending: PendingRelay, line: Bytes, matters: bool) -> bool {
         let PendingRelay { kept, done } = pending;
         let (tell, told) = oneshot::channel();
@@ -389,13 +386,13 @@ impl Listener {
     }
 
     async fn send(&self, line: Bytes) {
-        // The writer is gone, and with it the client; the input ends then too.
+        // The writer is gone, and the client with it; the input ends too.
         drop(self.outbox.send(Outgoing::line(line)).await);
     }
 }
 
-/// The task that a result hands out to a client without a session, which knows of it by
-/// this answer alone (26T-10).
+/// The task that a result hands out to a client without a session, which learns of the task only from this
+/// answer (26T-10).
 fn handed_out(result: &RawJson) -> Option<String> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]

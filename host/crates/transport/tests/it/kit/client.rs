@@ -14,19 +14,19 @@ use tokio_util::sync::CancellationToken;
 use toolyard_protocol::stateless::VERSION;
 use toolyard_transport::{Server, http as transport};
 
-/// A server that is served on a port of its own.
+/// A server on its own port.
 pub struct Served {
     pub address: SocketAddr,
     stop: CancellationToken,
     serving: JoinHandle<()>,
 }
 
-/// Serves it.
+/// Serves this server.
 pub async fn serve(server: std::sync::Arc<Server>) -> Served {
     Served::draining(server, std::future::ready(())).await
 }
 
-/// An answer, and the connection that it comes over.
+/// An answer, and the connection that it arrives on.
 pub struct Answer {
     pub status: StatusCode,
     pub headers: HeaderMap,
@@ -36,7 +36,7 @@ pub struct Answer {
     connection: Connection,
 }
 
-/// A connection; closed with it.
+/// A connection; closed when this is dropped.
 struct Connection(JoinHandle<()>);
 
 impl Drop for Connection {
@@ -46,7 +46,7 @@ impl Drop for Connection {
 }
 
 impl Served {
-    /// Serves it; after the stop, calls may go on until `drained` ends.
+    /// Serves this server; after the stop, calls may continue until `drained` ends.
     pub async fn draining(
         server: std::sync::Arc<Server>,
         drained: impl Future<Output = ()> + Send + 'static,
@@ -58,7 +58,7 @@ impl Served {
         Self { address, stop, serving }
     }
 
-    /// Posts this text with these headers besides those that every POST has.
+    /// Posts this text with these headers in addition to those of every POST.
     pub async fn post_text(&self, headers: &[(&str, &str)], text: &str) -> Answer {
         let stream = TcpStream::connect(self.address).await.expect("the server listens");
         let (mut sender, connection) =
@@ -82,7 +82,7 @@ impl Served {
         self.post_with(&[], request).await
     }
 
-    /// Posts it as the bearer of this token.
+    /// Posts a request as the bearer of this token.
     pub async fn post_as(&self, token: &str, request: &Value) -> Answer {
         self.post_with(&[("authorization", &format!("Bearer {token}"))], request).await
     }
@@ -99,13 +99,13 @@ impl Served {
         self.post_text(&headers, &request.to_string()).await
     }
 
-    /// The server stops, and has stopped.
+    /// Stops the server, and waits until it has stopped.
     pub async fn stopped(self) {
         self.stop.cancel();
         self.serving.await.expect("the server ends well");
     }
 
-    /// The server begins to stop.
+    /// Tells the server to stop.
     pub fn stop(&self) {
         self.stop.cancel();
     }
@@ -118,13 +118,13 @@ impl Answer {
         String::from_utf8(body.to_vec()).expect("UTF-8")
     }
 
-    /// The body as the one JSON object that it is.
+    /// The body, which is one JSON object.
     pub async fn json(self) -> Value {
         let text = self.text().await;
         serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
     }
 
-    /// The next event as it is written; none at the end of the stream.
+    /// The text of the next event; `None` at the end of the stream.
     pub async fn event(&mut self) -> Option<String> {
         loop {
             if let Some(event) = self.events.pop_front() {

@@ -14,7 +14,7 @@ pub struct Client {
     serving: JoinHandle<()>,
 }
 
-/// A client of whatever serves these pipes until the stop.
+/// A client of the server that serves these pipes until the stop.
 pub fn client<F, S>(serve: F) -> Client
 where
     F: FnOnce(BufReader<PipeReader>, PipeWriter, CancellationToken) -> S,
@@ -46,7 +46,7 @@ impl Client {
         Some(serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}")))
     }
 
-    /// The next message, which must be the answer to this one.
+    /// Sends a message; the next message must be its answer.
     pub async fn answer(&mut self, message: &Value) -> Value {
         self.send(message);
         let answer = self.next().await.expect("an answer");
@@ -64,13 +64,13 @@ impl Client {
         }
     }
 
-    /// The answer to this message, whatever comes before it.
+    /// Sends a message and returns its answer; ignores earlier messages.
     pub async fn answered_to(&mut self, message: &Value) -> Value {
         self.send(message);
         self.answered(&message["id"]).await
     }
 
-    /// The answer to this id, whatever comes before it.
+    /// The answer with this id; ignores earlier messages.
     pub async fn answered(&mut self, id: &Value) -> Value {
         loop {
             let message = self.next().await.expect("an answer");
@@ -80,7 +80,7 @@ impl Client {
         }
     }
 
-    /// Closes the input, and gives what is still written.
+    /// Closes the input, and returns the remaining messages.
     pub async fn finish(mut self) -> Vec<Value> {
         drop(self.input.take());
         let mut rest = Vec::new();

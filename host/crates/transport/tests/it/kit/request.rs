@@ -1,9 +1,9 @@
-//! Requests of 2026-07-28, as a client of it writes them.
+//! Requests as clients of 2026-07-28 write them.
 
 use serde_json::{Value, json};
 use toolyard_protocol::stateless::{META_CAPABILITIES, META_VERSION, TASKS, VERSION};
 
-/// The capabilities of a client that has tasks, and forms.
+/// The capabilities of a client that supports tasks and forms.
 pub fn able() -> Value {
     json!({"elicitation": {}, "extensions": {TASKS: {}}})
 }

@@ -1,5 +1,5 @@
-//! A server over a store in memory, with tools written in Rust: no guest, no file, and
-//! nothing but its own sockets and pipes.
+//! A server on a store in memory, with tools written in Rust. It uses no guests and no files, only its own
+//! sockets and pipes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,12 +15,12 @@ use toolyard_transport::{
     Implementation, MessageBudget, Metrics, Server, ServerIdentity, ServerInfo, Settings,
 };
 
-/// A clock that begins long after the beginning.
+/// A clock that begins long after 1970.
 pub fn clock() -> Arc<dyn Clock> {
     TickingClock::at(1_000_000)
 }
 
-/// A tool of this name, whose argument `region` goes into a header.
+/// A tool with this name, whose argument `region` is repeated in a header.
 pub fn tool<F: Future<Output = RunEnd> + Send + 'static>(
     name: &str,
     task_support: TaskSupport,
@@ -35,8 +35,8 @@ pub fn quick() -> Arc<dyn Tool> {
     tool("quick", TaskSupport::Optional, |_| async { done("x") })
 }
 
-/// A tool that reports progress and then runs until its signal. It tells when it has begun and, whatever
-/// ends it, when it is gone.
+/// A tool that reports progress and then runs until its signal. It reports when it has begun and, however it
+/// ends, when it is gone.
 pub fn waiting(
     support: TaskSupport,
     go: &Arc<Notify>,
@@ -55,7 +55,7 @@ pub fn waiting(
     })
 }
 
-/// Tells when it is dropped.
+/// Reports when it is dropped.
 pub struct Gone<T: From<&'static str>>(pub mpsc::UnboundedSender<T>);
 
 impl<T: From<&'static str>> Drop for Gone<T> {
@@ -69,7 +69,7 @@ pub fn catalog(tools: Vec<Arc<dyn Tool>>) -> Arc<Catalog> {
     Arc::new(Catalog::new(tools).expect("distinct names"))
 }
 
-/// A server of these tools, for everybody.
+/// A server with these tools that anyone may call.
 pub fn server(tools: Vec<Arc<dyn Tool>>) -> Arc<Server> {
     let clock = clock();
     server_on(Arc::new(MemoryStore::new(clock.clone())), clock, tools)
@@ -77,7 +77,7 @@ pub fn server(tools: Vec<Arc<dyn Tool>>) -> Arc<Server> {
 
 /// The same, on this store.
 pub fn server_on(store: Arc<MemoryStore>, clock: Arc<dyn Clock>, tools: Vec<Arc<dyn Tool>>) -> Arc<Server> {
-    // Only a request makes a task; no call becomes one by time.
+    // Only a request creates a task; no call becomes one after a time.
     let settings = toolyard_dispatch::Settings { inline_for_ms: 3_600_000, ..SETTINGS };
     let dispatch = application(settings, stores(&store), clock.clone(), tools);
     Arc::new(Server {
@@ -107,7 +107,7 @@ fn wire() -> Settings {
         subscriptions: 3,
         cache: Duration::from_secs(10),
         requests_per_session: 100,
-        // Every answer that is not ready at once is a stream at once.
+        // Every answer that is not ready at once becomes a stream immediately.
         stream_after: Duration::ZERO,
         keep_alive: long,
         replay_bytes: 1 << 20,
@@ -118,7 +118,7 @@ fn wire() -> Settings {
     }
 }
 
-/// The settings of a server that is open to everybody.
+/// The settings of a server that anyone may call.
 pub fn nobody_is_asked() -> auth::AuthSettings {
     let never = Duration::from_secs(3600);
     auth::AuthSettings {
