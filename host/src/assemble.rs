@@ -108,8 +108,8 @@ impl Assembled {
         Self::start_as(config, guests, stop, start).await
     }
 
-    /// Like [`Assembled::start`], as the relay before a background host. The background host takes over tasks
-    /// of dead hosts; the relay never does.
+    /// Like [`Assembled::start`], for a relay in front of a background host. The background host takes over
+    /// tasks of dead hosts; the relay never does.
     pub async fn start_relay(
         config: &Config,
         guests: Handle,
@@ -521,6 +521,8 @@ pub fn dispatch_settings(config: &Config, capacity: u32) -> Settings {
         question_settle_ms: milliseconds(QUESTION_SETTLE),
         state_ms: milliseconds(limits.question_state),
         inline_for_ms: milliseconds(limits.inline_for),
+        bridge: config.bridge.clone(),
+        queue_when_busy: limits.queue_when_busy,
         attempts: limits.attempts,
         rerun_after_ms: milliseconds(limits.rerun_after),
         adopts: true,
@@ -571,8 +573,7 @@ fn wire_settings(config: &Config) -> toolyard_transport::Settings {
     }
 }
 
-/// Clients get half of the descriptors at most: without any, the host could open neither its store nor a
-/// plugin.
+/// Clients get half of the descriptors at most; the host needs the others for its store and its plugins.
 fn connections(wanted: u32) -> usize {
     let wanted = wanted as usize;
     let half = crate::system::descriptor_limit().and_then(|most| usize::try_from(most / 2).ok());
@@ -591,8 +592,7 @@ fn connections(wanted: u32) -> usize {
 
 /// Components get a quarter of the descriptors at most: each loaded one keeps one open.
 fn plugin_files(wanted: u32) -> usize {
-    let quarter = crate::system::descriptor_limit().map_or(u64::MAX, |most| most / 4);
-    quarter.min(wanted.into()) as usize
+    crate::system::descriptor_limit().map_or(u64::MAX, |most| most / 4).min(wanted.into()) as usize
 }
 
 fn milliseconds(duration: Duration) -> u64 {

@@ -1,5 +1,5 @@
-//! The commands, one file each. All but `stdio` print their results on stdout; there, stdout belongs to the
-//! protocol.
+//! The commands, one file each. All but `stdio` print their results on stdout; for `stdio`, stdout carries
+//! the protocol.
 
 pub mod background;
 pub mod build;

@@ -1,7 +1,8 @@
-//! Configuration: the values as flags, environment and file give them, and their meaning. The conversion
-//! names and refuses every value that does not fit.
+//! Configuration: the values from flags, environment and file, and their meaning. The conversion names and
+//! refuses every value that does not fit.
 
 pub mod auth;
+mod clients;
 mod dropped;
 pub mod encryption;
 mod fingerprint;
@@ -13,6 +14,7 @@ use crate::protect;
 use anyhow::{Context as _, bail};
 use auth::Auth;
 use clap::Args;
+use clients::BridgeTables;
 use http::Http;
 use limits::{Limits, TABLE};
 use serde::Deserialize;
@@ -20,10 +22,11 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use toolyard_cli::nearest::nearest;
 use toolyard_cli::read;
 use toolyard_dispatch::rules::{AccessRules, RuleSpec};
-use toolyard_dispatch::{WeightSpec, Weights};
+use toolyard_dispatch::{BridgeSettings, WeightSpec, Weights};
 use toolyard_store::postgres::SCHEMA;
 use toolyard_transport::http::host_origin::AllowedNames;
 
@@ -171,6 +174,8 @@ pub struct Config {
     pub trace: Trace,
     /// The limits in force.
     pub limits: Limits,
+    /// How calls of clients without tasks go on; `None` if that is off.
+    pub bridge: Option<Arc<BridgeSettings>>,
     /// The authentication of callers over HTTP.
     pub auth: toolyard_transport::auth::AuthSettings,
     /// The host names that HTTP requests may address, and the web origins that may call.
@@ -181,8 +186,8 @@ pub struct Config {
     pub weights: Vec<WeightSpec>,
     /// The digests of the components that may be loaded. `None` allows any.
     pub require_digest: Option<BTreeSet<String>>,
-    /// Whether this process decides for the future which plugin has which tool name. A host decides; a
-    /// command that only inspects or tries out does not.
+    /// Whether this process permanently decides which plugin has which tool name. A host does; a command that
+    /// only inspects or tries a plugin does not.
     pub deals_names: bool,
 }
 
@@ -284,6 +289,8 @@ struct Tables {
     #[serde(default)]
     auth: Auth,
     #[serde(default)]
+    bridge: BridgeTables,
+    #[serde(default)]
     http: Http,
     #[serde(default)]
     rules: Vec<RuleSpec>,
@@ -308,6 +315,9 @@ impl Written {
     fn take_table(&mut self, prefix: &str, table: &toml::Table) -> anyhow::Result<()> {
         for (name, value) in table {
             let key = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
+            if clients::KEYS.contains(&key.as_str()) {
+                continue;
+            }
             match value {
                 toml::Value::Table(inner) => self.take_table(&key, inner)?,
                 toml::Value::String(text) => self.take(&key, text)?,
@@ -393,7 +403,7 @@ impl Written {
             bail!("`tasks.ttl-default` is longer than `tasks.ttl-cap`; lower it, or raise the cap");
         }
         let require_digest = text("plugins.require-digest").map(|listed| digests(&listed)).transpose()?;
-        let Tables { auth, http, rules, weights } = self.tables;
+        let Tables { auth, bridge, http, rules, weights } = self.tables;
         let listen = parse_address(address.as_deref(), &auth)?;
         // The host reports a bad rule before it starts anything.
         AccessRules::new(rules.clone())?;
@@ -414,6 +424,7 @@ impl Written {
             allowed_names: http.meaning()?,
             admin,
             trace,
+            bridge: bridge.meaning(&self.limits)?.map(Arc::new),
             limits: self.limits,
             rules,
             weights,

@@ -21,7 +21,7 @@ const OTHERS: u32 = 0o077;
 /// Folders in the data folder. The engine looks at `compiled` itself.
 const FOLDERS: [&str; 2] = ["detached", "nodes"];
 
-/// Variables that name certificates which this host trusts, beside those of the system.
+/// Variables that name certificates which this host trusts, besides those of the system.
 const CERTIFICATES: [&str; 2] = ["SSL_CERT_FILE", "SSL_CERT_DIR"];
 
 /// The paths that no guest is granted. For all commands the plugin folder is that of the

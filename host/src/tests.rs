@@ -1,4 +1,4 @@
-//! Each command line of this program that a page shows is one that the program accepts.
+//! Checks that the program accepts each of its command lines that a page shows.
 
 use super::Cli;
 use clap::{CommandFactory, error::ErrorKind};
@@ -36,7 +36,7 @@ fn commands(page: &str) -> Vec<Vec<String>> {
             continue;
         }
         let mut text = line.to_owned();
-        // A command goes on after a backslash, and within quotes.
+        // A command continues after a backslash and within quotes.
         let words = loop {
             match shlex::split(&text) {
                 Some(words) if !text.ends_with('\\') => break words,
@@ -52,7 +52,7 @@ fn commands(page: &str) -> Vec<Vec<String>> {
     commands
 }
 
-/// Why the program refuses this command line, if it does.
+/// The reason why the program refuses this command line, if it does.
 fn refusal(words: &[String]) -> Option<String> {
     let error = Cli::command().try_get_matches_from(words).err()?;
     (!matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion)).then(|| error.to_string())

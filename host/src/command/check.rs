@@ -10,8 +10,8 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use toolyard_cli::output;
-use toolyard_dispatch::visible;
-use toolyard_engine::{CheckReport, FolderGrant, ImportUse};
+use toolyard_dispatch::{TaskSupport, visible};
+use toolyard_engine::{CheckReport, CheckedTool, FolderGrant, ImportUse};
 use toolyard_manifest::{GrantedBy, LimitRow, Limits};
 
 /// The options of `check`.
@@ -68,7 +68,7 @@ fn as_text(report: &CheckReport) -> String {
     );
     for (index, tool) in report.tools.iter().enumerate() {
         let description = first_line(tool.description.as_deref());
-        let text = format!("{} (tasks {}): {description}", tool.name, tool.task_support.as_str());
+        let text = format!("{} ({}): {description}", tool.name, tasks_of(tool));
         line(if index == 0 { "tools" } else { "" }, text);
     }
     let faults = report.tools.iter().filter_map(|tool| Some((&tool.name, tool.header_fault.as_ref()?)));
@@ -116,6 +116,18 @@ fn as_text(report: &CheckReport) -> String {
         line(if index == 0 { "limits" } else { "" }, some.join(", "));
     }
     out
+}
+
+/// The task support of a tool, and the reason if no call of it can become a task.
+fn tasks_of(tool: &CheckedTool) -> String {
+    let support = format!("tasks {}", tool.task_support.as_str());
+    match (tool.task_support, tool.declared_task_support) {
+        (TaskSupport::Forbidden, TaskSupport::Forbidden) => {
+            format!("{support}; never handed off: the tool declares forbidden")
+        }
+        (TaskSupport::Forbidden, _) => format!("{support}; never handed off: the manifest says forbidden"),
+        (TaskSupport::Optional | TaskSupport::Required, _) => support,
+    }
 }
 
 /// The grants, one line each.
@@ -212,6 +224,7 @@ fn as_json(report: &CheckReport) -> serde_json::Value {
             "title": tool.title,
             "description": tool.description,
             "taskSupport": tool.task_support.as_str(),
+            "declaredTaskSupport": tool.declared_task_support.as_str(),
             "headerFault": tool.header_fault,
         })).collect::<Vec<_>>(),
         "skipped": report.skipped.iter().map(|skipped| serde_json::json!({
@@ -247,4 +260,35 @@ fn as_json(report: &CheckReport) -> serde_json::Value {
         "enabled": report.enabled,
         "limits": limits_as_json(&report.limits),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use toolyard_dispatch::TaskSupport::{Forbidden, Optional, Required};
+
+    #[test]
+    fn a_tool_that_is_never_handed_off_has_the_reason_in_its_line() {
+        let by_tool = "tasks forbidden; never handed off: the tool declares forbidden";
+        let by_manifest = "tasks forbidden; never handed off: the manifest says forbidden";
+        for (declared, effective, says) in [
+            (Forbidden, Forbidden, by_tool),
+            (Forbidden, Optional, "tasks optional"),
+            (Forbidden, Required, "tasks required"),
+            (Optional, Optional, "tasks optional"),
+            (Required, Required, "tasks required"),
+            (Optional, Forbidden, by_manifest),
+            (Required, Forbidden, by_manifest),
+        ] {
+            let tool = CheckedTool {
+                name: "t".to_owned(),
+                title: None,
+                description: None,
+                task_support: effective,
+                declared_task_support: declared,
+                header_fault: None,
+            };
+            assert_eq!(tasks_of(&tool), says);
+        }
+    }
 }

@@ -3,12 +3,12 @@
 use super::table::table;
 use super::{configure, start_log};
 use crate::assemble;
-use crate::config::Flags;
 use crate::config::limits::Limits as HostLimits;
+use crate::config::{Config, Flags};
 use clap::Args;
 use std::process::ExitCode;
 use toolyard_cli::{output, say, tell};
-use toolyard_dispatch::visible;
+use toolyard_dispatch::{Catalog, OnClientTimeout, TaskSupport, visible};
 use toolyard_engine::{PluginReport, PluginState, Plugins};
 use toolyard_manifest::{Limits, Unit};
 
@@ -21,6 +21,9 @@ pub struct Options {
     /// Show the limits of each tool's runs, and the settings that set them.
     #[arg(long)]
     limits: bool,
+    /// Show when calls of clients without tasks are handed off.
+    #[arg(long, conflicts_with = "limits")]
+    bridge: bool,
 }
 
 /// Lists what the folder offers, and the plugins and names that are not loaded or left out, with the reasons.
@@ -34,6 +37,10 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
         let snapshot = plugins.load().await;
         if options.limits {
             print_limits(&snapshot.plugins, &config.limits, options.json);
+            return Ok(print_refused(&snapshot.plugins, options.json));
+        }
+        if options.bridge {
+            print_bridge(&snapshot.catalog, &config, options.json);
             return Ok(print_refused(&snapshot.plugins, options.json));
         }
         let mut table = table(&["TOOL", "TASKS", "PLUGIN", "DIGEST", "DESCRIPTION"]);
@@ -91,6 +98,40 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
         }
         Ok(print_refused(&snapshot.plugins, options.json))
     })
+}
+
+/// Prints when a call of each tool is handed off, if its client knows no tasks.
+fn print_bridge(catalog: &Catalog, config: &Config, json: bool) {
+    let mut table = table(&["TOOL", "TASKS", "HANDED OFF", "ON CLIENT TIMEOUT"]);
+    for tool in catalog.tools() {
+        let spec = tool.spec();
+        let bridge = config.bridge.as_ref().filter(|_| config.limits.tasks);
+        let bridge = bridge.filter(|_| spec.task_support != TaskSupport::Forbidden);
+        let after = bridge.map(|bridge| spec.bridge_after.unwrap_or(bridge.after));
+        let on_timeout =
+            bridge.map(|bridge| match spec.on_client_timeout.unwrap_or(bridge.on_client_timeout) {
+                OnClientTimeout::Keep => "keep",
+                OnClientTimeout::Stop => "stop",
+            });
+        let support = spec.task_support.as_str();
+        if json {
+            output::json(serde_json::json!({
+                "tool": spec.name(), "taskSupport": support,
+                "handedOffAfterMs": after.map(|after| u64::try_from(after.as_millis()).unwrap_or(u64::MAX)),
+                "onClientTimeout": on_timeout,
+            }));
+            continue;
+        }
+        let when = match (after, config.bridge.is_some() && config.limits.tasks) {
+            (Some(after), _) => format!("after {after:?}"),
+            (None, true) => "never: its task support is forbidden".to_owned(),
+            (None, false) => "never: the bridge is off".to_owned(),
+        };
+        table.add_row([spec.name(), support, &when, on_timeout.unwrap_or_default()]);
+    }
+    if !json {
+        say!("{table}");
+    }
 }
 
 /// Prints the plugins that are not loaded or left out, with the reasons.

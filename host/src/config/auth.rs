@@ -67,7 +67,7 @@ impl<'de> Deserialize<'de> for Written<Duration> {
     }
 }
 
-/// The default for how far the clocks of issuers may be off.
+/// The default tolerance for the clocks of issuers.
 const LEEWAY: Duration = Duration::from_secs(60);
 
 impl Auth {

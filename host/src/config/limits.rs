@@ -3,11 +3,11 @@
 //! operator can choose well is a constant where it is used; `dropped.rs` lists the keys that such limits
 //! once had.
 
-use super::value::{AuditTo, LogFormat, Ratio, Value};
+use super::value::{AuditTo, LogFormat, Prefix, Ratio, Value};
 use bytesize::ByteSize;
 use std::path::PathBuf;
 use std::time::Duration;
-use toolyard_dispatch::Rate;
+use toolyard_dispatch::{OnClientTimeout, OutputSchemas, Rate};
 
 /// One row of the table.
 #[derive(Debug, Clone, Copy)]
@@ -84,6 +84,28 @@ limits! {
         "How often the host advises clients to ask about a task, unless the plugin's manifest says otherwise. Raise it to have fewer requests; lower it to show progress sooner.";
     inline_for: Duration = "tasks.inline-for", "2s",
         "How long a call of a 2026-07-28 client with the tasks extension runs before it becomes a task, if the tool's taskSupport is \"optional\" and its manifest names no time. Raise it to have fewer tasks; lower it to free clients sooner.";
+    queue_when_busy: bool = "tasks.queue-when-busy", "true",
+        "Whether a call that may become a task waits for its turn when a limit of running calls is reached. Turn it off if clients should be told at once that the host is busy.";
+    bridge: bool = "bridge.enabled", "true",
+        "Whether long calls of clients that know no tasks go on as tasks, which the client collects by the tools `task_wait`, `task_list`, `task_cancel` and `task_answer`. Turn it off to offer tasks only to clients that declare them.";
+    bridge_after: Duration = "bridge.after", "45s",
+        "How long a plain call of a client without tasks may take before its result names a task instead. Lower it if clients give up sooner; 0s hands off each call that does not end at once.";
+    bridge_wait: Duration = "bridge.wait", "50s",
+        "The longest that one call of `task_wait` waits, at most 55s. Lower it if clients give up sooner; raise it for some clients in `[[bridge.clients]]`.";
+    bridge_heartbeat: Duration = "bridge.heartbeat", "10s",
+        "How long a call of a client without tasks may be silent before the host reports progress, if the client asked for it. Lower it for clients with short idle limits; 0s sends none.";
+    bridge_on_client_timeout: OnClientTimeout = "bridge.on-client-timeout", "keep",
+        "The fate of a call that may become a task when its client stops waiting: `keep` lets it go on, `stop` ends it. Set `stop` if a tool must not work when no client waits for it.";
+    bridge_grace: Duration = "bridge.grace", "20s",
+        "A client that cancels a call without a reason sooner than this is taken for a person who pressed Stop; later, for a timeout. Lower it if clients give up sooner.";
+    bridge_rejoin: Duration = "bridge.rejoin", "10min",
+        "How long after its end a task answers an equal call of the same owner, if its client stopped waiting before it knew the task. Lower it if equal calls should do the work again.";
+    bridge_prefix: Prefix = "bridge.prefix", "",
+        "Text before the names of the host tools. Set it if a client merges the tools of several servers that have the same names.";
+    bridge_output_schema: OutputSchemas = "bridge.output-schema", "union",
+        "How clients without tasks see a tool with an output schema: with a schema that a hand-off fits too, or without one. Set `drop` if a client generates types from schemas.";
+    bridge_answers: bool = "bridge.answers", "true",
+        "Whether a client that cannot be asked answers the questions of tools by `task_answer`. Turn it off if a model must not pass on the answers of its user.";
     attempts: u32 = "tasks.attempts", "3",
         "The most runs of one task, if its tool may be run again (`durability = \"rerun\"`) and its hosts end before it does. Raise it if hosts end often; 1 allows no second run.";
     rerun_after: Duration = "tasks.rerun-after", "1s",

@@ -4,7 +4,7 @@ use bytesize::ByteSize;
 use jiff::SignedDuration;
 use std::path::PathBuf;
 use std::time::Duration;
-use toolyard_dispatch::Rate;
+use toolyard_dispatch::{OnClientTimeout, OutputSchemas, Rate};
 
 /// A kind of value.
 pub trait Value: Sized {
@@ -127,6 +127,57 @@ impl Value for LogFormat {
         match text.trim() {
             "text" => Ok(Self::Text),
             "json" => Ok(Self::Json),
+            other => Err(format!("expected {}, not `{other}`", Self::KIND)),
+        }
+    }
+}
+
+/// Text before the names of the host tools.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Prefix(String);
+
+impl Prefix {
+    /// The most characters, so that the longest name has 64, with the host's own prefix before it.
+    const MOST: usize = 40;
+
+    /// The text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Value for Prefix {
+    const KIND: &'static str = "letters, digits, `_` and `-`";
+
+    fn read(text: &str) -> Result<Self, String> {
+        let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+        if text.len() <= Self::MOST && text.bytes().all(fits) {
+            return Ok(Self(text.to_owned()));
+        }
+        Err(format!("expected at most {} {}, not `{text}`", Self::MOST, Self::KIND))
+    }
+}
+
+impl Value for OnClientTimeout {
+    const KIND: &'static str = "keep or stop";
+
+    fn read(text: &str) -> Result<Self, String> {
+        match text.trim() {
+            "keep" => Ok(Self::Keep),
+            "stop" => Ok(Self::Stop),
+            other => Err(format!("expected {}, not `{other}`", Self::KIND)),
+        }
+    }
+}
+
+impl Value for OutputSchemas {
+    const KIND: &'static str = "union or drop";
+
+    fn read(text: &str) -> Result<Self, String> {
+        match text.trim() {
+            "union" => Ok(Self::Union),
+            "drop" => Ok(Self::Drop),
             other => Err(format!("expected {}, not `{other}`", Self::KIND)),
         }
     }
