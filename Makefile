@@ -4,18 +4,18 @@
 CARGO ?= cargo
 
 # Everything that make builds is optimised by the recorded profile of calls; a plain `cargo build` is
-# not. This variable of Cargo's switches the profile on, for this target alone: components are built
-# without it. It is part of what Cargo knows a build by, so that plain builds and these can share a
-# folder. TOOLYARD_PROFILE=off switches it off, and so do RUSTFLAGS of your own
+# not. This Cargo variable enables the profile for this target only: components are built without it.
+# Cargo distinguishes builds by this variable, so plain builds and these can share a folder.
+# TOOLYARD_PROFILE=off disables the profile, and so do your own RUSTFLAGS
 # (host/docs/decisions/0023-a-profile-of-calls.md).
 export CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUSTFLAGS := $(shell ./host/profile/flags.sh)
 
-# For all tests but those that count instructions.
+# For all tests except those that count instructions.
 QUICK := --config tests/quick.toml
 
 PLUGINS_DIST := plugins/dist
 BIN := target/release/toolyard
-# Not --locked: what the crates of the host depend on changes with them, and Cargo.lock there follows.
+# Not --locked: if the dependencies of the host's crates change, Cargo.lock there must change too.
 SIMULATION := $(CARGO) test --release --manifest-path tests/simulation/Cargo.toml --target-dir target/simulation
 
 .DEFAULT_GOAL := help
@@ -27,7 +27,7 @@ help: ## What can be made
 build: plugins host ## The binary and the shipped plugins
 
 # One profile for the build and the tests, so that wasmtime is compiled once. With the features of the
-# whole workspace, because the profile of calls knows functions by the features of their crates.
+# whole workspace, because the profile of calls identifies functions by the features of their crates.
 host:
 	$(CARGO) build --release --locked --workspace --bin toolyard
 
@@ -60,8 +60,8 @@ test: build fixtures examples clients published failpoints ## Build everything, 
 budget: ## Count the instructions of the parts of a call; UPDATE_BUDGET=1 rewrites what they may be
 	$(CARGO) test --release --locked --workspace --test budget
 
-# The program with places at which tests have it stopped: `toolyard` and its store are
-# compiled once more, and nothing else.
+# The program with fail points, at which tests stop it: only `toolyard` and its store are compiled
+# once more.
 failpoints:
 	$(CARGO) $(QUICK) build --release --locked --workspace --bin toolyard-failpoints --features toolyard/failpoints
 
@@ -86,15 +86,15 @@ lint: ## Formatting and clippy, warnings refused
 	$(CARGO) clippy --release --locked --workspace --all-targets -- -D warnings
 	$(CARGO) clippy --release --locked --workspace --bin toolyard-failpoints --features toolyard/failpoints -- -D warnings
 
-# Apart from CI, whose machines cannot reach the database of advisories.
+# Not part of CI, whose machines cannot reach the database of advisories.
 audit: ## Licences, banned crates and sources of all dependencies; advisories where their database can be reached
 	./tests/audit/run.sh
 
 fuzz: ## Fuzz what parses, briefly (FUZZ_SECONDS for longer)
 	./tests/fuzz/run.sh
 
-simulate: ## A hundred thousand (SIMULATE_SEEDS) runs of several hosts on one store, each with its own faults; SEED replays one
-	SIMULATE_SEEDS=$${SIMULATE_SEEDS:-100000} $(SIMULATION) --test seeds -- --nocapture
+simulate: ## A hundred thousand (SIMULATE_SEEDS) runs of several hosts on one store, and of clients without tasks; SEED replays one
+	SIMULATE_SEEDS=$${SIMULATE_SEEDS:-100000} $(SIMULATION) --test seeds --test bridge -- --nocapture
 
 mutants: build fixtures ## Break the host in small ways, and require that tests fail each time; long (BASE)
 	./tests/mutations/run.sh
@@ -128,5 +128,5 @@ fmt:
 
 clean:
 	$(CARGO) clean
-	# Folders in it hold what their users wrote.
+	# Folders in it contain files of their users, so they stay.
 	rm -f $(PLUGINS_DIST)/*.wasm $(PLUGINS_DIST)/*.toml

@@ -50,10 +50,10 @@ impl Spec {
         self.cited(text).into_iter().filter(|id| !resolves(id)).collect()
     }
 
-    /// The ids that a text cites, whether or not there are such clauses. A whole section is cited as `T-*`
-    /// or `26T`.
+    /// The ids that a text cites, whether or not such clauses exist. A whole section is cited as `T-*` or
+    /// `26T`.
     fn cited(&self, text: &str) -> BTreeSet<String> {
-        // With `%`, because a percent-encoded character such as `%C3%A9` is no promise.
+        // With `%`, because a percent-encoded character such as `%C3%A9` is not a promise.
         let part = |c: char| c.is_alphanumeric() || "-_*%".contains(c);
         let mut cited = BTreeSet::new();
         let mut after_fn = false;
@@ -104,7 +104,7 @@ fn is_section(word: &str) -> bool {
         && !NOT_SECTIONS.contains(&word)
 }
 
-/// Whether a word has the form of an id, such as `T-12`. `SHA-256` and `SEP-1904` have not: no section has a
+/// Whether a word has the form of an id, such as `T-12`. `SHA-256` and `SEP-1904` do not: no section has a
 /// hundred clauses.
 fn is_id(word: &str) -> bool {
     word.split_once('-').is_some_and(|(section, number)| is_section(section) && is_number(number))
@@ -298,8 +298,8 @@ fn citations_without_an_anchor_are_found() {
     assert_eq!(twice.repeated, ["T-1"]);
 }
 
-/// The rows of the table of places where the host computes on foreign data: the place, and the tests that
-/// check its bound.
+/// The rows of the table of places where the host computes on data from outside: the place, and the tests
+/// that check its bound.
 fn computing_places() -> Vec<(String, Vec<String>)> {
     let page =
         std::fs::read_to_string(root().join("host/docs/explanation/foreign-data.md")).expect("the page");

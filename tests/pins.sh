@@ -1,8 +1,8 @@
-# Shared by the install scripts: how to go on without a tool, and how to recognise an
-# installation that is complete and current. Source it.
+# Shared by the install scripts: how to continue without a tool, and how to recognise a complete and
+# current installation. Source this file.
 
 without() { # STAMP, WHAT, WHY
-  # An earlier installation may need files that have gone since.
+  # An earlier installation may need files that no longer exist.
   rm -f "$1"
   shift
   {

@@ -46,7 +46,7 @@ const EDGES: [(&str, &[&str]); 16] = [
         ],
     ),
     ("toolyard-tests", &[]),
-    // It has the readers of foreign data that the fuzzer and the instruction counter run.
+    // It has the readers of data from outside that the fuzzer and the instruction counter run.
     (
         "toolyard-readers",
         &[
@@ -260,8 +260,8 @@ fn documentation_has_no_examples_because_nothing_compiles_them() {
 }
 
 /// The folders of `dispatch`, the lowest first. A folder uses only folders below it.
-const DISPATCH_FLOORS: [&str; 10] =
-    ["observe", "access", "client", "slots", "task", "node", "catalog", "run", "cluster", "call"];
+const DISPATCH_FLOORS: [&str; 11] =
+    ["observe", "access", "bridge", "client", "slots", "task", "node", "catalog", "run", "cluster", "call"];
 
 /// The folders of `engine`, the lowest first, above the files of the crate root: `bindings`, `error` and
 /// `settings`.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Checks the dependencies by deny.toml: licences, bans and sources always, advisories where
-# their database can be fetched. Installs cargo-deny into target/tools, at this version.
+# Checks the dependencies against deny.toml: licences, bans and sources always, advisories if their
+# database can be fetched. Installs cargo-deny into target/tools, at this version.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 

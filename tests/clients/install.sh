@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Installs the clients that tests/it/ runs against the host. Here are those of the first generation:
-# the TypeScript SDK and the Inspector in node_modules/, the Python SDK and FastMCP in .venv/. v2/
-# has those of the second: the TypeScript client and the Python SDK. package-lock.json and
-# requirements.txt pin the versions. A second run does nothing.
+# Installs the clients that tests/it/ runs against the host. This folder has those of the first
+# generation: the TypeScript SDK and the Inspector in node_modules/, the Python SDK and FastMCP in
+# .venv/. v2/ has those of the second: the TypeScript client, the Python SDK and FastMCP.
+# package-lock.json and requirements.txt pin the versions. A second run does nothing.
 #
 # Without Node.js or Python, the script skips that client with a message; in CI it fails.
 set -euo pipefail
@@ -29,7 +29,7 @@ install_typescript() { # FOLDER, CLIENT, NODE
     return
   fi
   local print
-  # The major version is enough: nothing that is installed is compiled.
+  # The major version is enough, because no installed package is compiled.
   print=$(fingerprint "${major%%.*}" package.json package-lock.json)
   if is_current "$TYPESCRIPT" "$print"; then return; fi
   echo "Installing $client into $folder/node_modules"
@@ -44,7 +44,8 @@ install_python() { # FOLDER, CLIENT
     without "$PYTHON" "$client" "It needs Python $PYTHON_AT_LEAST or newer: python3 is not on the PATH."
     return
   fi
-  # One start of the interpreter, which takes most of the time of a run with nothing to do.
+  # The interpreter starts only once, because its start takes most of the time of a run with nothing
+  # to do.
   local found
   found=$(python3 -c '
 import sys
@@ -80,4 +81,4 @@ print("%d.%d" % sys.version_info[:2], can, sys.base_prefix)
 (install_typescript tests/clients "the TypeScript client and the Inspector" 18)
 (install_python tests/clients "the Python client and FastMCP")
 (install_typescript tests/clients/v2 "the second TypeScript client" 20)
-(install_python tests/clients/v2 "the second Python client")
+(install_python tests/clients/v2 "the second Python client and FastMCP")

@@ -28,7 +28,7 @@ if ! command -v node >/dev/null || ! command -v npm >/dev/null; then
   without "$STAMP" "$SUITES" "They are installed by npm: node or npm is not on the PATH."
   exit 0
 fi
-# Nothing that is installed is compiled, but the machine decides which packages are chosen.
+# No installed package is compiled, but the choice of packages depends on the machine.
 print=$(fingerprint "$(uname -sm)" package.json package-lock.json install.sh)
 if is_current "$STAMP" "$print" && [ -x node_modules/.bin/node ]; then exit 0; fi
 echo "Installing the conformance suites into tests/conformance/node_modules"

@@ -209,7 +209,7 @@ async fn t_43_the_log_can_go_to_stderr_or_nowhere() {
     assert!(log(&host).iter().all(|line| line["task"] != task));
 }
 
-/// The host works on while it cannot write its log, and reports that. If writing works again, nothing is
+/// The host continues while it cannot write its log, and reports that. Once writing works again, nothing is
 /// lost.
 #[tokio::test]
 async fn t_43_a_log_that_cannot_be_written_is_waited_for() {

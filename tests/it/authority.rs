@@ -1,5 +1,5 @@
-//! Access rules: which principal may use which tools, resources and prompts. For a caller, anything that it
-//! may not use does not exist. If a missing scope is the only reason, the host names that scope.
+//! Access rules: which principal may use which tools, resources and prompts. To a caller, anything that it
+//! may not use does not exist. If only a scope is missing, the host names that scope.
 
 use crate::questions::scripted;
 use serde_json::{Value, json};

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 use std::time::Duration;
 use tokio::process::Command;
-use toolyard_tests::host::Setup;
+use toolyard_tests::host::{Setup, has_bridge};
 use toolyard_tests::tap::Proxy;
 use toolyard_tests::{guests, schema};
 
@@ -15,22 +15,22 @@ use toolyard_tests::{guests, schema};
 const PATIENCE: Duration = Duration::from_secs(180);
 
 /// An official client and the scenario written for it.
-struct Client {
-    name: &'static str,
+pub struct Client {
+    pub name: &'static str,
     interpreter: &'static str,
     script: &'static str,
     /// A file that `install.sh` creates last.
     installed: &'static str,
 }
 
-const TYPESCRIPT: Client = Client {
+pub const TYPESCRIPT: Client = Client {
     name: "the TypeScript client",
     interpreter: "node",
     script: "typescript/scenario.mjs",
     installed: "node_modules/.installed",
 };
 
-const PYTHON: Client = Client {
+pub const PYTHON: Client = Client {
     name: "the Python client",
     interpreter: ".venv/bin/python",
     script: "python/scenario.py",
@@ -43,8 +43,13 @@ const PYTHON_ASKED: Client = Client { script: "python/questions.py", ..PYTHON };
 const FASTMCP: Client = Client { name: "FastMCP's client", script: "fastmcp/scenario.py", ..PYTHON };
 
 impl Client {
+    /// The same client with another script.
+    pub const fn with_script(self, script: &'static str) -> Self {
+        Self { script, ..self }
+    }
+
     /// Whether its packages are installed. They are optional on a developer's machine and required in CI.
-    fn is_installed(&self) -> bool {
+    pub fn is_installed(&self) -> bool {
         let installed = folder().join(self.installed).exists();
         if !installed {
             schema::skipped(&format!("{} is not installed: run `make clients`", self.name));
@@ -52,15 +57,20 @@ impl Client {
         installed
     }
 
-    /// Runs its scenario against `target`; the scenario prints the checks that it made.
-    async fn run(&self, target: &[&str]) {
+    /// The command that runs its scenario with these arguments.
+    pub fn command(&self, args: &[&str]) -> Command {
         let interpreter = match self.interpreter.contains('/') {
             true => folder().join(self.interpreter),
             false => PathBuf::from(self.interpreter),
         };
         let mut command = Command::new(interpreter);
-        command.arg(folder().join(self.script)).args(target);
-        finished(command, &format!("{} over {}", self.name, target[0])).await;
+        command.arg(folder().join(self.script)).args(args);
+        command
+    }
+
+    /// Runs its scenario against `target`; the scenario prints the checks that it made.
+    async fn run(&self, target: &[&str]) {
+        finished(self.command(target), &format!("{} over {}", self.name, target[0])).await;
     }
 }
 
@@ -97,7 +107,7 @@ pub fn folder() -> PathBuf {
 }
 
 /// Compiles the components in the plugin folder, so that a host answers its first line at once. Clients that
-/// probe for the revision wait ten seconds, and take silence for the older revision.
+/// probe for the revision wait ten seconds, and treat silence as the older revision.
 pub async fn compile(folder: &Path, settings: &[String]) {
     let tools = toolyard_tests::host::command("tools", folder, settings).output().await;
     let tools = tools.expect("the binary starts");
@@ -112,6 +122,9 @@ pub fn tapped_stdio(folder: &Path, settings: &[String]) -> Vec<String> {
     let spec = schema::folder().display().to_string();
     let mut command = vec![tap, spec, path("report"), binary, "stdio".to_owned()];
     command.extend(["--plugins".to_owned(), path("plugins"), "--data".to_owned(), path("data")]);
+    if !has_bridge(settings) {
+        command.extend(["--set".to_owned(), "bridge.enabled=false".to_owned()]);
+    }
     command.extend_from_slice(settings);
     command
 }

@@ -139,8 +139,8 @@ async fn an_attempt_on_another_host_sends_the_same_idempotency_keys() {
     on_a.at(b.port()).result("tasks/cancel", json!({"taskId": task})).await;
 }
 
-/// Work stealing: a host with room takes tasks that wait on another host. It takes each task once, gives the
-/// owners turns, and needs the same component and the setting.
+/// Work stealing: a host with room takes tasks that wait on another host. It takes each task once, serves the
+/// owners in turn, and needs the same component and the setting.
 #[tokio::test]
 async fn tasks_that_wait_are_run_by_hosts_that_have_room() {
     let Some(cluster) = Cluster::on_shared() else { return };

@@ -131,6 +131,9 @@ async fn tools_and_check_show_what_is_on_offer() {
     for word in ["echo", "batch", "wasi:cli/environment", "64 MiB"] {
         assert!(out(&check).contains(word), "{word}:\n{}", out(&check));
     }
+    let forbidden = "echo (tasks forbidden; never handed off: the tool declares forbidden): Returns the text";
+    assert!(out(&check).contains(forbidden), "{}", out(&check));
+    assert_eq!(out(&check).matches("never handed off").count(), 1, "{}", out(&check));
     let json = run(&["check", probe.to_str().expect("plain"), "--json"]).await;
     let report: Value = serde_json::from_str(&out(&json)).expect("JSON");
     assert_eq!(report["tools"].as_array().expect("tools").len(), 12);
@@ -223,7 +226,7 @@ async fn a_call_from_the_shell_asks_its_questions_there() {
             use tokio::io::AsyncWriteExt as _;
             let mut child = command.spawn().expect("the host starts");
             let mut input = child.stdin.take().expect("piped");
-            // A process that does not ask does not read its input either.
+            // The write may fail: a process that does not ask does not read its input.
             drop(input.write_all(typed.as_bytes()).await);
             drop(input);
             child.wait_with_output().await.expect("it ends")
@@ -282,4 +285,21 @@ async fn every_limit_has_a_line_with_its_value_and_its_key() {
         (&json!(600_000), &json!(50)),
         "{echo}"
     );
+}
+
+#[tokio::test]
+async fn tools_say_when_a_call_of_a_client_without_tasks_is_handed_off() {
+    let shown = out(&run(&["tools", "--bridge", "--set", "bridge.after=30s"]).await);
+    let line = |text: &str, tool: &str| {
+        let line = text.lines().find(|line| line.split_whitespace().next() == Some(tool));
+        line.unwrap_or_else(|| panic!("{tool}:\n{text}")).to_owned()
+    };
+    assert!(line(&shown, "echo").contains("never: its task support is forbidden"), "{shown}");
+    assert!(line(&shown, "wait").contains("after 30s") && line(&shown, "wait").contains("keep"), "{shown}");
+    let off = out(&run(&["tools", "--bridge", "--set", "bridge.enabled=false"]).await);
+    assert!(line(&off, "wait").contains("never: the bridge is off"), "{off}");
+    let json = out(&run(&["tools", "--bridge", "--json"]).await);
+    let lines: Vec<Value> = json.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let wait = lines.iter().find(|line| line["tool"] == "wait").expect("a line for each tool");
+    assert_eq!((&wait["handedOffAfterMs"], &wait["onClientTimeout"]), (&json!(45_000), &json!("keep")));
 }

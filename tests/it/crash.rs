@@ -96,7 +96,8 @@ impl Scene {
         serde_json::from_str(result["content"][0]["text"].as_str().expect("a text")).expect("JSON")
     }
 
-    /// The task has failed because its host stopped, and its message says what is known of its effects.
+    /// The task has failed because its host stopped, and its message says what the host knows about its
+    /// effects.
     async fn failed_honestly(&self, id: &str) {
         let task = self.session.until(id, "failed").await;
         let message = task["statusMessage"].as_str().expect("a message");

@@ -79,7 +79,7 @@ async fn another_version_of_the_component_asks_anew() {
     allowed(&call_saying(&alice, "always").await);
     let place = host.plugins().join("files.wasm");
     let former = std::fs::read(&place).expect("the component");
-    // An extra custom section: the component does the same and counts as another one.
+    // With an extra custom section, the component does the same but counts as another one.
     let mut changed = former.clone();
     changed.extend([0, 5, 1, b'v', b'n', b'e', b'w']);
     let replace = |bytes: &[u8]| {

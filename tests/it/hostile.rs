@@ -5,7 +5,7 @@
 //! The pages in `host/docs/reference/attacks` list them all; `tests/checklist.rs` compares that list with
 //! these functions.
 
-/// Runs attacks on a stage one after the other. Each attack is a function of that name.
+/// Runs attacks on a stage one after the other. Each attack is a function with its name.
 macro_rules! attacks {
     ($stage:expr; $($name:ident),* $(,)?) => {
         $($stage.attack(stringify!($name), $name(&$stage)).await;)*
@@ -19,7 +19,8 @@ macro_rules! fails {
     };
 }
 
-/// Attacks that are components, which the module's `refused` must find refused with all of these phrases.
+/// Attacks that are components. The module's `refused` checks that the host refuses each, with all of these
+/// phrases.
 macro_rules! refused {
     ($stage:expr; $($name:ident: $file:literal => $says:expr),* $(,)?) => {
         $($stage.attack(stringify!($name), refused(&$stage, $file, &$says)).await;)*

@@ -12,7 +12,7 @@ const LAUNCHER: &str = "node_modules/@modelcontextprotocol/inspector/clients/lau
 
 /// Whether the Inspector and its Node.js are installed; the conformance suites need that Node.js too. It is
 /// optional on a developer's machine and required in CI.
-fn is_installed() -> bool {
+pub fn is_installed() -> bool {
     let installed = folder().join("node_modules/.installed").exists() && node().exists();
     if !installed {
         schema::skipped("the Inspector is not installed: run `make clients`");
@@ -29,7 +29,7 @@ fn setup() -> Setup {
 }
 
 /// The result that the Inspector prints.
-async fn inspect(args: &[&str]) -> Value {
+pub async fn inspect(args: &[&str]) -> Value {
     let home = tempfile::tempdir().expect("a folder");
     let mut command = Command::new(node());
     // The Inspector keeps a catalog of servers in the home folder.

@@ -1,11 +1,11 @@
-//! The draft `wasi:logging`: if a component without the toolyard contract logs by it, the message reaches the
-//! client like any other log message (G-*).
+//! The draft `wasi:logging`: if a component without the toolyard contract logs through it, the message
+//! reaches the client like any other log message (G-*).
 
 use serde_json::json;
 use toolyard_tests::Session;
 use toolyard_tests::host::Setup;
 
-/// A component that logs by this interface: at each level, then without a context.
+/// A component that logs through this interface: at each level, then without a context.
 fn logs_by(interface: &str) -> Vec<u8> {
     let text = format!(
         r#"(component

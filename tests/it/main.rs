@@ -6,6 +6,7 @@ mod authentication;
 mod authority;
 mod backtraces;
 mod book;
+mod bridge;
 mod call_answers;
 mod chaos;
 mod clients;

@@ -1,5 +1,5 @@
-//! Outgoing HTTP of a guest to a real site: granted requests pass, the error of a refused one names the
-//! missing grant, and limits are named.
+//! Outgoing HTTP of a guest to a real site: granted requests pass, and the errors of others name the missing
+//! grant or the limit.
 
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use serde_json::{Value, json};
@@ -46,7 +46,7 @@ impl Net {
         self.send(json!({ "url": self.site.url(path) })).await
     }
 
-    /// Sends a request that must fail with an error that begins so. The result holds all of `says`.
+    /// Sends a request that must fail with this error. The result and the log contain all of `says`.
     async fn fails(&self, order: Value, error: &str, says: &[&str]) {
         let (said, all) = self.send(order.clone()).await;
         let found = said["error"].as_str().unwrap_or_else(|| panic!("{order}: {all}"));

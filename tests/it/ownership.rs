@@ -108,7 +108,7 @@ async fn t_40_an_answer_counts_only_from_the_principal_and_session_that_was_aske
     let asked = question(&mut waiting.events).await;
     let decline = json!({"jsonrpc": "2.0", "id": asked["id"], "result": {"action": "decline"}});
     for (who, session) in [("bob", &bob), ("alice in another session", &again)] {
-        // The host accepts it as it accepts a response to no request, and ignores it.
+        // The host accepts and ignores it, like any response that belongs to no request.
         assert_eq!(session.post(&decline).await.status, 202, "{who}");
     }
     assert_eq!(alice.task(&task).await["status"], "input_required", "no answer has counted");

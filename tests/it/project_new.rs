@@ -1,4 +1,4 @@
-//! `toolyard new` and `toolyard wit`: the files that they write, and that they overwrite none.
+//! `toolyard new` and `toolyard wit`: the files that they write, and that they never overwrite a file.
 
 use std::path::Path;
 use std::process::Output;

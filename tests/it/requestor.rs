@@ -209,7 +209,7 @@ async fn q_10_q_12_a_task_of_ours_waits_for_a_task_of_theirs_of_the_same_name() 
     let mut wait = session.begin("tasks/result", json!({"taskId": ours})).await;
     let asked = wait.next_of("elicitation/create").await;
     assert_eq!(asked["params"]["_meta"][RELATED]["taskId"], ours, "Q-10: the creation carries our task");
-    // The client may give its task the id of the host's task: the ids are two name spaces.
+    // The client may give its task the id of the host's task: each side has its own ids.
     let same_name = |status: &str| {
         let mut task = their_task(status);
         task["taskId"] = json!(ours);

@@ -20,7 +20,7 @@ async fn under_way(session: &Session, ms: u64) -> toolyard_tests::http::Events {
     let call = json!({"jsonrpc": "2.0", "id": 77, "method": "tools/call",
                       "params": {"name": "wait", "arguments": {"ms": ms}}});
     let answer = session.post(&call).await;
-    // The call takes so long that the host answers with a stream; so it has started.
+    // The call takes so long that the host answers with a stream, which shows that the call has started.
     assert!(answer.is_events());
     answer.events()
 }
@@ -33,7 +33,7 @@ async fn calls_that_end_in_time_are_answered_and_the_exit_code_is_0() {
     let mut call = under_way(&session, 1_500).await;
     host.signal(Signal::TERM);
     assert_eq!(listening.message().await, None, "a stream of no request ends at once");
-    // New connections are refused: a load balancer, or a client, goes elsewhere.
+    // The host refuses new connections: a load balancer or a client connects to another host.
     eventually("the port to be free", || async {
         TcpStream::connect(("127.0.0.1", host.port())).await.is_err().then_some(())
     })
@@ -150,7 +150,7 @@ async fn end_of(child: tokio::process::Child) -> (Option<i32>, String) {
 }
 
 /// A client that closes stdin has left: the host stops its calls, and that is not a failure. A signal comes
-/// from another party, and the exit code tells it that calls were cut off.
+/// from another party, and the exit code tells this party that calls were cut off.
 #[tokio::test]
 async fn stdio_ends_with_0_at_the_end_of_its_input_and_with_1_if_a_signal_cut_something() {
     let (_folder, mut child) = stdio_with_a_call().await;

@@ -261,7 +261,7 @@ async fn t_30_to_t_33_the_list_has_ones_own_tasks_in_stable_pages() {
             listed.push(task["taskId"].as_str().expect("an id").to_owned());
         }
         pages += 1;
-        // T-33: a row that changes its state moves no page.
+        // T-33: a state change does not move a task to another page.
         session.result("tasks/cancel", json!({"taskId": ids[pages]})).await;
         match page.get("nextCursor") {
             Some(next) => cursor = Some(next.as_str().expect("text").to_owned()),

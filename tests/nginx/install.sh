@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Installs nginx, which a test puts before the hosts of examples/cluster. The test starts it with
-# a folder and a port of its own, stops it, and touches no other server of this machine.
-# A second run does nothing.
+# Installs nginx, which a test puts in front of the hosts of examples/cluster. The test starts it
+# with a separate folder and port, stops it, and touches no other server of this machine. A second
+# run does nothing.
 #
-# Where it is missing it is installed, on Debian and its relatives, by root. A person's
-# machine goes on without it, with a loud message; in CI that is an error.
+# If it is missing, the script installs it; this needs Debian or a derivative, and root. If the
+# script cannot install it, it prints a prominent message; in CI it fails.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . tests/pins.sh
@@ -22,7 +22,7 @@ install_unstarted() {
     printf '#!/bin/sh\nexit 101\n' >"$policy"
     chmod 755 "$policy"
   fi
-  # Nor may what watches for outdated libraries restart the servers of others.
+  # Nor may needrestart, which looks for outdated libraries, restart other servers.
   DEBIAN_FRONTEND=noninteractive NEEDRESTART_SUSPEND=1 \
     apt-get -q install -y --no-install-recommends nginx || return 0
   if command -v systemctl >/dev/null; then systemctl -q disable nginx || true; fi

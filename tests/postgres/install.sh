@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
-# Installs the programs of a PostgreSQL server. Tests start servers of their own, each with its
-# folder and port, stop them, and touch no other server of this machine. A second run does
-# nothing.
+# Installs the programs of a PostgreSQL server. Tests start their own servers, each with its folder
+# and port, stop them, and touch no other server of this machine. A second run does nothing.
 #
-# Where they are missing they are installed, on Debian and its relatives, by root. A
-# person's machine goes on without them, with a loud message; in CI that is an error.
+# If they are missing, the script installs them; this needs Debian or a derivative, and root. If the
+# script cannot install them, it prints a prominent message; in CI it fails.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . tests/pins.sh
@@ -21,7 +20,7 @@ there && exit
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
   echo "Installing PostgreSQL"
   export DEBIAN_FRONTEND=noninteractive
-  # The package would make and start a server of its own.
+  # The package would create and start a server itself.
   mkdir -p /etc/postgresql-common
   [ -e /etc/postgresql-common/createcluster.conf ] ||
     echo "create_main_cluster = false" >/etc/postgresql-common/createcluster.conf

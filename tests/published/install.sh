@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Fetches the packages that `packages` lists, by the clients of their registries, and
-# puts the components in them into target/published. A second run does nothing.
+# Fetches the packages that `packages` lists, with the clients of their registries, and puts the
+# components in them into target/published. A second run does nothing.
 #
-# If a package cannot be fetched, a person's machine goes on without it, with a loud message;
-# in CI that is an error. A file that is not the one listed is an error anywhere.
+# If the script cannot fetch a package, it prints a prominent message and skips the package; in CI
+# it fails. A file that differs from the listed one is always an error.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$here/../pins.sh"
@@ -16,10 +16,10 @@ sum() { # FILE
   checksum <"$1" | cut -d ' ' -f 1
 }
 
-# Each gives a folder that holds the package's files.
+# Each prints the folder with the package's files.
 
 fetch_cargo() { # PACKAGE, VERSION
-  # Outside of any workspace, to look at the registry and not at our own crates.
+  # Outside of any workspace, so that cargo looks at the registry and not at our own crates.
   (cd "$work" && cargo info --quiet "$1@$2" >/dev/null 2>"$work/error") || return 1
   local folder
   for folder in "${CARGO_HOME:-$HOME/.cargo}"/registry/src/*/"$1-$2"; do

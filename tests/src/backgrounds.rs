@@ -36,7 +36,7 @@ impl Backgrounds {
             .collect()
     }
 
-    /// The processes that live.
+    /// The living processes.
     #[must_use]
     pub fn living(&self) -> Vec<Pid> {
         let written = self.files("lock").into_iter().filter_map(|lock| fs::read_to_string(lock).ok());

@@ -33,7 +33,7 @@ impl Dice {
         least + self.below(most - least + 1)
     }
 
-    /// True so often in a hundred.
+    /// True with this chance in percent.
     pub fn percent(&mut self, chance: u64) -> bool {
         self.below(100) < chance
     }

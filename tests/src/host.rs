@@ -162,7 +162,17 @@ fn command_of(program: &Path, name: &str, folder: &Path, args: &[String]) -> Com
     let mut command = Command::new(program);
     command.arg(name).arg("--plugins").arg(folder.join("plugins")).arg("--data").arg(folder.join("data"));
     command.args(args).current_dir(folder).kill_on_drop(true);
+    if !has_bridge(args) {
+        command.env("TOOLYARD_BRIDGE_ENABLED", "false");
+    }
     command
+}
+
+/// Whether a host has the bridge: only if the test sets one of its settings. Without the bridge, clients that
+/// declare no tasks can stand for those that do, and lists contain no tools of the host.
+#[must_use]
+pub fn has_bridge(args: &[String]) -> bool {
+    args.iter().any(|arg| arg.starts_with("bridge."))
 }
 
 impl Host {

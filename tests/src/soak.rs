@@ -359,7 +359,7 @@ impl Report {
         out
     }
 
-    /// The same for programs.
+    /// The same as JSON, for programs.
     #[must_use]
     pub fn json(&self) -> Value {
         let samples = self.samples.iter().map(|sample| {

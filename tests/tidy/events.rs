@@ -48,7 +48,7 @@ fn logged_events(text: &str) -> Vec<LoggedEvent<'_>> {
                 None => arguments.trim_start(),
             };
             let name = fields.strip_prefix("event = \"").and_then(|rest| rest.split('"').next());
-            // The message is the last string that is no value of a field.
+            // The message is the last string that is not the value of a field.
             let strings = arguments.split('"').collect::<Vec<_>>();
             let message = strings.chunks_exact(2).rfind(|pair| !pair[0].trim_end().ends_with(['=', ':']));
             LoggedEvent { level, name, message: message.map_or("", |pair| pair[1]) }

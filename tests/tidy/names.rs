@@ -138,11 +138,11 @@ fn a_crate_uses_a_public_type_name_once() {
 
 /// Crates that still have predicates with side effects, and those predicates.
 const ACTIVE_PREDICATES: [(&str, &[&str]); 1] = [
-    // These count down the budget of the check that they belong to.
+    // Both reduce the budget of the check that calls them.
     ("host/crates/schema/src", &["is_among", "is_unique"]),
 ];
 
-/// Functions that are named like a question and do more than answer it with yes or no.
+/// Functions that are named like a question but do more than answer yes or no.
 fn active_predicates(text: &str) -> Vec<&str> {
     let functions = text.split("fn ").skip(1).filter_map(|rest| {
         let signature = rest.split(['{', ';']).next()?;

@@ -86,7 +86,7 @@ fn prose(page: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The pieces of each paragraph between backticks, in turns outside and inside a code span.
+/// The pieces of each paragraph between backticks, alternately outside and inside a code span.
 fn pieces(page: &str) -> Vec<(bool, String)> {
     let prose = prose(page);
     let paragraphs = prose.split("\n\n");
@@ -108,8 +108,8 @@ fn links(page: &str) -> Vec<String> {
     targets.map(str::to_owned).collect()
 }
 
-/// The anchors of a page: those it sets itself, and its headings by the rules of GitHub, where the second one
-/// of the same text ends with `-1`.
+/// The anchors of a page: those it sets itself, and its headings by the rules of GitHub, where the second
+/// heading with the same text gets `-1`.
 fn anchors(page: &str) -> BTreeSet<String> {
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     let prose = prose(page);

@@ -97,7 +97,7 @@ fn sentences(path: &str, text: &str) -> Vec<String> {
     let mut sentences = Vec::new();
     for block in &blocks {
         let mut from = 0;
-        // The mark of the end belongs to the sentence: it tells a question.
+        // The final punctuation belongs to the sentence: it identifies a question.
         for found in ENDS.find_iter(block) {
             sentences.push(&block[from..=found.start()]);
             from = found.end();

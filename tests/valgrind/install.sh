@@ -2,8 +2,8 @@
 # Installs valgrind, with which tests/load/tests/budget.rs counts instructions. A second run does
 # nothing.
 #
-# Where it is missing it is installed, on Debian and its relatives, by root. A person's
-# machine goes on without it, with a loud message; in CI that is an error.
+# If it is missing, the script installs it; this needs Debian or a derivative, and root. If the
+# script cannot install it, it prints a prominent message; in CI it fails.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . tests/pins.sh

@@ -4,7 +4,8 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 
-// `target` is ['http', URL] or ['stdio', COMMAND, ...ARGS].
+// `target` is ['http', URL] or ['stdio', COMMAND, ...ARGS]. The environment variable TOKEN is an access token
+// for the URL.
 export async function connect(target, capabilities = {}) {
   const transport = transportTo(target);
   // Strict: the client does not send a method whose capability the host does not declare.
@@ -38,9 +39,11 @@ function isLateProgress(error) {
 }
 
 function transportTo([kind, ...rest]) {
+  const { TOKEN } = process.env;
+  const headers = TOKEN ? { authorization: `Bearer ${TOKEN}` } : {};
   switch (kind) {
     case 'http':
-      return new StreamableHTTPClientTransport(new URL(rest[0]));
+      return new StreamableHTTPClientTransport(new URL(rest[0]), { requestInit: { headers } });
     case 'stdio':
       return new StdioClientTransport({ command: rest[0], args: rest.slice(1), stderr: 'inherit' });
     default:

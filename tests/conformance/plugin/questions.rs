@@ -100,7 +100,7 @@ pub fn ask<const N: usize>(asked: [Asked; N]) -> Result<[Value; N], Asking> {
     answers.try_into().map_err(|_| Asking::Failed("The host gave other answers than asked for.".to_owned()))
 }
 
-/// Like [`ask`], for any number.
+/// Like [`ask`], for any number of questions.
 pub fn ask_all(asked: Vec<Asked>) -> Result<Vec<Value>, Asking> {
     let (questions, needs): (Vec<Question>, Vec<Value>) =
         asked.into_iter().map(|Asked { question, needs }| (question, needs)).unzip();

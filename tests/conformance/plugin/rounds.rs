@@ -1,5 +1,5 @@
-//! Tools that ask the client, and run again from the start with its answers (2026-07-28). They do not know of
-//! that: they ask as in a session.
+//! Tools that ask the client, and run again from the start with its answers (2026-07-28). The tools do not
+//! notice this: they ask as in a session.
 
 use fixtures::result;
 use serde_json::{Value, json};

@@ -111,7 +111,7 @@ fn two_at_once() -> Result<String, Asking> {
 fn name_then_task() -> Result<String, Asking> {
     let is_task = || questions::call_info()["taskId"].is_string();
     let lacking = || questions::lacking(&json!({ "extensions": { TASKS: {} } }));
-    // The client must not be asked in vain.
+    // Do not ask a client whose call cannot become a task afterwards.
     if !is_task() && !questions::client_capabilities()["extensions"][TASKS].is_object() {
         return Err(lacking());
     }

@@ -2,21 +2,21 @@
 //! which one the server speaks (26B). Their scenarios are in `tests/clients/v2/`; the Rust client, which
 //! needs no other language, is in `rmcp.rs`.
 
-use super::{Client, compile, expect_clean_since, finished, folder, tapped_stdio};
-use std::path::{Path, PathBuf};
+use super::{Client, compile, expect_clean_since, finished, tapped_stdio};
+use std::path::Path;
 use tokio::process::Command;
 use toolyard_tests::guests;
 use toolyard_tests::host::Setup;
 use toolyard_tests::tap::Proxy;
 
-const TYPESCRIPT: Client = Client {
+pub const TYPESCRIPT: Client = Client {
     name: "the second TypeScript client",
     interpreter: "node",
     script: "v2/typescript/scenario.mjs",
     installed: "v2/node_modules/.installed",
 };
 
-const PYTHON: Client = Client {
+pub const PYTHON: Client = Client {
     name: "the second Python client",
     interpreter: "v2/.venv/bin/python",
     script: "v2/python/scenario.py",
@@ -38,12 +38,7 @@ pub fn beginning(mode: &str) -> &'static str {
 
 /// The client with its scenario; the scenario adds a component to `plugins` itself.
 fn command(client: &Client, plugins: &Path, args: &[&str]) -> Command {
-    let interpreter = match client.interpreter.contains('/') {
-        true => folder().join(client.interpreter),
-        false => PathBuf::from(client.interpreter),
-    };
-    let mut command = Command::new(interpreter);
-    command.arg(folder().join(client.script)).args(args);
+    let mut command = client.command(args);
     command.env("PLUGINS", plugins).env("NEWCOMER", guests::fixture("add"));
     command
 }

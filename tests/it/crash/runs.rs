@@ -79,7 +79,7 @@ async fn a_start_that_was_written_down_counts_as_one() {
         let message = scene.session.task(&id).await["statusMessage"].to_string();
         assert!(message.contains("Waiting"), "{message}");
         let cancel = scene.session.try_request(900, "tasks/cancel", json!({"taskId": first}));
-        // An answer may come or not: the cancel lets the next task start, which kills the host.
+        // An answer need not arrive: the cancel lets the next task start, which kills the host.
         drop(cancel.await);
         scene.restart().await;
         assert_eq!(scene.session.task(&first).await["status"], "cancelled");
@@ -91,7 +91,7 @@ async fn a_start_that_was_written_down_counts_as_one() {
     }
 }
 
-/// A queued task has had no run, so any such task runs after the restart.
+/// A queued task has not run yet, so it runs after the restart, whatever its durability.
 #[tokio::test]
 async fn what_had_not_begun_runs_after_the_restart() {
     let mut scene = Scene::with(None, |setup| setup.set("calls.running-per-principal", "1")).await;
@@ -127,7 +127,7 @@ async fn an_end_that_was_not_committed_is_none() {
     }
 }
 
-/// Row 5: clients see the end within a second, also those that wait on another process.
+/// Row 5: clients see the end within a second, even those that wait on another process.
 #[tokio::test]
 async fn an_end_that_was_committed_is_seen_though_nobody_was_told() {
     for tool in ["once", "again"] {

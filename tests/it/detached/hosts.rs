@@ -185,7 +185,7 @@ async fn what_stands_against_a_background_host_is_said() {
     let refused = folder.command(&["stdio", "--detach", "--store", "memory"]).await;
     assert_eq!(refused.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&refused.stderr).contains("--store sqlite"));
-    // A changed configuration file does not pass for the configuration that the running server has.
+    // A changed configuration file is not mistaken for the configuration of the running server.
     let written = folder.folder.path().join("toolyard.toml");
     std::fs::write(&written, "[tasks]\nttl-default = \"2h\"\n").expect("a write");
     let mut relay = folder.open().await;

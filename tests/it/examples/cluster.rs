@@ -37,7 +37,8 @@ struct Running<'a> {
 impl Place {
     fn new() -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        // If the test runs as root, PostgreSQL runs as another user, who must reach its own folder in here.
+        // If the test runs as root, PostgreSQL runs as another user, who must be able to reach its folder in
+        // here.
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o711)).expect("it is ours");
         let plugins = folder.path().join("plugins");
         fs::create_dir(&plugins).expect("a plugin folder");

@@ -119,7 +119,7 @@ async fn follow_links_out(stage: &Stage) {
 
 async fn make_links_and_follow_them(stage: &Stage) {
     for (n, target) in ["../secret", "..", "sub/../../secret"].into_iter().enumerate() {
-        // The host may refuse to make the link or not: the link leads nowhere.
+        // It does not matter whether the host refuses to make the link: the link leads nowhere.
         let name = format!("/data/own{n}");
         stage.attempt("writer", "link", &name, target).await;
         stage.denied("writer", "read", &name, "").await;
@@ -229,7 +229,7 @@ async fn wait_on_a_pipe(stage: &Stage) {
         }
     }
     stage.denied("writer", "read", "/data/socket", "").await;
-    // The guest can list and delete the pipe, as any other name.
+    // The guest can list and delete the pipe, like any other name.
     let listed = stage.allowed("writer", "list", "/data", "").await;
     assert!(listed.contains("\"pipe\""), "{listed}");
     stage.allowed("writer", "delete", "/data/pipe", "").await;

@@ -199,7 +199,7 @@ async fn read_the_keys_and_the_configuration(stage: &Stage) {
         stage.refused(name, says).await;
         stage.remove(name);
     }
-    // The neighbouring folder holds nothing to hide.
+    // The neighbouring folder contains nothing secret.
     stage.install("old", &[("/d", &root.join("keys/old"), "write")]);
     stage.served("old").await;
     stage.remove("old");

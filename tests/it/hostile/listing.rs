@@ -1,5 +1,5 @@
-//! Plugins whose resources delay or deceive clients that list and read resources. The honest plugin
-//! `library` runs beside them, and every client must get its books.
+//! Plugins whose resources delay or deceive clients that list and read resources. The honest plugin `library`
+//! runs beside them, and every client must get the books of `library`.
 
 use super::stage::Stage;
 use serde_json::{Value, json};

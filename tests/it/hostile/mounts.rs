@@ -12,7 +12,7 @@ use toolyard_tests::mounts::Mounts;
 use toolyard_tests::{eventually, guests};
 
 /// A volume that holds the folders of the host. They are mounted where the host expects them, as the folders
-/// of a volume are in a container. Beside them are folders that guests may have.
+/// of a volume are in a container. Beside them are folders that guests may be granted.
 fn make(root: &Path, mounts: &mut Mounts) {
     for folder in [
         "vol/data/sub",

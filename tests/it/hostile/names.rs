@@ -63,7 +63,7 @@ async fn take_a_name_at_a_restart(_: &Stage) {
         let told = String::from_utf8(told.stderr).expect("text");
         assert!(told.contains("left out: aecho.wasm: the tool `echo`"), "{told}");
     }
-    // While the file is gone, another plugin may serve the name, and has to give it back.
+    // While the file is gone, another plugin may serve the name, but must give it back afterwards.
     std::fs::remove_file(host.plugins().join("probe.wasm")).expect("it is there");
     eventually("the name to be free", || async {
         let served = served(&host).await;

@@ -23,7 +23,7 @@ async fn h_26h_13_a_guest_that_computes_stops_when_its_client_leaves() {
     let client = Client::new(host.port());
     let spin = json!({"name": "spin", "arguments": {"ms": 600_000}});
     let socket = write(&client, &client.request("tools/call", spin)).await;
-    // From the metrics: another call might come first and take the slot.
+    // From the metrics: a call to find this out might take the slot first.
     eventually("the slot to be taken", || async { (host.runs().await == 1).then_some(()) }).await;
     drop(socket);
     idle(&client).await;

@@ -55,7 +55,7 @@ async fn b_26b_12_b_26b_13_the_probe_of_the_official_client_finds_what_it_looks_
     for member in ["supportedVersions", "capabilities", "resultType", "ttlMs", "cacheScope"] {
         assert!(result.get(member).is_some(), "{member}: {result}");
     }
-    // 26B-11, 26B-14: its fallback is a session.
+    // 26B-11, 26B-14: the client can fall back to a session.
     let session = Session::open(host.port()).await;
     assert!(session.result("tools/list", json!({})).await["tools"].is_array());
 }

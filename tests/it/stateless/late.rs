@@ -54,7 +54,7 @@ async fn t_26t_3_over_the_limit_of_tasks_a_call_goes_on_in_line() {
     let host = setup.start().await;
     let client = Client::with_tasks(host.port());
     let first = client.create("script", json!({"steps": [{"sleep": 600_000}]})).await;
-    // There is no room for another task; the call goes on nevertheless.
+    // There is no room for another task; the call continues anyway.
     let result = client.result("tools/call", steps(json!([{"sleep": 500}, {"begin": null}]))).await;
     assert_eq!(result["resultType"], "complete", "{result}");
     assert!(outcome(&result)[1]["failed"].is_string(), "the guest receives the error: {result}");

@@ -1,5 +1,5 @@
-//! The host does not trust the state that a client carries through a round trip (26M-6). It rejects a state
-//! that another request or another host brings, or that has expired.
+//! The host does not trust the state that a client carries through a round trip (26M-6). It rejects an
+//! expired state, and one that comes with another request or to another host.
 
 use super::rounds::{asked, next};
 use super::{patient, script, steps};

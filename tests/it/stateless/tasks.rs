@@ -111,7 +111,7 @@ async fn t_26t_12_t_26t_13_t_26t_14_what_a_task_came_to_is_in_it() {
         match status {
             "completed" => {
                 // The task holds the result of the plain call without its `_meta`, which names the server:
-                // the answer around the task has that.
+                // the answer around the task has this `_meta`.
                 let plain = &mut plain["result"];
                 plain.as_object_mut().expect("an object").remove("_meta");
                 assert_eq!(task["result"], *plain, "{tool}");

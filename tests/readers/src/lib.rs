@@ -44,7 +44,7 @@ impl Reader {
     pub const ALL: [Self; 6] =
         [Self::Decode, Self::Schema, Self::Rules, Self::Token, Self::Cursor, Self::Manifest];
 
-    /// The name, which is that of its fuzz target.
+    /// The name of the reader and of its fuzz target.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -113,8 +113,8 @@ impl Reached {
                 trace: None,
             },
             terms: match client {
-                STATELESS => Terms::Stateless { tasks: true, retry },
-                _ => Terms::Sessions { has_tasks: true },
+                STATELESS => Terms::Stateless { tasks: true, agent: None, retry },
+                _ => Terms::Sessions { has_tasks: true, bridge: None },
             },
             stop,
             channel: channel.clone(),
@@ -142,6 +142,7 @@ impl Reached {
                 Ok(CallReply::Result(_) | CallReply::Error(_)) => {
                     seen.note(format_args!("client {client} has its result"));
                 }
+                Ok(CallReply::HandedOff(_) | CallReply::UnknownTask(_)) => panic!("these clients know tasks"),
                 Ok(CallReply::InputRequired(asked)) => {
                     seen.note(format_args!("client {client} is asked in a round"));
                     seen.count(Happened::Round);
@@ -312,8 +313,8 @@ fn refused(seen: &mut Seen, client: usize, fault: &Fault) {
             let calm = seen.calm;
             seen.demand(!calm, format_args!("an error of the store, which does not fail"));
         }
-        // The last three: a host that lacks the tool, a round trip that came too late, and a state that was
-        // already used.
+        // The faults of the second line: the host lacks the tool, the round trip came too late, or its state
+        // was already used.
         Fault::Busy { .. } | Fault::Closing | Fault::Cancelled => {}
         Fault::UnknownTool(_) | Fault::RequestState(_) | Fault::Answered(_) => {}
         other => seen.broke(format_args!("client {client} gets: {other}")),

@@ -123,7 +123,7 @@ impl Running<'_> {
         self.end(false)
     }
 
-    /// Looks up its task: a plain call has none, at first or at all.
+    /// Looks up its task. A plain call has none yet, or never gets one.
     fn look_up(&mut self) {
         self.task = self.context.info();
         let (Some(id), attempt) = (self.task.task, self.task.attempt) else { return };
@@ -135,7 +135,7 @@ impl Running<'_> {
             return seen.broke(format_args!("{}: run, and not stored", short(id)));
         };
         let (rerun, mut fence) = (entry.task.rerun, entry.task.fence);
-        // A claim by another host meanwhile does not belong to this run.
+        // A claim that another host has made meanwhile does not belong to this run.
         if fence.attempt != attempt {
             fence.attempt = attempt;
         }

@@ -1,5 +1,5 @@
 //! One host of the simulation: its own runtime with its own clock, which stands still between steps. A killed
-//! host loses its runtime with everything in it, and the store gets no message. A paused host is not driven,
+//! host loses its runtime with everything in it, and the store gets no message. A paused host does not run,
 //! and finds on waking that time has passed.
 
 use crate::clients::{Anywhere, Reached};
@@ -31,6 +31,8 @@ const SETTINGS: Settings = Settings {
     question_settle_ms: 500,
     state_ms: 120_000,
     inline_for_ms: 500,
+    bridge: None,
+    queue_when_busy: false,
     ..toolyard_kit::SETTINGS
 };
 

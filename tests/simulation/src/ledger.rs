@@ -127,7 +127,7 @@ impl Seen {
     fn look_at_claim(&mut self, writer: &Writer<'_>, before: &Task, next: &Task) {
         let id = short(next.id);
         let (was, is) = (before.fence, next.fence);
-        // Its own task, which it does not run: the store reported a failure, but had written it.
+        // Its own task, which it does not run: the store reported a failure, but had written the task.
         let stray = was.incarnation == is.incarnation;
         self.demand(
             stray || self.ledger.is_dead(was.incarnation, writer.time),
@@ -165,7 +165,7 @@ impl Seen {
             let its_own = run.host == writer.host
                 && match run.task {
                     Some(task) => task == (next.id, before.fence),
-                    // The call became a task while its guest was about to end, so the guest never knew.
+                    // The call became a task just before its guest ended, so the guest never knew.
                     None => {
                         before.fence.attempt == 1
                             && run.call == crate::guests::number(&next.arguments, "call")
@@ -211,7 +211,7 @@ impl Seen {
         entry.answered.get(&(key.to_owned(), params.to_owned())).copied()
     }
 
-    /// The least version that a request which begins now must get.
+    /// The lowest version that a request must get if it begins now.
     #[must_use]
     pub fn floor(&self, id: TaskId) -> u64 {
         self.ledger.entries.get(&id).map_or(0, |entry| entry.told)

@@ -1,7 +1,7 @@
 //! Deterministic simulation: two to five hosts over one shared store. Clocks differ. Hosts are killed,
-//! paused, woken late and shut down. Calls of the store are slow, get lost or fail. Clients create, poll,
-//! await, cancel and answer. The dispatchers are the real ones, their store is the one in memory with leases,
-//! and guests are native tools.
+//! paused, woken late and shut down. Store calls are slow, get lost or fail. Clients create, poll, await,
+//! cancel and answer. The dispatchers are the real ones, their store is the one in memory with leases, and
+//! guests are native tools.
 //!
 //! Everything follows from a seed: a seed that breaks a promise breaks it again.
 

@@ -139,7 +139,7 @@ impl Link {
 }
 
 impl Intercept for Link {
-    /// Makes one call. The store acts at one moment, and its time is then at least that of this host.
+    /// Makes one call. The store acts at one moment, and its clock then shows at least the time of this host.
     async fn call<T: Send, E: From<StoreError> + Send>(
         &self,
         name: &'static str,

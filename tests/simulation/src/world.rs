@@ -1,4 +1,4 @@
-//! The view of an observer who sees everything: each write when the store makes it, the begin and end of each
+//! The view of an observer who sees everything: each write when the store makes it, the start and end of each
 //! run, and each reply when it arrives. It checks the promises about them.
 //!
 //! It keeps the first broken promise, which ends the simulation.

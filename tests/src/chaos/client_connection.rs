@@ -80,7 +80,7 @@ impl ClientConnection {
     }
 
     /// The same for a client that can move to another host, if a time is given: it moves if no answer comes
-    /// within that time, and if the host has no store.
+    /// within that time, or if the host's store is not available.
     pub const fn moving_after(mut self, time: Option<Duration>) -> Self {
         self.move_after = time;
         self

@@ -138,7 +138,7 @@ impl Cluster {
         }
     }
 
-    /// A inspection that asks these hosts.
+    /// An inspection that asks these hosts.
     fn inspection(&self, addresses: Vec<HostAddress>) -> Inspection {
         Inspection {
             shared: self.shared.clone(),

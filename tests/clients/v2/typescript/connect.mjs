@@ -8,7 +8,8 @@ export const STATELESS = '2026-07-28';
 
 const USAGE = 'usage: … auto|legacy|pin http URL | stdio COMMAND [ARG…]';
 
-// `target` is ['http', URL] or ['stdio', COMMAND, ...ARGS].
+// `target` is ['http', URL] or ['stdio', COMMAND, ...ARGS]. The environment variable TOKEN is an access token
+// for the URL.
 export async function connect(mode, target, capabilities = {}) {
   const client = new Client(
     { name: 'toolyard-tests-typescript', version: '2' },
@@ -56,9 +57,11 @@ function negotiation(mode) {
 }
 
 function transportTo([kind, ...rest]) {
+  const { TOKEN } = process.env;
+  const headers = TOKEN ? { authorization: `Bearer ${TOKEN}` } : {};
   switch (kind) {
     case 'http':
-      return new StreamableHTTPClientTransport(new URL(rest[0]));
+      return new StreamableHTTPClientTransport(new URL(rest[0]), { requestInit: { headers } });
     case 'stdio':
       return new StdioClientTransport({ command: rest[0], args: rest.slice(1), stderr: 'inherit' });
     default:

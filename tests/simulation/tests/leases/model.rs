@@ -190,6 +190,7 @@ impl Record {
             started_at: self.started.then_some(Timestamp(0)),
             effects: self.effects,
             rerun: self.rerun,
+            bridged: None,
             questions: Vec::new(),
             outcome: self.end.map(|_| Outcome::Cancelled),
         }
@@ -250,7 +251,7 @@ impl State {
 }
 
 impl Leases {
-    /// The event that a host which has read the task would write, if it may.
+    /// The event that a host would write after reading the task; `None` if it may not write.
     fn event(&self, host: &Host, what: What, task: &Record, dead: bool) -> Option<Event> {
         let mine = host.incarnation?;
         let holder = Incarnation(task.incarnation);

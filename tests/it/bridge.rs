@@ -1,0 +1,82 @@
+//! The bridge: a long plain call of a client without tasks becomes a task before the client gives up, and the
+//! client collects the result with `task_wait`. The times are short; with `BRIDGE_FULL=1` they are those of
+//! real clients.
+
+mod clients;
+mod keeping;
+mod questions;
+mod surviving;
+
+use crate::clients::{Client, finished};
+use serde_json::{Value, json};
+use toolyard_tests::host::Setup;
+use toolyard_tests::tap::Proxy;
+use toolyard_tests::{Host, Session, Sink, guests};
+
+fn is_full() -> bool {
+    std::env::var_os("BRIDGE_FULL").is_some()
+}
+
+/// A real time in milliseconds, or a tenth of it.
+fn scaled(ms: u64) -> u64 {
+    if is_full() { ms } else { ms / 10 }
+}
+
+/// The default times of the bridge, or a tenth of them.
+fn with_scaled_times(setup: Setup) -> Setup {
+    let setup = setup.set("bridge.enabled", "true");
+    if is_full() { setup } else { setup.set("bridge.after", "4500ms").set("bridge.wait", "5s") }
+}
+
+/// A host with the plugin `probe` and the fixture `effects`.
+fn setup(sink: &Sink) -> Setup {
+    let setup = Setup::new().with(&[guests::plugin("probe"), guests::fixture("effects")]);
+    let setup = setup.manifest("effects", &sink.manifest()).set("admin.listen", "127.0.0.1:0");
+    setup.set("bridge.enabled", "true")
+}
+
+/// The arguments of a call of `slow` that runs for this long and sends its effects to the sink.
+fn order(sink: &Sink, key: &str, ms: u64) -> Value {
+    json!({"key": key, "sink": sink.authority(), "ms": ms})
+}
+
+/// Runs the driver of a client; returns the summary that it prints last.
+async fn drive(client: &Client, host: &Host, mode: &[&str], params: &Value, token: Option<&str>) -> Value {
+    let proxy = Proxy::before(host.port()).await;
+    let (params, url) = (params.to_string(), proxy.url());
+    let mut command = client.command(&[mode, &[params.as_str(), "http", url.as_str()]].concat());
+    command.envs(token.map(|token| ("TOKEN", token)));
+    let printed = finished(command, &format!("{} {mode:?}", client.name)).await;
+    proxy.tap().expect_clean();
+    let summary = printed.lines().last().expect("a summary");
+    serde_json::from_str(summary).unwrap_or_else(|error| panic!("{error}: {summary}"))
+}
+
+/// The first text of a result.
+fn text(result: &Value) -> &str {
+    result["content"][0]["text"].as_str().unwrap_or_else(|| panic!("a text: {result}"))
+}
+
+/// The arguments with which the text of a result asks for a call of this tool.
+fn instruction(result: &Value, tool: &str) -> Value {
+    let (_, json) =
+        text(result).split_once(&format!("call {tool} with ")).unwrap_or_else(|| panic!("{result}"));
+    let first = serde_json::Deserializer::from_str(json).into_iter().next();
+    first.expect("arguments").unwrap_or_else(|error| panic!("{error}: {json}"))
+}
+
+/// The id of the task that continues a call.
+fn handed_off(result: &Value) -> String {
+    assert_eq!(result["isError"], false, "a hand-off is no failure: {result}");
+    instruction(result, "task_wait")["task_id"].as_str().expect("an id").to_owned()
+}
+
+/// Calls `task_wait` until the task has ended; returns its result.
+async fn collect(session: &Session, task: &str) -> Value {
+    loop {
+        let result = session.call("task_wait", json!({"task_id": task})).await;
+        if !text(&result).contains("is still running") {
+            return result;
+        }
+    }
+}

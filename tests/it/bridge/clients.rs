@@ -1,0 +1,161 @@
+//! Official clients without tasks, each with its own timeouts and its own check of output schemas.
+
+use super::{drive, handed_off, order, scaled, setup, with_scaled_times};
+use crate::clients::{Client, PYTHON, TYPESCRIPT, second};
+use crate::inspector;
+use serde_json::{Value, json};
+use std::time::Duration;
+use toolyard_tests::host::Setup;
+use toolyard_tests::tap::Proxy;
+use toolyard_tests::{Sink, guests};
+
+pub const FIRST_TYPESCRIPT: Client = TYPESCRIPT.with_script("typescript/bridge.mjs");
+pub const SECOND_TYPESCRIPT: Client = second::TYPESCRIPT.with_script("v2/typescript/bridge.mjs");
+const FIRST_PYTHON: Client = PYTHON.with_script("python/bridge.py");
+const SECOND_PYTHON: Client = second::PYTHON.with_script("v2/python/bridge.py");
+const FIRST_FASTMCP: Client = PYTHON.with_script("fastmcp/bridge.py");
+const SECOND_FASTMCP: Client = second::PYTHON.with_script("fastmcp/bridge.py");
+const FOLLOWER: Client = PYTHON.with_script("python/follow.py");
+
+/// A client calls a tool with an output schema, which runs for `ms` milliseconds. The timeout of its requests
+/// is in milliseconds too. Returns the summary of the driver, or `None` if the client is not installed.
+async fn hands_off(
+    client: &Client,
+    mode: &[&str],
+    times: impl FnOnce(Setup) -> Setup,
+    ms: u64,
+    timeout: u64,
+) -> Option<Value> {
+    if !client.is_installed() {
+        return None;
+    }
+    let sink = Sink::start().await;
+    let host = times(setup(&sink)).start().await;
+    let timeout = Duration::from_millis(timeout).as_secs_f64();
+    let params = json!({"name": "slow", "arguments": order(&sink, "k", ms), "timeout": timeout});
+    let summary = drive(client, &host, mode, &params, None).await;
+    assert_eq!(sink.of("k").begun, [1], "the guest ran once");
+    Some(summary)
+}
+
+async fn hands_off_early(client: &Client, mode: &[&str]) {
+    hands_off(client, mode, |setup| setup.set("bridge.after", "1s"), 3_000, 30_000).await;
+}
+
+/// A timeout of one minute, and a tool that takes two and a half.
+#[tokio::test]
+async fn the_python_client_has_the_result_of_a_call_longer_than_its_timeout() {
+    let (ms, timeout) = (scaled(150_000), scaled(60_000));
+    let Some(summary) = hands_off(&FIRST_PYTHON, &[], with_scaled_times, ms, timeout).await else {
+        return;
+    };
+    let after = Duration::from_secs_f64(summary["after"].as_f64().expect("seconds"));
+    assert!(after.abs_diff(Duration::from_millis(scaled(45_000))) <= Duration::from_secs(1), "{summary}");
+    assert!(matches!(summary["waits"].as_u64(), Some(2 | 3)), "{summary}");
+}
+
+#[tokio::test]
+async fn the_second_python_client_takes_a_hand_off_without_a_session() {
+    hands_off_early(&SECOND_PYTHON, &["auto"]).await;
+}
+
+#[tokio::test]
+async fn the_second_python_client_takes_a_hand_off_in_a_session() {
+    hands_off_early(&SECOND_PYTHON, &["legacy"]).await;
+}
+
+#[tokio::test]
+async fn the_typescript_client_takes_a_hand_off_for_a_structured_result() {
+    hands_off_early(&FIRST_TYPESCRIPT, &["handsOff"]).await;
+}
+
+#[tokio::test]
+async fn the_second_typescript_client_takes_a_hand_off_without_a_session() {
+    hands_off_early(&SECOND_TYPESCRIPT, &["auto", "handsOff"]).await;
+}
+
+#[tokio::test]
+async fn the_second_typescript_client_takes_a_hand_off_in_a_session() {
+    hands_off_early(&SECOND_TYPESCRIPT, &["legacy", "handsOff"]).await;
+}
+
+#[tokio::test]
+async fn fastmcp_takes_a_hand_off() {
+    hands_off_early(&FIRST_FASTMCP, &[]).await;
+}
+
+#[tokio::test]
+async fn the_second_fastmcp_takes_a_hand_off() {
+    hands_off_early(&SECOND_FASTMCP, &[]).await;
+}
+
+#[tokio::test]
+async fn the_typescript_client_can_call_a_tool_that_is_only_ever_a_task() {
+    if !FIRST_TYPESCRIPT.is_installed() {
+        return;
+    }
+    let host = with_scaled_times(Setup::new().with(&[guests::plugin("probe")])).start().await;
+    let params = json!({"name": "batch", "arguments": {"steps": 2, "ms": 5}});
+    let summary = drive(&FIRST_TYPESCRIPT, &host, &["callsRequired"], &params, None).await;
+    assert_eq!(summary["text"], "counted 2");
+}
+
+/// The Inspector opens a session for each request. It declares the tasks extension, which has no meaning in
+/// `initialize` (26B-4).
+#[tokio::test]
+async fn the_inspector_collects_a_result_in_another_session() {
+    if !inspector::is_installed() {
+        return;
+    }
+    let sink = Sink::start().await;
+    let host = setup(&sink).set("bridge.after", "1s").start().await;
+    let proxy = Proxy::before(host.port()).await;
+    let call = async |tool: &str, arguments: &[&str]| {
+        let url = proxy.url();
+        let server = [&url, "--transport", "http", "--protocol-era", "legacy", "--method", "tools/call"];
+        inspector::inspect(&[&server[..], &["--tool-name", tool, "--tool-arg"], arguments].concat()).await
+    };
+    let sink_argument = format!("sink={}", sink.authority());
+    let task = handed_off(&call("slow", &["key=k", "ms=3000", &sink_argument]).await);
+    let result = call("task_wait", &[&format!("task_id={task}")]).await;
+    assert_eq!(result["structuredContent"]["key"], "k", "{result}");
+    assert_eq!(sink.of("k").begun, [1], "the guest ran once");
+    proxy.tap().expect_clean();
+}
+
+/// The tool is silent for longer than the timeout, both before and after the hand-off.
+async fn progress_keeps_alive(client: &Client, mode: &[&str]) {
+    if !client.is_installed() {
+        return;
+    }
+    let setup = Setup::new().with(&[guests::plugin("probe")]);
+    let host = setup.set("bridge.after", "3s").set("bridge.heartbeat", "500ms").start().await;
+    let params = json!({"name": "count", "arguments": {"steps": 2, "ms": 3000}, "timeout": 2_500});
+    let summary = drive(client, &host, mode, &params, None).await;
+    assert_eq!(summary["text"], "counted 2");
+}
+
+#[tokio::test]
+async fn progress_keeps_a_request_of_the_typescript_client_alive() {
+    progress_keeps_alive(&FIRST_TYPESCRIPT, &["progresses"]).await;
+}
+
+#[tokio::test]
+async fn progress_keeps_a_request_of_the_second_typescript_client_alive() {
+    progress_keeps_alive(&SECOND_TYPESCRIPT, &["auto", "progresses"]).await;
+}
+
+/// With the default settings, a tool of 70 s takes at most two waits.
+#[tokio::test]
+async fn a_client_that_follows_each_text_to_the_letter_has_the_result() {
+    if !FOLLOWER.is_installed() {
+        return;
+    }
+    let host = with_scaled_times(Setup::new().with(&[guests::plugin("probe")])).start().await;
+    let ms = scaled(70_000);
+    let summary = drive(&FOLLOWER, &host, &["wait"], &json!({"ms": ms}), None).await;
+    let calls: Vec<_> =
+        summary["calls"].as_array().expect("calls").iter().filter_map(Value::as_str).collect();
+    assert!(matches!(calls[..], ["wait", "task_wait"] | ["wait", "task_wait", "task_wait"]), "{summary}");
+    assert_eq!(summary["result"]["texts"][1], format!("waited {ms} ms"));
+}

@@ -1,0 +1,144 @@
+//! Calls whose caller stopped waiting, and tasks that another session finds.
+
+use super::clients::{FIRST_TYPESCRIPT, SECOND_TYPESCRIPT};
+use super::{collect, drive, handed_off, is_full, order, setup, text};
+use crate::clients::Client;
+use serde_json::{Value, json};
+use std::time::Duration;
+use toolyard_tests::host::Setup;
+use toolyard_tests::session::LATEST;
+use toolyard_tests::tokens::{stanza, token};
+use toolyard_tests::{Host, Session, Sink, eventually};
+
+/// A host for Alice, who finds her tasks from every session.
+fn setup_for_alice(sink: &Sink) -> Setup {
+    setup(sink).config(&stanza("alice", &[])).set("bridge.grace", "2s").set("bridge.after", "60s")
+}
+
+async fn alice(host: &Host) -> Session {
+    Session::open_with(host.port(), &token("alice")).await
+}
+
+/// Alice's tasks. The request makes its session task-aware, so it uses a separate session.
+async fn tasks(host: &Host) -> Vec<Value> {
+    let listed = alice(host).await.result("tasks/list", json!({})).await;
+    listed["tasks"].as_array().expect("tasks").clone()
+}
+
+async fn a_timeout_keeps_the_run(client: &Client, mode: &[&str]) {
+    if !client.is_installed() {
+        return;
+    }
+    let sink = Sink::start().await;
+    let host = setup_for_alice(&sink).start().await;
+    let arguments = order(&sink, "k", 6_000);
+    let params = json!({"name": "slow", "arguments": arguments, "timeout": 3_000});
+    drive(client, &host, mode, &params, Some(&token("alice"))).await;
+    let kept = eventually("the kept task", || async { tasks(&host).await.pop() }).await;
+    let message = kept["statusMessage"].as_str().unwrap_or_default();
+    assert!(message.ends_with("(its caller stopped waiting)"), "{kept}");
+
+    let session = alice(&host).await;
+    session.call("slow", order(&sink, "k", 0)).await;
+    assert_eq!(sink.of("k").begun.len(), 2, "other arguments are another run");
+    let joined = session.call("slow", arguments.clone()).await;
+    assert_eq!(joined["structuredContent"]["key"], "k", "{joined}");
+    assert_eq!(sink.of("k").begun.len(), 2, "an equal call joins the run");
+    // The result is collected, so the next equal call is another run.
+    tokio::select! {
+        result = session.call("slow", arguments) => panic!("it takes seconds: {result}"),
+        effects = sink.begun("k", 3) => assert_eq!(effects.begun.len(), 3),
+    }
+}
+
+#[tokio::test]
+async fn a_timeout_of_the_typescript_client_keeps_the_run() {
+    a_timeout_keeps_the_run(&FIRST_TYPESCRIPT, &["timesOut"]).await;
+}
+
+#[tokio::test]
+async fn a_timeout_of_the_second_typescript_client_keeps_the_run() {
+    a_timeout_keeps_the_run(&SECOND_TYPESCRIPT, &["legacy", "timesOut"]).await;
+}
+
+/// Cancels before and after `bridge.grace`: the client gives a reason, so the age does not matter.
+async fn a_person_stops_the_run(client: &Client, mode: &[&str]) {
+    if !client.is_installed() {
+        return;
+    }
+    let sink = Sink::start().await;
+    let host = setup_for_alice(&sink).start().await;
+    let metrics = format!("http://127.0.0.1:{}/metrics", host.admin());
+    for after in [500, if is_full() { 30_000 } else { 3_000 }] {
+        let arguments = json!({"ms": 600_000});
+        let params = json!({"name": "spin", "arguments": arguments, "after": after, "metrics": metrics});
+        let summary = drive(client, &host, mode, &params, Some(&token("alice"))).await;
+        let most = if is_full() { 50.0 } else { 1_000.0 };
+        assert!(summary["stopped"].as_f64().is_some_and(|stopped| stopped < most), "{summary}");
+        assert!(tasks(&host).await.is_empty(), "nothing is kept");
+    }
+}
+
+#[tokio::test]
+async fn a_person_stops_the_run_with_the_typescript_client() {
+    a_person_stops_the_run(&FIRST_TYPESCRIPT, &["aborts"]).await;
+}
+
+#[tokio::test]
+async fn a_person_stops_the_run_with_the_second_typescript_client() {
+    a_person_stops_the_run(&SECOND_TYPESCRIPT, &["legacy", "aborts"]).await;
+}
+
+#[tokio::test]
+async fn a_person_stops_the_run_without_a_session() {
+    a_person_stops_the_run(&SECOND_TYPESCRIPT, &["auto", "aborts"]).await;
+}
+
+#[tokio::test]
+async fn the_age_decides_about_a_cancellation_without_a_reason() {
+    let sink = Sink::start().await;
+    let host = setup_for_alice(&sink).start().await;
+    let session = alice(&host).await;
+    for (key, age, kept) in [("young", 0, 0), ("old", 2_500, 1)] {
+        let params = json!({"name": "slow", "arguments": order(&sink, key, 600_000)});
+        let id = session.next_id();
+        let call = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params});
+        let (_, ()) = tokio::join!(session.post(&call), async {
+            sink.begun(key, 1).await;
+            tokio::time::sleep(Duration::from_millis(age)).await;
+            session.notify("notifications/cancelled", json!({"requestId": id})).await;
+        });
+        eventually(&format!("{kept} runs"), || async { (host.runs().await == kept).then_some(()) }).await;
+        eventually(&format!("{kept} tasks"), || async {
+            (u32::try_from(tasks(&host).await.len()) == Ok(kept)).then_some(())
+        })
+        .await;
+    }
+}
+
+/// Like claude.ai, uses a separate session for each call. Returns whether a list shows the task.
+async fn every_call_in_its_own_session(host: &Host, sink: &Sink, token: Option<&str>) -> bool {
+    let call = async |tool: &str, arguments: Value| {
+        let opened = Session::open_by(host.port(), LATEST, json!({}), token).await;
+        opened.session.call(tool, arguments).await
+    };
+    let task = handed_off(&call("slow", order(sink, "k", 2_000)).await);
+    let list = call("task_list", json!({"status": "all"})).await;
+    let session = Session::open_by(host.port(), LATEST, json!({}), token).await.session;
+    let result = collect(&session, &task).await;
+    assert_eq!(result["structuredContent"]["key"], "k", "{result}");
+    assert_eq!(sink.of("k").begun, [1], "the guest ran once");
+    text(&list).contains(&task)
+}
+
+#[tokio::test]
+async fn the_id_finds_a_task_from_every_session_and_the_list_with_a_token_too() {
+    for name in [None, Some("alice")] {
+        let sink = Sink::start().await;
+        let config = name.map(|name| stanza(name, &[])).unwrap_or_default();
+        let host = setup(&sink).config(&config).set("bridge.after", "500ms").start().await;
+        let token = name.map(token);
+        let is_listed = every_call_in_its_own_session(&host, &sink, token.as_deref()).await;
+        assert_eq!(is_listed, name.is_some(), "{name:?}");
+    }
+}
