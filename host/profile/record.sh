@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# `make profile`: records host/profile/calls.profdata again, which every build by make optimises with.
+# `make profile`: records host/profile/calls.profdata again, the profile that every build by make uses.
 # An instrumented host serves the load generator's calls, of both generations and all shapes, tasks,
-# and stdio; what it counted is merged. A quarter of an hour on two cores, most of it for the build.
+# and stdio; its counts are merged. It takes a quarter of an hour on two cores, mostly for the build.
 #
 # It needs llvm-profdata of the LLVM that rustc was built with: `rustup component add llvm-tools`
-# brings it; LLVM_PROFDATA names another.
+# installs it; LLVM_PROFDATA names another.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 cargo=${CARGO:-cargo}
@@ -31,11 +31,11 @@ find_profdata() {
 }
 profdata=$(find_profdata)
 
-# Their calls are measured beside ours.
+# The load generator measures their calls beside ours.
 ./tests/load/peers/install.sh
 
-# With the features of all members, as everything is built: functions are found again by names
-# that those go into.
+# With the features of all members, like every build: they are part of the names by which the profile
+# identifies functions.
 build() { # TOOLYARD_PROFILE, ARGUMENTS OF CARGO
   local flags
   flags=$(TOOLYARD_PROFILE=$1 host/profile/flags.sh)
