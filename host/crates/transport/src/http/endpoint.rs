@@ -266,7 +266,7 @@ pub(crate) fn check_accept(headers: &HeaderMap, wanted: &[(&str, &str)]) -> Resu
     Err(reply::refuse(StatusCode::NOT_ACCEPTABLE, &error).into())
 }
 
-/// The answer when the store failed and there is no JSON-RPC request to answer.
+/// The answer if the store fails before a JSON-RPC request is read.
 pub(crate) fn broken(fault: &Fault) -> Reply {
     tracing::error!(
         event = "store.unavailable",
