@@ -49,7 +49,16 @@ pub struct Process {
     parting: Option<Arc<Mutex<Option<u64>>>>,
 }
 
-struct SimIds(Mutex<Dice>);
+/// Identifiers that follow from a seed.
+pub struct SimIds(Mutex<Dice>);
+
+impl SimIds {
+    /// Identifiers from these dice.
+    #[must_use]
+    pub fn new(dice: Dice) -> Self {
+        Self(Mutex::new(dice))
+    }
+}
 
 impl Ids for SimIds {
     fn uuid(&self) -> Uuid {
@@ -86,7 +95,7 @@ impl Process {
         let link = Link::new(&shared.world, host, clocks, Dice::new(dice.roll(), 1));
         let link = StoreProxy::new(handle.clone(), link);
         let stores = Stores { tasks: link.clone(), nodes: link.clone(), ..stores(&handle) };
-        let ids = Arc::new(SimIds(Mutex::new(Dice::new(dice.roll(), 2))));
+        let ids = Arc::new(SimIds::new(Dice::new(dice.roll(), 2)));
         let guests = runtime.handle().clone();
         let dispatch = Dispatch::new(SETTINGS, stores, clock.clone(), ids, guests);
         let tools = guests::tools(&shared.world, host, without);

@@ -13,6 +13,7 @@ pub mod host;
 pub mod ledger;
 pub mod link;
 pub mod runs;
+pub mod search;
 pub mod simulation;
 pub mod tally;
 pub mod time;

@@ -24,12 +24,12 @@ const PATIENCE: i64 = 900_000;
 /// look for dead ones, and the longest pause before a task runs again.
 const UNATTENDED: i64 = 15_000;
 
-/// The outcome of a simulation.
-pub struct Course {
+/// The outcome of a simulation, whose events are counted in a `T`.
+pub struct Course<T = Tally> {
     /// The promise that was broken, if one was.
     pub broken: Option<String>,
     /// The counts of its events.
-    pub tally: Tally,
+    pub tally: T,
     /// A hash of all events in order.
     pub hash: u64,
     /// The lines of its trace, if kept.

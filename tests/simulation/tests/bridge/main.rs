@@ -1,7 +1,7 @@
 //! Counts the effects of long calls over random timelines, and requires an excuse for every repeat. `SEED`
 //! replays one timeline and prints its trace; otherwise `SIMULATE_SEEDS` is the number of timelines.
 //!
-//! A known defect of the host is tolerated and counted, unless `STRICT` is set. The faults of the tests at the end
+//! A known limit of the host is tolerated and counted, unless `STRICT` is set. The faults of the tests at the end
 //! are planted outside of the host, to show that the check finds them.
 
 mod clients;
@@ -14,93 +14,43 @@ use defects::DEFECTS;
 use effects::{CANCELLED, REPEATS};
 use stage::Fault;
 use std::collections::BTreeMap;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
-use timeline::{Course, EVENTS, run};
+use timeline::{EVENTS, run};
+use toolyard_simulation::search::{ENOUGH, replay, search, setting};
 
 /// The default number of timelines.
 const TIMELINES: u64 = 4_000;
-/// Every seed divisible by this is run twice.
-const TWICE: u64 = 50;
 /// The number of trace lines to show for a timeline that breaks a promise.
 const LINES: usize = 80;
-/// The search stops after this many timelines that break a promise.
-const ENOUGH: usize = 20;
 /// The number of timelines in which a planted fault must be found.
 const FOUND_WITHIN: u64 = 1_000;
 
-fn setting(name: &str) -> Option<u64> {
-    let text = std::env::var(name).ok()?;
-    Some(text.parse().unwrap_or_else(|_| panic!("{name} is a number, not `{text}`")))
-}
-
-fn replay(seed: u64) {
-    let Course { broken, lines, .. } = run(seed, Fault::None, true);
-    for line in &lines {
-        println!("{line}");
-    }
-    assert_eq!(broken, None, "seed {seed}");
-}
-
-#[derive(Default)]
-struct Found {
-    tally: BTreeMap<&'static str, u64>,
-    broken: Vec<(u64, String)>,
-    unlike: Vec<u64>,
-}
-
-/// Runs timelines until none is left.
-fn work(next: &AtomicU64, seeds: u64, found: &Mutex<Found>) {
-    loop {
-        let seed = next.fetch_add(1, Ordering::Relaxed);
-        if seed >= seeds {
-            return;
-        }
-        let course = run(seed, Fault::None, false);
-        let unlike = seed.is_multiple_of(TWICE) && run(seed, Fault::None, false).hash != course.hash;
-        let mut found = found.lock().expect("no thread panics here");
-        for (event, count) in course.tally {
-            *found.tally.entry(event).or_default() += count;
-        }
-        found.broken.extend(course.broken.map(|promise| (seed, promise)));
-        if unlike {
-            found.unlike.push(seed);
-        }
-        if found.broken.len() >= ENOUGH {
-            return;
-        }
-    }
-}
-
 #[test]
 fn every_repeat_of_an_effect_has_an_excuse() {
+    let run_sound = |seed, keep| run(seed, Fault::None, keep);
     if let Some(seed) = setting("SEED") {
-        return replay(seed);
+        return replay(seed, run_sound);
     }
     let seeds = setting("SIMULATE_SEEDS").unwrap_or(TIMELINES);
     let began = Instant::now();
-    let (next, found) = (AtomicU64::new(0), Mutex::new(Found::default()));
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| work(&next, seeds, &found));
+    let found = search(seeds, threads, run_sound, |tally: &mut BTreeMap<_, _>, counts| {
+        for (event, count) in counts {
+            *tally.entry(event).or_default() += count;
         }
     });
-    let mut found = found.into_inner().expect("no thread panics here");
     println!("{seeds} timelines in {:.1?} on {threads} threads, with", began.elapsed());
     let count = |event: &str| found.tally.get(event).copied().unwrap_or(0);
     let listed: Vec<&str> = [&EVENTS[..], &REPEATS, &[CANCELLED], &DEFECTS].concat();
     for event in &listed {
         println!("{:>10} {event}", count(event));
     }
-    found.broken.sort();
     for (seed, promise) in &found.broken {
         println!("seed {seed} breaks a promise: {promise}");
     }
     if let Some((seed, _)) = found.broken.first() {
         println!("\nonce more:  SEED={seed} make simulate");
-        let lines = run(*seed, Fault::None, true).lines;
+        let lines = run_sound(*seed, true).lines;
         for line in &lines[lines.len().saturating_sub(LINES)..] {
             println!("{line}");
         }

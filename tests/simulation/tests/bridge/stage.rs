@@ -8,16 +8,16 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use tokio_util::sync::CancellationToken;
 use toolyard_dispatch::{
-    Bounds, BridgeSettings, BridgedClient, Catalog, ClientPattern, Dispatch, DrainMode, Ids, OnClientTimeout,
+    Bounds, BridgeSettings, BridgedClient, Catalog, ClientPattern, Dispatch, DrainMode, OnClientTimeout,
     OutputSchemas, RawJson, RpcError, Settings, Stores, TaskSupport,
 };
 use toolyard_kit::{Intercept, StoreProxy, done, native, stores};
 use toolyard_simulation::dice::Dice;
+use toolyard_simulation::host::SimIds;
 use toolyard_simulation::time::{HostClock, StoreClock};
 use toolyard_store::MemoryStore;
 use toolyard_task::store::StoreError;
 use toolyard_task::{Durability, RunContext, RunEnd, Task, Tool};
-use uuid::Uuid;
 
 /// A tool whose guests count an effect.
 pub struct CountedTool {
@@ -140,16 +140,6 @@ pub struct Ground {
     pub fault: Fault,
 }
 
-struct SimIds(Mutex<Dice>);
-
-impl Ids for SimIds {
-    fn uuid(&self) -> Uuid {
-        let mut dice = self.0.lock().expect("no thread panics here");
-        let bytes = (u128::from(dice.roll()) << 64) | u128::from(dice.roll());
-        uuid::Builder::from_random_bytes(bytes.to_be_bytes()).into_uuid()
-    }
-}
-
 impl Process {
     pub fn start(ground: &Ground, now: i64, dice: &mut Dice) -> Self {
         let runtime =
@@ -166,7 +156,7 @@ impl Process {
         };
         let link = StoreProxy::new(node.clone(), link);
         let stores = Stores { tasks: link.clone(), nodes: link, ..stores(&node) };
-        let ids = Arc::new(SimIds(Mutex::new(Dice::new(dice.roll(), 2))));
+        let ids = Arc::new(SimIds::new(Dice::new(dice.roll(), 2)));
         let guests = runtime.handle().clone();
         let dispatch = Dispatch::new(promises.settings(ground.fault), stores, clock.clone(), ids, guests);
         dispatch.publish(Arc::new(Catalog::new(tools(&ground.world, ground.fault)).expect("distinct names")));

@@ -52,12 +52,7 @@ pub const EVENTS: [&str; 33] = [
 const TIMES: [u64; 7] = [0, 300, 1_000, 2_000, 4_000, 9_000, 20_000];
 
 /// The outcome of a timeline.
-pub struct Course {
-    pub broken: Option<String>,
-    pub tally: BTreeMap<&'static str, u64>,
-    pub hash: u64,
-    pub lines: Vec<String>,
-}
+pub type Course = toolyard_simulation::Course<BTreeMap<&'static str, u64>>;
 
 struct Timeline {
     dice: Dice,
