@@ -73,7 +73,7 @@ fn understood(params: Option<&RawJson>) {
     drop(tasks::task_id(params));
     drop(page::cursor(params));
     drop(TaskFilter::decode(params));
-    drop(notification::cancelled_request(params));
+    drop(notification::cancellation(params));
 }
 
 /// JSON that is passed on as text stays unchanged; a result can be tied to its task.
