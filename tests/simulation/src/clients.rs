@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use toolyard_dispatch::{
     CallParams, CallReply, Caller, ClientChannel, ClientLookup, ClientPresence, ClientRoute, Dispatch, Fault,
-    Notice, Principal, RawJson, RequestedTtl, RouteScope, SessionId, Stop, Subject, TaskId, Terms, ToolCall,
+    Notice, Principal, RateKey, RawJson, RequestedTtl, RouteScope, SessionId, Stop, Subject, TaskId, Terms,
+    ToolCall,
 };
 use toolyard_protocol::stateless::input::Retry;
 use toolyard_task::wire::TaskStatus;
@@ -119,6 +120,7 @@ impl Reached {
             stop,
             channel: channel.clone(),
             task_channel: channel,
+            rate_key: RateKey::Local,
         };
         let reply = self.dispatch.call(&caller(client), call).await;
         let mut created = None;

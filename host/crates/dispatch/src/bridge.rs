@@ -11,7 +11,7 @@ use crate::access::caller::Caller;
 use globset::{Glob, GlobMatcher};
 use std::time::Duration;
 use text::ToolNames;
-use toolyard_task::tool::OnClientTimeout;
+use toolyard_task::tool::{OnClientTimeout, ToolSpec};
 
 /// The settings of the bridge.
 #[derive(Debug, Clone)]
@@ -89,6 +89,13 @@ pub struct BridgeTerms {
     pub wait: Duration,
     /// Whether a call outlives its connection where the protocol would end it.
     pub keeps_on_disconnect: bool,
+}
+
+impl BridgeTerms {
+    /// The terms for a call of this tool.
+    pub(crate) fn of_tool(self, tool: &ToolSpec) -> Self {
+        Self { after: tool.bridge_after.unwrap_or(self.after), ..self }
+    }
 }
 
 impl BridgeSettings {

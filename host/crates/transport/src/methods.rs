@@ -123,7 +123,8 @@ impl Handler {
             }
         };
         let (stop, channel) = (self.stop.clone(), self.channel.clone());
-        let call = ToolCall { params, terms, stop, channel, task_channel };
+        let rate_key = self.request.key.clone();
+        let call = ToolCall { params, terms, stop, channel, task_channel, rate_key };
         match server.dispatch.call(caller, call).await? {
             CallReply::Result(result) => Ok(self.complete(result, None)),
             CallReply::Error(error) => Err(Failure::Answered(error)),

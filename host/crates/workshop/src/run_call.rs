@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use toolyard_dispatch::{
-    CallParams, CallReply, Caller, ClientChannel, Dispatch, Fault, RELATED_TASK, RawJson, RequestedTtl,
-    RpcError, Stop, Terms, ToolCall,
+    CallParams, CallReply, Caller, ClientChannel, Dispatch, Fault, RELATED_TASK, RateKey, RawJson,
+    RequestedTtl, RpcError, Stop, Terms, ToolCall,
 };
 
 /// A call to run.
@@ -54,6 +54,7 @@ pub async fn run_call(
         stop: stopping.clone(),
         channel: channel.clone(),
         task_channel: channel.clone(),
+        rate_key: RateKey::Local,
     };
     let calling = dispatch.call(caller, call);
     tokio::pin!(calling);

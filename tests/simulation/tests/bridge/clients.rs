@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 use toolyard_dispatch::{
-    CallParams, CallReply, Caller, Dispatch, Fault, HandOff, Handover, NoClientChannel, Principal, RawJson,
-    SessionId, Stop, StopCause, TaskId, Terms, ToolCall,
+    CallParams, CallReply, Caller, Dispatch, Fault, HandOff, Handover, NoClientChannel, Principal, RateKey,
+    RawJson, SessionId, Stop, StopCause, TaskId, Terms, ToolCall,
 };
 use toolyard_kit::principal;
 use toolyard_protocol::stateless::input::Retry;
@@ -163,8 +163,14 @@ impl Reached {
         let params =
             CallParams { name: name.to_owned(), arguments, task: None, progress_token: None, trace: None };
         let channel = Arc::new(NoClientChannel);
-        let call =
-            ToolCall { params, terms, stop: stop.clone(), channel: channel.clone(), task_channel: channel };
+        let call = ToolCall {
+            params,
+            terms,
+            stop: stop.clone(),
+            channel: channel.clone(),
+            task_channel: channel,
+            rate_key: RateKey::Local,
+        };
         self.dispatch.call(caller, call).await
     }
 

@@ -88,6 +88,12 @@ impl Caller {
         }
     }
 
+    /// The owner of the tasks that its equal calls join. `None` if these belong to anyone: an equal call
+    /// may come from another client.
+    pub(crate) fn rejoins_as(&self) -> Option<Owner> {
+        self.owns_bridged().filter(|owner| *owner != Owner::Anyone)
+    }
+
     /// The owner whose tasks a read may find. An anonymous caller without a session has none. Only
     /// for the operator, `None` means every owner.
     pub(crate) fn reads(&self) -> Result<Option<&Owner>, Fault> {

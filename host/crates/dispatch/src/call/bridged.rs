@@ -5,13 +5,12 @@ use crate::access::caller::Caller;
 use crate::bridge::BridgeTerms;
 use crate::bridge::text::{self, OpenQuestion, OpenQuestionKind, RunningTask};
 use crate::call::reply::{CallReply, HandOff};
-use crate::call::tools_call::{MayBeTask, PermittedCall, PlainCall, TaskOrigin};
+use crate::call::tools_call::{MayBeTask, PermittedCall, TaskOrigin, era_of};
 use crate::client::client_channel::ClientChannel;
 use crate::run::pending_question::KEYS;
-use crate::run::promote::{EndOrTask, PromotionWait};
 use crate::run::promotion::Promoted;
 use crate::run::round_trip::RoundTrip;
-use crate::slots::admission::{LimitReached, SlotRequest};
+use crate::run::run::Run;
 use crate::slots::stop::{Stop, StopCause};
 use crate::task::handover::Handover;
 use crate::task::operations::{TaskWait, outcome_of};
@@ -23,9 +22,9 @@ use std::time::Duration;
 use toolyard_protocol::RawJson;
 use toolyard_protocol::tools::{RequestedTtl, TaskSupport};
 use toolyard_task::audit::By;
-use toolyard_task::task::{Era, Question};
+use toolyard_task::task::Question;
 use toolyard_task::wire::QuestionKind;
-use toolyard_task::{Event, Owner, RunEnd, Task};
+use toolyard_task::{Event, Owner, Task};
 
 /// The key of a result's `_meta` that tells programs which task goes on.
 const META_TASK: &str = "io.toolyard/task";
@@ -47,51 +46,32 @@ impl Dispatch {
         caller: &Caller,
         call: PermittedCall,
         terms: BridgeTerms,
+        round_trip: Option<Box<RoundTrip>>,
     ) -> Result<CallReply, Fault> {
-        if let Some(reply) = self.joined(caller, &call, terms).await? {
+        // The rare futures are boxed, so that they do not enlarge the state of each call.
+        if !self.deps.tasks.rejoin.is_empty()
+            && let Some(reply) = Box::pin(self.joined(caller, &call, terms)).await?
+        {
             return Ok(reply);
         }
-        if call.permit.tool().spec().task_support == TaskSupport::Required {
-            return self.call_as_bridged_task(caller, call, terms, None).await;
-        }
-        match self.deps.slots.admission.admit(SlotRequest::of_call(&call.permit)) {
-            Ok(slot) => {
-                let may_be_task = MayBeTask::HandedOff(terms, Era::Sessions);
-                let mut plain = self.begin_run(caller, call, slot, None, may_be_task);
-                match plain.first_poll() {
-                    Some(end) => self.reply_to(&plain.run, end, &plain.cancelled).await,
-                    None => self.reply_or_hand_off(caller, plain).await,
-                }
-            }
-            Err(full) if self.may_wait_in_line(full) => {
-                self.deps.observers.metrics.count_queued(full.setting());
-                self.call_as_bridged_task(caller, call, terms, None).await
-            }
-            Err(full) => Err(self.deps.slots.busy(full)),
-        }
-    }
-
-    /// Whether a call that may be a task waits for its turn at this limit.
-    pub(crate) fn may_wait_in_line(&self, full: LimitReached) -> bool {
-        let passes = match full {
-            LimitReached::Host | LimitReached::Principal | LimitReached::Plugin => true,
-            LimitReached::Reservation(shortage) => !shortage.is_for_ever(),
-            LimitReached::Queue(_) => false,
+        let is_task = call.permit.tool().spec().task_support == TaskSupport::Required;
+        let slot = if is_task { None } else { self.admit_or_queue(&call)? };
+        let Some(slot) = slot else {
+            return Box::pin(self.call_as_bridged_task(caller, call, terms, round_trip)).await;
         };
-        passes && self.deps.settings.queue_when_busy
+        let plain = self.begin_run(caller, call, slot, round_trip, MayBeTask::HandedOff(terms));
+        self.drive(caller, plain).await
     }
 
     /// The reply to a call that joins the task of an equal call, if there is one.
-    pub(crate) async fn joined(
+    async fn joined(
         self: &Arc<Self>,
         caller: &Caller,
         call: &PermittedCall,
         terms: BridgeTerms,
     ) -> Result<Option<CallReply>, Fault> {
         let tasks = &self.deps.tasks;
-        // No call joins a task of anyone: an equal call may come from another client.
-        let owner = caller.owns_bridged().filter(|owner| *owner != Owner::Anyone);
-        let Some(owner) = owner.filter(|_| !tasks.rejoin.is_empty()) else { return Ok(None) };
+        let Some(owner) = caller.rejoins_as() else { return Ok(None) };
         if let Err(error) = tasks.load_rejoins().await {
             // Plain calls go on without the store.
             tracing::warn!(
@@ -101,8 +81,7 @@ impl Dispatch {
             );
             return Ok(None);
         }
-        let spec = call.permit.tool().spec();
-        let key = JoinKey::of(&owner, spec.name(), &spec.digest, call.permit.arguments());
+        let key = JoinKey::of(&owner, call.permit.tool().spec(), call.permit.arguments());
         let Some(task) = tasks.joined(&key, &owner).await? else { return Ok(None) };
         tracing::info!(event = "call.joined", task = %task.id, tool = task.tool, "call joins a kept task");
         self.deps.observers.metrics.count_rejoin();
@@ -118,7 +97,7 @@ impl Dispatch {
         round_trip: Option<Box<RoundTrip>>,
     ) -> Result<CallReply, Fault> {
         let wait = call.wait(terms);
-        let era = if round_trip.is_some() { Era::Stateless } else { Era::Sessions };
+        let era = era_of(round_trip.as_deref());
         let origin = TaskOrigin { era, ttl: RequestedTtl::Absent, round_trip, is_bridged: true };
         let (tool, arguments) = (call.permit.tool().clone(), call.permit.arguments().clone());
         let mut expected = None;
@@ -141,36 +120,24 @@ impl Dispatch {
         self.wait_and_reply(caller, &task, wait).await
     }
 
-    /// The reply to a running call: its end, or the task that it goes on as.
-    pub(crate) async fn reply_or_hand_off(
+    /// The reply to a call that went on as a task.
+    pub(crate) async fn reply_to_promoted(
         self: &Arc<Self>,
         caller: &Caller,
-        plain: PlainCall,
+        run: &Run,
+        promoted: Promoted,
+        cancelled: &Arc<Stop>,
+        terms: BridgeTerms,
     ) -> Result<CallReply, Fault> {
-        let PlainCall { run, slot, drive, became, bridge, cancelled } = plain;
-        let (Some(became), Some(terms)) = (became, bridge) else {
-            let end = run.to_end(slot, drive).await.unwrap_or(RunEnd::Stopped);
-            return self.reply_to(&run, end, &cancelled).await;
-        };
-        let wait = PromotionWait { became, stop: &cancelled, inline_for: terms.after, bridge };
-        match run.to_end_or_task(wait, slot, drive).await {
-            EndOrTask::End(end) => {
-                run.keep_end(&end, &cancelled, terms).await;
-                self.reply_to(&run, end, &cancelled).await
-            }
-            EndOrTask::Task(promoted) => {
-                let Promoted { task, is_handed_off } = *promoted;
-                let waited = Duration::from_millis(task.bridged.map_or(0, |bridged| bridged.waited_ms));
-                if is_handed_off {
-                    return self.handed_off(caller, &task, (&cancelled, waited), terms).await;
-                }
-                let terms = BridgeTerms { after: terms.after.saturating_sub(waited), ..terms };
-                let (channel, progress_token) =
-                    (run.client.channel.clone(), run.client.progress_token.clone());
-                let wait = CallWait { terms, stop: cancelled, channel, progress_token, age: waited };
-                self.wait_and_reply(caller, &task, wait).await
-            }
+        let Promoted { task, is_handed_off } = promoted;
+        let waited = Duration::from_millis(task.bridged.map_or(0, |bridged| bridged.waited_ms));
+        if is_handed_off {
+            return self.handed_off(caller, &task, (cancelled, waited), terms).await;
         }
+        let terms = BridgeTerms { after: terms.after.saturating_sub(waited), ..terms };
+        let (channel, progress_token) = (run.client.channel.clone(), run.client.progress_token.clone());
+        let wait = CallWait { terms, stop: cancelled.clone(), channel, progress_token, age: waited };
+        self.wait_and_reply(caller, &task, wait).await
     }
 
     /// Waits for a task on behalf of its call. The reply gives its outcome, or says that it goes on.

@@ -2,6 +2,7 @@
 
 use crate::access::caller::Caller;
 use crate::access::permit::CallPermit;
+use crate::access::rate_limit::{Operation, RateKey};
 use crate::access::rules::Object;
 use crate::bridge::{BridgeTerms, QUEUED};
 use crate::call::reply::{CallReply, CreatedTask};
@@ -10,26 +11,27 @@ use crate::observe::metrics::MeasuredTool;
 use crate::observe::observer::{CallOutcome, Observation};
 use crate::run::begin::NewTaskTerms;
 use crate::run::client::Client;
-use crate::run::promotion::{BridgedPromotion, Promoted, Promotion};
+use crate::run::promote::{EndOrTask, PromotionWait};
+use crate::run::promotion::{BridgedPromotion, Promotion};
 use crate::run::round_trip::RoundTrip;
 use crate::run::run::Run;
 use crate::run::setup::Setup;
 use crate::run::task_run::SlotTurn;
-use crate::slots::admission::{Slot, SlotRequest};
+use crate::slots::admission::{LimitReached, Slot, SlotRequest};
 use crate::slots::stop::Stop;
 use crate::slots::work::RunTarget;
 use crate::{Dispatch, Fault};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
-use tokio::sync::oneshot;
+use std::time::Duration;
 use toolyard_protocol::stateless::input::Retry;
 use toolyard_protocol::tools::{CallParams, RequestedTtl, TaskSupport, text_result};
 use toolyard_protocol::{RawJson, TraceContext};
 use toolyard_task::audit::name_of;
 use toolyard_task::task::{Bridged, Era};
 use toolyard_task::tool::ArgumentCheck;
-use toolyard_task::{Fence, Owner, RunEnd, Task};
+use toolyard_task::{Fence, RunEnd, Task};
 
 /// A call, as a transport hands it over.
 pub struct ToolCall {
@@ -43,6 +45,8 @@ pub struct ToolCall {
     pub channel: Arc<dyn ClientChannel>,
     /// The channel for notices once it is a task.
     pub task_channel: Arc<dyn ClientChannel>,
+    /// The key under which its caller's operations are counted.
+    pub rate_key: RateKey,
 }
 
 /// The terms by which a call becomes a task, and how its client is asked meanwhile.
@@ -75,6 +79,7 @@ pub(crate) struct PermittedCall {
     pub stop: Arc<Stop>,
     pub channel: Arc<dyn ClientChannel>,
     pub task_channel: Arc<dyn ClientChannel>,
+    pub rate_key: RateKey,
     pub observation: Option<Arc<Observation>>,
     /// Whether its arguments are known to fit; else its run checks them first.
     pub is_checked: bool,
@@ -89,6 +94,17 @@ impl PermittedCall {
             tool.count_invalid_arguments();
         }
         checked
+    }
+
+    /// The reply to a call whose arguments do not fit. If this cannot be told at once, the run checks them.
+    pub fn refuse_misfit(&mut self) -> Option<CallReply> {
+        let checked = self.check();
+        self.is_checked = !matches!(checked, ArgumentCheck::Unfinished);
+        match checked {
+            // The model can mend this, so it is a result (TL-9).
+            ArgumentCheck::Misfit(wrong) => Some(CallReply::Result(text_result(&wrong, true))),
+            ArgumentCheck::Fits | ArgumentCheck::Unfinished => None,
+        }
     }
 }
 
@@ -105,10 +121,8 @@ pub(crate) struct PlainCall {
     pub run: Arc<Run>,
     pub slot: Slot,
     pub drive: BoxFuture<'static, RunEnd>,
-    /// Receives its task, if it may become one.
-    pub became: Option<oneshot::Receiver<Promoted>>,
-    /// Present if its client knows no tasks.
-    pub bridge: Option<BridgeTerms>,
+    /// Present if it may become a task.
+    pub promotion: Option<PromotionWait>,
     /// Set when the request is cancelled.
     pub cancelled: Arc<Stop>,
 }
@@ -117,10 +131,10 @@ pub(crate) struct PlainCall {
 pub(crate) enum MayBeTask {
     /// It may not.
     No,
-    /// Its client learns of the task by the answer.
-    Created,
+    /// It may after this time. Its client learns of the task by the answer.
+    Created(Duration),
     /// Its client knows no tasks.
-    HandedOff(BridgeTerms, Era),
+    HandedOff(BridgeTerms),
 }
 
 /// How a call is a task from its beginning.
@@ -143,21 +157,7 @@ impl Dispatch {
             self.deps.observers.observe(&caller.principal, &call.params.name, &call.params.arguments);
         let reply = match self.begin_call(caller, call, observation.clone()) {
             Ok(CallStart::Replied(reply)) => Ok(reply),
-            Ok(CallStart::Plain(plain)) if plain.became.is_none() => {
-                let PlainCall { run, slot, drive, cancelled, .. } = plain;
-                let end = run.to_end(slot, drive).await.unwrap_or(RunEnd::Stopped);
-                self.reply_to(&run, end, &cancelled).await
-            }
-            Ok(CallStart::Plain(mut plain)) => match plain.first_poll() {
-                Some(end) if !plain.cancelled.is_set() => {
-                    self.reply_to(&plain.run, end, &plain.cancelled).await
-                }
-                Some(end) => {
-                    plain.drive = std::future::ready(end).boxed();
-                    Box::pin(self.reply_or_hand_off(caller, plain)).await
-                }
-                None => Box::pin(self.reply_or_hand_off(caller, plain)).await,
-            },
+            Ok(CallStart::Plain(plain)) => self.drive(caller, plain).await,
             Ok(CallStart::Boxed(reply)) => reply.await,
             Err(fault) => Err(fault),
         };
@@ -192,7 +192,7 @@ impl Dispatch {
         let permit = self.deps.access.permit_call(caller, tool, call.params.arguments.clone())?;
         offer.count_tool_call(name)?;
         drop(offer);
-        let ToolCall { params, terms, stop, channel, task_channel } = call;
+        let ToolCall { params, terms, stop, channel, task_channel, rate_key } = call;
         let CallParams { name, task, progress_token, trace, .. } = params;
         let is_checked = true;
         let call = PermittedCall {
@@ -202,6 +202,7 @@ impl Dispatch {
             stop,
             channel,
             task_channel,
+            rate_key,
             observation,
             is_checked,
         };
@@ -217,18 +218,18 @@ impl Dispatch {
         let augmented = if tasks { task } else { None };
         let support = call.permit.tool().spec().task_support;
         let bridge = bridge.filter(|_| self.deps.settings.tasks && support != TaskSupport::Forbidden);
-        match (augmented, support) {
-            (None, _) if bridge.is_some() => self.begin_bridged(caller, call, bridge),
-            (Some(_), TaskSupport::Forbidden) => Err(Fault::TaskForbidden(name)),
-            (None, TaskSupport::Required) if tasks => Err(Fault::TaskRequired(name)),
-            (Some(ttl), _) => {
+        match (augmented, bridge, support) {
+            (None, Some(terms), _) => self.begin_bridged(caller, call, terms),
+            (Some(_), _, TaskSupport::Forbidden) => Err(Fault::TaskForbidden(name)),
+            (None, None, TaskSupport::Required) if tasks => Err(Fault::TaskRequired(name)),
+            (Some(ttl), ..) => {
                 let ttl = ttl.map_err(|error| Fault::InvalidParams(error.message))?;
                 // T-14: faults of the call are reported before a task exists.
                 let checked = call.check();
                 let origin = TaskOrigin { era: Era::Sessions, ttl, round_trip: None, is_bridged: false };
                 Ok(CallStart::Boxed(self.call_as_task_once_checked(caller, call, checked, origin).boxed()))
             }
-            (None, _) => self.begin_plainly(caller, call),
+            (None, None, _) => self.begin_plainly(caller, call),
         }
     }
 
@@ -237,13 +238,8 @@ impl Dispatch {
         caller: &Caller,
         mut call: PermittedCall,
     ) -> Result<CallStart<'static>, Fault> {
-        match call.check() {
-            ArgumentCheck::Fits => {}
-            // The model can mend this, so it is a result (TL-9).
-            ArgumentCheck::Misfit(wrong) => {
-                return Ok(CallStart::Replied(CallReply::Result(text_result(&wrong, true))));
-            }
-            ArgumentCheck::Unfinished => call.is_checked = false,
+        if let Some(reply) = call.refuse_misfit() {
+            return Ok(CallStart::Replied(reply));
         }
         let slot = self.admit(&call)?;
         Ok(CallStart::Plain(self.begin_run(caller, call, slot, None, MayBeTask::No)))
@@ -254,38 +250,48 @@ impl Dispatch {
         self: &'a Arc<Self>,
         caller: &'a Caller,
         mut call: PermittedCall,
-        bridge: Option<BridgeTerms>,
+        terms: BridgeTerms,
     ) -> Result<CallStart<'a>, Fault> {
-        let Some(terms) = bridge else { return self.begin_plainly(caller, call) };
-        match call.check() {
-            ArgumentCheck::Fits => {}
-            ArgumentCheck::Misfit(wrong) => {
-                return Ok(CallStart::Replied(CallReply::Result(text_result(&wrong, true))));
-            }
-            ArgumentCheck::Unfinished => call.is_checked = false,
+        if let Some(reply) = call.refuse_misfit() {
+            return Ok(CallStart::Replied(reply));
         }
         let spec = call.permit.tool().spec();
-        let terms = BridgeTerms { after: spec.bridge_after.unwrap_or(terms.after), ..terms };
+        let terms = terms.of_tool(spec);
         if spec.task_support == TaskSupport::Required || !self.deps.tasks.rejoin.is_empty() {
-            return Ok(CallStart::Boxed(self.call_bridged(caller, call, terms).boxed()));
+            return Ok(CallStart::Boxed(self.call_bridged(caller, call, terms, None).boxed()));
         }
-        match self.deps.slots.admission.admit(SlotRequest::of_call(&call.permit)) {
-            Ok(slot) => {
-                let may_be_task = MayBeTask::HandedOff(terms, Era::Sessions);
-                Ok(CallStart::Plain(self.begin_run(caller, call, slot, None, may_be_task)))
+        Ok(match self.admit_or_queue(&call)? {
+            Some(slot) => {
+                CallStart::Plain(self.begin_run(caller, call, slot, None, MayBeTask::HandedOff(terms)))
             }
-            Err(full) if self.may_wait_in_line(full) => {
-                self.deps.observers.metrics.count_queued(full.setting());
-                Ok(CallStart::Boxed(self.call_as_bridged_task(caller, call, terms, None).boxed()))
-            }
-            Err(full) => Err(self.deps.slots.busy(full)),
-        }
+            None => CallStart::Boxed(self.call_as_bridged_task(caller, call, terms, None).boxed()),
+        })
     }
 
     /// A slot for this call, now.
     pub(crate) fn admit(&self, call: &PermittedCall) -> Result<Slot, Fault> {
         let slots = &self.deps.slots;
         slots.admission.admit(SlotRequest::of_call(&call.permit)).map_err(|full| slots.busy(full))
+    }
+
+    /// A slot for a call that may be a task. `None` if it waits for its turn as a task.
+    pub(crate) fn admit_or_queue(&self, call: &PermittedCall) -> Result<Option<Slot>, Fault> {
+        let slots = &self.deps.slots;
+        let full = match slots.admission.admit(SlotRequest::of_call(&call.permit)) {
+            Ok(slot) => return Ok(Some(slot)),
+            Err(full) => full,
+        };
+        let passes = match full {
+            LimitReached::Host | LimitReached::Principal | LimitReached::Plugin => true,
+            LimitReached::Reservation(shortage) => !shortage.is_for_ever(),
+            LimitReached::Queue(_) => false,
+        };
+        if !passes || !self.deps.settings.queue_when_busy {
+            return Err(slots.busy(full));
+        }
+        self.deps.access.count_operation(&call.rate_key, Operation::Creation)?;
+        self.deps.observers.metrics.count_queued(full.setting());
+        Ok(None)
     }
 
     /// Sets up the run of a plain call. If the client is asked in answers, this includes the earlier
@@ -307,24 +313,27 @@ impl Dispatch {
             task_channel,
             observation,
             is_checked,
+            rate_key: _,
         } = call;
         // A cancelled request must not stop the task that it may become (26H-13).
         let stop = match may_be_task {
             MayBeTask::No => cancelled.clone(),
-            MayBeTask::Created | MayBeTask::HandedOff(..) => Arc::default(),
+            MayBeTask::Created(_) | MayBeTask::HandedOff(_) => Arc::default(),
         };
         let client = Client::of(caller, permit.share().clone(), channel, progress_token.clone());
-        let (bridge, bridged) = match may_be_task {
-            MayBeTask::HandedOff(terms, era) => (Some(terms), Some(BridgedPromotion::new(era, task_channel))),
-            MayBeTask::No | MayBeTask::Created => (None, None),
+        let how = match may_be_task {
+            MayBeTask::No => None,
+            MayBeTask::Created(inline_for) => Some((inline_for, None)),
+            MayBeTask::HandedOff(terms) => Some((terms.after, Some(terms))),
         };
-        let (promotion, became) = match may_be_task {
-            MayBeTask::No => (None, None),
-            MayBeTask::Created | MayBeTask::HandedOff(..) => {
+        let (promotion, wait) = how
+            .map(|(inline_for, bridge)| {
+                let bridged =
+                    bridge.map(|_| BridgedPromotion::new(era_of(round_trip.as_deref()), task_channel));
                 let (promotion, became) = Promotion::new(caller, &permit, progress_token, bridged);
-                (Some(Box::new(promotion)), Some(became))
-            }
-        };
+                (Box::new(promotion), PromotionWait { became, inline_for, bridge })
+            })
+            .unzip();
         let setup = Setup {
             trace,
             observation,
@@ -336,7 +345,51 @@ impl Dispatch {
         let run = Run::new(self.deps.clone(), setup);
         let (tool, arguments) = permit.into_call();
         let drive = run.clone().drive_tool(tool, arguments, slot.take_reservation()).boxed();
-        PlainCall { run, slot, drive, became, bridge, cancelled }
+        PlainCall { run, slot, drive, promotion: wait, cancelled }
+    }
+
+    /// Drives a call to its end, or until it is a task.
+    pub(crate) async fn drive(
+        self: &Arc<Self>,
+        caller: &Caller,
+        mut plain: PlainCall,
+    ) -> Result<CallReply, Fault> {
+        let Some(wait) = plain.promotion.take() else {
+            let PlainCall { run, slot, drive, cancelled, .. } = plain;
+            let end = run.to_end(slot, drive).await.unwrap_or(RunEnd::Stopped);
+            return self.reply_to(&run, end, &cancelled).await;
+        };
+        match plain.first_poll() {
+            Some(end) if !plain.cancelled.is_set() => {
+                return self.reply_to(&plain.run, end, &plain.cancelled).await;
+            }
+            // What it has done may have to be kept for an equal call.
+            Some(end) => plain.drive = std::future::ready(end).boxed(),
+            None => {}
+        }
+        Box::pin(self.drive_to_end_or_task(caller, plain, wait)).await
+    }
+
+    async fn drive_to_end_or_task(
+        self: &Arc<Self>,
+        caller: &Caller,
+        plain: PlainCall,
+        wait: PromotionWait,
+    ) -> Result<CallReply, Fault> {
+        let PlainCall { run, slot, drive, cancelled, .. } = plain;
+        let bridge = wait.bridge;
+        match (run.to_end_or_task(wait, &cancelled, slot, drive).await, bridge) {
+            (EndOrTask::End(end), _) => {
+                if let Some(terms) = bridge {
+                    run.keep_end(&end, &cancelled, terms).await;
+                }
+                self.reply_to(&run, end, &cancelled).await
+            }
+            (EndOrTask::Task(promoted), None) => self.created_reply(&promoted.task, &cancelled),
+            (EndOrTask::Task(promoted), Some(terms)) => {
+                self.reply_to_promoted(caller, &run, *promoted, &cancelled, terms).await
+            }
+        }
     }
 
     /// The reply for the end of a plain call.
@@ -414,7 +467,7 @@ impl Dispatch {
         let waiting = matches!(turn, SlotTurn::Queued(_));
         let fence = Fence { incarnation, attempt: 1 };
         let progress_token = call.progress_token.clone();
-        let undelivered = caller.owns_bridged().is_some_and(|owner| owner != Owner::Anyone);
+        let undelivered = caller.rejoins_as().is_some();
         let bridged = is_bridged.then_some(Bridged { waited_ms: 0, undelivered });
         let terms = NewTaskTerms { era, requested_ttl: ttl, bridged };
         let mut task = self.deps.new_task(caller, &call.permit, progress_token, fence, terms);
@@ -451,9 +504,14 @@ impl Dispatch {
     }
 }
 
+/// The rules by which a task asks its client: stateless clients are asked in rounds.
+pub(crate) fn era_of(round_trip: Option<&RoundTrip>) -> Era {
+    if round_trip.is_some() { Era::Stateless } else { Era::Sessions }
+}
+
 impl PlainCall {
     /// The end of a call that ends in its first poll and has not become a task.
-    pub(crate) fn first_poll(&mut self) -> Option<RunEnd> {
+    fn first_poll(&mut self) -> Option<RunEnd> {
         if !self.run.begins_here() {
             return None;
         }

@@ -25,7 +25,7 @@ use toolyard_task::apply::caller_left;
 use toolyard_task::audit::name_of;
 use toolyard_task::task::{Bridged, Era};
 use toolyard_task::tool::{OnClientTimeout, ToolSpec};
-use toolyard_task::{Fence, Owner, RunEnd, Task};
+use toolyard_task::{Fence, RunEnd, Task};
 
 impl Run {
     /// Waits for the right to decide what becomes of the call; `None` if it cannot become a task.
@@ -82,7 +82,7 @@ impl Run {
         let now = self.deps.clock.now();
         let bridged = bridge.as_ref().map(|bridge| Bridged {
             waited_ms: bridge.begun.get().map_or(0, |begun| now.since(*begun)),
-            undelivered: caller.owns_bridged().is_some_and(|owner| owner != Owner::Anyone),
+            undelivered: caller.rejoins_as().is_some(),
         });
         let era = bridge.as_ref().map_or(Era::Stateless, |bridge| bridge.era);
         let terms = NewTaskTerms { era, requested_ttl: RequestedTtl::Absent, bridged };
@@ -125,11 +125,9 @@ impl Run {
 }
 
 /// How to wait for a call that may become a task.
-pub(crate) struct PromotionWait<'a> {
+pub(crate) struct PromotionWait {
     /// Receives its task.
     pub became: oneshot::Receiver<Promoted>,
-    /// Set when the request is cancelled.
-    pub stop: &'a Stop,
     /// How long it may take before it becomes a task.
     pub inline_for: Duration,
     /// Present if the client knows no tasks.
@@ -149,11 +147,12 @@ impl Run {
     /// call it goes on even if this future is dropped; then no client learns of it.
     pub(crate) async fn to_end_or_task(
         self: &Arc<Self>,
-        wait: PromotionWait<'_>,
+        wait: PromotionWait,
+        stop: &Stop,
         slot: Slot,
         drive: BoxFuture<'static, RunEnd>,
     ) -> EndOrTask {
-        let PromotionWait { mut became, stop, inline_for, bridge } = wait;
+        let PromotionWait { mut became, inline_for, bridge } = wait;
         let begun = self.deps.clock.now();
         if let Some(bridge) = self.promotion.as_ref().and_then(|promotion| promotion.bridge.as_ref()) {
             // It begins once.
@@ -321,9 +320,8 @@ impl RunDeps {
         spec: &ToolSpec,
         arguments: &RawJson,
     ) -> Option<ExpectedTask> {
-        let owner = caller.owns_bridged().filter(|owner| *owner != Owner::Anyone)?;
-        let key = JoinKey::of(&owner, spec.name(), &spec.digest, arguments);
-        Some(self.tasks.rejoin.expect(key))
+        let owner = caller.rejoins_as()?;
+        Some(self.tasks.rejoin.expect(JoinKey::of(&owner, spec, arguments)))
     }
 
     /// Whether a call goes on as a task although its client, which knows no tasks, has stopped waiting.
@@ -338,8 +336,7 @@ impl RunDeps {
     ) -> bool {
         let Some(bridge) = &self.settings.bridge else { return false };
         let keeps = spec.on_client_timeout.unwrap_or(bridge.on_client_timeout) == OnClientTimeout::Keep;
-        let is_found = caller.owns_bridged().is_some_and(|owner| owner != Owner::Anyone);
-        is_found
+        caller.rejoins_as().is_some()
             && match cause {
                 Some(StopCause::Timeout) => keeps,
                 Some(StopCause::Unsaid) => keeps && age >= bridge.grace,

@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use toolyard_protocol::RawJson;
 use toolyard_task::store::{After, ListQuery, StoreError};
 use toolyard_task::task::{Summary, Task};
+use toolyard_task::tool::ToolSpec;
 use toolyard_task::{Digest, Owner, SessionId, TaskId};
 
 /// The most tasks that wait for an equal call. The oldest are forgotten first.
@@ -90,7 +91,11 @@ impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
 
 impl JoinKey {
     /// The key of a call. Arguments are equal if they are the same JSON value, however it is written.
-    pub fn of(owner: &Owner, tool: &str, digest: &Digest, arguments: &RawJson) -> Self {
+    pub fn of(owner: &Owner, tool: &ToolSpec, arguments: &RawJson) -> Self {
+        Self::of_parts(owner, tool.name(), &tool.digest, arguments)
+    }
+
+    fn of_parts(owner: &Owner, tool: &str, digest: &Digest, arguments: &RawJson) -> Self {
         let mut hash = Sha256::new();
         for part in [owner.key().as_bytes(), tool.as_bytes(), digest.0.as_bytes()] {
             hash.update((part.len() as u64).to_be_bytes());
@@ -102,7 +107,7 @@ impl JoinKey {
 
     /// The key of the call that became this task.
     pub fn of_task(task: &Task) -> Self {
-        Self::of(&task.owner, &task.tool, &task.digest, &task.arguments)
+        Self::of_parts(&task.owner, &task.tool, &task.digest, &task.arguments)
     }
 }
 
@@ -334,7 +339,7 @@ mod tests {
     use super::*;
 
     fn key(owner: &Owner, tool: &str, arguments: &'static str) -> JoinKey {
-        JoinKey::of(owner, tool, &Digest("d".into()), &RawJson::trusted(arguments))
+        JoinKey::of_parts(owner, tool, &Digest("d".into()), &RawJson::trusted(arguments))
     }
 
     #[test]

@@ -8,15 +8,18 @@ use crate::kit::client::Client;
 use crate::kit::stateless;
 use serde_json::{Value, json};
 use stage::{Stage, Work, hand_off, plain, text_of};
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
+use toolyard_dispatch::rules::AccessRules;
 use toolyard_dispatch::{
-    CallReply, Caller, DrainMode, Fault, ListFor, Principal, RawJson, SessionId, Stop, StopCause,
-    TaskSupport, Terms,
+    CallReply, Caller, DrainMode, Fault, ListFor, Policy, Principal, Rates, RawJson, SessionId, Stop,
+    StopCause, TaskSupport, Terms,
 };
 use toolyard_kit::{YES, done, local_caller, native, question, tool};
 use toolyard_protocol::Revision;
 use toolyard_protocol::stateless::input::Retry;
+use toolyard_task::rate::{Per, Rate};
 
 const NEVER: Duration = Duration::from_secs(3600);
 const SOON: Duration = Duration::from_millis(20);
@@ -222,6 +225,28 @@ async fn calls_beyond_the_limit_wait_for_their_turn() {
     });
     let queued = replies.iter().filter(|reply| matches!(reply, Ok(CallReply::Created(_)))).count();
     assert_eq!(queued, 2, "{replies:?}");
+}
+
+/// Section 11: a call that waits for its turn is a new task.
+#[tokio::test]
+async fn calls_that_wait_for_their_turn_count_as_new_tasks() {
+    let stage = Stage::with(SOON, vec![Work::default().tool("render")], |settings| {
+        settings.admission.running_per_principal = 1;
+        settings.queue_when_busy = true;
+    });
+    let one = Some(Rate { count: NonZeroU32::MIN, per: Per::Hour });
+    let rates = Rates { creation: one, local: true, ..Rates::default() };
+    stage.dispatch.enforce(Policy::new(AccessRules::default(), &rates));
+    let caller = mute();
+    let call = |number| stage.call_with(&caller, "render", json!({"number": number}));
+    let (running, waiting, refused) = tokio::join!(call(1), call(2), call(3));
+    hand_off(running);
+    hand_off(waiting);
+    assert!(
+        matches!(refused, Err(Fault::TooOften { limit: "rates.creation", .. })),
+        "{:?}",
+        refused.map(|_| "answered")
+    );
 }
 
 #[tokio::test]

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use tokio::sync::Notify;
 use toolyard_dispatch::{
-    BridgeTerms, CallParams, CallReply, Caller, ClientChannel, Dispatch, Fault, NoClientChannel, RawJson,
-    Settings, Stop, StopCause, Terms, ToolCall,
+    BridgeTerms, CallParams, CallReply, Caller, ClientChannel, Dispatch, Fault, NoClientChannel, RateKey,
+    RawJson, Settings, Stop, StopCause, Terms, ToolCall,
 };
 use toolyard_kit::{Native, SETTINGS, bridge, done, memory, native};
 use toolyard_store::MemoryStore;
@@ -61,7 +61,9 @@ impl Stage {
         stop: Arc<Stop>,
     ) -> Result<CallReply, Fault> {
         let terms = Terms::Sessions { has_tasks: true, bridge: Some(self.terms()) };
-        let call = ToolCall { params, terms, stop, channel: channel.clone(), task_channel: channel };
+        let task_channel = channel.clone();
+        let rate_key = RateKey::of(&caller.principal, None);
+        let call = ToolCall { params, terms, stop, channel, task_channel, rate_key };
         let reply = tokio::time::timeout(Duration::from_secs(30), self.dispatch.call(caller, call)).await;
         reply.expect("an answer within half a minute")
     }

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use toolyard_dispatch::{
     Bounds, CallParams, CallReply, Caller, ClientChannel, ClientLookup, Dispatch, DrainMode, Fault,
-    InputRequired, Outcome, RawJson, RequestedTtl, SessionId, Settings, Stop, Stores, Task, TaskId, Terms,
-    ToolCall,
+    InputRequired, Outcome, RateKey, RawJson, RequestedTtl, SessionId, Settings, Stop, Stores, Task, TaskId,
+    Terms, ToolCall,
 };
 use toolyard_kit::{SETTINGS, TickingClock, YES, application, local_caller, stores};
 use toolyard_protocol::stateless::input::Retry;
@@ -210,6 +210,7 @@ impl Stage {
             stop: Arc::new(Stop::default()),
             channel: channel.clone(),
             task_channel: channel,
+            rate_key: RateKey::Local,
         };
         self.patiently(self.dispatch().call(&local_caller(), call)).await
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use toolyard_dispatch::{
-    CallParams, CallReply, Caller, ClientChannel, Dispatch, RawJson, Stop, Terms, ToolCall,
+    CallParams, CallReply, Caller, ClientChannel, Dispatch, RateKey, RawJson, Stop, Terms, ToolCall,
 };
 use toolyard_task::wire::RequestedTtl;
 
@@ -19,6 +19,7 @@ pub fn call(name: &str, task: bool, channel: Arc<dyn ClientChannel>) -> ToolCall
         stop: Arc::new(Stop::default()),
         channel: channel.clone(),
         task_channel: channel,
+        rate_key: RateKey::Local,
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use toolyard_dispatch::{
     CallParams, CallReply, Caller, CreatedTask, Dispatch, Fault, NoClientChannel, Outcome, Principal,
-    RawJson, Stop, TaskId, Terms, ToolCall,
+    RateKey, RawJson, Stop, TaskId, Terms, ToolCall,
 };
 use toolyard_kit::principal;
 use toolyard_protocol::stateless::input::Retry;
@@ -32,6 +32,7 @@ pub fn call(name: &str, retry: Retry, stop: &Arc<Stop>) -> ToolCall {
         stop: stop.clone(),
         channel: Arc::new(NoClientChannel),
         task_channel: Arc::new(NoClientChannel),
+        rate_key: RateKey::Local,
     }
 }
 
