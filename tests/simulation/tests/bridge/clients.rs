@@ -273,6 +273,7 @@ impl Reached {
                     }
                     Fault::Closing => {
                         seen.count("refused by a host that ends");
+                        seen.calls[number].is_refused = true;
                         Some((number, ERROR))
                     }
                     Fault::Store(_) if self.fault == Planted::IndexLost => Some((number, ERROR)),

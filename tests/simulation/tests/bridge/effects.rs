@@ -12,7 +12,7 @@
 //! | [`STOPPED`] | was stopped by a person, or by a timeout if the operator configured `stop` |
 //! | [`CUT`] | lost its connection in a way that stops it (26H-13), or its pipe |
 //! | [`CANCELLED`] | became a task that was cancelled; rare, because the host lets one equal call join it |
-//! | [`LATE`] | ended longer ago than `bridge.rejoin` |
+//! | [`LATE`] | ended as long ago as `bridge.rejoin`, or longer |
 //! | [`DIED`] | was a plain call when its host ended, so nothing of it was stored |
 //! | [`UNREAD`] | ended as a plain call, and its reply was lost: the host keeps no plain results |
 //! | [`BESIDE`] | still has a waiting client, so the client wants both |
@@ -55,6 +55,8 @@ pub const REPEATS: [&str; 12] =
 
 /// The longest time in milliseconds before a call looks for the task that it joins.
 const LOOK_UP: i64 = 1_000;
+/// The longest time in milliseconds from the end of a run until a slow store has stored it.
+const STORED_WITHIN: i64 = 200;
 /// The longest time in milliseconds before a stop takes effect.
 const STOPS_WITHIN: i64 = 1_500;
 
@@ -86,14 +88,14 @@ pub struct Call {
     pub sent: i64,
     pub state: State,
     left: Option<Leaving>,
-    pub left_at: i64,
-    pub ended_at: i64,
     /// Set when the client left in a way that keeps the call.
     pub is_kept: bool,
     /// When the client left in a way that stops the call, and the excuse.
     pub stopped: Option<(i64, &'static str)>,
     attempt: u32,
     is_running: bool,
+    /// Set when its host ended it as a plain call.
+    pub is_refused: bool,
     /// The excuse, once the reply about this call has been written.
     pub told: Option<&'static str>,
     told_at: i64,
@@ -127,8 +129,6 @@ pub struct Seen {
     /// For each client: how many calls of host tools wait, and when the last one ended.
     waits: BTreeMap<usize, (u32, i64)>,
     runs: u64,
-    /// Whether known defects break promises too.
-    is_strict: bool,
     hash: DefaultHasher,
     pub lines: Option<Vec<String>>,
 }
@@ -148,7 +148,6 @@ impl World {
             ends: BTreeMap::new(),
             waits: BTreeMap::new(),
             runs: 0,
-            is_strict: std::env::var_os("STRICT").is_some(),
             hash: DefaultHasher::new(),
             lines: keep.then(Vec::new),
         })))
@@ -195,17 +194,6 @@ impl Seen {
         }
     }
 
-    /// Like `demand`, but tolerates and counts this known defect unless the check is strict.
-    pub fn demand_but(&mut self, holds: bool, defect: Option<&'static str>, promise: fmt::Arguments<'_>) {
-        match defect {
-            Some(defect) if !holds && !self.is_strict => {
-                self.note(format_args!("{defect}: {promise}"));
-                self.count(defect);
-            }
-            _ => self.demand(holds, promise),
-        }
-    }
-
     /// A client sends a call. Returns its number.
     pub fn sends(&mut self, key: Key) -> usize {
         let number = self.calls.len();
@@ -224,12 +212,11 @@ impl Seen {
             sent: self.time(),
             state: State::Waiting,
             left: None,
-            left_at: 0,
-            ended_at: 0,
             is_kept: false,
             stopped: None,
             attempt: 0,
             is_running: false,
+            is_refused: false,
             told: None,
             told_at: 0,
             task: None,
@@ -251,7 +238,7 @@ impl Seen {
         if end.is_some_and(|(_, outcome)| *outcome == Outcome::Cancelled) {
             return Some(CANCELLED);
         }
-        if end.is_some_and(|(at, _)| self.time() - at > self.promises.rejoin) {
+        if end.is_some_and(|(at, _)| self.time() - at > self.promises.rejoin - STORED_WITHIN) {
             return Some(LATE);
         }
         match call.state {
@@ -259,9 +246,16 @@ impl Seen {
                 Some(if call.left.is_some() { UNNOTICED } else { BESIDE })
             }
             State::HostGone if call.task.is_none() => Some(DIED),
+            State::Lost if call.task.is_none() && call.is_refused => Some(DIED),
             State::Lost if call.task.is_none() && !call.is_kept => Some(UNREAD),
             _ => None,
         }
+    }
+
+    /// The excuse, if the later call may have looked for the earlier one just now: a reply may have been
+    /// written since it was sent.
+    fn excuse_since(&self, earlier: usize, sent: i64) -> Option<&'static str> {
+        if self.time() - sent <= LOOK_UP { self.excuse(earlier) } else { None }
     }
 
     /// A guest begins, which is its effect. Returns the number of its run.
@@ -292,18 +286,17 @@ impl Seen {
         for other in others {
             let (earlier, later) = (number.min(other), number.max(other));
             let mut excuse = self.calls[later].excuses[&earlier];
-            // The reply about the earlier call may have been written since.
-            if later == number && self.time() - sent <= LOOK_UP {
-                excuse = excuse.or_else(|| self.excuse(earlier));
+            if later == number {
+                excuse = excuse.or_else(|| self.excuse_since(earlier, sent));
             }
             let call = &self.calls[earlier];
             if call.told_at - self.calls[later].sent <= LOOK_UP {
                 excuse = excuse.or(call.told);
             }
-            let promise =
-                format_args!("call {later} has its effect again and should have joined call {earlier}");
-            let defect = self.defect_of_repeat(earlier, later);
-            self.demand_but(excuse.is_some(), defect, promise);
+            self.demand(
+                excuse.is_some(),
+                format_args!("call {later} has its effect again and should have joined call {earlier}"),
+            );
             counted = excuse;
         }
         if let Some(excuse) = counted {
@@ -313,9 +306,7 @@ impl Seen {
     }
 
     pub fn run_ends(&mut self, number: usize) {
-        let now = self.time();
-        let call = &mut self.calls[number];
-        (call.is_running, call.ended_at) = (false, now);
+        self.calls[number].is_running = false;
         // The guests of an ended host are dropped in no particular order.
         if self.clock.is_some() {
             self.note(format_args!("call {number}: its guest is gone"));
@@ -330,7 +321,7 @@ impl Seen {
         if call.left.is_some() || !matches!(call.state, State::Waiting | State::Replied) {
             return None;
         }
-        (call.left, call.left_at) = (Some(leaving), now);
+        call.left = Some(leaving);
         let heard = call.state == State::Waiting && leaving.cause().is_some();
         if heard {
             let keeps = promises.keeps(leaving, now - call.sent) && !is_anyone(call.key.client);
@@ -374,12 +365,7 @@ impl Seen {
         call.state = State::Lost;
         let is_found = !call.is_kept || call.attempt == 0 || call.task.is_some();
         self.note(format_args!("call {number}: is answered no more"));
-        let defect = self.ended_as_left(number);
-        self.demand_but(
-            is_found,
-            defect,
-            format_args!("call {number} is to be kept, and there is no task of it"),
-        );
+        self.demand(is_found, format_args!("call {number} is to be kept, and there is no task of it"));
     }
 
     /// The guest of a call that a person stopped must be gone, unless an equal call waits for it.
@@ -479,6 +465,12 @@ impl Seen {
         let number = number_in(&task.client_capabilities);
         self.note(format_args!("call {number}: becomes task {}", task.id));
         self.count("tasks");
+        // It has looked for equal calls; its guest may begin much later.
+        let Call { sent, excuses, .. } = &self.calls[number];
+        let looked = excuses
+            .iter()
+            .map(|(&earlier, excuse)| (earlier, excuse.or_else(|| self.excuse_since(earlier, *sent))));
+        self.calls[number].excuses = looked.collect();
         self.calls[number].task = Some(task.id);
         self.origins.insert(task.id, number);
     }

@@ -14,10 +14,10 @@ use crate::run::run::Run;
 use crate::slots::stop::{Stop, StopCause};
 use crate::task::handover::Handover;
 use crate::task::operations::{TaskWait, outcome_of};
-use crate::task::rejoin::JoinKey;
+use crate::task::rejoin::{ExpectedTask, JoinKey};
 use crate::{Dispatch, Fault};
 use serde_json::json;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use toolyard_protocol::RawJson;
 use toolyard_protocol::tools::{RequestedTtl, TaskSupport};
@@ -53,6 +53,10 @@ impl Dispatch {
             && let Some(reply) = Box::pin(self.joined(caller, &call, terms)).await?
         {
             return Ok(reply);
+        }
+        if call.stop.is_set() {
+            // Nothing has been done, and the client may make the call again.
+            return Err(self.stop_fault());
         }
         let is_task = call.permit.tool().spec().task_support == TaskSupport::Required;
         let slot = if is_task { None } else { self.admit_or_queue(&call)? };
@@ -100,22 +104,20 @@ impl Dispatch {
         let era = era_of(round_trip.as_deref());
         let origin = TaskOrigin { era, ttl: RequestedTtl::Absent, round_trip, is_bridged: true };
         let (tool, arguments) = (call.permit.tool().clone(), call.permit.arguments().clone());
-        let mut expected = None;
+        // Its client may call again before the task is stored.
+        let expected: Arc<Mutex<Option<ExpectedTask>>> = Arc::default();
+        let stop = wait.stop.clone();
+        let _on_stop = stop.on_set({
+            let (deps, caller, expected) = (self.deps.clone(), caller.clone(), expected.clone());
+            move |_| {
+                *expected.lock().unwrap_or_else(PoisonError::into_inner) =
+                    deps.expected_task(&caller, tool.spec(), &arguments);
+            }
+        });
         let task = {
             // An acknowledged task begins before a closing host is done, or the next host runs it.
             let _under_way = self.deps.slots.tracker.token();
-            let begin = self.begin_task(caller, call, origin);
-            tokio::pin!(begin);
-            loop {
-                tokio::select! {
-                    biased;
-                    begun = &mut begin => break begun?.0,
-                    // Its client may call again before the task is stored.
-                    () = wait.stop.wait(), if expected.is_none() => {
-                        expected = Some(self.deps.expected_task(caller, tool.spec(), &arguments));
-                    }
-                }
-            }
+            self.begin_task(caller, call, origin).await?.0
         };
         self.wait_and_reply(caller, &task, wait).await
     }
@@ -149,6 +151,16 @@ impl Dispatch {
     ) -> Result<CallReply, Fault> {
         let CallWait { terms, stop, channel, progress_token, age } = wait;
         let began = self.deps.clock.now();
+        // The next request of the client may be the equal call.
+        let _on_stop = stop.on_set({
+            let (this, caller, task) = (self.clone(), caller.clone(), begun.clone());
+            move |cause| {
+                let age = age + Duration::from_millis(this.deps.clock.now().since(began));
+                if this.outlives(&caller, &task, Some(cause), age, terms) {
+                    this.deps.tasks.keep_for_rejoin(&task);
+                }
+            }
+        });
         let waited = TaskWait {
             id: begun.id,
             channel,
@@ -191,9 +203,7 @@ impl Dispatch {
             tasks.keep_for_rejoin(task);
             return Ok(());
         }
-        if let Some(tool) = self.deps.catalog.tool(&task.tool)
-            && self.deps.outlives_its_caller(caller, tool.spec(), cause, age, terms)
-        {
+        if self.outlives(caller, task, cause, age, terms) {
             self.deps.observers.metrics.count_kept();
             // Before its client can call again.
             tasks.keep_for_rejoin(task);
@@ -204,6 +214,19 @@ impl Dispatch {
             Ok(_) | Err(Fault::AlreadyOver(_) | Fault::UnknownTask) => Ok(()),
             Err(fault) => Err(fault),
         }
+    }
+
+    /// Whether a task goes on although the client of its call has stopped waiting.
+    fn outlives(
+        &self,
+        caller: &Caller,
+        task: &Task,
+        cause: Option<StopCause>,
+        age: Duration,
+        terms: BridgeTerms,
+    ) -> bool {
+        let tool = self.deps.catalog.tool(&task.tool);
+        tool.is_some_and(|tool| self.deps.outlives_its_caller(caller, tool.spec(), cause, age, terms))
     }
 
     /// The reply that names the task.

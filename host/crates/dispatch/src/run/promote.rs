@@ -16,7 +16,7 @@ use crate::task::handover::Handover;
 use crate::task::rejoin::{ExpectedTask, JoinKey};
 use futures_util::future::BoxFuture;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{SemaphorePermit, oneshot};
 use toolyard_protocol::RawJson;
@@ -153,10 +153,9 @@ impl Run {
         drive: BoxFuture<'static, RunEnd>,
     ) -> EndOrTask {
         let PromotionWait { mut became, inline_for, bridge } = wait;
-        let begun = self.deps.clock.now();
         if let Some(bridge) = self.promotion.as_ref().and_then(|promotion| promotion.bridge.as_ref()) {
             // It begins once.
-            let _ = bridge.begun.set(begun);
+            let _ = bridge.begun.set(self.deps.clock.now());
         }
         let (tell, mut told) = oneshot::channel();
         self.register();
@@ -175,6 +174,16 @@ impl Run {
         let clock = tokio::time::sleep(inline_for);
         tokio::pin!(clock);
         let mut heartbeat = self.heartbeat(bridge.is_some());
+        // The next request of the client may be the equal call.
+        let expected: Arc<Mutex<Option<ExpectedTask>>> = Arc::default();
+        let _on_stop = bridge.map(|terms| {
+            let (run, expected) = (self.clone(), expected.clone());
+            stop.on_set(move |cause| {
+                if run.outlives(Some(cause), run.age(), terms) {
+                    *expected.lock().unwrap_or_else(PoisonError::into_inner) = run.expected_task();
+                }
+            })
+        });
         let (mut stopping, mut clocked, mut leaving) = (false, false, false);
         loop {
             tokio::select! {
@@ -183,11 +192,11 @@ impl Run {
                 end = &mut told => return EndOrTask::End(end.unwrap_or(RunEnd::Stopped)),
                 () = stop.wait(), if !stopping => {
                     stopping = true;
-                    let age = Duration::from_millis(self.deps.clock.now().since(begun));
-                    match bridge.filter(|terms| self.outlives(stop, age, *terms)) {
+                    match bridge.filter(|terms| self.outlives(stop.cause(), self.age(), *terms)) {
                         Some(_) => self.keep_or_cancel().await,
                         None => self.cancel_unless_task().await,
                     }
+                    drop(expected.lock().unwrap_or_else(PoisonError::into_inner).take());
                 }
                 silent_for = heartbeat.tick() => self.beat(silent_for),
                 // The next host runs it, or says what became of it.
@@ -239,21 +248,21 @@ impl Run {
 
     /// Whether the call goes on as a task although its client has stopped waiting. Its owner must be
     /// able to find the task.
-    fn outlives(&self, stop: &Stop, age: Duration, terms: BridgeTerms) -> bool {
+    fn outlives(&self, cause: Option<StopCause>, age: Duration, terms: BridgeTerms) -> bool {
         let Some(promotion) = &self.promotion else { return false };
-        self.deps.outlives_its_caller(
-            &promotion.caller,
-            promotion.permit.tool().spec(),
-            stop.cause(),
-            age,
-            terms,
-        )
+        let spec = promotion.permit.tool().spec();
+        self.deps.outlives_its_caller(&promotion.caller, spec, cause, age, terms)
+    }
+
+    /// How long a bridged call has lasted beyond its first poll.
+    fn age(&self) -> Duration {
+        let bridge = self.promotion.as_ref().and_then(|promotion| promotion.bridge.as_ref());
+        let begun = bridge.and_then(|bridge| bridge.begun.get());
+        Duration::from_millis(begun.map_or(0, |begun| self.deps.clock.now().since(*begun)))
     }
 
     /// Makes it a task that its client learns of when it calls again.
     async fn keep_or_cancel(&self) {
-        // The client may call again before the task is stored.
-        let _expected = self.expected_task();
         match self.become_task(PromotionCause::ClientLeft).await {
             Ok(()) => self.deps.observers.metrics.count_kept(),
             Err(why) => {
@@ -276,10 +285,8 @@ impl Run {
     /// equal call gets it, and nothing runs twice.
     pub(crate) async fn keep_end(&self, end: &RunEnd, stop: &Stop, terms: BridgeTerms) {
         let Some(promotion) = self.promotion.as_ref().filter(|_| stop.is_set()) else { return };
-        let begun = promotion.bridge.as_ref().and_then(|bridge| bridge.begun.get());
-        let age = begun.map_or(0, |begun| self.deps.clock.now().since(*begun));
         let has_ended = !matches!(end, RunEnd::Stopped);
-        if !has_ended || self.task().is_some() || !self.outlives(stop, Duration::from_millis(age), terms) {
+        if !has_ended || self.task().is_some() || !self.outlives(stop.cause(), self.age(), terms) {
             return;
         }
         let _expected = self.expected_task();

@@ -1,6 +1,8 @@
 //! A stop signal: set once, for those that poll it and those that wait for it.
 
+use std::fmt;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
 /// Why a request was stopped.
@@ -40,11 +42,31 @@ impl StopCause {
 }
 
 /// A flag that can be waited for.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Stop {
     /// The cause; 0 before it is set.
     cause: AtomicU8,
     notify: Notify,
+    /// What is done when it is set.
+    reaction: Mutex<Option<Reaction>>,
+}
+
+type Reaction = Box<dyn FnOnce(StopCause) + Send>;
+
+/// Takes the reaction back when it is dropped.
+pub(crate) struct OnStop<'a>(&'a Stop);
+
+impl Drop for OnStop<'_> {
+    fn drop(&mut self) {
+        // The reaction is dropped without the lock.
+        drop(self.0.reaction().take());
+    }
+}
+
+impl fmt::Debug for Stop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Stop").field(&self.cause()).finish()
+    }
 }
 
 impl Stop {
@@ -56,8 +78,32 @@ impl Stop {
     /// Sets it. The first cause stays. Says whether this was the first time.
     pub fn set_because(&self, cause: StopCause) -> bool {
         let first = self.cause.compare_exchange(0, cause as u8, Ordering::SeqCst, Ordering::SeqCst).is_ok();
+        if first {
+            self.react(cause);
+        }
         self.notify.notify_waiters();
         first
+    }
+
+    /// Does this when it is set, before `set` returns: what the setter does next finds it done. If it is set
+    /// already, this is done at once.
+    pub(crate) fn on_set(&self, reaction: impl FnOnce(StopCause) + Send + 'static) -> OnStop<'_> {
+        *self.reaction() = Some(Box::new(reaction));
+        if let Some(cause) = self.cause() {
+            self.react(cause);
+        }
+        OnStop(self)
+    }
+
+    fn react(&self, cause: StopCause) {
+        let reaction = self.reaction().take();
+        if let Some(reaction) = reaction {
+            reaction(cause);
+        }
+    }
+
+    fn reaction(&self) -> MutexGuard<'_, Option<Reaction>> {
+        self.reaction.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether it is set.
@@ -105,6 +151,23 @@ mod tests {
         ] {
             assert_eq!(StopCause::of_cancellation(reason), cause, "{reason:?}");
         }
+    }
+
+    #[test]
+    fn a_reaction_is_done_once_and_only_while_it_is_wanted() {
+        let seen = std::sync::Arc::new(Mutex::new(Vec::new()));
+        let note = || {
+            let seen = seen.clone();
+            move |cause| seen.lock().expect("no test panics here").push(cause)
+        };
+        let stop = Stop::default();
+        drop(stop.on_set(note()));
+        let wanted = stop.on_set(note());
+        stop.set_because(StopCause::Timeout);
+        stop.set();
+        drop(wanted);
+        drop(stop.on_set(note()));
+        assert_eq!(*seen.lock().expect("no test panics here"), [StopCause::Timeout; 2]);
     }
 
     #[test]
