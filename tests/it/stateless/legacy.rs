@@ -1,4 +1,4 @@
-//! Sessions receive the same bytes as before, whatever other requests the endpoint serves (26B-8). A record
+//! Sessions that know tasks receive the same bytes as before, whatever else the endpoint serves (26B-8). A record
 //! beside this file has the answers of the host before it served 2026-07-28; `UPDATE_RECORD=1` rewrites it.
 
 use hyper::Method;
@@ -17,6 +17,7 @@ type Sent = (&'static str, Method, &'static [(&'static str, &'static str)], &'st
 
 const SESSION: (&str, &str) = ("mcp-session-id", "SESSION");
 const VERSION: (&str, &str) = ("mcp-protocol-version", "2025-11-25");
+const GET: &str = r#"{"jsonrpc":"2.0","id":6,"method":"tasks/get","params":{"taskId":"786512e2-9e0d-44bd-8f29-789f320fe840"}}"#;
 const PING: &str = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
 
 fn all() -> Vec<Sent> {
@@ -29,7 +30,6 @@ fn all() -> Vec<Sent> {
     let read = r#"{"jsonrpc":"2.0","id":3,"method":"resources/read","params":{"uri":"script:none"}}"#;
     let unknown = r#"{"jsonrpc":"2.0","id":4,"method":"server/discover","params":{}}"#;
     let list = r#"{"jsonrpc":"2.0","id":5,"method":"tools/list"}"#;
-    let get = r#"{"jsonrpc":"2.0","id":6,"method":"tasks/get","params":{"taskId":"786512e2-9e0d-44bd-8f29-789f320fe840"}}"#;
     let update = r#"{"jsonrpc":"2.0","id":6,"method":"tasks/update","params":{"taskId":"786512e2-9e0d-44bd-8f29-789f320fe840","inputResponses":{}}}"#;
     let listen = r#"{"jsonrpc":"2.0","id":6,"method":"subscriptions/listen","params":{"notifications":{}}}"#;
     let batch = r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#;
@@ -73,7 +73,7 @@ fn all() -> Vec<Sent> {
         post("a call with words of another revision", within, unmeant),
         post("a resource that there is not", within, read),
         post("discovery without an envelope", within, unknown),
-        post("a task that there is not", within, get),
+        post("a task that there is not", within, GET),
         post("an update", within, update),
         post("a wish to listen", within, listen),
         post("a notification", within, notice),
@@ -88,15 +88,20 @@ fn all() -> Vec<Sent> {
     ]
 }
 
-/// All answers to all requests; if `mixed`, with 2026-07-28 requests in between.
+/// All answers to all requests of a session that knows tasks; if `mixed`, with the bridge and with 2026-07-28
+/// requests in between.
 async fn answered(mixed: bool) -> String {
-    let host = Setup::new().with(&[guests::fixture("script")]).start().await;
+    let bridge = if mixed { "true" } else { "false" };
+    let host = Setup::new().with(&[guests::fixture("script")]).set("bridge.enabled", bridge).start().await;
     let stateless = Client::new(host.port()).declaring(everything());
     let opened = Connection::open(host.port())
         .await
         .send(Method::POST, "/mcp", &HEADERS, initialize("2025-11-25", everything()).to_string())
         .await;
     let session = opened.header("mcp-session-id").to_owned();
+    let headers = [&HEADERS[..], &[("mcp-session-id", &session), VERSION]].concat();
+    // By this request the client shows that it knows tasks.
+    Connection::open(host.port()).await.send(Method::POST, "/mcp", &headers, GET).await;
     let mut out = String::new();
     let (status, headers) = (opened.status, opened.headers.clone());
     note(&mut out, "a handshake", status.as_u16(), &headers, &opened.bytes().await, &session);
