@@ -1,5 +1,6 @@
 //! `toolyard call` with recorded answers, expectations, and the recording of cases.
 
+use crate::command_line::{err, out};
 use std::process::{Output, Stdio};
 use toolyard_tests::guests;
 
@@ -33,14 +34,6 @@ impl Folder {
     async fn call(&self, args: &[&str]) -> Output {
         self.call_on(&guests::plugin("probe"), args).await
     }
-}
-
-fn out(output: &Output) -> String {
-    String::from_utf8(output.stdout.clone()).expect("text")
-}
-
-fn err(output: &Output) -> String {
-    String::from_utf8(output.stderr.clone()).expect("text")
 }
 
 const ASK: [&str; 2] = ["ask", r#"{"question":"who?"}"#];

@@ -17,11 +17,11 @@ async fn run(args: &[&str]) -> Output {
         .expect("the command runs")
 }
 
-fn out(output: &Output) -> String {
+pub fn out(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).expect("text")
 }
 
-fn err(output: &Output) -> String {
+pub fn err(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).expect("text")
 }
 

@@ -1,7 +1,7 @@
 //! `toolyard build` and `toolyard test`: build a project, and run its cases against the result.
 
+use crate::command_line::{err, out};
 use serde_json::{Value, json};
-use std::process::Output;
 use toolyard_tests::{Project, guests};
 
 const GOOD: &str = r#"
@@ -15,14 +15,6 @@ content = { answer = "Ada" }
 [expect]
 text = "Ada"
 "#;
-
-fn out(output: &Output) -> String {
-    String::from_utf8(output.stdout.clone()).expect("text")
-}
-
-fn err(output: &Output) -> String {
-    String::from_utf8(output.stderr.clone()).expect("text")
-}
 
 fn with_cases(cases: &[(&str, &str)]) -> Project {
     let project = Project::of(&guests::plugin("probe"));

@@ -2,17 +2,11 @@
 //! request carries the answers.
 
 use super::{patient, script, steps};
-use crate::questions::{accepted, form, sampling, scripted};
+use crate::questions::{accepted, form, sampling, scripted, url};
 use serde_json::{Value, json};
 use toolyard_tests::exchange::outcome;
 use toolyard_tests::guests;
 use toolyard_tests::stateless::{Client, everything, key, tasks};
-
-pub fn url(key: &str) -> Value {
-    json!({"key": key, "method": "elicitation/create", "params": {
-        "mode": "url", "message": "Sign in", "url": "https://example.com/connect",
-    }})
-}
 
 pub fn roots(key: &str) -> Value {
     json!({"key": key, "method": "roots/list", "params": {}})
