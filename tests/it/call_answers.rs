@@ -121,19 +121,3 @@ async fn what_happened_is_recorded_as_a_case_that_passes() {
         .expect("the command runs");
     assert!(out(&tested).contains("4 passed, 0 failed"), "{}{}", out(&tested), err(&tested));
 }
-
-#[tokio::test]
-async fn wrong_answers_and_expectations_are_wrong_usage() {
-    let folder = Folder::new();
-    for (args, says) in [
-        (&["--answers", "absent.toml"][..], "absent.toml"),
-        (&["--answer", "answer"], "KEY=JSON"),
-        (&["--answer", r#"answer={"action":"yes"}"#], "accept, decline or cancel"),
-        (&["--expect", "neither"], "the name of a file or JSON"),
-        (&["--record", "case.toml"], "ends with .case.toml"),
-    ] {
-        let called = folder.call(&[&ASK[..], args].concat()).await;
-        assert_eq!(called.status.code(), Some(2), "{args:?}");
-        assert!(err(&called).contains(says), "{args:?}: {}", err(&called));
-    }
-}

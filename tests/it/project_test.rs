@@ -96,29 +96,6 @@ async fn a_case_that_fails_is_in_the_report_with_the_difference() {
 }
 
 #[tokio::test]
-async fn answers_that_are_missing_or_too_many_fail_a_case_by_their_keys() {
-    let missing = "tool = 'ask'\narguments = {question = 'who?'}\n[expect]\ntext = 'Ada'";
-    let unused = GOOD.replace("[expect]", "[answers.other]\naction = 'decline'\n[expect]");
-    let project = with_cases(&[("missing", missing), ("unused", &unused)]);
-    let failed = project.run(&["test"]).await;
-    let text = out(&failed);
-    assert_eq!(failed.status.code(), Some(1));
-    for line in [
-        "no answer to the question `answer`",
-        "[answers.answer]",
-        "the tool did not ask the question `other`",
-    ] {
-        assert!(text.contains(line), "{line}\n{text}");
-    }
-    // The printed lines are a valid answer for the case.
-    let shown = text.lines().skip_while(|line| !line.contains("[answers.answer]"));
-    let lines: Vec<&str> = shown.map(str::trim).take_while(|line| !line.starts_with("FAILED")).collect();
-    project.write("cases/missing.case.toml", &format!("{missing}\n{}", lines.join("\n").replace('…', "Ada")));
-    let passed = project.run(&["test", ".", "missing"]).await;
-    assert_eq!(passed.status.code(), Some(0), "{}{}", out(&passed), err(&passed));
-}
-
-#[tokio::test]
 async fn update_writes_what_came_where_a_case_fails() {
     let wrong =
         GOOD.replace("text = \"Ada\"", "text = \"Eve\" # why").replace("[arguments]", "# kept\n[arguments]");
