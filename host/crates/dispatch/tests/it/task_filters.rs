@@ -100,7 +100,9 @@ async fn f_2_each_criterion_chooses_and_the_order_is_asked_for() {
     let made = house.five().await;
     for (filter, expected) in [
         (json!({"methods": ["tools/call", "other"]}), &[1, 2, 3, 4, 0][..]),
-        (json!({"taskIds": [made[3].id.to_string(), made[0].id.to_string()]}), &[3, 0]),
+        (json!({"methods": ["sampling/createMessage"]}), &[]),
+        (json!({"taskIds": [made[3].id.to_string(), made[0].id.to_string(), "no id", ""]}), &[3, 0]),
+        (json!({"taskIds": []}), &[]),
         (json!({"status": ["working"]}), &[0]),
         (json!({"status": ["input_required", "cancelled"]}), &[1, 4]),
         (json!({"status": ["failed", "completed", "failed"]}), &[2, 3]),
