@@ -29,21 +29,15 @@ async fn build_makes_the_component_and_says_what_it_offers() {
     let project = Project::of(&guests::plugin("probe"));
     let built = project.run(&["build"]).await;
     assert_eq!(built.status.code(), Some(0), "{}", err(&built));
-    assert!(
-        out(&built).starts_with("plugin/sample.wasm (") && out(&built).contains("echo"),
-        "{}",
-        out(&built)
-    );
-    assert_eq!(out(&built).lines().count(), 1);
+    let said = out(&built);
+    assert!(said.starts_with("plugin/sample.wasm (") && said.contains("echo"), "{said}");
+    assert_eq!(said.lines().count(), 1);
     assert!(project.at("plugin/sample.wasm").is_file());
     project.builds_by("echo no semicolon; exit 3");
     let failed = project.run(&["build"]).await;
     assert_eq!(failed.status.code(), Some(1));
-    assert!(
-        err(&failed).contains("no semicolon") && err(&failed).contains("exit status: 3"),
-        "{}",
-        err(&failed)
-    );
+    let said = err(&failed);
+    assert!(said.contains("no semicolon") && said.contains("exit status: 3"), "{said}");
     project.builds_by("echo no component > made.wasm");
     let refused = project.run(&["build"]).await;
     assert_eq!(refused.status.code(), Some(1));
@@ -123,11 +117,8 @@ async fn what_cannot_be_run_is_wrong_usage_and_a_refused_plugin_a_failure() {
     project.write("plugin/sample.toml", "[limits]\nmemroy = \"1MiB\"");
     let refused = project.run(&["test", ".", "good"]).await;
     assert_eq!(refused.status.code(), Some(1));
-    assert!(
-        out(&refused).contains("sample.wasm is not loaded") && out(&refused).contains("memory"),
-        "{}",
-        out(&refused)
-    );
+    let said = out(&refused);
+    assert!(said.contains("sample.wasm is not loaded") && said.contains("memory"), "{said}");
 }
 
 #[tokio::test]

@@ -30,20 +30,9 @@ async fn functions_are_tools_named_for_their_interface_and_themselves() {
     let host = Host::with(&[typed()]).await;
     let session = Session::open(host.port()).await;
     let names = session.tool_names().await;
-    let expected = [
-        "crash",
-        "greet",
-        "hoard",
-        "load",
-        "math_area",
-        "math_describe",
-        "math_divide",
-        "math_middle",
-        "math_reverse",
-        "math_sum",
-        "spin",
-    ];
-    assert_eq!(names, expected, "TL-3; functions with resources are none");
+    let expected = "crash greet hoard load math_area math_describe math_divide math_middle math_reverse math_sum \
+         spin";
+    assert_eq!(names.join(" "), expected, "TL-3; functions with resources are none");
     let divide = tool(&session, "math_divide").await;
     assert_eq!(divide["inputSchema"]["required"], json!(["a", "b"]), "an option may be left out");
     assert_eq!(divide["execution"]["taskSupport"], "optional");
