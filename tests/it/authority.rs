@@ -53,7 +53,7 @@ async fn ruled() -> Host {
     Setup::new().with(&components).config(&config).start().await
 }
 
-async fn both(host: &Host) -> (Session, Session) {
+pub async fn both(host: &Host) -> (Session, Session) {
     (
         Session::open_with(host.port(), &token("alice")).await,
         Session::open_with(host.port(), &token("bob")).await,
@@ -66,7 +66,7 @@ async fn listed(session: &Session, method: &str, list: &str, member: &str) -> Ve
     entries.iter().map(|entry| entry[member].as_str().expect("a text").to_owned()).collect()
 }
 
-async fn post(session: &Session, method: &str, params: Value) -> Answer {
+pub async fn post(session: &Session, method: &str, params: Value) -> Answer {
     session.post(&json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params})).await
 }
 

@@ -4,6 +4,7 @@
 //! `make examples` installs everything that the chapters need. If it could not install the tools of a
 //! language, the test skips that language too, and prints so.
 
+use crate::clients::runs;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -142,34 +143,13 @@ fn follow(language: &str) {
     assert!(runs >= 4 && shown >= 3, "the chapter has {runs} steps, of which {shown} show what they print");
 }
 
-#[test]
-fn the_first_plugin_in_rust() {
-    follow("rust");
-}
-
-#[test]
-fn the_first_plugin_in_c() {
-    follow("c");
-}
-
-#[test]
-fn the_first_plugin_in_javascript() {
-    follow("javascript");
-}
-
-#[test]
-fn the_first_plugin_in_typescript() {
-    follow("typescript");
-}
-
-#[test]
-fn the_first_plugin_in_python() {
-    follow("python");
-}
-
-#[test]
-fn the_first_plugin_in_go() {
-    follow("go");
+runs! {
+    the_first_plugin_in_rust => async { follow("rust") };
+    the_first_plugin_in_c => async { follow("c") };
+    the_first_plugin_in_javascript => async { follow("javascript") };
+    the_first_plugin_in_typescript => async { follow("typescript") };
+    the_first_plugin_in_python => async { follow("python") };
+    the_first_plugin_in_go => async { follow("go") };
 }
 
 #[test]

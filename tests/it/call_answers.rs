@@ -1,5 +1,6 @@
 //! `toolyard call` with recorded answers, expectations, and the recording of cases.
 
+use crate::command_line::{err, out};
 use std::process::{Output, Stdio};
 use toolyard_tests::guests;
 
@@ -33,14 +34,6 @@ impl Folder {
     async fn call(&self, args: &[&str]) -> Output {
         self.call_on(&guests::plugin("probe"), args).await
     }
-}
-
-fn out(output: &Output) -> String {
-    String::from_utf8(output.stdout.clone()).expect("text")
-}
-
-fn err(output: &Output) -> String {
-    String::from_utf8(output.stderr.clone()).expect("text")
 }
 
 const ASK: [&str; 2] = ["ask", r#"{"question":"who?"}"#];
@@ -127,20 +120,4 @@ async fn what_happened_is_recorded_as_a_case_that_passes() {
         .await
         .expect("the command runs");
     assert!(out(&tested).contains("4 passed, 0 failed"), "{}{}", out(&tested), err(&tested));
-}
-
-#[tokio::test]
-async fn wrong_answers_and_expectations_are_wrong_usage() {
-    let folder = Folder::new();
-    for (args, says) in [
-        (&["--answers", "absent.toml"][..], "absent.toml"),
-        (&["--answer", "answer"], "KEY=JSON"),
-        (&["--answer", r#"answer={"action":"yes"}"#], "accept, decline or cancel"),
-        (&["--expect", "neither"], "the name of a file or JSON"),
-        (&["--record", "case.toml"], "ends with .case.toml"),
-    ] {
-        let called = folder.call(&[&ASK[..], args].concat()).await;
-        assert_eq!(called.status.code(), Some(2), "{args:?}");
-        assert!(err(&called).contains(says), "{args:?}: {}", err(&called));
-    }
 }

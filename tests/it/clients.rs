@@ -144,6 +144,18 @@ pub fn expect_clean_since(beginning: &str, folder: &Path) {
     assert!(report.contains(&format!("ok {beginning}")), "the tap heard the beginning:\n{report}");
 }
 
+/// Tests with one expression each: `name => expression;`.
+macro_rules! runs {
+    ($($(#[$attribute:meta])* $name:ident => $run:expr;)*) => {$(
+        $(#[$attribute])*
+        #[tokio::test]
+        async fn $name() {
+            $run.await;
+        }
+    )*};
+}
+pub(crate) use runs;
+
 /// Pages so small that clients have to follow them, and polling so frequent that clients hardly wait.
 fn setup() -> Setup {
     Setup::new().with(&[guests::plugin("probe")]).set("lists.page", "5").set("tasks.poll-interval", "100ms")
@@ -183,62 +195,18 @@ async fn over_stdio(client: &Client, setup: Setup) {
     expect_clean(folder.path());
 }
 
-#[tokio::test]
-async fn the_typescript_client_over_http() {
-    over_http(&TYPESCRIPT, setup()).await;
-}
-
-#[tokio::test]
-async fn the_typescript_client_over_stdio() {
-    over_stdio(&TYPESCRIPT, setup()).await;
-}
-
-#[tokio::test]
-async fn the_python_client_over_http() {
-    over_http(&PYTHON, setup()).await;
-}
-
-#[tokio::test]
-async fn the_python_client_over_stdio() {
-    over_stdio(&PYTHON, setup()).await;
-}
-
-#[tokio::test]
-async fn fastmcp_over_http() {
-    over_http(&FASTMCP, setup()).await;
-}
-
-#[tokio::test]
-async fn fastmcp_over_stdio() {
-    over_stdio(&FASTMCP, setup()).await;
-}
-
-#[tokio::test]
-async fn the_typescript_client_is_asked_over_http() {
-    over_http(&TYPESCRIPT_ASKED, asking()).await;
-}
-
-#[tokio::test]
-async fn the_typescript_client_is_asked_over_stdio() {
-    over_stdio(&TYPESCRIPT_ASKED, asking()).await;
-}
-
-#[tokio::test]
-async fn the_python_client_is_asked_over_http() {
-    over_http(&PYTHON_ASKED, asking()).await;
-}
-
-#[tokio::test]
-async fn the_python_client_is_asked_over_stdio() {
-    over_stdio(&PYTHON_ASKED, asking()).await;
-}
-
-#[tokio::test]
-async fn the_typescript_client_is_offered_more_than_tools_over_http() {
-    over_http(&TYPESCRIPT_OFFERED, offering()).await;
-}
-
-#[tokio::test]
-async fn the_typescript_client_is_offered_more_than_tools_over_stdio() {
-    over_stdio(&TYPESCRIPT_OFFERED, offering()).await;
+runs! {
+    the_typescript_client_over_http => over_http(&TYPESCRIPT, setup());
+    the_typescript_client_over_stdio => over_stdio(&TYPESCRIPT, setup());
+    the_python_client_over_http => over_http(&PYTHON, setup());
+    the_python_client_over_stdio => over_stdio(&PYTHON, setup());
+    fastmcp_over_http => over_http(&FASTMCP, setup());
+    fastmcp_over_stdio => over_stdio(&FASTMCP, setup());
+    the_typescript_client_is_asked_over_http => over_http(&TYPESCRIPT_ASKED, asking());
+    the_typescript_client_is_asked_over_stdio => over_stdio(&TYPESCRIPT_ASKED, asking());
+    the_python_client_is_asked_over_http => over_http(&PYTHON_ASKED, asking());
+    the_python_client_is_asked_over_stdio => over_stdio(&PYTHON_ASKED, asking());
+    the_typescript_client_is_offered_more_than_tools_over_http => over_http(&TYPESCRIPT_OFFERED, offering());
+    the_typescript_client_is_offered_more_than_tools_over_stdio =>
+        over_stdio(&TYPESCRIPT_OFFERED, offering());
 }

@@ -17,11 +17,11 @@ async fn run(args: &[&str]) -> Output {
         .expect("the command runs")
 }
 
-fn out(output: &Output) -> String {
+pub fn out(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).expect("text")
 }
 
-fn err(output: &Output) -> String {
+pub fn err(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).expect("text")
 }
 
@@ -59,6 +59,10 @@ async fn wrong_usage_is_2_and_says_what_is_right() {
         (&["call", "echo", "not json"], "JSON"),
         (&["call", "echo", "[]"], "JSON object"),
         (&["call", "ecco", "{}"], "did you mean `echo`"),
+        (&["call", "echo", "{}", "--answers", "absent.toml"], "absent.toml"),
+        (&["call", "echo", "{}", "--answer", "answer"], "KEY=JSON"),
+        (&["call", "echo", "{}", "--expect", "neither"], "the name of a file or JSON"),
+        (&["call", "echo", "{}", "--record", "case.toml"], "ends with .case.toml"),
         (&["tools", "--set", "tasks.ttl=1h"], "did you mean `tasks.ttl-"),
         (&["tools", "--set", "tasks.ttl-default"], "KEY=VALUE"),
         // H-4: loopback only.

@@ -54,38 +54,6 @@ async fn a_page_comes_as_markdown_with_what_is_known_of_it() {
 }
 
 #[tokio::test]
-async fn other_kinds_come_as_what_they_are() {
-    let web = Web::granted().await;
-    assert_eq!(text(&web.fetch("/latin", json!({})).await), "caf\u{e9}");
-    assert_eq!(text(&web.fetch("/json", json!({})).await), "{\"a\":[1,2]}");
-    let image = web.fetch("/image", json!({})).await;
-    assert_eq!(
-        (&image["content"][0]["type"], &image["content"][0]["mimeType"]),
-        (&"image".into(), &"image/png".into())
-    );
-    for (path, says) in
-        [("/binary", "application/octet-stream"), ("/missing", "no such page"), ("/reset", "failed")]
-    {
-        let result = web.fetch(path, json!({})).await;
-        assert!(result["isError"] == true && text(&result).contains(says), "{result}");
-    }
-}
-
-#[tokio::test]
-async fn a_long_page_is_cut_and_says_so() {
-    let web = Web::granted().await;
-    let result = web.fetch("/endless", json!({ "maxBytes": 100_000 })).await;
-    assert_eq!(text(&result).len(), 100_000);
-    assert_eq!(result["structuredContent"]["truncated"], true);
-    assert!(
-        result["content"][1]["text"].as_str().expect("a note").contains("`maxBytes`"),
-        "{}",
-        result["content"][1]
-    );
-    eventually("the connection to be closed", || async { (web.site.open() == 0).then_some(()) }).await;
-}
-
-#[tokio::test]
 async fn redirects_are_followed_as_far_as_they_are_granted() {
     let web = Web::granted().await;
     let result = web.fetch("/redirect?/redirect?/json", json!({})).await;

@@ -1,23 +1,15 @@
 //! Permanent permissions: to which principals they apply, when they survive, and how the operator revokes
 //! them (`toolyard grants`).
 
+use crate::command_line::{err, out};
 use crate::permissions::{ASK, allowed, call_saying, files, reading, refused, saying, unasked};
 use crate::questions::everything;
 use serde_json::{Value, json};
-use std::process::Output;
 use toolyard_tests::exchange::next;
 use toolyard_tests::host::Setup;
 use toolyard_tests::session::LATEST;
 use toolyard_tests::tokens::{stanza, token};
 use toolyard_tests::{Host, Session, eventually};
-
-fn out(output: &Output) -> String {
-    String::from_utf8(output.stdout.clone()).expect("text")
-}
-
-fn err(output: &Output) -> String {
-    String::from_utf8(output.stderr.clone()).expect("text")
-}
 
 /// As [`files`], for alice and bob.
 fn shared() -> Setup {

@@ -328,14 +328,3 @@ async fn j_2_an_id_in_use_is_refused() {
     assert_eq!(again["error"]["code"], -32600);
     drop(slow);
 }
-
-#[tokio::test]
-async fn a_connection_serves_one_request_after_the_other() {
-    let host = Host::with_probe().await;
-    let session = Session::open(host.port()).await;
-    let mut connection = Connection::open(host.port()).await;
-    for _ in 0..50 {
-        let answer = connection.send(Method::POST, "/mcp", &session.headers(), PING).await;
-        assert_eq!(answer.json().await["result"], json!({}));
-    }
-}

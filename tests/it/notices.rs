@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use toolyard_tests::exchange::{next, outcome};
 use toolyard_tests::{Host, Session, Stdio};
 
-async fn ready() -> (Host, Session) {
+pub async fn ready() -> (Host, Session) {
     let host = scripted().start().await;
     let session = Session::open(host.port()).await;
     (host, session)

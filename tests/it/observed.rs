@@ -1,4 +1,4 @@
-//! The operator's view of the host: liveness, readiness and metrics, read by a strict parser of their format.
+//! The operator's view of the host: liveness, readiness and metrics.
 
 mod numbers;
 

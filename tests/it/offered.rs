@@ -84,13 +84,6 @@ async fn r_2_n_1_resources_of_all_plugins_are_listed_once_each() {
 }
 
 #[tokio::test]
-async fn r_3_templates_are_listed() {
-    let (_host, session) = library().await;
-    let entries = all(&session, "resources/templates/list", "resourceTemplates").await;
-    assert_eq!(texts(&entries, "uriTemplate"), ["test://template/{id}/data", "book:/{n}"]);
-}
-
-#[tokio::test]
 async fn r_4_r_5_a_read_gives_text_or_blob_and_what_is_not_there_is_said() {
     let (_host, session) = library().await;
     let read = async |uri: &str| session.request("resources/read", json!({"uri": uri})).await;

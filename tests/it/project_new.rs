@@ -1,5 +1,6 @@
 //! `toolyard new` and `toolyard wit`: the files that they write, and that they never overwrite a file.
 
+use crate::command_line::err;
 use std::path::Path;
 use std::process::Output;
 use toolyard_tests::guests;
@@ -7,10 +8,6 @@ use toolyard_tests::guests;
 async fn run(folder: &Path, args: &[&str]) -> Output {
     let mut command = tokio::process::Command::new(guests::binary());
     command.args(args).current_dir(folder).output().await.expect("the command runs")
-}
-
-fn err(output: &Output) -> String {
-    String::from_utf8(output.stderr.clone()).expect("text")
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! `toolyard build` and `toolyard test`: build a project, and run its cases against the result.
 
+use crate::command_line::{err, out};
 use serde_json::{Value, json};
-use std::process::Output;
 use toolyard_tests::{Project, guests};
 
 const GOOD: &str = r#"
@@ -16,14 +16,6 @@ content = { answer = "Ada" }
 text = "Ada"
 "#;
 
-fn out(output: &Output) -> String {
-    String::from_utf8(output.stdout.clone()).expect("text")
-}
-
-fn err(output: &Output) -> String {
-    String::from_utf8(output.stderr.clone()).expect("text")
-}
-
 fn with_cases(cases: &[(&str, &str)]) -> Project {
     let project = Project::of(&guests::plugin("probe"));
     for (name, text) in cases {
@@ -37,21 +29,15 @@ async fn build_makes_the_component_and_says_what_it_offers() {
     let project = Project::of(&guests::plugin("probe"));
     let built = project.run(&["build"]).await;
     assert_eq!(built.status.code(), Some(0), "{}", err(&built));
-    assert!(
-        out(&built).starts_with("plugin/sample.wasm (") && out(&built).contains("echo"),
-        "{}",
-        out(&built)
-    );
-    assert_eq!(out(&built).lines().count(), 1);
+    let said = out(&built);
+    assert!(said.starts_with("plugin/sample.wasm (") && said.contains("echo"), "{said}");
+    assert_eq!(said.lines().count(), 1);
     assert!(project.at("plugin/sample.wasm").is_file());
     project.builds_by("echo no semicolon; exit 3");
     let failed = project.run(&["build"]).await;
     assert_eq!(failed.status.code(), Some(1));
-    assert!(
-        err(&failed).contains("no semicolon") && err(&failed).contains("exit status: 3"),
-        "{}",
-        err(&failed)
-    );
+    let said = err(&failed);
+    assert!(said.contains("no semicolon") && said.contains("exit status: 3"), "{said}");
     project.builds_by("echo no component > made.wasm");
     let refused = project.run(&["build"]).await;
     assert_eq!(refused.status.code(), Some(1));
@@ -104,29 +90,6 @@ async fn a_case_that_fails_is_in_the_report_with_the_difference() {
 }
 
 #[tokio::test]
-async fn answers_that_are_missing_or_too_many_fail_a_case_by_their_keys() {
-    let missing = "tool = 'ask'\narguments = {question = 'who?'}\n[expect]\ntext = 'Ada'";
-    let unused = GOOD.replace("[expect]", "[answers.other]\naction = 'decline'\n[expect]");
-    let project = with_cases(&[("missing", missing), ("unused", &unused)]);
-    let failed = project.run(&["test"]).await;
-    let text = out(&failed);
-    assert_eq!(failed.status.code(), Some(1));
-    for line in [
-        "no answer to the question `answer`",
-        "[answers.answer]",
-        "the tool did not ask the question `other`",
-    ] {
-        assert!(text.contains(line), "{line}\n{text}");
-    }
-    // The printed lines are a valid answer for the case.
-    let shown = text.lines().skip_while(|line| !line.contains("[answers.answer]"));
-    let lines: Vec<&str> = shown.map(str::trim).take_while(|line| !line.starts_with("FAILED")).collect();
-    project.write("cases/missing.case.toml", &format!("{missing}\n{}", lines.join("\n").replace('…', "Ada")));
-    let passed = project.run(&["test", ".", "missing"]).await;
-    assert_eq!(passed.status.code(), Some(0), "{}{}", out(&passed), err(&passed));
-}
-
-#[tokio::test]
 async fn update_writes_what_came_where_a_case_fails() {
     let wrong =
         GOOD.replace("text = \"Ada\"", "text = \"Eve\" # why").replace("[arguments]", "# kept\n[arguments]");
@@ -154,11 +117,8 @@ async fn what_cannot_be_run_is_wrong_usage_and_a_refused_plugin_a_failure() {
     project.write("plugin/sample.toml", "[limits]\nmemroy = \"1MiB\"");
     let refused = project.run(&["test", ".", "good"]).await;
     assert_eq!(refused.status.code(), Some(1));
-    assert!(
-        out(&refused).contains("sample.wasm is not loaded") && out(&refused).contains("memory"),
-        "{}",
-        out(&refused)
-    );
+    let said = out(&refused);
+    assert!(said.contains("sample.wasm is not loaded") && said.contains("memory"), "{said}");
 }
 
 #[tokio::test]

@@ -44,7 +44,7 @@ pub fn sampling(key: &str) -> Value {
     }})
 }
 
-fn url(key: &str) -> Value {
+pub fn url(key: &str) -> Value {
     json!({"key": key, "method": "elicitation/create", "params": {
         "mode": "url", "message": "Sign in", "url": "https://example.com/connect",
     }})

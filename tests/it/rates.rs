@@ -1,6 +1,7 @@
 //! Rate limits (T-42), per principal and per tool: the host rejects with 429 and `Retry-After` before it does
 //! anything. The rates are a few an hour, so that even a slow machine does not refill them meanwhile.
 
+use crate::authority::{both, post};
 use serde_json::{Value, json};
 use toolyard_tests::host::Setup;
 use toolyard_tests::http::Answer;
@@ -14,17 +15,6 @@ async fn host(rates: &[(&str, &str)]) -> Host {
         setup = setup.set(&format!("rates.{key}"), rate);
     }
     setup.start().await
-}
-
-async fn both(host: &Host) -> (Session, Session) {
-    (
-        Session::open_with(host.port(), &token("alice")).await,
-        Session::open_with(host.port(), &token("bob")).await,
-    )
-}
-
-async fn post(session: &Session, method: &str, params: Value) -> Answer {
-    session.post(&json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params})).await
 }
 
 /// Checks a rejection; returns the limit that it names.

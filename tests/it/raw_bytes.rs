@@ -51,32 +51,3 @@ async fn h_7_hostile_requests_are_refused_and_harm_nobody() {
     let session = Session::open(host.port()).await;
     assert_eq!(session.request("ping", json!({})).await["result"], json!({}));
 }
-
-#[tokio::test]
-async fn clients_that_vanish_leave_nothing_behind() {
-    let host = Setup::new().with(&[guests::plugin("probe")]).start().await;
-    let session = Session::open(host.port()).await;
-    let call =
-        r#"{"jsonrpc":"2.0","id":ID,"method":"tools/call","params":{"name":"wait","arguments":{"ms":500}}}"#;
-    for id in 0..30 {
-        let body = call.replace("ID", &id.to_string());
-        let fields: String =
-            session.headers().iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
-        let request = format!(
-            "POST /mcp HTTP/1.1\r\nhost: localhost\r\n{fields}content-length: {}\r\n\r\n{body}",
-            body.len()
-        );
-        let mut stream = TcpStream::connect(("127.0.0.1", host.port())).await.expect("the host listens");
-        stream.write_all(request.as_bytes()).await.expect("the host reads");
-        drop(stream);
-    }
-    // Their calls run to their end (H-16), and then every slot is free again.
-    for id in 0..30 {
-        toolyard_tests::eventually("the request to be over", || async {
-            let ping = json!({"jsonrpc": "2.0", "id": id, "method": "ping"});
-            let answer = session.post(&ping).await.json().await;
-            (answer["result"] == json!({})).then_some(())
-        })
-        .await;
-    }
-}

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
-use toolyard_tests::host::{Setup, install};
+use toolyard_tests::host::Setup;
 use toolyard_tests::session::{LATEST, initialize};
 use toolyard_tests::{Stdio, guests};
 
@@ -94,32 +94,6 @@ async fn s_5_the_largest_line_is_one_that_clients_can_read() {
 }
 
 #[tokio::test]
-async fn tasks_run_over_a_pipe_from_creation_to_result() {
-    let mut stdio = Stdio::open(setup()).await;
-    let params = json!({"name": "count", "arguments": {"steps": 5, "ms": 60}, "task": {}, "_meta": {"progressToken": "p"}});
-    let created = stdio.request("tools/call", params).await;
-    let id = created["result"]["task"]["taskId"].as_str().expect("a task").to_owned();
-    let result = stdio.request("tasks/result", json!({"taskId": id})).await;
-    assert_eq!(result["result"]["content"][0]["text"], "counted 5");
-    let notices = stdio.notices();
-    assert!(notices.iter().any(|notice| notice["params"]["progress"] == 5.0), "{notices:?}");
-    let listed = stdio.request("tasks/list", json!({})).await;
-    assert_eq!(listed["result"]["tasks"][0]["status"], "completed");
-    let spin =
-        stdio.request("tools/call", json!({"name": "spin", "arguments": {"ms": 600_000}, "task": {}})).await;
-    let spin = spin["result"]["task"]["taskId"].clone();
-    let wait = stdio.send("tasks/result", json!({"taskId": spin})).await;
-    assert_eq!(stdio.request("tasks/cancel", json!({"taskId": spin})).await["result"]["status"], "cancelled");
-    // The host may answer the wait before or after the cancellation.
-    let notices = stdio.notices();
-    let woken = match notices.into_iter().find(|message| message["id"] == wait) {
-        Some(answer) => answer,
-        None => stdio.answer(wait).await,
-    };
-    assert_eq!(woken["error"]["code"], -32603);
-}
-
-#[tokio::test]
 async fn malformed_lines_are_answered_and_the_next_is_read() {
     let mut stdio = Stdio::open(setup().set("wire.message", "10KiB")).await;
     for (line, code) in [
@@ -187,16 +161,6 @@ async fn h_25_tasks_belong_to_the_user_and_a_later_process_finds_them() {
     let ended = second.request("tasks/get", json!({"taskId": live})).await["result"].clone();
     assert_eq!(ended["status"], "failed");
     assert!(ended["statusMessage"].as_str().expect("a message").contains("host"), "{ended}");
-}
-
-#[tokio::test]
-async fn tl_1_a_pipe_hears_of_new_tools() {
-    let mut stdio = Stdio::open(setup()).await;
-    install(&guests::fixture("versioned_v1"), &stdio.folder.path().join("plugins"));
-    let notice = stdio.read().await;
-    assert_eq!(notice["method"], "notifications/tools/list_changed");
-    let result = stdio.request("tools/call", json!({"name": "version", "arguments": {}})).await;
-    assert_eq!(result["result"]["content"][0]["text"], "v1");
 }
 
 /// The rejections name their requests, and the memory is free again when the other requests end.

@@ -3,10 +3,10 @@
 mod archive;
 mod encrypted;
 
+use crate::command_line::{err, out};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 use std::path::Path;
-use std::process::Output;
 use toolyard_tests::host::Setup;
 use toolyard_tests::http;
 use toolyard_tests::{Disk, Host, Session, eventually, guests};
@@ -35,14 +35,6 @@ async fn is_ready(host: &Host) -> bool {
     let body = String::from_utf8(answer.bytes().await.to_vec()).expect("text");
     assert_eq!(status == 503, body.contains("\"store\""), "{status}: {body}");
     status == 200
-}
-
-fn out(output: &Output) -> String {
-    String::from_utf8(output.stdout.clone()).expect("text")
-}
-
-fn err(output: &Output) -> String {
-    String::from_utf8(output.stderr.clone()).expect("text")
 }
 
 /// The error that a client receives while the store fails: a code and a sentence, without the name of the

@@ -1,18 +1,13 @@
 //! Streams that outlive their connections (H-13 to H-16, H-27 to H-29).
 
+use crate::notices::ready;
 use crate::questions::scripted;
 use hyper::Method;
 use serde_json::{Value, json};
 use toolyard_tests::exchange::{next, outcome};
 use toolyard_tests::http::{Connection, Event, Events};
 use toolyard_tests::wait::PATIENCE;
-use toolyard_tests::{Host, Session, eventually};
-
-async fn ready() -> (Host, Session) {
-    let host = scripted().start().await;
-    let session = Session::open(host.port()).await;
-    (host, session)
-}
+use toolyard_tests::{Session, eventually};
 
 async fn event(events: &mut Events) -> Option<Event> {
     tokio::time::timeout(PATIENCE, events.next()).await.expect("something in time")

@@ -22,20 +22,7 @@ async fn tl_2_tl_8_the_listing_shows_every_tool_with_its_schema_and_task_support
     };
     assert_eq!(support("echo"), "forbidden");
     assert_eq!(support("batch"), "required");
-    for name in [
-        "wait",
-        "spin",
-        "fail",
-        "protocol_error",
-        "count",
-        "ask",
-        "confirm",
-        "trap",
-        "grow",
-        "flood",
-        "jq",
-        "csv_profile",
-    ] {
+    for name in "wait spin fail protocol_error count ask confirm trap grow flood jq csv_profile".split(' ') {
         assert_eq!(support(name), "optional", "{name}");
     }
 }

@@ -30,76 +30,15 @@ async fn functions_are_tools_named_for_their_interface_and_themselves() {
     let host = Host::with(&[typed()]).await;
     let session = Session::open(host.port()).await;
     let names = session.tool_names().await;
-    let expected = [
-        "crash",
-        "greet",
-        "hoard",
-        "load",
-        "math_area",
-        "math_describe",
-        "math_divide",
-        "math_middle",
-        "math_reverse",
-        "math_sum",
-        "spin",
-    ];
-    assert_eq!(names, expected, "TL-3; functions with resources are none");
+    let expected = "crash greet hoard load math_area math_describe math_divide math_middle math_reverse math_sum \
+         spin";
+    assert_eq!(names.join(" "), expected, "TL-3; functions with resources are none");
     let divide = tool(&session, "math_divide").await;
     assert_eq!(divide["inputSchema"]["required"], json!(["a", "b"]), "an option may be left out");
     assert_eq!(divide["execution"]["taskSupport"], "optional");
     assert!(divide["description"].as_str().expect("one").contains("-> result<s64, string>"), "{divide}");
     assert_eq!(tool(&session, "math_middle").await["outputSchema"]["required"], json!(["x", "y"]));
     assert!(tool(&session, "spin").await.get("outputSchema").is_none(), "it gives nothing");
-}
-
-#[tokio::test]
-async fn values_of_all_kinds_go_in_and_come_out() {
-    let host = Host::with(&[typed()]).await;
-    let session = Session::open(host.port()).await;
-    let cases = [
-        ("greet", json!({"name": "Ada 👩‍🚀 \u{0} שלום"}), json!({"result": "Hello, Ada 👩‍🚀 \u{0} שלום!"})),
-        ("math_divide", json!({"a": "7", "b": 2, "rounding": "up"}), json!({"result": 4})),
-        (
-            "math_describe",
-            json!({"style": ["small-caps", "bold"]}),
-            json!({"result": ["bold", "small_caps"]}),
-        ),
-    ];
-    for (name, arguments, expected) in cases {
-        let result = session.call(name, arguments.clone()).await;
-        assert_eq!(result["isError"], false, "{name} {arguments}: {result}");
-        assert_eq!(result["structuredContent"], expected, "{name} {arguments}");
-        let schema = &tool(&session, name).await["outputSchema"];
-        assert!(jsonschema::is_valid(schema, &result["structuredContent"]), "TL-5: {schema}");
-    }
-    let greeting = session.call("greet", json!({"name": "Ada"})).await;
-    assert_eq!(text(&greeting), "Hello, Ada!", "a string is shown as it is");
-    let sum = session.call("math_sum", json!({"numbers": [1]})).await;
-    assert_eq!(text(&sum), r#"{"result":1}"#, "TL-6");
-}
-
-#[tokio::test]
-async fn errors_of_functions_and_arguments_that_do_not_fit_are_failures_that_can_be_read() {
-    let host = Host::with(&[typed()]).await;
-    let session = Session::open(host.port()).await;
-    for (name, arguments, says) in [
-        ("math_divide", json!({"a": 1, "b": 0}), "1 cannot be divided by 0"),
-        ("math_area", json!({"figure": {"circle": -1}}), "a radius of -1"),
-        ("math_divide", json!({"a": 1}), "input schema"),
-        (
-            "math_divide",
-            json!({"a": "9223372036854775808", "b": 1}),
-            "at `/a`: 9223372036854775808 is not between",
-        ),
-        ("math_divide", json!({"a": 1, "b": 1, "rounding": "sideways"}), "/rounding"),
-        ("math_area", json!({"figure": {"circle": 1, "nothing": null}}), "/figure"),
-        ("math_reverse", json!({"data": "!"}), "base64"),
-        ("crash", json!({}), "trapped"),
-    ] {
-        let result = session.call(name, arguments.clone()).await;
-        assert_eq!(result["isError"], true, "{name} {arguments}: {result}");
-        assert!(text(&result).contains(says), "{says}: {result}");
-    }
 }
 
 #[tokio::test]

@@ -22,68 +22,23 @@ const WARM_UP: u32 = 2;
 const REST: Duration = Duration::from_millis(700);
 
 /// Hostile tools, by their plugins: each ends by itself, soon.
-const HOSTILE: [(&str, &[&str]); 3] = [
+const HOSTILE: [(&str, &str); 3] = [
     (
         "hostile_calls",
-        &[
-            "compute",
-            "fill_memory",
-            "call_the_host",
-            "sleep_for_ever",
-            "sleep_for_nothing",
-            "poll_for_ever",
-            "write_for_ever",
-            "recurse",
-            "recurse_in_memory",
-            "grow_memory",
-            "allocate",
-            "hold_pollables",
-            "hold_streams",
-            "hold_sockets",
-            "random_bytes",
-            "unreachable",
-            "out_of_bounds",
-            "wrong_signature",
-            "exit_well",
-            "exit_badly",
-            "panic_at_length",
-            "fail_at_length",
-        ],
+        "compute fill_memory call_the_host sleep_for_ever sleep_for_nothing poll_for_ever \
+         write_for_ever recurse recurse_in_memory grow_memory allocate hold_pollables hold_streams \
+         hold_sockets random_bytes unreachable out_of_bounds wrong_signature exit_well exit_badly \
+         panic_at_length fail_at_length",
     ),
     (
         "hostile_reports",
-        &[
-            "huge_progress",
-            "huge_status",
-            "huge_log",
-            "large_everything",
-            "no_numbers",
-            "no_text",
-            "no_memory",
-            "log_flood",
-            "progress_flood",
-            "status_flood",
-            "change_flood",
-            "task_flood",
-            "output_flood",
-        ],
+        "huge_progress huge_status huge_log large_everything no_numbers no_text no_memory log_flood \
+         progress_flood status_flood change_flood task_flood output_flood",
     ),
     (
         "hostile_results",
-        &[
-            "huge_text",
-            "large_text",
-            "huge_blob",
-            "deep_structure",
-            "deep_block",
-            "wide_structure",
-            "same_names",
-            "half_an_object",
-            "two_objects",
-            "no_text",
-            "odd_errors",
-            "lie_by_type",
-        ],
+        "huge_text large_text huge_blob deep_structure deep_block wide_structure same_names \
+         half_an_object two_objects no_text odd_errors lie_by_type",
     ),
 ];
 
@@ -271,7 +226,8 @@ async fn attack(session: &Session, attack: &str) {
 
 fn hostile(dice: &mut Dice) -> String {
     let (plugin, tools) = dice.pick(&HOSTILE);
-    format!("{plugin}_{}", dice.pick(tools))
+    let tools: Vec<&str> = tools.split(' ').collect();
+    format!("{plugin}_{}", dice.pick(&tools))
 }
 
 async fn ended(session: &Session, id: &str) {

@@ -1,7 +1,7 @@
 //! Official clients without tasks, each with its own timeouts and its own check of output schemas.
 
 use super::{drive, handed_off, order, scaled, setup, with_scaled_times};
-use crate::clients::{Client, PYTHON, TYPESCRIPT, second};
+use crate::clients::{Client, PYTHON, TYPESCRIPT, runs, second};
 use crate::inspector;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -54,39 +54,17 @@ async fn the_python_client_has_the_result_of_a_call_longer_than_its_timeout() {
     assert!(matches!(summary["waits"].as_u64(), Some(2 | 3)), "{summary}");
 }
 
-#[tokio::test]
-async fn the_second_python_client_takes_a_hand_off_without_a_session() {
-    hands_off_early(&SECOND_PYTHON, &["auto"]).await;
-}
-
-#[tokio::test]
-async fn the_second_python_client_takes_a_hand_off_in_a_session() {
-    hands_off_early(&SECOND_PYTHON, &["legacy"]).await;
-}
-
-#[tokio::test]
-async fn the_typescript_client_takes_a_hand_off_for_a_structured_result() {
-    hands_off_early(&FIRST_TYPESCRIPT, &["handsOff"]).await;
-}
-
-#[tokio::test]
-async fn the_second_typescript_client_takes_a_hand_off_without_a_session() {
-    hands_off_early(&SECOND_TYPESCRIPT, &["auto", "handsOff"]).await;
-}
-
-#[tokio::test]
-async fn the_second_typescript_client_takes_a_hand_off_in_a_session() {
-    hands_off_early(&SECOND_TYPESCRIPT, &["legacy", "handsOff"]).await;
-}
-
-#[tokio::test]
-async fn fastmcp_takes_a_hand_off() {
-    hands_off_early(&FIRST_FASTMCP, &[]).await;
-}
-
-#[tokio::test]
-async fn the_second_fastmcp_takes_a_hand_off() {
-    hands_off_early(&SECOND_FASTMCP, &[]).await;
+runs! {
+    the_second_python_client_takes_a_hand_off_without_a_session => hands_off_early(&SECOND_PYTHON, &["auto"]);
+    the_second_python_client_takes_a_hand_off_in_a_session => hands_off_early(&SECOND_PYTHON, &["legacy"]);
+    the_typescript_client_takes_a_hand_off_for_a_structured_result =>
+        hands_off_early(&FIRST_TYPESCRIPT, &["handsOff"]);
+    the_second_typescript_client_takes_a_hand_off_without_a_session =>
+        hands_off_early(&SECOND_TYPESCRIPT, &["auto", "handsOff"]);
+    the_second_typescript_client_takes_a_hand_off_in_a_session =>
+        hands_off_early(&SECOND_TYPESCRIPT, &["legacy", "handsOff"]);
+    fastmcp_takes_a_hand_off => hands_off_early(&FIRST_FASTMCP, &[]);
+    the_second_fastmcp_takes_a_hand_off => hands_off_early(&SECOND_FASTMCP, &[]);
 }
 
 #[tokio::test]
@@ -135,14 +113,11 @@ async fn progress_keeps_alive(client: &Client, mode: &[&str]) {
     assert_eq!(summary["text"], "counted 2");
 }
 
-#[tokio::test]
-async fn progress_keeps_a_request_of_the_typescript_client_alive() {
-    progress_keeps_alive(&FIRST_TYPESCRIPT, &["progresses"]).await;
-}
-
-#[tokio::test]
-async fn progress_keeps_a_request_of_the_second_typescript_client_alive() {
-    progress_keeps_alive(&SECOND_TYPESCRIPT, &["auto", "progresses"]).await;
+runs! {
+    progress_keeps_a_request_of_the_typescript_client_alive =>
+        progress_keeps_alive(&FIRST_TYPESCRIPT, &["progresses"]);
+    progress_keeps_a_request_of_the_second_typescript_client_alive =>
+        progress_keeps_alive(&SECOND_TYPESCRIPT, &["auto", "progresses"]);
 }
 
 /// With the default settings, a tool of 70 s takes at most two waits.

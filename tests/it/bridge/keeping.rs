@@ -2,7 +2,7 @@
 
 use super::clients::{FIRST_TYPESCRIPT, SECOND_TYPESCRIPT};
 use super::{collect, drive, handed_off, is_full, order, setup, text};
-use crate::clients::Client;
+use crate::clients::{Client, runs};
 use serde_json::{Value, json};
 use std::time::Duration;
 use toolyard_tests::host::Setup;
@@ -51,14 +51,11 @@ async fn a_timeout_keeps_the_run(client: &Client, mode: &[&str]) {
     }
 }
 
-#[tokio::test]
-async fn a_timeout_of_the_typescript_client_keeps_the_run() {
-    a_timeout_keeps_the_run(&FIRST_TYPESCRIPT, &["timesOut"]).await;
-}
-
-#[tokio::test]
-async fn a_timeout_of_the_second_typescript_client_keeps_the_run() {
-    a_timeout_keeps_the_run(&SECOND_TYPESCRIPT, &["legacy", "timesOut"]).await;
+runs! {
+    a_timeout_of_the_typescript_client_keeps_the_run =>
+        a_timeout_keeps_the_run(&FIRST_TYPESCRIPT, &["timesOut"]);
+    a_timeout_of_the_second_typescript_client_keeps_the_run =>
+        a_timeout_keeps_the_run(&SECOND_TYPESCRIPT, &["legacy", "timesOut"]);
 }
 
 /// Cancels before and after `bridge.grace`: the client gives a reason, so the age does not matter.
@@ -79,19 +76,13 @@ async fn a_person_stops_the_run(client: &Client, mode: &[&str]) {
     }
 }
 
-#[tokio::test]
-async fn a_person_stops_the_run_with_the_typescript_client() {
-    a_person_stops_the_run(&FIRST_TYPESCRIPT, &["aborts"]).await;
-}
-
-#[tokio::test]
-async fn a_person_stops_the_run_with_the_second_typescript_client() {
-    a_person_stops_the_run(&SECOND_TYPESCRIPT, &["legacy", "aborts"]).await;
-}
-
-#[tokio::test]
-async fn a_person_stops_the_run_without_a_session() {
-    a_person_stops_the_run(&SECOND_TYPESCRIPT, &["auto", "aborts"]).await;
+runs! {
+    a_person_stops_the_run_with_the_typescript_client =>
+        a_person_stops_the_run(&FIRST_TYPESCRIPT, &["aborts"]);
+    a_person_stops_the_run_with_the_second_typescript_client =>
+        a_person_stops_the_run(&SECOND_TYPESCRIPT, &["legacy", "aborts"]);
+    a_person_stops_the_run_without_a_session =>
+        a_person_stops_the_run(&SECOND_TYPESCRIPT, &["auto", "aborts"]);
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 //! which one the server speaks (26B). Their scenarios are in `tests/clients/v2/`; the Rust client, which
 //! needs no other language, is in `rmcp.rs`.
 
-use super::{Client, compile, expect_clean_since, finished, tapped_stdio};
+use super::{Client, compile, expect_clean_since, finished, runs, tapped_stdio};
 use std::path::Path;
 use tokio::process::Command;
 use toolyard_tests::guests;
@@ -68,53 +68,17 @@ async fn over_stdio(client: &Client, mode: &str) {
     expect_clean_since(beginning(mode), folder.path());
 }
 
-#[tokio::test]
-async fn the_second_typescript_client_finds_out_over_http() {
-    over_http(&TYPESCRIPT, "auto").await;
-}
-
-#[tokio::test]
-async fn the_second_typescript_client_finds_out_over_stdio() {
-    over_stdio(&TYPESCRIPT, "auto").await;
-}
-
-#[tokio::test]
-async fn the_second_typescript_client_insists_over_http() {
-    over_http(&TYPESCRIPT, "pin").await;
-}
-
-#[tokio::test]
-async fn the_second_typescript_client_insists_over_stdio() {
-    over_stdio(&TYPESCRIPT, "pin").await;
-}
-
-/// 26B-11: the client with its default settings.
-#[tokio::test]
-async fn the_second_typescript_client_shakes_hands_over_http() {
-    over_http(&TYPESCRIPT, "legacy").await;
-}
-
-#[tokio::test]
-async fn the_second_typescript_client_shakes_hands_over_stdio() {
-    over_stdio(&TYPESCRIPT, "legacy").await;
-}
-
-#[tokio::test]
-async fn the_second_python_client_finds_out_over_http() {
-    over_http(&PYTHON, "auto").await;
-}
-
-#[tokio::test]
-async fn the_second_python_client_finds_out_over_stdio() {
-    over_stdio(&PYTHON, "auto").await;
-}
-
-#[tokio::test]
-async fn the_second_python_client_shakes_hands_over_http() {
-    over_http(&PYTHON, "legacy").await;
-}
-
-#[tokio::test]
-async fn the_second_python_client_shakes_hands_over_stdio() {
-    over_stdio(&PYTHON, "legacy").await;
+runs! {
+    /// 26B-12, 26B-13: its probe finds members that it looks for.
+    the_second_typescript_client_finds_out_over_http => over_http(&TYPESCRIPT, "auto");
+    the_second_typescript_client_finds_out_over_stdio => over_stdio(&TYPESCRIPT, "auto");
+    the_second_typescript_client_insists_over_http => over_http(&TYPESCRIPT, "pin");
+    the_second_typescript_client_insists_over_stdio => over_stdio(&TYPESCRIPT, "pin");
+    /// 26B-11, 26B-14: the client with its default settings opens a session, and ends it.
+    the_second_typescript_client_shakes_hands_over_http => over_http(&TYPESCRIPT, "legacy");
+    the_second_typescript_client_shakes_hands_over_stdio => over_stdio(&TYPESCRIPT, "legacy");
+    the_second_python_client_finds_out_over_http => over_http(&PYTHON, "auto");
+    the_second_python_client_finds_out_over_stdio => over_stdio(&PYTHON, "auto");
+    the_second_python_client_shakes_hands_over_http => over_http(&PYTHON, "legacy");
+    the_second_python_client_shakes_hands_over_stdio => over_stdio(&PYTHON, "legacy");
 }

@@ -14,21 +14,10 @@ use toolyard_tests::{eventually, guests};
 /// A volume that holds the folders of the host. They are mounted where the host expects them, as the folders
 /// of a volume are in a container. Beside them are folders that guests may be granted.
 fn make(root: &Path, mounts: &mut Mounts) {
-    for folder in [
-        "vol/data/sub",
-        "vol/plugins",
-        "vol/shared/in",
-        "vol/other",
-        "data",
-        "srv/shared",
-        "srv/work/inner",
-        "srv/work/late/deep",
-        "srv/outside/sub",
-        "srv/holds/in",
-        "keys",
-        "secrets",
-        "conf",
-    ] {
+    for folder in "vol/data/sub vol/plugins vol/shared/in vol/other data srv/shared srv/work/inner \
+                    srv/work/late/deep srv/outside/sub srv/holds/in keys secrets conf"
+        .split(' ')
+    {
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(root.join(folder)).expect("makes");
     }
     for (file, text) in [
@@ -287,35 +276,15 @@ async fn enter_what_is_mounted_later(stage: &Mounted) {
     assert_eq!(folder, "ALLOWED [\"deep\"]");
     stage.bind("srv/outside", "srv/work/late");
     stage.bind("srv/outside/note", "srv/work/second");
-    for path in [
-        "late/note",
-        "late/",
-        "late/.",
-        "late/sub",
-        "late/sub/note",
-        "late/link",
-        "late/new",
-        "way/note",
-        "way/",
-        "late/../note",
-        "inner/../late/note",
-        "inner/../way/sub/note",
-        "late/sub/../../inner/note",
-        "second",
-        "second/",
-    ] {
-        for what in [
-            "raw-open",
-            "raw-folder",
-            "raw-truncate",
-            "raw-create",
-            "raw-stat",
-            "raw-times",
-            "raw-make",
-            "raw-delete",
-            "raw-remove",
-            "raw-symlink",
-        ] {
+    for path in "late/note late/ late/. late/sub late/sub/note late/link late/new way/note way/ \
+                 late/../note inner/../late/note inner/../way/sub/note late/sub/../../inner/note \
+                 second second/"
+        .split(' ')
+    {
+        for what in "raw-open raw-folder raw-truncate raw-create raw-stat raw-times raw-make \
+                     raw-delete raw-remove raw-symlink"
+            .split(' ')
+        {
             stage.denied("worker", what, path, "target").await;
         }
         let whole = format!("/d/{path}");

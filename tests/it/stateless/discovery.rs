@@ -1,13 +1,10 @@
 //! The self-description of the host (26D), and how long clients may cache lists (26C-5 to 26C-7).
 
-use super::{post, probe};
+use super::probe;
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
 use toolyard_tests::host::Setup;
-use toolyard_tests::session::HEADERS;
-use toolyard_tests::stateless::{Client, TASKS, VERSION, enveloped, everything, key};
-use toolyard_tests::tokens::{stanza, token};
-use toolyard_tests::{Host, Session, guests};
+use toolyard_tests::stateless::{Client, TASKS, VERSION, everything, key};
+use toolyard_tests::{Session, guests};
 
 #[tokio::test]
 async fn d_26d_1_d_26d_2_d_26d_4_discovery_says_what_is_served_and_nothing_else() {
@@ -38,26 +35,6 @@ async fn d_26d_1_d_26d_2_d_26d_4_discovery_says_what_is_served_and_nothing_else(
     assert_eq!(found["instructions"], "Be brief.");
     assert_eq!(found["_meta"][key::SERVER]["name"], "yard");
     drop(host);
-}
-
-#[tokio::test]
-async fn b_26b_12_b_26b_13_the_probe_of_the_official_client_finds_what_it_looks_for() {
-    let host = Host::with_probe().await;
-    // As the TypeScript client sends it: a string id, no session, no name.
-    let probe = json!({"jsonrpc": "2.0", "id": "server-discover-probe-0", "method": "server/discover",
-        "params": enveloped(json!({}), &json!({"roots": {}}))});
-    let headers =
-        [&HEADERS[..], &[("mcp-protocol-version", VERSION), ("mcp-method", "server/discover")]].concat();
-    let answer = post(host.port(), &headers, probe.to_string()).await;
-    assert_eq!(answer.status, 200);
-    assert!(!answer.is_events(), "it is read as one object");
-    let result = answer.json().await["result"].take();
-    for member in ["supportedVersions", "capabilities", "resultType", "ttlMs", "cacheScope"] {
-        assert!(result.get(member).is_some(), "{member}: {result}");
-    }
-    // 26B-11, 26B-14: the client can fall back to a session.
-    let session = Session::open(host.port()).await;
-    assert!(session.result("tools/list", json!({})).await["tools"].is_array());
 }
 
 /// The cache hints of a list.
@@ -95,27 +72,6 @@ async fn c_26c_5_c_26c_7_lists_say_how_long_they_may_be_kept_on_every_page() {
     let prompt =
         client.result("prompts/get", json!({"name": "recommend", "arguments": {"genre": "x"}})).await;
     assert!(prompt.get("ttlMs").is_none() && prompt.get("cacheScope").is_none(), "{prompt}");
-}
-
-#[tokio::test]
-async fn c_26c_5_lists_that_depend_on_who_asks_are_theirs_alone() {
-    let offers = [guests::plugin("probe"), guests::fixture("library")];
-    let config = [stanza("alice", &[]), stanza("bob", &[])].concat();
-    let rules = "[[rules]]\nname = \"bob\"\neffect = \"deny\"\nprincipals = [\"token:bob\"]\ntools = [\"trap\"]\n\
-        [[rules]]\nname = \"all\"\neffect = \"allow\"\ntools = [\"*\"]\nresources = [\"*\"]\nprompts = [\"*\"]\n";
-    let host = Setup::new().with(&offers).config(&format!("{config}{rules}")).start().await;
-    let (alice, bob) =
-        (Client::new(host.port()).bearing(&token("alice")), Client::new(host.port()).bearing(&token("bob")));
-    for method in LISTS {
-        assert_eq!(hints(&alice.result(method, json!({})).await).1, "private", "{method}");
-    }
-    let names = async |client: &Client| {
-        let tools = client.result("tools/list", json!({})).await["tools"].take();
-        let names = tools.as_array().expect("tools").iter().map(|tool| tool["name"].to_string());
-        names.collect::<BTreeSet<_>>()
-    };
-    assert!(names(&alice).await.contains("\"trap\""));
-    assert!(!names(&bob).await.contains("\"trap\""));
 }
 
 #[tokio::test]

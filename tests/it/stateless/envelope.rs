@@ -143,7 +143,8 @@ async fn tl_26tl_4_unknown_params_are_passed_over_and_a_wish_for_a_task_is_none(
         let result = client.result("tools/call", params).await;
         assert_eq!(result["resultType"], "complete", "{result}");
     }
-    // Nor does the declaration of a session count (26T-2).
+    // Nor does the declaration of a session count (26T-2): clients without the extension get results (26B-15,
+    // 26B-16).
     let request = client
         .request("tools/call", steps(json!([{"begin": null}, {"info": null}])))
         .meta(key::CAPABILITIES, json!({"tasks": {"requests": {"tools": {"call": {}}}}}));

@@ -3,7 +3,7 @@
 use super::{patient, probe};
 use crate::questions::scripted;
 use hyper::Method;
-use serde_json::{Value, json};
+use serde_json::json;
 use toolyard_tests::host::Setup;
 use toolyard_tests::http::Connection;
 use toolyard_tests::stateless::Client;
@@ -65,32 +65,6 @@ async fn headed() -> (Host, Client) {
     let host = Setup::new().with(&[guests::fixture("headed")]).start().await;
     let client = Client::new(host.port());
     (host, client)
-}
-
-/// The arguments, the headers `Mcp-Param-…`, and whether they agree.
-type Case = (Value, &'static [(&'static str, &'static str)], bool);
-
-#[tokio::test]
-async fn xh_26xh_2_arguments_that_are_repeated_are_held_against_their_headers() {
-    let (_host, client) = headed().await;
-    let cases: [Case; 4] = [
-        (json!({"region": "north"}), &[("region", "north")], true),
-        (json!({"region": "north"}), &[], false),
-        (json!({"region": "north"}), &[("region", "North")], false),
-        (json!({"region": "north"}), &[("region", "north"), ("region", "north")], false),
-    ];
-    for (arguments, headers, agree) in cases {
-        let mut request = client.request("tools/call", json!({"name": "headed", "arguments": arguments}));
-        for (name, value) in headers {
-            request = request.and_header(&format!("mcp-param-{name}"), value);
-        }
-        let (status, code) = client.reply(&request).await.refusal();
-        match agree {
-            // A mismatch with the schema is a result.
-            true => assert_eq!((status, code), (200, 0), "{arguments} {headers:?}"),
-            false => assert_eq!((status, code), (400, -32020), "{arguments} {headers:?}"),
-        }
-    }
 }
 
 #[tokio::test]

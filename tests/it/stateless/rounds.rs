@@ -2,17 +2,11 @@
 //! request carries the answers.
 
 use super::{patient, script, steps};
-use crate::questions::{accepted, form, sampling, scripted};
+use crate::questions::{accepted, form, sampling, scripted, url};
 use serde_json::{Value, json};
 use toolyard_tests::exchange::outcome;
 use toolyard_tests::guests;
 use toolyard_tests::stateless::{Client, everything, key, tasks};
-
-pub fn url(key: &str) -> Value {
-    json!({"key": key, "method": "elicitation/create", "params": {
-        "mode": "url", "message": "Sign in", "url": "https://example.com/connect",
-    }})
-}
 
 pub fn roots(key: &str) -> Value {
     json!({"key": key, "method": "roots/list", "params": {}})
@@ -87,7 +81,8 @@ async fn m_26m_5_what_is_missing_is_asked_again_and_what_is_unknown_passed_over(
     let (_host, client) = script().await;
     let call = steps(json!([{"ask": [form("a"), form("b"), form("c")]}]));
     let first = client.result("tools/call", call.clone()).await;
-    let others = json!({"x": accepted(), "": 5, "host:b": accepted(), "b": accepted()});
+    // 26X-10: only the keys of the guest count.
+    let others = json!({"input": accepted(), "x": accepted(), "": 5, "host:b": accepted(), "b": accepted()});
     let second = client.result("tools/call", next(&call, &first, others)).await;
     assert_eq!(asked(&second), ["a", "c"], "what was answered is not asked again");
     let third = client.result("tools/call", next(&call, &second, json!({}))).await;
@@ -96,29 +91,6 @@ async fn m_26m_5_what_is_missing_is_asked_again_and_what_is_unknown_passed_over(
     let answers = json!({"a": accepted(), "c": {"action": "decline"}, "b": {"action": "decline"}});
     let last = client.result("tools/call", next(&call, &third, answers)).await;
     assert_eq!(outcome(&last), json!([{"a": accepted(), "b": accepted(), "c": {"action": "decline"}}]));
-}
-
-#[tokio::test]
-async fn m_26m_5_what_does_not_fit_the_question_is_asked_again() {
-    let (_host, client) = script().await;
-    let call = steps(json!([{"ask": [form("a"), sampling("s"), roots("r")]}]));
-    let first = client.result("tools/call", call.clone()).await;
-    for (name, wrong) in [
-        ("a", json!({"action": "accept", "content": {"ok": "perhaps"}})),
-        ("s", json!({"role": "assistant"})),
-        ("r", json!({"roots": 5})),
-    ] {
-        let mut answers = json!({"a": accepted(), "s": text("x"), "r": {"roots": []}})
-            .as_object()
-            .expect("an object")
-            .clone();
-        answers.insert(name.to_owned(), wrong.clone());
-        let second = client.result("tools/call", next(&call, &first, Value::Object(answers))).await;
-        assert_eq!(asked(&second), [name], "{wrong}");
-    }
-    // 26X-10: only the keys of the guest count.
-    let named = client.result("tools/call", next(&call, &first, json!({"input": accepted()}))).await;
-    assert_eq!(asked(&named), ["a", "r", "s"]);
 }
 
 /// 26J-2: nothing that another request declared counts.

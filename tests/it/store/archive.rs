@@ -1,6 +1,7 @@
 //! `toolyard tasks export` and `import`.
 
-use super::{err, out, setup};
+use super::setup;
+use crate::command_line::{err, out};
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;

@@ -1,6 +1,7 @@
 //! A host whose tasks are encrypted.
 
-use super::{FILE, err, out, setup};
+use super::{FILE, setup};
+use crate::command_line::{err, out};
 use serde_json::json;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;

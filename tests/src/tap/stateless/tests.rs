@@ -72,6 +72,10 @@ fn results_are_judged_by_what_was_asked() {
     let url = json!({"q": {"method": "elicitation/create", "params": {
         "mode": "url", "message": "?", "url": "https://a.example/",
     }}});
+    let executed = json!([{"name": "x", "inputSchema": {"type": "object"}, "execution": {}}]);
+    let with_tasks = with(discovery.clone(), "/capabilities", "tasks", json!({}));
+    let with_version = with(discovery, "", "supportedVersions", json!(["2025-11-25"]));
+    let reserved = json!({"error": {"code": -32002, "message": "x"}});
     let asks = |requests: Value| result("input_required", json!({"inputRequests": requests}));
     for (method, params, result, problem) in [
         ("tools/call", &call, result("complete", content.clone()), ""),
@@ -89,42 +93,14 @@ fn results_are_judged_by_what_was_asked() {
         ("tools/call", &call, result("input_required", json!({})), "26M-2"),
         ("tools/list", &json!({}), result("task", task("working", json!({}))), "26J-4"),
         ("tools/list", &json!({}), result("complete", without(cached.clone(), "ttlMs")), "ttlMs"),
-        (
-            "tools/list",
-            &json!({}),
-            result(
-                "complete",
-                with(
-                    cached,
-                    "",
-                    "tools",
-                    json!([{"name": "x", "inputSchema": {"type": "object"}, "execution": {}}]),
-                ),
-            ),
-            "26TL-1",
-        ),
-        (
-            "server/discover",
-            &json!({}),
-            result("complete", with(discovery.clone(), "/capabilities", "tasks", json!({}))),
-            "26D-2",
-        ),
-        (
-            "server/discover",
-            &json!({}),
-            result("complete", with(discovery, "", "supportedVersions", json!(["2025-11-25"]))),
-            "26D-4",
-        ),
+        ("tools/list", &json!({}), result("complete", with(cached, "", "tools", executed)), "26TL-1"),
+        ("server/discover", &json!({}), result("complete", with_tasks), "26D-2"),
+        ("server/discover", &json!({}), result("complete", with_version), "26D-4"),
         ("tasks/get", &get, result("complete", task("working", json!({"taskId": "u"}))), "26T-14"),
         ("tasks/get", &get, result("complete", task("completed", json!({"result": inlined}))), ""),
         ("tasks/get", &get, result("complete", task("completed", json!({"result": content}))), "26T-14"),
         ("tasks/get", &get, result("complete", task("working", json!({"result": inlined}))), "26T-14"),
-        (
-            "tasks/get",
-            &get,
-            result("complete", task("failed", json!({"error": {"code": -32002, "message": "x"}}))),
-            "26J-7",
-        ),
+        ("tasks/get", &get, result("complete", task("failed", reserved)), "26J-7"),
         ("tasks/cancel", &get, result("complete", json!({})), ""),
         ("tasks/update", &get, json!({"resultType": "complete", "_meta": {}}), "26J-5"),
         ("tasks/cancel", &get, result("complete", task("cancelled", json!({}))), "26T-17"),

@@ -16,7 +16,6 @@ use toolyard_dispatch::{
 };
 use toolyard_dispatch::{Departure, DrainMode};
 use toolyard_kit::{done, memory, tool};
-use toolyard_store::MemoryStore;
 use toolyard_task::tool::Report;
 use toolyard_task::wire::{Progress, TaskStatus};
 use toolyard_task::{RunContext, TaskId, Tool};
@@ -156,23 +155,6 @@ async fn p_1_progress_rises_is_paced_and_ends_with_the_last_word() {
     assert!(heard.windows(2).all(|pair| pair[0] < pair[1]), "{heard:?}");
     assert_eq!(heard.last(), Some(&1999.0));
     assert!(heard.len() < 1000, "{} of 2000 left", heard.len());
-}
-
-#[tokio::test]
-async fn tasks_of_a_dead_host_are_ended_and_a_living_neighbours_are_not_touched() {
-    let store = memory();
-    let waits = || tool("waits", |_| std::future::pending());
-    let host = |node: &Arc<MemoryStore>| dispatch(node, node.clone(), vec![waits()]);
-    let (dying, living) = (Arc::new(store.node()), Arc::new(store.node()));
-    let theirs = create(&host(&dying), &caller(), "waits", Arc::new(NoClientChannel)).await;
-    let neighbour = host(&living);
-    let ours = create(&neighbour, &caller(), "waits", Arc::new(NoClientChannel)).await;
-    dying.kill();
-    let third = host(&Arc::new(store.node()));
-    let ended = third.task(&caller(), &theirs).await.expect("found");
-    assert_eq!(ended.status(), TaskStatus::Failed);
-    assert!(ended.status_message.expect("a message").contains("host"));
-    assert_eq!(third.task(&caller(), &ours).await.expect("found").status(), TaskStatus::Working);
 }
 
 #[tokio::test]

@@ -8,7 +8,6 @@ use tempfile::TempDir;
 use toolyard_task::audit::{AuditStore, By, Entry};
 use toolyard_task::node::NodeStore;
 use toolyard_task::store::{CreateError, Hint, StoreError};
-use toolyard_task::wire::RawJson;
 use toolyard_task::{Fence, Incarnation, Task, TaskStore};
 use writer::SqliteTransaction;
 
@@ -53,17 +52,6 @@ fn a_database_of_another_program_is_refused_and_kept() {
     other.execute_batch("CREATE TABLE task (theirs)").expect("creates");
     drop(other);
     assert!(matches!(refused(&folder, "another program"), SqliteOpenError::Foreign { .. }));
-}
-
-#[test]
-fn a_database_of_a_later_release_is_refused_and_kept() {
-    let folder = folder();
-    drop(open(folder.path()));
-    let later = Connection::open(folder.path().join(FILE)).expect("opens");
-    later.pragma_update(None, "user_version", 8).expect("sets");
-    drop(later);
-    let error = refused(&folder, "run the release that wrote it");
-    assert!(matches!(error, SqliteOpenError::Newer { found: 8, known: 7, .. }), "{error:?}");
 }
 
 #[test]
@@ -274,42 +262,6 @@ async fn a_full_queue_is_waited_for_but_not_for_ever() {
     drop(release);
     let there_is_room = async || store.create(task(&owner("a")), AMPLE, Vec::new()).await.is_ok();
     eventually("there is room again", there_is_room).await;
-}
-
-#[tokio::test]
-async fn a_lock_held_by_another_program_passes() {
-    let folder = folder();
-    let store = open(folder.path());
-    let made = created(&*store, task(&owner("a"))).await;
-    let other = Connection::open(folder.path().join(FILE)).expect("opens");
-    other.execute_batch("BEGIN IMMEDIATE").expect("locks");
-    let refused = store.create(task(&owner("a")), AMPLE, Vec::new()).await;
-    assert!(matches!(refused, Err(CreateError::Store(StoreError::Unavailable(_)))), "{refused:?}");
-    assert!(store.read(made.id, None).await.expect("reading goes on").is_some());
-    other.execute_batch("ROLLBACK").expect("unlocks");
-    finish(&*store, &made, result()).await;
-    created(&*store, task(&owner("a"))).await;
-}
-
-#[tokio::test]
-async fn a_full_disk_passes() {
-    let folder = folder();
-    let store = open(folder.path());
-    let kept = created(&*store, task(&owner("a"))).await;
-    let pages = |most: i64| {
-        store.writer.write(move |writing| {
-            writing.on.pragma_update_and_check(None, "max_page_count", most, |row| row.get::<_, i64>(0))
-        })
-    };
-    let now = pages(1).await.expect("not below what there is");
-    let long = format!("[{}1]", "1,".repeat(50_000 + 4096 * now.unsigned_abs() as usize));
-    let big = || Task { arguments: RawJson::trusted(long.clone()), ..task(&owner("a")) };
-    let refused = store.create(big(), AMPLE, Vec::new()).await;
-    assert!(matches!(refused, Err(CreateError::Store(StoreError::Unavailable(_)))), "{refused:?}");
-    assert_eq!(store.read(kept.id, None).await.expect("reads").expect("is there").task, kept);
-    pages(1_000_000).await.expect("there is room again");
-    created(&*store, big()).await;
-    assert_eq!(store.list(&everything()).await.expect("lists").len(), 2, "half a task was written");
 }
 
 fn everything() -> toolyard_task::store::ListQuery {

@@ -58,17 +58,6 @@ fn without_rules_everything_is_allowed_and_with_any_only_what_they_say() {
 }
 
 #[test]
-fn the_first_rule_that_matches_decides() {
-    let deny = json!({"effect": "deny", "tools": ["admin_*"]});
-    let allow = json!({"effect": "allow", "tools": ["*"]});
-    let authority = rules(json!([deny, allow]));
-    assert_eq!(authority.shows(&alice(), tool("admin_x")), Decision::Denied(Some(0)));
-    assert_eq!(authority.shows(&alice(), tool("other")), Decision::Allowed(Some(1)));
-    let authority = rules(json!([allow, deny]));
-    assert_eq!(authority.shows(&alice(), tool("admin_x")), Decision::Allowed(Some(0)));
-}
-
-#[test]
 fn a_6_principals_are_named_in_full_and_nobody_can_look_like_another() {
     let is_for = |pattern: &str, principal: &Principal| {
         let authority = rules(json!([{"effect": "allow", "tools": ["*"], "principals": [pattern]}]));

@@ -264,11 +264,6 @@ fn an_answer_that_does_not_fit_is_explained() {
 }
 
 #[test]
-fn a_permission_is_not_for_a_model_to_give() {
-    assert_eq!(only_the_user(), "Only the user of this host can allow this, not a model.");
-}
-
-#[test]
 fn durations_have_at_most_two_units() {
     for (seconds, expected) in [
         (0, "0 s"),

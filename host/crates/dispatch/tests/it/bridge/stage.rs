@@ -99,14 +99,7 @@ impl Stage {
         cause: StopCause,
         after: Duration,
     ) -> Result<CallReply, Fault> {
-        let stop = Arc::new(Stop::default());
-        let params = Self::params(name, &serde_json::json!({}));
-        let call = self.call_by(caller, params, Arc::new(NoClientChannel), stop.clone());
-        let (reply, ()) = tokio::join!(call, async {
-            tokio::time::sleep(after).await;
-            stop.set_because(cause);
-        });
-        reply
+        self.call_stopped_by(caller, name, cause, tokio::time::sleep(after)).await
     }
 
     /// A call that is cancelled for this cause once its run has begun.
@@ -117,11 +110,21 @@ impl Stage {
         cause: StopCause,
         work: &Work,
     ) -> Result<CallReply, Fault> {
+        self.call_stopped_by(caller, name, cause, work.begun()).await
+    }
+
+    async fn call_stopped_by(
+        &self,
+        caller: &Caller,
+        name: &str,
+        cause: StopCause,
+        moment: impl Future<Output = ()>,
+    ) -> Result<CallReply, Fault> {
         let stop = Arc::new(Stop::default());
         let params = Self::params(name, &serde_json::json!({}));
         let call = self.call_by(caller, params, Arc::new(NoClientChannel), stop.clone());
         let (reply, ()) = tokio::join!(call, async {
-            work.begun().await;
+            moment.await;
             stop.set_because(cause);
         });
         reply
@@ -198,9 +201,9 @@ pub fn hand_off(reply: Result<CallReply, Fault>) -> (String, Value) {
 
 /// The text of a host tool's own result.
 pub fn plain(reply: Result<CallReply, Fault>) -> String {
-    let CallReply::Result(result) = reply.expect("a reply") else { panic!("a plain result was expected") };
-    let result: Value = result.decode().expect("JSON");
-    result["content"][0]["text"].as_str().expect("a text").to_owned()
+    let reply = reply.expect("a reply");
+    assert!(matches!(reply, CallReply::Result(_)), "a plain result was expected");
+    text_of(&reply)
 }
 
 /// The text of the tool's result, however the call came to it.
