@@ -123,6 +123,94 @@ fn after(events: impl IntoIterator<Item = Event>, now: i64) -> Task {
 const IN_TIME: i64 = BEGIN + 10;
 const TOO_LATE: i64 = BEGIN + TTL as i64;
 
+/// Every live state, and each event with its expected result.
+#[test]
+fn t_17_t_18_each_event_leads_from_each_live_state_where_it_must() {
+    let waiting = || after([], IN_TIME);
+    let running = || after([started()], IN_TIME);
+    let asking = || after([started(), asked(&["q"])], IN_TIME);
+    let rpc_error = || Outcome::Error(RpcError::internal("broke"));
+    type Expected = Result<TaskStatus, Refusal>;
+    // By state: not yet begun, running, waiting for the answer to `q`.
+    let table: [(Event, i64, [Expected; 3]); 18] = [
+        (started(), IN_TIME, [Ok(Working), Err(AlreadyStarted), Err(AlreadyStarted)]),
+        (said(), IN_TIME, [Ok(Working), Ok(Working), Ok(InputRequired)]),
+        (Event::Effects { fence: FENCE }, IN_TIME, [Ok(Working), Ok(Working), Ok(InputRequired)]),
+        (asked(&["p"]), IN_TIME, [Ok(InputRequired), Ok(InputRequired), Ok(InputRequired)]),
+        (asked(&["q"]), IN_TIME, [Ok(InputRequired), Ok(InputRequired), Err(KeyReused)]),
+        (asked(&["p", "p"]), IN_TIME, [Err(KeyReused), Err(KeyReused), Err(KeyReused)]),
+        (answered("q"), IN_TIME, [Err(NotAsked), Err(NotAsked), Ok(Working)]),
+        (answered("p"), IN_TIME, [Err(NotAsked), Err(NotAsked), Err(NotAsked)]),
+        (finished(result(false)), IN_TIME, [Ok(Completed), Ok(Completed), Ok(Completed)]),
+        (finished(result(true)), IN_TIME, [Ok(Failed), Ok(Failed), Ok(Failed)]),
+        (finished(rpc_error()), IN_TIME, [Ok(Failed), Ok(Failed), Ok(Failed)]),
+        // The end came after the ttl, but before the ttl was enforced.
+        (finished(result(false)), TOO_LATE, [Ok(Completed), Ok(Completed), Ok(Completed)]),
+        (cancelled(), IN_TIME, [Ok(Cancelled), Ok(Cancelled), Ok(Cancelled)]),
+        (Event::Expired, TOO_LATE - 1, [Err(NotDue), Err(NotDue), Err(NotDue)]),
+        (Event::Expired, TOO_LATE, [Ok(Failed), Ok(Failed), Ok(Failed)]),
+        (orphaned(), IN_TIME, [Ok(Failed), Ok(Failed), Ok(Failed)]),
+        (claimed(FENCE.incarnation), IN_TIME, [Ok(Working), Ok(Working), Ok(InputRequired)]),
+        (released(), IN_TIME, [Ok(Working), Ok(Working), Ok(InputRequired)]),
+    ];
+    for (event, now, expected) in table {
+        for (state, expected) in [waiting(), running(), asking()].iter().zip(expected) {
+            let next = apply(state, event.clone(), Timestamp(now));
+            assert_eq!(next.map(|next| next.status()), expected, "{event:?} to {state:?}");
+        }
+    }
+}
+
+#[test]
+fn t_17_t_35_nothing_follows_an_end() {
+    let ends = [
+        (finished(result(false)), IN_TIME, Completed),
+        (finished(result(true)), IN_TIME, Failed),
+        (finished(Outcome::Error(RpcError::internal("broke"))), IN_TIME, Failed),
+        (cancelled(), IN_TIME, Cancelled),
+        (Event::Expired, TOO_LATE, Failed),
+        (orphaned(), IN_TIME, Failed),
+    ];
+    for (end, now, status) in &ends {
+        // A question that was open at the end stays unanswered.
+        let mut ended = after([started(), asked(&["q"])], IN_TIME);
+        ended = apply(&ended, end.clone(), Timestamp(*now)).expect("applies");
+        assert_eq!(ended.status(), *status);
+        assert!(status.is_terminal() && !ended.is_live());
+        let later = [
+            started(),
+            said(),
+            Event::Effects { fence: FENCE },
+            asked(&["p"]),
+            answered("q"),
+            Event::Expired,
+        ];
+        for event in later.into_iter().chain(ends.iter().map(|(end, ..)| end.clone())) {
+            assert_eq!(apply(&ended, event, Timestamp(TOO_LATE + 1)), Err(Terminal));
+        }
+    }
+}
+
+#[test]
+fn a_superseded_run_is_shut_out_and_the_client_is_not() {
+    let live = after([started(), asked(&["q"])], IN_TIME);
+    for fence in OTHERS {
+        for event in [
+            Event::Started { fence },
+            Event::Said { fence, message: String::new() },
+            Event::Effects { fence },
+            Event::Asked { fence, questions: vec![question("p")] },
+            Event::Finished { fence, outcome: result(false), message: None },
+        ] {
+            assert_eq!(apply(&live, event, Timestamp(IN_TIME)), Err(Fenced), "{fence:?}");
+        }
+    }
+    let orphaned = orphaned_by(Incarnation(6));
+    assert_eq!(apply(&live, orphaned, Timestamp(IN_TIME)), Err(Fenced));
+    assert!(apply(&live, answered("q"), Timestamp(IN_TIME)).is_ok());
+    assert!(apply(&live, cancelled(), Timestamp(IN_TIME)).is_ok());
+}
+
 /// 26T-18, 26T-22: a question whose answer does not fit is open again under a key that was never used,
 /// up to the bound.
 #[test]
