@@ -4,6 +4,7 @@
 
 mod clients;
 mod keeping;
+mod languages;
 mod questions;
 mod surviving;
 
