@@ -37,7 +37,7 @@ fn setup(sink: &Sink) -> Setup {
 }
 
 /// The arguments of a call of `slow` that runs for this long and sends its effects to the sink.
-fn order(sink: &Sink, key: &str, ms: u64) -> Value {
+pub fn order(sink: &Sink, key: &str, ms: u64) -> Value {
     json!({"key": key, "sink": sink.authority(), "ms": ms})
 }
 
