@@ -19,7 +19,7 @@ BIN := target/release/toolyard
 SIMULATION := $(CARGO) test --release --manifest-path tests/simulation/Cargo.toml --target-dir target/simulation
 
 .DEFAULT_GOAL := help
-.PHONY: help build host cargo profile plugins fixtures examples serve test budget lint audit clients published conformance bench bench-full compare soak chaos failpoints fuzz simulate mutants fmt clean
+.PHONY: help build host cargo profile plugins fixtures examples serve test budget lint audit clients published conformance bench bench-full bridge-full compare soak chaos failpoints fuzz simulate mutants fmt clean
 
 help: ## What can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -115,6 +115,9 @@ soak: build fixtures ## Hostile and honest calls for 20 minutes (SOAK_MINUTES)
 chaos: build fixtures ## Kill a host under load 1,000 times, 100,000 races, 30 minutes of disasters (CHAOS_KILLS, _RACES, _MINUTES)
 	$(CARGO) build --release --locked --workspace
 	target/release/chaos
+
+bridge-full: build fixtures clients ## Clients without tasks at their real timeouts, which make test divides by ten
+	BRIDGE_FULL=1 $(CARGO) $(QUICK) test --release --locked --workspace --test it -- bridge::clients bridge::keeping
 
 bench-full: build fixtures examples ## The benchmarks, longer
 	BENCH_FULL=1 ./tests/load/bench.sh

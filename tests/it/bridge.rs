@@ -1,9 +1,10 @@
 //! The bridge: a long plain call of a client without tasks becomes a task before the client gives up, and the
-//! client collects the result with `task_wait`. The times are short; with `BRIDGE_FULL=1` they are those of
-//! real clients.
+//! client collects the result with `task_wait`. The times are a tenth of those of real clients. `make bridge-full`
+//! takes the real ones.
 
 mod clients;
 mod keeping;
+mod languages;
 mod questions;
 mod surviving;
 
@@ -13,6 +14,7 @@ use toolyard_tests::host::Setup;
 use toolyard_tests::tap::Proxy;
 use toolyard_tests::{Host, Session, Sink, guests};
 
+/// Whether tests take the times of real clients.
 fn is_full() -> bool {
     std::env::var_os("BRIDGE_FULL").is_some()
 }
@@ -36,7 +38,7 @@ fn setup(sink: &Sink) -> Setup {
 }
 
 /// The arguments of a call of `slow` that runs for this long and sends its effects to the sink.
-fn order(sink: &Sink, key: &str, ms: u64) -> Value {
+pub fn order(sink: &Sink, key: &str, ms: u64) -> Value {
     json!({"key": key, "sink": sink.authority(), "ms": ms})
 }
 

@@ -1,6 +1,7 @@
 //! Several hosts on one PostgreSQL: each of them answers for every task, and hosts may join and leave
 //! (A1 to A7).
 
+use crate::bridge::order;
 use crate::network::authority;
 use crate::questions::{accepted, everything, form, open};
 use rcgen::{CertificateParams, KeyPair};
@@ -9,7 +10,8 @@ use toolyard_tests::exchange::{next, outcome};
 use toolyard_tests::host::Setup;
 use toolyard_tests::postgres::{self, Flushing, Server};
 use toolyard_tests::stateless::Client;
-use toolyard_tests::{Host, Session, Site, eventually, guests};
+use toolyard_tests::tokens::{stanza, token};
+use toolyard_tests::{Host, Session, Sink, Site, eventually, guests};
 
 /// A database for hosts that share it.
 struct Cluster {
@@ -137,6 +139,58 @@ async fn an_attempt_on_another_host_sends_the_same_idempotency_keys() {
     let keys: Vec<_> = site.seen().iter().map(key).collect();
     assert_eq!(keys, vec![Some(format!("{task}:1")); 2]);
     on_a.at(b.port()).result("tasks/cancel", json!({"taskId": task})).await;
+}
+
+/// A client of one host gives up. The same call on another host joins the kept task, once.
+#[tokio::test]
+async fn an_equal_call_on_another_host_joins_the_kept_task() {
+    let Some(cluster) = Cluster::on_shared() else { return };
+    let sink = Sink::start().await;
+    let start = || {
+        let setup = cluster.bare().with(&[guests::fixture("effects")]).manifest("effects", &sink.manifest());
+        let setup = setup.config(&stanza("alice", &[])).set("admin.listen", "127.0.0.1:0");
+        setup.set("bridge.after", "60s").start()
+    };
+    let (a, b) = tokio::join!(start(), start());
+    let alice = token("alice");
+    let (on_a, on_b) =
+        tokio::join!(Session::open_with(a.port(), &alice), Session::open_with(b.port(), &alice));
+    // From the first call on, a host looks in the store for no more kept tasks.
+    on_b.call("slow", order(&sink, "other", 0)).await;
+    sink.hold();
+    let arguments = order(&sink, "k", 0);
+    let (id, params) = (on_a.next_id(), json!({"name": "slow", "arguments": arguments}));
+    let call = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params});
+    tokio::join!(on_a.post(&call), async {
+        sink.begun("k", 1).await;
+        on_a.notify("notifications/cancelled", json!({"requestId": id, "reason": "timed out"})).await;
+    });
+    let counts = async |host: &Host, series: &str| {
+        let count =
+            eventually(series, || async { host.metric(series).await.filter(|count| *count > 0) }).await;
+        assert_eq!(count, 1, "{series}");
+    };
+    counts(&a, "toolyard_kept_total").await;
+    // Broadcasts arrive in the order in which they were sent, so this one arrives after that about the task.
+    let other = Session::open_with(a.port(), &alice).await;
+    let mut listening = other.at(b.port()).listen().await;
+    other.create("slow", json!({"key": "without effects"})).await;
+    while next(&mut listening).await.expect("the stream stays open")["method"] != "notifications/tasks/status"
+    {
+    }
+
+    let (joined, ()) = tokio::join!(on_b.call("slow", arguments.clone()), async {
+        counts(&b, "toolyard_rejoins_total").await;
+        sink.release();
+    });
+    assert_eq!(joined["structuredContent"]["key"], "k", "{joined}");
+    assert_eq!(sink.of("k").begun, [1], "the guest ran once");
+    // The result is delivered, so no call joins the task on the first host either.
+    eventually("another run", || async {
+        on_a.call("slow", arguments.clone()).await;
+        (sink.of("k").begun.len() == 2).then_some(())
+    })
+    .await;
 }
 
 /// Work stealing: a host with room takes tasks that wait on another host. It takes each task once, serves the

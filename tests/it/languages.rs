@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use toolyard_tests::guests::root;
 use toolyard_tests::host::{Setup, install_as};
@@ -190,14 +190,19 @@ fn clip(mut text: String) -> String {
     text
 }
 
-/// The shipped manifest of an example, and the same with less memory.
-fn manifests(project: &Path, limit: &str) -> (String, String) {
-    let found = std::fs::read_dir(project.join("plugin")).expect("a plugin folder");
+/// The shipped manifest of an example.
+pub fn manifest(language: &str) -> String {
+    let found = std::fs::read_dir(project(language).join("plugin")).expect("a plugin folder");
     let path = found
         .map(|entry| entry.expect("an entry").path())
         .find(|path| path.extension().is_some_and(|kind| kind == "toml"))
         .expect("a manifest");
-    let text = std::fs::read_to_string(path).expect("text");
+    std::fs::read_to_string(path).expect("text")
+}
+
+/// The shipped manifest of an example, and the same with less memory.
+fn manifests(language: &str, limit: &str) -> (String, String) {
+    let text = manifest(language);
     let line = text.lines().find(|line| line.starts_with("memory = ")).expect("a limit of memory").to_owned();
     let small = format!("prefix = \"small\"\n{}", text.replace(&line, &format!("memory = \"{limit}\"")));
     (text, small)
@@ -205,10 +210,11 @@ fn manifests(project: &Path, limit: &str) -> (String, String) {
 
 async fn stage(built: &[(Row, PathBuf)]) -> Stage {
     // Python's component takes long to compile on a machine that is busy with tests.
-    let setup = Setup::new().set("admin.listen", "127.0.0.1:0").set("plugins.compile-time", "10min");
+    let setup = Setup::new().set("plugins.compile-time", "10min").set("plugins.start-wait", "10min");
+    let setup = setup.set("admin.listen", "127.0.0.1:0");
     let plugins = setup.plugins();
     for (row, component) in built {
-        let (manifest, small) = manifests(&project(row.language), row.limit);
+        let (manifest, small) = manifests(row.language, row.limit);
         for (name, text) in [(row.language.to_owned(), manifest), (format!("{}-small", row.language), small)]
         {
             std::fs::write(plugins.join(format!("{name}.toml")), text).expect("a manifest");
@@ -225,12 +231,12 @@ async fn stage(built: &[(Row, PathBuf)]) -> Stage {
     Stage { host, session, listed }
 }
 
-fn project(language: &str) -> PathBuf {
+pub fn project(language: &str) -> PathBuf {
     root().join("examples/plugins").join(language)
 }
 
 /// The languages that were built, and the reasons why others were not.
-fn built() -> (Vec<(Row, PathBuf)>, BTreeMap<&'static str, String>) {
+pub fn built() -> (Vec<(Row, PathBuf)>, BTreeMap<&'static str, String>) {
     let out = root().join("target/examples");
     let mut built = Vec::new();
     let mut skipped = BTreeMap::new();

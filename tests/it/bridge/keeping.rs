@@ -1,7 +1,7 @@
 //! Calls whose caller stopped waiting, and tasks that another session finds.
 
 use super::clients::{FIRST_TYPESCRIPT, SECOND_TYPESCRIPT};
-use super::{collect, drive, handed_off, is_full, order, setup, text};
+use super::{collect, drive, handed_off, is_full, order, scaled, setup, text};
 use crate::clients::{Client, runs};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -66,7 +66,7 @@ async fn a_person_stops_the_run(client: &Client, mode: &[&str]) {
     let sink = Sink::start().await;
     let host = setup_for_alice(&sink).start().await;
     let metrics = format!("http://127.0.0.1:{}/metrics", host.admin());
-    for after in [500, if is_full() { 30_000 } else { 3_000 }] {
+    for after in [500, scaled(30_000)] {
         let arguments = json!({"ms": 600_000});
         let params = json!({"name": "spin", "arguments": arguments, "after": after, "metrics": metrics});
         let summary = drive(client, &host, mode, &params, Some(&token("alice"))).await;

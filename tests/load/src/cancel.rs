@@ -18,8 +18,8 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use toolyard_dispatch::{
-    CallParams, CallReply, Caller, ClientChannel, ClientRoute, Dispatch, NoClientChannel, Notice, RawJson,
-    RouteScope, Stop, TaskId, Terms, ToolCall,
+    CallParams, CallReply, Caller, ClientChannel, ClientRoute, Dispatch, NoClientChannel, Notice, RateKey,
+    RawJson, RouteScope, Stop, TaskId, Terms, ToolCall,
 };
 use toolyard_engine::{Engine, Plugins};
 use toolyard_tests::guests;
@@ -146,6 +146,7 @@ impl Bench {
             stop: Arc::new(Stop::default()),
             channel: Arc::new(NoClientChannel),
             task_channel: channel,
+            rate_key: RateKey::Local,
         };
         let CallReply::Created(created) = self.dispatch.call(&self.caller, call).await? else {
             anyhow::bail!("a call as a task gives a task");

@@ -10,7 +10,9 @@ use std::future::ready;
 use std::hint::black_box;
 use std::sync::Arc;
 use tokio::runtime::Builder;
-use toolyard_dispatch::{BridgeTerms, CallReply, Caller, NoClientChannel, Settings, Stop, Terms, ToolCall};
+use toolyard_dispatch::{
+    BridgeTerms, CallReply, Caller, NoClientChannel, RateKey, Settings, Stop, Terms, ToolCall,
+};
 use toolyard_engine::{Engine, Plugins};
 use toolyard_kit::native;
 use toolyard_protocol::message::decode;
@@ -162,6 +164,7 @@ async fn dispatch_by(
             stop: Arc::new(Stop::default()),
             channel: Arc::new(NoClientChannel),
             task_channel: Arc::new(NoClientChannel),
+            rate_key: RateKey::Local,
         };
         if let CallReply::Created(created) = dispatch.call(&caller, call).await? {
             let waited = dispatch.task_result(&caller, &created.view.id, Arc::new(NoClientChannel)).await?;

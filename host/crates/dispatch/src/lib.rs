@@ -137,6 +137,7 @@ impl Dispatch {
             clients.clone(),
             observers.clone(),
             slots.clone(),
+            node.clone(),
         ));
         let catalog = Arc::new(LiveCatalog::new(
             settings.clone(),

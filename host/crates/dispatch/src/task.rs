@@ -16,7 +16,7 @@ use crate::slots::Slots;
 use crate::{Fault, RETRY_AFTER_MS, Settings};
 use kept::RetentionSums;
 use questions::InflightQuestions;
-use rejoin::{RejoinIndex, ToldTasks};
+use rejoin::{RejoinBroadcast, RejoinIndex, ToldTasks};
 use std::sync::Arc;
 use toolyard_task::store::{CreateError, Quota, QuotaScope};
 use toolyard_task::{Clock, Ids, TaskStore};
@@ -42,6 +42,7 @@ pub(crate) struct Tasks {
     clients: Arc<Clients>,
     observers: Arc<Observers>,
     slots: Arc<Slots>,
+    rejoin_broadcast: Arc<dyn RejoinBroadcast>,
 }
 
 impl Tasks {
@@ -52,6 +53,7 @@ impl Tasks {
         clients: Arc<Clients>,
         observers: Arc<Observers>,
         slots: Arc<Slots>,
+        rejoin_broadcast: Arc<dyn RejoinBroadcast>,
     ) -> Self {
         Self {
             store,
@@ -67,6 +69,7 @@ impl Tasks {
             clients,
             observers,
             slots,
+            rejoin_broadcast,
         }
     }
 

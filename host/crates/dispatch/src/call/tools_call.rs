@@ -363,7 +363,7 @@ impl Dispatch {
             Some(end) if !plain.cancelled.is_set() => {
                 return self.reply_to(&plain.run, end, &plain.cancelled).await;
             }
-            // What it has done may have to be kept for an equal call.
+            // An equal call may get this end.
             Some(end) => plain.drive = std::future::ready(end).boxed(),
             None => {}
         }

@@ -28,6 +28,12 @@ impl Cluster {
             Ok(BroadcastMessage::Running { host, round, of }) => {
                 self.deps.slots.admission.set_remote_runs(host, round, of)
             }
+            Ok(BroadcastMessage::Kept { task, key }) => {
+                self.deps.tasks.rejoin.add(task, key);
+            }
+            Ok(BroadcastMessage::Delivered { task }) => {
+                self.deps.tasks.rejoin.forget(task);
+            }
             // Most likely from another release.
             Err(error) => {
                 tracing::debug!(error = &error as &dyn std::error::Error, "a broadcast is not understood")

@@ -1,5 +1,5 @@
 //! Broadcasts between hosts on one store: notices for clients that listen on another host, changes
-//! that guests announce, and the use of rates and slots by principals.
+//! that guests announce, tasks that equal calls join, and the use of rates and slots by principals.
 //!
 //! Any message may be lost. Facts that must hold are in the store.
 
@@ -8,6 +8,7 @@ use crate::access::principal::Principal;
 use crate::access::rate_limit::{Operation, RateKey};
 use crate::client::client_channel::Notice;
 use crate::node::Node;
+use crate::task::rejoin::{JoinKey, RejoinBroadcast};
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -30,6 +31,10 @@ pub(crate) enum BroadcastMessage {
     /// How many runs these principals have now on the host of this number, by the report of this
     /// number. They have the names of [`crate::slots::admission::shared_name`].
     Running { host: u64, round: u64, of: Vec<(Arc<str>, u32)> },
+    /// A call of this key joins this task from now on.
+    Kept { task: TaskId, key: JoinKey },
+    /// The client knows this task, so no call joins it any more.
+    Delivered { task: TaskId },
 }
 
 /// A notice, as it is passed on.
@@ -171,6 +176,20 @@ impl Node {
     }
 }
 
+impl RejoinBroadcast for Node {
+    fn send_kept(&self, task: TaskId, key: JoinKey) {
+        if self.is_shared {
+            self.send(&BroadcastMessage::Kept { task, key });
+        }
+    }
+
+    fn send_delivered(&self, task: TaskId) {
+        if self.is_shared {
+            self.send(&BroadcastMessage::Delivered { task });
+        }
+    }
+}
+
 impl From<SharedRateKey> for RateKey {
     fn from(who: SharedRateKey) -> Self {
         match who {
@@ -208,9 +227,11 @@ mod tests {
             ],
         };
         let running = BroadcastMessage::Running { host: 1, round: 2, of: vec![("k".into(), 3)] };
-        for message in
-            passed.into_iter().chain([used, running, BroadcastMessage::Changed { what: ChangedList::Tools }])
-        {
+        let task = TaskId(uuid::Uuid::nil());
+        let key = serde_json::from_str(&format!("{:?}", [7; 32])).expect("a key");
+        let changed = BroadcastMessage::Changed { what: ChangedList::Tools };
+        let (kept, delivered) = (BroadcastMessage::Kept { task, key }, BroadcastMessage::Delivered { task });
+        for message in passed.into_iter().chain([used, running, changed, kept, delivered]) {
             let text = serde_json::to_string(&message).expect("JSON");
             let read: BroadcastMessage =
                 serde_json::from_str(&text).unwrap_or_else(|error| panic!("{text}: {error}"));

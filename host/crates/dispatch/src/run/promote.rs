@@ -263,16 +263,13 @@ impl Run {
 
     /// Makes it a task that its client learns of when it calls again.
     async fn keep_or_cancel(&self) {
-        match self.become_task(PromotionCause::ClientLeft).await {
-            Ok(()) => self.deps.observers.metrics.count_kept(),
-            Err(why) => {
-                tracing::info!(
-                    event = "call.not_promoted", plugin = self.work.plugin(),
-                    tool = self.work.tool_name(), reason = %why,
-                    "call of a client that stopped waiting does not become a task"
-                );
-                self.cancel_unless_task().await;
-            }
+        if let Err(why) = self.become_task(PromotionCause::ClientLeft).await {
+            tracing::info!(
+                event = "call.not_promoted", plugin = self.work.plugin(),
+                tool = self.work.tool_name(), reason = %why,
+                "call of a client that stopped waiting does not become a task"
+            );
+            self.cancel_unless_task().await;
         }
     }
 

@@ -47,7 +47,7 @@ pub struct Stop {
     /// The cause; 0 before it is set.
     cause: AtomicU8,
     notify: Notify,
-    /// What is done when it is set.
+    /// Runs when it is set.
     reaction: Mutex<Option<Reaction>>,
 }
 
@@ -85,8 +85,8 @@ impl Stop {
         first
     }
 
-    /// Does this when it is set, before `set` returns: what the setter does next finds it done. If it is set
-    /// already, this is done at once.
+    /// Runs this when it is set, before the call that sets it returns. Runs it at once if it is already set.
+    /// Replaces an earlier reaction.
     pub(crate) fn on_set(&self, reaction: impl FnOnce(StopCause) + Send + 'static) -> OnStop<'_> {
         *self.reaction() = Some(Box::new(reaction));
         if let Some(cause) = self.cause() {

@@ -33,7 +33,7 @@ impl Handover {
             return;
         }
         let (tasks, id) = (self.tasks.clone(), self.task);
-        tasks.rejoin.forget(id);
+        tasks.forget_rejoin(id);
         let slots = self.tasks.slots.clone();
         let note = async move {
             if let Err(error) = tasks.change(id, &Event::Delivered, &By::host()).await {
@@ -67,7 +67,7 @@ impl Drop for Handover {
         }
         let (tasks, id) = (self.tasks.clone(), self.task);
         if let Some(key) = &self.rejoin {
-            return tasks.rejoin.add(id, **key);
+            return tasks.add_rejoin(id, **key);
         }
         let cancel = async move {
             let message = "The client went away before it could be told of this task.".to_owned();

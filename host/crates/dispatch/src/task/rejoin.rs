@@ -4,7 +4,7 @@
 use crate::slots::stop::Stop;
 use crate::task::Tasks;
 use serde::de::{MapAccess, Visitor};
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -20,7 +20,7 @@ use toolyard_task::{Digest, Owner, SessionId, TaskId};
 const MAX_KEPT: usize = 10_000;
 
 /// Equal calls have the same key: a SHA-256 of owner, tool, component and arguments.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct JoinKey([u8; 32]);
 
 /// Adds a JSON value to a hash, without what does not matter: the order of members, space, and how a text
@@ -182,11 +182,11 @@ impl RejoinIndex {
         ExpectedTask { index: self.clone(), key, made }
     }
 
-    /// An equal call joins this task from now on.
-    pub fn add(&self, task: TaskId, key: JoinKey) {
+    /// An equal call joins this task from now on. Returns false if one did before.
+    pub fn add(&self, task: TaskId, key: JoinKey) -> bool {
         let mut state = self.lock();
         if state.keys.contains_key(&task) {
-            return;
+            return false;
         }
         if state.keys.len() >= MAX_KEPT
             && let Some(oldest) = state.order.pop_front()
@@ -197,13 +197,15 @@ impl RejoinIndex {
         state.keys.insert(task, key);
         state.order.push_back(task);
         self.count.store(state.len(), Ordering::Release);
+        true
     }
 
-    /// Its caller has been told, or it is gone.
-    pub fn forget(&self, id: TaskId) {
+    /// Its caller has been told, or it is gone. Returns whether an equal call joined it until now.
+    pub fn forget(&self, id: TaskId) -> bool {
         let mut state = self.lock();
-        state.remove(id);
+        let was_kept = state.remove(id);
         self.count.store(state.len(), Ordering::Release);
+        was_kept
     }
 
     fn lock(&self) -> MutexGuard<'_, RejoinState> {
@@ -216,8 +218,8 @@ impl RejoinState {
         self.keys.len() + self.expected.len()
     }
 
-    fn remove(&mut self, id: TaskId) {
-        let Some(key) = self.keys.remove(&id) else { return };
+    fn remove(&mut self, id: TaskId) -> bool {
+        let Some(key) = self.keys.remove(&id) else { return false };
         self.order.retain(|kept| *kept != id);
         if let Some(ids) = self.by_key.get_mut(&key) {
             ids.retain(|kept| *kept != id);
@@ -225,7 +227,17 @@ impl RejoinState {
                 self.by_key.remove(&key);
             }
         }
+        true
     }
+}
+
+/// The way to the other hosts on the same store.
+pub(crate) trait RejoinBroadcast: Send + Sync {
+    /// A call of this key joins this task from now on.
+    fn send_kept(&self, task: TaskId, key: JoinKey);
+
+    /// No call joins this task any more.
+    fn send_delivered(&self, task: TaskId);
 }
 
 /// The size of a page when the host looks at the tasks of earlier processes.
@@ -272,7 +284,21 @@ impl Tasks {
     /// An equal call joins this task from now on, if its caller was not told of it.
     pub(crate) fn keep_for_rejoin(&self, task: &Task) {
         if task.is_undelivered() {
-            self.rejoin.add(task.id, JoinKey::of_task(task));
+            self.add_rejoin(task.id, JoinKey::of_task(task));
+        }
+    }
+
+    /// An equal call joins this task from now on, on every host.
+    pub(crate) fn add_rejoin(&self, task: TaskId, key: JoinKey) {
+        if self.rejoin.add(task, key) {
+            self.rejoin_broadcast.send_kept(task, key);
+        }
+    }
+
+    /// No call joins this task any more, on any host.
+    pub(crate) fn forget_rejoin(&self, task: TaskId) {
+        if self.rejoin.forget(task) {
+            self.rejoin_broadcast.send_delivered(task);
         }
     }
 
