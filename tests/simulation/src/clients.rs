@@ -114,7 +114,7 @@ impl Reached {
                 trace: None,
             },
             terms: match client {
-                STATELESS => Terms::Stateless { tasks: true, agent: None, retry },
+                STATELESS => Terms::Stateless { tasks: true, bridge: None, retry },
                 _ => Terms::Sessions { has_tasks: true, bridge: None },
             },
             stop,

@@ -51,7 +51,11 @@ pub enum OutputSchemas {
 
 /// A pattern for names of clients: `*` stands for any characters, `?` for one.
 #[derive(Debug, Clone)]
-pub struct ClientPattern(GlobMatcher);
+pub struct ClientPattern {
+    matcher: GlobMatcher,
+    /// What all matching names begin with: few other names do.
+    prefix: String,
+}
 
 impl ClientPattern {
     /// The pattern of this text.
@@ -59,11 +63,13 @@ impl ClientPattern {
     /// # Errors
     /// What is wrong with it.
     pub fn new(text: &str) -> Result<Self, String> {
-        Glob::new(text).map(|glob| Self(glob.compile_matcher())).map_err(|error| error.to_string())
+        let matcher = Glob::new(text).map_err(|error| error.to_string())?.compile_matcher();
+        let prefix = text.chars().take_while(|char| !"*?[]{}\\".contains(*char)).collect();
+        Ok(Self { matcher, prefix })
     }
 
     fn matches(&self, name: &str) -> bool {
-        self.0.is_match(name)
+        name.starts_with(&self.prefix) && self.matcher.is_match(name)
     }
 }
 

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use std::fmt;
+use std::sync::Arc;
 use uuid::Uuid;
 
 /// The id of a task: a UUID of version 4, so 122 random bits (T-10).
@@ -28,19 +29,26 @@ impl fmt::Display for TaskId {
 /// The id of a session: 32 hexadecimal digits, 122 random bits (H-22).
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct SessionId(pub String);
+pub struct SessionId(pub Arc<str>);
 
 impl SessionId {
     /// The session id made of a random UUID.
     #[must_use]
     pub fn of(random: Uuid) -> Self {
-        Self(random.simple().to_string())
+        Self(random.simple().to_string().into())
+    }
+
+    /// The id, as it stands in the header.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
     }
 
     /// The name of this session among hosts.
     #[must_use]
     pub fn digest(&self) -> SessionDigest {
-        let digest = Sha256::new().chain_update(b"toolyard session\0").chain_update(&self.0).finalize();
+        let digest =
+            Sha256::new().chain_update(b"toolyard session\0").chain_update(self.0.as_bytes()).finalize();
         SessionDigest(digest[..16].iter().map(|byte| format!("{byte:02x}")).collect())
     }
 }
@@ -136,7 +144,7 @@ mod tests {
         assert_eq!(one.digest(), one.digest());
         assert_ne!(one.digest(), other.digest());
         assert_eq!(one.digest().to_string().len(), 32);
-        assert_ne!(SessionId(one.digest().to_string()).digest(), one.digest());
+        assert_ne!(SessionId(one.digest().to_string().into()).digest(), one.digest());
     }
 
     #[test]

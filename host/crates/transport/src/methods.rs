@@ -118,8 +118,8 @@ impl Handler {
             }
             // A task sends no notifications by itself: a client that wants them subscribes.
             Origin::Envelope(envelope) => {
-                let agent = self.request.agent.clone();
-                (Terms::Stateless { tasks: envelope.tasks, agent, retry }, Arc::new(NoClientChannel))
+                let bridge = self.request.bridge();
+                (Terms::Stateless { tasks: envelope.tasks, bridge, retry }, Arc::new(NoClientChannel))
             }
         };
         let (stop, channel) = (self.stop.clone(), self.channel.clone());

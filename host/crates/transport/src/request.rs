@@ -53,8 +53,8 @@ pub(crate) struct Request {
     pub params: Option<RawJson>,
     pub trace: Option<TraceContext>,
     pub origin: Origin,
-    /// The `User-Agent` of a stateless client over HTTP.
-    pub agent: Option<String>,
+    /// How the bridge serves the client of a stateless request.
+    bridge: Option<BridgeTerms>,
     /// The params of `tools/call`, if that is the method: they are parsed before the call runs.
     pub call: Option<Result<(CallParams, Retry), RpcError>>,
 }
@@ -93,10 +93,10 @@ impl Request {
         let call = (method == Method::ToolsCall)
             .then(|| CallParams::decode(params.as_ref()).map(|call| (call, Retry::default())));
         let (server, origin) = (server.clone(), Origin::Session(client.clone()));
-        Box::new(Self { server, caller, key, id, method, params, trace, origin, agent: None, call })
+        Box::new(Self { server, caller, key, id, method, params, trace, origin, bridge: None, call })
     }
 
-    /// A stateless request of this sender. Parses its envelope, and then the version in it (26R-2, 26R-3).
+    /// A stateless request of this sender; over HTTP, with its `User-Agent`. Parses its envelope, and then the version in it (26R-2, 26R-3).
     ///
     /// # Errors
     /// `-32602`, `-32022`.
@@ -105,6 +105,7 @@ impl Request {
         message: RequestMessage,
         claimed: ClaimedParams,
         sender: &Sender,
+        agent: Option<&str>,
     ) -> Result<Box<Self>, Failure> {
         let RequestMessage { id, method, params, trace } = message;
         let spoken = match &claimed.claim {
@@ -124,8 +125,10 @@ impl Request {
         };
         let caller = Caller::stateless(sender.principal.clone(), sender.peer, envelope.capabilities.clone());
         let (server, caller, key) = (server.clone(), Arc::new(caller), sender.key.clone());
+        let bridge = server.dispatch.settings().bridge.as_ref().filter(|_| !envelope.tasks);
+        let bridge = bridge.map(|bridge| bridge.terms(agent));
         let origin = Origin::Envelope(envelope);
-        Ok(Box::new(Self { server, caller, key, id, method, params, trace, origin, agent: None, call }))
+        Ok(Box::new(Self { server, caller, key, id, method, params, trace, origin, bridge, call }))
     }
 
     pub const fn generation(&self) -> Generation {
@@ -139,10 +142,7 @@ impl Request {
     pub fn bridge(&self) -> Option<BridgeTerms> {
         match &self.origin {
             Origin::Session(client) => client.bridge(),
-            Origin::Envelope(envelope) => {
-                let bridge = self.server.dispatch.settings().bridge.as_ref();
-                bridge.filter(|_| !envelope.tasks).map(|bridge| bridge.terms(self.agent.as_deref()))
-            }
+            Origin::Envelope(_) => self.bridge,
         }
     }
 

@@ -145,11 +145,12 @@ fn caller(client: usize, number: Option<usize>) -> Caller {
 
 impl Reached {
     fn terms(&self, client: usize, is_keeper: bool) -> Terms {
-        let agent = is_keeper.then(|| KEEPER.to_owned());
+        let bridge = self.dispatch.settings().bridge.as_ref();
         if is_stateless(client) {
-            return Terms::Stateless { tasks: false, agent, retry: Retry::default() };
+            let bridge = bridge.map(|bridge| bridge.terms(is_keeper.then_some(KEEPER)));
+            return Terms::Stateless { tasks: false, bridge, retry: Retry::default() };
         }
-        let bridge = self.dispatch.settings().bridge.as_ref().map(|bridge| bridge.terms(None));
+        let bridge = bridge.map(|bridge| bridge.terms(None));
         Terms::Sessions { has_tasks: true, bridge }
     }
 

@@ -97,13 +97,9 @@ impl Dispatch {
         name: &str,
         terms: &Terms,
     ) -> Option<(HostTool, BridgeTerms)> {
-        let bridge = self.deps.settings.bridge.as_ref().filter(|_| self.deps.settings.tasks)?;
-        let tool = snapshot.host_tools().find(name)?;
-        match terms {
-            Terms::Sessions { bridge, .. } => bridge.map(|terms| (tool, terms)),
-            Terms::Stateless { tasks: true, .. } => None,
-            Terms::Stateless { agent, .. } => Some((tool, bridge.terms(agent.as_deref()))),
-        }
+        let (Terms::Sessions { bridge, .. } | Terms::Stateless { bridge, .. }) = terms;
+        let terms = bridge.filter(|_| self.deps.settings.tasks)?;
+        Some((snapshot.host_tools().find(name)?, terms))
     }
 
     /// Calls a host tool.

@@ -2,6 +2,7 @@
 //! the client in the answer to its request.
 
 use crate::access::caller::Caller;
+use crate::bridge::BridgeTerms;
 use crate::call::reply::{CallReply, CreatedTask};
 use crate::call::tools_call::{MayBeTask, PermittedCall, TaskOrigin};
 use crate::run::round_trip::{RequestBinding, RoundTrip};
@@ -21,13 +22,12 @@ impl Dispatch {
         self: &Arc<Self>,
         caller: &Caller,
         mut call: PermittedCall,
-        (tasks, agent, retry): (bool, Option<String>, Retry),
+        (tasks, bridge, retry): (bool, Option<BridgeTerms>, Retry),
     ) -> Result<CallReply, Fault> {
         let spec = call.permit.tool().spec();
         let support = spec.task_support;
         let may_be_task = self.deps.settings.tasks && support != TaskSupport::Forbidden;
-        let bridge = self.deps.settings.bridge.as_ref().filter(|_| may_be_task && !tasks);
-        let bridge = bridge.map(|bridge| bridge.terms(agent.as_deref()).of_tool(spec));
+        let bridge = bridge.filter(|_| may_be_task).map(|terms| terms.of_tool(spec));
         if self.deps.settings.tasks && !tasks && support == TaskSupport::Required && bridge.is_none() {
             return Err(Fault::TaskExtensionRequired);
         }

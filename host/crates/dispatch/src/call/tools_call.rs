@@ -64,8 +64,9 @@ pub enum Terms {
     Stateless {
         /// Whether the request declares the tasks extension (26T-1).
         tasks: bool,
-        /// The `User-Agent` of its client. A name in the request itself decides nothing (26R-5).
-        agent: Option<String>,
+        /// Present if the client knows no tasks, so that its long calls are handed off. A name in the request
+        /// itself decides nothing (26R-5).
+        bridge: Option<BridgeTerms>,
         /// The state and answers of an earlier round.
         retry: Retry,
     },
@@ -208,8 +209,8 @@ impl Dispatch {
         };
         let (has_tasks, bridge) = match terms {
             Terms::Sessions { has_tasks, bridge } => (has_tasks, bridge),
-            Terms::Stateless { tasks, agent, retry } => {
-                let how = (tasks, agent, retry);
+            Terms::Stateless { tasks, bridge, retry } => {
+                let how = (tasks, bridge, retry);
                 return Ok(CallStart::Boxed(self.call_statelessly(caller, call, how).boxed()));
             }
         };

@@ -97,7 +97,7 @@ struct AdmissionState {
 pub(crate) fn shared_name(key: &Arc<str>) -> Arc<str> {
     match key.strip_prefix("session:") {
         None => key.clone(),
-        Some(id) => format!("session-digest:{}", SessionId(id.to_owned()).digest()).into(),
+        Some(id) => format!("session-digest:{}", SessionId(id.into()).digest()).into(),
     }
 }
 

@@ -180,7 +180,7 @@ async fn a_run_computes_on_its_callers_account_with_its_callers_weight() {
     let four = [WeightSpec { principals: vec!["local".to_owned()], weight: 4 }];
     let weights = Weights::new(&four).expect("valid");
     dispatch.enforce(Policy::new(AccessRules::default(), &Rates::default()).weighing(weights));
-    let session = Some(SessionId("another".to_owned()));
+    let session = Some(SessionId("another".into()));
     let anonymous = Caller::new(Arc::new(Principal::Anonymous), session, RawJson::empty_object());
     for caller in [&caller(), &anonymous] {
         dispatch.call(caller, call("look", false, Arc::new(NoClientChannel))).await.expect("a result");

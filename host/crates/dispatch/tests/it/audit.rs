@@ -19,7 +19,7 @@ use toolyard_task::wire::RpcError;
 use toolyard_task::{AuditStore, Tool};
 
 fn subject(name: &str) -> Caller {
-    let session = SessionId(format!("session of {name}"));
+    let session = SessionId(format!("session of {name}").into());
     Caller::new(principal(name), Some(session), RawJson::empty_object())
 }
 

@@ -374,16 +374,17 @@ async fn a_stateless_client_without_the_extension_is_bridged_and_a_hang_up_stops
     let work = Work::default();
     let stage = Stage::new(SOON, vec![work.tool("render")]);
     let caller = stateless::client();
-    let call = |stop: &Arc<Stop>| {
+    let call = |stage: &Stage, stop: &Arc<Stop>| {
         let mut call = stateless::call("render", Retry::default(), stop);
-        call.terms = Terms::Stateless { tasks: false, agent: Some("test".into()), retry: Retry::default() };
+        let bridge = Some(stage.terms());
+        call.terms = Terms::Stateless { tasks: false, bridge, retry: Retry::default() };
         call
     };
-    let (text, _) = hand_off(stage.dispatch.call(&caller, call(&Arc::default())).await);
+    let (text, _) = hand_off(stage.dispatch.call(&caller, call(&stage, &Arc::default())).await);
     assert!(text.contains("is still running"), "{text}");
     let stage = Stage::new(NEVER, vec![work.tool("render")]);
     let stop = Arc::new(Stop::default());
-    let (reply, ()) = tokio::join!(stage.dispatch.call(&caller, call(&stop)), async {
+    let (reply, ()) = tokio::join!(stage.dispatch.call(&caller, call(&stage, &stop)), async {
         work.begun().await;
         stop.set_because(StopCause::Disconnected);
     });

@@ -275,7 +275,7 @@ async fn who_has_no_name_is_asked_for_nothing_lasting() {
     let choices = &person.asked()[0]["requestedSchema"]["properties"]["decision"]["enum"];
     assert_eq!(*choices, serde_json::json!(["once", "task", "no"]));
     // A session that has ended meanwhile keeps nothing; the answer counts for the call.
-    let ended = SessionId("ended".to_owned());
+    let ended = SessionId("ended".into());
     let person = Person::saying(&anonymous(Some(ended)), &["always"]);
     assert_eq!(house.run(&person, false).await, ["yes"]);
     assert_eq!(house.store.grants(None, 10).await.expect("reads"), []);

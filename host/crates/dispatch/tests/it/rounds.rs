@@ -19,7 +19,7 @@ use toolyard_task::{AccessRequest, TaskStore, Tool};
 /// The same without the tasks extension.
 async fn calls_without_tasks(dispatch: &Arc<Dispatch>, caller: &Caller, retry: Retry) -> CallReply {
     let mut call = call("t", Retry::default(), &Arc::default());
-    call.terms = Terms::Stateless { tasks: false, agent: None, retry };
+    call.terms = Terms::Stateless { tasks: false, bridge: None, retry };
     dispatch.call(caller, call).await.expect("a reply")
 }
 
@@ -81,7 +81,8 @@ async fn rounds_go_on_by_the_state_alone_and_by_no_other() {
 
     let refused = async |caller: &Caller, state: &str| {
         let mut call = call("t", Retry::default(), &Arc::default());
-        call.terms = Terms::Stateless { tasks: false, agent: None, retry: retry(Some(state), &[("b", YES)]) };
+        call.terms =
+            Terms::Stateless { tasks: false, bridge: None, retry: retry(Some(state), &[("b", YES)]) };
         match first.call(caller, call).await {
             Err(fault) => fault.rpc().code == -32602,
             Ok(_) => false,
@@ -100,7 +101,7 @@ async fn rounds_go_on_by_the_state_alone_and_by_no_other() {
     let mut other = call("t", Retry::default(), &Arc::default());
     other.params.arguments = RawJson::trusted(r#"{"n":1}"#);
     other.terms =
-        Terms::Stateless { tasks: false, agent: None, retry: retry(Some(&two.state), &[("b", YES)]) };
+        Terms::Stateless { tasks: false, bridge: None, retry: retry(Some(&two.state), &[("b", YES)]) };
     assert!(first.call(&alice, other).await.is_err(), "other arguments");
 }
 
@@ -152,7 +153,7 @@ async fn a_state_leads_to_effects_once() {
     let attempts = (0..8).map(|_| {
         let mut call = call("t", Retry::default(), &Arc::default());
         let retry = retry(Some(&asked.state), &[("a", YES)]);
-        call.terms = Terms::Stateless { tasks: false, agent: None, retry };
+        call.terms = Terms::Stateless { tasks: false, bridge: None, retry };
         let dispatch = dispatch.clone();
         async move { dispatch.call(&client(), call).await }
     });
@@ -208,7 +209,7 @@ async fn a_call_has_effects_once_from_whichever_round_it_goes_on() {
     let dispatch = dispatch(&store, store.clone(), vec![affects]);
     let round = async |state: Option<&str>, key: &str| {
         let mut call = call("t", Retry::default(), &Arc::default());
-        call.terms = Terms::Stateless { tasks: false, agent: None, retry: retry(state, &[(key, YES)]) };
+        call.terms = Terms::Stateless { tasks: false, bridge: None, retry: retry(state, &[(key, YES)]) };
         dispatch.call(&client(), call).await
     };
     let first = input_required(round(None, "").await.expect("asks"));

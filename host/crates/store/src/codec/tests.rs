@@ -32,7 +32,7 @@ fn error() -> impl Strategy<Value = RpcError> {
 fn owner() -> impl Strategy<Value = Owner> {
     prop_oneof![
         Just(Owner::Local),
-        "[0-9a-f]{32}".prop_map(|id| Owner::Session(SessionId(id))),
+        "[0-9a-f]{32}".prop_map(|id| Owner::Session(SessionId(id.into()))),
         (any::<String>(), any::<String>()).prop_map(|(issuer, subject)| Owner::Subject { issuer, subject }),
     ]
 }
@@ -59,7 +59,7 @@ fn ask_error() -> impl Strategy<Value = AskError> {
 
 fn sent() -> impl Strategy<Value = Sent> {
     (any::<String>(), of("[0-9a-f]{32}"))
-        .prop_map(|(id, session)| Sent { id, session: session.map(SessionId) })
+        .prop_map(|(id, session)| Sent { id, session: session.map(|id| SessionId(id.into())) })
 }
 
 fn question() -> impl Strategy<Value = Question> {
@@ -108,7 +108,7 @@ fn any_task() -> impl Strategy<Value = Task> {
         .prop_map(|(who, asked, when, rest)| Task {
             id: TaskId(Uuid::from_u128(who.0)),
             owner: who.1,
-            session: who.2.map(SessionId),
+            session: who.2.map(|id| SessionId(id.into())),
             era: if who.3 { Era::Sessions } else { Era::Stateless },
             client_capabilities: who.4,
             tool: who.5,

@@ -95,7 +95,7 @@ async fn give(
     bodies: &[String],
 ) -> Result<Result<Option<Grant>, StoreError>, Error> {
     let session = match &grant.owner {
-        Owner::Session(id) => Some(id.0.as_str()),
+        Owner::Session(id) => Some(id.as_str()),
         Owner::Local | Owner::Anyone | Owner::Subject { .. } => None,
     };
     if let Some(session) = session

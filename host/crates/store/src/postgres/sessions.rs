@@ -54,7 +54,7 @@ impl SessionStore for PostgresStore {
     }
 
     async fn session(&self, id: &SessionId) -> Result<Option<Session>, StoreError> {
-        let rows = self.readers.rows(READ, &[&id.0]).await?;
+        let rows = self.readers.rows(READ, &[&id.as_str()]).await?;
         let Some(row) = rows.first() else { return Ok(None) };
         let session = decode(row.try_get(2).map_err(unreadable)?)?;
         let times = (row.try_get(0).map_err(unreadable)?, row.try_get(1).map_err(unreadable)?);
@@ -82,7 +82,7 @@ impl SessionStore for PostgresStore {
         let id = id.clone();
         let closed = self.writer.write(move |writing| {
             let id = id.clone();
-            Box::pin(async move { writing.execute(CLOSE, &[&id.0]).await })
+            Box::pin(async move { writing.execute(CLOSE, &[&id.as_str()]).await })
         });
         Ok(closed.await? > 0)
     }
@@ -103,12 +103,12 @@ async fn open(
     session: &Session,
     most: u32,
 ) -> Result<Result<Session, StoreError>, Error> {
-    let opened = writing.rows(OPEN, &[&writing.state.floor.get(), &session.id.0, &record]).await?;
+    let opened = writing.rows(OPEN, &[&writing.state.floor.get(), &session.id.as_str(), &record]).await?;
     let Some(row) = opened.first() else {
         return Ok(Err(StoreError::Corrupt(StoreRefusal::Exists(session.id.to_string()).into())));
     };
     let now = writing.state.floor.saw(row.try_get(0)?);
-    writing.execute(EVICT, &[&session.id.0, &i64::from(most)]).await?;
+    writing.execute(EVICT, &[&session.id.as_str(), &i64::from(most)]).await?;
     Ok(Ok(Session { created_at: now, seen_at: now, ..session.clone() }))
 }
 
@@ -116,7 +116,7 @@ async fn remember(
     writing: &PostgresTransaction<'_>,
     set: &Session,
 ) -> Result<Result<bool, StoreError>, Error> {
-    let rows = writing.rows(RECORD, &[&set.id.0]).await?;
+    let rows = writing.rows(RECORD, &[&set.id.as_str()]).await?;
     let Some(row) = rows.first() else { return Ok(Ok(false)) };
     let changed = decode(row.try_get(0)?).and_then(|stored| {
         let (log_level, subscriptions) = (set.log_level.clone(), set.subscriptions.clone());
@@ -124,7 +124,7 @@ async fn remember(
         encode(&Session { log_level, subscriptions, task_aware, ..stored })
     });
     match changed {
-        Ok(changed) => writing.execute(REMEMBER, &[&set.id.0, &changed]).await.map(|_| Ok(true)),
+        Ok(changed) => writing.execute(REMEMBER, &[&set.id.as_str(), &changed]).await.map(|_| Ok(true)),
         Err(error) => Ok(Err(error)),
     }
 }
@@ -139,7 +139,7 @@ fn decode(record: &str) -> Result<Session, StoreError> {
 
 /// Writes when sessions were last seen. No caller waits for it.
 pub(super) fn write_last_seen(touched: Vec<(SessionId, ())>) -> Box<dyn Operation> {
-    let ids: Arc<Vec<String>> = Arc::new(touched.into_iter().map(|(id, ())| id.0).collect());
+    let ids: Arc<Vec<String>> = Arc::new(touched.into_iter().map(|(id, ())| id.to_string()).collect());
     pending(
         None,
         move |writing| {

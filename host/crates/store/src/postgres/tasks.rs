@@ -248,7 +248,7 @@ impl NewTask {
                 &[
                     &task.id.0,
                     &self.owner,
-                    &task.session.as_ref().map(|session| session.0.as_str()),
+                    &task.session.as_ref().map(|session| session.as_str()),
                     &status(task),
                     &task.created_at.0,
                     &task.updated_at.0,
@@ -284,7 +284,7 @@ async fn create(
                 &writing.state.floor.get(),
                 &task.id.0,
                 &new.owner,
-                &task.session.as_ref().map(|session| session.0.as_str()),
+                &task.session.as_ref().map(|session| session.as_str()),
                 &status(task),
                 &number(task.ttl_ms),
                 &number(task.fence.incarnation.0),

@@ -89,7 +89,7 @@ fn give(
     bodies: &[String],
 ) -> rusqlite::Result<Result<Option<Grant>, StoreError>> {
     let session = match &grant.owner {
-        Owner::Session(id) => Some(id.0.as_str()),
+        Owner::Session(id) => Some(id.as_str()),
         Owner::Local | Owner::Anyone | Owner::Subject { .. } => None,
     };
     if let Some(session) = session

@@ -232,7 +232,7 @@ impl NewTask {
         let inserted = writing.on.prepare_cached(INSERT)?.execute(params![
             task.id.0.as_bytes(),
             self.owner,
-            task.session.as_ref().map(|session| session.0.as_str()),
+            task.session.as_ref().map(|session| session.as_str()),
             codec::status(task.status()),
             task.created_at.0,
             task.updated_at.0,

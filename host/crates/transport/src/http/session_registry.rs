@@ -149,7 +149,7 @@ impl Registry {
         id: &str,
         principal: &Arc<Principal>,
     ) -> Result<Option<Arc<LiveSession>>, Fault> {
-        let id = SessionId(id.to_owned());
+        let id = SessionId(id.into());
         let live = match self.in_memory(&id) {
             Some(live) if principal.has(&live.session.owner) => {
                 // Apart, as all that few requests come to.

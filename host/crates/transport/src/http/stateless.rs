@@ -58,11 +58,8 @@ impl Endpoint {
         header_check::check_version(headers, &claimed.claim).map_err(Failure::BadRequest)?;
         let principal = by.principal.clone();
         let sender = Sender { principal, peer: Some(by.peer), key: by.key.clone() };
-        let mut request = Request::stateless(server, message, claimed, &sender)?;
-        if server.dispatch.settings().bridge.is_some() && !request.has_tasks() {
-            let agent = headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok());
-            request.agent = agent.map(str::to_owned);
-        }
+        let agent = headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok());
+        let request = Request::stateless(server, message, claimed, &sender, agent)?;
         header_check::check_method(headers, &request.method, || request.name())
             .map_err(Failure::BadRequest)?;
         request.check_method()?;

@@ -114,7 +114,7 @@ impl Stateless {
         message: RequestMessage,
         claimed: ClaimedParams,
     ) -> Result<(Box<Request>, InflightRequest), Failure> {
-        let request = Request::stateless(&self.server, message, claimed, &self.sender)?;
+        let request = Request::stateless(&self.server, message, claimed, &self.sender, None)?;
         request.check_method()?;
         let kept = self.inflight.add(&request.id)?;
         Ok((request, kept))

@@ -206,7 +206,7 @@ impl Stage {
                 progress_token: None,
                 trace: None,
             },
-            terms: Terms::Stateless { tasks: true, agent: None, retry },
+            terms: Terms::Stateless { tasks: true, bridge: None, retry },
             stop: Arc::new(Stop::default()),
             channel: channel.clone(),
             task_channel: channel,

@@ -28,7 +28,7 @@ pub fn call(name: &str, retry: Retry, stop: &Arc<Stop>) -> ToolCall {
             progress_token: None,
             trace: None,
         },
-        terms: Terms::Stateless { tasks: true, agent: None, retry },
+        terms: Terms::Stateless { tasks: true, bridge: None, retry },
         stop: stop.clone(),
         channel: Arc::new(NoClientChannel),
         task_channel: Arc::new(NoClientChannel),
