@@ -80,6 +80,8 @@ impl Server {
         // Otherwise the functions that copy bytes would depend on the processor, and each byte would count.
         command.env("GLIBC_TUNABLES", "glibc.cpu.hwcaps=-ERMS,-FSRM");
         command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]);
+        // The process that compiles plugins must see the processor that the host sees.
+        command.arg("--trace-children=yes");
         command.arg(host.get_program()).args(host.get_args());
         Self::start(command, folder).await
     }

@@ -53,7 +53,7 @@ pub enum OutputSchemas {
 #[derive(Debug, Clone)]
 pub struct ClientPattern {
     matcher: GlobMatcher,
-    /// What all matching names begin with: few other names do.
+    /// The common start of all matching names: few other names have it.
     prefix: String,
 }
 

@@ -38,7 +38,7 @@ impl SessionId {
         Self(random.simple().to_string().into())
     }
 
-    /// The id, as it stands in the header.
+    /// The id, as sent in the header.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
