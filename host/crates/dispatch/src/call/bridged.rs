@@ -14,10 +14,10 @@ use crate::run::run::Run;
 use crate::slots::stop::{Stop, StopCause};
 use crate::task::handover::Handover;
 use crate::task::operations::{TaskWait, outcome_of};
-use crate::task::rejoin::{ExpectedTask, JoinKey};
+use crate::task::rejoin::{ExpectedOnStop, JoinKey};
 use crate::{Dispatch, Fault};
 use serde_json::json;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use toolyard_protocol::RawJson;
 use toolyard_protocol::tools::{RequestedTtl, TaskSupport};
@@ -105,14 +105,10 @@ impl Dispatch {
         let origin = TaskOrigin { era, ttl: RequestedTtl::Absent, round_trip, is_bridged: true };
         let (tool, arguments) = (call.permit.tool().clone(), call.permit.arguments().clone());
         // Its client may call again before the task is stored.
-        let expected: Arc<Mutex<Option<ExpectedTask>>> = Arc::default();
         let stop = wait.stop.clone();
-        let _on_stop = stop.on_set({
-            let (deps, caller, expected) = (self.deps.clone(), caller.clone(), expected.clone());
-            move |_| {
-                *expected.lock().unwrap_or_else(PoisonError::into_inner) =
-                    deps.expected_task(&caller, tool.spec(), &arguments);
-            }
+        let _expected = ExpectedOnStop::new(&stop, {
+            let (deps, caller) = (self.deps.clone(), caller.clone());
+            move |_| deps.expected_task(&caller, tool.spec(), &arguments)
         });
         let task = {
             // An acknowledged task begins before a closing host is done, or the next host runs it.

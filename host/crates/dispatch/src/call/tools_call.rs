@@ -379,6 +379,8 @@ impl Dispatch {
     ) -> Result<CallReply, Fault> {
         let PlainCall { run, slot, drive, cancelled, .. } = plain;
         let bridge = wait.bridge;
+        // The next request of the client may be the equal call.
+        let _expected = bridge.map(|terms| run.expected_on_stop(&cancelled, terms));
         match (run.to_end_or_task(wait, &cancelled, slot, drive).await, bridge) {
             (EndOrTask::End(end), _) => {
                 if let Some(terms) = bridge {

@@ -13,10 +13,10 @@ use crate::slots::Slots;
 use crate::slots::admission::Slot;
 use crate::slots::stop::{Stop, StopCause};
 use crate::task::handover::Handover;
-use crate::task::rejoin::{ExpectedTask, JoinKey};
+use crate::task::rejoin::{ExpectedOnStop, ExpectedTask, JoinKey};
 use futures_util::future::BoxFuture;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tokio::sync::{SemaphorePermit, oneshot};
 use toolyard_protocol::RawJson;
@@ -174,16 +174,6 @@ impl Run {
         let clock = tokio::time::sleep(inline_for);
         tokio::pin!(clock);
         let mut heartbeat = self.heartbeat(bridge.is_some());
-        // The next request of the client may be the equal call.
-        let expected: Arc<Mutex<Option<ExpectedTask>>> = Arc::default();
-        let _on_stop = bridge.map(|terms| {
-            let (run, expected) = (self.clone(), expected.clone());
-            stop.on_set(move |cause| {
-                if run.outlives(Some(cause), run.age(), terms) {
-                    *expected.lock().unwrap_or_else(PoisonError::into_inner) = run.expected_task();
-                }
-            })
-        });
         let (mut stopping, mut clocked, mut leaving) = (false, false, false);
         loop {
             tokio::select! {
@@ -196,7 +186,6 @@ impl Run {
                         Some(_) => self.keep_or_cancel().await,
                         None => self.cancel_unless_task().await,
                     }
-                    drop(expected.lock().unwrap_or_else(PoisonError::into_inner).take());
                 }
                 silent_for = heartbeat.tick() => self.beat(silent_for),
                 // The next host runs it, or says what became of it.
@@ -273,6 +262,19 @@ impl Run {
         }
     }
 
+    /// From the moment in which its client leaves, equal calls wait for the task that it becomes.
+    pub(crate) fn expected_on_stop<'a>(
+        self: &Arc<Self>,
+        stop: &'a Stop,
+        terms: BridgeTerms,
+    ) -> ExpectedOnStop<'a> {
+        let run = self.clone();
+        ExpectedOnStop::new(stop, move |cause| {
+            let outlives = run.outlives(Some(cause), run.age(), terms);
+            if outlives { run.expected_task() } else { None }
+        })
+    }
+
     fn expected_task(&self) -> Option<ExpectedTask> {
         let Promotion { caller, permit, .. } = &**self.promotion.as_ref()?;
         self.deps.expected_task(caller, permit.tool().spec(), permit.arguments())
@@ -286,7 +288,6 @@ impl Run {
         if !has_ended || self.task().is_some() || !self.outlives(stop.cause(), self.age(), terms) {
             return;
         }
-        let _expected = self.expected_task();
         match self.make_task(promotion, PromotionCause::ClientLeft).await {
             Ok(task) => {
                 self.deps.observers.metrics.count_kept();

@@ -1,7 +1,7 @@
 //! Calls that join a task. A client may stop waiting before it knows the task of its call; the equal call
 //! that its owner makes then gets the outcome of the first, so that nothing runs twice.
 
-use crate::slots::stop::Stop;
+use crate::slots::stop::{OnStop, Stop, StopCause};
 use crate::task::Tasks;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -147,6 +147,27 @@ impl Drop for ExpectedTask {
         self.index.count.store(state.len(), Ordering::Release);
         drop(state);
         self.made.set();
+    }
+}
+
+/// Expects a task from the moment in which a request is stopped until this is dropped.
+pub(crate) struct ExpectedOnStop<'a> {
+    _on_stop: OnStop<'a>,
+    _expected: Arc<Mutex<Option<ExpectedTask>>>,
+}
+
+impl<'a> ExpectedOnStop<'a> {
+    /// `expect` decides by the cause of the stop.
+    pub fn new(
+        stop: &'a Stop,
+        expect: impl FnOnce(StopCause) -> Option<ExpectedTask> + Send + 'static,
+    ) -> Self {
+        let expected: Arc<Mutex<Option<ExpectedTask>>> = Arc::default();
+        let slot = expected.clone();
+        let on_stop = stop.on_set(move |cause| {
+            *slot.lock().unwrap_or_else(PoisonError::into_inner) = expect(cause);
+        });
+        Self { _on_stop: on_stop, _expected: expected }
     }
 }
 
