@@ -177,13 +177,14 @@ impl Assembled {
         let stop = CancellationToken::new();
         let publish = dispatch.clone();
         let publish = move |snapshot: Snapshot| {
-            if let Some(call_log) = &call_log {
-                call_log.loaded(&snapshot.plugins);
-            }
             // The same object means the same tools. Only a file that is not loaded has changed, so clients
             // need no notification.
             if !Arc::ptr_eq(&snapshot.catalog, &publish.catalog()) {
                 publish.publish(snapshot.catalog);
+            }
+            // Last: who reads that a tool is loaded may call it.
+            if let Some(call_log) = &call_log {
+                call_log.loaded(&snapshot.plugins);
             }
         };
         let services = vec![
