@@ -49,8 +49,12 @@ pub fn gather(environment: &Environment, version: &str, host: Result<HostFacts<'
         listen: None,
     };
     for client in &CLIENTS {
-        for is_project in [false, true] {
-            add_entries(&mut facts, client, environment, is_project);
+        let [user, project] = [false, true].map(|is_project| client.file(environment, is_project).ok());
+        // In the home folder both are one file.
+        for (file, is_project) in [(&user, false), (&project, true)] {
+            if let Some(file) = file.as_deref().filter(|_| !is_project || user != project) {
+                add_entries(&mut facts, client, environment, file, is_project);
+            }
         }
     }
     match host {
@@ -67,10 +71,9 @@ pub fn gather(environment: &Environment, version: &str, host: Result<HostFacts<'
     facts
 }
 
-fn add_entries(facts: &mut Facts, client: &Client, environment: &Environment, is_project: bool) {
-    let Ok(file) = client.file(environment, is_project) else { return };
+fn add_entries(facts: &mut Facts, client: &Client, environment: &Environment, file: &Path, is_project: bool) {
     let shown = file.display().to_string();
-    let content = match read(&file) {
+    let content = match read(file) {
         Ok(None) => return,
         Ok(Some(bytes)) => String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned()),
         Err(error) => Err(error.to_string()),

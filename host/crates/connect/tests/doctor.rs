@@ -123,6 +123,9 @@ fn the_facts_are_those_of_this_machine() {
     assert_eq!(facts.plugins.map(|(_, state)| state), Some(FolderState::Empty));
     assert_eq!(facts.data.map(|(_, state)| state), Some(DataFolder::Open(0o750)));
     assert_eq!(facts.listen.map(|(_, state)| state), Some(PortState::InUse));
+    let at_home = Environment { project: environment.home.clone(), ..environment.clone() };
+    let facts = gather(&at_home, "0.1.0", Ok(host));
+    assert_eq!((facts.entries.len(), facts.unreadable.len()), (1, 1), "a file counts once");
     let accepted = HostFacts { may_data_be_open: true, plugins: &path("none"), ..host };
     let facts = gather(&environment, "0.1.0", Ok(accepted));
     assert_eq!(facts.plugins.map(|(_, state)| state), Some(FolderState::Missing));
