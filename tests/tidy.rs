@@ -20,7 +20,7 @@ use toolyard_tests::guests::root;
 
 /// The dependencies that each crate may have. A dependency that is missing here needs a decision first
 /// (`host/docs/decisions/`).
-const EDGES: [(&str, &[&str]); 16] = [
+const EDGES: [(&str, &[&str]); 17] = [
     ("toolyard-protocol", &[]),
     ("toolyard-task", &["toolyard-protocol"]),
     ("toolyard-dispatch", &["toolyard-protocol", "toolyard-task"]),
@@ -30,12 +30,14 @@ const EDGES: [(&str, &[&str]); 16] = [
     ("toolyard-store", &["toolyard-task"]),
     ("toolyard-transport", &["toolyard-protocol", "toolyard-dispatch"]),
     ("toolyard-cli", &["toolyard-protocol"]),
+    ("toolyard-connect", &["toolyard-cli"]),
     ("toolyard-detach", &["toolyard-transport"]),
     ("toolyard-workshop", &["toolyard-cli", "toolyard-dispatch", "toolyard-engine"]),
     (
         "toolyard",
         &[
             "toolyard-cli",
+            "toolyard-connect",
             "toolyard-detach",
             "toolyard-dispatch",
             "toolyard-engine",
@@ -76,7 +78,7 @@ const EDGES: [(&str, &[&str]); 16] = [
 ];
 
 /// Dependencies that the inner crates must not have, so that they build and test in seconds.
-const WITHOUT: [(&str, &[&str]); 11] = [
+const WITHOUT: [(&str, &[&str]); 12] = [
     ("toolyard-protocol", &["tokio", "wasmtime", "rusqlite", "hyper", "uuid"]),
     ("toolyard-task", &["tokio", "wasmtime", "rusqlite", "hyper"]),
     ("toolyard-dispatch", &["wasmtime", "rusqlite", "hyper"]),
@@ -85,6 +87,7 @@ const WITHOUT: [(&str, &[&str]); 11] = [
     ("toolyard-store", &["wasmtime", "hyper"]),
     ("toolyard-transport", &["wasmtime", "rusqlite"]),
     ("toolyard-cli", &["clap", "tokio", "wasmtime", "rusqlite", "hyper"]),
+    ("toolyard-connect", &["clap", "tokio", "wasmtime", "rusqlite", "hyper"]),
     ("toolyard-detach", &["clap", "wasmtime", "rusqlite", "hyper"]),
     // The simulation uses it.
     ("toolyard-kit", &["wasmtime", "rusqlite", "hyper"]),

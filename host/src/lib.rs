@@ -33,6 +33,7 @@ Examples:
   toolyard new hello --lang python              a plugin project that builds unchanged
   toolyard test hello                           build it and run its recorded cases
   toolyard dev hello                            serve it, reload it on change, show its calls
+  toolyard connect claude-code                  add it to an MCP client
   toolyard tasks list                           what clients have under way
 
 Exit codes: 0 done, 1 failed (of a server: calls had to be cut at its end),
@@ -74,6 +75,10 @@ enum Command {
     Test(command::test::Options),
     /// Write the contract with plugins into a folder: WIT, or bindings for C.
     Wit(command::wit::Options),
+    /// Add the host to the configuration of an MCP client, or list the clients that are found.
+    Connect(command::connect::Options),
+    /// Check the configuration of clients, the folders and the address of this host.
+    Doctor(command::doctor::Options),
     /// List and cancel the stored tasks, and move them between stores.
     Tasks(command::tasks::Options),
     /// List the hosts that share a PostgreSQL database, and the components that they lack.
@@ -111,6 +116,8 @@ pub fn run() -> ExitCode {
         Command::Dev(options) => command::dev::run(&cli.flags, options),
         Command::Test(options) => command::test::run(&cli.flags, options),
         Command::Wit(options) => command::wit::run(options),
+        Command::Connect(options) => command::connect::run(&cli.flags, options),
+        Command::Doctor(options) => command::doctor::run(&cli.flags, options),
         Command::Tasks(options) => command::tasks::run(&cli.flags, options),
         Command::Hosts(options) => command::hosts::run(&cli.flags, options),
         Command::Grants(options) => command::grants::run(&cli.flags, options),
