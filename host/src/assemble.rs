@@ -182,7 +182,7 @@ impl Assembled {
             if !Arc::ptr_eq(&snapshot.catalog, &publish.catalog()) {
                 publish.publish(snapshot.catalog);
             }
-            // Last: who reads that a tool is loaded may call it.
+            // Last, because a reader of the log may call a loaded tool at once.
             if let Some(call_log) = &call_log {
                 call_log.loaded(&snapshot.plugins);
             }
