@@ -177,8 +177,7 @@ impl Assembled {
         let stop = CancellationToken::new();
         let publish = dispatch.clone();
         let publish = move |snapshot: Snapshot| {
-            // The same object means the same tools. Only a file that is not loaded has changed, so clients
-            // need no notification.
+            // The same object means the same tools, so clients need no notification.
             if !Arc::ptr_eq(&snapshot.catalog, &publish.catalog()) {
                 publish.publish(snapshot.catalog);
             }

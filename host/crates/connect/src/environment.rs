@@ -58,7 +58,7 @@ const VARIABLES: [&str; 5] =
 /// The programs that are looked up on the PATH.
 const PROGRAMS: [&str; 7] = ["toolyard", "claude", "code", "codex", "cursor", "gemini", "zed"];
 
-/// Where this user's files and programs are.
+/// The places of the files and programs of this user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Environment {
     /// The operating system.
