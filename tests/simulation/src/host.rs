@@ -101,14 +101,7 @@ impl Process {
         let tools = guests::tools(&shared.world, host, without);
         dispatch.publish(Arc::new(Catalog::new(tools).expect("distinct names")));
         dispatch.set_client_lookup(Arc::new(Anywhere { world: shared.world.clone(), host }));
-        let stop = CancellationToken::new();
-        runtime.spawn(dispatch.clone().keep_time(stop.clone()));
-        runtime.spawn(dispatch.clone().keep_lease(stop.clone()));
-        if dice.percent(50) {
-            // Like `serve`; other commands recover tasks at the first request about a task.
-            let dispatch = dispatch.clone();
-            runtime.spawn(async move { dispatch.recover_now().await });
-        }
+        let stop = start_services(&runtime, &dispatch, dice);
         Self { runtime, dispatch, link, clock, stop, parting: None }
     }
 
@@ -193,4 +186,17 @@ impl Process {
         }
         left.is_some()
     }
+}
+
+/// Starts the services of a host, which end with the token. Half of the hosts recover tasks at once, like `serve`;
+/// the others do at the first request about a task, like other commands.
+pub fn start_services(runtime: &Runtime, dispatch: &Arc<Dispatch>, dice: &mut Dice) -> CancellationToken {
+    let stop = CancellationToken::new();
+    runtime.spawn(dispatch.clone().keep_time(stop.clone()));
+    runtime.spawn(dispatch.clone().keep_lease(stop.clone()));
+    if dice.percent(50) {
+        let dispatch = dispatch.clone();
+        runtime.spawn(async move { dispatch.recover_now().await });
+    }
+    stop
 }

@@ -13,7 +13,7 @@ use toolyard_dispatch::{
 };
 use toolyard_kit::{Intercept, StoreProxy, done, native, stores};
 use toolyard_simulation::dice::Dice;
-use toolyard_simulation::host::SimIds;
+use toolyard_simulation::host::{SimIds, start_services};
 use toolyard_simulation::time::{HostClock, StoreClock};
 use toolyard_store::MemoryStore;
 use toolyard_task::store::StoreError;
@@ -160,13 +160,7 @@ impl Process {
         let guests = runtime.handle().clone();
         let dispatch = Dispatch::new(promises.settings(ground.fault), stores, clock.clone(), ids, guests);
         dispatch.publish(Arc::new(Catalog::new(tools(&ground.world, ground.fault)).expect("distinct names")));
-        let stop = CancellationToken::new();
-        runtime.spawn(dispatch.clone().keep_time(stop.clone()));
-        runtime.spawn(dispatch.clone().keep_lease(stop.clone()));
-        if dice.percent(50) {
-            let dispatch = dispatch.clone();
-            runtime.spawn(async move { dispatch.recover_now().await });
-        }
+        let stop = start_services(&runtime, &dispatch, dice);
         let mut seen = ground.world.see();
         seen.clock = Some(clock);
         seen.note(format_args!("a host starts"));
