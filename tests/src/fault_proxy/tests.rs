@@ -83,26 +83,6 @@ async fn nothing_comes(stream: &mut TcpStream) {
 }
 
 #[tokio::test]
-async fn without_a_fault_everything_passes_and_ends() {
-    let echo = Echo::start().await;
-    let proxy = FaultProxy::before(echo.port).await;
-    let mut stream = connect(&proxy).await;
-    let long = vec![7; 5 * PIECE + 3];
-    let (mut from, mut to) = stream.split();
-    let (sent, back) = tokio::join!(to.write_all(&long), async {
-        let mut back = vec![0; long.len()];
-        from.read_exact(&mut back).await.map(|_| back)
-    });
-    sent.expect("it is taken");
-    assert!(back.expect("it comes back") == long, "the same bytes");
-    stream.shutdown().await.expect("it stands");
-    assert_eq!(timeout(PATIENCE, stream.read(&mut [0])).await.expect("in time").expect("no reset"), 0);
-    let passed = (proxy.passed(Way::ToServer), proxy.passed(Way::ToClient));
-    assert_eq!(passed, (long.len() as u64, long.len() as u64));
-    assert_eq!((proxy.taken(), proxy.were_reset()), (1, 0));
-}
-
-#[tokio::test]
 async fn a_cut_comes_after_so_many_bytes_of_its_direction() {
     let echo = Echo::start().await;
     let proxy = FaultProxy::before(echo.port).await;
