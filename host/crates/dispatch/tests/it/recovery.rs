@@ -122,58 +122,6 @@ async fn a_run_that_was_taken_over_is_observed_like_any_other() {
     assert_eq!(*seen, ["tool by local", "task", "result"]);
 }
 
-#[tokio::test]
-async fn a5_what_may_not_is_ended_with_a_word_about_what_may_have_happened() {
-    let (second, _, id) = after_a_death(once(second_time)).await;
-    let ended = task(&second, &id).await;
-    let message = ended.status_message.expect("says why");
-    assert_eq!((ended.fence.attempt, ended.outcome.is_some()), (1, true));
-    assert!(
-        message.contains("not declared idempotent") && message.contains("may have had effects"),
-        "{message}"
-    );
-}
-
-#[tokio::test]
-async fn a5_what_has_said_that_its_effects_begin_is_not_run_again() {
-    fn affects(context: Arc<dyn RunContext>) -> BoxFuture<'static, RunEnd> {
-        async move {
-            context.effects().await.expect("stored");
-            pending().await
-        }
-        .boxed()
-    }
-    let store = memory();
-    let first = Arc::new(store.node());
-    let before = host(&first, vec![rerun(affects)]);
-    let id = created(&before).await;
-    until(&before, &id, "the effects", |task| task.effects).await;
-    first.kill();
-    let ended = task(&host(&Arc::new(store.node()), vec![rerun(affects)]), &id).await;
-    let message = ended.status_message.expect("says why");
-    assert!(message.contains("effects begin") && message.contains("has had effects"), "{message}");
-}
-
-#[tokio::test]
-async fn a_task_is_run_three_times_at_most() {
-    let store = memory();
-    let mut node = Arc::new(store.node());
-    let mut on = host(&node, vec![rerun(never)]);
-    let id = created(&on).await;
-    for attempt in 2..=3 {
-        node.kill();
-        node = Arc::new(store.node());
-        on = host(&node, vec![rerun(never)]);
-        let begun = |task: &Task| task.fence.attempt == attempt && task.started_at.is_some();
-        until(&on, &id, "the next attempt", begun).await;
-    }
-    node.kill();
-    let ended = task(&host(&Arc::new(store.node()), vec![rerun(never)]), &id).await;
-    assert_eq!(ended.status(), TaskStatus::Failed);
-    let message = ended.status_message.expect("says why");
-    assert!(message.contains("It was run 3 times, the most that is allowed"), "{message}");
-}
-
 /// The operator's setting from the creation of the task counts, and can only be revoked.
 #[tokio::test]
 async fn what_the_operator_allows_later_makes_nothing_run_again() {
@@ -342,18 +290,6 @@ async fn a_host_that_goes_begins_nothing_that_it_hands_over() {
         }
     }
     assert!(handed_over > 0, "there was a line");
-}
-
-#[tokio::test]
-async fn a_host_whose_client_is_gone_leaves_nothing_to_others() {
-    let store = memory();
-    let first = host(&Arc::new(store.node()), vec![rerun(never)]);
-    let id = created(&first).await;
-    let drained = first.drain(Duration::ZERO, DrainMode::End(Departure::PipeClosed)).await;
-    assert_eq!(drained, DrainReport { cut: 1, handed_over: 0 });
-    let ended = task(&host(&Arc::new(store.node()), vec![rerun(never)]), &id).await;
-    let message = ended.status_message.expect("says why");
-    assert!(message.contains("ended with the pipe of its client"), "{message}");
 }
 
 /// A clock that is moved by hand.
