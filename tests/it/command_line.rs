@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use std::process::Output;
 use toolyard_tests::host::Setup;
-use toolyard_tests::{Host, Session, guests};
+use toolyard_tests::{Host, guests};
 
 async fn run(args: &[&str]) -> Output {
     let folder = tempfile::tempdir().expect("a folder");
@@ -30,17 +30,9 @@ async fn help_names_the_flag_the_variable_and_the_key() {
     let help = run(&["--help"]).await;
     assert_eq!(help.status.code(), Some(0));
     let text = out(&help);
-    for word in [
-        "serve",
-        "stdio",
-        "check",
-        "tools",
-        "call",
-        "tasks",
-        "Exit codes",
-        "TOOLYARD_PLUGINS",
-        "key: plugins",
-    ] {
+    for word in
+        "serve stdio check tools call tasks TOOLYARD_PLUGINS".split(' ').chain(["Exit codes", "key: plugins"])
+    {
         assert!(text.contains(word), "{word}:\n{text}");
     }
     for command in ["serve", "stdio", "check", "tools", "call", "tasks"] {
@@ -159,10 +151,8 @@ async fn tools_and_check_show_what_is_on_offer() {
 
 #[tokio::test]
 async fn tasks_lists_shows_awaits_and_cancels() {
-    let host = Host::with_probe().await;
-    let session = Session::open(host.port()).await;
-    let done = session.create("wait", json!({"ms": 1})).await;
-    session.until(&done, "completed").await;
+    let (host, session) = Setup::probe().open().await;
+    let done = session.complete("wait", json!({"ms": 1})).await;
     let live = session.create("wait", json!({"ms": 600_000})).await;
     let list = host.command(&["tasks", "list"]).await;
     assert!(out(&list).contains(&done) && out(&list).contains("working"), "{}", out(&list));
@@ -219,7 +209,7 @@ async fn a_port_that_is_taken_is_said() {
 
 #[tokio::test]
 async fn a_call_from_the_shell_asks_its_questions_there() {
-    let setup = Setup::new().with(&[guests::plugin("probe")]);
+    let setup = Setup::probe();
     let (folder, args) = setup.into_parts();
     let call = |extra: &'static [&'static str], typed: &'static str| {
         let mut command = toolyard_tests::host::command("call", folder.path(), &args);

@@ -7,7 +7,7 @@ use toolyard_tests::session::{LATEST, initialize};
 use toolyard_tests::{Stdio, guests};
 
 fn setup() -> Setup {
-    Setup::new().with(&[guests::plugin("probe")])
+    Setup::probe()
 }
 
 #[tokio::test]

@@ -137,8 +137,7 @@ fn relayed_unless(
     (Relayed { client, behind, before }, told, said)
 }
 
-/// `place` names the process that runs it; `waiting` runs until its signal; `never` may not be a
-/// task.
+/// `place` names the process that runs it; `waiting` runs until its signal.
 fn tools(place: &'static str, told: &Told) -> Vec<Arc<dyn Tool>> {
     let (waits, says) = (told.clone(), told.clone());
     let waiting = move |_: Arc<dyn RunContext>| {
@@ -162,7 +161,6 @@ fn tools(place: &'static str, told: &Told) -> Vec<Arc<dyn Tool>> {
     };
     vec![
         tool("place", TaskSupport::Optional, move |_| async move { done(place) }),
-        tool("never", TaskSupport::Forbidden, move |_| async move { done(place) }),
         tool("waiting", TaskSupport::Optional, waiting),
         tool("at_once", TaskSupport::Optional, at_once),
     ]
@@ -188,29 +186,6 @@ fn text(answer: &Value) -> &str {
 
 fn task_of(answer: &Value) -> String {
     answer["result"]["task"]["taskId"].as_str().unwrap_or_else(|| panic!("a task: {answer}")).to_owned()
-}
-
-#[tokio::test]
-async fn what_begins_no_task_stays_in_the_relay() {
-    let (Relayed { mut client, behind, .. }, ..) = relayed(tools);
-    client.answer(&request(json!("d"), "server/discover", json!({}), &able())).await;
-    open(&mut client).await;
-    client.answer(&call(1, "tools/list", json!({}))).await;
-    client.answer(&call(2, "logging/setLevel", json!({"level": "debug"}))).await;
-    assert_eq!(text(&client.answer(&call(3, "tools/call", json!({"name": "place"}))).await), "relay");
-    client.answer(&call(4, "tasks/list", json!({}))).await;
-    // A call that cannot begin is refused in the relay.
-    for name in ["never", "unknown"] {
-        let refused = client.answer(&call(5, "tools/call", json!({"name": name, "task": {}}))).await;
-        assert!(refused["error"].is_object(), "{refused}");
-    }
-    let wrong = client.answer(&call(6, "tools/call", json!({"name": "place", "task": {"ttl": -1}}))).await;
-    assert_eq!(wrong["error"]["code"], -32602);
-    let call = |name: &str, able: &Value| request(json!(name), "tools/call", json!({"name": name}), able);
-    assert_eq!(text(&client.answer(&call("never", &able())).await), "relay");
-    assert_eq!(text(&client.answer(&call("place", &json!({}))).await), "relay", "without the extension");
-    assert!(client.finish().await.is_empty());
-    assert_eq!(behind.connections(), 0);
 }
 
 #[tokio::test]
