@@ -137,7 +137,8 @@ fn relayed_unless(
     (Relayed { client, behind, before }, told, said)
 }
 
-/// `place` names the process that runs it; `waiting` runs until its signal.
+/// `place` names the process that runs it; `waiting` runs until its signal; `never`
+/// cannot be a task.
 fn tools(place: &'static str, told: &Told) -> Vec<Arc<dyn Tool>> {
     let (waits, says) = (told.clone(), told.clone());
     let waiting = move |_: Arc<dyn RunContext>| {
@@ -161,6 +162,7 @@ fn tools(place: &'static str, told: &Told) -> Vec<Arc<dyn Tool>> {
     };
     vec![
         tool("place", TaskSupport::Optional, move |_| async move { done(place) }),
+        tool("never", TaskSupport::Forbidden, move |_| async move { done(place) }),
         tool("waiting", TaskSupport::Optional, waiting),
         tool("at_once", TaskSupport::Optional, at_once),
     ]
@@ -186,6 +188,22 @@ fn text(answer: &Value) -> &str {
 
 fn task_of(answer: &Value) -> String {
     answer["result"]["task"]["taskId"].as_str().unwrap_or_else(|| panic!("a task: {answer}")).to_owned()
+}
+
+#[tokio::test]
+async fn a_task_that_cannot_begin_is_refused_in_the_relay() {
+    let (Relayed { mut client, behind, .. }, ..) = relayed(tools);
+    open(&mut client).await;
+    for params in [
+        json!({"name": "never", "task": {}}),
+        json!({"name": "unknown", "task": {}}),
+        json!({"name": "place", "task": {"ttl": -1}}),
+    ] {
+        let refused = client.answer(&call(1, "tools/call", params)).await;
+        assert!(refused["error"].is_object(), "{refused}");
+    }
+    assert_eq!(text(&client.answer(&call(2, "tools/call", json!({"name": "place"}))).await), "relay");
+    assert_eq!(behind.connections(), 0);
 }
 
 #[tokio::test]
