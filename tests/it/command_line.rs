@@ -44,6 +44,30 @@ async fn help_names_the_flag_the_variable_and_the_key() {
 }
 
 #[tokio::test]
+async fn a_named_plugin_folder_that_is_not_there_is_an_error_with_its_absolute_path() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path().canonicalize().expect("there");
+    std::fs::write(folder.join("file"), "").expect("written");
+    let absent = format!("there is no plugin folder {}", folder.join("absent").display());
+    let file = format!("{} (`plugins`) is not a folder", folder.join("file").display());
+    for (command, named, says) in [
+        ("stdio", "absent", &absent),
+        ("serve", "absent", &absent),
+        ("tools", "./absent", &absent),
+        ("tools", "file", &file),
+    ] {
+        let output = tokio::process::Command::new(guests::binary())
+            .args([command, "--plugins", named, "--data", "data", "--store", "memory"])
+            .current_dir(&folder)
+            .output()
+            .await
+            .expect("the command runs");
+        assert_eq!(output.status.code(), Some(1), "{command}: {}", err(&output));
+        assert!(err(&output).replace("/./", "/").contains(says), "{command}: {}", err(&output));
+    }
+}
+
+#[tokio::test]
 async fn wrong_usage_is_2_and_says_what_is_right() {
     for (args, says) in [
         (&["nonsense"][..], "unrecognized subcommand"),
@@ -61,6 +85,8 @@ async fn wrong_usage_is_2_and_says_what_is_right() {
         (&["serve", "--listen", "0.0.0.0:0"], "other machines"),
         (&["serve", "--store", "redis"], "sqlite, memory or postgres://"),
         (&["tools", "--config", "absent.toml"], "absent.toml"),
+        (&["tools", "--log", "verbose"], "unknown level `verbose`"),
+        (&["stdio", "--log", "info,debugg"], "unknown level `debugg`"),
     ] {
         let output = run(args).await;
         assert_eq!(output.status.code(), Some(2), "{args:?}: {}", err(&output));
@@ -186,7 +212,9 @@ async fn serve_greets_with_its_url_its_tools_and_the_line_to_paste() {
         host.log().contains("Ctrl-C").then(|| host.log())
     })
     .await;
-    for word in ["serves http://127.0.0.1:", "/mcp", "12 from", "echo", "claude mcp add"] {
+    for word in
+        ["serves http://127.0.0.1:", "/mcp", "12 from", "echo", "toolyard connect CLIENT --http http://"]
+    {
         assert!(greeting.contains(word), "{word}:\n{greeting}");
     }
     let empty = Setup::new().start().await;
