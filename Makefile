@@ -19,7 +19,7 @@ BIN := target/release/toolyard
 SIMULATION := $(CARGO) test --release --manifest-path tests/simulation/Cargo.toml --target-dir target/simulation
 
 .DEFAULT_GOAL := help
-.PHONY: help build host cargo profile plugins fixtures examples serve test budget lint audit clients published conformance bench bench-full bridge-full compare soak chaos failpoints fuzz simulate mutants fmt clean
+.PHONY: help build host cargo profile plugins fixtures examples serve test budget lint audit clients published conformance bench bench-full bridge-full compare soak chaos failpoints fuzz simulate mutants package fmt clean
 
 help: ## What can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -121,6 +121,10 @@ bridge-full: build fixtures clients ## Clients without tasks at their real timeo
 
 bench-full: build fixtures examples ## The benchmarks, longer
 	BENCH_FULL=1 ./tests/load/bench.sh
+
+package: ## Make the artefacts of a release in target/package, and test them (host/packaging)
+	./host/packaging/package.sh
+	./host/packaging/test.sh
 
 fmt:
 	$(CARGO) fmt --all
