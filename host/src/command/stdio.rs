@@ -72,6 +72,7 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
 /// The background host for this configuration, which came from these flags.
 fn background_host(flags: &Flags, config: &Config) -> anyhow::Result<BackgroundHost> {
     Ok(BackgroundHost::new(Launch {
+        version: env!("CARGO_PKG_VERSION"),
         program: std::env::current_exe().context("cannot find the path of this program")?,
         args: Flags { store: None, ..flags.clone() }.to_args(),
         // Not among the arguments, which all users of this machine can read: it may contain a password.
