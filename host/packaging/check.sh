@@ -29,3 +29,25 @@ has() { # TEXT, [FILE]
 same() { # FILE, FILE
   cmp "$1" "$2"
 }
+
+# The shipped tools, which the tests call. TOOLYARD_PLUGINS_DIST names another folder with them.
+DIST=${TOOLYARD_PLUGINS_DIST:-plugins/dist}
+
+# Makes a folder with the shipped tool `probe`, which has 5 tools.
+probe_folder() { # FOLDER
+  [ -f "$DIST/probe.wasm" ] || die "there is no $DIST/probe.wasm; run make plugins, or set TOOLYARD_PLUGINS_DIST"
+  fresh "$1"
+  cp "$DIST"/probe.{wasm,toml} "$1/"
+}
+
+# Starts a server by its command, and requires an answer of the tool `echo` and the status 0 at the end.
+answers() { # [OPTION…] -- COMMAND…
+  python3 host/packaging/tests/ask.py --tools 5 --call echo '{"text":"from the package"}' \
+    --expect "from the package" "$@"
+}
+
+# Runs a command in an environment with nothing but a home and the system's PATH.
+bare() { # COMMAND…
+  mkdir -p "$WORK/home"
+  env -i HOME="$WORK/home" PATH="${BARE_PATH:-/usr/local/bin:/usr/bin:/bin}" "$@"
+}
