@@ -51,3 +51,23 @@ bare() { # COMMAND…
   mkdir -p "$WORK/home"
   env -i HOME="$WORK/home" PATH="${BARE_PATH:-/usr/local/bin:/usr/bin:/bin}" "$@"
 }
+
+free_port() {
+  python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
+}
+
+# Ends a process that this test started, and waits for it.
+stop() { # PID
+  kill "$1" 2>/dev/null || true
+  wait "$1" 2>/dev/null || true
+}
+
+# Waits until a command succeeds, at most 30 s.
+until_ok() { # COMMAND…
+  local tries
+  for tries in $(seq 150); do
+    "$@" >/dev/null 2>&1 && return
+    sleep 0.2
+  done
+  "$@"
+}
