@@ -55,11 +55,14 @@ class Stdio:
             self.child.stdin.close()
         status = self.child.wait(20)
         self.watchdog.cancel()
-        time.sleep(0.2)
-        try:
-            os.killpg(self.child.pid, 0)
-        except ProcessLookupError:
-            return None if status == expected else sys.exit(f"the server ended with {status}, not {expected}")
+        # A launcher may end before the host does.
+        until = time.monotonic() + 5
+        while time.monotonic() < until:
+            try:
+                os.killpg(self.child.pid, 0)
+            except ProcessLookupError:
+                return None if status == expected else sys.exit(f"the server ended with {status}, not {expected}")
+            time.sleep(0.05)
         os.killpg(self.child.pid, signal.SIGKILL)
         sys.exit("a process of the server still runs")
 

@@ -30,10 +30,9 @@ by_install() {
 serve=(stdio --plugins "$WORK/tools" --data "$WORK/data")
 shim=$WORK/project/node_modules/.bin/toolyard
 
-# The host reports an unknown option by status 2, and a missing configuration by status 1.
 status_passes() {
   local status
-  for expected in "2 --no-such-option" "1 serve --config $WORK/none.toml" "0 --version"; do
+  for expected in "2 --no-such-option" "1 check $WORK/none.wasm" "0 --version"; do
     status=0
     # shellcheck disable=SC2086
     "$shim" ${expected#* } || status=$?
