@@ -4,7 +4,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 ROOT=$PWD
 . host/packaging/names.sh
 
-VERSION=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"/\1/p' Cargo.toml)
+VERSION=$(sed -n 's/^version = "\(.*\)"/\1/p' host/Cargo.toml)
 OUT=$ROOT/target/package/$VERSION
 STAGE=$OUT/stage
 # Packages have the time of the commit, so that equal sources make equal bytes.

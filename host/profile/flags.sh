@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Prints the flags by which rustc optimises with calls.profdata, the recorded profile of calls, or
-# nothing if the profile cannot be used. The Makefile exports them in Cargo's variable for this machine's
+# nothing if the profile cannot be used. `flags.sh musl` is for the packaged static program, whose functions
+# have other symbols: it uses calls-musl.profdata. The Makefile exports them in Cargo's variable for this machine's
 # target, CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUSTFLAGS; scripts that build the host without make do
 # the same. A `cargo build` without the variable compiles without the profile.
 #
@@ -8,6 +9,7 @@
 # what the program does. TOOLYARD_PROFILE=record prints the flags for a program that counts instead
 # (record.sh); TOOLYARD_PROFILE=off prints none.
 set -euo pipefail
+calls=calls${1:+-$1}
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
 
 # Cargo splits the variable at white space, so it cannot contain a path with white space.
@@ -27,5 +29,5 @@ esac
 # Cargo does not track the file. With its checksum among the flags, everything is compiled again when
 # the profile has changed. The profile has no data about functions that have changed since; the last
 # flag prevents a warning for each of them.
-read -r sum _ < <(cksum "$here/calls.profdata")
-echo "--cfg=profiled --cfg=profile_sum=\"$sum\" -Cprofile-use=$here/calls.profdata -Cllvm-args=-no-pgo-warn-mismatch"
+read -r sum _ < <(cksum "$here/$calls.profdata")
+echo "--cfg=profiled --cfg=profile_sum=\"$sum\" -Cprofile-use=$here/$calls.profdata -Cllvm-args=-no-pgo-warn-mismatch"

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# `make profile`: records host/profile/calls.profdata again, the profile that every build by make uses.
+# `make profile`: records host/profile/calls.profdata again, the profile that every build by make uses, and
+# calls-musl.profdata, which the packaged static program uses. `record.sh musl` records only the latter.
 # An instrumented host serves the load generator's calls, of both generations and all shapes, tasks,
-# and stdio; its counts are merged. It takes a quarter of an hour on two cores, mostly for the build.
+# and stdio; its counts are merged. Each takes a quarter of an hour on two cores, mostly for the build.
 #
 # It needs llvm-profdata of the LLVM that rustc was built with: `rustup component add llvm-tools`
 # installs it; LLVM_PROFDATA names another.
@@ -9,7 +10,6 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 cargo=${CARGO:-cargo}
 rustc=${RUSTC:-rustc}
-profile=host/profile/calls.profdata
 work=$PWD/target/profiling
 
 about=$("$rustc" -vV)
@@ -41,17 +41,28 @@ build() { # TOOLYARD_PROFILE, ARGUMENTS OF CARGO
   flags=$(TOOLYARD_PROFILE=$1 host/profile/flags.sh)
   CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUSTFLAGS=$flags "$cargo" build --release --locked --workspace "${@:2}"
 }
-build record --bin toolyard --target-dir "$work"
+
+record() { # PROFILE, PROGRAM
+  rm -rf "$work/counts" "$work/children" "$work/bench"
+  mkdir -p "$work/counts"
+  TOOLYARD_BIN=$2 LLVM_PROFILE_FILE=$work/counts/%p-%m.profraw \
+    target/release/toolyard-load run --brief --only calls,shapes,tasks,stdio --out "$work/bench"
+  # Sparse: without the functions that were never called.
+  "$profdata" merge --sparse -o "host/profile/$1.profdata" "$work"/counts/*.profraw
+  ls -l "host/profile/$1.profdata"
+}
+
+# It drives the instrumented hosts.
 build use
+if [ "${1:-}" != musl ]; then
+  build record --bin toolyard --target-dir "$work"
+  record calls "$work/release/toolyard"
+fi
+. host/packaging/musl.sh
+CARGO_TARGET_X86_64_UNKNOWN_LINUX_MUSL_RUSTFLAGS="$(TOOLYARD_PROFILE=record host/profile/flags.sh) $MUSL_FLAGS" \
+  "$cargo" build --profile dist --locked --workspace --bin toolyard --target $MUSL_TARGET --target-dir "$work"
+record calls-musl "$work/$MUSL_TARGET/dist/toolyard"
 
-rm -rf "$work/counts" "$work/children" "$work/bench"
-mkdir -p "$work/counts"
-TOOLYARD_BIN=$work/release/toolyard LLVM_PROFILE_FILE=$work/counts/%p-%m.profraw \
-  target/release/toolyard-load run --brief --only calls,shapes,tasks,stdio --out "$work/bench"
-
-# Sparse: without the functions that were never called.
-"$profdata" merge --sparse -o "$profile" "$work"/counts/*.profraw
 # The rustc that can use it; flags.sh reads this.
 sed -n '/^commit-hash: /p; /^host: /p' <<<"$about" >host/profile/calls.rustc
-ls -l "$profile"
-echo "record.sh: the next build compiles everything again, with this profile"
+echo "record.sh: the next build compiles everything again, with these profiles"

@@ -3,6 +3,7 @@
 use crate::audit::{Destination, Exporter, LogFile};
 use crate::config::value::AuditTo;
 use crate::config::{Config, StoreChoice, encryption};
+use crate::plugin_folder;
 use crate::protect;
 use crate::system::{RandomIds, SystemClock};
 use crate::traces::Otlp;
@@ -11,14 +12,14 @@ use prometheus_client::registry::Registry;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::{Builder, Handle};
+use tokio::sync::SetOnce;
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
-use toolyard_cli::tell;
 use toolyard_dispatch::rules::AccessRules;
 use toolyard_dispatch::{
     Bounds, Departure, Dispatch, DrainMode, DrainReport, Policy, Rates, Settings, Stores, Weights, visible,
 };
-use toolyard_engine::{Compiler, Engine, PluginReport, PluginState, Plugins, Snapshot};
+use toolyard_engine::{Compiler, Engine, PluginState, Plugins, Snapshot};
 use toolyard_manifest::Limits;
 use toolyard_store::postgres::PostgresLocation;
 use toolyard_store::{Backend, MemoryStore, PostgresOptions, PostgresStore, SqliteOptions, SqliteStore};
@@ -60,13 +61,21 @@ pub fn with_runtimes<T, F: Future<Output = anyhow::Result<T>>>(
     done
 }
 
+/// When a start is complete, as regards the plugins.
+enum FirstLoad {
+    /// After all components are compiled.
+    Complete,
+    /// After this time at the latest. The tools of components that still compile are added later.
+    Within(Duration),
+    /// At once. Lists wait for this time at the latest.
+    Later(Duration),
+}
+
 /// The options of a start.
-#[derive(Default)]
 struct Start {
     /// Whether this host takes over tasks of dead hosts.
     adopts: bool,
-    /// The longest wait for components that are being compiled. `None` waits until all are compiled.
-    wait: Option<Duration>,
+    first_load: FirstLoad,
     /// The observer of calls and of loaded plugins.
     call_log: Option<Arc<CallLog>>,
 }
@@ -75,10 +84,7 @@ struct Start {
 pub struct Assembled {
     /// The server that the transports use.
     pub server: Arc<Server>,
-    /// The plugins that the host found in the plugin folder at the start.
-    pub plugins: Vec<PluginReport>,
-    /// The files that were still being loaded at that moment.
-    pub loading: Vec<String>,
+    first_load: Arc<SetOnce<Snapshot>>,
     /// The metrics, for the admin listener.
     pub registry: Registry,
     traces: Option<Arc<Otlp>>,
@@ -94,7 +100,8 @@ impl Assembled {
     /// Starts the parts and loads the plugin folder; gives up if `stop` is cancelled meanwhile. Services end
     /// when [`Assembled::shut_down`] is called, which the caller must do in any case.
     pub async fn start(config: &Config, guests: Handle, stop: &CancellationToken) -> anyhow::Result<Self> {
-        Self::start_as(config, guests, stop, Start { adopts: true, ..Start::default() }).await
+        let start = Start { adopts: true, first_load: FirstLoad::Complete, call_log: None };
+        Self::start_as(config, guests, stop, start).await
     }
 
     /// Like [`Assembled::start`], but waits for components that take long to compile no longer than
@@ -104,18 +111,21 @@ impl Assembled {
         guests: Handle,
         stop: &CancellationToken,
     ) -> anyhow::Result<Self> {
-        let start = Start { adopts: true, wait: Some(config.limits.plugin_wait), call_log: None };
-        Self::start_as(config, guests, stop, start).await
+        let first_load = FirstLoad::Within(config.limits.plugin_wait);
+        Self::start_as(config, guests, stop, Start { adopts: true, first_load, call_log: None }).await
     }
 
-    /// Like [`Assembled::start`], for a relay in front of a background host. The background host takes over
-    /// tasks of dead hosts; the relay never does.
-    pub async fn start_relay(
+    /// Like [`Assembled::start_promptly`], but does not wait at all: requests that depend on the plugins wait
+    /// instead. [`Assembled::first_load`] gives the plugins. A relay in front of a background host `adopts` no
+    /// tasks of dead hosts; the background host does.
+    pub async fn start_at_once(
         config: &Config,
         guests: Handle,
         stop: &CancellationToken,
+        adopts: bool,
     ) -> anyhow::Result<Self> {
-        Self::start_as(config, guests, stop, Start::default()).await
+        let first_load = FirstLoad::Later(config.limits.plugin_wait);
+        Self::start_as(config, guests, stop, Start { adopts, first_load, call_log: None }).await
     }
 
     /// Like [`Assembled::start`], with an observer of calls and of loaded plugins.
@@ -125,16 +135,17 @@ impl Assembled {
         stop: &CancellationToken,
         call_log: Arc<CallLog>,
     ) -> anyhow::Result<Self> {
-        Self::start_as(config, guests, stop, Start { adopts: true, wait: None, call_log: Some(call_log) })
-            .await
+        let start = Start { adopts: true, first_load: FirstLoad::Complete, call_log: Some(call_log) };
+        Self::start_as(config, guests, stop, start).await
     }
 
     async fn start_as(
         config: &Config,
         guests: Handle,
         stop: &CancellationToken,
-        Start { adopts, wait, call_log }: Start,
+        Start { adopts, first_load, call_log }: Start,
     ) -> anyhow::Result<Self> {
+        plugin_folder::check(config)?;
         let engine = start_engine(config)?;
         let capacity = engine.capacity();
         let store = open_store(config).await?;
@@ -157,24 +168,10 @@ impl Assembled {
             traces.register_metrics(&mut registry);
             dispatch.set_traces(traces.clone());
         }
-        let mut plugins = Plugins::open(engine, config.plugins.clone());
+        let plugins = Plugins::open(engine, config.plugins.clone());
         plugins.register_metrics(&mut registry);
         dispatch.register_metrics(&mut registry);
         store.register_metrics(&mut registry);
-        let snapshot = tokio::select! {
-            biased;
-            snapshot = patiently(load(&mut plugins, wait), config) => Some(snapshot),
-            () = stop.cancelled() => None,
-        };
-        let Some(snapshot) = snapshot else {
-            plugins.end().await;
-            anyhow::bail!("stopped while the tools were loading")
-        };
-        dispatch.publish(snapshot.catalog.clone());
-        if let Some(call_log) = &call_log {
-            call_log.loaded(&snapshot.plugins);
-        }
-        let stop = CancellationToken::new();
         let publish = dispatch.clone();
         let publish = move |snapshot: Snapshot| {
             // The same object means the same tools, so clients need no notification.
@@ -186,10 +183,35 @@ impl Assembled {
                 call_log.loaded(&snapshot.plugins);
             }
         };
+        let (wait, is_awaited) = match first_load {
+            FirstLoad::Complete => (None, true),
+            FirstLoad::Within(wait) => (Some(wait), true),
+            FirstLoad::Later(wait) => (Some(wait), false),
+        };
+        let stop_services = CancellationToken::new();
+        let first_load = Arc::new(SetOnce::new());
+        let loading = tokio::spawn(plugin_folder::serve(
+            plugins,
+            wait,
+            publish,
+            first_load.clone(),
+            stop_services.clone(),
+        ));
+        if is_awaited {
+            tokio::select! {
+                biased;
+                _ = first_load.wait() => {}
+                () = stop.cancelled() => {
+                    stop_services.cancel();
+                    drop(loading.await);
+                    anyhow::bail!("stopped while the tools were loading")
+                }
+            }
+        }
         let services = vec![
-            tokio::spawn(dispatch.clone().keep_time(stop.clone())),
-            tokio::spawn(dispatch.clone().keep_lease(stop.clone())),
-            tokio::spawn(plugins.watch(stop.clone(), publish)),
+            tokio::spawn(dispatch.clone().keep_time(stop_services.clone())),
+            tokio::spawn(dispatch.clone().keep_lease(stop_services.clone())),
+            loading,
         ];
         let exporter = exporter.map(|exporter| {
             let stop = CancellationToken::new();
@@ -221,16 +243,14 @@ impl Assembled {
             server_info: toolyard_transport::ServerInfo::default(),
         });
         server.metrics.register(&mut registry);
-        let Snapshot { plugins, loading, .. } = snapshot;
         Ok(Self {
             server,
-            plugins,
-            loading,
+            first_load,
             registry,
             traces,
             services,
             exporter,
-            stop_services: stop.drop_guard(),
+            stop_services: stop_services.drop_guard(),
             store,
             capacity,
         })
@@ -297,13 +317,18 @@ impl Assembled {
         self.store.clone()
     }
 
+    /// The plugins that the host found in the plugin folder at the start. Waits until they are loaded.
+    pub async fn first_load(&self) -> &Snapshot {
+        self.first_load.wait().await
+    }
+
     /// A summary of the folder in a few lines, for a terminal.
-    pub fn greeting(&self, config: &Config) -> String {
+    pub fn greeting(&self, config: &Config, Snapshot { plugins, loading, .. }: &Snapshot) -> String {
         let catalog = self.server.dispatch.catalog();
         let names: Vec<&str> = catalog.tools().map(|tool| tool.spec().name()).collect();
         let folder = config.plugins.display();
         let mut out = String::new();
-        for report in &self.plugins {
+        for report in plugins {
             for why in &report.left_out {
                 out.push_str(&format!("  left out    {why}\n"));
             }
@@ -311,11 +336,11 @@ impl Assembled {
                 out.push_str(&format!("  not loaded  {}: {why}\n", report.file));
             }
         }
-        if !self.loading.is_empty() {
-            let files: Vec<&str> = self.loading.iter().map(String::as_str).collect();
+        if !loading.is_empty() {
+            let files: Vec<&str> = loading.iter().map(String::as_str).collect();
             out.push_str(&format!("  compiling   {}; served when that is done\n", listed(&files)));
         }
-        if names.is_empty() && catalog.providers().is_empty() && self.loading.is_empty() {
+        if names.is_empty() && catalog.providers().is_empty() && loading.is_empty() {
             out.push_str(&format!(
                 "  no tools yet in {folder}\n  \
                  next      copy a tool component there (NAME.wasm); it is served at once, without a restart\n            \
@@ -350,26 +375,6 @@ impl Assembled {
         }
         out
     }
-}
-
-async fn load(plugins: &mut Plugins, wait: Option<Duration>) -> Snapshot {
-    match wait {
-        Some(wait) => plugins.load_within(wait).await,
-        None => plugins.load().await,
-    }
-}
-
-/// Awaits `loading`, and says on stderr after one second what takes so long.
-async fn patiently<T>(loading: impl Future<Output = T>, config: &Config) -> T {
-    tokio::pin!(loading);
-    if let Ok(loaded) = tokio::time::timeout(Duration::from_secs(1), &mut loading).await {
-        return loaded;
-    }
-    tell!(
-        "toolyard: compiling the tools in {}; the next start finds them compiled",
-        config.plugins.display()
-    );
-    loading.await
 }
 
 fn listed(names: &[&str]) -> String {

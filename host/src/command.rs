@@ -10,6 +10,7 @@ pub mod componentize;
 pub mod connect;
 pub mod dev;
 pub mod doctor;
+pub mod generate;
 pub mod grants;
 pub mod hosts;
 pub mod new;
@@ -33,6 +34,7 @@ use std::process::ExitCode;
 use toolyard_cli::{WrongUsage, tell};
 use toolyard_dispatch::DrainReport;
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::fmt::MakeWriter;
 
 /// Reads the configuration. An error in it counts as wrong usage.
@@ -69,8 +71,22 @@ fn init_log(
     Ok(())
 }
 
+/// A word of a filter that is no level. The filter would take it for a target, and log nothing else.
+fn unknown_level(filter: &str) -> Option<&str> {
+    let is_level = |word: &str| word.parse::<LevelFilter>().is_ok();
+    let is_word = |part: &&str| !part.is_empty() && !part.contains(['=', '[', ':']);
+    filter.split(',').map(str::trim).filter(is_word).find(|word| !is_level(word))
+}
+
 fn filter(config: &Config, default: &str) -> anyhow::Result<EnvFilter> {
     let filter = config.log.as_deref().unwrap_or(default);
+    if let Some(word) = unknown_level(filter) {
+        let why = format!(
+            "`log`: unknown level `{word}`; expected error, warn, info, debug, trace or off, or a target with \
+             its level, as in warn,toolyard_engine=debug"
+        );
+        return Err(WrongUsage(why).into());
+    }
     EnvFilter::try_new(filter).map_err(|error| {
         WrongUsage(format!("`log`: {error}; expected a filter such as info or warn,toolyard_engine=debug"))
             .into()

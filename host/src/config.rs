@@ -150,6 +150,8 @@ pub struct Config {
     pub file: PathBuf,
     /// The folder with the tools.
     pub plugins: PathBuf,
+    /// Whether a flag, a variable or the file names that folder.
+    pub names_plugins: bool,
     /// The folder for tasks, sessions and compiled tools.
     pub data: PathBuf,
     /// The store of tasks.
@@ -240,6 +242,12 @@ const PLAIN_KEYS: [&str; 18] = [
 const LISTS: [&str; 2] = ["plugins.require-digest", "admin.names"];
 
 impl Config {
+    /// Replaces the plugin folder by one that this program chose.
+    pub fn set_plugins(&mut self, folder: PathBuf) {
+        self.plugins = folder;
+        self.names_plugins = false;
+    }
+
     /// Reads the file and the environment, and applies the flags on top.
     ///
     /// # Errors
@@ -410,6 +418,7 @@ impl Written {
         Weights::new(&weights).map_err(anyhow::Error::msg)?;
         Ok(Config {
             file: self.file,
+            names_plugins: plugins.is_some(),
             plugins: plugins.map_or_else(default_plugins, Ok)?,
             data: data.map_or_else(default_data, Ok)?,
             store: parse_store(store.as_deref())?,

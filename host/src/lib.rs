@@ -9,12 +9,13 @@ mod command;
 mod config;
 mod health;
 mod log;
+mod plugin_folder;
 mod protect;
 mod signals;
 mod system;
 mod traces;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 use config::Flags;
 use std::process::ExitCode;
 use toolyard_cli::{WrongUsage, tell};
@@ -89,6 +90,9 @@ enum Command {
     Rules(command::rules::Options),
     /// Make a token for a client, to be allowed in the configuration.
     Token(command::token::Options),
+    /// Write completions for shells and man pages (used by packages).
+    #[command(hide = true)]
+    Generate(command::generate::Options),
     /// Compile a component (used by the host itself).
     #[command(hide = true)]
     CompileComponent(command::compile::Options),
@@ -123,6 +127,7 @@ pub fn run() -> ExitCode {
         Command::Grants(options) => command::grants::run(&cli.flags, options),
         Command::Rules(options) => command::rules::run(&cli.flags, options),
         Command::Token(options) => command::token::run(options),
+        Command::Generate(options) => command::generate::run(options, Cli::command()),
         Command::CompileComponent(options) => Ok(command::compile::run(options)),
         Command::BackgroundHost(options) => command::background::run(&cli.flags, options),
     };

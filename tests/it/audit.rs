@@ -1,15 +1,15 @@
 //! The audit log (T-43): which lines the host writes about the life of a task, and in whose name. The log is
 //! complete even if the process is killed, the file is replaced or the disk is full.
 
-use crate::questions::{accepted, everything, form, open, scripted};
+use crate::questions::{accepted, everything, form, scripted};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use toolyard_tests::exchange::next;
+use toolyard_tests::exchange::next_of;
 use toolyard_tests::host::Setup;
-use toolyard_tests::{Host, Session, eventually, guests};
+use toolyard_tests::{Host, Session, eventually};
 
 /// The lines of a log and of its rotated files, the oldest first.
 fn lines(file: &Path) -> Vec<Value> {
@@ -44,18 +44,12 @@ fn actions(lines: &[Value]) -> Vec<&str> {
 
 #[tokio::test]
 async fn t_43_the_life_of_a_task_is_in_the_log_and_nothing_that_was_said_in_it() {
-    let host = scripted().start().await;
-    let session = open(&host, everything()).await;
+    let (host, session) = scripted().open_as(everything()).await;
     let mut stream = session.listen().await;
     let mut question = form("colour");
     question["params"]["message"] = json!("hush-question");
     let task = session.create_script(json!([{"ask": [question]}, {"status": "hush-argument"}])).await;
-    let asked = loop {
-        let message = next(&mut stream).await.expect("the question");
-        if message["method"] == "elicitation/create" {
-            break message;
-        }
-    };
+    let asked = next_of(&mut stream, "elicitation/create").await;
     session.respond(&asked, accepted()).await;
     session.request("tasks/result", json!({"taskId": task})).await;
     let said = said_of(&host, &task, "task.retrieved").await;
@@ -96,8 +90,7 @@ async fn t_43_the_life_of_a_task_is_in_the_log_and_nothing_that_was_said_in_it()
 
 #[tokio::test]
 async fn t_43_who_cancelled_is_in_the_log_and_so_are_failed_look_ups() {
-    let host = Host::with_probe().await;
-    let session = Session::open(host.port()).await;
+    let (host, session) = Setup::probe().open().await;
     let mine = session.create("wait", json!({"ms": 600_000})).await;
     session.result("tasks/cancel", json!({"taskId": mine})).await;
     let theirs = session.create("wait", json!({"ms": 600_000})).await;
@@ -150,8 +143,7 @@ async fn t_43_no_line_of_an_acknowledged_change_is_lost_to_kill_9() {
 /// Tasks that end during the shutdown are in the log once the host has stopped.
 #[tokio::test]
 async fn t_43_the_log_is_complete_when_the_host_has_stopped() {
-    let mut host = Setup::new().with(&[guests::plugin("probe")]).set("shutdown.drain", "10ms").start().await;
-    let session = Session::open(host.port()).await;
+    let (mut host, session) = Setup::probe().set("shutdown.drain", "10ms").open().await;
     let task = session.create("wait", json!({"ms": 600_000})).await;
     host.signal(Signal::TERM);
     assert_eq!(host.ended().await.code(), Some(1), "the task was cut");
@@ -162,9 +154,8 @@ async fn t_43_the_log_is_complete_when_the_host_has_stopped() {
 
 #[tokio::test]
 async fn t_43_the_file_is_rotated_and_no_line_falls_between_two() {
-    let setup = Setup::new().with(&[guests::plugin("probe")]).set("audit.rotate-at", "1KiB");
-    let host = setup.set("audit.keep", "40").start().await;
-    let session = Session::open(host.port()).await;
+    let setup = Setup::probe().set("audit.rotate-at", "1KiB");
+    let (host, session) = setup.set("audit.keep", "40").open().await;
     let mut tasks = BTreeSet::new();
     for _ in 0..6 {
         let task = session.create("wait", json!({"ms": 1})).await;
@@ -183,7 +174,7 @@ async fn t_43_the_file_is_rotated_and_no_line_falls_between_two() {
 
 #[tokio::test]
 async fn t_43_the_log_can_go_to_stderr_or_nowhere() {
-    let probe = || Setup::new().with(&[guests::plugin("probe")]);
+    let probe = || Setup::probe();
     let mut host = probe().set("audit.to", "stderr").start().await;
     let task = Session::open(host.port()).await.create("wait", json!({"ms": 1})).await;
     eventually("the line", || async {
@@ -195,10 +186,8 @@ async fn t_43_the_log_can_go_to_stderr_or_nowhere() {
     assert!(!host.data().join("audit.jsonl").exists());
     host.kill().await;
 
-    let mut host = probe().set("audit.to", "off").start().await;
-    let session = Session::open(host.port()).await;
-    let task = session.create("wait", json!({"ms": 1})).await;
-    session.until(&task, "completed").await;
+    let (mut host, session) = probe().set("audit.to", "off").open().await;
+    let task = session.complete("wait", json!({"ms": 1})).await;
     host.signal(Signal::TERM);
     assert!(host.ended().await.success());
     assert!(!host.data().join("audit.jsonl").exists());
@@ -217,8 +206,7 @@ async fn t_43_a_log_that_cannot_be_written_is_waited_for() {
     let file = host.data().join("audit.jsonl");
     std::fs::create_dir(&file).expect("something in its way");
     let session = Session::open(host.port()).await;
-    let task = session.create("wait", json!({"ms": 1})).await;
-    session.until(&task, "completed").await;
+    let task = session.complete("wait", json!({"ms": 1})).await;
     eventually("the log to tell", || async { host.log().contains("is no regular file").then_some(()) }).await;
     std::fs::remove_dir(&file).expect("out of its way");
     let said = said_of(&host, &task, "task.ended").await;

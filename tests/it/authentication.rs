@@ -6,7 +6,7 @@ use toolyard_tests::host::Setup;
 use toolyard_tests::http::{Answer, Connection};
 use toolyard_tests::identity_provider::{Key, RESOURCE, now, sign_with_secret, unsigned};
 use toolyard_tests::session::{HEADERS, LATEST, initialize};
-use toolyard_tests::{Host, IdentityProvider, Session, guests};
+use toolyard_tests::{Host, IdentityProvider, Session};
 
 const PING: &str = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
 const METADATA: &str = "https://tools.example.com/.well-known/oauth-protected-resource/mcp";
@@ -82,8 +82,7 @@ async fn check(what: &str, answer: Answer, expected: &Refusal) {
 
 #[tokio::test]
 async fn a_3_a_5_a_request_without_one_readable_token_is_refused() {
-    let key = Key::ed("one");
-    let provider = IdentityProvider::with(&[&key]).await;
+    let (provider, key) = IdentityProvider::of(Key::ed("one")).await;
     let host = Setup::new().config(&provider.config()).start().await;
     let good = format!("Bearer {}", provider.token(&key, "alice"));
     let huge = format!("Bearer {}", "x".repeat(9000));
@@ -185,9 +184,8 @@ async fn a_3_a_4_every_wrong_token_is_refused_alike() {
 
 #[tokio::test]
 async fn a_5_every_method_and_every_message_needs_a_token() {
-    let key = Key::ed("one");
-    let provider = IdentityProvider::with(&[&key]).await;
-    let host = Setup::new().with(&[guests::plugin("probe")]).config(&provider.config()).start().await;
+    let (provider, key) = IdentityProvider::of(Key::ed("one")).await;
+    let host = Setup::probe().config(&provider.config()).start().await;
     let session = Session::open_with(host.port(), &provider.token(&key, "alice")).await;
     let stolen = session.bearing(None);
     for (method, body) in [
@@ -208,9 +206,8 @@ async fn a_5_every_method_and_every_message_needs_a_token() {
 /// H-25: another principal's session is as unknown as one that never existed.
 #[tokio::test]
 async fn h_25_a_session_id_opens_nothing_to_another_principal() {
-    let key = Key::ed("one");
-    let provider = IdentityProvider::with(&[&key]).await;
-    let host = Setup::new().with(&[guests::plugin("probe")]).config(&provider.config()).start().await;
+    let (provider, key) = IdentityProvider::of(Key::ed("one")).await;
+    let host = Setup::probe().config(&provider.config()).start().await;
     let session = Session::open_with(host.port(), &provider.token(&key, "alice")).await;
     let other = provider.token(&key, "mallory");
     let stolen = session.bearing(Some(&other));
@@ -229,8 +226,7 @@ async fn h_25_a_session_id_opens_nothing_to_another_principal() {
 
 #[tokio::test]
 async fn a_3_a_required_scope_that_is_missing_is_named() {
-    let key = Key::ed("one");
-    let provider = IdentityProvider::with(&[&key]).await;
+    let (provider, key) = IdentityProvider::of(Key::ed("one")).await;
     let config = provider.config().replace("leeway", "required-scopes = [\"tools\", \"more\"]\nleeway");
     let host = Setup::new().config(&config).start().await;
     let expected = Refusal {
@@ -250,8 +246,7 @@ async fn a_3_a_required_scope_that_is_missing_is_named() {
 
 #[tokio::test]
 async fn a_1_a_2_the_metadata_says_who_issues_tokens() {
-    let key = Key::ed("one");
-    let provider = IdentityProvider::with(&[&key]).await;
+    let (provider, _) = IdentityProvider::of(Key::ed("one")).await;
     let host = Setup::new().config(&provider.config()).start().await;
     for path in ["/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/mcp"] {
         let answer = send(&host, Method::GET, path, &[], "").await;
@@ -283,8 +278,7 @@ async fn a_1_a_2_the_metadata_says_who_issues_tokens() {
 
 #[tokio::test]
 async fn h_2_pages_that_may_call_can_read_every_answer() {
-    let key = Key::ed("one");
-    let provider = IdentityProvider::with(&[&key]).await;
+    let (provider, key) = IdentityProvider::of(Key::ed("one")).await;
     let config = format!(
         "[http]\nhosts = [\"tools.example.com\"]\norigins = [\"https://app.example.com\"]\n{}",
         provider.config()
@@ -305,14 +299,9 @@ async fn h_2_pages_that_may_call_can_read_every_answer() {
         assert_eq!(preflight.header("vary"), "Origin");
         assert!(!preflight.header("access-control-max-age").is_empty());
         let allowed = preflight.header("access-control-allow-headers").to_lowercase();
-        for name in [
-            "authorization",
-            "content-type",
-            "accept",
-            "mcp-session-id",
-            "mcp-protocol-version",
-            "last-event-id",
-        ] {
+        for name in
+            "authorization content-type accept mcp-session-id mcp-protocol-version last-event-id".split(' ')
+        {
             assert!(allowed.split(", ").any(|allowed| allowed == name), "{name}");
         }
         let refused = knock(&host, &[("origin", origin)]).await;

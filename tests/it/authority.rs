@@ -3,6 +3,7 @@
 
 use crate::questions::scripted;
 use serde_json::{Value, json};
+use toolyard_tests::exchange::next_of;
 use toolyard_tests::host::{Setup, command};
 use toolyard_tests::http::{Answer, Connection};
 use toolyard_tests::identity_provider::Key;
@@ -89,7 +90,7 @@ async fn lists_show_what_the_caller_may_use_and_nothing_else() {
 async fn a_page_is_full_of_what_the_caller_sees() {
     let config = [stanza("bob", &[]), RULES.replace("\"echo\"", "\"echo\", \"wait\", \"count\", \"ask\"")];
     let config = config.concat().replace("arguments = { \"/text\" = \"[a-z]{1,5}\" }", "");
-    let host = Setup::new().with(&[guests::plugin("probe")]).config(&config).set("lists.page", "2");
+    let host = Setup::probe().config(&config).set("lists.page", "2");
     let host = host.start().await;
     let bob = Session::open_with(host.port(), &token("bob")).await;
     let mut names = Vec::new();
@@ -250,12 +251,8 @@ async fn a_subscriber_hears_only_of_what_it_may_read() {
 
 /// The URI of the next resource update that a client receives.
 async fn updated(events: &mut toolyard_tests::http::Events) -> String {
-    loop {
-        let message = toolyard_tests::exchange::next(events).await.expect("the stream stays open");
-        if message["method"] == "notifications/resources/updated" {
-            return message["params"]["uri"].as_str().expect("a URI").to_owned();
-        }
-    }
+    let message = next_of(events, "notifications/resources/updated").await;
+    message["params"]["uri"].as_str().expect("a URI").to_owned()
 }
 
 #[tokio::test]
@@ -283,15 +280,14 @@ async fn members_of_a_batch_are_judged_one_by_one() {
 #[tokio::test]
 async fn the_rules_hold_on_stdio_for_the_local_user() {
     let rules = "[[rules]]\neffect = \"allow\"\nprincipals = [\"local\"]\ntools = [\"echo\"]\n";
-    let setup = Setup::new().with(&[guests::plugin("probe")]).config(rules);
+    let setup = Setup::probe().config(rules);
     let mut stdio = Stdio::open(setup).await;
     let tools = stdio.request("tools/list", json!({})).await;
     assert_eq!(tools["result"]["tools"].as_array().expect("tools").len(), 1);
     let denied = stdio.request("tools/call", json!({"name": "count", "arguments": {}})).await;
     assert_eq!(denied["error"]["code"], -32602);
     // A caller without a principal may use nothing.
-    let host = scripted().config(rules).start().await;
-    let anonymous = Session::open(host.port()).await;
+    let (_host, anonymous) = scripted().config(rules).open().await;
     assert_eq!(anonymous.result("tools/list", json!({})).await["tools"], json!([]));
 }
 
@@ -338,15 +334,14 @@ async fn explain_says_which_rule_decides_and_why() {
 
 #[tokio::test]
 async fn a_3_a_6_rules_read_the_issuer_the_claims_and_the_scopes_of_a_token() {
-    let key = Key::ec("one");
-    let provider = IdentityProvider::with(&[&key]).await;
+    let (provider, key) = IdentityProvider::of(Key::ec("one")).await;
     let issuer = provider.issuer();
     let rules = format!(
         "[[rules]]\neffect = \"allow\"\nprincipals = [\"{issuer}#*\"]\nclaims = {{ \"/groups\" = \"finance\" }}\n\
          tools = [\"echo\"]\n\
          [[rules]]\neffect = \"allow\"\nprincipals = [\"{issuer}#alice\"]\nscopes = [\"long\"]\ntools = [\"wait\"]\n"
     );
-    let setup = Setup::new().with(&[guests::plugin("probe")]).config(&(provider.config() + &rules));
+    let setup = Setup::probe().config(&(provider.config() + &rules));
     let host = setup.start().await;
     let token = |subject: &str, more: Value| {
         let mut claims = provider.claims(subject);

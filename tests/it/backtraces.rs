@@ -1,8 +1,8 @@
 //! The log has the backtrace of a trap; no client receives it.
 
 use serde_json::json;
+use toolyard_tests::eventually;
 use toolyard_tests::host::Setup;
-use toolyard_tests::{Session, eventually};
 
 const TRAPS: &str = r#"(component
   (core module $m
@@ -18,8 +18,7 @@ async fn the_log_names_the_functions_in_which_a_guest_trapped_or_spent_its_time(
     let setup = Setup::new().manifest("traps", "[limits]\ncpu = \"100ms\"");
     std::fs::write(setup.plugins().join("traps.wasm"), wat::parse_str(TRAPS).expect("parses"))
         .expect("written");
-    let host = setup.start().await;
-    let session = Session::open(host.port()).await;
+    let (host, session) = setup.open().await;
     let crash = session.call("crash", json!({})).await;
     assert_eq!(crash["isError"], true);
     assert!(!crash.to_string().contains("innermost"), "not the client's business: {crash}");

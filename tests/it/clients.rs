@@ -158,7 +158,7 @@ pub(crate) use runs;
 
 /// Pages so small that clients have to follow them, and polling so frequent that clients hardly wait.
 fn setup() -> Setup {
-    Setup::new().with(&[guests::plugin("probe")]).set("lists.page", "5").set("tasks.poll-interval", "100ms")
+    Setup::probe().set("lists.page", "5").set("tasks.poll-interval", "100ms")
 }
 
 /// A tool with a simple question, and one that asks whatever its script says.

@@ -348,10 +348,9 @@ async fn the_certificate_of_a_database_is_checked() {
     server.encrypt(&certificate, &key.serialize_pem());
     for mode in ["require", "verify-full"] {
         let setup = Setup::new().variable("TOOLYARD_STORE", &address(mode, "localhost"));
-        let host = setup.variable("SSL_CERT_FILE", &trusted).with(&[guests::plugin("probe")]).start().await;
-        let session = Session::open(host.port()).await;
-        let task = session.create("wait", json!({"ms": 1})).await;
-        session.until(&task, "completed").await;
+        let (_host, session) =
+            setup.variable("SSL_CERT_FILE", &trusted).with(&[guests::plugin("probe")]).open().await;
+        session.complete("wait", json!({"ms": 1})).await;
         let secured = "SELECT bool_and(ssl) FROM pg_stat_ssl JOIN pg_stat_activity USING (pid)
             WHERE application_name LIKE 'toolyard%' AND state IS NOT NULL";
         assert_eq!(server.ask(secured).trim(), "t");

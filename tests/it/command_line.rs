@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use std::process::Output;
 use toolyard_tests::host::Setup;
-use toolyard_tests::{Host, Session, guests};
+use toolyard_tests::{Host, guests};
 
 async fn run(args: &[&str]) -> Output {
     let folder = tempfile::tempdir().expect("a folder");
@@ -30,17 +30,9 @@ async fn help_names_the_flag_the_variable_and_the_key() {
     let help = run(&["--help"]).await;
     assert_eq!(help.status.code(), Some(0));
     let text = out(&help);
-    for word in [
-        "serve",
-        "stdio",
-        "check",
-        "tools",
-        "call",
-        "tasks",
-        "Exit codes",
-        "TOOLYARD_PLUGINS",
-        "key: plugins",
-    ] {
+    for word in
+        "serve stdio check tools call tasks TOOLYARD_PLUGINS".split(' ').chain(["Exit codes", "key: plugins"])
+    {
         assert!(text.contains(word), "{word}:\n{text}");
     }
     for command in ["serve", "stdio", "check", "tools", "call", "tasks"] {
@@ -49,6 +41,30 @@ async fn help_names_the_flag_the_variable_and_the_key() {
     }
     assert!(out(&run(&["serve", "--help"]).await).contains("TOOLYARD_LISTEN"));
     assert!(out(&run(&["--version"]).await).starts_with("toolyard "));
+}
+
+#[tokio::test]
+async fn a_named_plugin_folder_that_is_not_there_is_an_error_with_its_absolute_path() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path().canonicalize().expect("there");
+    std::fs::write(folder.join("file"), "").expect("written");
+    let absent = format!("there is no plugin folder {}", folder.join("absent").display());
+    let file = format!("{} (`plugins`) is not a folder", folder.join("file").display());
+    for (command, named, says) in [
+        ("stdio", "absent", &absent),
+        ("serve", "absent", &absent),
+        ("tools", "./absent", &absent),
+        ("tools", "file", &file),
+    ] {
+        let output = tokio::process::Command::new(guests::binary())
+            .args([command, "--plugins", named, "--data", "data", "--store", "memory"])
+            .current_dir(&folder)
+            .output()
+            .await
+            .expect("the command runs");
+        assert_eq!(output.status.code(), Some(1), "{command}: {}", err(&output));
+        assert!(err(&output).replace("/./", "/").contains(says), "{command}: {}", err(&output));
+    }
 }
 
 #[tokio::test]
@@ -69,6 +85,8 @@ async fn wrong_usage_is_2_and_says_what_is_right() {
         (&["serve", "--listen", "0.0.0.0:0"], "other machines"),
         (&["serve", "--store", "redis"], "sqlite, memory or postgres://"),
         (&["tools", "--config", "absent.toml"], "absent.toml"),
+        (&["tools", "--log", "verbose"], "unknown level `verbose`"),
+        (&["stdio", "--log", "info,debugg"], "unknown level `debugg`"),
     ] {
         let output = run(args).await;
         assert_eq!(output.status.code(), Some(2), "{args:?}: {}", err(&output));
@@ -159,10 +177,8 @@ async fn tools_and_check_show_what_is_on_offer() {
 
 #[tokio::test]
 async fn tasks_lists_shows_awaits_and_cancels() {
-    let host = Host::with_probe().await;
-    let session = Session::open(host.port()).await;
-    let done = session.create("wait", json!({"ms": 1})).await;
-    session.until(&done, "completed").await;
+    let (host, session) = Setup::probe().open().await;
+    let done = session.complete("wait", json!({"ms": 1})).await;
     let live = session.create("wait", json!({"ms": 600_000})).await;
     let list = host.command(&["tasks", "list"]).await;
     assert!(out(&list).contains(&done) && out(&list).contains("working"), "{}", out(&list));
@@ -196,7 +212,9 @@ async fn serve_greets_with_its_url_its_tools_and_the_line_to_paste() {
         host.log().contains("Ctrl-C").then(|| host.log())
     })
     .await;
-    for word in ["serves http://127.0.0.1:", "/mcp", "12 from", "echo", "claude mcp add"] {
+    for word in
+        ["serves http://127.0.0.1:", "/mcp", "12 from", "echo", "toolyard connect CLIENT --http http://"]
+    {
         assert!(greeting.contains(word), "{word}:\n{greeting}");
     }
     let empty = Setup::new().start().await;
@@ -219,7 +237,7 @@ async fn a_port_that_is_taken_is_said() {
 
 #[tokio::test]
 async fn a_call_from_the_shell_asks_its_questions_there() {
-    let setup = Setup::new().with(&[guests::plugin("probe")]);
+    let setup = Setup::probe();
     let (folder, args) = setup.into_parts();
     let call = |extra: &'static [&'static str], typed: &'static str| {
         let mut command = toolyard_tests::host::command("call", folder.path(), &args);

@@ -5,9 +5,9 @@ mod cluster;
 use serde_json::{Value, json};
 use std::path::Path;
 use tokio::process::Command;
+use toolyard_tests::Stdio;
 use toolyard_tests::guests::root;
 use toolyard_tests::host::{Setup, install};
-use toolyard_tests::{Host, Session, Stdio, guests};
 
 fn text(path: &str) -> String {
     std::fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
@@ -36,16 +36,14 @@ async fn a_plugin_without_a_library_builds_is_served_and_greets() {
         .await
         .expect("cargo runs");
     assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
-    let host = Host::with(&[]).await;
-    let session = Session::open(host.port()).await;
+    let (host, session) = Setup::new().with(&[]).open().await;
     let mut listening = session.listen().await;
     listening.next().await.expect("the stream opens");
     install(&target.join("wasm32-wasip2/release/greeter.wasm"), Path::new(&host.plugins()));
     listening.message().await.expect("word of the new tool");
     let greeting = session.call("greet", json!({"name": "world"})).await;
     assert_eq!(greeting["content"][0]["text"], "Hello, world!");
-    let task = session.create("greet", json!({"name": "world"})).await;
-    session.until(&task, "completed").await;
+    session.complete("greet", json!({"name": "world"})).await;
 }
 
 #[tokio::test]
@@ -60,7 +58,7 @@ async fn the_client_configurations_lead_to_a_server() {
     let server = &stdio["mcpServers"]["toolyard"];
     assert_eq!(server["command"], "toolyard");
     assert_eq!(server["args"], json!(["stdio", "--plugins", "./plugins/dist"]));
-    let mut client = Stdio::open(Setup::new().with(&[guests::plugin("probe")])).await;
+    let mut client = Stdio::open(Setup::probe()).await;
     let tools = client.request("tools/list", json!({})).await;
     assert!(!tools["result"]["tools"].as_array().expect("tools").is_empty());
 }

@@ -16,8 +16,7 @@ impl Web {
         let site = Site::start().await;
         let manifest = manifest.replace("SITE", &site.port().to_string());
         let setup = Setup::new().with(&[guests::plugin("fetch")]).manifest("fetch", &manifest);
-        let host = setup.start().await;
-        let session = Session::open(host.port()).await;
+        let (host, session) = setup.open().await;
         Self { site, host, session }
     }
 

@@ -8,7 +8,8 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::Stdio;
 use tokio::process::{Child, Command};
-use toolyard_tests::{Host, Session, eventually, guests};
+use toolyard_tests::host::Setup;
+use toolyard_tests::{Host, eventually, guests};
 
 /// Changes of each kind.
 const CHANGES: usize = 20;
@@ -81,8 +82,7 @@ async fn watch(host: &Host, trace: &Path) -> Option<Child> {
 
 #[tokio::test]
 async fn an_acknowledged_change_was_flushed_to_the_disk_before() {
-    let host = Host::with(&[guests::fixture("effects")]).await;
-    let session = Session::open(host.port()).await;
+    let (host, session) = Setup::new().with(&[guests::fixture("effects")]).open().await;
     let create = async |key: &str| session.create("once", json!({"key": key, "ms": 600_000})).await;
     create("before").await;
     let trace = host.folder().join("trace");

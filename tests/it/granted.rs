@@ -10,9 +10,7 @@ const YEAR_2020: u64 = 1_577_836_800;
 
 async fn host(manifest: &str) -> (Host, Session) {
     let setup = Setup::new().with(&[guests::fixture("senses")]).manifest("senses", manifest);
-    let host = setup.start().await;
-    let session = Session::open(host.port()).await;
-    (host, session)
+    setup.open().await
 }
 
 async fn look(session: &Session) -> Value {
@@ -67,8 +65,7 @@ async fn a_listing_sees_nothing_that_could_differ_from_one_time_to_the_next() {
     let setup = Setup::new().with(&[guests::fixture("senses")]);
     install_as(&guests::fixture("senses"), &setup.plugins(), "other.wasm");
     let granting = "prefix = \"other\"\n[env]\nLANG = \"C\"\n[wasi]\nclock = \"exact\"";
-    let host = setup.manifest("other", granting).start().await;
-    let session = Session::open(host.port()).await;
+    let (_host, session) = setup.manifest("other", granting).open().await;
     let listed = session.result("tools/list", json!({})).await;
     let seen = |index: usize| -> Value {
         let text = listed["tools"][index]["description"].as_str().expect("a description");

@@ -29,11 +29,10 @@ async fn listed(host: &Host, args: &[&str]) -> Vec<Value> {
 
 #[tokio::test]
 async fn a_grant_is_its_persons_in_every_session_and_after_a_restart_and_nobody_elses() {
-    let mut host = shared().start().await;
+    let host = shared().start().await;
     allowed(&call_saying(&open_as(&host, "alice").await, "always").await);
     refused(&call_saying(&open_as(&host, "bob").await, "never").await, "is never allowed");
-    host.kill().await;
-    let host = host.another().await;
+    let host = host.killed_and_restarted().await;
     allowed(&unasked(&open_as(&host, "alice").await).await);
     refused(&unasked(&open_as(&host, "bob").await).await, "is never allowed");
     // Another host on the same store knows the permission as well.

@@ -22,8 +22,7 @@ fn with<'a>(session: &'a Session, replaced: &[(&'a str, &'a str)]) -> Vec<(&'a s
 
 #[tokio::test]
 async fn h_2_h_3_strangers_are_turned_away_on_every_method() {
-    let host = Host::with_probe().await;
-    let session = Session::open(host.port()).await;
+    let (host, session) = Setup::probe().open().await;
     for method in [Method::POST, Method::GET, Method::DELETE, Method::OPTIONS] {
         for (name, value) in [
             ("host", "evil.example"),
@@ -45,8 +44,7 @@ async fn h_2_h_3_strangers_are_turned_away_on_every_method() {
 
 #[tokio::test]
 async fn h_1_h_8_one_path_and_three_methods_are_served() {
-    let host = Host::with_probe().await;
-    let session = Session::open(host.port()).await;
+    let (host, session) = Setup::probe().open().await;
     for path in ["/", "/mcp/", "/mcpx", "/sse", "/../mcp"] {
         assert_eq!(send(&host, Method::POST, path, &session.headers(), PING).await.status, 404, "{path}");
     }
@@ -61,8 +59,7 @@ async fn h_1_h_8_one_path_and_three_methods_are_served() {
 
 #[tokio::test]
 async fn h_5_versions_that_are_not_spoken_are_refused() {
-    let host = Host::with_probe().await;
-    let session = Session::open(host.port()).await;
+    let (host, session) = Setup::probe().open().await;
     let version = "mcp-protocol-version";
     for (value, status) in [
         ("2025-11-25", 200),
@@ -83,8 +80,7 @@ async fn h_5_versions_that_are_not_spoken_are_refused() {
 
 #[tokio::test]
 async fn h_6_h_7_what_is_accepted_and_what_is_sent_is_checked() {
-    let host = Host::with_probe().await;
-    let session = Session::open(host.port()).await;
+    let (host, session) = Setup::probe().open().await;
     for (name, value, status) in [
         ("accept", "application/json", 406),
         ("accept", "text/event-stream", 406),
@@ -106,8 +102,7 @@ async fn h_6_h_7_what_is_accepted_and_what_is_sent_is_checked() {
 
 #[tokio::test]
 async fn h_7_j_5_j_6_malformed_bodies_are_named_and_the_server_goes_on() {
-    let host = Setup::new().with(&[guests::plugin("probe")]).set("wire.message", "64KiB").start().await;
-    let session = Session::open(host.port()).await;
+    let (host, session) = Setup::probe().set("wire.message", "64KiB").open().await;
     let huge =
         format!(r#"{{"jsonrpc":"2.0","id":1,"method":"ping","params":{{"x":"{}"}}}}"#, "x".repeat(70_000));
     for (body, status, code) in [
@@ -179,8 +174,7 @@ async fn j_6_batches_are_for_sessions_of_2025_03_26() {
 
 #[tokio::test]
 async fn h_10_notifications_and_answers_are_accepted_with_an_empty_202() {
-    let host = Host::with_probe().await;
-    let session = Session::open(host.port()).await;
+    let (_host, session) = Setup::probe().open().await;
     for message in [
         json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
         json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 99}}),
@@ -197,8 +191,7 @@ async fn h_10_notifications_and_answers_are_accepted_with_an_empty_202() {
 
 #[tokio::test]
 async fn h_23_h_24_sessions_are_required_known_and_can_be_ended() {
-    let host = Host::with_probe().await;
-    let session = Session::open(host.port()).await;
+    let (host, session) = Setup::probe().open().await;
     let id = "mcp-session-id";
     for (value, status) in [("", 400), ("unknown", 404), ("00000000000000000000000000000000", 404)] {
         for method in [Method::POST, Method::GET, Method::DELETE] {
@@ -227,9 +220,8 @@ async fn h_23_h_24_sessions_are_required_known_and_can_be_ended() {
 
 #[tokio::test]
 async fn h_12_h_13_quick_answers_are_json_and_slow_ones_streams_that_open_with_an_id() {
-    let setup = Setup::new().with(&[guests::plugin("probe")]);
-    let host = setup.set("wire.stream-after", "2s").start().await;
-    let session = Session::open(host.port()).await;
+    let setup = Setup::probe();
+    let (host, session) = setup.set("wire.stream-after", "2s").open().await;
     let call = |tool: &str, arguments: Value| json!({"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": {"name": tool, "arguments": arguments}});
     let quick = session.post(&call("echo", json!({"text": "x"}))).await;
     assert_eq!(quick.header("content-type"), "application/json");
@@ -255,8 +247,7 @@ async fn h_12_h_13_quick_answers_are_json_and_slow_ones_streams_that_open_with_a
 
 #[tokio::test]
 async fn h_16_h_28_a_dropped_connection_cancels_nothing_and_the_stream_is_resumed() {
-    let host = Host::with_probe().await;
-    let session = Session::open(host.port()).await;
+    let (_host, session) = Setup::probe().open().await;
     let call = json!({
         "jsonrpc": "2.0", "id": 7, "method": "tools/call",
         "params": {"name": "count", "arguments": {"steps": 30, "ms": 60}, "_meta": {"progressToken": "p"}},
@@ -289,8 +280,7 @@ async fn h_16_h_28_a_dropped_connection_cancels_nothing_and_the_stream_is_resume
 
 #[tokio::test]
 async fn h_19_the_stream_for_what_is_tied_to_no_request_carries_no_answers() {
-    let host = Host::with_probe().await;
-    let session = Session::open(host.port()).await;
+    let (host, session) = Setup::probe().open().await;
     let answer = session.get(None).await;
     assert!(answer.is_events());
     let mut listening = answer.events();
@@ -305,8 +295,7 @@ async fn h_19_the_stream_for_what_is_tied_to_no_request_carries_no_answers() {
 
 #[tokio::test]
 async fn c_1_a_cancelled_call_stops_its_guest_and_is_not_answered() {
-    let host = Host::with_probe().await;
-    let session = Session::open(host.port()).await;
+    let (_host, session) = Setup::probe().open().await;
     for tool in ["spin", "wait"] {
         let call = json!({"jsonrpc": "2.0", "id": tool, "method": "tools/call", "params": {"name": tool, "arguments": {"ms": 600_000}}});
         let mut events = session.post(&call).await.events();
@@ -320,8 +309,7 @@ async fn c_1_a_cancelled_call_stops_its_guest_and_is_not_answered() {
 
 #[tokio::test]
 async fn j_2_an_id_in_use_is_refused() {
-    let host = Host::with_probe().await;
-    let session = Session::open(host.port()).await;
+    let (_host, session) = Setup::probe().open().await;
     let call = json!({"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": {"name": "wait", "arguments": {"ms": 600_000}}});
     let slow = session.post(&call).await;
     let again = session.post(&json!({"jsonrpc": "2.0", "id": 5, "method": "ping"})).await.json().await;

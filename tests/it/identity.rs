@@ -36,12 +36,10 @@ fn tasks(list: &Value) -> Vec<&str> {
 
 #[tokio::test]
 async fn a_6_t_40_a_principal_finds_its_tasks_in_every_session_and_after_a_restart() {
-    let key = Key::ec("one");
-    let provider = IdentityProvider::with(&[&key]).await;
-    let mut host = Setup::new().with(&[guests::plugin("probe")]).config(&provider.config()).start().await;
+    let (provider, key) = IdentityProvider::of(Key::ec("one")).await;
+    let host = Setup::probe().config(&provider.config()).start().await;
     let first = Session::open_with(host.port(), &provider.token(&key, "alice")).await;
-    let task = first.create("wait", json!({"ms": 1})).await;
-    first.until(&task, "completed").await;
+    let task = first.complete("wait", json!({"ms": 1})).await;
     // A new token of the same subject continues the same session.
     let claims = provider.claims("alice");
     let mut renewed = claims.clone();
@@ -54,8 +52,7 @@ async fn a_6_t_40_a_principal_finds_its_tasks_in_every_session_and_after_a_resta
     let other = Session::open_with(host.port(), &provider.token(&key, "bob")).await;
     assert_eq!(other.error("tasks/get", json!({"taskId": task})).await["code"], -32602);
     assert!(tasks(&other.result("tasks/list", json!({})).await).is_empty());
-    host.kill().await;
-    let host = host.another().await;
+    let host = host.killed_and_restarted().await;
     let again = first.at(host.port());
     assert_eq!(again.task(&task).await["status"], "completed", "the session is still that of its owner");
     let third = Session::open_with(host.port(), &renewed).await;
@@ -102,8 +99,7 @@ async fn a_4_keys_that_were_taken_back_stop_at_the_next_refresh() {
 
 #[tokio::test]
 async fn a_4_strangers_cannot_make_us_ask_the_issuer_at_their_pace() {
-    let key = Key::ec("one");
-    let provider = IdentityProvider::with(&[&key]).await;
+    let (provider, key) = IdentityProvider::of(Key::ec("one")).await;
     let host = Setup::new().config(&provider.config()).set("jwks.cool-down", "1h").start().await;
     for stranger in 0..20 {
         let stranger = Key::ec(&format!("stranger-{stranger}"));
@@ -116,8 +112,7 @@ async fn a_4_strangers_cannot_make_us_ask_the_issuer_at_their_pace() {
 
 #[tokio::test]
 async fn an_issuer_that_is_away_is_no_fault_of_the_token() {
-    let key = Key::ec("one");
-    let provider = IdentityProvider::with(&[&key]).await;
+    let (provider, key) = IdentityProvider::of(Key::ec("one")).await;
     provider.fail(true);
     let setup = Setup::new().config(&provider.config()).set("jwks.cool-down", "1ms");
     let host = setup.set("jwks.refresh", "20ms").set("jwks.stale", "1h").start().await;
@@ -144,8 +139,7 @@ async fn an_issuer_that_is_away_is_no_fault_of_the_token() {
 
 #[tokio::test]
 async fn an_issuer_that_stays_away_is_not_believed_for_ever() {
-    let key = Key::ec("one");
-    let provider = IdentityProvider::with(&[&key]).await;
+    let (provider, key) = IdentityProvider::of(Key::ec("one")).await;
     let setup = Setup::new().config(&provider.config()).set("jwks.cool-down", "1ms");
     let host = setup.set("jwks.refresh", "20ms").set("jwks.stale", "500ms").start().await;
     let token = provider.token(&key, "alice");
@@ -156,8 +150,7 @@ async fn an_issuer_that_stays_away_is_not_believed_for_ever() {
 
 #[tokio::test]
 async fn keys_are_found_by_the_issuers_metadata_or_in_a_file() {
-    let key = Key::ed("one");
-    let provider = IdentityProvider::with(&[&key]).await;
+    let (provider, key) = IdentityProvider::of(Key::ed("one")).await;
     let address = format!("jwks-url = \"{}\"", provider.jwks_url());
     let token = provider.token(&key, "alice");
     let host = Setup::new().config(&provider.config().replace(&address, "")).start().await;
@@ -181,9 +174,8 @@ fn write_keys(folder: &Path, keys: &[&Key]) {
 /// A stream ends when its token expires; the call continues, and the next token can fetch its answer.
 #[tokio::test]
 async fn a_3_a_stream_ends_with_its_token_and_is_resumed_with_the_next() {
-    let key = Key::ec("one");
-    let provider = IdentityProvider::with(&[&key]).await;
-    let host = Setup::new().with(&[guests::plugin("probe")]).config(&provider.config()).start().await;
+    let (provider, key) = IdentityProvider::of(Key::ec("one")).await;
+    let host = Setup::probe().config(&provider.config()).start().await;
     let session = Session::open_with(host.port(), &provider.token(&key, "alice")).await;
     let call = json!({
         "jsonrpc": "2.0", "id": 7, "method": "tools/call",
@@ -232,10 +224,9 @@ async fn a_3_tokens_of_the_configuration_are_made_by_the_command_and_expire() {
     let (_, me) = made(&["me", "--local"]).await;
     assert!(me.contains("local = true"), "{me}");
     let config = format!("{first}{second}{third}{me}");
-    let host = Setup::new().with(&[guests::plugin("probe")]).config(&config).start().await;
+    let host = Setup::probe().config(&config).start().await;
     let session = Session::open_with(host.port(), &ci).await;
-    let task = session.create("wait", json!({"ms": 1})).await;
-    session.until(&task, "completed").await;
+    let task = session.complete("wait", json!({"ms": 1})).await;
     assert_eq!(Session::open_with(host.port(), &ci).await.task(&task).await["status"], "completed");
     let stranger = Session::open_with(host.port(), &other).await;
     assert_eq!(stranger.error("tasks/get", json!({"taskId": task})).await["code"], -32602);
@@ -267,9 +258,8 @@ async fn a_3_tokens_of_the_configuration_are_made_by_the_command_and_expire() {
 /// no token and no signature of one appears in the most verbose log, in the data folder or in an error.
 #[tokio::test]
 async fn a_4_tokens_are_written_nowhere() {
-    let key = Key::ec("one");
-    let provider = IdentityProvider::with(&[&key]).await;
-    let setup = Setup::new().with(&[guests::plugin("probe")]).config(&provider.config());
+    let (provider, key) = IdentityProvider::of(Key::ec("one")).await;
+    let setup = Setup::probe().config(&provider.config());
     let mut host = setup.args(&["--log", "trace"]).start().await;
     let good = provider.token(&key, "alice");
     let mut claims = provider.claims("mallory");
@@ -277,8 +267,7 @@ async fn a_4_tokens_are_written_nowhere() {
     let expired = key.sign(&claims);
     let unknown = Key::ec("unknown").sign(&provider.claims("mallory"));
     let session = Session::open_with(host.port(), &good).await;
-    let task = session.create("wait", json!({"ms": 1})).await;
-    session.until(&task, "completed").await;
+    session.complete("wait", json!({"ms": 1})).await;
     session.request("tools/call", json!({"name": "nope"})).await;
     let mut said = Vec::new();
     for token in [&expired, &unknown] {

@@ -25,7 +25,7 @@ fn node() -> std::path::PathBuf {
 }
 
 fn setup() -> Setup {
-    Setup::new().with(&[guests::plugin("probe")])
+    Setup::probe()
 }
 
 /// The result that the Inspector prints.

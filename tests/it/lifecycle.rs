@@ -87,8 +87,7 @@ async fn the_operator_names_the_server_and_instructs_the_model() {
 
 #[tokio::test]
 async fn l_7_j_9_ping_is_answered_with_an_empty_object_while_a_result_is_awaited() {
-    let host = Host::with_probe().await;
-    let session = Session::open(host.port()).await;
+    let (_host, session) = Setup::probe().open().await;
     let task = session.create("wait", json!({"ms": 600_000})).await;
     let wait = json!({"jsonrpc": "2.0", "id": "r", "method": "tasks/result", "params": {"taskId": task}});
     let waiting = session.post(&wait).await;
@@ -104,8 +103,7 @@ async fn l_7_j_9_ping_is_answered_with_an_empty_object_while_a_result_is_awaited
 /// J-7: `_meta` may be any object.
 #[tokio::test]
 async fn j_7_unknown_metadata_is_let_pass() {
-    let host = Host::with_probe().await;
-    let session = Session::open(host.port()).await;
+    let (_host, session) = Setup::probe().open().await;
     let meta = json!({
         "": 1, "plain": null, "com.example/x": [{}], "dev.mcp/reserved": {"a": 1}, "/": "", "a/b/c": 1.5,
         "io.modelcontextprotocol/of-a-later-revision": true,
@@ -123,7 +121,7 @@ async fn j_7_unknown_metadata_is_let_pass() {
 
 #[tokio::test]
 async fn tasks_can_be_switched_off_and_plain_calls_go_on() {
-    let host = Setup::new().with(&[guests::plugin("probe")]).set("tasks.enabled", "false").start().await;
+    let host = Setup::probe().set("tasks.enabled", "false").start().await;
     let opened = Session::open_as(host.port(), "2025-11-25", json!({})).await;
     assert!(opened.result["capabilities"]["tasks"].is_null());
     let session = opened.session;

@@ -1,14 +1,13 @@
 //! Limits of runs and plugins: a limit takes effect, is named in the error, and harms no other run.
 
 use serde_json::json;
+use toolyard_tests::eventually;
 use toolyard_tests::host::Setup;
-use toolyard_tests::{Session, eventually, guests};
 
 #[tokio::test]
 async fn a_limit_of_one_tool_ends_its_runs_and_is_named_to_call_and_task() {
     let manifest = "[tools.grow.limits]\nmemory = \"8MiB\"\n[tools.wait.limits]\nwall = \"300ms\"";
-    let host = Setup::new().with(&[guests::plugin("probe")]).manifest("probe", manifest).start().await;
-    let session = Session::open(host.port()).await;
+    let (_host, session) = Setup::probe().manifest("probe", manifest).open().await;
     for (tool, arguments, says) in [
         ("grow", json!({"mib": 64}), ["8.0 MiB", "limits.memory"]),
         ("wait", json!({"ms": 600_000}), ["300", "limits.wall"]),
@@ -28,8 +27,7 @@ async fn a_limit_of_one_tool_ends_its_runs_and_is_named_to_call_and_task() {
 #[tokio::test]
 async fn the_queue_of_a_plugin() {
     let manifest = "[limits]\nconcurrency = 1\nqueue = 1";
-    let host = Setup::new().with(&[guests::plugin("probe")]).manifest("probe", manifest).start().await;
-    let session = Session::open(host.port()).await;
+    let (_host, session) = Setup::probe().manifest("probe", manifest).open().await;
     let wait = |ms: u64| json!({"name": "wait", "arguments": {"ms": ms}, "task": {}});
     let runs = session.create("wait", json!({"ms": 600_000})).await;
     let waits = session.create("wait", json!({"ms": 1})).await;
@@ -55,9 +53,8 @@ async fn the_queue_of_a_plugin() {
 
 #[tokio::test]
 async fn the_memory_of_all_runs_together() {
-    let setup = Setup::new().with(&[guests::plugin("probe")]).set("calls.memory", "4MiB");
-    let host = setup.start().await;
-    let session = Session::open(host.port()).await;
+    let setup = Setup::probe().set("calls.memory", "4MiB");
+    let (_host, session) = setup.open().await;
     let mut asleep = Vec::new();
     // Each run starts with more than a MiB.
     while asleep.len() < 4 {
@@ -82,7 +79,7 @@ async fn the_memory_of_all_runs_together() {
 
 #[tokio::test]
 async fn what_needs_more_than_there_is_at_all_is_not_loaded() {
-    let setup = Setup::new().with(&[guests::plugin("probe")]).set("calls.memory", "1MiB");
+    let setup = Setup::probe().set("calls.memory", "1MiB");
     let host = setup.start().await;
     let log = host.log();
     assert!(log.contains("probe.wasm") && log.contains("`calls.memory`"), "{log}");

@@ -2,7 +2,6 @@
 //! reaches the client like any other log message (G-*).
 
 use serde_json::json;
-use toolyard_tests::Session;
 use toolyard_tests::host::Setup;
 
 /// A component that logs through this interface: at each level, then without a context.
@@ -38,8 +37,7 @@ async fn g_1_what_a_component_logs_by_wasi_logging_reaches_the_client() {
     for interface in ["wasi:logging/logging", "wasi:logging/logging@0.1.0-draft"] {
         let setup = Setup::new();
         std::fs::write(setup.plugins().join("logger.wasm"), logs_by(interface)).expect("written");
-        let host = setup.start().await;
-        let session = Session::open(host.port()).await;
+        let (_host, session) = setup.open().await;
         session.result("logging/setLevel", json!({"level": "debug"})).await;
         let params = json!({"name": "run", "arguments": {}});
         let (answer, messages) = session.request_and_notices("tools/call", params).await;

@@ -25,8 +25,7 @@ impl Net {
         let site = Site::start().await;
         let manifest = manifest.replace("SITE", &site.port().to_string());
         let setup = Setup::new().with(&[guests::fixture("net_try")]).manifest("net_try", &manifest);
-        let host = setup.start().await;
-        let session = Session::open(host.port()).await;
+        let (host, session) = setup.open().await;
         Self { site, host, session }
     }
 
@@ -278,8 +277,7 @@ async fn certificates_are_checked_for_the_name_against_those_that_are_trusted() 
     let allow = [good, misnamed, unknown].map(|port| format!("localhost:{port}"));
     let setup = Setup::new().with(&[guests::fixture("net_try")]);
     let setup = setup.manifest("net_try", &format!("[http]\nallow = {allow:?}"));
-    let host = setup.variable("SSL_CERT_FILE", trusted.to_str().expect("plain")).start().await;
-    let session = Session::open(host.port()).await;
+    let (_host, session) = setup.variable("SSL_CERT_FILE", trusted.to_str().expect("plain")).open().await;
     for (port, words) in [
         (good, ["secure", "200"]),
         (misnamed, ["TlsCertificateError", "no secure connection"]),

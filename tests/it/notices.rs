@@ -3,13 +3,11 @@
 
 use crate::questions::{RELATED, open, scripted};
 use serde_json::{Value, json};
-use toolyard_tests::exchange::{next, outcome};
+use toolyard_tests::exchange::{next, next_of, outcome};
 use toolyard_tests::{Host, Session, Stdio};
 
 pub async fn ready() -> (Host, Session) {
-    let host = scripted().start().await;
-    let session = Session::open(host.port()).await;
-    (host, session)
+    scripted().open().await
 }
 
 fn log(level: &str, data: &str) -> Value {
@@ -75,12 +73,7 @@ async fn t_38_what_a_task_logs_names_the_task() {
     let (_host, session) = ready().await;
     let mut listening = session.listen().await;
     let task = session.create_script(json!([log("error", "x")])).await;
-    let message = loop {
-        let message = next(&mut listening).await.expect("the stream stays open");
-        if message["method"] == "notifications/message" {
-            break message;
-        }
-    };
+    let message = next_of(&mut listening, "notifications/message").await;
     assert_eq!(message["params"]["_meta"][RELATED]["taskId"], task);
 }
 

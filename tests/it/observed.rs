@@ -60,8 +60,7 @@ async fn the_numbers_tell_what_has_happened() {
     session.error("tools/call", json!({"name": "nobody"})).await;
     session.error("no/such/method", json!({})).await;
     session.call("spin", json!({"ms": 60})).await;
-    let done = session.create("count", json!({"steps": 1, "ms": 1})).await;
-    session.until(&done, "completed").await;
+    session.complete("count", json!({"steps": 1, "ms": 1})).await;
     let failed = session.create("trap", json!({})).await;
     session.until(&failed, "failed").await;
     // Both slots of the plugin are taken: a task waits, and a plain call is rejected.
@@ -133,8 +132,7 @@ async fn the_numbers_tell_what_has_happened() {
 
 #[tokio::test]
 async fn what_clients_name_adds_no_series_and_a_tool_that_is_gone_leaves_none() {
-    let host = observed().with(&[guests::plugin("probe"), guests::fixture("add")]).start().await;
-    let session = Session::open(host.port()).await;
+    let (host, session) = observed().with(&[guests::plugin("probe"), guests::fixture("add")]).open().await;
     session.call("add", json!({"a": 1, "b": 2})).await;
     let before: BTreeSet<String> = numbers(host.admin()).await.series.into_keys().collect();
     let mut connection = Connection::open(host.port()).await;
@@ -259,12 +257,10 @@ async fn the_page_of_metrics_is_what_is_there() {
 /// the files of the example are YAML.
 #[tokio::test]
 async fn the_official_parser_reads_the_numbers_strictly() {
-    let host = observed().with(&[guests::plugin("probe")]).start().await;
-    let session = Session::open(host.port()).await;
+    let (host, session) = observed().with(&[guests::plugin("probe")]).open().await;
     session.call("echo", json!({"text": "x"})).await;
     session.error("tools/call", json!({"name": "nobody", "arguments": {}})).await;
-    let task = session.create("wait", json!({"ms": 1})).await;
-    session.until(&task, "completed").await;
+    session.complete("wait", json!({"ms": 1})).await;
     let text = look(host.admin(), "/metrics").await.body;
     let file = host.folder().join("metrics.txt");
     std::fs::write(&file, text).expect("a file");

@@ -1,20 +1,19 @@
 //! Resources, prompts and completion from plugins (R-*, PR-*, CO-*, N-1), and which clients are notified of
 //! changes.
 
-use crate::questions::{accepted, open, scripted};
+use crate::questions::{accepted, scripted};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use toolyard_tests::exchange::next;
+use toolyard_tests::exchange::{next, next_of};
 use toolyard_tests::host::{Setup, install};
-use toolyard_tests::http::Events;
 use toolyard_tests::session::LATEST;
 use toolyard_tests::{Host, Session, eventually, guests};
 
 /// A host with all resources and prompts of the plugins, in pages of two.
 async fn library() -> (Host, Session) {
     let components = [guests::fixture("conformance"), guests::fixture("library"), guests::fixture("script")];
-    let host = Setup::new().with(&components).set("lists.page", "2").start().await;
-    let session = open(&host, json!({"elicitation": {}})).await;
+    let (host, session) =
+        Setup::new().with(&components).set("lists.page", "2").open_as(json!({"elicitation": {}})).await;
     (host, session)
 }
 
@@ -33,15 +32,6 @@ async fn all(session: &Session, method: &str, name: &str) -> Vec<Value> {
 
 fn texts<'a>(entries: &'a [Value], member: &str) -> Vec<&'a str> {
     entries.iter().map(|entry| entry[member].as_str().expect("a text")).collect()
-}
-
-async fn until(events: &mut Events, method: &str) -> Value {
-    loop {
-        let message = next(events).await.expect("the stream stays open");
-        if message["method"] == method {
-            return message;
-        }
-    }
 }
 
 #[tokio::test]
@@ -106,8 +96,7 @@ async fn r_4_r_5_a_read_gives_text_or_blob_and_what_is_not_there_is_said() {
 #[tokio::test]
 async fn a_plugin_that_fails_hides_nobody_elses_resources() {
     let components = [guests::fixture("bad_resources"), guests::fixture("conformance")];
-    let host = Setup::new().with(&components).start().await;
-    let session = Session::open(host.port()).await;
+    let (_host, session) = Setup::new().with(&components).open().await;
     let entries = all(&session, "resources/list", "resources").await;
     assert!(texts(&entries, "uri").contains(&"test://static-text"), "{entries:?}");
     let read = session.result("resources/read", json!({"uri": "test://static-text"})).await;
@@ -195,12 +184,12 @@ async fn r_6_an_update_goes_to_those_who_subscribed_and_a_burst_is_one() {
     assert_eq!(session.result("resources/subscribe", json!({"uri": "note:/a"})).await, json!({}), "again");
     let burst: Vec<Value> = (0..100).map(|_| json!({"changed": "note:/a"})).collect();
     session.call("script", json!({"steps": burst})).await;
-    let updated = until(&mut listening, "notifications/resources/updated").await;
+    let updated = next_of(&mut listening, "notifications/resources/updated").await;
     assert_eq!(updated["params"], json!({"uri": "note:/a"}));
     assert_eq!(session.result("resources/unsubscribe", json!({"uri": "note:/a"})).await, json!({}));
     session.call("script", json!({"steps": [{"changed": "note:/a"}, {"changed": "note:/c"}]})).await;
     session.call("script", json!({"steps": [{"changed": "note:/b"}]})).await;
-    let updated = until(&mut listening, "notifications/resources/updated").await;
+    let updated = next_of(&mut listening, "notifications/resources/updated").await;
     assert_eq!(updated["params"]["uri"], "note:/b", "the burst was one, and what was left is not told");
     // The other session received nothing: its first message is a later one.
     session.call("script", json!({"steps": [{"changed": "tools"}]})).await;
@@ -212,8 +201,7 @@ async fn r_6_an_update_goes_to_those_who_subscribed_and_a_burst_is_one() {
 
 #[tokio::test]
 async fn r_6_subscriptions_outlive_a_restart_of_the_host_and_are_bounded() {
-    let mut host = scripted().set("wire.subscriptions", "2").start().await;
-    let session = Session::open(host.port()).await;
+    let (mut host, session) = scripted().set("wire.subscriptions", "2").open().await;
     for uri in ["note:/a", "note:/b"] {
         session.result("resources/subscribe", json!({"uri": uri})).await;
     }
@@ -224,7 +212,7 @@ async fn r_6_subscriptions_outlive_a_restart_of_the_host_and_are_bounded() {
     let session = session.at(again.port());
     let mut listening = session.listen().await;
     session.call("script", json!({"steps": [{"changed": "note:/a"}]})).await;
-    let updated = until(&mut listening, "notifications/resources/updated").await;
+    let updated = next_of(&mut listening, "notifications/resources/updated").await;
     assert_eq!(updated["params"]["uri"], "note:/a");
 }
 
@@ -235,7 +223,7 @@ async fn r_7_pr_5_tl_1_lists_that_changed_are_told_once_a_burst_and_only_as_decl
     let mut listening = before.listen().await;
     let burst: Vec<Value> = (0..50).map(|_| json!({"changed": "resources"})).collect();
     before.call("script", json!({"steps": burst})).await;
-    until(&mut listening, "notifications/resources/list_changed").await;
+    next_of(&mut listening, "notifications/resources/list_changed").await;
     // A plugin with prompts appears: the host announced no prompts to this session.
     install(&guests::fixture("conformance"), &host.plugins());
     let first = next(&mut listening).await.expect("open");
@@ -247,7 +235,7 @@ async fn r_7_pr_5_tl_1_lists_that_changed_are_told_once_a_burst_and_only_as_decl
     let after = Session::open(host.port()).await;
     let mut promised = after.listen().await;
     std::fs::remove_file(host.plugins().join("conformance.wasm")).expect("it was there");
-    until(&mut promised, "notifications/prompts/list_changed").await;
+    next_of(&mut promised, "notifications/prompts/list_changed").await;
     let mut heard = Vec::new();
     after.call("script", json!({"steps": [{"changed": "resources"}]})).await;
     loop {
@@ -270,9 +258,8 @@ async fn r_7_pr_5_tl_1_lists_that_changed_are_told_once_a_burst_and_only_as_decl
 async fn r_8_a_note_has_a_uri_of_its_own_scheme_and_a_link_to_it_can_be_read() {
     let setup = Setup::new().with(&[guests::plugin("notes")]);
     std::fs::create_dir(setup.plugins().join("mine")).expect("a folder");
-    let host =
-        setup.manifest("notes", "[fs]\n\"/notes\" = { path = \"mine\", mode = \"write\" }\n").start().await;
-    let session = Session::open(host.port()).await;
+    let (host, session) =
+        setup.manifest("notes", "[fs]\n\"/notes\" = { path = \"mine\", mode = \"write\" }\n").open().await;
     let mut listening = session.listen().await;
     let result = session.call("append_note", json!({"name": "ideas", "text": "Ship it"})).await;
     let link =
@@ -281,7 +268,7 @@ async fn r_8_a_note_has_a_uri_of_its_own_scheme_and_a_link_to_it_can_be_read() {
     assert!(uri.starts_with("notes:"), "no client can fetch it by itself: {uri}");
     let read = session.result("resources/read", json!({"uri": uri})).await;
     assert_eq!(read["contents"][0]["text"], "Ship it\n");
-    until(&mut listening, "notifications/resources/list_changed").await;
+    next_of(&mut listening, "notifications/resources/list_changed").await;
     assert_eq!(std::fs::read_to_string(host.plugins().join("mine/ideas.md")).expect("the file"), "Ship it\n");
     let prompt = json!({"name": "summarise_note", "arguments": {"name": "ideas.md"}});
     let made = session.result("prompts/get", prompt).await;

@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use toolyard_tests::host::Setup;
-use toolyard_tests::{Session, eventually, guests};
+use toolyard_tests::{Session, eventually};
 
 /// Clients that connect at once.
 const CLIENTS: usize = 5_000;
@@ -50,7 +50,7 @@ async fn answered(stream: &mut TcpStream) -> Option<(u16, Value)> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn five_thousand_at_once_are_each_served_or_told_to_come_back() {
     raise_descriptor_limit();
-    let host = Setup::new().with(&[guests::plugin("probe")]).set("wire.connections", "500").start().await;
+    let host = Setup::probe().set("wire.connections", "500").start().await;
     let session = Arc::new(Session::open(host.port()).await);
     let before = host.usage().resident >> 10;
     let (refused, broken) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
@@ -115,15 +115,14 @@ async fn t_44_every_bound_is_refused_by_its_name() {
         ("tasks.live", &[("tasks.live", "2")], &waits),
         ("limits.concurrency", &[], &plain),
     ] {
-        let mut setup = Setup::new().with(&[guests::plugin("probe")]);
+        let mut setup = Setup::probe();
         if limit == "limits.concurrency" {
             setup = setup.manifest("probe", "[limits]\nconcurrency = 1");
         }
         for (key, value) in settings {
             setup = setup.set(key, value);
         }
-        let host = setup.start().await;
-        let session = Session::open(host.port()).await;
+        let (_host, session) = setup.open().await;
         for _ in 0..2 {
             session.result("tools/call", waits.clone()).await;
         }
@@ -134,9 +133,8 @@ async fn t_44_every_bound_is_refused_by_its_name() {
 
 #[tokio::test]
 async fn t_44_requests_of_one_session_are_bounded() {
-    let setup = Setup::new().with(&[guests::plugin("probe")]).set("wire.requests-per-session", "2");
-    let host = setup.start().await;
-    let session = Session::open(host.port()).await;
+    let setup = Setup::probe().set("wire.requests-per-session", "2");
+    let (host, session) = setup.open().await;
     let call = || {
         json!({"jsonrpc": "2.0", "id": session.next_id(), "method": "tools/call",
                "params": {"name": "wait", "arguments": {"ms": 600_000}}})
@@ -155,7 +153,7 @@ async fn thousands_of_tasks_in_line_cost_little_and_all_have_their_turn() {
     const TASKS: usize = 3_200;
     const CREATORS: usize = 16;
     const RUNNING: usize = 16;
-    let setup = Setup::new().with(&[guests::plugin("probe")]).set("tasks.waiting-per-principal", "10000");
+    let setup = Setup::probe().set("tasks.waiting-per-principal", "10000");
     let host = setup.set("calls.running-per-principal", &RUNNING.to_string()).start().await;
     let session = Arc::new(Session::open(host.port()).await);
     let mut asleep = Vec::new();
@@ -191,9 +189,8 @@ async fn thousands_of_tasks_in_line_cost_little_and_all_have_their_turn() {
 async fn the_arguments_of_tasks_in_line_are_not_held_in_memory() {
     const TASKS: u64 = 100;
     const MIB: usize = 1 << 20;
-    let setup = Setup::new().with(&[guests::plugin("probe")]).set("calls.running-per-principal", "1");
-    let host = setup.manifest("probe", "[tools.echo]\ntask-support = \"optional\"").start().await;
-    let session = Session::open(host.port()).await;
+    let setup = Setup::probe().set("calls.running-per-principal", "1");
+    let (host, session) = setup.manifest("probe", "[tools.echo]\ntask-support = \"optional\"").open().await;
     let first = session.create("wait", json!({"ms": 600_000})).await;
     let before = host.usage().resident >> 10;
     let mut last = String::new();

@@ -4,7 +4,7 @@
 use crate::questions::{accepted, everything, form};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
-use toolyard_tests::exchange::next;
+use toolyard_tests::exchange::next_of;
 use toolyard_tests::host::Setup;
 use toolyard_tests::http::Events;
 use toolyard_tests::session::LATEST;
@@ -35,12 +35,7 @@ fn outcome(answer: &Value) -> String {
 
 /// The question that arrives on a stream.
 async fn question(events: &mut Events) -> Value {
-    loop {
-        let message = next(events).await.expect("the stream stays open");
-        if message["method"] == "elicitation/create" {
-            return message;
-        }
-    }
+    next_of(events, "elicitation/create").await
 }
 
 /// A UUID of version 4 that no task has.
@@ -54,8 +49,7 @@ async fn t_40_the_matrix_of_principals_objects_and_operations() {
     let (alice, again, bob) =
         (open(&host, "alice").await, open(&host, "alice").await, open(&host, "bob").await);
     let running = alice.create("wait", json!({"ms": 600_000})).await;
-    let done = alice.create("wait", json!({"ms": 1})).await;
-    alice.until(&done, "completed").await;
+    let done = alice.complete("wait", json!({"ms": 1})).await;
     let asking = alice.create_script(json!([{"ask": [form("a")]}])).await;
     alice.until(&asking, "input_required").await;
     let unknown = unknown_id(1);
@@ -142,10 +136,9 @@ async fn h_25_a_stream_cannot_be_taken_over() {
 
 #[tokio::test]
 async fn t_41_without_a_token_tasks_belong_to_the_session() {
-    let host = Setup::new().with(&[guests::plugin("probe")]).start().await;
+    let host = Setup::probe().start().await;
     let (one, other) = (Session::open(host.port()).await, Session::open(host.port()).await);
-    let task = one.create("wait", json!({"ms": 1})).await;
-    one.until(&task, "completed").await;
+    let task = one.complete("wait", json!({"ms": 1})).await;
     assert_eq!(other.error("tasks/get", json!({"taskId": task})).await["message"], "Task not found");
     assert_eq!(other.result("tasks/list", json!({})).await["tasks"], json!([]));
 }

@@ -71,8 +71,7 @@ pub async fn unasked(session: &Session) -> Value {
 
 #[tokio::test]
 async fn a_plain_call_asks_in_plain_words_before_it_begins() {
-    let host = files(ASK).start().await;
-    let session = open(&host).await;
+    let (host, session) = files(ASK).open_as(everything()).await;
     let (call, question) = asked(&session).await;
     let message = question["params"]["message"].as_str().expect("a message");
     assert_eq!(
@@ -97,8 +96,7 @@ async fn a_plain_call_asks_in_plain_words_before_it_begins() {
 
 #[tokio::test]
 async fn what_is_no_plain_yes_is_a_no_for_this_call() {
-    let host = files(ASK).start().await;
-    let session = open(&host).await;
+    let (_host, session) = files(ASK).open_as(everything()).await;
     for (answer, why) in [
         (saying("no"), "was not allowed by the user"),
         (json!({"action": "decline"}), "was not allowed by the user"),
@@ -125,8 +123,7 @@ async fn what_is_no_plain_yes_is_a_no_for_this_call() {
 
 #[tokio::test]
 async fn nobody_answers_and_the_question_is_taken_back() {
-    let host = files(ASK).set("questions.wait", "200ms").start().await;
-    let session = open(&host).await;
+    let (_host, session) = files(ASK).set("questions.wait", "200ms").open_as(everything()).await;
     let (call, question) = asked(&session).await;
     let (answer, before) = call.answer().await;
     refused(&answer["result"], "did not answer in time");
@@ -151,8 +148,7 @@ async fn a_client_that_cannot_ask_is_told_so_and_how_the_operator_can_grant_it()
 
 #[tokio::test]
 async fn always_and_never_are_remembered_and_ask_no_more() {
-    let host = files(ASK).start().await;
-    let session = open(&host).await;
+    let (host, session) = files(ASK).open_as(everything()).await;
     allowed(&call_saying(&session, "always").await);
     allowed(&unasked(&session).await);
     let task = session.create("file", reading()).await;
@@ -205,8 +201,7 @@ async fn several_folders_are_asked_for_at_once_and_all_of_them_are_needed() {
     for name in ["more", "own"] {
         std::fs::create_dir(setup.plugins().join(name)).expect("a folder");
     }
-    let host = setup.start().await;
-    let session = open(&host).await;
+    let (_host, session) = setup.open_as(everything()).await;
     let (mut call, first) = asked(&session).await;
     let second = call.message().await;
     let of = |question: &Value, name: &str| {
@@ -248,8 +243,7 @@ async fn lists_ask_nobody_and_a_prompt_asks() {
     let setup = Setup::new().with(&[guests::plugin("notes")]).manifest("notes", NOTES);
     std::fs::create_dir(setup.plugins().join("notes")).expect("a folder");
     std::fs::write(setup.plugins().join("notes/one.md"), "# One\n").expect("a note");
-    let host = setup.start().await;
-    let session = open(&host).await;
+    let (_host, session) = setup.open_as(everything()).await;
     let listed = async || {
         let (answer, before) = session.request_and_notices("resources/list", json!({})).await;
         assert!(before.is_empty(), "{before:?}");
@@ -299,8 +293,7 @@ async fn a_host_is_asked_for_before_anything_is_sent_and_only_if_the_manifest_na
     let site = Site::start().await;
     let manifest = format!("[http]\nallow = [{{ host = \"localhost:{}\", grant = \"ask\" }}]\n", site.port());
     let setup = Setup::new().with(&[guests::fixture("net_try")]).manifest("net_try", &manifest);
-    let host = setup.start().await;
-    let session = open(&host).await;
+    let (_host, session) = setup.open_as(everything()).await;
     let sending = |url: String| json!({"name": "request", "arguments": {"url": url, "times": 2}});
     let mut call = session.begin("tools/call", sending(site.url("/"))).await;
     let question = call.message().await;

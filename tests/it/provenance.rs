@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Output;
-use toolyard_tests::{Host, Session, guests};
+use toolyard_tests::guests;
+use toolyard_tests::host::Setup;
 
 /// A folder with the guest `add` in it.
 fn folder() -> tempfile::TempDir {
@@ -99,12 +100,10 @@ async fn only_listed_digests_are_loaded_where_digests_are_required() {
 
 #[tokio::test]
 async fn a_task_records_the_component_that_ran_it() {
-    let host = Host::with(&[guests::plugin("probe")]).await;
-    let session = Session::open(host.port()).await;
+    let (host, session) = Setup::new().with(&[guests::plugin("probe")]).open().await;
     let listed = String::from_utf8(host.command(&["tools", "--json"]).await.stdout).expect("text");
     let listed: Value = serde_json::from_str(listed.lines().next().expect("a tool")).expect("a line");
-    let id = session.create("wait", json!({"ms": 1})).await;
-    session.until(&id, "completed").await;
+    let id = session.complete("wait", json!({"ms": 1})).await;
     let shown = host.command(&["tasks", "show", &id, "--json"]).await;
     let shown: Value = serde_json::from_slice(&shown.stdout).expect("a task");
     assert!(shown["digest"].is_string() && shown["digest"] == listed["digest"], "{shown}");

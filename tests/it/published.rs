@@ -21,8 +21,7 @@ fn component(name: &str) -> Option<PathBuf> {
 
 /// A host with one of them, without a manifest.
 async fn host_of(name: &str) -> Option<(Host, Session)> {
-    let host = Host::with(&[component(name)?]).await;
-    let session = Session::open(host.port()).await;
+    let (host, session) = Setup::new().with(&[component(name)?]).open().await;
     Some((host, session))
 }
 
@@ -100,8 +99,7 @@ async fn a_component_that_imports_an_interface_of_types_alone_answers_calls_and_
         assert!(output.ends_with(says.as_bytes()), "{answer}");
     };
     check(&call(&session, "node_invoke", arguments.clone()).await);
-    let id = session.create("node_invoke", arguments).await;
-    session.until(&id, "completed").await;
+    let id = session.complete("node_invoke", arguments).await;
     check(&session.result("tasks/result", json!({"taskId": id})).await["structuredContent"]);
 }
 
@@ -112,8 +110,7 @@ async fn components_of_two_python_packages_answer_calls_side_by_side() {
     let (Some(zlib), Some(round)) = (component("zlib"), component("round")) else { return };
     let setup = Setup::new().with(&[zlib, round]);
     let setup = setup.manifest("zlib", "prefix = \"zlib\"").manifest("round", "prefix = \"round\"");
-    let host = setup.start().await;
-    let session = Session::open(host.port()).await;
+    let (host, session) = setup.open().await;
     let expected = [
         "round_codec_codec-config-schema",
         "round_codec_codec-id",

@@ -2,7 +2,7 @@
 //! client is reachable. The fixture `script` asks the questions.
 
 use serde_json::{Value, json};
-use toolyard_tests::exchange::{next, outcome};
+use toolyard_tests::exchange::{next, next_of, outcome};
 use toolyard_tests::host::Setup;
 use toolyard_tests::session::LATEST;
 use toolyard_tests::{Host, Session, Stdio, guests};
@@ -24,9 +24,7 @@ pub async fn open(host: &Host, capabilities: Value) -> Session {
 }
 
 async fn ready() -> (Host, Session) {
-    let host = scripted().start().await;
-    let session = open(&host, everything()).await;
-    (host, session)
+    scripted().open_as(everything()).await
 }
 
 pub fn form(key: &str) -> Value {
@@ -167,8 +165,7 @@ async fn ir_8_decline_cancel_error_and_nonsense_are_inputs_to_the_tool() {
 
 #[tokio::test]
 async fn l_9_c_6_a_question_has_a_deadline_and_is_taken_back_when_it_passes() {
-    let host = scripted().set("questions.wait", "200ms").start().await;
-    let session = open(&host, everything()).await;
+    let (_host, session) = scripted().set("questions.wait", "200ms").open_as(everything()).await;
     let mut call = session.begin_script(json!([{"ask": [form("a")]}])).await;
     let asked = call.message().await;
     let taken_back = call.message().await;
@@ -240,16 +237,10 @@ async fn ir_1_a_task_leaves_input_required_only_when_all_answers_are_in() {
 
 #[tokio::test]
 async fn ir_4_h_20_with_only_a_get_stream_the_question_goes_there_and_nowhere_else() {
-    let host = scripted().start().await;
-    let session = open(&host, everything()).await;
+    let (_host, session) = scripted().open_as(everything()).await;
     let mut listening = session.listen().await;
     let task = session.create_script(json!([{"ask": [form("a")]}])).await;
-    let asked = loop {
-        let message = next(&mut listening).await.expect("the stream stays open");
-        if message["method"] == "elicitation/create" {
-            break message;
-        }
-    };
+    let asked = next_of(&mut listening, "elicitation/create").await;
     assert_eq!(asked["params"]["_meta"][RELATED]["taskId"], task);
     let wait = session.begin("tasks/result", json!({"taskId": task})).await;
     session.respond(&asked, accepted()).await;
@@ -312,8 +303,7 @@ async fn ir_9_a_client_that_takes_our_task_for_its_own_is_asked_once_more_withou
     session.refuse(&again, -32602, &format!("Task not found: {task}")).await;
     let came = wait.outcome().await;
     assert_eq!(came[0]["a"]["refused"]["code"], -32602, "once, not for ever");
-    let host = scripted().set("questions.related-task", "false").start().await;
-    let session = open(&host, everything()).await;
+    let (_host, session) = scripted().set("questions.related-task", "false").open_as(everything()).await;
     let task = session.create_script(json!([{"ask": [form("a")]}])).await;
     let mut wait = session.begin("tasks/result", json!({"taskId": task})).await;
     let asked = wait.next_of("elicitation/create").await;

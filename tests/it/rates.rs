@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 use toolyard_tests::host::Setup;
 use toolyard_tests::http::Answer;
 use toolyard_tests::tokens::{stanza, token};
-use toolyard_tests::{Host, Session, guests};
+use toolyard_tests::{Host, Session};
 
 async fn host(rates: &[(&str, &str)]) -> Host {
     let config = [stanza("alice", &[]), stanza("bob", &[])].concat();
-    let mut setup = Setup::new().with(&[guests::plugin("probe")]).config(&config);
+    let mut setup = Setup::probe().config(&config);
     for (key, rate) in rates {
         setup = setup.set(&format!("rates.{key}"), rate);
     }
@@ -124,7 +124,7 @@ async fn t_42_t_43_who_looks_up_too_much_that_is_not_there_is_stopped_and_report
 async fn t_42_a_manifest_sets_how_often_a_tool_is_called_by_everybody_together() {
     let config = [stanza("alice", &[]), stanza("bob", &[])].concat();
     let manifest = "[tools.wait]\nrate = \"3/h\"\n";
-    let setup = Setup::new().with(&[guests::plugin("probe")]).manifest("probe", manifest).config(&config);
+    let setup = Setup::probe().manifest("probe", manifest).config(&config);
     let host = setup.start().await;
     let (alice, bob) = both(&host).await;
     assert_eq!(post(&alice, "tools/call", nap()).await.status, 200);

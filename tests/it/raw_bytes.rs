@@ -3,8 +3,8 @@
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
+use toolyard_tests::Session;
 use toolyard_tests::host::Setup;
-use toolyard_tests::{Session, guests};
 
 /// The status line and the rest of the answer, as far as the host sends it before it closes the connection.
 async fn sent(port: u16, bytes: &[u8]) -> String {
@@ -20,7 +20,7 @@ async fn sent(port: u16, bytes: &[u8]) -> String {
 #[tokio::test]
 async fn h_7_hostile_requests_are_refused_and_harm_nobody() {
     const FIELDS: &str = "host: localhost\r\ncontent-type: application/json\r\naccept: */*\r\n";
-    let setup = Setup::new().with(&[guests::plugin("probe")]).set("wire.message", "64KiB");
+    let setup = Setup::probe().set("wire.message", "64KiB");
     let host = setup.set("wire.body-time", "300ms").set("wire.head-time", "300ms").start().await;
     let post = |more: &str| format!("POST /mcp HTTP/1.1\r\n{FIELDS}{more}").into_bytes();
     let chunk = format!("11000\r\n{}\r\n", "x".repeat(0x11000));

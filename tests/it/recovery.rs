@@ -1,21 +1,18 @@
 //! State that survives a crash of its host.
 
 use serde_json::json;
-use toolyard_tests::{Host, Session};
+use toolyard_tests::host::Setup;
 
 /// H-26: the store holds sessions as well as tasks, so neither depends on the other.
 #[tokio::test]
 async fn a_restart_loses_neither_session_nor_task() {
-    let mut host = Host::with_probe().await;
-    let session = Session::open(host.port()).await;
-    let done = session.create("wait", json!({"ms": 1})).await;
-    session.until(&done, "completed").await;
+    let (host, session) = Setup::probe().open().await;
+    let done = session.complete("wait", json!({"ms": 1})).await;
     let result = session.result("tasks/result", json!({"taskId": done})).await;
     let cancelled = session.create("wait", json!({"ms": 600_000})).await;
     session.result("tasks/cancel", json!({"taskId": cancelled})).await;
     let live = session.create("wait", json!({"ms": 600_000})).await;
-    host.kill().await;
-    let host = host.another().await;
+    let host = host.killed_and_restarted().await;
     let session = session.at(host.port());
     assert_eq!(session.result("tasks/result", json!({"taskId": done})).await, result);
     assert_eq!(session.task(&cancelled).await["status"], "cancelled");
@@ -26,6 +23,5 @@ async fn a_restart_loses_neither_session_nor_task() {
     assert_eq!(session.error("tasks/result", json!({"taskId": live})).await["code"], -32603);
     assert_eq!(session.result("tasks/list", json!({})).await["tasks"].as_array().expect("tasks").len(), 3);
     // The session continues as before.
-    let again = session.create("wait", json!({"ms": 1})).await;
-    session.until(&again, "completed").await;
+    session.complete("wait", json!({"ms": 1})).await;
 }

@@ -1,19 +1,18 @@
 //! Files that are not plugins: the host refuses each of them by name, and serves the others.
 
 use serde_json::{Value, json};
+use toolyard_tests::guests;
 use toolyard_tests::host::{Setup, install};
-use toolyard_tests::{Session, guests};
 
 #[tokio::test]
 async fn the_commands_name_each_file_that_is_no_plugin_and_the_host_serves_the_others() {
-    let setup = Setup::new().with(&[guests::plugin("probe")]);
+    let setup = Setup::probe();
     let folder = setup.plugins();
     std::fs::write(folder.join("text.wasm"), "just a text").expect("a write");
     std::fs::write(folder.join("core.wasm"), wat::parse_str("(module)").expect("valid WAT"))
         .expect("a write");
     install(&guests::fixture("dup"), &folder);
-    let host = setup.start().await;
-    let session = Session::open(host.port()).await;
+    let (host, session) = setup.open().await;
     assert_eq!(session.call("echo", json!({"text": "still here"})).await["content"][0]["text"], "still here");
     let output = host.command(&["tools", "--json"]).await;
     assert_eq!(output.status.code(), Some(1));

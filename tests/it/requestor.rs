@@ -3,6 +3,7 @@
 use crate::questions::{RELATED, accepted, form, open, sampling, scripted};
 use serde_json::{Value, json};
 use toolyard_tests::exchange::{Exchange, outcome};
+use toolyard_tests::host::Setup;
 use toolyard_tests::{Host, Session};
 
 /// The client's name for its task.
@@ -24,12 +25,17 @@ fn their_task(status: &str) -> Value {
     })
 }
 
-/// A plain call whose question the client has accepted as a task.
-async fn entrusted() -> (Host, Session, Exchange, Value) {
-    let host = scripted().start().await;
-    let session = open(&host, runs_tasks()).await;
+/// A plain call, and its question.
+async fn asking(setup: Setup) -> (Host, Session, Exchange, Value) {
+    let (host, session) = setup.open_as(runs_tasks()).await;
     let mut call = session.begin_script(json!([{"ask": [form("a")]}])).await;
     let asked = call.message().await;
+    (host, session, call, asked)
+}
+
+/// A plain call whose question the client has accepted as a task.
+async fn entrusted() -> (Host, Session, Exchange, Value) {
+    let (host, session, call, asked) = asking(scripted()).await;
     session.respond(&asked, json!({"task": their_task("working")})).await;
     (host, session, call, asked)
 }
@@ -73,10 +79,7 @@ async fn q_4_the_interval_that_the_client_names_is_kept() {
 
 #[tokio::test]
 async fn q_2_a_client_that_ignores_the_augmentation_is_understood() {
-    let host = scripted().start().await;
-    let session = open(&host, runs_tasks()).await;
-    let mut call = session.begin_script(json!([{"ask": [form("a")]}])).await;
-    let asked = call.message().await;
+    let (_host, session, call, asked) = asking(scripted()).await;
     assert!(asked["params"]["task"].is_object());
     session.respond(&asked, accepted()).await;
     assert_eq!(call.outcome().await, json!([{"a": accepted()}]));
@@ -160,10 +163,7 @@ async fn q_7_a_client_task_that_is_no_longer_wanted_is_cancelled_as_a_task() {
 
 #[tokio::test]
 async fn q_7_q_9_a_client_task_that_takes_too_long_is_cancelled_and_the_guest_told() {
-    let host = scripted().set("questions.wait", "400ms").start().await;
-    let session = open(&host, runs_tasks()).await;
-    let mut call = session.begin_script(json!([{"ask": [form("a")]}])).await;
-    let asked = call.message().await;
+    let (_host, session, mut call, asked) = asking(scripted().set("questions.wait", "400ms")).await;
     assert!(asked["params"]["task"]["ttl"].as_u64().is_some_and(|ttl| ttl <= 400), "no longer than we wait");
     session.respond(&asked, json!({"task": their_task("working")})).await;
     let mut methods = Vec::new();
@@ -193,18 +193,14 @@ async fn q_11_a_task_that_makes_no_sense_is_a_fault_of_the_client_and_nothing_ha
         let came = call.outcome().await;
         assert!(came[0]["a"]["refused"]["code"].is_i64(), "{nonsense}: {came}");
     }
-    let host = scripted().start().await;
-    let session = open(&host, runs_tasks()).await;
-    let mut call = session.begin_script(json!([{"ask": [form("a")]}])).await;
-    let asked = call.message().await;
+    let (_host, session, call, asked) = asking(scripted()).await;
     session.respond(&asked, json!({"task": {"taskId": THEIRS, "status": "dreaming"}})).await;
     assert_eq!(call.outcome().await[0]["a"]["refused"]["code"], -32602);
 }
 
 #[tokio::test]
 async fn q_10_q_12_a_task_of_ours_waits_for_a_task_of_theirs_of_the_same_name() {
-    let host = scripted().start().await;
-    let session = open(&host, runs_tasks()).await;
+    let (_host, session) = scripted().open_as(runs_tasks()).await;
     let ours = session.create_script(json!([{"ask": [form("a")]}])).await;
     let mut wait = session.begin("tasks/result", json!({"taskId": ours})).await;
     let asked = wait.next_of("elicitation/create").await;
@@ -232,8 +228,7 @@ async fn q_10_q_12_a_task_of_ours_waits_for_a_task_of_theirs_of_the_same_name() 
 
 #[tokio::test]
 async fn t_36_q_7_a_cancelled_task_of_ours_cancels_theirs() {
-    let host = scripted().start().await;
-    let session = open(&host, runs_tasks()).await;
+    let (_host, session) = scripted().open_as(runs_tasks()).await;
     let ours = session.create_script(json!([{"ask": [sampling("a")]}])).await;
     // This stream stays open: the wait for the result ends with the task.
     let listening = session.listen().await;

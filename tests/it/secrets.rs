@@ -44,9 +44,7 @@ fn every_file(folder: &Path, look: &mut dyn FnMut(&Path, &[u8])) {
 async fn start(manifest: &str) -> (Host, Session) {
     let setup = Setup::new().with(&[guests::fixture("net_try")]).manifest("net_try", manifest);
     std::fs::write(setup.plugins().join("api.key"), format!("{SECRET}\n")).expect("writes");
-    let host = setup.start().await;
-    let session = Session::open(host.port()).await;
-    (host, session)
+    setup.open().await
 }
 
 async fn length(session: &Session) -> String {
@@ -95,8 +93,7 @@ async fn a_secret_leaves_the_host_in_nothing_that_it_says() {
 async fn a_secret_comes_from_the_environment_too() {
     let manifest = "[secrets]\nAPI_KEY = { env = \"TOOLYARD_TESTS_KEY\" }";
     let setup = Setup::new().with(&[guests::fixture("net_try")]).manifest("net_try", manifest);
-    let host = setup.variable("TOOLYARD_TESTS_KEY", "of the environment").start().await;
-    let session = Session::open(host.port()).await;
+    let (_host, session) = setup.variable("TOOLYARD_TESTS_KEY", "of the environment").open().await;
     assert_eq!(length(&session).await, "of the environment".len().to_string());
     let result = session.call("leak", json!({ "how": "text" })).await;
     assert_eq!(result["content"][0]["text"], "[secret API_KEY]");
@@ -129,8 +126,7 @@ async fn an_injected_secret_reaches_its_host_and_never_the_guest() {
     );
     let setup = Setup::new().with(&[guests::fixture("net_try")]).manifest("net_try", &manifest);
     std::fs::write(setup.plugins().join("plain.key"), "plain-secret-value").expect("writes");
-    let host = setup.start().await;
-    let session = Session::open(host.port()).await;
+    let (_host, session) = setup.open().await;
     assert_eq!(length(&session).await, "there is none".len().to_string(), "the guest does not have it");
 
     let own = json!([["authorization", "the guest's"]]);

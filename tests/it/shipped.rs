@@ -17,9 +17,7 @@ async fn files(files: &[(&str, &[u8])]) -> (Host, Session) {
         std::fs::create_dir_all(path.parent().expect("has one")).expect("makes");
         std::fs::write(path, bytes).expect("writes");
     }
-    let host = setup.start().await;
-    let session = Session::open(host.port()).await;
-    (host, session)
+    setup.open().await
 }
 
 async fn failure(session: &Session, tool: &str, arguments: Value) -> String {

@@ -27,8 +27,7 @@ async fn under_way(session: &Session, ms: u64) -> toolyard_tests::http::Events {
 
 #[tokio::test]
 async fn calls_that_end_in_time_are_answered_and_the_exit_code_is_0() {
-    let mut host = probe().set("shutdown.drain", "1min").start().await;
-    let session = Session::open(host.port()).await;
+    let (mut host, session) = probe().set("shutdown.drain", "1min").open().await;
     let mut listening = session.listen().await;
     let mut call = under_way(&session, 1_500).await;
     host.signal(Signal::TERM);
@@ -46,8 +45,7 @@ async fn calls_that_end_in_time_are_answered_and_the_exit_code_is_0() {
 
 #[tokio::test]
 async fn calls_that_do_not_are_cut_and_told_so_and_the_exit_code_is_1() {
-    let mut host = probe().set("shutdown.drain", "300ms").start().await;
-    let session = Session::open(host.port()).await;
+    let (mut host, session) = probe().set("shutdown.drain", "300ms").open().await;
     let mut call = under_way(&session, 600_000).await;
     session.create("spin", json!({"ms": 600_000})).await;
     host.signal(Signal::TERM);
@@ -61,8 +59,7 @@ async fn calls_that_do_not_are_cut_and_told_so_and_the_exit_code_is_1() {
 #[tokio::test]
 async fn a_second_signal_cuts_and_the_exit_code_names_it() {
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)] {
-        let mut host = probe().set("shutdown.drain", "10min").start().await;
-        let session = Session::open(host.port()).await;
+        let (mut host, session) = probe().set("shutdown.drain", "10min").open().await;
         session.create("spin", json!({"ms": 600_000})).await;
         host.signal(signal);
         eventually("the drain to begin", || async {
@@ -77,9 +74,8 @@ async fn a_second_signal_cuts_and_the_exit_code_names_it() {
 /// A queued task has had no effects: the next host runs it.
 #[tokio::test]
 async fn tasks_that_had_not_begun_are_handed_over_and_that_is_no_failure() {
-    let mut host =
-        probe().set("shutdown.drain", "1min").set("calls.running-per-principal", "1").start().await;
-    let session = Session::open(host.port()).await;
+    let (mut host, session) =
+        probe().set("shutdown.drain", "1min").set("calls.running-per-principal", "1").open().await;
     let first = session.create("wait", json!({"ms": 1_000})).await;
     let waiting = session.create("echo", json!({"text": "later"})).await;
     host.signal(Signal::TERM);
@@ -95,9 +91,8 @@ async fn tasks_that_had_not_begun_are_handed_over_and_that_is_no_failure() {
 /// A client that waits for a task that the next host will run is asked to retry.
 #[tokio::test]
 async fn who_waits_for_the_result_of_a_task_that_is_handed_over_is_told_that_the_host_closes() {
-    let mut host =
-        probe().set("shutdown.drain", "300ms").set("calls.running-per-principal", "1").start().await;
-    let session = Session::open(host.port()).await;
+    let (mut host, session) =
+        probe().set("shutdown.drain", "300ms").set("calls.running-per-principal", "1").open().await;
     session.create("wait", json!({"ms": 600_000})).await;
     let waiting = session.create("echo", json!({"text": "later"})).await;
     let wait = json!({"jsonrpc": "2.0", "id": "r", "method": "tasks/result", "params": {"taskId": waiting}});

@@ -36,8 +36,7 @@ impl Net {
         });
         let manifest = manifest.replace("TCP", &tcp.to_string()).replace("UDP", &udp.to_string());
         let setup = Setup::new().with(&[guests::fixture("net_try")]).manifest("net_try", &manifest);
-        let host = setup.start().await;
-        let session = Session::open(host.port()).await;
+        let (host, session) = setup.open().await;
         Self { tcp, udp, host, session }
     }
 

@@ -27,9 +27,7 @@ use toolyard_tests::{Host, eventually, guests};
 
 /// A host with the probe, and a client that supports tasks.
 async fn probe() -> (Host, Client) {
-    let host = Host::with_probe().await;
-    let client = Client::with_tasks(host.port());
-    (host, client)
+    Setup::probe().serve_client().await
 }
 
 /// A host with the guest `script`, with a promotion time so long that no call becomes a task by itself, and a

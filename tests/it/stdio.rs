@@ -1,13 +1,15 @@
 //! stdio (S-*), and its differences from HTTP.
 
 use serde_json::{Value, json};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::io::AsyncWriteExt as _;
-use toolyard_tests::host::Setup;
+use toolyard_tests::host::{Setup, install_bytes};
 use toolyard_tests::session::{LATEST, initialize};
+use toolyard_tests::stateless::enveloped;
 use toolyard_tests::{Stdio, guests};
 
 fn setup() -> Setup {
-    Setup::new().with(&[guests::plugin("probe")])
+    Setup::probe()
 }
 
 #[tokio::test]
@@ -28,6 +30,56 @@ async fn s_1_l_5_requests_before_initialize_are_refused_and_ping_is_answered() {
 }
 
 /// C-2: a client must not cancel it; if it tries, nothing happens.
+/// Clients give up a server that takes about 10 seconds; a component with an interpreter may take longer to
+/// compile.
+#[tokio::test]
+async fn a_client_is_answered_while_components_compile_and_gets_their_tools_later() {
+    let setup = setup();
+    let python = std::fs::read(guests::root().join("target/examples/python.wasm")).expect("make examples");
+    install_bytes(setup.plugins(), "python.wasm", &never_compiled(python));
+    let mut stdio = Stdio::start(setup);
+    let client = async {
+        let discovered = stdio.request("server/discover", enveloped(json!({}), &json!({}))).await;
+        assert!(discovered["result"]["capabilities"]["tools"].is_object(), "{discovered}");
+        stdio.initialize(LATEST).await;
+        stdio.request("tools/list", json!({})).await
+    };
+    let listed = tokio::time::timeout(Duration::from_secs(10), client).await.expect("a client's patience");
+    let names = |listed: &Value| {
+        let tools = listed["result"]["tools"].as_array().expect("tools").iter();
+        tools.map(|tool| tool["name"].as_str().expect("a name").to_owned()).collect::<Vec<_>>()
+    };
+    assert!(names(&listed).contains(&"echo".to_owned()), "{listed}");
+    if !names(&listed).contains(&"calculate".to_owned()) {
+        loop {
+            if stdio.read().await["method"] == "notifications/tools/list_changed" {
+                break;
+            }
+        }
+        let listed = stdio.request("tools/list", json!({})).await;
+        assert!(names(&listed).contains(&"calculate".to_owned()), "{listed}");
+    }
+}
+
+/// The component with a custom section that no other has, so that no cache has its code.
+fn never_compiled(mut component: Vec<u8>) -> Vec<u8> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_nanos();
+    // The id of a custom section, its length, the length of its name, and the name.
+    component.extend([0, 33, 32]);
+    component.extend(format!("{now:032}").into_bytes());
+    component
+}
+
+#[tokio::test]
+async fn requests_that_are_piped_in_are_answered_after_a_cold_start() {
+    let mut stdio = Stdio::start(setup());
+    stdio.line(&initialize(LATEST, json!({})).to_string()).await;
+    let params = json!({"name": "echo", "arguments": {"text": "hello"}});
+    stdio.send("tools/call", params).await;
+    let (status, rest) = stdio.close().await;
+    assert!(status.success() && rest.contains("hello"), "{rest}");
+}
+
 #[tokio::test]
 async fn c_2_initialize_is_not_cancelled() {
     let mut stdio = Stdio::start(setup());

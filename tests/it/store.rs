@@ -9,13 +9,13 @@ use serde_json::{Value, json};
 use std::path::Path;
 use toolyard_tests::host::Setup;
 use toolyard_tests::http;
-use toolyard_tests::{Disk, Host, Session, eventually, guests};
+use toolyard_tests::{Disk, Host, eventually, guests};
 
 const FILE: &str = "toolyard.sqlite";
 
 /// A host on which `echo` may be called as a task.
 fn setup() -> Setup {
-    let setup = Setup::new().with(&[guests::plugin("probe")]).set("admin.listen", "127.0.0.1:0");
+    let setup = Setup::probe().set("admin.listen", "127.0.0.1:0");
     setup.manifest("probe", "[tools.echo]\ntask-support = \"optional\"\n")
 }
 
@@ -58,10 +58,8 @@ fn large() -> Value {
 async fn clients_of_a_host_whose_disk_is_full_are_told_so_and_served_when_there_is_space() {
     let test = "store::clients_of_a_host_whose_disk_is_full_are_told_so_and_served_when_there_is_space";
     let Some(disk) = Disk::of("64m", test) else { return };
-    let host = setup_in(disk.folder()).start().await;
-    let session = Session::open(host.port()).await;
-    let done = session.create("echo", json!({"text": "kept"})).await;
-    session.until(&done, "completed").await;
+    let (host, session) = setup_in(disk.folder()).open().await;
+    let done = session.complete("echo", json!({"text": "kept"})).await;
     let kept = session.result("tasks/result", json!({"taskId": done})).await;
     assert!(is_ready(&host).await);
     let ballast = disk.fill();
@@ -83,8 +81,7 @@ async fn clients_of_a_host_whose_disk_is_full_are_told_so_and_served_when_there_
 
 #[tokio::test]
 async fn clients_that_ask_for_what_is_on_a_damaged_page_are_told_so_and_others_are_served() {
-    let host = setup().start().await;
-    let session = Session::open(host.port()).await;
+    let (host, session) = setup().open().await;
     let (bad, good) = (
         session.create("echo", json!({"text": "b"})).await,
         session.create("echo", json!({"text": "g"})).await,

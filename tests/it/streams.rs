@@ -82,8 +82,7 @@ async fn h_28_only_the_events_of_that_stream_are_replayed() {
 
 #[tokio::test]
 async fn h_29_the_log_is_bounded_and_what_is_lost_is_said_to_be() {
-    let host = scripted().set("wire.replay-bytes", "1KiB").start().await;
-    let session = Session::open(host.port()).await;
+    let (host, session) = scripted().set("wire.replay-bytes", "1KiB").open().await;
     let mut steps = vec![json!({"sleep": 300})];
     steps.extend((0..30).map(|number| json!({"log": {"level": "error", "data": number}})));
     let mut call = session.begin_script(Value::Array(steps)).await;
@@ -106,8 +105,7 @@ async fn h_29_the_log_is_bounded_and_what_is_lost_is_said_to_be() {
 
 #[tokio::test]
 async fn a_client_that_does_not_read_costs_a_bounded_amount_and_harms_nobody() {
-    let host = scripted().set("wire.replay-bytes", "64KiB").start().await;
-    let session = Session::open(host.port()).await;
+    let (host, session) = scripted().set("wire.replay-bytes", "64KiB").open().await;
     let big = "x".repeat(60_000);
     let steps: Vec<Value> = (0..100)
         .flat_map(|_| [json!({"log": {"level": "error", "data": big}}), json!({"sleep": 25})])

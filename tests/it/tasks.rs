@@ -7,9 +7,7 @@ use toolyard_tests::{Host, Session, eventually, guests};
 const RELATED: &str = "io.modelcontextprotocol/related-task";
 
 async fn probe() -> (Host, Session) {
-    let host = Host::with_probe().await;
-    let session = Session::open(host.port()).await;
-    (host, session)
+    Setup::probe().open().await
 }
 
 fn as_task(tool: &str, arguments: Value, task: Value) -> Value {
@@ -41,9 +39,8 @@ async fn t_9_to_t_13_creation_answers_at_once_with_a_working_task() {
 
 #[tokio::test]
 async fn t_13_the_ttl_is_the_default_the_wish_or_the_cap() {
-    let setup = Setup::new().with(&[guests::plugin("probe")]);
-    let host = setup.set("tasks.ttl-default", "5min").set("tasks.ttl-cap", "10min").start().await;
-    let session = Session::open(host.port()).await;
+    let setup = Setup::probe();
+    let (_host, session) = setup.set("tasks.ttl-default", "5min").set("tasks.ttl-cap", "10min").open().await;
     for (task, ttl) in [
         (json!({}), 300_000),
         (json!({"ttl": null}), 600_000),
@@ -79,12 +76,10 @@ async fn t_3_t_4_t_5_task_support_is_obeyed() {
     let error =
         session.error("tools/call", json!({"name": "batch", "arguments": {"steps": 1, "ms": 1}})).await;
     assert_eq!(error["code"], -32601, "T-4: not the -32600 that T-6 allows (X-1)");
-    let batch = session.create("batch", json!({"steps": 2, "ms": 1})).await;
-    session.until(&batch, "completed").await;
+    session.complete("batch", json!({"steps": 2, "ms": 1})).await;
     let plain = session.call("wait", json!({"ms": 1})).await;
     assert_eq!(plain["isError"], false, "T-5");
-    let task = session.create("wait", json!({"ms": 1})).await;
-    session.until(&task, "completed").await;
+    session.complete("wait", json!({"ms": 1})).await;
 }
 
 #[tokio::test]
@@ -149,8 +144,7 @@ async fn t_24_t_27_results_are_awaited_by_many_and_read_again() {
 
 #[tokio::test]
 async fn t_25_t_26_a_result_is_what_the_plain_call_gives_and_names_its_task() {
-    let host = Host::with(&[guests::plugin("probe"), guests::plugin("jq")]).await;
-    let session = Session::open(host.port()).await;
+    let (_host, session) = Setup::new().with(&[guests::plugin("probe"), guests::plugin("jq")]).open().await;
     for (tool, arguments) in [
         ("wait", json!({"ms": 2})),
         ("fail", json!({"message": "no \"luck\"\n"})),
@@ -222,8 +216,7 @@ async fn t_28_t_34_t_35_t_36_a_cancel_is_final_and_wakes_all_who_wait() {
         assert!(error["message"].as_str().expect("text").contains("cancelled"));
         assert_eq!(session.task(&id).await["status"], "cancelled");
     }
-    let done = session.create("wait", json!({"ms": 1})).await;
-    session.until(&done, "completed").await;
+    let done = session.complete("wait", json!({"ms": 1})).await;
     assert_eq!(session.error("tasks/cancel", json!({"taskId": done})).await["code"], -32602, "T-35");
     assert_eq!(session.task(&done).await["status"], "completed");
     idle(&host).await;
@@ -241,8 +234,7 @@ async fn idle(host: &Host) {
 
 #[tokio::test]
 async fn t_30_to_t_33_the_list_has_ones_own_tasks_in_stable_pages() {
-    let host = Setup::new().with(&[guests::plugin("probe")]).set("lists.page", "3").start().await;
-    let session = Session::open(host.port()).await;
+    let (host, session) = Setup::probe().set("lists.page", "3").open().await;
     // T-8, T-32: the host tells requestors apart by their sessions, and each one sees its own tasks.
     let stranger = Session::open(host.port()).await;
     stranger.create("wait", json!({"ms": 600_000})).await;
@@ -316,8 +308,7 @@ async fn t_21_a_task_that_outlives_its_ttl_is_failed_and_an_ended_one_is_collect
 #[tokio::test]
 async fn t_15_t_13_the_manifest_says_what_the_model_is_told_and_how_often_to_ask() {
     let manifest = "[task]\npoll-interval = \"3s\"\nimmediate-response = \"Started; ask later.\"";
-    let host = Setup::new().with(&[guests::plugin("probe")]).manifest("probe", manifest).start().await;
-    let session = Session::open(host.port()).await;
+    let (_host, session) = Setup::probe().manifest("probe", manifest).open().await;
     let created = session.result("tools/call", as_task("wait", json!({"ms": 1}), json!({}))).await;
     assert_eq!(created["_meta"]["io.modelcontextprotocol/model-immediate-response"], "Started; ask later.");
     assert_eq!(created["task"]["pollInterval"], 3000);

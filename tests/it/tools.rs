@@ -1,13 +1,15 @@
 //! `tools/list` and plain `tools/call` (TL-*).
 
 use serde_json::json;
+use toolyard_tests::guests;
 use toolyard_tests::host::Setup;
-use toolyard_tests::{Host, Session, guests};
 
 #[tokio::test]
 async fn tl_2_tl_8_the_listing_shows_every_tool_with_its_schema_and_task_support() {
-    let host = Host::with(&[guests::plugin("probe"), guests::plugin("jq"), guests::plugin("csv")]).await;
-    let session = Session::open(host.port()).await;
+    let (_host, session) = Setup::new()
+        .with(&[guests::plugin("probe"), guests::plugin("jq"), guests::plugin("csv")])
+        .open()
+        .await;
     let result = session.result("tools/list", json!({})).await;
     assert!(result.get("nextCursor").is_none(), "N-1: absent at the end");
     let tools = result["tools"].as_array().expect("tools");
@@ -29,8 +31,7 @@ async fn tl_2_tl_8_the_listing_shows_every_tool_with_its_schema_and_task_support
 
 #[tokio::test]
 async fn n_1_the_listing_has_pages_and_refuses_cursors_that_are_not_its_own() {
-    let host = Setup::new().with(&[guests::plugin("probe")]).set("lists.page", "5").start().await;
-    let session = Session::open(host.port()).await;
+    let (_host, session) = Setup::probe().set("lists.page", "5").open().await;
     let mut names = Vec::new();
     let mut cursor = None;
     loop {
@@ -57,8 +58,7 @@ async fn n_1_the_listing_has_pages_and_refuses_cursors_that_are_not_its_own() {
 
 #[tokio::test]
 async fn tl_9_unknown_tools_and_malformed_calls_are_protocol_errors() {
-    let host = Host::with_probe().await;
-    let session = Session::open(host.port()).await;
+    let (_host, session) = Setup::probe().open().await;
     for params in [
         json!({"name": "nope", "arguments": {}}),
         json!({"arguments": {}}),
@@ -74,8 +74,7 @@ async fn tl_9_unknown_tools_and_malformed_calls_are_protocol_errors() {
 /// TL-10: the host checks the arguments before the tool receives them.
 #[tokio::test]
 async fn tl_9_arguments_that_do_not_fit_are_a_result_that_the_model_can_mend() {
-    let host = Host::with_probe().await;
-    let session = Session::open(host.port()).await;
+    let (_host, session) = Setup::probe().open().await;
     for arguments in [json!({}), json!({"text": 5}), json!({"text": "x", "more": 1}), json!({"text": null})] {
         let result = session.call("echo", arguments.clone()).await;
         assert_eq!(result["isError"], true, "{arguments}");
@@ -86,8 +85,7 @@ async fn tl_9_arguments_that_do_not_fit_are_a_result_that_the_model_can_mend() {
 
 #[tokio::test]
 async fn a_call_gives_what_the_tool_gave() {
-    let host = Host::with_probe().await;
-    let session = Session::open(host.port()).await;
+    let (_host, session) = Setup::probe().open().await;
     for text in ["", "hello", "\u{1F600} \"quoted\" \\ \n \u{0} \u{2028}", &"x".repeat(100_000)] {
         let result = session.call("echo", json!({"text": text})).await;
         assert_eq!(result["content"], json!([{"type": "text", "text": text}]));
@@ -107,8 +105,7 @@ async fn a_call_gives_what_the_tool_gave() {
 
 #[tokio::test]
 async fn tl_5_tl_6_structured_content_is_an_object_that_fits_its_schema() {
-    let host = Host::with(&[guests::plugin("jq"), guests::plugin("csv")]).await;
-    let session = Session::open(host.port()).await;
+    let (_host, session) = Setup::new().with(&[guests::plugin("jq"), guests::plugin("csv")]).open().await;
     let result = session.call("jq", json!({"program": ".a[]", "input": {"a": [1, 2]}})).await;
     assert_eq!(result["structuredContent"]["outputs"], json!([1, 2]));
     assert!(!result["content"].as_array().expect("content").is_empty(), "TL-6");

@@ -129,7 +129,7 @@ async fn call_with(host: &Host, session: &Session, headers: &[(&str, &str)], par
 
 #[tokio::test]
 async fn a_call_is_one_span_of_its_callers_trace_with_the_guests_share() {
-    let (host, collector) = traced(Setup::new().with(&[guests::plugin("probe")])).await;
+    let (host, collector) = traced(Setup::probe()).await;
     let session = Session::open(host.port()).await;
     let headers = [("traceparent", PARENT), ("tracestate", "a=1"), ("tracestate", "b=2")];
     call_with(&host, &session, &headers, json!({"name": "spin", "arguments": {"ms": 60}})).await;
@@ -156,7 +156,7 @@ async fn a_call_is_one_span_of_its_callers_trace_with_the_guests_share() {
 
 #[tokio::test]
 async fn the_parent_in_meta_comes_before_the_header_and_what_is_malformed_counts_for_nothing() {
-    let (host, collector) = traced(Setup::new().with(&[guests::plugin("probe")])).await;
+    let (host, collector) = traced(Setup::probe()).await;
     let session = Session::open(host.port()).await;
     let meta = PARENT.replace("0af7", "2af7");
     let params = json!({"name": "echo", "arguments": {"text": "x"}, "_meta": {"traceparent": meta}});
@@ -182,7 +182,7 @@ async fn the_parent_in_meta_comes_before_the_header_and_what_is_malformed_counts
 
 #[tokio::test]
 async fn a_caller_that_does_not_sample_is_left_alone_and_the_last_spans_leave_before_the_end() {
-    let (mut host, collector) = traced(Setup::new().with(&[guests::plugin("probe")])).await;
+    let (mut host, collector) = traced(Setup::probe()).await;
     let session = Session::open(host.port()).await;
     let params =
         |parent| json!({"name": "echo", "arguments": {"text": "x"}, "_meta": {"traceparent": parent}});
@@ -197,7 +197,7 @@ async fn a_caller_that_does_not_sample_is_left_alone_and_the_last_spans_leave_be
 
 #[tokio::test]
 async fn a_task_is_one_span_from_its_creation_to_its_end() {
-    let setup = Setup::new().with(&[guests::plugin("probe")]).manifest("probe", "[limits]\nconcurrency = 1");
+    let setup = Setup::probe().manifest("probe", "[limits]\nconcurrency = 1");
     let (host, collector) = traced(setup).await;
     let session = Session::open(host.port()).await;
     let first = session.create("wait", json!({"ms": 600_000})).await;
@@ -245,10 +245,8 @@ async fn a_collector_that_is_away_costs_spans_and_nothing_else() {
     let nobody = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}", nobody.local_addr().expect("an address"));
     drop(nobody);
-    let setup =
-        Setup::new().with(&[guests::plugin("probe")]).set("trace.endpoint", &url).set("trace.queue", "8");
-    let mut host = setup.start().await;
-    let session = Session::open(host.port()).await;
+    let setup = Setup::probe().set("trace.endpoint", &url).set("trace.queue", "8");
+    let (mut host, session) = setup.open().await;
     for _ in 0..50 {
         assert_eq!(session.call("echo", json!({"text": "x"})).await["isError"], false);
     }

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use toolyard_tests::host::Setup;
-use toolyard_tests::{Host, Session, guests};
+use toolyard_tests::{Session, guests};
 use wit_component::{StringEncoding, embed_component_metadata};
 
 fn typed() -> PathBuf {
@@ -27,8 +27,7 @@ fn text(result: &Value) -> &str {
 
 #[tokio::test]
 async fn functions_are_tools_named_for_their_interface_and_themselves() {
-    let host = Host::with(&[typed()]).await;
-    let session = Session::open(host.port()).await;
+    let (_host, session) = Setup::new().with(&[typed()]).open().await;
     let names = session.tool_names().await;
     let expected = "crash greet hoard load math_area math_describe math_divide math_middle math_reverse math_sum \
          spin";
@@ -47,8 +46,7 @@ async fn limits_and_grants_hold_for_them() {
     let setup = Setup::new().with(&[typed()]).manifest("typed", manifest);
     std::fs::create_dir(setup.plugins().join("data")).expect("made");
     std::fs::write(setup.plugins().join("data/a.txt"), "from the folder").expect("written");
-    let host = setup.start().await;
-    let session = Session::open(host.port()).await;
+    let (_host, session) = setup.open().await;
     let hoard = session.call("hoard", json!({"mib": 64})).await;
     assert!(hoard["content"].to_string().contains("limits.memory"), "{hoard}");
     let spin = session.call("spin", json!({})).await;
@@ -71,8 +69,7 @@ annotations = { readOnlyHint = true }
 [tools.spin]
 enabled = false
 "#;
-    let host = Setup::new().with(&[typed()]).manifest("typed", manifest).start().await;
-    let session = Session::open(host.port()).await;
+    let (_host, session) = Setup::new().with(&[typed()]).manifest("typed", manifest).open().await;
     let greet = tool(&session, "demo_greet").await;
     assert_eq!(greet["title"], "Greet a person");
     assert_eq!(greet["description"], "Says hello.");
@@ -115,8 +112,7 @@ async fn comments_in_a_package_docs_section_are_descriptions_and_what_the_manife
     let setup = Setup::new().manifest("documented", "[tools.math_sum]\ntitle = \"Total\"");
     let component = with_section(&component, "package-docs", &section);
     std::fs::write(setup.plugins().join("documented.wasm"), component).expect("written");
-    let host = setup.start().await;
-    let session = Session::open(host.port()).await;
+    let (_host, session) = setup.open().await;
     let greet = tool(&session, "greet").await;
     assert_eq!(greet["description"], "Greets.");
     assert_eq!(greet["execution"]["taskSupport"], "forbidden");
@@ -149,8 +145,7 @@ async fn functions_that_would_be_called_the_same_are_skipped_and_named() {
     std::fs::write(folder.join("twins.wasm"), component).expect("written");
     std::fs::write(folder.join("none.wasm"), exporting(&["a:x/math@1.0.0", "a:y/math"])).expect("written");
     std::fs::write(folder.join("wasi.wasm"), exporting(&["wasi:a/b@0.2.0"])).expect("written");
-    let host = setup.start().await;
-    let session = Session::open(host.port()).await;
+    let (host, session) = setup.open().await;
     assert_eq!(session.tool_names().await, ["other_f"]);
     let file = host.plugins().join("twins.wasm");
     let checked = host.command(&["check", file.to_str().expect("UTF-8")]).await;
@@ -191,8 +186,7 @@ fn typed_module() -> Vec<u8> {
 async fn a_core_module_that_carries_its_type_is_made_a_component_at_load() {
     let setup = Setup::new();
     std::fs::write(setup.plugins().join("module.wasm"), typed_module()).expect("written");
-    let host = setup.start().await;
-    let session = Session::open(host.port()).await;
+    let (host, session) = setup.open().await;
     let twice = session.call("twice", json!({"number": 21})).await;
     assert_eq!(twice["structuredContent"], json!({"result": 42}));
     // The host keeps the adapted component, and rebuilds it if the cache is damaged.

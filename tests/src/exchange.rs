@@ -82,12 +82,7 @@ impl Exchange {
 
     /// The next message of this method.
     pub async fn next_of(&mut self, method: &str) -> Value {
-        loop {
-            let message = self.message().await;
-            if message["method"] == method {
-                return message;
-            }
-        }
+        next_of(&mut self.events, method).await
     }
 
     /// The response, and the messages before it.
@@ -123,6 +118,19 @@ impl Exchange {
 /// If no message comes.
 pub async fn next(events: &mut Events) -> Option<Value> {
     tokio::time::timeout(PATIENCE, events.message()).await.expect("something comes in time")
+}
+
+/// The next message of this method on a stream.
+///
+/// # Panics
+/// If the stream ends before, or nothing comes.
+pub async fn next_of(events: &mut Events, method: &str) -> Value {
+    loop {
+        let message = next(events).await.expect("a message before the end of the stream");
+        if message["method"] == method {
+            return message;
+        }
+    }
 }
 
 /// The outcome of the steps of `script`, from its result.

@@ -2,6 +2,9 @@
 
 use crate::compiled::Compiled;
 use crate::guests;
+use crate::session::{LATEST, Session};
+use crate::stateless::Client;
+use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
@@ -39,6 +42,12 @@ impl Setup {
         let folder = tempfile::tempdir().expect("a temporary folder");
         std::fs::create_dir(folder.path().join("plugins")).expect("a plugin folder");
         Self { folder, args: Vec::new(), variables: Vec::new(), fail_point: None }
+    }
+
+    /// The same with the `probe` plugin in it.
+    #[must_use]
+    pub fn probe() -> Self {
+        Self::new().with(&[guests::plugin("probe")])
     }
 
     /// The plugin folder.
@@ -108,6 +117,25 @@ impl Setup {
     /// Starts the host and waits until it serves.
     pub async fn start(self) -> Host {
         Host::start(Arc::new(self.folder), self.args, self.variables, self.fail_point).await
+    }
+
+    /// Starts the host and opens a session.
+    pub async fn open(self) -> (Host, Session) {
+        self.open_as(json!({})).await
+    }
+
+    /// Starts the host and opens a session of a client with these capabilities.
+    pub async fn open_as(self, capabilities: Value) -> (Host, Session) {
+        let host = self.start().await;
+        let session = Session::open_as(host.port(), LATEST, capabilities).await.session;
+        (host, session)
+    }
+
+    /// Starts the host, for a client without sessions that supports tasks.
+    pub async fn serve_client(self) -> (Host, Client) {
+        let host = self.start().await;
+        let client = Client::with_tasks(host.port());
+        (host, client)
     }
 
     /// The folder and the arguments, for a process that a test starts itself.
@@ -183,7 +211,7 @@ impl Host {
 
     /// A host with the `probe` plugin.
     pub async fn with_probe() -> Self {
-        Self::with(&[guests::plugin("probe")]).await
+        Setup::probe().start().await
     }
 
     async fn start(
@@ -345,6 +373,12 @@ impl Host {
     /// Starts another host on the same folders, whether this one runs or not.
     pub async fn another(&self) -> Self {
         Self::start(self.folder.clone(), self.args.clone(), self.variables.clone(), None).await
+    }
+
+    /// Kills it, and starts another host on the same folders.
+    pub async fn killed_and_restarted(mut self) -> Self {
+        self.kill().await;
+        self.another().await
     }
 
     /// As [`Host::another`], for a host that stops itself at this fail point.

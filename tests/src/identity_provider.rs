@@ -47,6 +47,11 @@ pub struct Key {
 }
 
 impl IdentityProvider {
+    /// A provider with this key alone.
+    pub async fn of(key: Key) -> (Self, Key) {
+        (Self::with(&[&key]).await, key)
+    }
+
     /// An issuer with these keys.
     ///
     /// # Panics

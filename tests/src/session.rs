@@ -222,6 +222,13 @@ impl Session {
         result["task"]["taskId"].as_str().expect("a task").to_owned()
     }
 
+    /// As `create`, and waits until the task is completed.
+    pub async fn complete(&self, tool: &str, arguments: Value) -> String {
+        let id = self.create(tool, arguments).await;
+        self.until(&id, "completed").await;
+        id
+    }
+
     /// The current state of the task.
     pub async fn task(&self, id: &str) -> Value {
         self.result("tasks/get", json!({"taskId": id})).await

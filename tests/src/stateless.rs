@@ -1,7 +1,7 @@
 //! A careful client of 2026-07-28: each request is self-contained, and declares its revision and the
 //! capabilities of its client. A test can alter requests, to play a careless client.
 
-use crate::exchange::{Exchange, next};
+use crate::exchange::{Exchange, next, next_of};
 use crate::http::{Answer, Connection, Events};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -254,6 +254,13 @@ impl Client {
         result["taskId"].as_str().expect("an id").to_owned()
     }
 
+    /// As `create`, and waits until the task is completed.
+    pub async fn complete(&self, tool: &str, arguments: Value) -> String {
+        let id = self.create(tool, arguments).await;
+        self.until(&id, "completed").await;
+        id
+    }
+
     /// The current state of the task.
     pub async fn task(&self, id: &str) -> Value {
         self.result("tasks/get", json!({"taskId": id})).await
@@ -421,12 +428,7 @@ impl Listening {
 
     /// The params of the next message of this method.
     pub async fn next_of(&mut self, method: &str) -> Value {
-        loop {
-            let message = self.heard().await;
-            if message["method"] == method {
-                return message["params"].clone();
-            }
-        }
+        next_of(&mut self.events, method).await["params"].take()
     }
 
     /// All messages up to the end of the stream.

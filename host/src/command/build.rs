@@ -24,7 +24,7 @@ pub struct Options {
 pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     let mut config = configure(flags, None)?;
     let project = Project::open(&options.dir)?;
-    config.plugins = project.plugin();
+    config.set_plugins(project.plugin());
     start_log(&config, "error")?;
     assemble::with_runtimes(|_| async move {
         build(&project, options.setup, || assemble::start_engine(&config), &stop_signal()?).await

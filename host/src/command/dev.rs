@@ -36,7 +36,7 @@ pub struct Options {
 pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     let mut config = configure(flags, options.listen.as_deref())?;
     let project = Project::open(&options.dir)?;
-    config.plugins = project.plugin();
+    config.set_plugins(project.plugin());
     // Tasks of a trial are not stored.
     config.store = StoreChoice::Memory;
     let dev = Dev::start(options.json, Arc::new(SystemClock))?;

@@ -10,6 +10,7 @@ use clap::Args;
 use std::process::ExitCode;
 use tokio::net::TcpListener;
 use toolyard_cli::{output, tell};
+use toolyard_connect::CLIENTS;
 use toolyard_dispatch::{DrainMode, DrainReport};
 use toolyard_transport::http;
 
@@ -42,7 +43,7 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
         if let Some(admin) = &admin {
             admin.loaded(&mut assembled);
         }
-        greet(&config, &assembled, address);
+        greet(&config, &assembled, address).await;
         if !assembled.server.auth.is_required() && !address.ip().is_loopback() {
             tracing::warn!(
                 event = "http.no_authentication", %address,
@@ -64,19 +65,13 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
 }
 
 /// Prints on stderr the address, the tools, and the next steps.
-fn greet(config: &Config, assembled: &Assembled, address: std::net::SocketAddr) {
+async fn greet(config: &Config, assembled: &Assembled, address: std::net::SocketAddr) {
     let url = format!("http://{address}/mcp");
     tell!("Toolyard {} serves {url}", env!("CARGO_PKG_VERSION"));
-    output::tell_text(&assembled.greeting(config));
-    let (flag, member) = match assembled.server.auth.is_required() {
-        true => {
-            (" --header \"Authorization: Bearer TOKEN\"", ",\"headers\":{\"Authorization\":\"Bearer TOKEN\"}")
-        }
-        false => ("", ""),
-    };
-    tell!("  connect   claude mcp add --transport http toolyard {url}{flag}");
-    tell!(
-        "            or in a client's configuration: {{\"mcpServers\":{{\"toolyard\":{{\"type\":\"http\",\"url\":\"{url}\"{member}}}}}}}"
-    );
+    output::tell_text(&assembled.greeting(config, assembled.first_load().await));
+    let token = if assembled.server.auth.is_required() { " --token-env VARIABLE" } else { "" };
+    tell!("  connect   toolyard connect CLIENT --http {url}{token}");
+    let clients = CLIENTS.iter().filter(|client| client.has_http()).map(|client| client.name);
+    tell!("            CLIENT is one of {}", clients.collect::<Vec<_>>().join(", "));
     tell!("  stop      Ctrl-C");
 }

@@ -38,14 +38,8 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     let background = detach.then(|| background_host(flags, &config)).transpose()?;
     assemble::with_runtimes(|guests| async move {
         let stop = stop_signal()?;
-        let assembled = match &background {
-            Some(_) => Assembled::start_relay(&config, guests, &stop).await?,
-            None => Assembled::start(&config, guests, &stop).await?,
-        };
-        if assembled.server.dispatch.catalog().is_empty() {
-            // Standard error is for people; standard output is not touched.
-            output::tell_text(&assembled.greeting(&config));
-        }
+        // Clients give up a server that answers after its components are compiled.
+        let assembled = Assembled::start_at_once(&config, guests, &stop, background.is_none()).await?;
         let mut left = DrainReport::default();
         // The client is gone, or a signal came. The host ends all runs, and their tasks record the reason.
         let draining = async {
@@ -57,7 +51,18 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
             Some(background) => PipeClient::Relayed(Arc::new(background)),
             None => PipeClient::Direct,
         };
-        stdio::serve(server, client, input, output::json_lines(), stop.clone(), draining).await;
+        let greeting = async {
+            let plugins = assembled.first_load().await;
+            if assembled.server.dispatch.catalog().is_empty() {
+                // Standard error is for people; standard output is not touched.
+                output::tell_text(&assembled.greeting(&config, plugins));
+            }
+            std::future::pending().await
+        };
+        tokio::select! {
+            () = stdio::serve(server, client, input, output::json_lines(), stop.clone(), draining) => {}
+            () = greeting => {}
+        }
         assembled.close().await;
         // A client that disconnects has ended its own calls; that is no failure.
         Ok(if stop.is_cancelled() { left_code(left) } else { ExitCode::SUCCESS })
@@ -67,6 +72,7 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
 /// The background host for this configuration, which came from these flags.
 fn background_host(flags: &Flags, config: &Config) -> anyhow::Result<BackgroundHost> {
     Ok(BackgroundHost::new(Launch {
+        version: env!("CARGO_PKG_VERSION"),
         program: std::env::current_exe().context("cannot find the path of this program")?,
         args: Flags { store: None, ..flags.clone() }.to_args(),
         // Not among the arguments, which all users of this machine can read: it may contain a password.

@@ -47,7 +47,7 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
         jobs: *jobs,
         json: *json,
     })?;
-    config.plugins = tests.plugins();
+    config.set_plugins(tests.plugins());
     config.store = StoreChoice::Memory;
     config.limits.tasks = true;
     // Anyone who can start this command can change the rules.
@@ -59,7 +59,9 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
         }
         let began = Instant::now();
         let assembled = Assembled::start(&config, guests, &stop).await?;
-        let code = tests.run(&assembled.server.dispatch, &assembled.plugins, began, &stop).await?;
+        let code = tests
+            .run(&assembled.server.dispatch, &assembled.first_load().await.plugins, began, &stop)
+            .await?;
         assembled.shut_down(Duration::ZERO, DrainMode::End(Departure::ShutDown)).await;
         Ok(code)
     })

@@ -5,6 +5,7 @@ use super::{configure, start_log};
 use crate::assemble;
 use crate::config::limits::Limits as HostLimits;
 use crate::config::{Config, Flags};
+use crate::plugin_folder;
 use clap::Args;
 use std::process::ExitCode;
 use toolyard_cli::{output, say, tell};
@@ -32,6 +33,7 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     let config = configure(flags, None)?;
     start_log(&config, "error")?;
     assemble::with_runtimes(|_| async move {
+        plugin_folder::check(&config)?;
         let engine = assemble::start_engine(&config)?;
         let mut plugins = Plugins::open(engine, config.plugins.clone());
         let snapshot = plugins.load().await;

@@ -180,8 +180,8 @@ limits! {
         "The largest component file that the host loads. Raise it for components that embed an interpreter or data; lower it if strangers provide components.";
     max_files: u32 = "plugins.max-files", "2000",
         "Components of the plugin folder that the host loads; at most a quarter of the process's descriptors. Loaded components come first, then those that own a name of a tool or prompt, then the others by name. Raise it for a larger folder; lower it to save memory.";
-    plugin_wait: Duration = "plugins.start-wait", "10s",
-        "How long `toolyard serve` waits at its start for components that still compile; then it serves the ready ones and adds the others later. Raise it if clients must find all tools at the first request; lower it to start sooner.";
+    plugin_wait: Duration = "plugins.start-wait", "5s",
+        "How long the start of `toolyard serve`, and the first list of `toolyard stdio`, wait for components that still compile; the host adds their tools later. Raise it if clients must find all tools in the first list; lower it to start sooner. Many clients give up a server that takes 10 seconds.";
     others_may_write: bool = "plugins.others-may-write", "false",
         "Whether the host accepts a plugin folder that everybody on this machine can write to, and a component or manifest that everybody can change or that belongs to a user other than root, the host's, and the folder's owner. Turn it on only if you trust all users of the machine.";
     data_others_may_write: bool = "data.others-may-write", "false",

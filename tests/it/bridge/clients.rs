@@ -6,9 +6,9 @@ use crate::{inspector, say};
 use serde_json::{Value, json};
 use std::ops::RangeInclusive;
 use std::time::Duration;
+use toolyard_tests::Sink;
 use toolyard_tests::host::Setup;
 use toolyard_tests::tap::Proxy;
-use toolyard_tests::{Sink, guests};
 
 pub const FIRST_TYPESCRIPT: Client = TYPESCRIPT.with_script("typescript/bridge.mjs");
 pub const SECOND_TYPESCRIPT: Client = second::TYPESCRIPT.with_script("v2/typescript/bridge.mjs");
@@ -75,7 +75,7 @@ async fn the_typescript_client_can_call_a_tool_that_is_only_ever_a_task() {
     if !FIRST_TYPESCRIPT.is_installed() {
         return;
     }
-    let host = with_scaled_times(Setup::new().with(&[guests::plugin("probe")])).start().await;
+    let host = with_scaled_times(Setup::probe()).start().await;
     let params = json!({"name": "batch", "arguments": {"steps": 2, "ms": 5}});
     let summary = drive(&FIRST_TYPESCRIPT, &host, &["callsRequired"], &params, None).await;
     assert_eq!(summary["text"], "counted 2");
@@ -109,7 +109,7 @@ async fn progress_keeps_alive(client: &Client, mode: &[&str]) {
     if !client.is_installed() {
         return;
     }
-    let setup = Setup::new().with(&[guests::plugin("probe")]);
+    let setup = Setup::probe();
     let host = setup.set("bridge.after", "3s").set("bridge.heartbeat", "500ms").start().await;
     let params = json!({"name": "count", "arguments": {"steps": 2, "ms": 3000}, "timeout": 2_500});
     let summary = drive(client, &host, mode, &params, None).await;
@@ -128,7 +128,7 @@ async fn a_client_that_follows_each_text_to_the_letter_has_the_result() {
     if !FOLLOWER.is_installed() {
         return;
     }
-    let host = with_scaled_times(Setup::new().with(&[guests::plugin("probe")])).start().await;
+    let host = with_scaled_times(Setup::probe()).start().await;
     let ms = scaled(70_000);
     let summary = drive(&FOLLOWER, &host, &["wait"], &json!({"ms": ms}), None).await;
     expect_times(&summary, 1..=2);

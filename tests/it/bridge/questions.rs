@@ -13,8 +13,7 @@ fn setup() -> Setup {
 
 /// A host, a session of a client without elicitation, and the hand-off of a call that asks.
 async fn asked() -> (Host, Session, Value) {
-    let host = setup().start().await;
-    let session = Session::open(host.port()).await;
+    let (host, session) = setup().open().await;
     let result = session.call("script", json!({"steps": [{"ask": [form("deploy")]}]})).await;
     (host, session, result)
 }
@@ -44,6 +43,8 @@ async fn a_hand_off_shows_the_question_and_task_answer_answers_it() {
 #[tokio::test]
 async fn task_answer_says_why_an_answer_does_not_fit_and_takes_another() {
     let (_host, session, result) = asked().await;
+    let other = answered(&session, &result, json!({"key": "other"})).await;
+    assert!(text(&other).contains("not waiting for an answer with the key"), "{other}");
     let wrong = answered(&session, &result, json!({"content": {"ok": "maybe"}})).await;
     assert!(wrong["isError"] == true && text(&wrong).contains("ok"), "{wrong}");
     let taken = answered(&session, &result, accepted()).await;

@@ -8,7 +8,7 @@ use toolyard_tests::host::Setup;
 use toolyard_tests::session::LATEST;
 use toolyard_tests::stateless::{Client, enveloped, tasks};
 use toolyard_tests::tokens::{stanza, token};
-use toolyard_tests::{Backgrounds, Session, Sink, Stdio, eventually, guests};
+use toolyard_tests::{Backgrounds, Session, Sink, Stdio, eventually};
 
 /// The host is killed between the hand-off and `task_wait`: the task runs again if its durability allows it;
 /// else the client learns why it ended.
@@ -70,14 +70,13 @@ async fn call(stdio: &mut Stdio, tool: &str, arguments: Value) -> Value {
 }
 
 fn crowded() -> Setup {
-    Setup::new().with(&[guests::plugin("probe")]).set("calls.running-per-principal", "4")
+    Setup::probe().set("calls.running-per-principal", "4")
 }
 
 /// The host refuses none of 100 calls at once: with the extension, those that have to wait become tasks.
 #[tokio::test]
 async fn a_client_with_the_extension_gets_tasks_instead_of_busy() {
-    let host = crowded().set("bridge.after", "2s").start().await;
-    let client = Client::with_tasks(host.port());
+    let (host, client) = crowded().set("bridge.after", "2s").serve_client().await;
     let calls = (0..100).map(|_| async {
         let client = Client::with_tasks(host.port());
         client.result("tools/call", json!({"name": "wait", "arguments": {"ms": 1_000}})).await
@@ -96,8 +95,7 @@ async fn a_client_with_the_extension_gets_tasks_instead_of_busy() {
 /// The same for sessions without task support: each call ends, or is handed off and ends later.
 #[tokio::test]
 async fn a_session_without_tasks_gets_results_instead_of_busy() {
-    let host = crowded().set("bridge.after", "500ms").start().await;
-    let session = Session::open(host.port()).await;
+    let (_host, session) = crowded().set("bridge.after", "500ms").open().await;
     let calls = (0..100).map(|_| session.call("wait", json!({"ms": 50})));
     let results = join_all(calls).await;
     let (mut ended, mut handed) = (0, Vec::new());
@@ -118,8 +116,8 @@ async fn a_session_without_tasks_gets_results_instead_of_busy() {
 /// Without the bridge and the queue, the host refuses clients that declare nothing, as before.
 #[tokio::test]
 async fn without_bridge_and_queue_the_host_says_that_it_is_busy() {
-    let host = crowded().set("bridge.enabled", "false").set("tasks.queue-when-busy", "false").start().await;
-    let session = Session::open(host.port()).await;
+    let (_host, session) =
+        crowded().set("bridge.enabled", "false").set("tasks.queue-when-busy", "false").open().await;
     let calls =
         (0..8).map(|_| session.request("tools/call", json!({"name": "wait", "arguments": {"ms": 500}})));
     let answers = join_all(calls).await;
@@ -136,7 +134,7 @@ async fn without_bridge_and_queue_the_host_says_that_it_is_busy() {
 async fn a_session_that_knows_tasks_sees_no_bridge() {
     let mut seen = Vec::new();
     for enabled in ["true", "false"] {
-        let host = Setup::new().with(&[guests::plugin("probe")]).set("bridge.enabled", enabled).start().await;
+        let host = Setup::probe().set("bridge.enabled", enabled).start().await;
         let session = Session::open_as(host.port(), LATEST, json!({"tasks": {}})).await.session;
         let listed = session.request("tools/list", json!({})).await;
         let required =

@@ -27,7 +27,7 @@ pub const PYTHON: Client = Client {
 pub fn setup() -> Setup {
     let manifest = "[tools.wait]\ninline-for = \"0s\"\n\n[tools.fail]\ninline-for = \"0s\"\n\n\
                     [tools.protocol_error]\ninline-for = \"0s\"\n";
-    let setup = Setup::new().with(&[guests::plugin("probe")]).manifest("probe", manifest);
+    let setup = Setup::probe().manifest("probe", manifest);
     setup.set("lists.page", "5").set("tasks.poll-interval", "100ms")
 }
 

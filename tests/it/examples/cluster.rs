@@ -172,8 +172,7 @@ async fn a_cluster_starts_by_one_command_survives_a_host_and_ends_without_a_trac
     let Some(running) = place.start().await else { return };
     let session = Session::open(place.proxy()).await;
     let at = |host: usize| session.at(place.ports[host - 1]);
-    let done = session.create("wait", json!({"ms": 1})).await;
-    session.until(&done, "completed").await;
+    let done = session.complete("wait", json!({"ms": 1})).await;
     let (on_1, on_3) = (
         at(1).create("spin", json!({"ms": 600_000})).await,
         at(3).create("spin", json!({"ms": 600_000})).await,
@@ -195,10 +194,8 @@ async fn a_cluster_starts_by_one_command_survives_a_host_and_ends_without_a_trac
         failed["statusMessage"].as_str().is_some_and(|why| why.contains("may have had effects")),
         "{failed}"
     );
-    let next = session.create("wait", json!({"ms": 1})).await;
-    session.until(&next, "completed").await;
-    let next = stateless.create("batch", json!({"steps": 1, "ms": 1})).await;
-    stateless.until(&next, "completed").await;
+    session.complete("wait", json!({"ms": 1})).await;
+    stateless.complete("batch", json!({"steps": 1, "ms": 1})).await;
 
     // The killed host comes back.
     eventually("another process", || async { running.pid("host-1").filter(|pid| *pid != killed) }).await;

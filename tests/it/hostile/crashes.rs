@@ -18,9 +18,7 @@ async fn crashes() {
         exit_with_failure: "exit_badly" => ["left by `exit` with the code 1"],
     );
     attacks!(stage;
-        trap_while_a_question_is_pending,
-        panic_at_length,
-        fail_at_length,
+        trap_while_a_question_is_pending, panic_at_length, fail_at_length,
     );
     stage.at_rest().await;
 }

@@ -5,7 +5,7 @@ use super::stage::Stage;
 use crate::questions::RELATED;
 use serde_json::{Value, json};
 use std::ops::Deref;
-use toolyard_tests::exchange::next;
+use toolyard_tests::exchange::next_of;
 use toolyard_tests::host::Setup;
 use toolyard_tests::postgres::{self, Server};
 use toolyard_tests::tokens::{stanza, token};
@@ -87,10 +87,7 @@ async fn database() {
     let stage = Stage::open(setup(server, &schema)).await;
     let stage = Shared { stage, server, schema };
     attacks!(stage;
-        hear_what_hosts_say,
-        speak_as_a_host,
-        repeat_what_hosts_said,
-        make_the_schema_first,
+        hear_what_hosts_say, speak_as_a_host, repeat_what_hosts_said, make_the_schema_first,
         hold_what_a_start_waits_for,
     );
     stage.stage.at_rest().await;
@@ -102,14 +99,9 @@ async fn work(on: &Shared, other: &Host) -> (String, String) {
     let mut listening = session.at(other.port()).listen().await;
     let log = json!({"log": {"level": "error", "data": SECRET}});
     let task = session.create_script(json!(vec![[log, json!({"sleep": 50})]; 20].concat())).await;
-    loop {
-        let message = next(&mut listening).await.expect("the stream stays open");
-        if message["method"] == "notifications/message" {
-            assert_eq!(message["params"]["data"], SECRET, "it goes from one host to the other");
-            assert_eq!(message["params"]["_meta"][RELATED]["taskId"], task.as_str(), "{message}");
-            break;
-        }
-    }
+    let message = next_of(&mut listening, "notifications/message").await;
+    assert_eq!(message["params"]["data"], SECRET, "it goes from one host to the other");
+    assert_eq!(message["params"]["_meta"][RELATED]["taskId"], task.as_str(), "{message}");
     session.until(&task, "completed").await;
     (session.id().to_owned(), task)
 }

@@ -19,12 +19,8 @@ const SOON: Duration = Duration::from_secs(45);
 async fn folder() {
     let stage = Stage::open(Setup::new()).await;
     attacks!(stage;
-        replace_a_file_by_a_pipe_while_it_is_loaded,
-        hold_up_the_other_plugins,
-        fill_the_folder_with_copies,
-        leave_no_descriptor_for_the_folder,
-        write_into_an_open_folder,
-        have_a_missing_folder_looked_for,
+        replace_a_file_by_a_pipe_while_it_is_loaded, hold_up_the_other_plugins, fill_the_folder_with_copies,
+        leave_no_descriptor_for_the_folder, write_into_an_open_folder, have_a_missing_folder_looked_for,
     );
     stage.at_rest().await;
 }
@@ -135,7 +131,7 @@ fn slow(comment: &[u8]) -> Vec<u8> {
 
 async fn hold_up_the_other_plugins(_: &Stage) {
     let wait = ["--set", COMPILE_TIME, "--set", "plugins.start-wait=2s"];
-    let mut host = Setup::new().with(&[guests::plugin("probe")]).args(&wait).start().await;
+    let mut host = Setup::probe().args(&wait).start().await;
     // More than the host has slots for compilers.
     let cores = std::thread::available_parallelism().map_or(2, usize::from);
     let bytes = slow(&host.port().to_le_bytes());
@@ -188,7 +184,7 @@ fn descriptors(host: &Host) -> usize {
 }
 
 async fn fill_the_folder_with_copies(_: &Stage) {
-    let host = Setup::new().with(&[guests::plugin("probe")]).set("plugins.max-files", "200").start().await;
+    let host = Setup::probe().set("plugins.max-files", "200").start().await;
     install_as(&guests::fixture("add"), &host.plugins(), "own.wasm");
     until_served(&host, "add").await;
     let before = descriptors(&host);
@@ -276,7 +272,7 @@ fn bytes_read(host: &Host) -> u64 {
 
 async fn have_a_missing_folder_looked_for(_: &Stage) {
     const SIZE: usize = 20 << 20;
-    let host = Setup::new().with(&[guests::plugin("probe")]).set("plugins.rescan", "50ms").start().await;
+    let host = Setup::probe().set("plugins.rescan", "50ms").start().await;
     install_bytes(host.plugins(), "add.toml", b"[fs]\n\"/data\" = { path = \"./later\", mode = \"read\" }");
     install_bytes(host.plugins(), "add.wasm", &variant(&vec![0; SIZE]));
     until_refused(&host, "add.wasm", "the manifest add.toml line 2").await;

@@ -22,9 +22,7 @@ async fn keeping() {
         .set("wire.body-bytes-per-principal", "24MiB");
     let stage = Stage::open(setup).await;
     attacks!(stage;
-        answers_for_clients_that_come_back,
-        capabilities_without_end,
-        large_arguments_in_numbers,
+        answers_for_clients_that_come_back, capabilities_without_end, large_arguments_in_numbers,
     );
     stage.at_rest().await;
 }

@@ -32,13 +32,8 @@ async fn listing() {
     let setup = setup.manifest("a_impostor", "[limits]\nstdio = \"1MiB\"\n");
     let stage = Stage::open(setup).await;
     attacks!(stage;
-        sleep_in_a_list_of_resources,
-        spin_in_a_list_of_resources,
-        empty_pages_for_ever,
-        repeat_a_cursor,
-        answer_for_another_plugin,
-        claim_another_plugins_resources,
-        sleep_in_a_completion,
+        sleep_in_a_list_of_resources, spin_in_a_list_of_resources, empty_pages_for_ever, repeat_a_cursor,
+        answer_for_another_plugin, claim_another_plugins_resources, sleep_in_a_completion,
         hang_up_on_lists_that_spin,
     );
     stage.at_rest().await;
@@ -51,12 +46,11 @@ async fn a_manifest_gives_uris_to_its_plugin_and_bounds_it() {
     for (name, choice) in [("a_claims", 5), ("a_impostor", 4), ("b_claims", 5)] {
         install_bytes(setup.plugins(), &format!("{name}.wasm"), &guests::hostile_resources(choice));
     }
-    let host = setup
+    let (host, session) = setup
         .manifest("library", "[resources]\nuris = [\"book:/*\"]\n")
         .manifest("b_claims", "[resources]\nuris = [\"other:*\"]\n")
-        .start()
+        .open()
         .await;
-    let session = Session::open(host.port()).await;
     // Before the first listing.
     let error = session.error("resources/read", json!({"uri": "BOOK:/1"})).await;
     assert_eq!(error["code"], -32002, "the plugin does not know this spelling, and no other is asked");

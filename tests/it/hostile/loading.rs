@@ -44,9 +44,7 @@ async fn loading() {
         metadata_that_does_not_fit_mcp: "list_icons" => ["do not fit MCP"],
     );
     attacks!(stage;
-        spin_in_list_tools,
-        tool_name_that_steers_the_terminal,
-        thousands_of_patterns,
+        spin_in_list_tools, tool_name_that_steers_the_terminal, thousands_of_patterns,
     );
     stage.at_rest().await;
 }
@@ -54,7 +52,7 @@ async fn loading() {
 #[tokio::test]
 async fn compiling() {
     // The honest plugin compiles under the usual limits, and its code is kept.
-    let mut patient = Setup::new().with(&[guests::plugin("probe")]).start().await;
+    let mut patient = Setup::probe().start().await;
     patient.kill().await;
     let tight = ["--set", "plugins.compile-time=1s", "--set", "plugins.compile-memory=64MiB"];
     let stage = Stage::on(patient.another_with(&tight).await).await;
@@ -108,25 +106,11 @@ fn components() -> Vec<(&'static str, Vec<u8>)> {
         ("section", [&wat("(component)")[..], &[0, 0xff, 0xff, 0xff, 0xff, 0x0f]].concat()),
         ("imports", imports()),
     ];
-    for (name, number) in [
-        ("list_many", 1),
-        ("list_huge", 2),
-        ("list_deep", 3),
-        ("list_loop", 4),
-        ("list_remote", 5),
-        ("list_odd", 6),
-        ("list_output", 7),
-        ("list_bytes", 8),
-        ("list_steers", 9),
-        ("list_name", 10),
-        ("list_text", 11),
-        ("list_annotations", 12),
-        ("list_spins", 13),
-        ("list_allocates", 14),
-        ("list_patterns", 19),
-        ("list_surrogate", 20),
-        ("list_icons", 21),
-    ] {
+    let listing = "list_many list_huge list_deep list_loop list_remote list_odd list_output list_bytes \
+                   list_steers list_name list_text list_annotations list_spins list_allocates \
+                   list_patterns list_surrogate list_icons";
+    // Each has the number by which the guest knows it.
+    for (name, number) in listing.split(' ').zip((1..=14).chain(19..=21)) {
         made.push((name, chosen(number)));
     }
     made

@@ -69,13 +69,9 @@ async fn mounts() {
     let stage = Stage::open(setup).await;
     let stage = Mounted { mounts: Mutex::new(mounts), stage };
     attacks!(stage;
-        reach_the_host_through_a_second_mount,
-        grant_a_folder_with_the_host_mounted_in_it,
-        grant_a_folder_with_the_kernel_mounted_in_it,
-        replace_a_folder_through_a_second_mount,
-        use_what_was_mounted_before,
-        enter_what_is_mounted_later,
-        take_another_mount_for_a_checked_one,
+        reach_the_host_through_a_second_mount, grant_a_folder_with_the_host_mounted_in_it,
+        grant_a_folder_with_the_kernel_mounted_in_it, replace_a_folder_through_a_second_mount,
+        use_what_was_mounted_before, enter_what_is_mounted_later, take_another_mount_for_a_checked_one,
         read_the_kernel_where_it_is_mounted_later,
     );
     let Mounted { mounts, stage } = stage;

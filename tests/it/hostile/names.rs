@@ -10,9 +10,7 @@ use toolyard_tests::{Host, Session, eventually, guests};
 async fn names() {
     let stage = Stage::open(Setup::new()).await;
     attacks!(stage;
-        take_a_name_at_a_restart,
-        take_a_name_by_a_new_version,
-        take_the_name_of_one_that_is_broken,
+        take_a_name_at_a_restart, take_a_name_by_a_new_version, take_the_name_of_one_that_is_broken,
     );
     stage.at_rest().await;
 }
@@ -76,15 +74,14 @@ async fn take_a_name_at_a_restart(_: &Stage) {
     has_all_of_probe(&host).await;
     // After a start without the file, the name belongs to the other plugin, and nothing else does.
     std::fs::remove_file(host.plugins().join("probe.wasm")).expect("it is there");
-    host.kill().await;
-    let host = host.another().await;
+    let host = host.killed_and_restarted().await;
     install(&guests::plugin("probe"), &host.plugins());
     eventually("probe", || async { served(&host).await.contains("wait").then_some(()) }).await;
     assert_eq!(echoes(&host).await, "echo ran");
 }
 
 async fn take_a_name_by_a_new_version(_: &Stage) {
-    let setup = Setup::new().with(&[guests::plugin("probe")]);
+    let setup = Setup::probe();
     install_bytes(setup.plugins(), "aecho.wasm", &super::loading::chosen(0));
     let mut host = setup.start().await;
     assert!(served(&host).await.contains("honest"));

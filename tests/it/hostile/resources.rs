@@ -20,9 +20,7 @@ async fn resources() {
         ask_for_all_random_bytes: "random_bytes" => ["requested len 18446744073709551615 exceeds limit"],
     );
     attacks!(stage;
-        open_sockets,
-        poll_a_million,
-        allocate_in_numbers,
+        open_sockets, poll_a_million, allocate_in_numbers,
     );
     stage.at_rest().await;
 }

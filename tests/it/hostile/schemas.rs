@@ -13,13 +13,8 @@ async fn schemas() {
     let setup = Setup::new().with(&[guests::fixture("hostile_schemas")]).manifest("hostile_schemas", limits);
     let stage = Stage::open(setup).await;
     attacks!(stage;
-        nest_conditions,
-        nest_branches,
-        multiply_schemas_and_items,
-        multiply_them_in_a_result,
-        hang_up_during_long_checks,
-        create_tasks_that_take_long_to_check,
-        send_large_messages,
+        nest_conditions, nest_branches, multiply_schemas_and_items, multiply_them_in_a_result,
+        hang_up_during_long_checks, create_tasks_that_take_long_to_check, send_large_messages,
     );
     stage.at_rest().await;
 }

@@ -21,15 +21,8 @@ async fn terminal() {
         install_bytes(stage.host.plugins(), &format!("{name}.wasm"), &super::loading::chosen(number));
     }
     attacks!(stage;
-        steer_by_a_result,
-        steer_by_a_question,
-        steer_by_what_is_listed,
-        steer_by_a_refusal,
-        steer_by_a_task,
-        steer_by_a_principal,
-        steer_by_the_log,
-        steer_by_a_case,
-        steer_the_developer,
+        steer_by_a_result, steer_by_a_question, steer_by_what_is_listed, steer_by_a_refusal,
+        steer_by_a_task, steer_by_a_principal, steer_by_the_log, steer_by_a_case, steer_the_developer,
     );
     stage.at_rest().await;
 }
@@ -175,15 +168,13 @@ async fn steer_by_a_task(stage: &Stage) {
 }
 
 async fn steer_by_a_principal(_: &Stage) {
-    let key = Key::ed("k");
-    let provider = IdentityProvider::with(&[&key]).await;
-    let setup = Setup::new().with(&[guests::plugin("probe")]).config(&provider.config());
+    let (provider, key) = IdentityProvider::of(Key::ed("k")).await;
+    let setup = Setup::probe().config(&provider.config());
     let host = setup.start().await;
     // A subject may not hold control characters, but these are not control characters.
     let subject = "alice\u{202e}ecila\u{2066}\u{200b}";
     let alice = Session::open_with(host.port(), &provider.token(&key, subject)).await;
-    let id = alice.create("count", json!({"steps": 1, "ms": 0})).await;
-    alice.until(&id, "completed").await;
+    let id = alice.complete("count", json!({"steps": 1, "ms": 0})).await;
     let listed = shown(&host, &["tasks", "list"]).await;
     assert!(listed.contains("alice\\u{202e}"), "{listed:?}");
     shown(&host, &["tasks", "show", &id]).await;

@@ -3,7 +3,7 @@
 
 use super::stage::Stage;
 use serde_json::{Value, json};
-use toolyard_tests::exchange::next;
+use toolyard_tests::exchange::next_of;
 use toolyard_tests::guests;
 use toolyard_tests::host::Setup;
 
@@ -43,18 +43,10 @@ async fn time() {
         wait_for_the_last_instant: "wait_for_the_last_instant" => WALL,
     );
     attacks!(stage;
-        spin_in_bulk_memory,
-        spin_in_realloc,
-        wait_for_standard_input,
-        spin_in_numbers,
-        cancel_while_computing,
-        cancel_while_in_host_calls,
-        cancel_while_in_bulk_memory,
-        cancel_while_sleeping,
-        cancel_while_polling,
-        cancel_while_reading_files,
-        cancel_while_writing_output,
-        cancel_while_a_question_is_pending,
+        spin_in_bulk_memory, spin_in_realloc, wait_for_standard_input, spin_in_numbers,
+        cancel_while_computing, cancel_while_in_host_calls, cancel_while_in_bulk_memory,
+        cancel_while_sleeping, cancel_while_polling, cancel_while_reading_files,
+        cancel_while_writing_output, cancel_while_a_question_is_pending,
         time_out_while_a_question_is_pending,
     );
     stage.at_rest().await;
@@ -131,12 +123,7 @@ async fn cancel_while_writing_output(stage: &Stage) {
 async fn cancel_while_a_question_is_pending(stage: &Stage) {
     let mut listening = stage.session.listen().await;
     let id = stage.session.create("patient_ask_and_stay", json!({})).await;
-    let asked = loop {
-        let message = next(&mut listening).await.expect("a question");
-        if message["method"] == "elicitation/create" {
-            break message;
-        }
-    };
+    let asked = next_of(&mut listening, "elicitation/create").await;
     assert_eq!(stage.session.task(&id).await["status"], "input_required");
     stage.session.result("tasks/cancel", json!({"taskId": id})).await;
     assert_eq!(stage.session.task(&id).await["status"], "cancelled");

@@ -16,10 +16,8 @@ const OVERRIDE: &str = "data.others-may-write";
 async fn users() {
     let stage = Stage::open(Setup::new()).await;
     attacks!(stage;
-        open_the_data_folder_to_everybody,
-        put_a_database_there_first,
-        put_machine_code_in_the_place_of_the_cache,
-        put_a_link_or_another_file_where_the_audit_log_is,
+        open_the_data_folder_to_everybody, put_a_database_there_first,
+        put_machine_code_in_the_place_of_the_cache, put_a_link_or_another_file_where_the_audit_log_is,
         componentize_what_never_ends,
     );
     stage.at_rest().await;

@@ -4,6 +4,7 @@
 use super::{post, probe, refusal};
 use hyper::Method;
 use serde_json::{Value, json};
+use toolyard_tests::host::Setup;
 use toolyard_tests::http::Connection;
 use toolyard_tests::session::{HEADERS, initialize};
 use toolyard_tests::stateless::{VERSION, key, tasks};
@@ -97,8 +98,7 @@ async fn b_26b_1_initialize_is_the_handshake_of_sessions_unless_its_envelope_is_
 
 #[tokio::test]
 async fn b_26b_2_gets_and_deletes_belong_to_sessions() {
-    let host = Host::with_probe().await;
-    let session = Session::open(host.port()).await;
+    let (host, session) = Setup::probe().open().await;
     for method in [Method::GET, Method::DELETE] {
         // 26H-1: the host does not reject these methods as such, but they need a session.
         let answer = Connection::open(host.port()).await.send(method.clone(), "/mcp", &HEADERS, "").await;

@@ -5,7 +5,7 @@ use crate::questions::scripted;
 use serde_json::json;
 use toolyard_tests::Session;
 use toolyard_tests::exchange::outcome;
-use toolyard_tests::stateless::{Client, key};
+use toolyard_tests::stateless::key;
 
 #[tokio::test]
 async fn r_26r_1_r_26r_2_what_the_envelope_lacks_is_named() {
@@ -64,8 +64,8 @@ async fn j_26j_3_an_id_may_be_used_again_while_a_request_of_the_same_id_runs() {
 
 #[tokio::test]
 async fn j_26j_4_j_26j_5_every_result_says_its_type_and_whose_it_is() {
-    let host = super::patient(scripted()).with(&[toolyard_tests::guests::fixture("library")]).start().await;
-    let client = Client::with_tasks(host.port());
+    let (_host, client) =
+        super::patient(scripted()).with(&[toolyard_tests::guests::fixture("library")]).serve_client().await;
     let about = json!({"ref": {"type": "ref/prompt", "name": "recommend"}, "argument": {"name": "genre", "value": "x"}});
     for (method, params) in [
         ("server/discover", json!({})),

@@ -39,8 +39,7 @@ async fn h_26h_3_h_26h_4_headers_must_be_there_and_be_what_the_body_says() {
 
 #[tokio::test]
 async fn t_26t_26_h_26h_3_every_method_with_a_name_repeats_it() {
-    let host = patient(scripted()).with(&[guests::fixture("library")]).start().await;
-    let client = Client::with_tasks(host.port());
+    let (_host, client) = patient(scripted()).with(&[guests::fixture("library")]).serve_client().await;
     let id = client.create("script", json!({"steps": [{"begin": null}, {"sleep": 600_000}]})).await;
     for (method, params) in [
         ("resources/read", json!({"uri": "book:/1"})),
@@ -97,7 +96,7 @@ async fn xh_26xh_1_tools_are_listed_with_their_annotations_and_wrong_ones_do_no_
 #[tokio::test]
 async fn h_26h_2_a_26a_1_a_26a_3_strangers_and_what_they_accept_come_before_all() {
     let config = toolyard_tests::tokens::stanza("alice", &["tools"]);
-    let host = Setup::new().with(&[guests::plugin("probe")]).config(&config).start().await;
+    let host = Setup::probe().config(&config).start().await;
     let anonymous = Client::new(host.port());
     let alice = Client::new(host.port()).bearing(&toolyard_tests::tokens::token("alice"));
     let request = || alice.request("no/such", json!({}));

@@ -15,8 +15,7 @@ fn mark(text: &str) -> Value {
 
 #[tokio::test]
 async fn t_26t_3_a_call_that_takes_long_becomes_a_task_and_is_not_started_again() {
-    let host = scripted().set("tasks.inline-for", "200ms").start().await;
-    let client = Client::with_tasks(host.port());
+    let (host, client) = scripted().set("tasks.inline-for", "200ms").serve_client().await;
     let work = steps(json!([mark("began once"), {"info": null}, {"sleep": 1500}, {"info": null}]));
     let created = client.result("tools/call", work.clone()).await;
     assert_eq!(created["resultType"], "task", "{created}");
@@ -51,8 +50,7 @@ async fn r_26r_4_t_26t_13_a_missing_capability_fails_the_task_that_a_call_became
 #[tokio::test]
 async fn t_26t_3_over_the_limit_of_tasks_a_call_goes_on_in_line() {
     let setup = scripted().set("tasks.inline-for", "100ms").set("tasks.live", "1");
-    let host = setup.start().await;
-    let client = Client::with_tasks(host.port());
+    let (_host, client) = setup.serve_client().await;
     let first = client.create("script", json!({"steps": [{"sleep": 600_000}]})).await;
     // There is no room for another task; the call continues anyway.
     let result = client.result("tools/call", steps(json!([{"sleep": 500}, {"begin": null}]))).await;

@@ -5,13 +5,12 @@ use super::probe;
 use serde_json::{Value, json};
 use toolyard_tests::host::Setup;
 use toolyard_tests::stateless::Client;
-use toolyard_tests::{Session, Stdio, guests, stateless};
+use toolyard_tests::{Session, Stdio, stateless};
 
 #[tokio::test]
 async fn t_26t_25_without_a_principal_the_id_is_the_key_in_either_generation() {
     let (host, client) = probe().await;
-    let id = client.create("batch", json!({"steps": 1, "ms": 1})).await;
-    client.until(&id, "completed").await;
+    let id = client.complete("batch", json!({"steps": 1, "ms": 1})).await;
     let other = Client::with_tasks(host.port());
     assert_eq!(other.task(&id).await["status"], "completed", "every caller that knows the id");
     let session = Session::open(host.port()).await;
@@ -48,7 +47,7 @@ async fn t_26t_25_a_task_of_a_session_is_that_sessions_alone() {
 
 #[tokio::test]
 async fn t_26t_25_the_tasks_of_a_pipe_are_the_users_whoever_asks_and_how() {
-    let setup = || Setup::new().with(&[guests::plugin("probe")]);
+    let setup = || Setup::probe();
     let mut first = Stdio::start(setup());
     let capabilities = stateless::tasks();
     let call = json!({"name": "batch", "arguments": {"steps": 1, "ms": 1}});

@@ -54,7 +54,7 @@ async fn s_26s_1_everything_is_served_on_a_pipe_without_a_handshake() {
 async fn b_26b_7_a_probe_process_takes_nothing_from_the_one_that_serves() {
     // As the TypeScript client does: it starts a second process with the same command, sends it one request
     // and ends it. The first process is not affected.
-    let setup = Setup::new().with(&[guests::plugin("probe")]);
+    let setup = Setup::probe();
     let mut serving = Stdio::start(setup);
     let created = serving
         .request(
@@ -88,7 +88,7 @@ async fn d_26d_9_d_26d_3_a_process_lives_on_whatever_comes_first() {
         json!({"jsonrpc": "2.0", "id": "d", "method": "no/such", "params": alone(json!({}))}),
         json!({"jsonrpc": "2.0", "id": "d", "method": "tools/list"}),
     ] {
-        let mut stdio = Stdio::start(Setup::new().with(&[guests::plugin("probe")]));
+        let mut stdio = Stdio::start(Setup::probe());
         stdio.line(&first.to_string()).await;
         let answer = stdio.read().await;
         assert_eq!(answer["id"], "d", "{first}: answered");

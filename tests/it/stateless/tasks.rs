@@ -3,9 +3,9 @@
 use super::{probe, scripted_as};
 use serde_json::{Value, json};
 use toolyard_tests::exchange::outcome;
+use toolyard_tests::guests;
 use toolyard_tests::host::Setup;
 use toolyard_tests::stateless::{Client, TASKS, key};
-use toolyard_tests::{Host, guests};
 
 const NOBODY: &str = "786512e2-9e0d-44bd-8f29-789f320fe840";
 
@@ -41,8 +41,7 @@ async fn t_26t_1_t_26t_2_t_26t_3_the_server_decides_if_the_request_says_that_it_
 #[tokio::test]
 async fn t_26t_4_t_26t_5_what_is_forbidden_or_no_tool_never_becomes_a_task() {
     let host = scripted_as(Setup::new(), "never", "[tools.script]\ntask-support = \"forbidden\"\n");
-    let host = host.set("tasks.inline-for", "0s").start().await;
-    let client = Client::with_tasks(host.port());
+    let (_host, client) = host.set("tasks.inline-for", "0s").serve_client().await;
     let arguments = json!({"steps": [{"begin": null}, {"sleep": 400}, {"info": null}]});
     let result = client.call("never_script", arguments).await;
     assert_eq!(result["resultType"], "complete");
@@ -53,11 +52,10 @@ async fn t_26t_4_t_26t_5_what_is_forbidden_or_no_tool_never_becomes_a_task() {
 
 #[tokio::test]
 async fn t_26t_8_t_26t_9_t_26t_10_creation_answers_with_a_flat_task_that_is_there() {
-    let setup = Setup::new().with(&[guests::plugin("probe")]).set("tasks.inline-for", "0s");
+    let setup = Setup::probe().set("tasks.inline-for", "0s");
     let setup =
         setup.manifest("probe", "[task]\npoll-interval = \"250ms\"\nimmediate-response = \"Later.\"\n");
-    let mut host = setup.set("tasks.ttl-default", "5min").start().await;
-    let client = Client::with_tasks(host.port());
+    let (host, client) = setup.set("tasks.ttl-default", "5min").serve_client().await;
     let created = client.call("wait", json!({"ms": 600_000})).await;
     // 26X-3: no member `task`.
     let mut members: Vec<_> = created.as_object().expect("an object").keys().map(String::as_str).collect();
@@ -79,8 +77,7 @@ async fn t_26t_8_t_26t_9_t_26t_10_creation_answers_with_a_flat_task_that_is_ther
         task.get("task").is_none() && task["_meta"].get("io.modelcontextprotocol/related-task").is_none()
     );
     // 26S-3: the task survives a crash, though its run does not.
-    host.kill().await;
-    let host = host.another().await;
+    let host = host.killed_and_restarted().await;
     let task = client.at(host.port()).task(id).await;
     assert_eq!(task["status"], "failed", "{task}");
     assert_eq!(task["error"]["code"], -32603);
@@ -93,8 +90,7 @@ async fn t_26t_8_t_26t_9_t_26t_10_creation_answers_with_a_flat_task_that_is_ther
 #[tokio::test]
 async fn t_26t_12_t_26t_13_t_26t_14_what_a_task_came_to_is_in_it() {
     let setup = Setup::new().with(&[guests::plugin("probe"), guests::plugin("jq")]);
-    let host = setup.set("tasks.inline-for", "0s").start().await;
-    let client = Client::with_tasks(host.port());
+    let (host, client) = setup.set("tasks.inline-for", "0s").serve_client().await;
     let bare = Client::new(host.port());
     for (tool, arguments, status) in [
         ("wait", json!({"ms": 2}), "completed"),
@@ -148,7 +144,7 @@ async fn t_26t_6_d_26d_7_without_the_extension_there_are_no_tasks_at_all() {
     }
     assert_eq!(client.task(&id).await["status"], "working");
     // A host that does not offer the extension does not have these methods.
-    let off = Setup::new().with(&[guests::plugin("probe")]).set("tasks.enabled", "false").start().await;
+    let off = Setup::probe().set("tasks.enabled", "false").start().await;
     let client = client.at(off.port());
     for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
         let reply = client.ask(method, json!({"taskId": id, "inputResponses": {}})).await;
@@ -178,9 +174,8 @@ async fn t_26t_20_a_cancel_is_acknowledged_however_often_and_whatever_it_finds()
 
 #[tokio::test]
 async fn t_26t_16_a_task_is_there_until_its_time_is_over_and_says_how_it_ended() {
-    let setup = Setup::new().with(&[guests::plugin("probe")]).set("tasks.ttl-default", "1s");
-    let host: Host = setup.start().await;
-    let client = Client::with_tasks(host.port());
+    let setup = Setup::probe().set("tasks.ttl-default", "1s");
+    let (_host, client) = setup.serve_client().await;
     let created = client.call("batch", json!({"steps": 1, "ms": 600_000})).await;
     assert_eq!(created["ttlMs"], 1000);
     let id = created["taskId"].as_str().expect("an id");

@@ -29,12 +29,10 @@ async fn command(data: &Path, args: &[&str], stdin: &str) -> Output {
 
 /// A host with tasks in several states: three completed, one failed, one live.
 async fn host_with_tasks() -> (Host, Session, Vec<String>, String) {
-    let host = setup().start().await;
-    let session = Session::open(host.port()).await;
+    let (host, session) = setup().open().await;
     let mut over = Vec::new();
     for text in ["one", "two", "\u{e4}\n\u{1f600}"] {
-        let id = session.create("echo", json!({"text": text})).await;
-        session.until(&id, "completed").await;
+        let id = session.complete("echo", json!({"text": text})).await;
         over.push(id);
     }
     let failed = session.create("fail", json!({"message": "no luck"})).await;

@@ -27,8 +27,7 @@ fn is_plain(data: &Path) -> bool {
 
 async fn told(host: &Host) -> (Session, String) {
     let session = Session::open(host.port()).await;
-    let id = session.create("echo", json!({"text": WORD})).await;
-    session.until(&id, "completed").await;
+    let id = session.complete("echo", json!({"text": WORD})).await;
     (session, id)
 }
 
@@ -55,7 +54,7 @@ async fn without_the_key_nothing_starts_and_a_rotation_needs_no_stop() {
     let setup = setup().config("[encryption]\nkey-file = \"keys\"\n");
     let keys = setup.plugins().parent().expect("a folder").join("keys");
     write_keys(&keys, OLD);
-    let mut host = setup.start().await;
+    let host = setup.start().await;
     let (session, id) = told(&host).await;
     let refused = async |says: &str| {
         let output = host.command(&["tasks", "list"]).await;
@@ -80,10 +79,8 @@ async fn without_the_key_nothing_starts_and_a_rotation_needs_no_stop() {
     let early = host.command(&["tasks", "reencrypt"]).await;
     assert_eq!(early.status.code(), Some(0), "{}", err(&early));
     assert!(out(&early).contains("1 task, 1 of them rewritten"), "{}", out(&early));
-    let late = session.create("echo", json!({"text": WORD})).await;
-    session.until(&late, "completed").await;
-    host.kill().await;
-    let host = host.another().await;
+    let late = session.complete("echo", json!({"text": WORD})).await;
+    let host = host.killed_and_restarted().await;
     let session = session.at(host.port());
     let done = host.command(&["tasks", "reencrypt", "--json"]).await;
     assert_eq!(done.status.code(), Some(0), "{}", err(&done));

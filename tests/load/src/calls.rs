@@ -249,17 +249,7 @@ fn closed_section(rows: &Rows) -> Section {
          alive. With a session the requests are of 2025-11-25. Ours without one are of 2026-07-28, with the tasks extension \
          declared; the SDKs' without one are those of 2025-11-25 without an id. The load generator has one thread on the same \
          cores. Median of the rounds. CPU is that of the server's process.",
-        &[
-            "server",
-            "connections",
-            "per s",
-            "of bare hyper",
-            "p50 ms",
-            "p99 ms",
-            "CPU µs a call",
-            "user",
-            "kernel",
-        ],
+        "server | connections | per s | of bare hyper | p50 ms | p99 ms | CPU µs a call | user | kernel",
     );
     let mut data = Vec::new();
     for connections in CONNECTIONS {
@@ -358,7 +348,7 @@ fn open_section(rows: &Rows, clock: &[Latencies]) -> Section {
          fixed before; latencies count from those times. Beside them what the machine itself takes: something that needs no \
          time is due on each core every 250 µs, and is done at the next look at the clock, while no server is asked. Median of \
          the rounds.",
-        &["server", "asked per s", "p50 ms", "p90 ms", "p99 ms", "p99.9 ms", "p99 of p50"],
+        "server | asked per s | p50 ms | p90 ms | p99 ms | p99.9 ms | p99 of p50",
     );
     let taken = QUANTILES.map(|of| median(clock.iter().map(|latencies| latencies.ms(of))));
     let per_second = 1.0 / GRID.as_secs_f64();

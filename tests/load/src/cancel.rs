@@ -169,15 +169,7 @@ fn section(rows: &[Row]) -> Section {
         "Cancelling a guest that computes",
         "From the acknowledgement of `tasks/cancel` (0 if the guest was gone by then) to the guest's store dropped; \
          dispatcher and engine with the memory store, in one process.",
-        &[
-            "other computing guests",
-            "cancels",
-            "p50 ms",
-            "p99 ms",
-            "most ms",
-            "from the request: p50 ms",
-            "p99 ms",
-        ],
+        "other computing guests | cancels | p50 ms | p99 ms | most ms | from the request: p50 ms | p99 ms",
     );
     let mut data = Vec::new();
     for Row { others, after_answer, after_request } in rows {

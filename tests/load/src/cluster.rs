@@ -246,17 +246,7 @@ fn throughput(rounds: &[Vec<Measured>]) -> Section {
         "Tasks of several hosts",
         "64 clients, each of which creates a task of `add` and waits in `tasks/result`, spread over hosts that share one \
          PostgreSQL with its flushes on. Hosts, database and clients share the cores of this machine. Median of the rounds.",
-        &[
-            "hosts",
-            "waits",
-            "per s",
-            "of one host",
-            "created p50 ms",
-            "p99 ms",
-            "completed p50 ms",
-            "p99 ms",
-            "CPU µs a task, hosts",
-        ],
+        "hosts | waits | per s | of one host | created p50 ms | p99 ms | completed p50 ms | p99 ms | CPU µs a task, hosts",
     );
     let rate = |measured: &[Measured]| median(measured.iter().map(|round| round.per_second));
     let one = rounds.iter().zip(WAYS).find(|(_, way)| way.hosts == 1).map(|(measured, _)| rate(measured));
@@ -295,7 +285,7 @@ impl Wakes {
             "A task of one of three hosts is cancelled there, while its client waits for it in `tasks/result` on another: from \
              the acknowledgement of the end (0 if the wait ended before), and from the request for it, to the answer of the \
              wait. Alone; beside 16 clients that create tasks on all hosts; and with every hint between the hosts lost.",
-            &["", "waits", "p50 ms", "p99 ms", "most ms", "from the request: p50 ms", "p99 ms", "most ms"],
+            " | waits | p50 ms | p99 ms | most ms | from the request: p50 ms | p99 ms | most ms",
         );
         let mut data = serde_json::Map::new();
         for (what, key, woken) in [

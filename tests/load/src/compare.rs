@@ -48,7 +48,7 @@ pub async fn measure(base: &Path, pairs: usize, work: &Path) -> anyhow::Result<S
         "Turns of a second, one after the other; the order changes with each pair. Medians; a ratio is the median of the \
          ratios of the pairs, and below 1 where this host takes less. Beside it the range that holds the true median in 19 \
          of 20 cases.",
-        &["what", "connections", "CPU µs before", "now", "ratio", "range", "per s before", "now", "ratio"],
+        "what | connections | CPU µs before | now | ratio | range | per s before | now | ratio",
     );
     let mut data = Vec::new();
     for (kind, connections, name) in ROWS {
@@ -121,7 +121,7 @@ pub async fn count_instructions(base: &Path, work: &Path) -> anyhow::Result<Sect
         "Instructions of a plain call",
         "One connection; valgrind counts all that the process does, without the kernel. A ratio below 1 is where this host \
          takes less.",
-        &["what", "before", "now", "ratio"],
+        "what | before | now | ratio",
     );
     let mut data = Vec::new();
     for (kind, _, name) in &ROWS[..2] {

@@ -95,16 +95,7 @@ fn section(rows: &[Row]) -> Section {
         "Beside guests that compute",
         "Tasks of `spin` compute without pause on the same cores, all of one client. Another client makes a fast \
          call (`add`) and asks for the state of a task, each every 4 ms.",
-        &[
-            "computing guests",
-            "asked",
-            "call p50 ms",
-            "p99 ms",
-            "most ms",
-            "tasks/get p50 ms",
-            "p99 ms",
-            "most ms",
-        ],
+        "computing guests | asked | call p50 ms | p99 ms | most ms | tasks/get p50 ms | p99 ms | most ms",
     );
     let mut data = Vec::new();
     for Row { others, call, get } in rows {

@@ -56,15 +56,7 @@ pub async fn measure(effort: Effort, work: &Path) -> anyhow::Result<Section> {
          keep from build to build. Load: from the start of the process to the listing, with nothing compiled before, \
          and with the machine code cached. First call: in a fresh process with that cache. Warm call: the median of \
          those behind it. Over HTTP, one after the other.",
-        &[
-            "language",
-            "component KiB",
-            "build s",
-            "cold load ms",
-            "warm load ms",
-            "first call ms",
-            "warm call µs",
-        ],
+        "language | component KiB | build s | cold load ms | warm load ms | first call ms | warm call µs",
     );
     let mut data = serde_json::Map::new();
     for example in examples() {

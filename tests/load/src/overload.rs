@@ -276,18 +276,7 @@ fn queue_section(rows: &[Queue]) -> Section {
         "Tasks of `wait` behind 64 guests that sleep, created by 32 clients as fast as that goes. Another asks for the \
          state of a task (`tasks/get`) every 4 ms, while they are created and while they wait. Then those who sleep \
          are cancelled, and the line comes to its end. Memory is what the process has beyond what it had before.",
-        &[
-            "tasks",
-            "created per s",
-            "KiB a task",
-            "get p50 ms, creating",
-            "p99 ms",
-            "get p50 ms, queued",
-            "p99 ms",
-            "answer to one more",
-            "all ended s",
-            "MB left",
-        ],
+        "tasks | created per s | KiB a task | get p50 ms, creating | p99 ms | get p50 ms, queued | p99 ms | answer to one more | all ended s | MB left",
     );
     let mut data = Vec::new();
     for row in rows {
@@ -327,15 +316,7 @@ fn crowd_section(rows: &[Crowded]) -> Section {
         "5,000 clients connect at once and ask (`ping`); a refused client comes back a second \
          later. Then as many as there is room for connect and say nothing, while one asks for the state of a task every \
          4 ms.",
-        &[
-            "wire.connections",
-            "answered",
-            "refusals before",
-            "KiB an idle one",
-            "tasks/get p50 ms",
-            "p99 ms",
-            "MB left",
-        ],
+        "wire.connections | answered | refusals before | KiB an idle one | tasks/get p50 ms | p99 ms | MB left",
     );
     let mut data = Vec::new();
     for row in rows {

@@ -34,7 +34,7 @@ pub async fn measure(effort: Effort, _work: &Path) -> anyhow::Result<Section> {
     let mut section = Section::new(
         "Plain tools/call over stdio",
         "One client, one call after the other.",
-        &["per s", "p50 ms", "p99 ms"],
+        "per s | p50 ms | p99 ms",
     );
     section.row([rate, p50, p99].map(shown));
     section.data = json!({ "stdio": {"per_second": rate, "p50_ms": p50, "p99_ms": p99} });

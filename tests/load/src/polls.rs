@@ -74,16 +74,7 @@ fn section(clients: usize, rounds: &[Measured], written: &[f64]) -> Section {
         "10,000 connections, or as many as descriptors allow, each of which asks about once a second for the state of one of 1,000 tasks that wait (`tasks/get`), at \
          times fixed before; latencies count from those times. Median of the rounds. Written is what the host gave to the disk \
          meanwhile.",
-        &[
-            "clients",
-            "asked per s",
-            "answered per s",
-            "p50 ms",
-            "p99 ms",
-            "most ms",
-            "CPU µs a poll",
-            "KiB written",
-        ],
+        "clients | asked per s | answered per s | p50 ms | p99 ms | most ms | CPU µs a poll | KiB written",
     );
     let of = |figure: &dyn Fn(&Measured) -> f64| median(rounds.iter().map(figure));
     let figures = [

@@ -72,7 +72,7 @@ fn section(calm: &Latencies, beside: &Latencies, took: &Latencies) -> Section {
         "Reloading under load",
         "2,000 calls a second at times fixed before, 16 connections, of a component that is replaced 100 times by one that was \
          never compiled before; latencies count from the times fixed. Every call is answered by one version or the other.",
-        &["what", "how many", "p50 ms", "p99 ms", "p99.9 ms", "most ms"],
+        "what | how many | p50 ms | p99 ms | p99.9 ms | most ms",
     );
     let mut data = Vec::new();
     for (what, of) in [

@@ -10,7 +10,7 @@ use std::path::Path;
 pub struct Section {
     title: &'static str,
     note: &'static str,
-    columns: &'static [&'static str],
+    columns: Vec<&'static str>,
     /// The rows of the table.
     pub rows: Vec<Vec<String>>,
     /// The figures, a JSON object.
@@ -43,9 +43,10 @@ pub struct Report {
 }
 
 impl Section {
-    /// A section without rows.
+    /// A section without rows. Bars divide the columns.
     #[must_use]
-    pub fn new(title: &'static str, note: &'static str, columns: &'static [&'static str]) -> Self {
+    pub fn new(title: &'static str, note: &'static str, columns: &'static str) -> Self {
+        let columns = columns.split(" | ").collect();
         Self { title, note, columns, rows: Vec::new(), data: json!({}), aims: Vec::new(), plots: Vec::new() }
     }
 

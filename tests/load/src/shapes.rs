@@ -75,7 +75,7 @@ fn section(shapes: &[Shape], rounds: &[(&str, Measured)]) -> Section {
     let mut section = Section::new(
         "Calls of other sizes and forms",
         "64 connections in one session, the closed loop, taking turns. Median of the rounds.",
-        &["call", "per s", "p50 ms", "p99 ms", "CPU µs a call", "user", "kernel"],
+        "call | per s | p50 ms | p99 ms | CPU µs a call | user | kernel",
     );
     let mut data = Vec::new();
     for Shape { what, .. } in shapes {

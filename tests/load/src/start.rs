@@ -123,16 +123,7 @@ fn start_section(starts: &[Start], binary_mb: f64) -> Section {
         "Start",
         "From the start of the process; the folders' files are in the page cache. Median of the starts. \
          CPU includes the children that compile; memory is that after the first call.",
-        &[
-            "plugins",
-            "compile cache",
-            "starts",
-            "listening ms",
-            "all listed ms",
-            "first call answered ms",
-            "CPU ms",
-            "resident MB",
-        ],
+        "plugins | compile cache | starts | listening ms | all listed ms | first call answered ms | CPU ms | resident MB",
     );
     let mut data = Vec::new();
     for (plugins, cache) in PLUGINS.into_iter().flat_map(|plugins| [(plugins, "cold"), (plugins, "warm")]) {
@@ -173,7 +164,7 @@ fn calls_section(calls: &[(usize, Measured)]) -> Section {
     let mut section = Section::new(
         "Calls among many plugins",
         "The last of so many plugins, 64 connections in the closed loop, the hosts taking turns. Median of the rounds.",
-        &["plugins", "per s", "p50 ms", "p99 ms", "CPU µs a call"],
+        "plugins | per s | p50 ms | p99 ms | CPU µs a call",
     );
     let mut data = Vec::new();
     for plugins in PLUGINS {

@@ -106,17 +106,7 @@ fn section(rows: &[Row]) -> Section {
          the host; the others wait for room. Memory is what the process has beyond what it had before; what a guest has is that \
          of no file, and its page tables: pages of the component's image are there once for all guests, though the process \
          counts them once for each.",
-        &[
-            "tasks",
-            "asleep",
-            "seconds",
-            "resident MB",
-            "of it of no file",
-            "page tables MB",
-            "KiB a guest",
-            "mappings a guest",
-            "answer to one more",
-        ],
+        "tasks | asleep | seconds | resident MB | of it of no file | page tables MB | KiB a guest | mappings a guest | answer to one more",
     );
     let mut data = Vec::new();
     for row in rows {

@@ -100,18 +100,7 @@ fn section(rounds: &[Round]) -> Section {
         "Each client creates a task of `add` and waits in `tasks/result`: one durable creation and one durable end, \
          each acknowledged after its commit is on the disk: two transitions. Beside them what the disk and plain SQLite give \
          in the same round, one commit after the other. Median of the rounds.",
-        &[
-            "what",
-            "clients",
-            "per s",
-            "transitions/s",
-            "x one by one",
-            "created p50 ms",
-            "p99 ms",
-            "completed p50 ms",
-            "p99 ms",
-            "CPU µs a task",
-        ],
+        "what | clients | per s | transitions/s | x one by one | created p50 ms | p99 ms | completed p50 ms | p99 ms | CPU µs a task",
     );
     let mut rows = Vec::new();
     for clients in CLIENTS {

@@ -1,7 +1,7 @@
 //! The actions of clients, and the promises about the replies that they get.
 
-use crate::tally::Happened;
 use crate::time::StoreClock;
+use crate::trace::Observed as _;
 use crate::world::{Delivered, Seen, World, short};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -133,11 +133,11 @@ impl Reached {
                     let stored = seen.ledger.entries.contains_key(&id);
                     seen.demand(stored, format_args!("{}: told of before it is stored", short(id)));
                     if !leaves || new.handover.is_none() {
-                        seen.count(Happened::Creation);
+                        seen.count("acknowledged creations");
                         seen.known.push(Known { id, client });
                     }
                     if client == STATELESS && tool != "count" {
-                        seen.count(Happened::Promotion);
+                        seen.count("promotions");
                     }
                     created = Some(new);
                 }
@@ -147,7 +147,7 @@ impl Reached {
                 Ok(CallReply::HandedOff(_) | CallReply::UnknownTask(_)) => panic!("these clients know tasks"),
                 Ok(CallReply::InputRequired(asked)) => {
                     seen.note(format_args!("client {client} is asked in a round"));
-                    seen.count(Happened::Round);
+                    seen.count("rounds");
                     let keys = asked.questions.into_iter().map(|(key, _)| key).collect();
                     let unfinished = Unfinished { tool, arguments, state: asked.state, keys };
                     seen.unfinished.push(unfinished);
@@ -222,7 +222,7 @@ impl Reached {
         let id = short(known.id);
         match reply {
             Ok(task) => {
-                seen.count(Happened::Cancel);
+                seen.count("acknowledged cancels");
                 seen.note(format_args!("client {} learns that {id} is cancelled", known.client));
                 seen.demand(
                     task.status() == TaskStatus::Cancelled,
@@ -249,7 +249,7 @@ impl Reached {
         let mut seen = self.world.see();
         match reply {
             Ok(summaries) => {
-                seen.count(Happened::Listing);
+                seen.count("listings");
                 seen.note(format_args!("client {client} lists {} tasks", summaries.len()));
                 for summary in summaries {
                     let mine = Some(&summary.owner) == me.owner.as_ref();
@@ -271,7 +271,7 @@ impl Reached {
         let mut seen = self.world.see();
         match reply {
             Ok(()) => {
-                seen.count(Happened::Answer);
+                seen.count("answers");
                 seen.note(format_args!("client {} has answered with {number}", question.client));
             }
             Err(fault) => refused(&mut seen, question.client, &fault),
@@ -286,7 +286,7 @@ impl Reached {
         let mut seen = self.world.see();
         match reply {
             Ok(()) => {
-                seen.count(Happened::Answer);
+                seen.count("answers");
                 seen.note(format_args!("{} is answered with {number}", short(id)));
             }
             Err(Fault::UnknownTask) => seen.told_unknown(id, time),
@@ -311,7 +311,7 @@ fn refused(seen: &mut Seen, client: usize, fault: &Fault) {
     seen.note(format_args!("client {client} is refused: {fault}"));
     match fault {
         Fault::Store(_) => {
-            seen.count(Happened::StoreError);
+            seen.count("errors told to clients");
             let calm = seen.calm;
             seen.demand(!calm, format_args!("an error of the store, which does not fail"));
         }

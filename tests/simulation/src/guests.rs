@@ -2,7 +2,7 @@
 //! attempt does the same.
 
 use crate::dice::Dice;
-use crate::tally::Happened;
+use crate::trace::Observed as _;
 use crate::world::{World, short};
 use std::sync::Arc;
 use std::time::Duration;
@@ -152,7 +152,7 @@ impl Running<'_> {
         seen.demand(!declared, format_args!("{}: run again after it had said that effects begin", short(id)));
         seen.demand(attempt <= crate::ledger::ATTEMPTS, format_args!("{}: run too often", short(id)));
         if attempt > 1 {
-            seen.count(Happened::Rerun);
+            seen.count("re-runs");
         }
         seen.runs.works_on(self.number, id, fence);
     }
@@ -182,7 +182,7 @@ impl Running<'_> {
                 if let Some((id, fence)) = seen.runs.run(self.number).task
                     && seen.answered_in(id, &name, &params).is_some_and(|attempt| attempt < fence.attempt)
                 {
-                    seen.count(Happened::ReplayedAnswer);
+                    seen.count("replayed answers");
                 }
                 None
             }
@@ -202,7 +202,7 @@ impl Running<'_> {
         let Some((id, fence)) = seen.runs.run(self.number).task else { return };
         let superseded = seen.ledger.entries.get(&id).is_some_and(|entry| entry.task.fence != fence);
         if superseded {
-            seen.count(Happened::RefusedZombie);
+            seen.count("refused zombies");
         }
     }
 

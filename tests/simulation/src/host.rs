@@ -7,8 +7,8 @@ use crate::dice::Dice;
 use crate::guests;
 use crate::ledger::ATTEMPTS;
 use crate::link::{Link, Weather};
-use crate::tally::Happened;
 use crate::time::{HostClock, StoreClock};
+use crate::trace::Observed as _;
 use crate::world::World;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -182,7 +182,7 @@ impl Process {
         let Some(parting) = &self.parting else { return false };
         let left = *parting.lock().expect("no thread panics here");
         for _ in 0..left.unwrap_or(0) {
-            world.see().count(Happened::HandOver);
+            world.see().count("hand-overs");
         }
         left.is_some()
     }

@@ -1,6 +1,6 @@
 //! The tasks as they were written, and the promises about every write and every reply (A1 to A5).
 
-use crate::tally::Happened;
+use crate::trace::Observed as _;
 use crate::world::{Seen, short};
 use std::collections::{BTreeMap, BTreeSet};
 use toolyard_dispatch::Timestamp;
@@ -152,7 +152,7 @@ impl Seen {
         let text = match outcome {
             Outcome::Cancelled => return,
             Outcome::Expired => {
-                self.count(Happened::Expiry);
+                self.count("expiries");
                 let due = next.updated_at >= next.expires_at();
                 return self.demand(due, format_args!("{id}: expired before its time"));
             }
@@ -160,7 +160,7 @@ impl Seen {
             Outcome::Error(error) => error.message.as_str(),
         };
         if let Some(number) = run_number(text) {
-            self.count(Happened::Result);
+            self.count("results");
             let run = self.runs.run(number);
             let its_own = run.host == writer.host
                 && match run.task {
@@ -178,7 +178,7 @@ impl Seen {
                 format_args!("{id}: {run:?} ended the task of {:?}", before.fence),
             );
         }
-        self.count(Happened::Orphan);
+        self.count("orphans ended");
         let holder = before.fence.incarnation;
         let mine = writer.incarnations.contains(&holder);
         let gone = mine || self.ledger.is_dead(holder, writer.time);

@@ -15,8 +15,8 @@ pub mod link;
 pub mod runs;
 pub mod search;
 pub mod simulation;
-pub mod tally;
 pub mod time;
+pub mod trace;
 pub mod world;
 
-pub use simulation::{Course, simulate};
+pub use simulation::simulate;

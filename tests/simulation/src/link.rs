@@ -3,8 +3,8 @@
 
 use crate::dice::Dice;
 use crate::ledger::Writer;
-use crate::tally::Happened;
 use crate::time::{HostClock, StoreClock};
+use crate::trace::Observed as _;
 use crate::world::World;
 use futures_util::FutureExt as _;
 use std::collections::BTreeSet;
@@ -112,13 +112,13 @@ impl Link {
         drop(state);
         let mut seen = self.world.see();
         if before + after > 0 {
-            seen.count(Happened::SlowCall);
+            seen.count("slow store calls");
         }
         if fails_before {
-            seen.count(Happened::FaultBefore);
+            seen.count("store faults before the write");
         }
         if fails_after {
-            seen.count(Happened::FaultAfter);
+            seen.count("store faults after the write");
         }
         let [before, after] = [before, after].map(Duration::from_millis);
         Fate { before, after, fails_before, fails_after }
@@ -189,7 +189,7 @@ impl Intercept for Link {
             let former = seen.ledger.leases.insert(incarnation, until);
             seen.demand(former.is_none(), format_args!("{incarnation} is two hosts"));
             if !first {
-                seen.count(Happened::LostLease);
+                seen.count("lost leases");
             }
         }
     }

@@ -1,58 +1,74 @@
-//! Runs many seeds on all processors, or one seed again. Reports the seeds that break a promise.
+//! Runs many seeds on all processors, or one seed again, and checks that no seed breaks a promise.
 
-use crate::Course;
+use crate::trace::{Counts, Course};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 /// Every seed divisible by this is run twice.
 const TWICE: u64 = 50;
 /// The search stops after this many failing seeds.
-pub const ENOUGH: usize = 20;
+const ENOUGH: usize = 20;
+/// The number of trace lines to show for the first seed that breaks a promise.
+const LINES: usize = 80;
 
 /// The findings of a search.
 #[derive(Default)]
-pub struct Found<T> {
+struct Found {
     /// The counts of all events.
-    pub tally: T,
+    counts: Counts,
     /// The seeds that break a promise, in order, with the promise.
-    pub broken: Vec<(u64, String)>,
+    broken: Vec<(u64, String)>,
     /// The seeds that are not the same twice.
-    pub unlike: Vec<u64>,
+    unlike: Vec<u64>,
 }
 
 /// The number in this environment variable, if it is set.
-///
-/// # Panics
-/// If it is not a number.
-#[must_use]
-pub fn setting(name: &str) -> Option<u64> {
+fn setting(name: &str) -> Option<u64> {
     let text = std::env::var(name).ok()?;
     Some(text.parse().unwrap_or_else(|_| panic!("{name} is a number, not `{text}`")))
 }
 
-/// Prints the trace of this seed.
+/// Checks the seeds below `SIMULATE_SEEDS`, or below `seeds` if that is not set; `SEED` replays one seed and
+/// prints its trace. `run` gets a seed and whether to keep its trace. Each of `events` must happen, unless
+/// there are fewer seeds than `seeds`; only `rare` events may happen besides.
 ///
 /// # Panics
-/// If it breaks a promise.
-pub fn replay<T>(seed: u64, run: impl Fn(u64, bool) -> Course<T>) {
-    let Course { broken, lines, .. } = run(seed, true);
-    for line in &lines {
-        println!("{line}");
+/// If a seed breaks a promise, or is not the same twice.
+pub fn check(seeds: u64, events: &[&'static str], rare: &[&str], run: impl Fn(u64, bool) -> Course + Sync) {
+    if let Some(seed) = setting("SEED") {
+        let Course { broken, lines, .. } = run(seed, true);
+        lines.iter().for_each(|line| println!("{line}"));
+        return assert_eq!(broken, None, "seed {seed}");
     }
-    assert_eq!(broken, None, "seed {seed}");
+    let all = setting("SIMULATE_SEEDS").unwrap_or(seeds);
+    let began = Instant::now();
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let found = search(all, threads, &run);
+    println!("{all} seeds in {:.1?} on {threads} threads, with", began.elapsed());
+    let count = |event: &str| found.counts.get(event).copied().unwrap_or(0);
+    for event in events.iter().chain(rare) {
+        println!("{:>10} {event}", count(event));
+    }
+    for (seed, promise) in &found.broken {
+        println!("seed {seed} breaks a promise: {promise}");
+    }
+    if let Some((seed, _)) = found.broken.first() {
+        println!("\nonce more:  SEED={seed} make simulate");
+        let lines = run(*seed, true).lines;
+        lines[lines.len().saturating_sub(LINES)..].iter().for_each(|line| println!("{line}"));
+    }
+    assert_eq!(found.broken.len(), 0, "so many seeds break a promise ({ENOUGH} are enough)");
+    assert_eq!(found.unlike, [0; 0], "these seeds are not the same twice");
+    // If some event never happens, the run proves nothing about it.
+    let missing: Vec<_> = events.iter().filter(|event| all >= seeds && count(event) == 0).collect();
+    assert_eq!(missing, [&""; 0], "these never happened");
+    let unlisted: Vec<_> =
+        found.counts.keys().filter(|event| !events.contains(event) && !rare.contains(event)).collect();
+    assert_eq!(unlisted, [&""; 0], "these are not listed");
 }
 
-/// Runs the seeds below `seeds` on so many threads. `run` gets a seed and whether to keep its trace; `add` adds
-/// the counts of one seed to those of all.
-///
-/// # Panics
-/// If a run panics.
-pub fn search<T: Default + Send>(
-    seeds: u64,
-    threads: usize,
-    run: impl Fn(u64, bool) -> Course<T> + Sync,
-    add: impl Fn(&mut T, T) + Sync,
-) -> Found<T> {
+fn search(seeds: u64, threads: usize, run: &(impl Fn(u64, bool) -> Course + Sync)) -> Found {
     let (next, found) = (AtomicU64::new(0), Mutex::new(Found::default()));
     let work = || {
         loop {
@@ -63,7 +79,9 @@ pub fn search<T: Default + Send>(
             let course = run(seed, false);
             let unlike = seed.is_multiple_of(TWICE) && run(seed, false).hash != course.hash;
             let mut found = found.lock().expect("no thread panics here");
-            add(&mut found.tally, course.tally);
+            for (event, count) in course.counts {
+                *found.counts.entry(event).or_default() += count;
+            }
             found.broken.extend(course.broken.map(|promise| (seed, promise)));
             if unlike {
                 found.unlike.push(seed);

@@ -5,8 +5,8 @@ use crate::dice::Dice;
 use crate::guests;
 use crate::host::{Process, Shared};
 use crate::link::{LEASE, Weather};
-use crate::tally::{Happened, Tally};
 use crate::time::StoreClock;
+use crate::trace::{Course, Observed as _};
 use crate::world::{Seen, World, short};
 use futures_util::FutureExt as _;
 use std::collections::BTreeMap;
@@ -24,31 +24,14 @@ const PATIENCE: i64 = 900_000;
 /// look for dead ones, and the longest pause before a task runs again.
 const UNATTENDED: i64 = 15_000;
 
-/// The outcome of a simulation, whose events are counted in a `T`.
-pub struct Course<T = Tally> {
-    /// The promise that was broken, if one was.
-    pub broken: Option<String>,
-    /// The counts of its events.
-    pub tally: T,
-    /// A hash of all events in order.
-    pub hash: u64,
-    /// The lines of its trace, if kept.
-    pub lines: Vec<String>,
-}
-
 /// Simulates this seed. Keeps the lines of its trace if `keep`.
 #[must_use]
 pub fn simulate(seed: u64, keep: bool) -> Course {
     let mut simulation = Simulation::new(seed, keep);
     simulation.storm();
     simulation.settle();
-    let seen = simulation.shared.world.see();
-    Course {
-        broken: seen.broken.clone(),
-        tally: seen.tally.clone(),
-        hash: seen.hash(),
-        lines: seen.lines().to_vec(),
-    }
+    let mut seen = simulation.shared.world.see();
+    seen.trace().course()
 }
 
 enum Host {
@@ -71,7 +54,7 @@ impl Simulation {
         let mut dice = Dice::new(seed, 0);
         let store_clock = Arc::new(StoreClock::default());
         let store = MemoryStore::new(store_clock.clone()).leased(LEASE);
-        let shared = Shared { world: World::new(keep), store, store_clock };
+        let shared = Shared { world: World::of(Seen::new(keep)), store, store_clock };
         let hosts = (0..dice.within(2, 5)).map(|_| Host::Down).collect();
         let mut simulation = Self { dice, shared, hosts, now: 0, calls: 0, answers: 0 };
         for host in 0..simulation.hosts.len() {
@@ -181,7 +164,7 @@ impl Simulation {
     }
 
     fn is_over(&self) -> bool {
-        self.shared.world.see().broken.is_some()
+        self.shared.world.see().trace().broken.is_some()
     }
 
     fn is_settled(&self) -> bool {
@@ -326,7 +309,7 @@ impl Simulation {
         if !matches!(self.hosts[host], Host::Down) {
             self.hosts[host] = Host::Down;
             let mut seen = self.shared.world.see();
-            seen.count(Happened::Crash);
+            seen.count("crashes");
             seen.note(format_args!("host {host} is killed"));
         }
     }
@@ -347,7 +330,7 @@ impl Simulation {
             Host::Paused(mut process) => {
                 process.wake(self.now);
                 let mut seen = self.shared.world.see();
-                seen.count(Happened::Pause);
+                seen.count("pauses");
                 seen.note(format_args!("host {host} wakes"));
                 Host::Up(process)
             }
@@ -380,7 +363,7 @@ impl Simulation {
         let by = self.dice.within(0, 40_000) as i64 - 20_000;
         let of_store = self.dice.percent(20);
         let mut seen = self.shared.world.see();
-        seen.count(Happened::ClockStep);
+        seen.count("steps of clocks");
         if of_store {
             seen.note(format_args!("the clock of the store goes {by} ms"));
             self.shared.store_clock.step(by);
@@ -465,7 +448,7 @@ impl Simulation {
             };
             let Some(host) = host else { return };
             if time > 0 {
-                self.shared.world.see().count(Happened::SecondAnswer);
+                self.shared.world.see().count("second answers");
             }
             self.answers += 1;
             let (question, number) = (question.clone(), self.answers);
@@ -486,7 +469,7 @@ impl Simulation {
         for time in 0..times {
             let Some(host) = self.some_host() else { return };
             if time > 0 {
-                self.shared.world.see().count(Happened::SecondAnswer);
+                self.shared.world.see().count("second answers");
             }
             self.answers += 1;
             let (keys, number) = (keys.clone(), self.answers);

@@ -6,16 +6,12 @@
 use crate::clients::{Known, Unfinished};
 use crate::ledger::Ledger;
 use crate::runs::Runs;
-use crate::tally::{Happened, Tally};
+use crate::trace::{Observed, Trace};
 use std::collections::BTreeMap;
-use std::fmt::{self, Write as _};
-use std::hash::{DefaultHasher, Hasher as _};
-use std::sync::{Arc, Mutex, MutexGuard};
 use toolyard_task::TaskId;
 
 /// The observed world, shared by all its hosts and clients.
-#[derive(Clone)]
-pub struct World(Arc<Mutex<Seen>>);
+pub type World = crate::trace::World<Seen>;
 
 /// The observations so far.
 pub struct Seen {
@@ -25,8 +21,6 @@ pub struct Seen {
     pub ledger: Ledger,
     /// The runs of guests.
     pub runs: Runs,
-    /// The counts of events.
-    pub tally: Tally,
     /// Tasks that their clients know.
     pub known: Vec<Known>,
     /// The result of each task, as its client got it.
@@ -39,8 +33,6 @@ pub struct Seen {
     pub unfinished: Vec<Unfinished>,
     /// Whether no store call fails or is slow.
     pub calm: bool,
-    /// The first promise that was broken.
-    pub broken: Option<String>,
     trace: Trace,
 }
 
@@ -55,84 +47,32 @@ pub struct Delivered {
     pub request: String,
 }
 
-struct Trace {
-    hash: DefaultHasher,
-    lines: Option<Vec<String>>,
-}
-
-impl World {
-    /// An empty world. Keeps the lines of the trace if `keep`.
+impl Seen {
+    /// Nothing so far. Keeps the lines of the trace if `keep`.
     #[must_use]
     pub fn new(keep: bool) -> Self {
-        Self(Arc::new(Mutex::new(Seen {
+        Self {
             now: 0,
             ledger: Ledger::default(),
             runs: Runs::default(),
-            tally: Tally::default(),
             known: Vec::new(),
             results: BTreeMap::new(),
             asked: Vec::new(),
             open: Vec::new(),
             unfinished: Vec::new(),
             calm: false,
-            broken: None,
-            trace: Trace { hash: DefaultHasher::new(), lines: keep.then(Vec::new) },
-        })))
-    }
-
-    /// The observations. The caller holds the guard while nothing else may happen, and never across an await.
-    pub fn see(&self) -> MutexGuard<'_, Seen> {
-        self.0.lock().expect("no thread panics here")
+            trace: Trace::new(keep),
+        }
     }
 }
 
-impl Seen {
-    /// Adds an event to the hash, and to the trace if kept.
-    pub fn note(&mut self, what: fmt::Arguments<'_>) {
-        struct Into<'a>(&'a mut DefaultHasher);
-        impl fmt::Write for Into<'_> {
-            fn write_str(&mut self, text: &str) -> fmt::Result {
-                self.0.write(text.as_bytes());
-                Ok(())
-            }
-        }
-        self.trace.hash.write_i64(self.now);
-        write!(Into(&mut self.trace.hash), "{what}").expect("a hash takes everything");
-        if let Some(lines) = &mut self.trace.lines {
-            lines.push(format!("{:>9} ms  {what}", self.now));
-        }
+impl Observed for Seen {
+    fn trace(&mut self) -> &mut Trace {
+        &mut self.trace
     }
 
-    /// Counts an event.
-    pub fn count(&mut self, happened: Happened) {
-        self.tally.count(happened);
-    }
-
-    /// Records a broken promise.
-    pub fn broke(&mut self, promise: fmt::Arguments<'_>) {
-        self.note(format_args!("BROKEN: {promise}"));
-        if self.broken.is_none() {
-            self.broken = Some(promise.to_string());
-        }
-    }
-
-    /// Records a broken promise unless `holds`.
-    pub fn demand(&mut self, holds: bool, promise: fmt::Arguments<'_>) {
-        if !holds {
-            self.broke(promise);
-        }
-    }
-
-    /// A hash of all events so far.
-    #[must_use]
-    pub fn hash(&self) -> u64 {
-        self.trace.hash.finish()
-    }
-
-    /// The lines of the trace, if kept.
-    #[must_use]
-    pub fn lines(&self) -> &[String] {
-        self.trace.lines.as_deref().unwrap_or_default()
+    fn time(&self) -> i64 {
+        self.now
     }
 }
 

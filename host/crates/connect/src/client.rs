@@ -202,6 +202,12 @@ pub fn client(name: &str) -> Option<&'static Client> {
 }
 
 impl Client {
+    /// Whether it connects to a running host.
+    #[must_use]
+    pub const fn has_http(&self) -> bool {
+        matches!(self.http, Http::Url(..))
+    }
+
     /// The configuration file of the user, or of the project in the current folder.
     ///
     /// # Errors

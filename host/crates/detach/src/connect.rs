@@ -26,6 +26,8 @@ const GREETING: usize = 4096;
 
 /// How to start a background host, and how long a relay waits for it.
 pub struct Launch {
+    /// The version of the program. Both sides of a connection must have the same.
+    pub version: &'static str,
     /// The program, which understands `background-host --name NAME --settings FINGERPRINT`.
     pub program: PathBuf,
     /// Further arguments. All users of the machine can see them, so they must not contain a secret.
@@ -63,7 +65,7 @@ impl BackgroundHost {
             match dir.connect() {
                 // Without a greeting, the host is just ending.
                 Ok(stream) => {
-                    if let Some(connection) = greeted(stream, until - Instant::now()).await? {
+                    if let Some(connection) = greeted(stream, until - Instant::now(), self.0.version).await? {
                         return Ok(connection);
                     }
                 }
@@ -137,9 +139,13 @@ fn has_no_listener(error: &anyhow::Error) -> bool {
 }
 
 /// The connection, once the host has sent its greeting; `None` if the host ends instead.
-async fn greeted(stream: UnixStream, timeout: Duration) -> anyhow::Result<Option<Connection>> {
+async fn greeted(
+    stream: UnixStream,
+    timeout: Duration,
+    version: &'static str,
+) -> anyhow::Result<Option<Connection>> {
     let stream = of_same_user(stream)?;
-    let greet = move || greeting(stream, timeout);
+    let greet = move || greeting(stream, timeout, version);
     tokio::task::spawn_blocking(greet).await.context("cannot read its greeting")?
 }
 
@@ -157,7 +163,7 @@ fn of_same_user(stream: UnixStream) -> anyhow::Result<UnixStream> {
     Ok(stream)
 }
 
-fn greeting(stream: UnixStream, timeout: Duration) -> anyhow::Result<Option<Connection>> {
+fn greeting(stream: UnixStream, timeout: Duration, version: &str) -> anyhow::Result<Option<Connection>> {
     let until = Instant::now() + timeout.max(LOOK_AGAIN.0);
     let mut input = BufReader::new(stream.try_clone()?);
     let mut line = Vec::new();
@@ -183,12 +189,8 @@ fn greeting(stream: UnixStream, timeout: Duration) -> anyhow::Result<Option<Conn
         input.consume(end);
     }
     let greeting: Greeting = serde_json::from_slice(&line).context("its greeting is not valid")?;
-    if greeting.toolyard != env!("CARGO_PKG_VERSION") {
-        bail!(
-            "it has version {}, and this program has {}; restart the client",
-            greeting.toolyard,
-            env!("CARGO_PKG_VERSION")
-        );
+    if greeting.toolyard != version {
+        bail!("it has version {}, and this program has {version}; restart the client", greeting.toolyard);
     }
     if let Some(why) = greeting.refused {
         bail!("{why}");

@@ -137,8 +137,11 @@ impl Listener {
         let full = self.relays.len() >= MAX_RELAYS;
         let refused = full.then(|| format!("{MAX_RELAYS} relays are connected, the most"));
         let open = refused.is_none();
-        let greeting =
-            Greeting { toolyard: env!("CARGO_PKG_VERSION").to_owned(), process: std::process::id(), refused };
+        let greeting = Greeting {
+            toolyard: self.server.identity.info.version.clone(),
+            process: std::process::id(),
+            refused,
+        };
         writeln!(stream, "{}", serde_json::to_string(&greeting)?)?;
         stream.set_write_timeout(None)?;
         Ok(open.then_some(stream))

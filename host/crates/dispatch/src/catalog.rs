@@ -15,12 +15,15 @@ use changes::CatalogChanges;
 use resource_index::ResourceIndex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use tokio::sync::SetOnce;
 use tools_list::CatalogSnapshot;
 use toolyard_task::Digest;
 
 /// The catalog in force, and the followers of its changes.
 pub(crate) struct LiveCatalog {
     snapshot: ArcSwap<CatalogSnapshot>,
+    /// Set with the first catalog.
+    loaded: SetOnce<()>,
     /// The transports follow these and notify their clients.
     changes: CatalogChanges,
     /// The resources that plugins listed.
@@ -45,6 +48,7 @@ impl LiveCatalog {
     ) -> Self {
         Self {
             snapshot: ArcSwap::from_pointee(CatalogSnapshot::default()),
+            loaded: SetOnce::new(),
             changes: CatalogChanges::default(),
             resources: ResourceIndex::default(),
             published: AtomicBool::new(false),
@@ -66,8 +70,21 @@ impl LiveCatalog {
         );
         let former = self.snapshot.swap(Arc::new(snapshot));
         self.resources.retain(catalog.providers());
-        self.changes.compare(&former.catalog, &catalog);
+        // Nobody has read a list before the first catalog.
+        if self.loaded.set(()).is_err() {
+            self.changes.compare(&former.catalog, &catalog);
+        }
         self.published.store(true, Ordering::Relaxed);
+    }
+
+    /// Waits for the first catalog.
+    pub async fn loaded(&self) {
+        self.loaded.wait().await;
+    }
+
+    /// Whether there was a catalog yet.
+    pub fn is_loaded(&self) -> bool {
+        self.loaded.initialized()
     }
 
     /// The catalog in force.

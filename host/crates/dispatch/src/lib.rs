@@ -239,6 +239,18 @@ impl Dispatch {
         self.deps.catalog.current()
     }
 
+    /// Waits for the first catalog. Until then every list is empty, and [`offers`](Self::offers) declares
+    /// all lists.
+    pub async fn loaded(&self) {
+        self.deps.catalog.loaded().await;
+    }
+
+    /// Whether there was a catalog yet.
+    #[must_use]
+    pub fn is_loaded(&self) -> bool {
+        self.deps.catalog.is_loaded()
+    }
+
     /// The lists that plugins offer besides tools now.
     #[must_use]
     pub fn offers(&self) -> Offers {

@@ -245,76 +245,20 @@ fn keys_and_lines_without_number_cost_no_more_than_their_bytes() {
 
 /// A text that is often a manifest with one or more faults.
 fn manifest_like() -> impl Strategy<Value = String> {
-    let headers = [
-        "[limits]",
-        "[env]",
-        "[fs]",
-        "[http]",
-        "[http.inject.a]",
-        "[[http.allow]]",
-        "[sockets]",
-        "[secrets]",
-        "[wasi]",
-        "[task]",
-        "[tools.x]",
-        "[tools.x.limits]",
-        "[tools.x.annotations]",
-        "[resources]",
-        "[x]",
-        "",
-    ];
-    let keys = [
-        "enabled",
-        "prefix",
-        "memory",
-        "queue",
-        "\"/d\"",
-        "allow",
-        "host",
-        "port",
-        "tcp",
-        "K",
-        "clock",
-        "title",
-        "durability",
-        "uris",
-        "grant",
-        "path",
-        "mode",
-        "env",
-        "limits.cpu",
-        "a.b.c",
-        "\"\"",
-        "tools",
-    ];
-    let values = [
-        "true",
-        "1",
-        "-1",
-        "99999999999999999999",
-        "0xFF",
-        "inf",
-        "1979-05-27",
-        "\"ask\"",
-        "\"64MiB\"",
-        "\"30s\"",
-        "\"a:1\"",
-        "\"{K}\"",
-        "\"read\"",
-        "[]",
-        "[1]",
-        "[\"a\"]",
-        "{}",
-        "{ host = \"a\", port = 1 }",
-        "{ to = \"a:1\" }",
-        "{ env = \"A\" }",
-        "{ path = \".\", mode = \"read\" }",
-        "[{ x = [{}] }]",
-        "\u{1}",
-    ];
+    let headers = "[limits] [env] [fs] [http] [http.inject.a] [[http.allow]] [sockets] [secrets] [wasi] \
+                   [task] [tools.x] [tools.x.limits] [tools.x.annotations] [resources] [x] "
+        .split(' ');
+    let keys = "enabled prefix memory queue \"/d\" allow host port tcp K clock title durability uris \
+                grant path mode env limits.cpu a.b.c \"\" tools"
+        .split(' ');
+    let values = "true | 1 | -1 | 99999999999999999999 | 0xFF | inf | 1979-05-27 | \"ask\" | \"64MiB\" \
+                  | \"30s\" | \"a:1\" | \"{K}\" | \"read\" | [] | [1] | [\"a\"] | {} \
+                  | { host = \"a\", port = 1 } | { to = \"a:1\" } | { env = \"A\" } \
+                  | { path = \".\", mode = \"read\" } | [{ x = [{}] }] | \u{1}"
+        .split(" | ");
     let text = prop_oneof![
-        prop::sample::select(headers.to_vec()).prop_map(str::to_owned),
-        (prop::sample::select(keys.to_vec()), prop::sample::select(values.to_vec()))
+        prop::sample::select(headers.collect::<Vec<_>>()).prop_map(str::to_owned),
+        (prop::sample::select(keys.collect::<Vec<_>>()), prop::sample::select(values.collect::<Vec<_>>()))
             .prop_map(|(key, value)| format!("{key} = {value}")),
         "\\PC{0,20}",
     ];

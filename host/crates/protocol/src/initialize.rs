@@ -84,6 +84,9 @@ pub struct Offers {
 }
 
 impl Offers {
+    /// All of them.
+    pub const ALL: Self = Self { resources: true, prompts: true, completions: true };
+
     /// The union of both.
     #[must_use]
     pub const fn or(self, other: Self) -> Self {

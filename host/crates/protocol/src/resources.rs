@@ -81,20 +81,14 @@ mod tests {
         for uri in ["file:///a/b.md", "test://x", "notes:%20a", "urn:isbn:1", "a+b-c.d:x?y#z", "x:"] {
             assert!(is_uri(uri), "{uri}");
         }
-        for other in [
+        for other in "a /a/b :a 1a:b x:%2 x:%zz".split(' ').chain([
             "",
-            "a",
-            "/a/b",
-            ":a",
-            "1a:b",
             "a b:c",
             "test://a b",
-            "x:%2",
-            "x:%zz",
             "x:\u{e9}",
             "x:\n",
             "x:\"\"",
-        ] {
+        ]) {
             assert!(!is_uri(other), "{other:?}");
         }
         assert!(!is_uri(&format!("x:{}", "a".repeat(URI_BYTES))));

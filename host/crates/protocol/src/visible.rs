@@ -116,29 +116,10 @@ mod tests {
 
     #[test]
     fn what_steers_or_hides_is_shown() {
-        for (char, shown) in [
-            ('\u{1b}', "\\u{1b}"),
-            ('\u{7}', "\\u{7}"),
-            ('\0', "\\u{0}"),
-            ('\u{7f}', "\\u{7f}"),
-            ('\u{85}', "\\u{85}"),
-            ('\u{9b}', "\\u{9b}"),
-            ('\u{61c}', "\\u{61c}"),
-            ('\u{200e}', "\\u{200e}"),
-            ('\u{200f}', "\\u{200f}"),
-            ('\u{2028}', "\\u{2028}"),
-            ('\u{2029}', "\\u{2029}"),
-            ('\u{202a}', "\\u{202a}"),
-            ('\u{202e}', "\\u{202e}"),
-            ('\u{2066}', "\\u{2066}"),
-            ('\u{2069}', "\\u{2069}"),
-            ('\u{200b}', "\\u{200b}"),
-            ('\u{200d}', "\\u{200d}"),
-            ('\u{feff}', "\\u{feff}"),
-            ('\u{e0041}', "\\u{e0041}"),
-            ('\u{e0100}', "\\u{e0100}"),
-            ('\r', "\\r"),
-        ] {
+        let unsafe_chars = "\u{1b}\u{7}\0\u{7f}\u{85}\u{9b}\u{61c}\u{200e}\u{200f}\u{2028}\u{2029}\
+            \u{202a}\u{202e}\u{2066}\u{2069}\u{200b}\u{200d}\u{feff}\u{e0041}\u{e0100}";
+        let shown = unsafe_chars.chars().map(|char| (char, format!("\\u{{{:x}}}", u32::from(char))));
+        for (char, shown) in shown.chain([('\r', "\\r".to_owned())]) {
             assert_eq!(text(&format!("a{char}b")), format!("a{shown}b"));
             assert_eq!(line(&format!("a{char}b")), format!("a{shown}b"));
         }

@@ -275,6 +275,10 @@ mod against_another_implementation {
         })
     }
 
+    fn words(text: &'static str) -> impl Strategy<Value = &'static str> {
+        prop::sample::select(text.split(' ').collect::<Vec<_>>())
+    }
+
     fn keyword(
         inner: impl Strategy<Value = Value> + Clone + 'static,
     ) -> impl Strategy<Value = (String, Value)> {
@@ -296,16 +300,8 @@ mod against_another_implementation {
                 .prop_map(|(name, bound)| (name.to_owned(), json!(bound))),
             prop_oneof![Just(json!(2)), Just(json!(0.5))].prop_map(|step| ("multipleOf".to_owned(), step)),
             (
-                prop::sample::select(vec![
-                    "minLength",
-                    "maxLength",
-                    "minItems",
-                    "maxItems",
-                    "minProperties",
-                    "maxProperties",
-                    "minContains",
-                    "maxContains"
-                ]),
+                words(
+"minLength maxLength minItems maxItems minProperties maxProperties minContains maxContains"),
                 count()
             )
                 .prop_map(|(name, count)| (name.to_owned(), count)),
@@ -313,18 +309,9 @@ mod against_another_implementation {
                 .prop_map(|pattern| ("pattern".to_owned(), json!(pattern))),
             any::<bool>().prop_map(|unique| ("uniqueItems".to_owned(), json!(unique))),
             (
-                prop::sample::select(vec![
-                    "items",
-                    "contains",
-                    "additionalProperties",
-                    "propertyNames",
-                    "not",
-                    "if",
-                    "then",
-                    "else",
-                    "unevaluatedItems",
-                    "unevaluatedProperties"
-                ]),
+                words(
+"items contains additionalProperties propertyNames not if then else unevaluatedItems \
+                     unevaluatedProperties"),
                 inner
             )
                 .prop_map(|(name, schema)| (name.to_owned(), schema)),

@@ -226,73 +226,75 @@ pub async fn eventually<F: Future<Output = bool>>(what: &str, condition: impl Fn
 macro_rules! contract_tests {
     ($fixture:expr) => {
         $crate::contract_tests! { $fixture;
-            tasks::a_created_task_is_kept_to_the_letter,
-            tasks::an_id_is_given_once,
-            tasks::a_commit_needs_the_version_before,
-            tasks::every_outcome_is_kept_to_the_letter,
-            tasks::time_does_not_go_back,
-            tasks::a_quota_holds_under_concurrency,
-            tasks::a_quota_counts_live_tasks_of_all_hosts,
-            tasks::due_tasks_come_longest_due_first,
-            tasks::only_what_is_gone_is_removed,
-            tasks::a_host_finds_the_live_tasks_it_holds,
-            listing::tasks_are_listed_by_creation_and_id,
-            listing::pages_are_stable_under_change,
-            listing::tasks_of_others_are_not_listed,
-            listing::gone_tasks_are_not_listed,
-            searching::f_5_each_criterion_alone,
-            searching::f_5_criteria_hold_together_and_the_members_of_one_in_turn,
-            searching::f_5_windows_are_without_their_ends,
-            searching::f_5_an_empty_list_takes_nothing_and_unknown_ids_are_not_there,
-            searching::f_6_in_every_order_pages_show_each_task_once,
-            searching::f_6_pages_are_stable_while_tasks_change,
-            searching::f_6_a_walk_from_the_oldest_change_ends_though_tasks_go_on_changing,
-            searching::f_7_a_search_sees_its_owners_tasks_only,
-            searching::gone_tasks_are_not_found,
-            sessions::a_session_is_kept_and_closed,
-            sessions::what_a_client_set_is_remembered_and_nothing_else,
-            sessions::the_session_longest_unseen_gives_way,
-            sessions::idle_sessions_are_swept_unless_they_work,
-            hosts::hosts_have_incarnations_of_their_own,
-            hosts::the_dead_are_found_and_forgotten,
-            hosts::who_resigns_is_dead_to_the_others,
-            hosts::keys_stay_and_rotate,
-            hosts::what_is_used_up_stays_used,
-            hosts::keys_are_made_once_under_concurrency,
-            hosts::a_change_is_hinted_at_to_other_hosts,
-            hosts::feeds_end_with_their_host,
-            grants::a_grant_is_found_for_exactly_what_it_was_given,
-            grants::what_is_said_later_stands_in_place_of_what_was_said_before,
-            grants::t_43_what_is_given_and_revoked_is_in_the_log_and_nothing_else,
-            grants::grants_are_listed_by_time_and_id,
-            grants::the_oldest_grants_of_an_owner_give_way,
-            grants::a_session_takes_its_grants_along,
-            audit::t_43_an_entry_is_there_if_and_only_if_its_change_is,
-            audit::t_43_what_is_noted_is_written_in_order_and_forgotten_when_exported,
-            audit::t_43_of_changes_that_race_each_is_written_once,
-            audit::the_oldest_entries_give_way_and_are_counted,
-            archive::all_tasks_leave_and_come_back_to_the_letter,
-            archive::what_is_exported_is_of_one_moment,
-            archive::what_is_there_stands,
-            archive::live_tasks_come_in_as_those_of_a_dead_host,
-            archive::an_import_leaves_room_for_the_numbers_of_later_hosts,
-            archive::no_living_host_gets_tasks_that_are_not_its_own,
-            clocks::times_and_places_hold_whatever_the_clock_does,
-            clocks::a_clock_that_was_far_ahead_is_not_followed_for_ever,
-            tasks::t_40_a_read_finds_the_owners_task_and_nobody_elses,
-            kept::what_is_kept_is_counted_by_owner_and_in_all,
-            kept::the_tasks_that_ended_first_are_found,
-            kept::only_what_has_ended_is_discarded_and_the_log_says_so,
-            races::one_end_and_it_is_the_acknowledged_one,
+            tasks {
+                a_created_task_is_kept_to_the_letter, an_id_is_given_once,
+                a_commit_needs_the_version_before, every_outcome_is_kept_to_the_letter,
+                time_does_not_go_back, a_quota_holds_under_concurrency,
+                a_quota_counts_live_tasks_of_all_hosts, due_tasks_come_longest_due_first,
+                only_what_is_gone_is_removed, a_host_finds_the_live_tasks_it_holds,
+                t_40_a_read_finds_the_owners_task_and_nobody_elses
+            }
+            listing {
+                tasks_are_listed_by_creation_and_id, pages_are_stable_under_change,
+                tasks_of_others_are_not_listed, gone_tasks_are_not_listed
+            }
+            searching {
+                f_5_each_criterion_alone, f_5_criteria_hold_together_and_the_members_of_one_in_turn,
+                f_5_windows_are_without_their_ends,
+                f_5_an_empty_list_takes_nothing_and_unknown_ids_are_not_there,
+                f_6_in_every_order_pages_show_each_task_once, f_6_pages_are_stable_while_tasks_change,
+                f_6_a_walk_from_the_oldest_change_ends_though_tasks_go_on_changing,
+                f_7_a_search_sees_its_owners_tasks_only, gone_tasks_are_not_found
+            }
+            sessions {
+                a_session_is_kept_and_closed, what_a_client_set_is_remembered_and_nothing_else,
+                the_session_longest_unseen_gives_way, idle_sessions_are_swept_unless_they_work
+            }
+            hosts {
+                hosts_have_incarnations_of_their_own, the_dead_are_found_and_forgotten,
+                who_resigns_is_dead_to_the_others, keys_stay_and_rotate, what_is_used_up_stays_used,
+                keys_are_made_once_under_concurrency, a_change_is_hinted_at_to_other_hosts,
+                feeds_end_with_their_host
+            }
+            grants {
+                a_grant_is_found_for_exactly_what_it_was_given,
+                what_is_said_later_stands_in_place_of_what_was_said_before,
+                t_43_what_is_given_and_revoked_is_in_the_log_and_nothing_else,
+                grants_are_listed_by_time_and_id, the_oldest_grants_of_an_owner_give_way,
+                a_session_takes_its_grants_along
+            }
+            audit {
+                t_43_an_entry_is_there_if_and_only_if_its_change_is,
+                t_43_what_is_noted_is_written_in_order_and_forgotten_when_exported,
+                t_43_of_changes_that_race_each_is_written_once,
+                the_oldest_entries_give_way_and_are_counted
+            }
+            archive {
+                all_tasks_leave_and_come_back_to_the_letter, what_is_exported_is_of_one_moment,
+                what_is_there_stands, live_tasks_come_in_as_those_of_a_dead_host,
+                an_import_leaves_room_for_the_numbers_of_later_hosts,
+                no_living_host_gets_tasks_that_are_not_its_own
+            }
+            clocks {
+                times_and_places_hold_whatever_the_clock_does,
+                a_clock_that_was_far_ahead_is_not_followed_for_ever
+            }
+            kept {
+                what_is_kept_is_counted_by_owner_and_in_all, the_tasks_that_ended_first_are_found,
+                only_what_has_ended_is_discarded_and_the_log_says_so
+            }
+            races {
+                one_end_and_it_is_the_acknowledged_one
+            }
         }
     };
-    ($fixture:expr; $($topic:ident :: $promise:ident),* $(,)?) => {
-        $(
+    ($fixture:expr; $($topic:ident { $($promise:ident),* })*) => {
+        $($(
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $promise() {
                 $crate::contract::$topic::$promise($fixture).await;
             }
-        )*
+        )*)*
     };
 }
 

@@ -23,6 +23,8 @@ pub mod search;
 pub mod session;
 pub mod store;
 pub mod task;
+#[cfg(test)]
+mod tests;
 pub mod tool;
 mod unattended;
 

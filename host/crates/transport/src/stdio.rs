@@ -31,6 +31,7 @@ use toolyard_dispatch::{
 };
 use toolyard_protocol::initialize::InitializeParams;
 use toolyard_protocol::message::decode;
+use toolyard_protocol::method::Capability;
 use toolyard_protocol::notification::{Cancellation, cancellation};
 use toolyard_protocol::revision::Transport;
 use toolyard_protocol::stateless::envelope::VersionClaim;
@@ -43,6 +44,9 @@ use toolyard_protocol::{
 const OUTBOX: usize = 256;
 /// The most lines that wait to be handled.
 const INBOX: usize = 64;
+/// How long the first message waits for the plugins, so that it can say exactly what they offer. Plugins
+/// whose code is in the cache are loaded by then.
+const FIRST_WAIT: Duration = Duration::from_millis(250);
 
 /// The kind of client at a pipe.
 pub enum PipeClient {
@@ -163,7 +167,7 @@ impl Client {
                 biased;
                 () = stop.cancelled() => break,
                 line = lines.recv() => match line {
-                    Some(line) => self.take(line).await,
+                    Some(line) => self.take(line, &stop).await,
                     None => break,
                 },
                 tell = told.next() => self.tell(tell).await,
@@ -204,7 +208,7 @@ impl Client {
         }
     }
 
-    async fn take(&mut self, line: Line) {
+    async fn take(&mut self, line: Line, stop: &CancellationToken) {
         let (decoded, line) = match line {
             Line::Text(text) if text.iter().all(u8::is_ascii_whitespace) => return,
             Line::Text(text) => (decode(&text), text),
@@ -219,6 +223,14 @@ impl Client {
                 (Err(DecodeError { id, error: fault.rpc() }), Bytes::new())
             }
         };
+        if let Ok(incoming) = &decoded
+            && !self.server.dispatch.is_loaded()
+        {
+            tokio::select! {
+                () = self.loaded_for(incoming) => {}
+                () = stop.cancelled() => return,
+            }
+        }
         match decoded {
             Ok(Incoming::One(message)) => {
                 if let Some(answer) = self.message(message, line).await {
@@ -228,6 +240,30 @@ impl Client {
             Ok(Incoming::Batch(members)) if is_among(&members) => self.send(stateless::batch()).await,
             Ok(Incoming::Batch(members)) => self.batch(members).await,
             Err(fault) => self.send(response::error(fault.id.as_ref(), &fault.error)).await,
+        }
+    }
+
+    /// Waits until the plugins are loaded, if the answer depends on them. Later messages wait too: the client
+    /// sends them in the order in which they take effect.
+    async fn loaded_for(&self, incoming: &Incoming) {
+        let loaded = self.server.dispatch.loaded();
+        match incoming {
+            Incoming::One(Message::Request { method, .. }) => match method {
+                Method::Initialize | Method::ServerDiscover => {
+                    drop(tokio::time::timeout(FIRST_WAIT, loaded).await);
+                }
+                method => match method.capability() {
+                    Some(
+                        Capability::Tools
+                        | Capability::Resources
+                        | Capability::Prompts
+                        | Capability::Completions,
+                    ) => loaded.await,
+                    _ => {}
+                },
+            },
+            Incoming::One(_) => {}
+            Incoming::Batch(_) => loaded.await,
         }
     }
 

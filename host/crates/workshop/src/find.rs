@@ -63,15 +63,10 @@ mod tests {
     #[test]
     fn cases_are_found_below_and_elsewhere_left_alone() {
         let folder = tempfile::tempdir().expect("a folder");
-        for name in [
-            "b.case.toml",
-            "cases/a.case.toml",
-            "cases/deep/c.case.toml",
-            "cases/plain.toml",
-            "node_modules/x.case.toml",
-            "target/x.case.toml",
-            ".hidden/x.case.toml",
-        ] {
+        for name in "b.case.toml cases/a.case.toml cases/deep/c.case.toml cases/plain.toml \
+                     node_modules/x.case.toml target/x.case.toml .hidden/x.case.toml"
+            .split(' ')
+        {
             let path = folder.path().join(name);
             std::fs::create_dir_all(path.parent().expect("a folder")).expect("made");
             std::fs::write(path, "").expect("written");

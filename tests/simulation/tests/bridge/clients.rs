@@ -11,6 +11,7 @@ use toolyard_dispatch::{
 };
 use toolyard_kit::principal;
 use toolyard_protocol::stateless::input::Retry;
+use toolyard_simulation::trace::Observed as _;
 
 /// With sessions: the local user, a subject, an anonymous client. Without: a subject, an anonymous client.
 pub const CLIENTS: usize = 5;

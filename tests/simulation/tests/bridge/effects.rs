@@ -29,11 +29,11 @@
 use crate::clients::{Leaving, is_anyone};
 use crate::stage::{Promises, TOOLS};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::{self, Write as _};
-use std::hash::{DefaultHasher, Hasher as _};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::fmt;
+use std::sync::Arc;
 use toolyard_dispatch::{Outcome, RawJson, Task, TaskId};
 use toolyard_simulation::time::HostClock;
+use toolyard_simulation::trace::{Observed, Trace};
 
 pub const RERUN: &str = "re-runs of a task under durability rerun";
 pub const ANYONE: &str = "repeats of an owner that is anyone";
@@ -105,8 +105,7 @@ pub struct Call {
 }
 
 /// The world, shared by host, guests and clients.
-#[derive(Clone)]
-pub struct World(Arc<Mutex<Seen>>);
+pub type World = toolyard_simulation::trace::World<Seen>;
 
 /// Everything that happened in a timeline.
 pub struct Seen {
@@ -115,10 +114,6 @@ pub struct Seen {
     /// The time while no host lives.
     pub now: i64,
     pub promises: Promises,
-    /// The counts of events.
-    pub tally: BTreeMap<&'static str, u64>,
-    /// The first promise that was broken.
-    pub broken: Option<String>,
     /// Ids that each client knows.
     pub known: BTreeMap<usize, BTreeSet<TaskId>>,
     /// Tasks that a client cancels.
@@ -129,34 +124,7 @@ pub struct Seen {
     /// For each client: how many calls of host tools wait, and when the last one ended.
     waits: BTreeMap<usize, (u32, i64)>,
     runs: u64,
-    hash: DefaultHasher,
-    pub lines: Option<Vec<String>>,
-}
-
-impl World {
-    pub fn new(promises: Promises, keep: bool) -> Self {
-        Self(Arc::new(Mutex::new(Seen {
-            clock: None,
-            now: 0,
-            promises,
-            tally: BTreeMap::new(),
-            broken: None,
-            known: BTreeMap::new(),
-            cancels: BTreeSet::new(),
-            calls: Vec::new(),
-            origins: BTreeMap::new(),
-            ends: BTreeMap::new(),
-            waits: BTreeMap::new(),
-            runs: 0,
-            hash: DefaultHasher::new(),
-            lines: keep.then(Vec::new),
-        })))
-    }
-
-    /// The caller holds the guard while nothing else may happen, and never across an await.
-    pub fn see(&self) -> MutexGuard<'_, Seen> {
-        self.0.lock().expect("no thread panics here")
-    }
+    trace: Trace,
 }
 
 /// The number of the call that a client wrote into its capabilities.
@@ -165,32 +133,30 @@ pub fn number_in(capabilities: &RawJson) -> usize {
     usize::try_from(value["experimental"]["call"]["number"].as_u64().expect("a number")).expect("a small one")
 }
 
-impl Seen {
-    pub fn time(&self) -> i64 {
+impl Observed for Seen {
+    fn trace(&mut self) -> &mut Trace {
+        &mut self.trace
+    }
+
+    fn time(&self) -> i64 {
         self.clock.as_ref().map_or(self.now, |clock| clock.steady())
     }
+}
 
-    pub fn hash(&self) -> u64 {
-        self.hash.finish()
-    }
-
-    pub fn note(&mut self, what: fmt::Arguments<'_>) {
-        let mut line = String::new();
-        write!(line, "{:>9} ms  {what}", self.time()).expect("a string takes everything");
-        self.hash.write(line.as_bytes());
-        if let Some(lines) = &mut self.lines {
-            lines.push(line);
-        }
-    }
-
-    pub fn count(&mut self, event: &'static str) {
-        *self.tally.entry(event).or_default() += 1;
-    }
-
-    pub fn demand(&mut self, holds: bool, promise: fmt::Arguments<'_>) {
-        if !holds {
-            self.note(format_args!("BROKEN: {promise}"));
-            self.broken.get_or_insert_with(|| promise.to_string());
+impl Seen {
+    pub fn new(promises: Promises, keep: bool) -> Self {
+        Self {
+            clock: None,
+            now: 0,
+            promises,
+            known: BTreeMap::new(),
+            cancels: BTreeSet::new(),
+            calls: Vec::new(),
+            origins: BTreeMap::new(),
+            ends: BTreeMap::new(),
+            waits: BTreeMap::new(),
+            runs: 0,
+            trace: Trace::new(keep),
         }
     }
 

@@ -1,7 +1,7 @@
 //! The host of a timeline: one process after another on one store, with guests whose effects are counted.
 
 use crate::clients::Leaving;
-use crate::effects::{Seen, World, number_in};
+use crate::effects::{World, number_in};
 use futures_util::FutureExt as _;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -15,6 +15,7 @@ use toolyard_kit::{Intercept, StoreProxy, done, native, stores};
 use toolyard_simulation::dice::Dice;
 use toolyard_simulation::host::{SimIds, start_services};
 use toolyard_simulation::time::{HostClock, StoreClock};
+use toolyard_simulation::trace::Observed as _;
 use toolyard_store::MemoryStore;
 use toolyard_task::store::StoreError;
 use toolyard_task::{Durability, RunContext, RunEnd, Task, Tool};
@@ -293,6 +294,6 @@ async fn run(world: World, arguments: RawJson, context: Arc<dyn RunContext>) -> 
 }
 
 /// A broken promise ends the timeline.
-pub fn is_over(seen: &Seen) -> bool {
-    seen.broken.is_some()
+pub fn is_over(world: &World) -> bool {
+    world.see().trace().broken.is_some()
 }

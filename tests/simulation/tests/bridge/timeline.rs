@@ -1,58 +1,28 @@
 //! A random timeline of one host after another, and of their clients. Everything in it follows from its seed.
 
 use crate::clients::{CLIENTS, Leaving, Plan, Reached, is_stateless};
-use crate::effects::{Key, World};
+use crate::effects::{Key, Seen, World};
 use crate::stage::{Fault, Ground, Process, Promises, TOOLS, is_over};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use toolyard_dispatch::{Departure, DrainMode, TaskId};
 use toolyard_simulation::dice::Dice;
 use toolyard_simulation::time::StoreClock;
+use toolyard_simulation::trace::{Course, Observed as _};
 use toolyard_store::MemoryStore;
 
-/// The events that must occur.
-pub const EVENTS: [&str; 33] = [
-    "timelines",
-    "effects",
-    "equal calls",
-    "calls to keep",
-    "timeouts",
-    "cancellations without a reason",
-    "stops by a person",
-    "disconnects without a session",
-    "detached pipes",
-    "disconnects in a session",
-    "clients that gave up without a word",
-    "replies written",
-    "replies lost",
-    "plain results",
-    "errors",
-    "hand-offs",
-    "outcomes of tasks",
-    "outcomes compared",
-    "outcomes collected",
-    "calls that joined a task",
-    "tasks",
-    "tasks ended with their host",
-    "refused as busy",
-    "refused by a host that ends",
-    "waits by id",
-    "waits without an id",
-    "task_cancel",
-    "task_list",
-    "hosts killed",
-    "hosts shut down, tasks left to the next",
-    "hosts shut down, tasks ended",
-    "long pauses",
-    "tasks found at the end",
-];
+/// The events that must happen, divided by semicolons.
+pub const EVENTS: &str = "\
+    timelines; effects; equal calls; calls to keep; timeouts; cancellations without a reason; stops by a \
+    person; disconnects without a session; detached pipes; disconnects in a session; clients that gave \
+    up without a word; replies written; replies lost; plain results; errors; hand-offs; outcomes of \
+    tasks; outcomes compared; outcomes collected; calls that joined a task; tasks; tasks ended with \
+    their host; refused as busy; refused by a host that ends; waits by id; waits without an id; \
+    task_cancel; task_list; hosts killed; hosts shut down, tasks left to the next; hosts shut down, \
+    tasks ended; long pauses; tasks found at the end";
 
 /// Round times, so that several events often fall in the same millisecond.
 const TIMES: [u64; 7] = [0, 300, 1_000, 2_000, 4_000, 9_000, 20_000];
-
-/// The outcome of a timeline.
-pub type Course = toolyard_simulation::Course<BTreeMap<&'static str, u64>>;
 
 struct Timeline {
     dice: Dice,
@@ -69,7 +39,7 @@ pub fn run(seed: u64, fault: Fault, keep: bool) -> Course {
     let promises = Promises::any(&mut dice);
     let clock = Arc::new(StoreClock::default());
     let store = MemoryStore::new(clock.clone());
-    let world = World::new(promises, keep);
+    let world = World::of(Seen::new(promises, keep));
     world.see().note(format_args!("seed {seed}: {promises:?}"));
     world.see().count("timelines");
     let ground = Ground { world, store, clock, fault };
@@ -80,18 +50,13 @@ pub fn run(seed: u64, fault: Fault, keep: bool) -> Course {
     }
     for _ in 0..timeline.dice.within(8, 30) {
         timeline.act();
-        if is_over(&timeline.ground.world.see()) {
+        if is_over(&timeline.ground.world) {
             break;
         }
     }
     timeline.settle();
-    let seen = timeline.ground.world.see();
-    Course {
-        broken: seen.broken.clone(),
-        tally: seen.tally.clone(),
-        hash: seen.hash(),
-        lines: seen.lines.clone().unwrap_or_default(),
-    }
+    let mut seen = timeline.ground.world.see();
+    seen.trace().course()
 }
 
 impl Timeline {
@@ -232,7 +197,7 @@ impl Timeline {
         }
         for _ in 0..20 {
             self.pass(10_000);
-            if is_over(&self.ground.world.see()) {
+            if is_over(&self.ground.world) {
                 return;
             }
             if self.ground.world.see().waiting() == 0 {

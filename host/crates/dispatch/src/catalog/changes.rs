@@ -76,8 +76,12 @@ fn offers(catalog: &Catalog) -> Offers {
 }
 
 impl LiveCatalog {
+    /// All of them before the first catalog: a client asks for none that it was not told of.
     #[must_use]
     pub fn offers(&self) -> Offers {
+        if !self.is_loaded() {
+            return Offers::ALL;
+        }
         offers(&self.snapshot.load().catalog)
     }
 

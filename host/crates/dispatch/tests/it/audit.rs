@@ -69,42 +69,6 @@ impl House {
     }
 }
 
-#[tokio::test]
-async fn t_43_the_life_of_a_task_and_who_had_to_do_with_it() {
-    let house = House::new();
-    let alice = subject("alice");
-    let quick = house.create(&alice, "quick").await;
-    house.result(&alice, &quick).await.expect("is there").expect("its result");
-    let wait = house.create(&alice, "wait").await;
-    house.dispatch.cancel_task(&Caller::operator(), &wait).await.expect("is cancelled");
-    house.result(&alice, &wait).await.expect("is there").expect_err("has no result");
-    let lines = house.lines().await;
-    let said: Vec<_> = lines
-        .iter()
-        .map(|line| ["action", "principal", "status"].map(|member| line[member].as_str().unwrap_or_default()))
-        .collect();
-    let alices = "https://idp.example#alice";
-    assert_eq!(
-        said,
-        [
-            ["task.created", alices, "working"],
-            ["task.ended", "host", "completed"],
-            ["task.retrieved", alices, "completed"],
-            ["task.created", alices, "working"],
-            ["task.cancelled", "operator", "cancelled"],
-            ["task.retrieved", alices, "cancelled"],
-        ]
-    );
-    for (place, line) in lines.iter().enumerate() {
-        assert_eq!(line["owner"], alices);
-        assert_eq!(line["task"], *if place < 3 { &quick } else { &wait });
-        assert_eq!(line["tool"], if place < 3 { "quick" } else { "wait" });
-        let session = line["session"].as_str().expect("a fingerprint");
-        assert!(session.len() == 16 && session.bytes().all(|byte| byte.is_ascii_hexdigit()), "{session}");
-        assert!(!line.to_string().contains("hush"), "a result: {line}");
-    }
-}
-
 /// T-43: whatever fails, the log has a line for a change if and only if the store has the change: a
 /// creation that fails, a read or a commit of the end that fails, a commit whose answer is lost.
 #[tokio::test]

@@ -33,10 +33,24 @@ fn anonymous() -> Caller {
     Caller::new(Arc::new(Principal::Anonymous), Some(SessionId("s".into())), RawJson::empty_object())
 }
 
+/// The tool `render`, and a host that has it alone.
+fn rendering(after: Duration) -> (Work, Stage) {
+    let work = Work::default();
+    let stage = Stage::new(after, vec![work.tool("render")]);
+    (work, stage)
+}
+
+/// The same, with room for one run of a principal and a queue for the others.
+fn crowded(after: Duration) -> Stage {
+    Stage::with(after, vec![Work::default().tool("render")], |settings| {
+        settings.admission.running_per_principal = 1;
+        settings.queue_when_busy = true;
+    })
+}
+
 #[tokio::test]
 async fn a_long_call_is_answered_by_the_task_that_it_goes_on_as_and_is_run_once() {
-    let work = Work::default();
-    let stage = Stage::new(SOON, vec![work.tool("render")]);
+    let (work, stage) = rendering(SOON);
     let caller = mute();
     let (text, result) = hand_off(stage.call(&caller, "render").await);
     assert_eq!(result["isError"], false);
@@ -57,8 +71,7 @@ async fn a_call_that_ends_in_time_is_a_plain_call() {
     let stage = Stage::new(NEVER, vec![tool("quick", |_| async { done("quick") })]);
     let CallReply::Result(result) = stage.call(&mute(), "quick").await.expect("ran") else { panic!() };
     assert!(result.as_str().contains("quick"));
-    let work = Work::default();
-    let stage = Stage::new(NEVER, vec![work.tool("render")]);
+    let (work, stage) = rendering(NEVER);
     let caller = mute();
     let call = stage.call(&caller, "render");
     let (reply, ()) = tokio::join!(call, async {
@@ -71,8 +84,7 @@ async fn a_call_that_ends_in_time_is_a_plain_call() {
 /// Section 9 of the design: after the timeout of an SDK the call goes on, and a repeated call joins it.
 #[tokio::test]
 async fn a_timeout_keeps_the_call_and_the_equal_call_joins_it() {
-    let work = Work::default();
-    let stage = Stage::new(NEVER, vec![work.tool("render")]);
+    let (work, stage) = rendering(NEVER);
     let caller = mute();
     let given_up = stage.stopped(&caller, "render", StopCause::Timeout, &work).await;
     assert!(matches!(given_up, Err(Fault::Cancelled)), "{given_up:?}");
@@ -93,8 +105,7 @@ async fn a_timeout_keeps_the_call_and_the_equal_call_joins_it() {
 
 #[tokio::test]
 async fn other_arguments_and_other_owners_join_nothing() {
-    let work = Work::default();
-    let stage = Stage::new(SOON, vec![work.tool("render")]);
+    let (work, stage) = rendering(SOON);
     let caller = mute();
     drop(stage.stopped(&caller, "render", StopCause::Timeout, &work).await);
     drop(hand_off(stage.call_with(&caller, "render", json!({"other": 1})).await));
@@ -112,8 +123,7 @@ async fn a_person_and_a_client_that_nobody_finds_again_stop_the_call() {
         (mute(), StopCause::Disconnected),
         (anonymous(), StopCause::Timeout),
     ] {
-        let work = Work::default();
-        let stage = Stage::new(NEVER, vec![work.tool("render")]);
+        let (work, stage) = rendering(NEVER);
         drop(stage.stopped(&caller, "render", cause, &work).await);
         eventually("the end of the run", || work.dropped() == 1).await;
     }
@@ -144,36 +154,6 @@ async fn a_guest_that_begins_a_task_does_not_end_the_wait_of_its_caller() {
     assert_eq!(text_of(&reply), "begun and done");
 }
 
-/// Section 8: the question is in the text, and a host tool takes the answer.
-#[tokio::test]
-async fn a_client_that_cannot_be_asked_answers_by_a_host_tool() {
-    let asks = tool("deploy", |context| async move {
-        let answers = context.ask(vec![question("ok")]).await;
-        done(&format!("{answers:?}"))
-    });
-    let stage = Stage::new(NEVER, vec![asks]);
-    let caller = mute();
-    let (text, result) = hand_off(stage.call(&caller, "deploy").await);
-    let id = result["_meta"]["io.toolyard/task"]["taskId"].as_str().expect("an id");
-    assert!(text.contains("waiting for an answer from the user (key \"ok\""), "{text}");
-    let answer = |key: &str, action: &str, content: Value| {
-        let arguments = json!({"task_id": id, "key": key, "action": action, "content": content});
-        stage.host_tool(&caller, "task_answer", arguments)
-    };
-    let waiting = plain(stage.host_tool(&caller, "task_wait", json!({"task_id": id})).await);
-    assert!(waiting.contains("waiting for an answer"), "{waiting}");
-    let refused = plain(answer("host:permission:1", "accept", json!({})).await);
-    assert!(refused.contains("Only the user of this host"), "{refused}");
-    let misfit = plain(answer("ok", "accept", json!({"unknown": 1})).await);
-    assert!(misfit.contains("does not fit the form"), "{misfit}");
-    let unknown = plain(answer("other", "accept", json!({})).await);
-    assert!(unknown.contains("not waiting for an answer with the key"), "{unknown}");
-    let passed_on = plain(answer("ok", "accept", json!({})).await);
-    assert!(passed_on.contains("has the answer and goes on"), "{passed_on}");
-    let (_, result) = hand_off(stage.host_tool(&caller, "task_wait", json!({"task_id": id})).await);
-    assert!(result["content"][1]["text"].as_str().expect("a text").contains("accept"), "{result}");
-}
-
 /// Section 8, the end: a request that is pending when the call is handed off is still answered.
 #[tokio::test]
 async fn an_open_question_of_a_client_that_can_be_asked_outlives_the_hand_off() {
@@ -194,46 +174,10 @@ async fn an_open_question_of_a_client_that_can_be_asked_outlives_the_hand_off() 
     assert_eq!(client.asked().len(), 1, "asked once");
 }
 
-/// Section 11: a caller that may have a task is not refused as busy.
-#[tokio::test]
-async fn calls_beyond_the_limit_wait_for_their_turn() {
-    let work = Work::default();
-    let stage = Stage::with(NEVER, vec![work.tool("render")], |settings| {
-        settings.admission.running_per_principal = 1;
-        settings.queue_when_busy = true;
-    });
-    let caller = mute();
-    let calls = futures_util::future::join_all(
-        (0..5).map(|number| stage.call_with(&caller, "render", json!({"number": number}))),
-    );
-    let (replies, ()) = tokio::join!(calls, async {
-        for _ in 0..5 {
-            work.begun().await;
-            work.finish();
-        }
-    });
-    for reply in replies {
-        assert_eq!(text_of(&reply.expect("not refused")), "rendered");
-    }
-    let aware =
-        futures_util::future::join_all((0..3).map(|_| {
-            stage.dispatch.call(&caller, stateless::call("render", Retry::default(), &Arc::default()))
-        }));
-    let (replies, ()) = tokio::join!(aware, async {
-        work.begun().await;
-        work.finish();
-    });
-    let queued = replies.iter().filter(|reply| matches!(reply, Ok(CallReply::Created(_)))).count();
-    assert_eq!(queued, 2, "{replies:?}");
-}
-
 /// Section 11: a call that waits for its turn is a new task.
 #[tokio::test]
 async fn calls_that_wait_for_their_turn_count_as_new_tasks() {
-    let stage = Stage::with(SOON, vec![Work::default().tool("render")], |settings| {
-        settings.admission.running_per_principal = 1;
-        settings.queue_when_busy = true;
-    });
+    let stage = crowded(SOON);
     let one = Some(Rate { count: NonZeroU32::MIN, per: Per::Hour });
     let rates = Rates { creation: one, local: true, ..Rates::default() };
     stage.dispatch.enforce(Policy::new(AccessRules::default(), &rates));
@@ -251,11 +195,7 @@ async fn calls_that_wait_for_their_turn_count_as_new_tasks() {
 
 #[tokio::test]
 async fn a_queued_call_says_so_when_it_is_handed_off() {
-    let work = Work::default();
-    let stage = Stage::with(SOON, vec![work.tool("render")], |settings| {
-        settings.admission.running_per_principal = 1;
-        settings.queue_when_busy = true;
-    });
+    let stage = crowded(SOON);
     let caller = mute();
     let (first, second) =
         tokio::join!(stage.call(&caller, "render"), stage.call_with(&caller, "render", json!({"other": 1})));
@@ -311,8 +251,7 @@ async fn a_plugins_tool_keeps_its_name_and_the_host_tool_gets_another() {
 
 #[tokio::test]
 async fn host_tools_say_what_is_wrong() {
-    let work = Work::default();
-    let stage = Stage::new(SOON, vec![work.tool("render")]);
+    let (_work, stage) = rendering(SOON);
     let caller = mute();
     let unknown = "786512e2-9e0d-44bd-8f29-789f320fe840";
     for (name, arguments, says) in [
@@ -341,8 +280,7 @@ async fn host_tools_say_what_is_wrong() {
 
 #[tokio::test]
 async fn tasks_of_an_anonymous_session_are_found_by_id_from_everywhere_and_listed_in_their_session() {
-    let work = Work::default();
-    let stage = Stage::new(SOON, vec![work.tool("render")]);
+    let (_work, stage) = rendering(SOON);
     let caller = anonymous();
     let (_, result) = hand_off(stage.call(&caller, "render").await);
     let id = result["_meta"]["io.toolyard/task"]["taskId"].as_str().expect("an id");
@@ -357,8 +295,7 @@ async fn tasks_of_an_anonymous_session_are_found_by_id_from_everywhere_and_liste
 
 #[tokio::test]
 async fn a_task_is_cancelled_by_a_host_tool() {
-    let work = Work::default();
-    let stage = Stage::new(SOON, vec![work.tool("render")]);
+    let (work, stage) = rendering(SOON);
     let caller = mute();
     let (_, result) = hand_off(stage.call(&caller, "render").await);
     let id = result["_meta"]["io.toolyard/task"]["taskId"].as_str().expect("an id");
@@ -371,8 +308,7 @@ async fn a_task_is_cancelled_by_a_host_tool() {
 
 #[tokio::test]
 async fn a_stateless_client_without_the_extension_is_bridged_and_a_hang_up_stops_it() {
-    let work = Work::default();
-    let stage = Stage::new(SOON, vec![work.tool("render")]);
+    let (work, stage) = rendering(SOON);
     let caller = stateless::client();
     let call = |stage: &Stage, stop: &Arc<Stop>| {
         let mut call = stateless::call("render", Retry::default(), stop);
@@ -395,8 +331,7 @@ async fn a_stateless_client_without_the_extension_is_bridged_and_a_hang_up_stops
 /// A second caller that joined a task is not stopped by the first.
 #[tokio::test]
 async fn a_stop_of_one_caller_leaves_the_other_waiting() {
-    let work = Work::default();
-    let stage = Stage::new(NEVER, vec![work.tool("render")]);
+    let (work, stage) = rendering(NEVER);
     let caller = mute();
     drop(stage.stopped(&caller, "render", StopCause::Timeout, &work).await);
     let (first, second, ()) = tokio::join!(
@@ -414,8 +349,7 @@ async fn a_stop_of_one_caller_leaves_the_other_waiting() {
 
 #[tokio::test]
 async fn running_calls_become_tasks_when_their_host_leaves() {
-    let work = Work::default();
-    let stage = Stage::new(NEVER, vec![work.tool("render")]);
+    let (work, stage) = rendering(NEVER);
     let caller = mute();
     let (reply, ()) = tokio::join!(stage.call(&caller, "render"), async {
         work.begun().await;
@@ -428,8 +362,7 @@ async fn running_calls_become_tasks_when_their_host_leaves() {
 /// The index of kept tasks is rebuilt from the store.
 #[tokio::test]
 async fn an_equal_call_joins_a_task_of_an_earlier_process() {
-    let work = Work::default();
-    let stage = Stage::new(NEVER, vec![work.tool("render")]);
+    let (work, stage) = rendering(NEVER);
     let caller = mute();
     drop(stage.stopped(&caller, "render", StopCause::Timeout, &work).await);
     work.finish();

@@ -36,6 +36,11 @@ fn host(store: &Arc<MemoryStore>, tools: Vec<Arc<dyn Tool>>) -> Arc<Dispatch> {
     dispatch(store, store.clone(), tools)
 }
 
+/// A task of the tool `tool`, whose client is gone.
+async fn created(dispatch: &Arc<Dispatch>) -> String {
+    create(dispatch, &local_caller(), "tool", Arc::new(NoClientChannel)).await
+}
+
 async fn task(dispatch: &Arc<Dispatch>, id: &str) -> Task {
     dispatch.task(&local_caller(), id).await.expect("found")
 }
@@ -71,8 +76,7 @@ fn never(_: Arc<dyn RunContext>) -> BoxFuture<'static, RunEnd> {
 async fn after_a_death(one: Arc<dyn Tool>) -> (Arc<Dispatch>, Arc<MemoryStore>, String) {
     let store = memory();
     let first = Arc::new(store.node());
-    let id =
-        create(&host(&first, vec![one.clone()]), &local_caller(), "tool", Arc::new(NoClientChannel)).await;
+    let id = created(&host(&first, vec![one.clone()])).await;
     first.kill();
     let second = Arc::new(store.node());
     (host(&second, vec![one]), second, id)
@@ -118,58 +122,6 @@ async fn a_run_that_was_taken_over_is_observed_like_any_other() {
     assert_eq!(*seen, ["tool by local", "task", "result"]);
 }
 
-#[tokio::test]
-async fn a5_what_may_not_is_ended_with_a_word_about_what_may_have_happened() {
-    let (second, _, id) = after_a_death(once(second_time)).await;
-    let ended = task(&second, &id).await;
-    let message = ended.status_message.expect("says why");
-    assert_eq!((ended.fence.attempt, ended.outcome.is_some()), (1, true));
-    assert!(
-        message.contains("not declared idempotent") && message.contains("may have had effects"),
-        "{message}"
-    );
-}
-
-#[tokio::test]
-async fn a5_what_has_said_that_its_effects_begin_is_not_run_again() {
-    fn affects(context: Arc<dyn RunContext>) -> BoxFuture<'static, RunEnd> {
-        async move {
-            context.effects().await.expect("stored");
-            pending().await
-        }
-        .boxed()
-    }
-    let store = memory();
-    let first = Arc::new(store.node());
-    let before = host(&first, vec![rerun(affects)]);
-    let id = create(&before, &local_caller(), "tool", Arc::new(NoClientChannel)).await;
-    until(&before, &id, "the effects", |task| task.effects).await;
-    first.kill();
-    let ended = task(&host(&Arc::new(store.node()), vec![rerun(affects)]), &id).await;
-    let message = ended.status_message.expect("says why");
-    assert!(message.contains("effects begin") && message.contains("has had effects"), "{message}");
-}
-
-#[tokio::test]
-async fn a_task_is_run_three_times_at_most() {
-    let store = memory();
-    let mut node = Arc::new(store.node());
-    let mut on = host(&node, vec![rerun(never)]);
-    let id = create(&on, &local_caller(), "tool", Arc::new(NoClientChannel)).await;
-    for attempt in 2..=3 {
-        node.kill();
-        node = Arc::new(store.node());
-        on = host(&node, vec![rerun(never)]);
-        let begun = |task: &Task| task.fence.attempt == attempt && task.started_at.is_some();
-        until(&on, &id, "the next attempt", begun).await;
-    }
-    node.kill();
-    let ended = task(&host(&Arc::new(store.node()), vec![rerun(never)]), &id).await;
-    assert_eq!(ended.status(), TaskStatus::Failed);
-    let message = ended.status_message.expect("says why");
-    assert!(message.contains("It was run 3 times, the most that is allowed"), "{message}");
-}
-
 /// The operator's setting from the creation of the task counts, and can only be revoked.
 #[tokio::test]
 async fn what_the_operator_allows_later_makes_nothing_run_again() {
@@ -177,8 +129,7 @@ async fn what_the_operator_allows_later_makes_nothing_run_again() {
     {
         let store = memory();
         let first = Arc::new(store.node());
-        let id =
-            create(&host(&first, vec![before]), &local_caller(), "tool", Arc::new(NoClientChannel)).await;
+        let id = created(&host(&first, vec![before])).await;
         first.kill();
         let ended = task(&host(&Arc::new(store.node()), vec![after]), &id).await;
         assert_eq!(ended.status(), TaskStatus::Failed);
@@ -189,9 +140,7 @@ async fn what_the_operator_allows_later_makes_nothing_run_again() {
 async fn a_task_waits_for_a_tool_that_is_not_loaded() {
     let store = memory();
     let first = Arc::new(store.node());
-    let id =
-        create(&host(&first, vec![rerun(second_time)]), &local_caller(), "tool", Arc::new(NoClientChannel))
-            .await;
+    let id = created(&host(&first, vec![rerun(second_time)])).await;
     first.kill();
     let second = host(&Arc::new(store.node()), Vec::new());
     let stop = CancellationToken::new();
@@ -343,18 +292,6 @@ async fn a_host_that_goes_begins_nothing_that_it_hands_over() {
     assert!(handed_over > 0, "there was a line");
 }
 
-#[tokio::test]
-async fn a_host_whose_client_is_gone_leaves_nothing_to_others() {
-    let store = memory();
-    let first = host(&Arc::new(store.node()), vec![rerun(never)]);
-    let id = create(&first, &local_caller(), "tool", Arc::new(NoClientChannel)).await;
-    let drained = first.drain(Duration::ZERO, DrainMode::End(Departure::PipeClosed)).await;
-    assert_eq!(drained, DrainReport { cut: 1, handed_over: 0 });
-    let ended = task(&host(&Arc::new(store.node()), vec![rerun(never)]), &id).await;
-    let message = ended.status_message.expect("says why");
-    assert!(message.contains("ended with the pipe of its client"), "{message}");
-}
-
 /// A clock that is moved by hand.
 struct HandClock(AtomicI64);
 
@@ -393,7 +330,7 @@ async fn a_host_that_lost_its_lease_stops_its_runs_and_begins_anew() {
     let stop = CancellationToken::new();
     let services =
         [tokio::spawn(host.clone().keep_lease(stop.clone())), tokio::spawn(host.clone().keep_time(stop))];
-    let id = create(&host, &local_caller(), "tool", Arc::new(NoClientChannel)).await;
+    let id = created(&host).await;
     let first = task(&host, &id).await.fence;
     // By the store's clock it is dead, whatever its own clock says.
     clock.0.fetch_add(301, Ordering::SeqCst);
@@ -413,7 +350,7 @@ async fn a_host_that_goes_leaves_alone_what_another_has_claimed() {
         let store = Arc::new(MemoryStore::new(clock.clone()).leased(Duration::from_secs(600)));
         // It keeps no lease, so it does not notice that its time has passed.
         let first = host(&Arc::new(store.node()), vec![rerun(never)]);
-        let id = create(&first, &local_caller(), "tool", Arc::new(NoClientChannel)).await;
+        let id = created(&first).await;
         clock.0.fetch_add(600_001, Ordering::SeqCst);
         let second = host(&Arc::new(store.node()), vec![rerun(never)]);
         second.recover_now().await;

@@ -95,34 +95,6 @@ fn time(ms: i64) -> String {
 // By the last change, the latest first: 1, 2, 3, 4; then 0, which never changed.
 
 #[tokio::test]
-async fn f_2_each_criterion_chooses_and_the_order_is_asked_for() {
-    let house = House::new();
-    let made = house.five().await;
-    for (filter, expected) in [
-        (json!({"methods": ["tools/call", "other"]}), &[1, 2, 3, 4, 0][..]),
-        (json!({"methods": ["sampling/createMessage"]}), &[]),
-        (json!({"taskIds": [made[3].id.to_string(), made[0].id.to_string(), "no id", ""]}), &[3, 0]),
-        (json!({"taskIds": []}), &[]),
-        (json!({"status": ["working"]}), &[0]),
-        (json!({"status": ["input_required", "cancelled"]}), &[1, 4]),
-        (json!({"status": ["failed", "completed", "failed"]}), &[2, 3]),
-        (json!({"createdAfter": time(1_000)}), &[2, 3, 4]),
-        (json!({"createdBefore": time(1_000)}), &[0]),
-        (json!({"createdAfter": time(0), "createdBefore": time(3_000)}), &[1, 2]),
-        (json!({"lastUpdatedAfter": time(57_000)}), &[1, 2]),
-        (json!({"lastUpdatedBefore": time(57_000)}), &[4, 0]),
-        (json!({"order": "asc"}), &[0, 4, 3, 2, 1]),
-        (json!({"orderBy": "createdAt"}), &[4, 3, 2, 1, 0]),
-        (json!({"orderBy": "createdAt", "order": "asc"}), &[0, 1, 2, 3, 4]),
-        (json!({"orderBy": "lastUpdatedAt", "order": "desc"}), &[1, 2, 3, 4, 0]),
-    ] {
-        assert_eq!(house.all(&json!({"filter": filter})).await, ids(&made, expected), "{filter}");
-        // F-4: directly in the params.
-        assert_eq!(house.all(&filter).await, ids(&made, expected), "{filter}");
-    }
-}
-
-#[tokio::test]
 async fn f_6_a_cursor_is_good_for_its_filter_its_order_and_its_principal_only() {
     let house = House::new();
     for name in ["a", "b"] {

@@ -15,7 +15,7 @@ use crate::folder::snapshot::{PluginReport, PluginState, Snapshot};
 use crate::run::engine::Engine;
 use prometheus_client::registry::Registry;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
@@ -69,6 +69,12 @@ impl Plugins {
             snapshot: Snapshot { catalog: Arc::default(), plugins: Vec::new(), loading: Vec::new() },
             metrics: Metrics::default(),
         }
+    }
+
+    /// The path of the folder.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.dir
     }
 
     /// Registers the folder's metrics.

@@ -140,28 +140,10 @@ mod tests {
 
     #[test]
     fn every_file_system_of_the_kernel_is_known_by_its_name() {
-        for name in [
-            "proc",
-            "sysfs",
-            "devpts",
-            "devtmpfs",
-            "debugfs",
-            "tracefs",
-            "securityfs",
-            "cgroup",
-            "cgroup2",
-            "bpf",
-            "configfs",
-            "pstore",
-            "efivarfs",
-            "mqueue",
-            "hugetlbfs",
-            "fusectl",
-            "binfmt_misc",
-            "nsfs",
-            "selinuxfs",
-            "rpc_pipefs",
-        ] {
+        for name in "proc sysfs devpts devtmpfs debugfs tracefs securityfs cgroup cgroup2 bpf configfs \
+                     pstore efivarfs mqueue hugetlbfs fusectl binfmt_misc nsfs selinuxfs rpc_pipefs"
+            .split(' ')
+        {
             assert!(is_named(name), "{name}");
         }
         for name in ["ext4", "tmpfs", "overlay", "btrfs", "fuse.sshfs", "nfs4", "procfs", ""] {

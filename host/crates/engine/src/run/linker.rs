@@ -35,33 +35,21 @@ mod tests {
         let import = |name: &str| {
             wat::parse_str(format!("(component (import \"{name}\" (instance)))")).expect("parses")
         };
-        for name in [
-            "wasi:cli/environment@0.2.0",
-            "wasi:cli/terminal-stderr@0.2.3",
-            "wasi:io/poll@0.2.6",
-            "wasi:sockets/ip-name-lookup@0.2.0",
-            "wasi:random/insecure-seed@0.2.0",
-            "wasi:clocks/wall-clock@0.2.0",
-            "wasi:filesystem/preopens@0.2.0",
-            "wasi:http/types@0.2.0",
-            "wasi:http/outgoing-handler@0.2.4",
-            "toolyard:plugin/host@0.1.0",
-            "toolyard:plugin/types@0.1.0",
-            "wasi:logging/logging",
-            "wasi:logging/logging@0.1.0-draft",
-        ] {
+        for name in "wasi:cli/environment@0.2.0 wasi:cli/terminal-stderr@0.2.3 wasi:io/poll@0.2.6 \
+                     wasi:sockets/ip-name-lookup@0.2.0 wasi:random/insecure-seed@0.2.0 \
+                     wasi:clocks/wall-clock@0.2.0 wasi:filesystem/preopens@0.2.0 wasi:http/types@0.2.0 \
+                     wasi:http/outgoing-handler@0.2.4 toolyard:plugin/host@0.1.0 \
+                     toolyard:plugin/types@0.1.0 wasi:logging/logging wasi:logging/logging@0.1.0-draft"
+            .split(' ')
+        {
             assert!(is_offered(name), "{name}");
             let component = wasmtime::component::Component::new(&engine, import(name)).expect(name);
             linker.instantiate_pre(&component).expect(name);
         }
-        for name in [
-            "wasi:http/incoming-handler@0.2.0",
-            "wasi:http/types@0.3.0",
-            "wasi:cli/stdin@0.3.0",
-            "toolyard:plugin/host@0.2.0",
-            "a:b/c",
-            "wasi:cli/x@0.2.0",
-        ] {
+        for name in "wasi:http/incoming-handler@0.2.0 wasi:http/types@0.3.0 wasi:cli/stdin@0.3.0 \
+                     toolyard:plugin/host@0.2.0 a:b/c wasi:cli/x@0.2.0"
+            .split(' ')
+        {
             assert!(!is_offered(name), "{name}");
         }
     }

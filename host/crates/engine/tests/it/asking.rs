@@ -3,8 +3,8 @@
 use crate::kit::{Recorder, engine, ok, only, run, settings, tool};
 use serde_json::{Value, json};
 use std::sync::Arc;
+use toolyard_task::Catalog;
 use toolyard_task::tool::Report;
-use toolyard_task::{Catalog, RunEnd};
 
 async fn asks() -> Arc<Catalog> {
     only(&engine(&settings()), "asks", "").await
@@ -74,27 +74,4 @@ async fn e_6_a_guest_says_that_what_it_sent_the_user_to_do_is_done() {
         let expected = Report::ElicitationComplete { key: key.to_owned() };
         assert_eq!(reports, if heard { vec![expected] } else { vec![] }, "{key}");
     }
-}
-
-#[tokio::test]
-async fn e_7_a_call_that_needs_a_url_first_gives_whole_elicitations() {
-    let catalog = asks().await;
-    let ended = async |data: &str| {
-        let arguments = json!({ "data": data }).to_string();
-        match run(tool(&catalog, "url_first"), &arguments, Arc::new(Recorder::default())).await {
-            RunEnd::Error(error) => error,
-            other => panic!("{other:?}"),
-        }
-    };
-    let error = ended(r#"{"elicitations":[{"message":"m","url":"https://a.example/login"}]}"#).await;
-    assert_eq!((error.code, error.message.as_str()), (-32042, "Sign in first."));
-    let data: Value = error.data.expect("data").decode().expect("JSON");
-    assert_eq!(data["elicitations"][0]["mode"], "url");
-    assert!(data["elicitations"][0]["elicitationId"].is_string());
-    let error = ended(r#"{"elicitations":[{"message":"m","url":"no url"}]}"#).await;
-    assert_eq!(error.code, -32603);
-    assert!(
-        error.message.contains("tool `url_first`") && error.message.contains("elicitations[0]"),
-        "{error}"
-    );
 }

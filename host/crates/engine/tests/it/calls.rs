@@ -265,8 +265,7 @@ async fn guests_report_ask_and_become_tasks() {
 
 #[tokio::test]
 async fn every_run_tells_once_what_it_took_however_it_ends() {
-    let engine = engine(&settings());
-    let catalog = only(&engine, "probe", "").await;
+    let catalog = only(&engine(&settings()), "probe", "").await;
     let recorder = Arc::new(Recorder::default());
     ok(&run(tool(&catalog, "spin"), "{\"ms\":30}", recorder.clone()).await);
     let spent = recorder.spent.lock().expect("free").clone();

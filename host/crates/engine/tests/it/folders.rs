@@ -63,21 +63,6 @@ async fn a_folder_granted_to_read_is_read_and_not_written() {
 }
 
 #[tokio::test]
-async fn a_folder_granted_to_write_is_written() {
-    let place = Place::with(WRITE).await;
-    for (what, path, other) in [
-        ("write", "/data/new", "x"),
-        ("rename", "/data/new", "/data/newer"),
-        ("make", "/data/folder", ""),
-        ("delete", "/data/note", ""),
-    ] {
-        assert_eq!(place.attempt(what, path, other).await, "ALLOWED ()", "{what}");
-    }
-    assert_eq!(place.attempt("list", "/data", "").await, "ALLOWED [\"folder\", \"newer\"]");
-    assert_eq!(std::fs::read(place.folder.file("data/newer")).expect("written"), b"x");
-}
-
-#[tokio::test]
 async fn a_folder_that_is_missing_refuses_the_plugin_and_says_which() {
     let folder = Folder::with(&[("files.wasm", "hostile_files")]);
     folder.put("files.toml", READ.as_bytes());

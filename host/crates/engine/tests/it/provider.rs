@@ -71,84 +71,18 @@ async fn r_2_n_1_resources_come_in_pages_of_the_guests_own() {
 }
 
 #[tokio::test]
-async fn r_3_templates() {
+async fn a_failure_is_the_guests_own_or_names_what_failed() {
     let catalog = library("").await;
-    match retrieve(&catalog, Retrieval::Templates).await {
-        ProviderAnswer::Templates(list) => {
-            let [(uri, template)] = &list[..] else { panic!("{list:?}") };
-            assert_eq!(uri, "book:/{n}");
-            assert_eq!(
-                value(template),
-                json!({"uriTemplate": "book:/{n}", "name": "book", "title": "Any book"})
-            );
-        }
-        other => panic!("{other:?}"),
-    }
-}
-
-#[tokio::test]
-async fn r_4_r_5_text_bytes_and_what_is_not_there() {
-    let catalog = library("").await;
-    let contents = |retrieved| match retrieved {
-        ProviderAnswer::Contents(contents) => contents.as_ref().map(value),
-        other => panic!("{other:?}"),
-    };
-    assert_eq!(
-        contents(retrieve(&catalog, read("book:/1")).await),
-        Some(json!({"contents": [
-            {"uri": "book:/1", "mimeType": "text/plain", "text": "the first", "_meta": {"shelf": 3}}
-        ]}))
-    );
-    let blob = contents(retrieve(&catalog, read("book:/blob")).await).expect("there");
-    assert_eq!(blob["contents"][0]["blob"], "AP8B");
-    assert_eq!(contents(retrieve(&catalog, read("book:/none")).await), None);
     assert_eq!(failure(&catalog, read("book:/forbidden")).await.message, "not this one");
-    // No tool is called, so none is named.
-    let info = contents(retrieve(&catalog, read("book:/info")).await).expect("there");
-    let info: Value =
-        serde_json::from_str(info["contents"][0]["text"].as_str().expect("text")).expect("JSON");
-    assert_eq!((&info["attempt"], info.get("tool")), (&json!(1), None));
-}
-
-#[tokio::test]
-async fn pr_3_pr_4_prompts_are_made_from_arguments() {
-    let catalog = library("").await;
-    match retrieve(&catalog, prompt("recommend", "{\"genre\":\"crime\"}")).await {
-        ProviderAnswer::Prompt(result) => assert_eq!(
-            value(&result),
-            json!({"description": "d", "messages": [
-                {"role": "user", "content": {"type": "text", "text": "recommend: crime"}},
-                {"role": "assistant", "content": {"type": "text", "text": "Well."}},
-            ]})
-        ),
-        other => panic!("{other:?}"),
-    }
-    assert_eq!(failure(&catalog, prompt("none", "{}")).await.code, -32602);
     let error = failure(&catalog, prompt("unable", "{}")).await;
     assert_eq!(error.code, -32603);
     assert!(error.message.contains("prompt `unable`"), "{error}");
     assert_eq!(value(&error.data.expect("data")), json!({"requiredCapabilities": {"sampling": {}}}));
-}
-
-#[tokio::test]
-async fn co_2_co_3_values_for_arguments_of_prompts_and_templates() {
-    let catalog = library("").await;
-    let values = |retrieved| match retrieved {
-        ProviderAnswer::Completion(result) => value(&result)["completion"].clone(),
-        other => panic!("{other:?}"),
-    };
-    let of_prompt = |name: &str| Reference::Prompt { name: name.to_owned() };
-    let asked = values(retrieve(&catalog, complete(of_prompt("recommend"), "cr")).await);
-    assert_eq!(
-        asked,
-        json!({"values": ["prompt recommend", "genre", "cr", "{\"mood\":\"glad\"}"], "hasMore": true})
-    );
-    let template = Reference::Template { uri: "book:/{n}".to_owned() };
-    assert_eq!(values(retrieve(&catalog, complete(template, "x")).await)["values"][0], "template book:/{n}");
-    let many = values(retrieve(&catalog, complete(of_prompt("recommend"), "250")).await);
-    assert_eq!(many["values"].as_array().map(Vec::len), Some(100));
-    assert_eq!((&many["total"], &many["hasMore"]), (&json!(250), &json!(true)));
-    assert_eq!(failure(&catalog, complete(of_prompt("none"), "x")).await.code, -32602);
+    // No tool is called, so none is named.
+    let ProviderAnswer::Contents(Some(info)) = retrieve(&catalog, read("book:/info")).await else { panic!() };
+    let text = value(&info)["contents"][0]["text"].as_str().expect("text").to_owned();
+    let info: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!((&info["attempt"], info.get("tool")), (&json!(1), None));
 }
 
 #[tokio::test]

@@ -115,9 +115,8 @@ async fn added_replaced_broken_mended_renamed_removed() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_slow_copy_is_loaded_when_it_is_whole() {
-    let engine = engine(&settings());
     let folder = Folder::with(&[("a.wasm", "versioned_v1")]);
-    let mut watched = Watched::start(&engine, folder.path()).await;
+    let mut watched = Watched::start(&engine(&settings()), folder.path()).await;
     let bytes = guest("versioned_v2");
     for name in ["a.wasm", "new.wasm"] {
         if name == "new.wasm" {
@@ -154,9 +153,8 @@ fn digest(bytes: &[u8]) -> Option<toolyard_task::Digest> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_changes_nothing_is_not_published() {
-    let engine = engine(&settings());
     let folder = Folder::with(&[("a.wasm", "versioned_v1")]);
-    let mut watched = Watched::start(&engine, folder.path()).await;
+    let mut watched = Watched::start(&engine(&settings()), folder.path()).await;
     let catalog = watched.now.catalog.clone();
     let bytes = guest("versioned_v1");
     folder.put("a.wasm", &bytes);
@@ -176,9 +174,8 @@ async fn what_changes_nothing_is_not_published() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn manifests_take_effect_and_a_wrong_one_stops_the_plugin() {
-    let engine = engine(&settings());
     let folder = Folder::with(&[("a.wasm", "versioned_v1")]);
-    let mut watched = Watched::start(&engine, folder.path()).await;
+    let mut watched = Watched::start(&engine(&settings()), folder.path()).await;
     let version = tool(&watched.now.catalog, "version");
 
     folder.replace("a.toml", b"prefix = \"x\"");
@@ -214,9 +211,8 @@ async fn manifests_take_effect_and_a_wrong_one_stops_the_plugin() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whoever_serves_a_name_keeps_it_until_it_goes() {
-    let engine = engine(&settings());
     let folder = Folder::with(&[("m.wasm", "versioned_v1")]);
-    let mut watched = Watched::start(&engine, folder.path()).await;
+    let mut watched = Watched::start(&engine(&settings()), folder.path()).await;
     folder.replace("a.wasm", &guest("versioned_v2"));
     let collided = watched.next().await;
     assert_eq!(state(collided, "m.wasm"), &PluginState::Serving);
@@ -275,10 +271,9 @@ async fn hints_are_heard_without_a_rescan() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_plugin_whose_granted_folder_is_made_later_serves_from_then_on() {
-    let engine = engine(&settings());
     let folder = Folder::with(&[("files.wasm", "hostile_files")]);
     folder.put("files.toml", b"[fs]\n\"/data\" = { path = \"./data\", mode = \"read\" }");
-    let mut watched = Watched::start(&engine, folder.path()).await;
+    let mut watched = Watched::start(&engine(&settings()), folder.path()).await;
     assert!(why(&watched.now, "files.wasm").contains("./data is not there"));
     std::fs::create_dir(folder.file("data")).expect("makes");
     let served = watched.next().await;

@@ -25,6 +25,12 @@ fn open(folder: &Path) -> Arc<SqliteStore> {
     SqliteStore::open(folder, options()).expect("opens")
 }
 
+fn opened() -> (TempDir, Arc<SqliteStore>) {
+    let folder = folder();
+    let store = open(folder.path());
+    (folder, store)
+}
+
 /// An unusable file is refused, with a message, and left unchanged.
 fn refused(folder: &TempDir, in_words: &str) -> SqliteOpenError {
     let file = folder.path().join(FILE);
@@ -113,8 +119,7 @@ async fn nobody_else_can_read_the_files_and_nothing_is_locked_before_it_must() {
 
 #[tokio::test]
 async fn a_store_that_is_shut_down_leaves_nothing_but_tasks() {
-    let folder = folder();
-    let store = open(folder.path());
+    let (folder, store) = opened();
     let made = created(&*store, task(&owner("a"))).await;
     let made = finish(&*store, &made, result()).await;
     let incarnation = store.register().await.expect("registers").incarnation;
@@ -229,8 +234,7 @@ async fn t_43_notes_that_cannot_be_written_wait_and_those_that_do_not_fit_are_co
 
 #[tokio::test]
 async fn a_store_that_nobody_exports_keeps_no_entries() {
-    let folder = folder();
-    let store = open(folder.path());
+    let (folder, store) = opened();
     created(&*store, task(&owner("a"))).await;
     store.note(Entry::lost(1, "test"));
     store.shut_down().await;
@@ -239,8 +243,7 @@ async fn a_store_that_nobody_exports_keeps_no_entries() {
 
 #[tokio::test]
 async fn t_40_nothing_of_a_foreign_task_is_decoded() {
-    let folder = folder();
-    let store = open(folder.path());
+    let (_folder, store) = opened();
     let made = created(&*store, task(&owner("a"))).await;
     let spoil = |writing: &mut SqliteTransaction<'_>| writing.on.execute("UPDATE task SET record = '{}'", []);
     assert_eq!(store.writer.write(spoil).await.expect("writes"), 1);
@@ -270,8 +273,7 @@ fn everything() -> toolyard_task::store::ListQuery {
 
 #[tokio::test]
 async fn a_record_that_makes_no_sense_is_named_so_and_harms_no_other() {
-    let folder = folder();
-    let store = open(folder.path());
+    let (_folder, store) = opened();
     let bad = created(&*store, task(&owner("a"))).await;
     let good = created(&*store, task(&owner("b"))).await;
     let id = bad.id;
@@ -329,8 +331,7 @@ async fn the_store_goes_on_where_its_time_was() {
 
 #[tokio::test]
 async fn a_registration_whose_transaction_fails_is_made_again() {
-    let folder = folder();
-    let store = open(folder.path());
+    let (folder, store) = opened();
     let release = hold(&store).await;
     let fails = store.writer.write(|writing| writing.on.execute("INSERT INTO nowhere VALUES (1)", []));
     let (me, failed, ()) = tokio::join!(store.register(), fails, async { drop(release) });

@@ -1,13 +1,11 @@
 use super::Refusal::{AlreadyStarted, Fenced, KeyReused, NotAsked, NotDue, Terminal};
 use super::{apply as transition, *};
-use crate::id::{Digest, Owner, TaskId};
-use crate::task::{EXPIRED_KEPT_MS, Era};
+use crate::task::EXPIRED_KEPT_MS;
+use crate::wire::TaskStatus;
 use crate::wire::TaskStatus::{Cancelled, Completed, Failed, InputRequired, Working};
-use crate::wire::{QuestionKind, RequestedTtl, TaskStatus};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
-use uuid::Uuid;
 
 mod delivery;
 mod table;
@@ -30,45 +28,14 @@ fn apply(task: &Task, event: Event, now: Timestamp) -> Result<Task, Refusal> {
 }
 
 fn task() -> Task {
-    Task {
-        id: TaskId(Uuid::from_u128(1)),
-        owner: Owner::Local,
-        session: None,
-        era: Era::Sessions,
-        client_capabilities: RawJson::empty_object(),
-        tool: "example.sleep".into(),
-        digest: Digest(String::new()),
-        arguments: RawJson::empty_object(),
-        progress_token: None,
-        requested_ttl: RequestedTtl::Absent,
-        ttl_ms: TTL,
-        poll_interval_ms: 1_000,
-        created_at: Timestamp(BEGIN),
-        updated_at: Timestamp(BEGIN),
-        status_message: Some("waits".into()),
-        version: 1,
-        fence: FENCE,
-        started_at: None,
-        effects: false,
-        rerun: false,
-        bridged: None,
-        questions: Vec::new(),
-        outcome: None,
-    }
+    let at = Timestamp(BEGIN);
+    let status_message = Some("waits".into());
+    Task { created_at: at, updated_at: at, status_message, fence: FENCE, ..crate::tests::task() }
 }
 
 fn question(key: &str) -> Question {
-    Question {
-        key: key.into(),
-        kind: QuestionKind::Form,
-        params: RawJson::empty_object(),
-        attempt: FENCE.attempt,
-        deadline: Timestamp(BEGIN + 500),
-        sent: Vec::new(),
-        client_task: None,
-        answer: None,
-        asked_again: 0,
-    }
+    let deadline = Timestamp(BEGIN + 500);
+    Question { attempt: FENCE.attempt, deadline, ..crate::tests::question(key) }
 }
 
 fn started() -> Event {

@@ -2,8 +2,8 @@ use super::*;
 use crate::apply;
 use crate::id::{Digest, Incarnation};
 use crate::recovery::{Departure, NotRerun};
-use crate::task::{Era, Fence, Question};
-use crate::wire::{QuestionKind, RawJson, RequestedTtl, RpcError, Timestamp};
+use crate::task::{Fence, Question};
+use crate::wire::{RawJson, RpcError, Timestamp};
 use uuid::Uuid;
 
 const SECRET: &str = "hush";
@@ -16,45 +16,23 @@ fn task() -> Task {
     let secret = || RawJson::trusted(format!(r#"{{"x":"{SECRET}"}}"#));
     Task {
         id: TaskId(Uuid::from_u128(7)),
+        digest: Digest("ab".into()),
         owner: owner(),
         session: Some(SessionId(SECRET.into())),
-        era: Era::Sessions,
         client_capabilities: secret(),
         tool: "t".repeat(200),
-        digest: Digest("ab".into()),
         arguments: secret(),
         progress_token: Some(secret()),
-        requested_ttl: RequestedTtl::Absent,
-        ttl_ms: 1_000,
-        poll_interval_ms: 1,
-        created_at: Timestamp(0),
-        updated_at: Timestamp(0),
         status_message: Some(SECRET.into()),
-        version: 1,
-        fence: FENCE,
-        started_at: None,
-        effects: false,
-        rerun: false,
-        bridged: None,
-        questions: Vec::new(),
-        outcome: None,
+        ..crate::tests::task()
     }
 }
 
 const FENCE: Fence = Fence { incarnation: Incarnation(1), attempt: 1 };
 
 fn question(key: &str) -> Question {
-    Question {
-        key: key.into(),
-        kind: QuestionKind::Form,
-        params: RawJson::trusted(format!(r#"{{"message":"{SECRET}"}}"#)),
-        attempt: 1,
-        deadline: Timestamp(1),
-        sent: Vec::new(),
-        client_task: None,
-        answer: None,
-        asked_again: 0,
-    }
+    let params = RawJson::trusted(format!(r#"{{"message":"{SECRET}"}}"#));
+    Question { params, ..crate::tests::question(key) }
 }
 
 fn finished(outcome: Outcome) -> Event {

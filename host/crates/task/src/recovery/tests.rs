@@ -1,35 +1,11 @@
 use super::*;
-use crate::id::{Digest, Incarnation, Owner, TaskId};
-use crate::task::{Era, Fence};
-use crate::wire::{RawJson, RequestedTtl, Timestamp};
-use uuid::Uuid;
+use crate::id::Incarnation;
+use crate::task::Fence;
+use crate::wire::Timestamp;
 
 fn task(attempt: u32, begun: bool) -> Task {
-    Task {
-        id: TaskId(Uuid::nil()),
-        owner: Owner::Local,
-        session: None,
-        era: Era::Sessions,
-        client_capabilities: RawJson::empty_object(),
-        tool: String::new(),
-        digest: Digest(String::new()),
-        arguments: RawJson::empty_object(),
-        progress_token: None,
-        requested_ttl: RequestedTtl::Absent,
-        ttl_ms: 1,
-        poll_interval_ms: 1,
-        created_at: Timestamp(0),
-        updated_at: Timestamp(0),
-        status_message: None,
-        version: 1,
-        fence: Fence { incarnation: Incarnation(1), attempt },
-        started_at: begun.then_some(Timestamp(0)),
-        effects: false,
-        rerun: true,
-        bridged: None,
-        questions: Vec::new(),
-        outcome: None,
-    }
+    let fence = Fence { incarnation: Incarnation(1), attempt };
+    Task { fence, started_at: begun.then_some(Timestamp(0)), rerun: true, ..crate::tests::task() }
 }
 
 /// A5: which tasks are run again, and which are not.

@@ -88,24 +88,13 @@ mod tests {
 
     #[test]
     fn a_3_what_is_malformed_is_told_apart_from_nothing() {
-        for values in [
-            &[""][..],
-            &["Bearer"],
-            &["Bearer "],
-            &["Bearer =="],
-            &["Bearer a b"],
-            &["Bearer a,b"],
-            &["Bearer a=b"],
-            &["Bearer\ta"],
-            &["Bearer \ta"],
-            &["Bearer \"a\""],
-            &["Bearer \u{e9}"],
-            &[" Bearer a"],
-            &["Bearer seventeen-letters"],
-            &["Bearer a", "Bearer a"],
-            &["Basic a", "Bearer a"],
-        ] {
-            assert_eq!(read(values), Err(Malformed), "{values:?}");
+        let one = "|Bearer|Bearer |Bearer ==|Bearer a b|Bearer a,b|Bearer a=b|Bearer\ta|Bearer \ta\
+                   |Bearer \"a\"|Bearer \u{e9}| Bearer a|Bearer seventeen-letters";
+        for value in one.split('|') {
+            assert_eq!(read(&[value]), Err(Malformed), "{value:?}");
+        }
+        for values in [["Bearer a", "Bearer a"], ["Basic a", "Bearer a"]] {
+            assert_eq!(read(&values), Err(Malformed), "{values:?}");
         }
     }
 }

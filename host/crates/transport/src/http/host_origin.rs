@@ -173,18 +173,11 @@ mod tests {
         for host in ["localhost", "LOCALHOST:1", "127.0.0.1:7420", "[::1]:80", "[::1]"] {
             assert_eq!(checked(Some(host), None), Ok(()), "{host}");
         }
-        for host in [
-            "evil.example",
-            "localhost.evil.example",
-            "127.0.0.1.evil.example",
-            "evil.example@localhost",
-            "localhost@localhost",
-            "localhost:8*0",
-            "[::1]80",
-            "127.0.0.2",
-            "0.0.0.0",
-            "",
-        ] {
+        for host in "evil.example localhost.evil.example 127.0.0.1.evil.example evil.example@localhost \
+                     localhost@localhost localhost:8*0 [::1]80 127.0.0.2 0.0.0.0"
+            .split(' ')
+            .chain([""])
+        {
             assert_eq!(checked(Some(host), None), Err(HostOriginError::Host), "{host}");
         }
         assert_eq!(checked(None, None), Err(HostOriginError::Host));
@@ -197,18 +190,12 @@ mod tests {
         {
             assert_eq!(checked(Some("localhost"), Some(origin)), Ok(()), "{origin}");
         }
-        for origin in [
-            "null",
-            "",
-            "http://evil.example",
-            "http://localhost.evil.example",
-            "http://localhost@evil.example",
-            "http://evil.example@localhost",
-            "http://localhost:62*4",
-            "file://localhost",
-            "localhost",
-            "http://",
-        ] {
+        for origin in "null http://evil.example http://localhost.evil.example \
+                       http://localhost@evil.example http://evil.example@localhost http://localhost:62*4 \
+                       file://localhost localhost http://"
+            .split(' ')
+            .chain([""])
+        {
             assert_eq!(checked(Some("localhost"), Some(origin)), Err(HostOriginError::Origin), "{origin}");
         }
     }
@@ -217,26 +204,17 @@ mod tests {
     fn h_3_the_operator_names_further_hosts() {
         let named = ["Tools.example.com", "other.example.com:8443", "192.0.2.7", "[2001:db8::1]"];
         let names = AllowedNames::new(&named.map(str::to_owned), &[]).expect("names");
-        for host in [
-            "tools.example.com",
-            "TOOLS.example.com:7420",
-            "other.example.com:8443",
-            "192.0.2.7:1",
-            "[2001:db8::1]:1",
-            "localhost",
-        ] {
+        for host in "tools.example.com TOOLS.example.com:7420 other.example.com:8443 192.0.2.7:1 \
+                     [2001:db8::1]:1 localhost"
+            .split(' ')
+        {
             assert_eq!(checked_at(&names, Some(host), None), Ok(()), "{host}");
         }
-        for host in [
-            "example.com",
-            "x.tools.example.com",
-            "tools.example.com.",
-            "tools.example.com@evil.example",
-            "evil.example@tools.example.com",
-            "tools.example.com:x",
-            "other.example.com",
-            "other.example.com:8444",
-        ] {
+        for host in "example.com x.tools.example.com tools.example.com. tools.example.com@evil.example \
+                     evil.example@tools.example.com tools.example.com:x other.example.com \
+                     other.example.com:8444"
+            .split(' ')
+        {
             assert_eq!(checked_at(&names, Some(host), None), Err(HostOriginError::Host), "{host}");
         }
         // A served host is not an origin whose pages may call.
@@ -252,27 +230,18 @@ mod tests {
         let named = ["https://app.example.com", "http://other.example.com:8080", "https://c.example:443"];
         let names = AllowedNames::new(&[], &named.map(str::to_owned)).expect("origins");
         let checked = |origin| checked_at(&names, Some("localhost"), Some(origin));
-        for origin in [
-            "https://app.example.com",
-            "https://app.example.com:443",
-            "http://other.example.com:8080",
-            "https://c.example",
-            "http://localhost:1",
-        ] {
+        for origin in "https://app.example.com https://app.example.com:443 http://other.example.com:8080 \
+                       https://c.example http://localhost:1"
+            .split(' ')
+        {
             assert_eq!(checked(origin), Ok(()), "{origin}");
         }
-        for origin in [
-            "http://app.example.com",
-            "https://app.example.com:8443",
-            "https://app.example.com:99999",
-            "https://app.example.com:",
-            "https://x.app.example.com",
-            "https://app.example.com.evil.example",
-            "https://app.example.com@evil.example",
-            "https://evil.example@app.example.com",
-            "http://other.example.com",
-            "null",
-        ] {
+        for origin in "http://app.example.com https://app.example.com:8443 https://app.example.com:99999 \
+                       https://app.example.com: https://x.app.example.com \
+                       https://app.example.com.evil.example https://app.example.com@evil.example \
+                       https://evil.example@app.example.com http://other.example.com null"
+            .split(' ')
+        {
             assert_eq!(checked(origin), Err(HostOriginError::Origin), "{origin}");
         }
         for name in ["", "*", "null", "app.example.com", "https://app.example.com/", "https://*.example.com"]

@@ -45,6 +45,13 @@ async fn connect(to: SocketAddr) -> TcpStream {
     TcpStream::connect(to).await.expect("the server listens")
 }
 
+/// A connection on which a call of this tool was sent.
+async fn calling(to: SocketAddr, tool: &str) -> TcpStream {
+    let mut stream = connect(to).await;
+    stream.write_all(call(tool).as_bytes()).await.expect("the server reads");
+    stream
+}
+
 /// Everything that the server sends before the end.
 async fn heard(stream: &mut TcpStream) -> String {
     let mut text = Vec::new();
@@ -87,13 +94,11 @@ async fn who_finds_every_connection_busy_is_told_so_and_when_to_come_back() {
         serve(set(vec![waiting(TaskSupport::Forbidden, &go, &told)], |wire| wire.connections = 2)).await;
     let mut busy = Vec::new();
     for _ in 0..2 {
-        let mut stream = connect(served.address).await;
-        stream.write_all(call("waiting").as_bytes()).await.expect("the server reads");
+        let stream = calling(served.address, "waiting").await;
         assert_eq!(tells.recv().await, Some("begun"));
         busy.push(stream);
     }
-    let mut late = connect(served.address).await;
-    late.write_all(call("waiting").as_bytes()).await.expect("the server reads");
+    let mut late = calling(served.address, "waiting").await;
     let refusal = heard(&mut late).await;
     assert!(refusal.starts_with("HTTP/1.1 503 ") && refusal.contains("\r\nretry-after: 1\r\n"), "{refusal}");
     let error = &body(&refusal)["error"];
@@ -130,8 +135,7 @@ async fn connections_that_do_nothing_make_room() {
     // The same number again, all at once: each is served, though some may have to retry.
     let served_all = futures_util::future::join_all((0..8).map(|_| async {
         loop {
-            let mut stream = connect(served.address).await;
-            stream.write_all(call("quick").as_bytes()).await.expect("the server reads");
+            let mut stream = calling(served.address, "quick").await;
             let answer = answer(&mut stream).await;
             if answer.starts_with("HTTP/1.1 200") {
                 return;
@@ -148,8 +152,7 @@ async fn who_says_nothing_gets_no_seat_while_others_wait() {
     let (go, (told, mut tells)) = (Arc::new(Notify::new()), mpsc::unbounded_channel());
     let served =
         serve(set(vec![waiting(TaskSupport::Forbidden, &go, &told)], |wire| wire.connections = 1)).await;
-    let mut busy = connect(served.address).await;
-    busy.write_all(call("waiting").as_bytes()).await.expect("the server reads");
+    let _busy = calling(served.address, "waiting").await;
     assert_eq!(tells.recv().await, Some("begun"));
     let mut silent = connect(served.address).await;
     let told = heard(&mut silent).await;
@@ -165,8 +168,7 @@ async fn who_loses_a_seat_before_the_first_request_is_told_to_come_back() {
     let mut slow = connect(served.address).await;
     // Longer than a connection may be idle while others wait.
     tokio::time::sleep(Duration::from_millis(1_100)).await;
-    let mut other = connect(served.address).await;
-    other.write_all(call("quick").as_bytes()).await.expect("the server reads");
+    let mut other = calling(served.address, "quick").await;
     assert!(answer(&mut other).await.starts_with("HTTP/1.1 200"));
     slow.write_all(call("quick").as_bytes()).await.expect("the server still reads");
     let told = heard(&mut slow).await;
@@ -239,8 +241,7 @@ async fn t_26h_13_however_a_client_goes_in_the_middle_of_a_call_the_call_is_over
     let (go, (told, mut tells)) = (Arc::new(Notify::new()), mpsc::unbounded_channel());
     let served = serve(server(vec![waiting(TaskSupport::Forbidden, &go, &told)])).await;
     for how in ["close", "reset", "half-close"] {
-        let mut stream = connect(served.address).await;
-        stream.write_all(call("waiting").as_bytes()).await.expect("the server reads");
+        let mut stream = calling(served.address, "waiting").await;
         assert_eq!(tells.recv().await, Some("begun"));
         match how {
             "reset" => reset(&stream),
@@ -288,8 +289,7 @@ async fn clients_that_vanish_while_they_send_or_listen_give_their_seats_back() {
     }
     // All four slots are free again: four clients at once are served.
     let all = futures_util::future::join_all((0..4).map(|_| async {
-        let mut stream = connect(served.address).await;
-        stream.write_all(call("quick").as_bytes()).await.expect("the server reads");
+        let mut stream = calling(served.address, "quick").await;
         let answer = answer(&mut stream).await;
         (stream, answer)
     }));
@@ -306,8 +306,7 @@ async fn who_sends_a_request_just_as_its_connection_has_to_make_room_is_answered
     let served = serve(set(vec![quick()], |wire| wire.connections = SEATS)).await;
     let mut idle = Vec::new();
     for _ in 0..SEATS {
-        let mut stream = connect(served.address).await;
-        stream.write_all(call("quick").as_bytes()).await.expect("the server reads");
+        let mut stream = calling(served.address, "quick").await;
         assert!(answer(&mut stream).await.starts_with("HTTP/1.1 200"));
         idle.push(stream);
     }
@@ -334,8 +333,7 @@ async fn who_sends_a_request_just_as_its_connection_has_to_make_room_is_answered
 async fn a_client_that_does_not_read_is_cut_off() {
     let large = tool("large", TaskSupport::Forbidden, |_| async { done(&"x".repeat(64 << 20)) });
     let served = serve(set(vec![large], |wire| wire.write_time = Duration::from_millis(500))).await;
-    let mut stream = connect(served.address).await;
-    stream.write_all(call("large").as_bytes()).await.expect("the server reads");
+    let mut stream = calling(served.address, "large").await;
     let cut = async {
         // Sends one more byte of an unfinished request; fails once the server has hung up.
         while stream.write_all(b"P").await.is_ok() {
@@ -365,11 +363,9 @@ async fn a_server_that_stops_answers_what_is_under_way_and_lets_nobody_in() {
     );
     let mut listening = served.post(&listen).await;
     listening.message().await.expect("an acknowledgement");
-    let mut idle = connect(served.address).await;
-    idle.write_all(call("quick").as_bytes()).await.expect("the server reads");
+    let mut idle = calling(served.address, "quick").await;
     assert!(answer(&mut idle).await.starts_with("HTTP/1.1 200"));
-    let mut busy = connect(served.address).await;
-    busy.write_all(call("waiting").as_bytes()).await.expect("the server reads");
+    let mut busy = calling(served.address, "waiting").await;
     assert_eq!(tells.recv().await, Some("begun"));
 
     served.stop();

@@ -289,6 +289,27 @@ fn a_moment_of_another_day_has_its_date() {
     assert_eq!(moment(Timestamp(i64::MAX), NOW), "9999-12-31 23:59 UTC");
 }
 
+/// All texts that name a host tool, about a task of this tool.
+fn texts(
+    task: &RunningTask<'_>,
+    tool: &str,
+    questions: &[OpenQuestion<'_>],
+    names: &ToolNames,
+) -> Vec<String> {
+    let tasks = [ListedTask { id: ID, tool, state: TaskState::Queued, since: NOW }];
+    vec![
+        hand_off(task, NOW, NOW, None, questions, names),
+        still_running(task, 3, names),
+        already_ended(ID, tool, names),
+        answer_passed_on(ID, tool, names),
+        answer_misfit(ID, tool, tool, Some(&questions[0]), names),
+        answer_misfit(ID, tool, tool, None, names),
+        no_such_question(ID, tool, tool, names),
+        task_list(&tasks, ListFilter::Live, NOW, names),
+        several_tasks(&tasks, NOW, names),
+    ]
+}
+
 #[test]
 fn texts_use_the_names_that_the_client_knows() {
     let names = ToolNames {
@@ -298,19 +319,8 @@ fn texts_use_the_names_that_the_client_knows() {
         answer: Some("yard_task_answer".to_owned()),
     };
     let form = ok_form();
-    let tasks = [ListedTask { id: ID, tool: "t", state: TaskState::Queued, since: NOW }];
-    for text in [
-        hand_off(&running(), NOW, NOW, None, &[deploy(&form)], &names),
-        still_running(&running(), 3, &names),
-        unknown_task(ID, &names),
-        no_task(&names),
-        already_ended(ID, "t", &names),
-        answer_passed_on(ID, "t", &names),
-        answer_misfit(ID, "t", "f", None, &names),
-        no_such_question(ID, "t", "k", &names),
-        task_list(&tasks, ListFilter::Live, NOW, &names),
-        several_tasks(&tasks, NOW, &names),
-    ] {
+    let others = [unknown_task(ID, &names), no_task(&names)];
+    for text in texts(&running(), "t", &[deploy(&form)], &names).into_iter().chain(others) {
         let plain = text.replace("yard_task_", "");
         assert!(
             text.contains("yard_task_") && !plain.contains("task_wait") && !plain.contains("task_list"),
@@ -330,24 +340,12 @@ fn a_guest_cannot_forge_a_line_nor_hide_text() {
     }));
     let question = OpenQuestion { key: FORGED, message: FORGED, ..deploy(&form) };
     let page = OpenQuestion { kind: OpenQuestionKind::Url(FORGED), ..question };
-    let tasks = [ListedTask { id: ID, tool: FORGED, state: TaskState::Running, since: NOW }];
     let error = RpcError::new(1, FORGED);
-    for text in [
-        hand_off(&task, NOW, NOW, None, &[question, page], &names()),
-        still_running(&task, 1, &names()),
-        done_prefix(ID, FORGED),
-        failed(ID, FORGED, &error),
-        cancelled(ID, FORGED),
-        expired(ID, FORGED),
-        unknown_task(FORGED, &names()),
-        stopped(ID, FORGED),
-        already_ended(ID, FORGED, &names()),
-        answer_passed_on(ID, FORGED, &names()),
-        answer_misfit(ID, FORGED, FORGED, Some(&question), &names()),
-        no_such_question(ID, FORGED, FORGED, &names()),
-        task_list(&tasks, ListFilter::Live, NOW, &names()),
-        several_tasks(&tasks, NOW, &names()),
-    ] {
+    let ends =
+        [done_prefix(ID, FORGED), failed(ID, FORGED, &error), cancelled(ID, FORGED), expired(ID, FORGED)];
+    let stopped = stopped(ID, FORGED);
+    let shown = texts(&task, FORGED, &[question, page], &names());
+    for text in shown.into_iter().chain(ends).chain([stopped, unknown_task(FORGED, &names())]) {
         assert!(text.contains("evil"), "the guest's text is in it: {text}");
         for line in text.lines() {
             assert!(!line.chars().any(visible::is_unsafe), "{line:?}");

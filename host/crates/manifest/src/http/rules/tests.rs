@@ -98,13 +98,9 @@ fn entries_that_mean_nothing_are_refused_with_the_reason() {
 
 #[test]
 fn a_uri_that_hides_its_host_has_no_target() {
-    for uri in [
-        "http://user:pass@example.com/",
-        "http://user@127.0.0.1",
-        "http://2130706433/",
-        "http://127.1/",
-        "/x",
-    ] {
+    for uri in
+        "http://user:pass@example.com/ http://user@127.0.0.1 http://2130706433/ http://127.1/ /x".split(' ')
+    {
         let parsed: Uri = uri.parse().expect(uri);
         assert!(Target::of(&parsed).is_err(), "{uri}");
     }
