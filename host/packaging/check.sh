@@ -29,3 +29,45 @@ has() { # TEXT, [FILE]
 same() { # FILE, FILE
   cmp "$1" "$2"
 }
+
+# The shipped tools, which the tests call. TOOLYARD_PLUGINS_DIST names another folder with them.
+DIST=${TOOLYARD_PLUGINS_DIST:-plugins/dist}
+
+# Makes a folder with the shipped tool `probe`, which has 5 tools.
+probe_folder() { # FOLDER
+  [ -f "$DIST/probe.wasm" ] || die "there is no $DIST/probe.wasm; run make plugins, or set TOOLYARD_PLUGINS_DIST"
+  fresh "$1"
+  cp "$DIST"/probe.{wasm,toml} "$1/"
+}
+
+# Starts a server by its command, and requires an answer of the tool `echo` and the status 0 at the end.
+answers() { # [OPTION…] -- COMMAND…
+  python3 host/packaging/tests/ask.py --tools 5 --call echo '{"text":"from the package"}' \
+    --expect "from the package" "$@"
+}
+
+# Runs a command in an environment with nothing but a home and the system's PATH.
+bare() { # COMMAND…
+  mkdir -p "$WORK/home"
+  env -i HOME="$WORK/home" PATH="${BARE_PATH:-/usr/local/bin:/usr/bin:/bin}" "$@"
+}
+
+free_port() {
+  python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
+}
+
+# Ends a process that this test started, and waits for it.
+stop() { # PID
+  kill "$1" 2>/dev/null || true
+  wait "$1" 2>/dev/null || true
+}
+
+# Waits until a command succeeds, at most 30 s.
+until_ok() { # COMMAND…
+  local tries
+  for tries in $(seq 150); do
+    "$@" >/dev/null 2>&1 && return
+    sleep 0.2
+  done
+  "$@"
+}
