@@ -29,10 +29,12 @@ enum Action {
     /// Revoke a permission or refusal: the next use asks the person again.
     Revoke {
         /// The id, as `list` shows it.
-        #[arg(required_unless_present = "all")]
+        // The conflicts are declared here, because `list` has the options of `Which` and no `id`: completions for
+        // zsh cannot be generated for a conflict with an unknown argument.
+        #[arg(required_unless_present = "all", conflicts_with_all = ["all", "plugin", "principal"])]
         id: Option<String>,
         /// All of them, or all that match --plugin and --principal.
-        #[arg(long, conflicts_with = "id")]
+        #[arg(long)]
         all: bool,
         #[command(flatten)]
         which: Which,
@@ -43,10 +45,10 @@ enum Action {
 #[derive(Debug, Args)]
 struct Which {
     /// Only those of this plugin file.
-    #[arg(long, value_name = "FILE", conflicts_with = "id")]
+    #[arg(long, value_name = "FILE")]
     plugin: Option<String>,
     /// Only those of this principal: local, token:NAME, ISSUER#SUBJECT, or anonymous.
-    #[arg(long, value_name = "PRINCIPAL", conflicts_with = "id")]
+    #[arg(long, value_name = "PRINCIPAL")]
     principal: Option<String>,
 }
 
