@@ -249,7 +249,8 @@ mod tests {
                 std::thread::sleep(Duration::from_millis(20));
             }
         });
-        let why = greeting(ours, Duration::from_millis(200)).err().expect("is no greeting").to_string();
+        let why =
+            greeting(ours, Duration::from_millis(200), "1.0.0").err().expect("is no greeting").to_string();
         assert_eq!(why, "it does not answer");
         drip.join().expect("has ended");
     }
