@@ -21,9 +21,10 @@ check() { # NAME, COMMAND…
   fi
 }
 
-# Requires a text in a file or in standard input.
+# Requires a text in a file or in standard input. Reads all of it: the writer of a pipe whose reader ends early
+# would fail.
 has() { # TEXT, [FILE]
-  grep -qF -- "$1" "${2:--}" || { echo "not found: $1"; return 1; }
+  [ -n "$(grep -F -- "$1" "${2:--}")" ] || { echo "not found: $1"; return 1; }
 }
 
 same() { # FILE, FILE
