@@ -21,7 +21,8 @@ else
   if [ ! -x "$musl_cc" ]; then
     command -v apt-get >/dev/null || musl_fail "there is no musl-gcc; install the package musl-tools"
     rm -rf "$musl" && mkdir -p "$musl/debs"
-    (cd "$musl/debs" && apt-get -qq -o APT::Sandbox::User=root download musl-tools musl-dev)
+    (cd "$musl/debs" && apt-get -qq -o APT::Sandbox::User="$(id -un)" download musl-tools musl-dev) ||
+      musl_fail "apt-get cannot download musl-tools and musl-dev; run apt-get update, or install musl-tools"
     for deb in "$musl"/debs/*.deb; do dpkg -x "$deb" "$musl/root"; done
     sed "s#/usr/\(include\|lib\)/x86_64-linux-musl#$musl/root&#g" \
       "$musl/root/usr/lib/x86_64-linux-musl/musl-gcc.specs" >"$musl/specs"
