@@ -71,3 +71,11 @@ until_ok() { # COMMAND…
   done
   "$@"
 }
+
+# Copies the C library of this machine into a root, if the program is a dynamic one of TOOLYARD_BIN.
+add_libraries() { # ROOT
+  local library
+  for library in $(ldd "$BIN" 2>/dev/null | grep -o '/[^ ]*'); do
+    cp --parents -L "$library" "$1/"
+  done
+}

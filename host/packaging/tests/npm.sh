@@ -82,7 +82,8 @@ says_that_the_program_is_missing() {
 check "npm: the packages can be published" publish_to_registry
 check "npm: npx runs the program" by_npx
 check "npm: npx serves tools over stdio" answers -- "${npx_toolyard[@]}" "${serve[@]}"
-check "npm: SIGTERM to npx ends the host" answers --end term --status 0 -- "${npx_toolyard[@]}" "${serve[@]}"
+# npx starts the command by a shell, which does not pass SIGTERM on. A client closes the input as well.
+check "npm: SIGTERM to npx and the end of its input end the host" answers --end both --status -15 -- "${npx_toolyard[@]}" "${serve[@]}"
 check "npm: npm installs the very program" by_install
 check "npm: SIGTERM to the command ends the host" answers --end term -- "$shim" "${serve[@]}"
 check "npm: the exit status passes" status_passes
