@@ -79,3 +79,13 @@ add_libraries() { # ROOT
     cp --parents -L "$library" "$1/"
   done
 }
+
+# Runs a command in a root with nothing but its own files, /proc and /dev/null.
+in_root() { # ROOT, COMMAND…
+  mkdir -p "$1"/{proc,dev,tmp}
+  touch "$1/dev/null"
+  # shellcheck disable=SC2016
+  exec env -i HOME=/tmp PATH=/usr/sbin:/usr/bin:/sbin:/bin unshare --map-root-user --mount \
+    sh -c 'mount --rbind /proc "$0/proc" && mount --bind /dev/null "$0/dev/null" && exec chroot "$@"' "$1" "$@"
+}
+export -f in_root
