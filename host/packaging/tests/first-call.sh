@@ -35,7 +35,7 @@ answers_in() { # ROOT, PROGRAM
 by_binary() {
   fresh "$WORK/binary"
   tar -xzf "$OUT/toolyard-$VERSION-x86_64-linux.tar.gz" -C "$WORK/binary" --strip-components=1
-  answers_in "$WORK/binary" /toolyard
+  answers_in "$WORK/binary" /bin/toolyard
 }
 
 by_deb() {
