@@ -9,8 +9,10 @@ tools=$ROOT/target/tools
 about=$OUT/toolyard-$VERSION-x86_64-linux
 
 install_tool() { # CRATE, VERSION, PROGRAM, ARGUMENTS OF CARGO
+  # Built quickly: each runs once.
   [ "$("$tools/bin/$3" --version 2>/dev/null | awk '{ print $2 }')" = "$2" ] ||
-    "$cargo" install --quiet --locked --root "$tools" --version "$2" "$1" "${@:4}"
+    "$cargo" install --quiet --locked --config profile.release.lto=false --config profile.release.opt-level=1 \
+      --root "$tools" --version "$2" "$1" "${@:4}"
 }
 
 fresh "$STAGE"
