@@ -51,6 +51,13 @@ signal_of_the_program_passes() {
   [ "$status" = 137 ] || { echo "status $status"; return 1; }
 }
 
+ends_by_ctrl_c() {
+  local port
+  port=$(free_port)
+  python3 host/packaging/tests/terminal.py "http://127.0.0.1:$port/mcp" \
+    "$shim" serve --listen "127.0.0.1:$port" --plugins "$WORK/tools" --data "$WORK/data3"
+}
+
 refuses_other_platforms() {
   cat >"$WORK/other.cjs" <<'JS'
 const { find } = require(process.argv[2]);
@@ -88,5 +95,6 @@ check "npm: npm installs the very program" by_install
 check "npm: SIGTERM to the command ends the host" answers --end term -- "$shim" "${serve[@]}"
 check "npm: the exit status passes" status_passes
 check "npm: a signal that ends the program ends the command" signal_of_the_program_passes
+check "npm: Ctrl-C in a terminal lets running calls end" ends_by_ctrl_c
 check "npm: other platforms get an error that says what to do" refuses_other_platforms
 check "npm: an installation without the program says so" says_that_the_program_is_missing
