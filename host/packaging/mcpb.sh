@@ -5,6 +5,7 @@ set -euo pipefail
 . "$(dirname "$0")/common.sh"
 . host/packaging/tools.sh
 need_program
+need python3
 npm_tools
 
 work=$OUT/mcpb
@@ -44,9 +45,19 @@ cat >"$work/manifest.json" <<JSON
   "compatibility": { "platforms": ["linux"] }
 }
 JSON
-find "$work" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
 bundle=$OUT/toolyard-$VERSION-linux-x64.mcpb
+mcpb pack "$work" "$work/packed.mcpb" >/dev/null
+# mcpb writes the current time into its entries, so equal input would not give equal bytes.
 rm -f "$bundle"
-mcpb pack "$work" "$bundle" >/dev/null
+python3 - "$work/packed.mcpb" "$bundle" <<'PY'
+import os, sys, time, zipfile
+
+moment = time.gmtime(max(int(os.environ["SOURCE_DATE_EPOCH"]), 315532800))[:6]
+with zipfile.ZipFile(sys.argv[1]) as packed, zipfile.ZipFile(sys.argv[2], "w") as bundle:
+    for entry in sorted(packed.infolist(), key=lambda entry: entry.filename):
+        copy = zipfile.ZipInfo(entry.filename, moment)
+        copy.external_attr, copy.compress_type = entry.external_attr, zipfile.ZIP_DEFLATED
+        bundle.writestr(copy, packed.read(entry), compresslevel=9)
+PY
 rm -rf "$work"
 made "$bundle"

@@ -17,6 +17,14 @@ unpacks() {
   [ -x "$unpacked/server/toolyard" ]
 }
 
+twice_equal() {
+  cp "$bundle" "$WORK/first.mcpb"
+  # A zip counts in steps of two seconds.
+  sleep 2
+  host/packaging/mcpb.sh
+  same "$WORK/first.mcpb" "$bundle"
+}
+
 # As a client: the command of the manifest, with the placeholders filled in.
 by_its_manifest() {
   local command
@@ -35,4 +43,5 @@ PY
 }
 
 check "mcpb: it unpacks to a valid manifest and the very program" unpacks
+check "mcpb: a second bundle has the same bytes" twice_equal
 check "mcpb: its manifest starts a server of the chosen folder" by_its_manifest
