@@ -76,6 +76,32 @@ os.execvpe(namespace[0], [*namespace, "sh", "-c", mounts, root, *user, root, *co
 PY
 chmod +x "$in_image"
 
+# An engine cannot be tried everywhere, so this compares what the Containerfile says with the image.
+containerfile_says_the_same() {
+  python3 - "$WORK/layout" <<'PY'
+import json, sys
+
+def blob(digest):
+    with open(f"{sys.argv[1]}/blobs/sha256/{digest.split(':')[1]}", encoding="utf-8") as file:
+        return json.load(file)
+
+with open(sys.argv[1] + "/index.json", encoding="utf-8") as file:
+    manifest = blob(json.load(file)["manifests"][0]["digest"])
+config = blob(manifest["config"]["digest"])["config"]
+with open("host/packaging/Containerfile", encoding="utf-8") as file:
+    last = file.read().split("FROM scratch")[1].replace("\\\n", " ")
+said = dict(line.split(None, 1) for line in last.splitlines() if line.strip())
+assert sorted(said.pop("ENV").split()) == sorted(config["Env"]), "ENV"
+assert json.loads(said.pop("ENTRYPOINT")) == config["Entrypoint"], "ENTRYPOINT"
+assert json.loads(said.pop("CMD")) == config["Cmd"], "CMD"
+assert {said.pop("EXPOSE"): {}} == config["ExposedPorts"], "EXPOSE"
+assert {said.pop("VOLUME"): {}} == config["Volumes"], "VOLUME"
+for word, key in {"USER": "User", "WORKDIR": "WorkingDir", "STOPSIGNAL": "StopSignal"}.items():
+    assert said.pop(word) == config[key], word
+assert list(said) == ["COPY"], said
+PY
+}
+
 prepare() {
   mkdir -p "$root/proc" "$root/dev"
   touch "$root/dev/null"
@@ -127,6 +153,7 @@ check "image: skopeo reads it, with its labels" skopeo_reads
 check "image: skopeo converts it for docker" skopeo_converts
 check "image: a second image has the same bytes" twice_equal
 check "image: umoci unpacks it" unpacks
+check "image: the Containerfile says the same" containerfile_says_the_same
 check "image: its root can be entered" prepare
 check "image: it refuses to serve without credentials, and says what to do" refuses_strangers_by_default
 check "image: it serves tools to the bearer of a token, as its own user" serves_with_a_token
