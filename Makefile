@@ -49,13 +49,15 @@ examples: host ## Build the examples of every language, with tools that are fetc
 serve: build ## Build everything, then serve plugins/dist at http://127.0.0.1:7420/mcp
 	exec $(BIN) serve --plugins $(PLUGINS_DIST)
 
-test: build fixtures examples clients published failpoints ## Build everything, then run all tests and the conformance suites
+test: build fixtures examples clients published failpoints ## Build everything, then run all tests, the conformance suites and the tests of one package
 	cd plugins && $(CARGO) test --locked --release --target-dir ../target/plugins-native
 	cd examples/plugins/rust && $(CARGO) test --locked --release --target-dir ../../../target/plugins-native
 	$(CARGO) $(QUICK) test --release --locked --workspace
 	$(MAKE) budget
 	$(SIMULATION) -- --nocapture
 	./tests/conformance/run.sh
+	TOOLYARD_BIN=$(BIN) ./host/packaging/package.sh pypi
+	TOOLYARD_BIN=$(BIN) ./host/packaging/test.sh pypi workflows
 
 budget: ## Count the instructions of the parts of a call; UPDATE_BUDGET=1 rewrites what they may be
 	$(CARGO) test --release --locked --workspace --test budget

@@ -31,6 +31,13 @@ same() { # FILE, FILE
   cmp "$1" "$2"
 }
 
+# For an artefact that was made a second time. Its time is that of the commit.
+same_again() { # FILE, FILE
+  same "$1" "$2" && return
+  echo "the second one differs; if the first is of another commit, make it again by package.sh"
+  return 1
+}
+
 # The shipped tools, which the tests call. TOOLYARD_PLUGINS_DIST names another folder with them.
 DIST=${TOOLYARD_PLUGINS_DIST:-plugins/dist}
 
@@ -72,3 +79,21 @@ until_ok() { # COMMAND…
   done
   "$@"
 }
+
+# Copies the C library of this machine into a root, if the program is a dynamic one of TOOLYARD_BIN.
+add_libraries() { # ROOT
+  local library
+  for library in $(ldd "$BIN" 2>/dev/null | grep -o '/[^ ]*'); do
+    cp --parents -L "$library" "$1/"
+  done
+}
+
+# Runs a command in a root with nothing but its own files, /proc and /dev/null.
+in_root() { # ROOT, COMMAND…
+  mkdir -p "$1"/{proc,dev,tmp}
+  touch "$1/dev/null"
+  # shellcheck disable=SC2016
+  exec env -i HOME=/tmp PATH=/usr/sbin:/usr/bin:/sbin:/bin unshare --map-root-user --mount \
+    sh -c 'mount --rbind /proc "$0/proc" && mount --bind /dev/null "$0/dev/null" && exec chroot "$@"' "$1" "$@"
+}
+export -f in_root

@@ -80,11 +80,12 @@ cat >"$work/config.json" <<JSON
       "HOME=/data",
       "SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt",
       "TOOLYARD_CONFIG=/etc/toolyard/toolyard.toml",
+      "TOOLYARD_LISTEN=0.0.0.0:7420",
       "TOOLYARD_PLUGINS=/plugins",
       "TOOLYARD_DATA=/data"
     ],
     "Entrypoint": ["/usr/bin/toolyard"],
-    "Cmd": ["serve", "--listen", "0.0.0.0:7420"],
+    "Cmd": ["serve"],
     "Volumes": { "/data": {} },
     "WorkingDir": "/data",
     "StopSignal": "SIGTERM",

@@ -34,16 +34,19 @@ npm_tools() { # puts mcpb and verdaccio first on the PATH
 # target/package/tools/PACKAGE. Debian keeps one version in a release, so the release is the pin.
 debian_tool() { # PACKAGE
   need apt-get dpkg-deb
-  local root=$TOOLS/$1 name
+  local root=$TOOLS/$1 names package
   if [ ! -f "$root/.installed" ]; then
     fresh "$root"
-    mkdir -p "$TOOLS"/apt/{lists,cache/archives}/partial
+    mkdir -p "$TOOLS"/apt/{lists,cache/archives}/partial "$root/packages"
     private_apt update >&2
-    for name in $(private_apt install --simulate --no-install-recommends "$1" | awk '$1 == "Inst" { print $2 }'); do
-      (cd "$TOOLS/apt" && private_apt download "$name" >&2)
-      dpkg-deb -x "$TOOLS/apt/$name"_*.deb "$root"
+    names=$(private_apt install --simulate --no-install-recommends "$1" | awk '$1 == "Inst" { print $2 }')
+    [ -n "$names" ] || names=$1
+    # shellcheck disable=SC2086
+    (cd "$root/packages" && private_apt download $names >&2)
+    for package in "$root"/packages/*.deb; do
+      dpkg-deb -x "$package" "$root"
     done
-    rm -f "$TOOLS"/apt/*.deb
+    rm -rf "$root/packages"
     touch "$root/.installed"
   fi
   PATH=$root/usr/bin:$root/usr/sbin:$PATH

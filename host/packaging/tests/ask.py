@@ -7,7 +7,7 @@ ask.py [OPTION…] --url URL       speaks Streamable HTTP to a running server
 --call NAME JSON   calls a tool
 --expect TEXT      requires this text in the result of the call
 --token TOKEN      the token for --url
---end HOW          ends the server by `eof` (default) or by `term`, the signal
+--end HOW          ends the server by `eof` (default), by the signal `term`, or by `both`
 --status N         requires this exit status (default 0); a signal has the negative of its number
 """
 
@@ -49,9 +49,9 @@ class Stdio:
         sys.exit(f"the server ended before it answered {message['method']}")
 
     def end(self, how, expected):
-        if how == "term":
+        if how != "eof":
             self.child.send_signal(signal.SIGTERM)
-        else:
+        if how != "term":
             self.child.stdin.close()
         status = self.child.wait(20)
         self.watchdog.cancel()
@@ -100,7 +100,7 @@ def main():
     options.add_argument("--expect", default="")
     options.add_argument("--url")
     options.add_argument("--token")
-    options.add_argument("--end", choices=["eof", "term"], default="eof")
+    options.add_argument("--end", choices=["eof", "term", "both"], default="eof")
     options.add_argument("--status", type=int, default=0)
     options.add_argument("command", nargs="*")
     options = options.parse_args()

@@ -43,7 +43,8 @@ conffile_serves() {
   port=$(free_port)
   sed -e "s#\"/etc/toolyard/plugins\"#\"$WORK/tools\"#" -e "s#\"/var/lib/toolyard\"#\"$WORK/data\"#" \
     "$root/etc/toolyard/toolyard.toml" >"$WORK/toolyard.toml"
-  bare "$root/usr/bin/toolyard" serve --config "$WORK/toolyard.toml" --listen "127.0.0.1:$port" &
+  # A command, not a function: the process that the test stops must be the host.
+  env -i HOME="$WORK/home" "$root/usr/bin/toolyard" serve --config "$WORK/toolyard.toml" --listen "127.0.0.1:$port" &
   pid=$!
   trap 'stop "$pid"' EXIT
   until_ok curl -s "http://127.0.0.1:$port/mcp"

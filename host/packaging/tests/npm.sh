@@ -51,6 +51,13 @@ signal_of_the_program_passes() {
   [ "$status" = 137 ] || { echo "status $status"; return 1; }
 }
 
+ends_by_ctrl_c() {
+  local port
+  port=$(free_port)
+  python3 host/packaging/tests/terminal.py "http://127.0.0.1:$port/mcp" \
+    "$shim" serve --listen "127.0.0.1:$port" --plugins "$WORK/tools" --data "$WORK/data3"
+}
+
 refuses_other_platforms() {
   cat >"$WORK/other.cjs" <<'JS'
 const { find } = require(process.argv[2]);
@@ -82,10 +89,12 @@ says_that_the_program_is_missing() {
 check "npm: the packages can be published" publish_to_registry
 check "npm: npx runs the program" by_npx
 check "npm: npx serves tools over stdio" answers -- "${npx_toolyard[@]}" "${serve[@]}"
-check "npm: SIGTERM to npx ends the host" answers --end term --status 0 -- "${npx_toolyard[@]}" "${serve[@]}"
+# npx starts the command by a shell, which does not pass SIGTERM on. A client closes the input as well.
+check "npm: SIGTERM to npx and the end of its input end the host" answers --end both --status -15 -- "${npx_toolyard[@]}" "${serve[@]}"
 check "npm: npm installs the very program" by_install
 check "npm: SIGTERM to the command ends the host" answers --end term -- "$shim" "${serve[@]}"
 check "npm: the exit status passes" status_passes
 check "npm: a signal that ends the program ends the command" signal_of_the_program_passes
+check "npm: Ctrl-C in a terminal lets running calls end" ends_by_ctrl_c
 check "npm: other platforms get an error that says what to do" refuses_other_platforms
 check "npm: an installation without the program says so" says_that_the_program_is_missing

@@ -14,7 +14,7 @@ twice_equal() {
   export VERSION PYPI_PROJECT SUMMARY REPOSITORY MCP_NAME
   mkdir "$WORK/again"
   python3 host/packaging/wheel.py "$BIN" "$WORK/again"
-  same "$wheel" "$WORK/again/$(basename "$wheel")"
+  same_again "$wheel" "$WORK/again/$(basename "$wheel")"
 }
 
 metadata() {
