@@ -3,7 +3,7 @@
 use crate::audit::{Destination, Exporter, LogFile};
 use crate::config::value::AuditTo;
 use crate::config::{Config, StoreChoice, encryption};
-use crate::plugin_folder;
+use crate::plugin_folder::{self, FirstLoad};
 use crate::protect;
 use crate::system::{RandomIds, SystemClock};
 use crate::traces::Otlp;
@@ -59,16 +59,6 @@ pub fn with_runtimes<T, F: Future<Output = anyhow::Result<T>>>(
     serving.shutdown_background();
     guests.shutdown_background();
     done
-}
-
-/// When a start is complete, as regards the plugins.
-enum FirstLoad {
-    /// After all components are compiled.
-    Complete,
-    /// After this time at the latest. The tools of components that still compile are added later.
-    Within(Duration),
-    /// At once. Lists wait for this time at the latest.
-    Later(Duration),
 }
 
 /// The options of a start.
@@ -183,11 +173,7 @@ impl Assembled {
                 call_log.loaded(&snapshot.plugins);
             }
         };
-        let (wait, is_awaited) = match first_load {
-            FirstLoad::Complete => (None, true),
-            FirstLoad::Within(wait) => (Some(wait), true),
-            FirstLoad::Later(wait) => (Some(wait), false),
-        };
+        let (wait, is_awaited) = first_load.terms();
         let stop_services = CancellationToken::new();
         let first_load = Arc::new(SetOnce::new());
         let loading = tokio::spawn(plugin_folder::serve(

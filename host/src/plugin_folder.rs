@@ -10,8 +10,7 @@ use tokio_util::sync::CancellationToken;
 use toolyard_cli::tell;
 use toolyard_engine::{Plugins, Snapshot};
 
-/// Refuses a folder that somebody named and that is not there: without it, a misspelt name is a host without
-/// tools. The default folder may appear later.
+/// Refuses a named folder that does not exist: otherwise a misspelt name would be a host without tools. The default folder may appear later.
 pub fn check(config: &Config) -> anyhow::Result<()> {
     if !config.names_plugins || config.plugins.is_dir() {
         return Ok(());
@@ -22,6 +21,27 @@ pub fn check(config: &Config) -> anyhow::Result<()> {
         bail!("the plugin folder {path} (`plugins`) is not a folder; name the folder that has the tools");
     }
     bail!("there is no plugin folder {path} (`plugins`); create it, or name another by --plugins")
+}
+
+/// When the start of the host is complete, as regards the plugins.
+pub enum FirstLoad {
+    /// After all components are compiled.
+    Complete,
+    /// After this time at the latest. The tools of components that still compile are added later.
+    Within(Duration),
+    /// At once. Lists wait for this time at the latest.
+    Later(Duration),
+}
+
+impl FirstLoad {
+    /// How long the first load waits for components, and whether the start waits for the first load.
+    pub const fn terms(self) -> (Option<Duration>, bool) {
+        match self {
+            Self::Complete => (None, true),
+            Self::Within(wait) => (Some(wait), true),
+            Self::Later(wait) => (Some(wait), false),
+        }
+    }
 }
 
 /// Loads the folder, publishes its tools, sets `first`, and follows the changes of the folder until `stop` is

@@ -70,7 +70,7 @@ impl LiveCatalog {
         );
         let former = self.snapshot.swap(Arc::new(snapshot));
         self.resources.retain(catalog.providers());
-        // Nobody has read a list before the first catalog.
+        // No client has read a list before the first catalog.
         if self.loaded.set(()).is_err() {
             self.changes.compare(&former.catalog, &catalog);
         }
