@@ -38,11 +38,12 @@ debian_tool() { # PACKAGE
   if [ ! -f "$root/.installed" ]; then
     fresh "$root"
     mkdir -p "$TOOLS"/apt/{lists,cache/archives}/partial "$root/packages"
-    private_apt update >&2
+    # bash ignores `set -e` where the caller tests the status.
+    private_apt update >&2 || die "cannot read the lists of Debian packages"
     names=$(private_apt install --simulate --no-install-recommends "$1" | awk '$1 == "Inst" { print $2 }')
     [ -n "$names" ] || names=$1
     # shellcheck disable=SC2086
-    (cd "$root/packages" && private_apt download $names >&2)
+    (cd "$root/packages" && private_apt download $names >&2) || die "cannot fetch the Debian package $1"
     for package in "$root"/packages/*.deb; do
       dpkg-deb -x "$package" "$root"
     done
