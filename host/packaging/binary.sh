@@ -33,8 +33,13 @@ write_sbom() {
 write_licences() {
   local library musl notices=$STAGE/THIRD-PARTY-LICENSES.txt
   install_tool cargo-about 0.9.3 --features cli
+  # The licences that the policy allows.
+  python3 -c 'import json, sys, tomllib
+print("accepted =", json.dumps(tomllib.load(sys.stdin.buffer)["licenses"]["allow"]))
+print("ignore-build-dependencies = true\nignore-dev-dependencies = true")' <deny.toml >"$OUT/about.toml"
   "$tools/bin/cargo-about" generate --locked --offline --fail --manifest-path host/Cargo.toml \
-    --config host/packaging/about.toml --target "$target" --output-file "$notices" host/packaging/licenses.hbs
+    --config "$OUT/about.toml" --target "$target" --output-file "$notices" host/packaging/licenses.hbs
+  rm "$OUT/about.toml"
   # No package of Cargo has the standard library and libc, which are in a static program too.
   library=$(rustc --print sysroot)/share/doc/rust/COPYRIGHT-library.html
   [ -f "$library" ] || die "there is no $library; reinstall the Rust toolchain with rustup"
