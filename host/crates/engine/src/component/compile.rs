@@ -204,6 +204,8 @@ fn compile_limited(arguments: &[OsString]) -> Result<(), String> {
     limit(Resource::Core, 0)?;
     // Both are optional: the child compiles without them.
     let _ = rustix::process::nice(10);
+    // Elsewhere the limits end a child that has lost its host.
+    #[cfg(target_os = "linux")]
     let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
 
     let bytes = std::fs::read(input).map_err(|error| format!("cannot read the component: {error}"))?;

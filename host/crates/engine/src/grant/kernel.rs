@@ -92,6 +92,8 @@ fn mount_fault(folder: &File, mounts: &Mounts) -> Option<String> {
 }
 
 fn numbers(device: u64) -> (u32, u32) {
+    // Its width differs between systems.
+    let device = device as rustix::fs::Dev;
     (rustix::fs::major(device), rustix::fs::minor(device))
 }
 

@@ -5,6 +5,7 @@
 //! one, the path is walked name by name, and each mount on it must be among the checked ones.
 //! Nothing behind any other mount is inspected, opened, created or truncated.
 
+#[cfg(target_os = "linux")]
 use super::leave_some;
 use crate::grant::{CheckedMounts, number};
 use cap_std::fs::{OpenOptions, OpenOptionsExt as _};
