@@ -108,7 +108,7 @@ async fn the_numbers_tell_what_has_happened() {
     assert!(read.get(r#"toolyard_connections{}"#) >= 1.0);
     assert!(read.get(r#"toolyard_store_duration_seconds_count{operation="commit"}"#) >= 5.0);
     assert!(read.get(r#"process_start_time_seconds{}"#) > 1_600_000_000.0);
-    assert_eq!(read.get(&format!("toolyard_build_info{{version={:?}}}", env!("CARGO_PKG_VERSION"))), 1.0);
+    assert_eq!(read.get(&format!("toolyard_build_info{{version={:?}}}", guests::version())), 1.0);
 
     drop(listening);
     for task in [&waits, &works, &asks] {

@@ -40,6 +40,17 @@ pub fn binary() -> PathBuf {
     built(path, "make build")
 }
 
+/// The version of the product.
+///
+/// # Panics
+/// If its manifest has none.
+#[must_use]
+pub fn version() -> &'static str {
+    let manifest = include_str!("../../host/Cargo.toml");
+    let version = |line: &'static str| line.strip_prefix("version = \"")?.strip_suffix('"');
+    manifest.lines().find_map(version).expect("a version")
+}
+
 /// The binary with fail points: `TOOLYARD_FAILPOINTS_BIN`, or the release build.
 #[must_use]
 pub fn binary_with_fail_points() -> PathBuf {

@@ -131,7 +131,7 @@ fn note(out: &mut String, name: &str, status: u16, headers: &hyper::HeaderMap, b
         .collect();
     said.sort();
     let said = said.join("\n").replace(session, "SESSION");
-    let body = String::from_utf8_lossy(body).replace(env!("CARGO_PKG_VERSION"), "VERSION");
+    let body = String::from_utf8_lossy(body).replace(guests::version(), "VERSION");
     let body = without_times(&body);
     writeln!(out, "## {name}\n{status}\n{said}\n\n{body}\n").expect("writing to a String does not fail");
 }

@@ -46,7 +46,7 @@ const OUTBOX: usize = 256;
 const INBOX: usize = 64;
 /// How long the first message waits for the plugins, so that it can say exactly what they offer. Plugins
 /// whose code is in the cache are loaded by then.
-const FIRST_WAIT: Duration = Duration::from_millis(250);
+const FIRST_WAIT: Duration = Duration::from_secs(1);
 
 /// The kind of client at a pipe.
 pub enum PipeClient {
