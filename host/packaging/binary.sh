@@ -72,20 +72,21 @@ heading() { # TEXT
 [ "$BIN" = "$STAGE/toolyard" ] && [ -n "${TOOLYARD_BIN:-}" ] &&
   die "TOOLYARD_BIN is in the stage folder, which this script empties; copy the program elsewhere"
 fresh "$STAGE"
+write_sbom
 if [ -n "${TOOLYARD_BIN:-}" ]; then
   install -m 755 "$BIN" "$STAGE/toolyard"
 else
   . host/packaging/musl.sh
+  CARGO_TARGET_X86_64_UNKNOWN_LINUX_MUSL_RUSTFLAGS="$(host/profile/flags.sh musl) $MUSL_FLAGS" \
+    "$cargo" build --profile dist --locked --workspace --bin toolyard --target "$target"
   # The program lists its packages in a section, which `cargo audit bin` reads.
-  install_tool cargo-auditable 0.7.7
-  PATH=$tools/bin:$PATH \
-    CARGO_TARGET_X86_64_UNKNOWN_LINUX_MUSL_RUSTFLAGS="$(host/profile/flags.sh musl) $MUSL_FLAGS" \
-    "$cargo" auditable build --profile dist --locked --workspace --bin toolyard --target "$target"
-  install -m 755 "target/$target/dist/toolyard" "$STAGE/toolyard"
+  python3 host/packaging/auditable.py "$STAGE/toolyard.cdx.json" >"$OUT/dep-v0"
+  # Every toolchain has this program, and that of binutils does not read the short relocations.
+  "$(rustc --print sysroot)/lib/rustlib/$(rustc -vV | sed -n 's/^host: //p')/bin/rust-objcopy" \
+    --add-section .dep-v0="$OUT/dep-v0" "target/$target/dist/toolyard" "$STAGE/toolyard"
+  rm "$OUT/dep-v0"
 fi
 "$STAGE/toolyard" generate "$STAGE"
-
-write_sbom
 write_licences
 
 fresh "$about"
