@@ -1,7 +1,8 @@
 //! stdio (S-*), and its differences from HTTP.
 
 use serde_json::{Value, json};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+use std::time::Duration;
 use tokio::io::AsyncWriteExt as _;
 use toolyard_tests::host::{Setup, install_bytes};
 use toolyard_tests::session::{LATEST, initialize};
@@ -63,10 +64,10 @@ async fn a_client_is_answered_while_components_compile_and_gets_their_tools_late
 
 /// The component with a custom section that no other has, so that no cache has its code.
 fn never_compiled(mut component: Vec<u8>) -> Vec<u8> {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_nanos();
+    let unique = RandomState::new().build_hasher().finish();
     // The id of a custom section, its length, the length of its name, and the name.
     component.extend([0, 33, 32]);
-    component.extend(format!("{now:032}").into_bytes());
+    component.extend(format!("{unique:032}").into_bytes());
     component
 }
 

@@ -252,15 +252,8 @@ impl Client {
                 Method::Initialize | Method::ServerDiscover => {
                     drop(tokio::time::timeout(FIRST_WAIT, loaded).await);
                 }
-                method => match method.capability() {
-                    Some(
-                        Capability::Tools
-                        | Capability::Resources
-                        | Capability::Prompts
-                        | Capability::Completions,
-                    ) => loaded.await,
-                    _ => {}
-                },
+                method if reads_catalog(method) => loaded.await,
+                _ => {}
             },
             Incoming::One(_) => {}
             Incoming::Batch(_) => loaded.await,
@@ -465,6 +458,12 @@ impl Client {
         // The writer is gone, and the client with it; the input ends too.
         drop(self.outbox.send(Outgoing::line(message)).await);
     }
+}
+
+/// Whether the answer depends on what the plugins offer.
+fn reads_catalog(method: &Method) -> bool {
+    use Capability::{Completions, Prompts, Resources, Tools};
+    matches!(method.capability(), Some(Tools | Resources | Prompts | Completions))
 }
 
 /// A request of a session that the background host answers.
