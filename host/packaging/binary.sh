@@ -93,7 +93,7 @@ fresh "$about"
 install -D -m 755 "$STAGE/toolyard" "$about/bin/toolyard"
 cp -r "$STAGE/completions" "$STAGE/man" "$STAGE/toolyard.cdx.json" "$STAGE/THIRD-PARTY-LICENSES.txt" \
   LICENSE LICENSE-APACHE LICENSE-MIT CHANGELOG.md "$about"
-sed -e "s#REPOSITORY#$REPOSITORY#g" -e "s#VERSION#$VERSION#g" host/packaging/README.package.md >"$about/README.md"
+package_readme >"$about/README.md"
 tar --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner -C "$OUT" -c "$(basename "$about")" |
   gzip -n -9 >"$about.tar.gz"
 rm -rf "$about"

@@ -42,6 +42,11 @@ fresh() { # FOLDER
   mkdir -p "$1"
 }
 
+# The text of a package's page, with the names and the version of this release.
+package_readme() {
+  sed -e "s#REPOSITORY#$REPOSITORY#g" -e "s#VERSION#$VERSION#g" host/packaging/README.package.md
+}
+
 # Prints a file name and its size for people.
 made() { # FILE
   printf '%s  %s MB\n' "${1#"$ROOT"/}" "$(awk -v bytes="$(stat -c %s "$1")" 'BEGIN { printf "%.1f", bytes / 1e6 }')"

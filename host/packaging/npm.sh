@@ -13,7 +13,7 @@ fresh "$work/linux-x64/bin"
 sed -e "s#SCOPE#$NPM_SCOPE#" -e "s#REPOSITORY#$REPOSITORY#" host/packaging/shim.js >"$work/main/bin/toolyard.js"
 cp "$BIN" "$work/linux-x64/bin/toolyard"
 chmod 755 "$work/main/bin/toolyard.js" "$work/linux-x64/bin/toolyard"
-sed -e "s#REPOSITORY#$REPOSITORY#g" -e "s#VERSION#$VERSION#g" host/packaging/README.package.md >"$work/main/README.md"
+package_readme >"$work/main/README.md"
 echo "The program of [toolyard]($REPOSITORY) for Linux on x86-64. Install \`$NPM_PACKAGE\` instead." \
   >"$work/linux-x64/README.md"
 cp LICENSE LICENSE-APACHE LICENSE-MIT "$work/main/"

@@ -16,6 +16,13 @@ about=$("$rustc" -vV)
 host=$(sed -n 's/^host: //p' <<<"$about")
 llvm=$(sed -n 's/^LLVM version: \([0-9]*\).*/\1/p' <<<"$about")
 
+# The rustc that can use the profiles; flags.sh reads this.
+recorder=$(sed -n '/^commit-hash: /p; /^host: /p' <<<"$about")
+if [ "${1:-}" = musl ] && [ "$recorder" != "$(cat host/profile/calls.rustc)" ]; then
+  echo "record.sh: calls.profdata is of another rustc; record both, by \`make profile\`" >&2
+  exit 1
+fi
+
 find_profdata() {
   local known
   for known in "${LLVM_PROFDATA:-}" "$("$rustc" --print sysroot)/lib/rustlib/$host/bin/llvm-profdata" \
@@ -63,6 +70,5 @@ CARGO_TARGET_X86_64_UNKNOWN_LINUX_MUSL_RUSTFLAGS="$(TOOLYARD_PROFILE=record host
   "$cargo" build --profile dist --locked --workspace --bin toolyard --target $MUSL_TARGET --target-dir "$work"
 record calls-musl "$work/$MUSL_TARGET/dist/toolyard"
 
-# The rustc that can use it; flags.sh reads this.
-sed -n '/^commit-hash: /p; /^host: /p' <<<"$about" >host/profile/calls.rustc
+echo "$recorder" >host/profile/calls.rustc
 echo "record.sh: the next build compiles everything again, with these profiles"
