@@ -55,6 +55,6 @@ async fn the_contract_is_written_and_nothing_else_written_over() {
     assert!(refused.status.code() == Some(2) && err(&refused).contains("host.wit"), "{}", err(&refused));
     assert_eq!(run(folder.path(), &["wit", "wit", "--force"]).await.status.code(), Some(0));
     assert_eq!(run(folder.path(), &["wit", "gen", "--lang", "c"]).await.status.code(), Some(0));
-    let header = std::fs::read_to_string(folder.path().join("gen/tools_plugin.h")).expect("a header");
+    let header = std::fs::read_to_string(folder.path().join("gen/tools_wasi_plugin.h")).expect("a header");
     assert!(header.contains("exports_toolyard_plugin_tools_call"), "{header}");
 }

@@ -1,13 +1,20 @@
-//! The contract with plugins that this program was built with: its WIT package, and the C bindings that are
-//! generated from it.
+//! The contract with plugins that this program was built with: its WIT package with those of WASI 0.2 that it
+//! refers to, and the C bindings that are generated from it.
 
 use anyhow::Context as _;
 use wit_bindgen_core::Files;
-use wit_bindgen_core::wit_parser::{Resolve, SourceMap};
+use wit_bindgen_core::wit_parser::{Resolve, SourceMap, UnresolvedPackageGroup};
 
-/// The files of the WIT package, by name.
-pub const WIT: [(&str, &str); 7] = [
+/// The files of the WIT package, by their paths in its folder. Each file in `deps/` is a package of its own.
+pub const WIT: [(&str, &str); 14] = [
     ("completion.wit", include_str!("../../../../wit/completion.wit")),
+    ("deps/cli.wit", include_str!("../../../../wit/deps/cli.wit")),
+    ("deps/clocks.wit", include_str!("../../../../wit/deps/clocks.wit")),
+    ("deps/filesystem.wit", include_str!("../../../../wit/deps/filesystem.wit")),
+    ("deps/http.wit", include_str!("../../../../wit/deps/http.wit")),
+    ("deps/io.wit", include_str!("../../../../wit/deps/io.wit")),
+    ("deps/random.wit", include_str!("../../../../wit/deps/random.wit")),
+    ("deps/sockets.wit", include_str!("../../../../wit/deps/sockets.wit")),
     ("host.wit", include_str!("../../../../wit/host.wit")),
     ("prompts.wit", include_str!("../../../../wit/prompts.wit")),
     ("resources.wit", include_str!("../../../../wit/resources.wit")),
@@ -16,27 +23,35 @@ pub const WIT: [(&str, &str); 7] = [
     ("worlds.wit", include_str!("../../../../wit/worlds.wit")),
 ];
 
-/// The world of a plugin that offers tools.
-pub const WORLD: &str = "tools-plugin";
+/// The world of the templates.
+pub const WORLD: &str = "tools-wasi-plugin";
 
 /// The C bindings of a world: a header, a source, and an object that carries the component's type.
 ///
 /// # Errors
 /// If there is no such world.
 pub fn c_bindings(world: &str) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
-    let mut sources = SourceMap::default();
-    for (name, text) in WIT {
-        sources.push(std::path::Path::new(name), text);
-    }
-    let group = sources.parse().map_err(|(_, error)| anyhow::anyhow!("cannot read the contract: {error}"))?;
+    let (dependencies, own): (Vec<_>, Vec<_>) = WIT.iter().partition(|(name, _)| name.starts_with("deps/"));
+    let dependencies = dependencies.into_iter().map(|file| parsed([file])).collect::<Result<_, _>>()?;
     let mut resolve = Resolve::default();
-    let package = resolve.push_group(group).context("cannot resolve the contract")?;
+    let package = resolve.push_groups(parsed(own)?, dependencies).context("cannot resolve the contract")?;
     let world = resolve
         .select_world(&[package], Some(world))
         .with_context(|| format!("the contract has no world `{world}`"))?;
     let mut files = Files::default();
     wit_bindgen_c::Opts::default().build().generate(&mut resolve, world, &mut files)?;
     Ok(files.iter().map(|(name, bytes)| (name.to_owned(), bytes.to_vec())).collect())
+}
+
+/// The package that these files contain.
+fn parsed<'a>(
+    files: impl IntoIterator<Item = &'a (&'static str, &'static str)>,
+) -> anyhow::Result<UnresolvedPackageGroup> {
+    let mut sources = SourceMap::default();
+    for (name, text) in files {
+        sources.push(std::path::Path::new(name), *text);
+    }
+    sources.parse().map_err(|(_, error)| anyhow::anyhow!("cannot read the contract: {error}"))
 }
 
 #[cfg(test)]
@@ -47,18 +62,20 @@ mod tests {
     #[test]
     fn every_file_of_the_contract_is_carried() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../wit");
-        let mut there: Vec<String> = std::fs::read_dir(folder)
-            .expect("the contract")
-            .map(|entry| entry.expect("an entry").file_name().into_string().expect("plain"))
-            .filter(|name| name.ends_with(".wit"))
-            .collect();
+        let names = |at: &str| {
+            let entries = std::fs::read_dir(folder.join(at)).expect("the contract");
+            let names =
+                entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("plain"));
+            names.filter(|name| name.ends_with(".wit")).map(|name| format!("{at}{name}")).collect::<Vec<_>>()
+        };
+        let mut there = [names(""), names("deps/")].concat();
         there.sort();
         assert_eq!(WIT.map(|(name, _)| name.to_owned()).to_vec(), there);
     }
 
     #[test]
     fn bindings_for_c_are_a_header_a_source_and_an_object() {
-        let files = c_bindings(WORLD).expect("bindings");
+        let files = c_bindings("tools-plugin").expect("bindings");
         let mut names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
         names.sort_unstable();
         assert_eq!(names, ["tools_plugin.c", "tools_plugin.h", "tools_plugin_component_type.o"]);

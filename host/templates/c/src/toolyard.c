@@ -2,36 +2,36 @@
 
 #include <string.h>
 
-#include "tools_plugin.h"
+#include "tools_wasi_plugin.h"
 
 // --- Conversion between our texts and those of the bindings --------------------------------------
 
-static tools_plugin_string_t lower(struct text text) {
-  return (tools_plugin_string_t){(uint8_t *)text.ptr, text.len};
+static tools_wasi_plugin_string_t lower(struct text text) {
+  return (tools_wasi_plugin_string_t){(uint8_t *)text.ptr, text.len};
 }
 
-static struct text lift(tools_plugin_string_t string) {
+static struct text lift(tools_wasi_plugin_string_t string) {
   return (struct text){(const char *)string.ptr, string.len};
 }
 
 // The bindings free the values that a function returns, so a literal must be copied.
-static tools_plugin_string_t owned(struct text text) {
-  tools_plugin_string_t string = {allocate(text.len, 1), text.len};
+static tools_wasi_plugin_string_t owned(struct text text) {
+  tools_wasi_plugin_string_t string = {allocate(text.len, 1), text.len};
   if (text.len) memcpy(string.ptr, text.ptr, text.len);
   return string;
 }
 
-static tools_plugin_string_t owned_literal(const char *literal) {
+static tools_wasi_plugin_string_t owned_literal(const char *literal) {
   return owned((struct text){literal, strlen(literal)});
 }
 
 static toolyard_plugin_types_option_json_t optional(struct text json) {
-  return (toolyard_plugin_types_option_json_t){json.ptr != NULL, json.ptr ? owned(json) : (tools_plugin_string_t){0}};
+  return (toolyard_plugin_types_option_json_t){json.ptr != NULL, json.ptr ? owned(json) : (tools_wasi_plugin_string_t){0}};
 }
 
-static tools_plugin_option_string_t optional_literal(const char *literal) {
-  if (!literal) return (tools_plugin_option_string_t){0};
-  return (tools_plugin_option_string_t){true, owned_literal(literal)};
+static tools_wasi_plugin_option_string_t optional_literal(const char *literal) {
+  if (!literal) return (tools_wasi_plugin_option_string_t){0};
+  return (tools_wasi_plugin_option_string_t){true, owned_literal(literal)};
 }
 
 static const toolyard_plugin_types_task_support_t TASK_SUPPORTS[] = {
@@ -47,7 +47,7 @@ void exports_toolyard_plugin_tools_list_tools(exports_toolyard_plugin_tools_list
   list->ptr = allocate(TOOL_COUNT, sizeof *list->ptr);
   for (size_t i = 0; i < TOOL_COUNT; i++) {
     const struct tool *tool = &TOOLS[i];
-    tools_plugin_option_string_t output = optional_literal(tool->output);
+    tools_wasi_plugin_option_string_t output = optional_literal(tool->output);
     list->ptr[i] = (toolyard_plugin_types_tool_t){
       .name = owned_literal(tool->name),
       .title = optional_literal(tool->title),
@@ -68,7 +68,7 @@ static const struct tool *find(struct text name) {
   __builtin_trap();
 }
 
-bool exports_toolyard_plugin_tools_call(tools_plugin_string_t *name, tools_plugin_string_t *arguments,
+bool exports_toolyard_plugin_tools_call(tools_wasi_plugin_string_t *name, tools_wasi_plugin_string_t *arguments,
                                         toolyard_plugin_types_tool_result_t *result,
                                         toolyard_plugin_types_call_error_t *error) {
   const struct json *given = json_read(lift(*arguments));
@@ -102,19 +102,19 @@ struct result rpc_error(int code, struct text message, struct text data) {
 // --- Host functions --------------------------------------------------------------------------
 
 void progress(double done, double total, struct text message) {
-  tools_plugin_string_t said = lower(message);
+  tools_wasi_plugin_string_t said = lower(message);
   toolyard_plugin_host_progress(done, &total, message.ptr ? &said : NULL);
 }
 
 void status(struct text message) {
-  tools_plugin_string_t said = lower(message);
+  tools_wasi_plugin_string_t said = lower(message);
   toolyard_plugin_host_status(&said);
 }
 
 void log_info(struct text message) {
   struct buffer json = {0};
   put_json(&json, message);
-  tools_plugin_string_t data = lower(buffer_text(&json));
+  tools_wasi_plugin_string_t data = lower(buffer_text(&json));
   toolyard_plugin_host_log(TOOLYARD_PLUGIN_TYPES_LOG_LEVEL_INFO, NULL, &data);
 }
 

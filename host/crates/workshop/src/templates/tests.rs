@@ -116,7 +116,7 @@ fn a_name_is_put_in_its_places() {
     assert_eq!(filled("{{name}}/{{name_snake}}_x", "my-tool"), "my-tool/my_tool_x");
     let c = LANGUAGES.iter().find(|language| language.is_called("c")).expect("C");
     let files = c.project("my-tool").expect("a project");
-    assert!(files.iter().any(|(path, _)| path == "gen/tools_plugin.h"), "what is made for it is there");
+    assert!(files.iter().any(|(path, _)| path == "gen/tools_wasi_plugin.h"), "what is made for it is there");
     assert!(c.project("My Tool").is_err());
 }
 
