@@ -124,7 +124,7 @@ bridge-full: build fixtures clients ## Clients without tasks at their real timeo
 bench-full: build fixtures examples ## The benchmarks, longer
 	BENCH_FULL=1 ./tests/load/bench.sh
 
-package: ## Make the artefacts of a release in target/package, and test them (host/packaging)
+package: plugins ## Make the artefacts of a release in target/package, and test them (host/packaging)
 	./host/packaging/package.sh
 	./host/packaging/test.sh
 
