@@ -379,6 +379,7 @@ pub fn start_engine(config: &Config) -> anyhow::Result<Arc<Engine>> {
     let settings = toolyard_engine::Settings {
         cache: Some(config.data.join("compiled")),
         compiler: Compiler::Child { program, args: vec!["compile-component".to_owned()] },
+        quick_code: config.quick_code,
         variable: crate::system::variable,
         limits: Limits {
             memory: limits.memory.as_u64(),

@@ -27,6 +27,7 @@ use toolyard_cli::nearest::nearest;
 use toolyard_cli::read;
 use toolyard_dispatch::rules::{AccessRules, RuleSpec};
 use toolyard_dispatch::{BridgeSettings, WeightSpec, Weights};
+use toolyard_engine::QuickCode;
 use toolyard_store::postgres::SCHEMA;
 use toolyard_transport::http::host_origin::AllowedNames;
 
@@ -191,6 +192,8 @@ pub struct Config {
     /// Whether this process permanently decides which plugin has which tool name. A host does; a command that
     /// only inspects or tries a plugin does not.
     pub deals_names: bool,
+    /// Whether components may run with code that was compiled quickly.
+    pub quick_code: QuickCode,
 }
 
 /// The listener for the operator.
@@ -439,6 +442,7 @@ impl Written {
             weights,
             require_digest,
             deals_names: false,
+            quick_code: QuickCode::Never,
         })
     }
 }

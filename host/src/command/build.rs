@@ -7,6 +7,7 @@ use crate::signals::stop_signal;
 use clap::Args;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use toolyard_engine::QuickCode;
 use toolyard_workshop::{Project, build};
 
 /// The options of `build`.
@@ -25,6 +26,7 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     let mut config = configure(flags, None)?;
     let project = Project::open(&options.dir)?;
     config.set_plugins(project.plugin());
+    config.quick_code = QuickCode::Make;
     start_log(&config, "error")?;
     assemble::with_runtimes(|_| async move {
         build(&project, options.setup, || assemble::start_engine(&config), &stop_signal()?).await

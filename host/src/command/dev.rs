@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use toolyard_dispatch::{Departure, DrainMode};
+use toolyard_engine::QuickCode;
 use toolyard_transport::http;
 use toolyard_workshop::{Dev, Project};
 use tracing_subscriber::layer::SubscriberExt as _;
@@ -37,6 +38,7 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     let mut config = configure(flags, options.listen.as_deref())?;
     let project = Project::open(&options.dir)?;
     config.set_plugins(project.plugin());
+    config.quick_code = QuickCode::Make;
     // Tasks of a trial are not stored.
     config.store = StoreChoice::Memory;
     let dev = Dev::start(options.json, Arc::new(SystemClock))?;

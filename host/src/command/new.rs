@@ -12,6 +12,10 @@ pub struct Options {
     /// The language: rust, c, js, ts, python or go.
     #[arg(long)]
     lang: Option<String>,
+    /// The engine of a plugin in JavaScript or TypeScript: starlingmonkey has `fetch` and the other interfaces of
+    /// the Web; quickjs is small and built quickly, and has none. [default: starlingmonkey]
+    #[arg(long)]
+    engine: Option<String>,
     /// The project's folder; existing files in it are not overwritten. [default: a new folder with the
     /// project's name]
     #[arg(long, value_name = "DIR")]
@@ -20,6 +24,7 @@ pub struct Options {
 
 /// Writes the project, and prints the next steps.
 pub fn run(options: &Options) -> anyhow::Result<ExitCode> {
-    toolyard_workshop::create(&options.name, options.lang.as_deref(), options.dir.as_deref())?;
+    let Options { name, lang, engine, dir } = options;
+    toolyard_workshop::create(name, lang.as_deref(), engine.as_deref(), dir.as_deref())?;
     Ok(ExitCode::SUCCESS)
 }

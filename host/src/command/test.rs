@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use toolyard_dispatch::{Departure, DrainMode};
+use toolyard_engine::QuickCode;
 use toolyard_workshop::{TestOptions, Tests};
 
 /// The options of `test`.
@@ -48,6 +49,7 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
         json: *json,
     })?;
     config.set_plugins(tests.plugins());
+    config.quick_code = QuickCode::Make;
     config.store = StoreChoice::Memory;
     config.limits.tasks = true;
     // Anyone who can start this command can change the rules.

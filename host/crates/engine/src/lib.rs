@@ -29,4 +29,4 @@ pub use folder::plugins::Plugins;
 pub use folder::snapshot::{PluginReport, PluginState, Snapshot};
 pub use grant::FolderGrant;
 pub use run::engine::Engine;
-pub use settings::{Compiler, Protected, Scope, Settings};
+pub use settings::{Compiler, Protected, QuickCode, Scope, Settings};

@@ -29,6 +29,18 @@ pub enum Compiler {
     },
 }
 
+/// Whether to run machine code that is compiled quickly: without optimisation, and with the allocator of
+/// registers that takes one pass. A large component compiles in less than half the time, and runs slower.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum QuickCode {
+    /// Only optimised code is run.
+    Never,
+    /// Quick code is run if the cache has no other. What the cache lacks is optimised.
+    IfCached,
+    /// What the cache lacks is compiled quickly, for an author who waits after each change.
+    Make,
+}
+
 /// A file or folder that must not be granted to a guest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Protected {
@@ -60,6 +72,8 @@ pub struct Settings {
     pub cache: Option<PathBuf>,
     /// How components are compiled to machine code.
     pub compiler: Compiler,
+    /// Whether code that was compiled quickly will do.
+    pub quick_code: QuickCode,
     /// Reads a variable of the host's environment, for the secrets that manifests name. By default
     /// it finds none.
     pub variable: fn(&str) -> Option<OsString>,
@@ -110,6 +124,7 @@ impl Default for Settings {
         Self {
             cache: None,
             compiler: Compiler::InProcess,
+            quick_code: QuickCode::Never,
             variable: |_| None,
             limits: Limits::default(),
             max_runs: 1_000,

@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
-use toolyard_engine::{Compiler, PluginState, Settings};
+use toolyard_engine::{Compiler, PluginState, QuickCode, Settings};
 
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
@@ -20,6 +20,7 @@ fn main() -> ExitCode {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("starts");
     runtime.block_on(async {
         compiles_what_the_engine_takes().await;
+        compiles_quickly_for_those_who_accept_that().await;
         is_killed_when_its_time_is_up().await;
         cannot_take_more_memory_than_it_may().await;
         says_why_it_failed().await;
@@ -44,6 +45,29 @@ async fn compiles_what_the_engine_takes() {
     }
     let left = std::fs::read_dir(home.path().join("cache")).expect("a folder").count();
     assert_eq!(left, 2, "the code and its note, no scratch files");
+}
+
+async fn compiles_quickly_for_those_who_accept_that() {
+    let folder = Folder::with(&[("add.wasm", "add")]);
+    let home = tempfile::tempdir().expect("a folder");
+    let cache = home.path().join("cache");
+    let code = || std::fs::read_dir(&cache).map_or(0, |files| files.count() / 2);
+    // Quick code runs, and a host that wants optimised code does not take it for that.
+    for (quick_code, is_made, codes) in [
+        (QuickCode::Make, true, 1),
+        (QuickCode::IfCached, false, 1),
+        (QuickCode::Never, true, 2),
+        (QuickCode::Make, false, 2),
+        (QuickCode::IfCached, false, 2),
+    ] {
+        let settings = Settings { cache: Some(cache.clone()), quick_code, ..child() };
+        let snapshot = folder.load(&engine(&settings)).await;
+        assert_eq!(report(&snapshot, "add.wasm").compiled_in.is_some(), is_made, "{quick_code:?}");
+        assert_eq!(code(), codes, "{quick_code:?}");
+        assert_eq!(ok(&kit::call(&snapshot.catalog, "add", "{\"a\":1,\"b\":2}").await), "3");
+    }
+    let settings = Settings { cache: None, quick_code: QuickCode::IfCached, ..child() };
+    assert!(report(&folder.load(&engine(&settings)).await, "add.wasm").compiled_in.is_some());
 }
 
 async fn is_killed_when_its_time_is_up() {

@@ -5,6 +5,7 @@ mod files;
 
 use crate::contract::{self, WIT, WORLD};
 use crate::project::check_name;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// A language for which there is a template.
@@ -15,7 +16,14 @@ pub struct Language {
     generated: Generated,
     /// Folders besides `wit/` that get a copy of the contract.
     contracts: &'static [&'static str],
+    /// The engines that it runs on, the usual one first. The files in `engines/NAME/` of the template are for
+    /// another one, and replace those of the template.
+    engines: &'static [&'static str],
 }
+
+/// The folder of a template with the files for other engines.
+const ENGINES: &str = "engines/";
+const JAVASCRIPT: &[&str] = &["starlingmonkey", "quickjs"];
 
 enum Generated {
     Nothing,
@@ -25,12 +33,17 @@ enum Generated {
 
 /// The languages, in the order in which they are offered.
 const LANGUAGES: [Language; 6] = [
-    Language { name: "rust", generated: Generated::Nothing, contracts: &["toolyard-plugin/wit"] },
-    Language { name: "c", generated: Generated::CBindings, contracts: &[] },
-    Language { name: "js", generated: Generated::Nothing, contracts: &[] },
-    Language { name: "ts", generated: Generated::Nothing, contracts: &[] },
-    Language { name: "python", generated: Generated::Nothing, contracts: &[] },
-    Language { name: "go", generated: Generated::Nothing, contracts: &[] },
+    Language {
+        name: "rust",
+        generated: Generated::Nothing,
+        contracts: &["toolyard-plugin/wit"],
+        engines: &[],
+    },
+    Language { name: "c", generated: Generated::CBindings, contracts: &[], engines: &[] },
+    Language { name: "js", generated: Generated::Nothing, contracts: &[], engines: JAVASCRIPT },
+    Language { name: "ts", generated: Generated::Nothing, contracts: &[], engines: JAVASCRIPT },
+    Language { name: "python", generated: Generated::Nothing, contracts: &[], engines: &[] },
+    Language { name: "go", generated: Generated::Nothing, contracts: &[], engines: &[] },
 ];
 
 /// The languages for which this program has files.
@@ -56,14 +69,34 @@ impl Language {
         name == self.name || name == other
     }
 
-    /// The files of a project with this name, by their paths in the project.
+    /// Whether there is a template for this engine.
+    ///
+    /// # Errors
+    /// A sentence that names the engines.
+    pub fn check_engine(&self, engine: &str) -> Result<(), String> {
+        match self.engines {
+            [] => Err(format!("{} has no choice of engines; --engine is for js and ts", self.name)),
+            engines if engines.contains(&engine) => Ok(()),
+            engines => Err(format!("there is no engine `{engine}`; there are {}", engines.join(" and "))),
+        }
+    }
+
+    /// The files of a project with this name, by their paths in the project. `engine` is one that
+    /// [`check_engine`](Self::check_engine) accepts; `None` is the usual one.
     ///
     /// # Errors
     /// If the name is not valid, or the bindings cannot be made.
-    pub fn project(&self, name: &str) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
+    pub fn project(&self, name: &str, engine: Option<&str>) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
         check_name(name).map_err(anyhow::Error::msg)?;
-        let mut project: Vec<(String, Vec<u8>)> =
-            of(self.name).map(|(path, text)| (filled(path, name), filled(text, name).into_bytes())).collect();
+        let other = engine.map(|engine| format!("{ENGINES}{engine}/"));
+        let others =
+            of(self.name).filter_map(|(path, text)| Some((path.strip_prefix(other.as_deref()?)?, text)));
+        let usual = of(self.name).filter(|(path, _)| !path.starts_with(ENGINES));
+        let files: BTreeMap<&str, &str> = usual.chain(others).collect();
+        let mut project: Vec<(String, Vec<u8>)> = files
+            .into_iter()
+            .map(|(path, text)| (filled(path, name), filled(text, name).into_bytes()))
+            .collect();
         for folder in std::iter::once(&"wit").chain(self.contracts) {
             project.extend(
                 WIT.iter().map(|(name, text)| (format!("{folder}/{name}"), text.as_bytes().to_vec())),

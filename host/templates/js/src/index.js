@@ -1,4 +1,4 @@
-import { ask, plugin, progress, reply, sleep } from "./toolyard.js";
+import { ask, plugin, progress, reply, ToolError } from "./toolyard.js";
 
 export const tools = plugin({
   "{{name}}": {
@@ -19,9 +19,9 @@ export const tools = plugin({
   },
 });
 
-function greet({ name = askForName() }) {
+async function greet({ name = askForName() }) {
   for (let step = 1; step <= 3; step += 1) {
-    sleep(20); // the real work goes here
+    await new Promise((done) => setTimeout(done, 20)); // the real work goes here
     progress(step, 3, "thinking of something nice");
   }
   const greeting = `Hello, ${name}!`;
@@ -31,6 +31,6 @@ function greet({ name = askForName() }) {
 function askForName() {
   const answer = ask("name", "Whom shall I greet?", { name: { type: "string", title: "Name" } });
   // A thrown error becomes an error result, which the model reads.
-  if (answer === null) throw new Error("There is no name to greet: the user gave none.");
+  if (answer === null) throw new ToolError("There is no name to greet: the user gave none.");
   return answer.name;
 }

@@ -21,12 +21,25 @@ export interface Result {
   meta: string | null;
 }
 
-/** A tool with arguments of type `A`; the schema `input` must describe the same type. */
-export interface Tool<A> {
+/** A schema of a library such as Zod that validates, and gives its JSON Schema (Standard JSON Schema). */
+export interface LibrarySchema<Input = unknown, Output = unknown> {
+  readonly "~standard": {
+    readonly types?: { readonly input: Input; readonly output: Output } | undefined;
+    readonly jsonSchema: { readonly input: (options: any) => Schema; readonly output: (options: any) => Schema };
+  };
+}
+
+/** The values that a schema describes. */
+export type Values<S> = S extends LibrarySchema<any, infer Output> ? Output : any;
+
+export type Returned = string | Content | Content[] | Result | object | void;
+
+/** A tool. With a schema of a library `call` has its types; else its parameter must agree with `input`. */
+export interface Tool<S = any> {
   title?: string;
   description?: string;
-  input?: Schema;
-  output?: Schema;
+  input?: S;
+  output?: Schema | LibrarySchema;
   annotations?: {
     readOnlyHint?: boolean;
     destructiveHint?: boolean;
@@ -35,7 +48,7 @@ export interface Tool<A> {
   };
   /** Whether a call may become a task; "optional" by default. With "forbidden" every call is a plain call. */
   task?: "forbidden" | "optional" | "required";
-  call(args: A): string | Result | object | void;
+  call(args: Values<S>): Returned | Promise<Returned>;
 }
 
 export interface Question {
@@ -59,20 +72,27 @@ export interface CallInfo {
 
 export const INVALID_PARAMS: -32602;
 
+export class ToolError extends Error {}
+
 export class RpcError extends Error {
   constructor(code: number, message: string, data?: unknown);
   readonly code: number;
   readonly data?: unknown;
 }
 
-export class NoAnswer extends Error {
+export class NoAnswer extends ToolError {
   readonly reason: "unsupported" | "timed-out" | "refused" | "invalid" | "too-late" | "cancelled";
 }
 
-/** Each tool has its own argument type, hence `any`. */
-export function plugin(tools: Record<string, Tool<any>>): { listTools(): unknown[]; call(name: string, args: string): Result };
+export function plugin(tools: Record<string, Tool>): { listTools(): unknown[]; call(name: string, args: string): unknown };
+export function tool<S>(definition: Tool<S>): Tool<S>;
 export function reply(text: string, structured?: object): Result;
 export function textBlock(text: string): Content;
+export function image(data: Uint8Array, mimeType?: string): Content;
+export function audio(data: Uint8Array, mimeType?: string): Content;
+export function file(uri: string, data: string | Uint8Array, mimeType?: string): Content;
+export function link(uri: string, name: string, more?: object): Content;
+export function base64(bytes: Uint8Array): string;
 export function isOutOfMemory(error: unknown): boolean;
 export function progress(done: number, total?: number, message?: string): void;
 export function status(message: string): void;
@@ -80,10 +100,16 @@ export function log(level: Level, data: unknown, logger?: string): void;
 export function sleep(milliseconds: number): void;
 export function cancelled(): boolean;
 export function callInfo(): CallInfo;
+export function ask<S extends LibrarySchema>(key: string, message: string, form: S): Values<S> | null;
 export function ask<T extends object = Record<string, unknown>>(
   key: string,
   message: string,
-  properties: Record<string, Field>,
+  form: Record<string, Field>,
   required?: string[],
 ): T | null;
 export function askAll(questions: Question[]): any[];
+
+declare global {
+  /** The environment variables that the manifest grants. */
+  var process: { readonly env: Readonly<Record<string, string | undefined>> };
+}

@@ -2,18 +2,30 @@
  * A library for Toolyard plugins in JavaScript and TypeScript: tools as plain objects, results and
  * errors as values and exceptions, and the host's functions.
  *
- * It is a thin layer over the contract in `wit/` and has no state. A plugin may also use the
- * contract directly: `import * as host from "toolyard:plugin/host@0.1.0"`.
+ * It is a thin layer over the contract in `wit/`. A plugin may also use the contract directly:
+ * `import * as host from "toolyard:plugin/host@0.1.0"`.
  */
 import * as host from "toolyard:plugin/host@0.1.0";
+import { getEnvironment } from "wasi:cli/environment@0.2.12";
+import { settled } from "./engine.js";
+
+// There is no environment while the component is built: it belongs to a call.
+let called = false;
+globalThis.process ??= {};
+Object.defineProperty(globalThis.process, "env", {
+  get: () => (called ? Object.fromEntries(getEnvironment()) : {}),
+});
 
 /** JSON-RPC: the arguments fit the schema, but are invalid. */
 export const INVALID_PARAMS = -32602;
 
 /**
- * A request error: the client gets it as a JSON-RPC error. For a tool error, which the model reads
- * and may correct, throw any other error.
+ * A tool error, which the model reads and may correct. So is any other error, but the host also logs
+ * the place where that one was thrown.
  */
+export class ToolError extends Error {}
+
+/** A request error: the client gets it as a JSON-RPC error. */
 export class RpcError extends Error {
   constructor(code, message, data) {
     super(message);
@@ -24,7 +36,7 @@ export class RpcError extends Error {
 }
 
 /** A question has no answer. `reason` is the case of `ask-error` in `wit/types.wit`. */
-export class NoAnswer extends Error {
+export class NoAnswer extends ToolError {
   constructor(error) {
     super(SAID[error.tag]?.(error.val) ?? `there is no answer (${error.tag})`);
     this.name = "NoAnswer";
@@ -41,6 +53,8 @@ const SAID = {
   cancelled: () => "the call is being stopped",
 };
 
+// --- Results ---------------------------------------------------------------------------------
+
 /** A result with both a text for the model and structured content for programs. */
 export function reply(text, structured) {
   return {
@@ -51,31 +65,80 @@ export function reply(text, structured) {
   };
 }
 
-/** One block of text, for a result that you build yourself. */
+/** A block of text. */
 export function textBlock(text) {
   return { tag: "text", val: { text, annotations: null, meta: null } };
+}
+
+/** A block with an image; `data` is a `Uint8Array`. */
+export function image(data, mimeType = "image/png") {
+  return { tag: "image", val: { data, mimeType, annotations: null, meta: null } };
+}
+
+/** A block with a piece of audio; `data` is a `Uint8Array`. */
+export function audio(data, mimeType = "audio/wav") {
+  return { tag: "audio", val: { data, mimeType, annotations: null, meta: null } };
+}
+
+/** A block with a file in it: text, or bytes as a `Uint8Array`. */
+export function file(uri, data, mimeType) {
+  const body = typeof data === "string" ? { text: data } : { blob: base64(data) };
+  return { tag: "embedded-resource", val: JSON.stringify({ resource: { uri, mimeType, ...body } }) };
+}
+
+/** A block with a link to a resource. `more` are other members of an MCP `ResourceLink`. */
+export function link(uri, name, more = {}) {
+  return { tag: "resource-link", val: JSON.stringify({ uri, name, ...more }) };
+}
+
+/** Bytes in base64. */
+export function base64(bytes) {
+  let out = "";
+  for (let at = 0; at < bytes.length; at += 3) {
+    const [one, two = 0, three = 0] = bytes.subarray(at, at + 3);
+    const digits = [one >> 2, ((one & 3) << 4) | (two >> 4), ((two & 15) << 2) | (three >> 6), three & 63];
+    const missing = Math.max(0, at + 3 - bytes.length);
+    out += digits.map((digit, place) => (place > 3 - missing ? "=" : DIGITS[digit])).join("");
+  }
+  return out;
+}
+
+const DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+// --- Tools -----------------------------------------------------------------------------------
+
+/** A tool, unchanged. It lets TypeScript infer the arguments of `call` from `input`. */
+export function tool(definition) {
+  return definition;
 }
 
 /**
  * Makes the export of the plugin: `export const tools = plugin({ name: tool, … })`. A tool is `{
  * title, description, input, output, annotations, task, call(args) }`, where `input` and `output`
- * are JSON Schemas. The result of the tool is the value that `call` returns: a string is text, and
- * `reply(…)` is used unchanged. Any other object is structured content, also shown as JSON for
- * clients that read text only. If `call` throws, the model reads the error; an `RpcError` goes to
- * the client instead. A call may become a task, unless `task` is "forbidden".
+ * are JSON Schemas, or schemas of a library that can give one (Standard JSON Schema: Zod and
+ * others). `call` may be `async`. Its value is the result: a string is text, blocks (`image(…)`) and
+ * lists of blocks are content, and `reply(…)` is used unchanged. Any other object is structured
+ * content, also shown as JSON for clients that read text only. If `call` throws, the model reads the
+ * error; an `RpcError` goes to the client instead. A call may become a task, unless `task` is
+ * "forbidden".
  */
 export function plugin(tools) {
   return {
     listTools: () => Object.entries(tools).map(([name, tool]) => declaration(name, tool)),
     call(name, args) {
+      called = true;
       // The host calls only tools that `listTools` has named, with arguments that fit.
-      try {
-        return result(tools[name].call(JSON.parse(args)));
-      } catch (error) {
-        return failure(error);
-      }
+      return settled(run(tools[name], JSON.parse(args)));
     },
   };
+}
+
+async function run(tool, args) {
+  try {
+    return result(await tool.call(await read(tool.input, args)));
+  } catch (error) {
+    return failure(error);
+  }
 }
 
 function declaration(name, tool) {
@@ -84,18 +147,33 @@ function declaration(name, tool) {
     title: tool.title ?? null,
     description: tool.description ?? null,
     icons: "[]",
-    inputSchema: JSON.stringify(tool.input ?? { type: "object" }),
-    outputSchema: tool.output ? JSON.stringify(tool.output) : null,
+    inputSchema: JSON.stringify(jsonSchema(tool.input ?? { type: "object" }, "input")),
+    outputSchema: tool.output ? JSON.stringify(jsonSchema(tool.output, "output")) : null,
     annotations: JSON.stringify(tool.annotations ?? {}),
     taskSupport: tool.task ?? "optional",
     meta: null,
   };
 }
 
+/** The JSON Schema of a schema; `side` is "input" or "output". */
+function jsonSchema(schema, side) {
+  return schema["~standard"]?.jsonSchema[side]({ target: "draft-2020-12" }) ?? schema;
+}
+
+/** Reads a value by the schema of a library, which may set defaults. */
+async function read(schema, value) {
+  const read = await schema?.["~standard"]?.validate(value);
+  if (!read?.issues) return read ? read.value : value;
+  const issues = read.issues.map(({ path = [], message }) => [path.join("."), message].filter(Boolean).join(": "));
+  throw new ToolError(issues.join("; "));
+}
+
 function result(value) {
   if (value === undefined) return { ...reply(""), content: [] };
   if (typeof value === "string") return reply(value);
   if (Array.isArray(value?.content)) return value;
+  const blocks = Array.isArray(value) ? value : [value];
+  if (blocks.every((block) => block?.tag && "val" in block)) return { ...reply(""), content: blocks };
   return reply(JSON.stringify(value, null, 2), value);
 }
 
@@ -106,14 +184,30 @@ function failure(error) {
   }
   // Out of memory is for the host to report: it knows the limit.
   if (isOutOfMemory(error)) throw error;
-  return { ...reply(sentence(error)), isError: true };
+  const text = sentence(error);
+  if (error instanceof Error && !(error instanceof ToolError)) {
+    log("error", { error: text, at: places(error.stack ?? "") }, "javascript");
+  }
+  return { ...reply(text), isError: true };
 }
 
 /** The text of an error for the model: its message, after its name if that is specific. */
 function sentence(error) {
   if (!(error instanceof Error)) return JSON.stringify(error) ?? String(error);
-  const named = error.name === "Error" || error instanceof NoAnswer ? "" : `${error.name}: `;
+  const named = error.name === "Error" || error instanceof ToolError ? "" : `${error.name}: `;
   return named + error.message;
+}
+
+/** The lines of the author that an error passed, the last first. The build notes them: see `lines.mjs`. */
+function places(stack) {
+  const { files, lines } = globalThis.toolyardLines ?? { files: [], lines: [] };
+  const found = [];
+  for (const frame of stack.split("\n")) {
+    const [, line] = frame.match(/\.js:(\d+)(?::\d+)?\)?$/) ?? [];
+    const [file, at] = lines[line] || [];
+    if (file !== undefined) found.push(`${files[file]}:${at}`);
+  }
+  return found;
 }
 
 /** Whether an error means that the engine has no memory left. */
@@ -121,6 +215,8 @@ export function isOutOfMemory(error) {
   // QuickJS may lack the memory for the error itself, and throws null.
   return error === null || (error?.name === "InternalError" && error.message === "out of memory");
 }
+
+// --- Host functions ----------------------------------------------------------------------------
 
 /** Reports progress to the caller; `done` must increase. `total` and `message` are optional. */
 export function progress(done, total, message) {
@@ -153,13 +249,15 @@ export function callInfo() {
 }
 
 /**
- * Asks the user with a form, and waits. `key` names the question in recorded answers. `properties`
- * are the fields, each a JSON Schema of one plain type. Returns the filled-in fields, or null if
- * the user declined or closed the form.
+ * Asks the user with a form, and waits. `key` names the question in recorded answers. `form` is a
+ * schema of an object, or its fields: each a JSON Schema of one plain type. Returns the filled-in
+ * fields, or null if the user declined or closed the form.
  */
-export function ask(key, message, properties, required = Object.keys(properties)) {
-  const requestedSchema = { type: "object", properties, required };
-  const [answer] = askAll([{ key, method: "elicitation/create", params: { message, requestedSchema } }]);
+export function ask(key, message, form, required) {
+  const isSchema = form["~standard"] || (form.type === "object" && form.properties);
+  const { properties, ...rest } = isSchema ? jsonSchema(form, "input") : { properties: form };
+  const fields = { type: "object", properties, required: required ?? rest.required ?? Object.keys(properties) };
+  const [answer] = askAll([{ key, method: "elicitation/create", params: { message, requestedSchema: fields } }]);
   return answer.action === "accept" ? (answer.content ?? {}) : null;
 }
 

@@ -1,41 +1,29 @@
-import { ask, plugin, progress, reply, sleep, type Result } from "./toolyard.js";
+import * as z from "zod";
+import { ask, plugin, progress, reply, tool, ToolError } from "./toolyard.js";
 
-/** The arguments, as the schema `input` below describes them. */
-interface Greet {
-  name?: string;
-}
+const greeting = z.object({ greeting: z.string() });
 
 export const tools = plugin({
-  "{{name}}": {
+  "{{name}}": tool({
     title: "Greet",
     description: "Greets a person; asks the user for the name if it is absent.",
-    input: {
-      type: "object",
-      properties: { name: { type: "string", minLength: 1, description: "The name to greet." } },
-      additionalProperties: false,
-    },
-    output: {
-      type: "object",
-      properties: { greeting: { type: "string" } },
-      required: ["greeting"],
-    },
+    input: z.object({ name: z.string().min(1).optional().describe("The name to greet.") }),
+    output: greeting,
     annotations: { readOnlyHint: true },
-    call: greet,
-  },
+    async call({ name = askForName() }) {
+      for (let step = 1; step <= 3; step += 1) {
+        await new Promise<void>((done) => setTimeout(done, 20)); // the real work goes here
+        progress(step, 3, "thinking of something nice");
+      }
+      const text = `Hello, ${name}!`;
+      return reply(text, { greeting: text } satisfies z.infer<typeof greeting>);
+    },
+  }),
 });
 
-function greet({ name = askForName() }: Greet): Result {
-  for (let step = 1; step <= 3; step += 1) {
-    sleep(20); // the real work goes here
-    progress(step, 3, "thinking of something nice");
-  }
-  const greeting = `Hello, ${name}!`;
-  return reply(greeting, { greeting });
-}
-
 function askForName(): string {
-  const answer = ask<{ name: string }>("name", "Whom shall I greet?", { name: { type: "string", title: "Name" } });
+  const answer = ask("name", "Whom shall I greet?", z.object({ name: z.string().meta({ title: "Name" }) }));
   // A thrown error becomes an error result, which the model reads.
-  if (answer === null) throw new Error("There is no name to greet: the user gave none.");
+  if (answer === null) throw new ToolError("There is no name to greet: the user gave none.");
   return answer.name;
 }

@@ -139,13 +139,18 @@ impl Cache {
         Ok(Self { dir, handle: Arc::new(handle), ours_alone })
     }
 
-    /// The cache key of this component.
-    pub fn key(&self, engine: &wasmtime::Engine, digest: &str) -> String {
+    /// The cache key of this component's code.
+    pub fn key(&self, engine: &wasmtime::Engine, digest: &str, optimized: bool) -> String {
         let mut hasher = Sha256::new();
-        hasher.update(b"toolyard-4\0");
+        hasher.update(if optimized { b"toolyard-4\0" } else { b"toolyard-q\0" });
         hasher.update(compatibility(engine));
         hasher.update(digest);
         hex(&hasher.finalize())
+    }
+
+    /// Whether there is an entry of this key. It may be damaged.
+    pub fn has(&self, key: &str) -> bool {
+        self.note(key).is_ok_and(|note| note.is_some())
     }
 
     /// The machine code of this key, if the cache has an undamaged copy.

@@ -9,7 +9,7 @@ use crate::component::cache::{CachedCode, Scratch};
 use crate::component::compile_turn::CompileTurn;
 use crate::component::componentize::componentize;
 use crate::component::magic::{WasmKind, magic};
-use crate::component::toolchain::{Toolchain, config};
+use crate::component::toolchain::{Toolchain, config, quick_config};
 use crate::error::Refusal;
 use crate::settings::Compiler;
 use rustix::process::{Resource, Rlimit, Signal};
@@ -28,6 +28,9 @@ use toolyard_manifest::Unit;
 const CHILD_BASE: u64 = 1 << 30;
 /// The number of the child's threads.
 const CHILD_THREADS: u32 = 2;
+/// The child's last argument.
+const OPTIMIZE: &str = "optimize";
+const QUICK: &str = "quick";
 /// How many bytes of the child's error output are kept.
 const COMPLAINT_BYTES: u64 = 4 << 10;
 
@@ -42,7 +45,7 @@ pub(crate) fn code(
     tools: Toolchain<'_>,
     turn: &mut CompileTurn,
     bytes: &[u8],
-    key: &str,
+    (key, optimize): (&str, bool),
 ) -> Result<(CachedCode, Source), Refusal> {
     if let Some(kept) = tools.cache.load(tools.wasm, key) {
         return Ok((kept, Source::Cache));
@@ -51,11 +54,11 @@ pub(crate) fn code(
     let output = tools.cache.scratch("cwasm");
     match &tools.settings.compiler {
         Compiler::InProcess => {
-            let code = tools.wasm.precompile_component(bytes).map_err(|error| invalid(&error))?;
+            let code = precompiled(bytes, optimize).map_err(Refusal::Compile)?;
             output.write(&code).map_err(|error| Refusal::NoCompiler(error.to_string()))?;
         }
         Compiler::Child { program, args } => {
-            in_child(tools, turn, (program, args), bytes, &output)?.map_err(Refusal::Compile)?
+            in_child(tools, turn, (program, args), (bytes, optimize), &output)?.map_err(Refusal::Compile)?
         }
     }
     let component = tools.cache.keep(tools.wasm, key, &output).map_err(Refusal::NoCompiler)?;
@@ -77,7 +80,8 @@ pub(crate) fn component(
         Compiler::InProcess => componentize(module, None).map_err(Refusal::Componentize)?,
         Compiler::Child { program, args } => {
             let output = tools.cache.scratch("wasm");
-            in_child(tools, turn, (program, args), module, &output)?.map_err(Refusal::Componentize)?;
+            in_child(tools, turn, (program, args), (module, true), &output)?
+                .map_err(Refusal::Componentize)?;
             output.read().map_err(Refusal::NoCompiler)?
         }
     };
@@ -85,8 +89,11 @@ pub(crate) fn component(
     Ok(component)
 }
 
-fn invalid(error: &wasmtime::Error) -> Refusal {
-    Refusal::Compile(format!("{error:#}"))
+/// The machine code of a component.
+fn precompiled(bytes: &[u8], optimize: bool) -> Result<Vec<u8>, String> {
+    let config = if optimize { config() } else { quick_config() };
+    let code = wasmtime::Engine::new(&config).and_then(|engine| engine.precompile_component(bytes));
+    code.map_err(|error| format!("{error:#}"))
 }
 
 /// Runs the compiler in a child process, which is killed when the turn must end. The inner error is
@@ -95,7 +102,7 @@ fn in_child(
     tools: Toolchain<'_>,
     turn: &mut CompileTurn,
     (program, args): (&Path, &[String]),
-    bytes: &[u8],
+    (bytes, optimize): (&[u8], bool),
     output: &Scratch<'_>,
 ) -> Result<Result<(), String>, Refusal> {
     let failed = |error: std::io::Error| Refusal::NoCompiler(format!("the compiler does not start: {error}"));
@@ -115,6 +122,7 @@ fn in_child(
         .arg(&output.name)
         .arg(settings.compile_memory.to_string())
         .arg((settings.compile_time.as_secs() + 1).to_string())
+        .arg(if optimize { OPTIMIZE } else { QUICK })
         // The host's environment may hold secrets, so the child does not inherit it.
         .env_clear()
         .env("RAYON_NUM_THREADS", CHILD_THREADS.to_string())
@@ -172,9 +180,9 @@ fn in_child(
 /// Runs as the child process that [`Compiler::Child`] starts: compiles one component to machine
 /// code, or turns one core module into a component.
 ///
-/// `arguments` are the last four of the command line: the input path and the output path, both in
-/// the child's working directory, the memory limit in bytes, and the limit of processor time in
-/// seconds. Errors go to standard error.
+/// `arguments` are the last five of the command line: the input path and the output path, both in
+/// the child's working directory, the memory limit in bytes, the limit of processor time in seconds,
+/// and `optimize` or `quick`. Errors go to standard error.
 #[must_use]
 pub fn compile_child(arguments: &[OsString]) -> ExitCode {
     match compile_limited(arguments) {
@@ -188,9 +196,12 @@ pub fn compile_child(arguments: &[OsString]) -> ExitCode {
 }
 
 fn compile_limited(arguments: &[OsString]) -> Result<(), String> {
-    let [input, output, memory, seconds] = arguments else {
-        return Err("expected: INPUT OUTPUT MEMORY SECONDS".to_owned());
+    let [input, output, memory, seconds, effort] = arguments else {
+        return Err("expected: INPUT OUTPUT MEMORY SECONDS EFFORT".to_owned());
     };
+    if effort != OPTIMIZE && effort != QUICK {
+        return Err(format!("EFFORT is `{OPTIMIZE}` or `{QUICK}`"));
+    }
     let number = |text: &OsString| text.to_str().and_then(|text| text.parse::<u64>().ok());
     let (Some(memory), Some(seconds)) = (number(memory), number(seconds)) else {
         return Err("MEMORY and SECONDS are numbers".to_owned());
@@ -212,10 +223,7 @@ fn compile_limited(arguments: &[OsString]) -> Result<(), String> {
     let made = match magic(&bytes) {
         Ok(WasmKind::TypedModule) => componentize(&bytes, None)?,
         // wasmtime reports the error of input that is neither.
-        Ok(WasmKind::Component) | Err(_) => {
-            let engine = wasmtime::Engine::new(&config()).map_err(|error| format!("{error:#}"))?;
-            engine.precompile_component(&bytes).map_err(|error| format!("{error:#}"))?
-        }
+        Ok(WasmKind::Component) | Err(_) => precompiled(&bytes, effort == OPTIMIZE)?,
     };
     // The parent takes this file over or removes it.
     let mut options = OpenOptions::new();

@@ -1,8 +1,15 @@
 //! The dependencies of a compilation.
 
 use crate::component::cache::Cache;
-use crate::settings::Settings;
-use wasmtime::Config;
+use crate::settings::{QuickCode, Settings};
+use wasmtime::{Config, OptLevel, RegallocAlgorithm};
+
+/// The stack of a guest, in bytes.
+const GUEST_STACK: usize = 512 << 10;
+/// The stack of the host functions that a guest calls, in bytes.
+const HOST_STACK: usize = 512 << 10;
+/// How many times as much stack code gets that was compiled quickly.
+const QUICK_FACTOR: usize = 4;
 
 /// A wasmtime engine with its cache and settings.
 #[derive(Clone, Copy)]
@@ -24,7 +31,26 @@ pub(crate) fn config() -> Config {
         .memory_init_cow(true)
         // The host's functions get as much stack as the guest's. A sleeping stack uses a page or
         // two, and two stacks share a page of page tables.
-        .async_stack_size(1 << 20)
-        .max_wasm_stack(512 << 10);
+        .async_stack_size(HOST_STACK + GUEST_STACK)
+        .max_wasm_stack(GUEST_STACK);
+    config
+}
+
+/// The configuration of an engine with these settings.
+pub(crate) fn config_for(settings: &Settings) -> Config {
+    let mut config = config();
+    if settings.quick_code != QuickCode::Never {
+        // Functions that were compiled quickly use several times as much stack, and shall call each
+        // other as deeply.
+        let guest = QUICK_FACTOR * GUEST_STACK;
+        config.async_stack_size(HOST_STACK + guest).max_wasm_stack(guest);
+    }
+    config
+}
+
+/// The configuration that compiles quickly. Engines of [`config_for`] run its code.
+pub(crate) fn quick_config() -> Config {
+    let mut config = config();
+    config.cranelift_opt_level(OptLevel::None).cranelift_regalloc_algorithm(RegallocAlgorithm::SinglePass);
     config
 }

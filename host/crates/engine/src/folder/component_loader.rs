@@ -15,6 +15,7 @@ use crate::limits::run_budget::Amounts;
 use crate::run::engine::Engine;
 use crate::run::invoke;
 use crate::run::loaded::LoadedComponent;
+use crate::settings::QuickCode;
 use sha2::{Digest as _, Sha256};
 use tokio::runtime::Handle;
 use toolyard_task::Digest;
@@ -35,14 +36,14 @@ pub(crate) fn load(
     digest: Digest,
 ) -> Result<LoadedComponent, Refusal> {
     let kind = inspect::kind(file, bytes)?;
-    let key = engine.cache.key(&engine.wasm, &digest.0);
+    let (key, optimize) = code_key(engine, &digest);
     let made = match kind {
         WasmKind::Component => None,
         WasmKind::TypedModule => Some(compile::component(engine.toolchain(), turn, bytes, &key)?),
     };
     let binary = made.as_deref().unwrap_or(bytes);
     let surface = inspect::inspect(binary)?;
-    let (kept, source) = compile::code(engine.toolchain(), turn, binary, &key)?;
+    let (kept, source) = compile::code(engine.toolchain(), turn, binary, (&key, optimize))?;
     let component = kept.component;
     let needs = resources(&component)?;
     let exports = Exports::of(&component)?;
@@ -90,6 +91,18 @@ pub(crate) fn load(
         prompts,
         compiled_in,
     })
+}
+
+/// The key of the code to run, and whether to optimise it if it has to be made.
+fn code_key(engine: &Engine, digest: &Digest) -> (String, bool) {
+    let key = |optimized| engine.cache.key(&engine.wasm, &digest.0, optimized);
+    let (optimized, quick) = (key(true), key(false));
+    let is_quick = match engine.settings.quick_code {
+        QuickCode::Never => false,
+        QuickCode::IfCached => !engine.cache.has(&optimized) && engine.cache.has(&quick),
+        QuickCode::Make => !engine.cache.has(&optimized),
+    };
+    if is_quick { (quick, false) } else { (optimized, true) }
 }
 
 /// The resources that an instance needs.

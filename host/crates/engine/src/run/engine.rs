@@ -44,7 +44,7 @@ impl Engine {
         let cache = Cache::open(settings.cache.as_deref())?;
         let most = Amounts::on_this_machine(settings.max_runs, settings.guest_memory);
         let wasmtime_error = |error: wasmtime::Error| StartError::Wasmtime(format!("{error:#}"));
-        let mut config = toolchain::config();
+        let mut config = toolchain::config_for(settings);
         config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(&most)));
         let (wasm, pooled) = match wasmtime::Engine::new(&config) {
             Ok(wasm) => (wasm, true),
@@ -54,7 +54,7 @@ impl Engine {
                     error = format!("{error:#}"),
                     "cannot reserve a memory pool; instances are allocated one by one"
                 );
-                (wasmtime::Engine::new(&toolchain::config()).map_err(wasmtime_error)?, false)
+                (wasmtime::Engine::new(&toolchain::config_for(settings)).map_err(wasmtime_error)?, false)
             }
         };
         let linker = linker(&wasm).map_err(wasmtime_error)?;

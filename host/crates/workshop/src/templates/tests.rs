@@ -82,9 +82,11 @@ fn the_table_has_the_files_of_the_templates() {
 
 #[test]
 fn every_template_makes_a_project_with_a_manifest_and_cases() {
-    for language in languages() {
+    let engines = |language: &'static Language| language.engines.iter().copied().map(Some).chain([None]);
+    for (language, engine) in languages().flat_map(|language| engines(language).map(move |e| (language, e))) {
         let folder = tempfile::tempdir().expect("a folder");
-        let files = language.project("my-tool").unwrap_or_else(|error| panic!("{}: {error}", language.name));
+        let files = language.project("my-tool", engine);
+        let files = files.unwrap_or_else(|error| panic!("{} {engine:?}: {error}", language.name));
         write(folder.path(), &files).expect("written");
         let name = language.name;
         let project = Project::open(folder.path()).unwrap_or_else(|error| panic!("{name}: {error}"));
@@ -115,9 +117,25 @@ fn every_template_makes_a_project_with_a_manifest_and_cases() {
 fn a_name_is_put_in_its_places() {
     assert_eq!(filled("{{name}}/{{name_snake}}_x", "my-tool"), "my-tool/my_tool_x");
     let c = LANGUAGES.iter().find(|language| language.is_called("c")).expect("C");
-    let files = c.project("my-tool").expect("a project");
+    let files = c.project("my-tool", None).expect("a project");
     assert!(files.iter().any(|(path, _)| path == "gen/tools_wasi_plugin.h"), "what is made for it is there");
-    assert!(c.project("My Tool").is_err());
+    assert!(c.project("My Tool", None).is_err());
+}
+
+#[test]
+fn the_files_for_an_engine_replace_the_usual_ones() {
+    let js = LANGUAGES.iter().find(|language| language.is_called("js")).expect("JavaScript");
+    let package = |engine| {
+        let files = js.project("my-tool", engine).expect("a project");
+        assert!(!files.iter().any(|(path, _)| path.starts_with(ENGINES)), "{engine:?}");
+        let (_, text) = files.into_iter().find(|(path, _)| path == "package.json").expect("a package");
+        String::from_utf8(text).expect("text")
+    };
+    assert!(package(Some("quickjs")).contains("componentize-qjs"));
+    assert!(package(None).contains("componentize-js") && package(None) == package(Some("starlingmonkey")));
+    assert!(js.check_engine("v8").expect_err("refused").contains("starlingmonkey and quickjs"));
+    let c = LANGUAGES.iter().find(|language| language.is_called("c")).expect("C");
+    assert!(c.check_engine("quickjs").expect_err("refused").contains("js and ts"));
 }
 
 #[test]

@@ -1,0 +1,1 @@
+../../../../js/engines/quickjs/src/globals.d.ts

@@ -1,0 +1,1 @@
+../../../../js/engines/quickjs/src/timers.js

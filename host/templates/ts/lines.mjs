@@ -1,0 +1,1 @@
+../js/lines.mjs

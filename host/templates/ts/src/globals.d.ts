@@ -1,0 +1,1 @@
+../../js/src/globals.d.ts

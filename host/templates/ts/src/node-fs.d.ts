@@ -1,0 +1,1 @@
+../../js/src/node-fs.d.ts

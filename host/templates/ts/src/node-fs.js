@@ -1,0 +1,1 @@
+../../js/src/node-fs.js
