@@ -99,6 +99,7 @@ export function status(message: string): void;
 export function log(level: Level, data: unknown, logger?: string): void;
 export function sleep(milliseconds: number): void;
 export function cancelled(): boolean;
+export function effects(): void;
 export function callInfo(): CallInfo;
 export function ask<S extends LibrarySchema>(key: string, message: string, form: S): Values<S> | null;
 export function ask<T extends object = Record<string, unknown>>(

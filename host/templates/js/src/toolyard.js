@@ -243,6 +243,11 @@ export function cancelled() {
   return host.cancelled();
 }
 
+/** Declares that the call has effects from here on, so that the host does not run it again by itself. */
+export function effects() {
+  asked(() => host.effects());
+}
+
 /** Information about this call: `taskId`, `attempt`, `deadline`, `tool`, `clientCapabilities`. */
 export function callInfo() {
   return JSON.parse(host.callInfo());

@@ -1,0 +1,1 @@
+../../../../host/templates/ts/src/host.d.ts

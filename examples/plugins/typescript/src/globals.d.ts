@@ -1,0 +1,1 @@
+../../../../host/templates/js/engines/quickjs/src/globals.d.ts

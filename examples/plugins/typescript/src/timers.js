@@ -1,0 +1,1 @@
+../../../../host/templates/js/engines/quickjs/src/timers.js
