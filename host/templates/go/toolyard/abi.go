@@ -173,13 +173,16 @@ var (
 	space struct{ next, end uintptr }
 )
 
+// landing is memory for the next value from the host, in place of memory that is never freed.
+var landing struct{ start, size uintptr }
+
 // step is the least memory to request from the runtime at once: a page.
 const step = 64 << 10
 
 // cabiRealloc is how the host and the adapter allocate memory in the guest. It does not use Go's
 // heap: an allocation there may start a collection, which reads the clock, and while the host
 // passes a value the guest may not call anything. Memory is never freed, because each call has an
-// instance of its own. This function must not grow the stack either: during the runtime's start
+// instance of its own; what may be large or frequent has a landing. This function must not grow the stack either: during the runtime's start
 // there is none to grow.
 //
 //go:wasmexport cabi_realloc
@@ -188,6 +191,10 @@ func cabiRealloc(old unsafe.Pointer, oldSize, align, size uint32) unsafe.Pointer
 	if space.end == 0 {
 		space.next = uintptr(unsafe.Pointer(&early))
 		space.end = space.next + unsafe.Sizeof(early)
+	}
+	if oldSize == 0 && uintptr(size) <= landing.size {
+		landing.size = 0
+		return unsafe.Pointer(landing.start)
 	}
 	mask := uintptr(align) - 1
 	if (space.next+mask)&^mask+uintptr(size) > space.end {
