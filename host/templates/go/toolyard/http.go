@@ -44,7 +44,8 @@ func (t *Transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	outgoingRequestBody(outgoing, unsafe.Pointer(made))
 	body := made.handle
 	handled := new(abiHandled)
-	handleRequest(outgoing, 1, t.options(), unsafe.Pointer(handled)) // takes both handles
+	some, options := t.options()
+	handleRequest(outgoing, some, options, unsafe.Pointer(handled)) // takes both handles
 	if handled.tag != 0 {
 		dropOutgoingBody(body)
 		return nil, payload[abiErrorCode](&handled.payload).lift(request)
@@ -57,8 +58,13 @@ func (t *Transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	return receive(request, future)
 }
 
-func (t *Transport) options() uint32 {
-	options := newRequestOptions()
+// options makes request-options, as an option. There are none without timeouts, because some hosts
+// keep each until the call ends.
+func (t *Transport) options() (some, options uint32) {
+	if t.ConnectTimeout <= 0 && t.FirstByteTimeout <= 0 && t.BetweenBytesTimeout <= 0 {
+		return 0, 0
+	}
+	options = newRequestOptions()
 	set := func(set func(uint32, uint32, uint64) uint32, timeout time.Duration) {
 		if timeout > 0 {
 			set(options, 1, uint64(timeout))
@@ -67,7 +73,7 @@ func (t *Transport) options() uint32 {
 	set(setConnectTimeout, t.ConnectTimeout)
 	set(setFirstByteTimeout, t.FirstByteTimeout)
 	set(setBetweenBytesTimeout, t.BetweenBytesTimeout)
-	return options
+	return 1, options
 }
 
 // methods has the cases of method before `other`, in the order of the contract.

@@ -28,7 +28,9 @@ func (e *RequestError) Timeout() bool {
 }
 
 // Is makes errors.Is(err, context.DeadlineExceeded) true for a timeout.
-func (e *RequestError) Is(target error) bool { return target == context.DeadlineExceeded && e.Timeout() }
+func (e *RequestError) Is(target error) bool {
+	return target == context.DeadlineExceeded && e.Timeout()
+}
 
 // errorCodes has the cases of error-code, in the order of the contract.
 var errorCodes = [...]string{
