@@ -16,16 +16,16 @@ import (
 
 // Arguments are the arguments of the tool.
 type Arguments struct {
-	Template string          `json:"template" about:"A text/template of Go, such as \"Dear {{.name}},\"."`
-	Data     json.RawMessage `json:"data,omitempty" about:"Any JSON value; the template uses it as the dot."`
-	Lines    bool            `json:"lines,omitempty" about:"Whether the result also has a list of its lines."`
+	Template string          `json:"template" description:"A text/template of Go, such as \"Dear {{.name}},\"."`
+	Data     json.RawMessage `json:"data,omitempty" description:"Any JSON value; the template uses it as the dot."`
+	Lines    bool            `json:"lines,omitempty" description:"Whether the result also has a list of its lines."`
 }
 
 // Rendered is the structured result.
 type Rendered struct {
 	Text  string   `json:"text"`
-	Bytes int      `json:"bytes" about:"The length of the text in UTF-8."`
-	Asked int      `json:"asked" about:"The number of questions to the user."`
+	Bytes int      `json:"bytes" description:"The length of the text in UTF-8."`
+	Asked int      `json:"asked" description:"The number of questions to the user."`
 	Lines []string `json:"lines,omitempty"`
 }
 
@@ -113,7 +113,7 @@ func (r *rendering) functions() template.FuncMap {
 func (r *rendering) ask(question string) (string, error) {
 	r.asked++
 	var form struct {
-		Answer string `json:"answer" schema:"{\"title\": \"Answer\"}"`
+		Answer string `json:"answer" title:"Answer"`
 	}
 	err := r.call.Ask(fmt.Sprintf("answer-%d", r.asked), question, &form)
 	return form.Answer, err

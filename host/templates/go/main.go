@@ -9,7 +9,7 @@ import (
 
 // Arguments are the arguments of the tool.
 type Arguments struct {
-	Name string `json:"name,omitempty" about:"The name to greet." schema:"{\"minLength\": 1}"`
+	Name string `json:"name,omitempty" description:"The name to greet." min:"1"`
 }
 
 // Greeting is the structured result.
@@ -32,7 +32,7 @@ func greet(call *toolyard.Call, arguments Arguments) (toolyard.Reply[Greeting], 
 	name := arguments.Name
 	if name == "" {
 		var answer struct {
-			Name string `json:"name" schema:"{\"title\": \"Name\"}"`
+			Name string `json:"name" title:"Name"`
 		}
 		err := call.Ask("name", "Whom shall I greet?", &answer)
 		if errors.Is(err, toolyard.ErrDeclined) {

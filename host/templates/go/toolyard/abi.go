@@ -31,10 +31,15 @@ type abiTextBlock struct { // record text-block
 	annotations, meta abiOption
 }
 
+type abiMedia struct { // record media
+	data              abiList
+	mimeType          abiString
+	annotations, meta abiOption
+}
+
 type abiContent struct { // variant content; its largest case is media, of 40 bytes
-	tag  uint8
-	text abiTextBlock
-	_    [2]uint32
+	tag     uint8
+	payload [10]uint32 // abiTextBlock, abiMedia or abiString
 }
 
 type abiToolResult struct { // record tool-result
@@ -92,6 +97,7 @@ type abiBegun struct { // result<_, task-error>
 var (
 	_ [12]byte = [unsafe.Sizeof(abiOption{})]byte{}
 	_ [84]byte = [unsafe.Sizeof(abiTool{})]byte{}
+	_ [40]byte = [unsafe.Sizeof(abiMedia{})]byte{}
 	_ [44]byte = [unsafe.Sizeof(abiContent{})]byte{}
 	_ [36]byte = [unsafe.Sizeof(abiToolResult{})]byte{}
 	_ [24]byte = [unsafe.Sizeof(abiRPCError{})]byte{}

@@ -63,7 +63,11 @@ func exportCall(namePtr unsafe.Pointer, nameLen uint32, argumentsPtr unsafe.Poin
 		return unsafe.Pointer(result)
 	}
 	ok := payload[abiToolResult](&result.payload)
-	ok.content = list(a, []abiContent{{text: abiTextBlock{text: a.string(came.text)}}})
+	content := make([]abiContent, len(came.content))
+	for i, block := range came.content {
+		content[i] = block.lower(a)
+	}
+	ok.content = list(a, content)
 	ok.structured = a.option(came.structured)
 	if came.isError {
 		ok.isError = 1

@@ -208,7 +208,8 @@ func (*Call) AskAll(questions ...Question) ([]Answer, error) {
 
 // Ask asks the user with a form, and waits. key names the question in recorded answers. form points
 // to a struct for the filled-in values; its fields, described as for SchemaOf, are the form's
-// fields.
+// fields. If they are known only now, form points to a map whose keys are the names of the fields.
+// A type that implements Enum makes a list to choose from.
 func (call *Call) Ask(key, message string, form any) error {
 	schema := formSchema(form)
 	params := map[string]any{"message": message, "requestedSchema": schema}
