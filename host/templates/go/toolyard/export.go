@@ -21,7 +21,11 @@ func exportListTools() unsafe.Pointer {
 }
 
 func declare(a *arena, tool Tool) abiTool {
-	output, annotations := "", "{}"
+	name, output, annotations := tool.Name, "", "{}"
+	if tool.Call.mistake != "" {
+		// The build shows a name that is not valid to the author, and nothing else of the guest.
+		name += ": " + tool.Call.mistake
+	}
 	if tool.Call.output != nil {
 		output = mustMarshal(tool.Call.output)
 	}
@@ -29,7 +33,7 @@ func declare(a *arena, tool Tool) abiTool {
 		annotations = mustMarshal(tool.Annotations)
 	}
 	return abiTool{
-		name:         a.string(tool.Name),
+		name:         a.string(name),
 		title:        a.option(tool.Title),
 		description:  a.option(tool.Description),
 		icons:        a.string("[]"),

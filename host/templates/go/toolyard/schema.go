@@ -31,7 +31,8 @@ type Enum interface{ Enum() []string }
 // Fields have the order of the struct.
 func SchemaOf[T any]() Schema { return schemaOf(reflect.TypeFor[T](), nil) }
 
-// schemaOf returns the schema of a type inside other types.
+// schemaOf returns the schema of a type inside other types. It panics for types without one: Typed
+// tells the author.
 func schemaOf(kind reflect.Type, outer []reflect.Type) Schema {
 	switch {
 	case kind == reflect.TypeFor[time.Time]():
@@ -70,7 +71,6 @@ func schemaOf(kind reflect.Type, outer []reflect.Type) Schema {
 		}
 		return structSchema(kind, append(slices.Clone(outer), kind))
 	}
-	// This runs while the component is built, so only its author sees it.
 	panic(fmt.Sprintf("%s has no JSON Schema", kind))
 }
 

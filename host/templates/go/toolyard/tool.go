@@ -42,6 +42,7 @@ type Tool struct {
 // Handler is a function with the schemas of its arguments and its result.
 type Handler struct {
 	input, output Schema
+	mistake       string // in the types; "" for none
 	run           func(call *Call, arguments []byte) (content []Content, structured any, err error)
 }
 
@@ -74,8 +75,13 @@ func (e *RPCError) Error() string { return e.Message }
 
 // Typed makes a handler from a function. The arguments A are a struct. The result R is a string, a
 // Content, a []Content, a struct that becomes structured content, or a Reply with both.
-func Typed[A, R any](function func(call *Call, arguments A) (R, error)) Handler {
-	handler := Handler{input: SchemaOf[A]()}
+func Typed[A, R any](function func(call *Call, arguments A) (R, error)) (handler Handler) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			handler.mistake = fmt.Sprint(cause)
+		}
+	}()
+	handler.input = SchemaOf[A]()
 	var zero R
 	switch result := any(zero).(type) {
 	case string, Content, []Content:
