@@ -1,0 +1,35 @@
+// Three tools for a desk: the weather from a REST API, a chart as an image, and sorting files with
+// a form.
+package main
+
+import "desk/toolyard"
+
+func init() {
+	toolyard.Register(
+		toolyard.Tool{
+			Name:        "weather",
+			Title:       "Weather",
+			Description: "Says how warm it is in a city, and what the sky is like.",
+			Annotations: map[string]bool{"readOnlyHint": true, "openWorldHint": true},
+			Call:        toolyard.Typed(weather),
+		},
+		toolyard.Tool{
+			Name:        "chart",
+			Title:       "Chart",
+			Description: "Draws a bar chart as a PNG image.",
+			Annotations: map[string]bool{"readOnlyHint": true, "openWorldHint": false},
+			Call:        toolyard.Typed(chart),
+		},
+		toolyard.Tool{
+			Name:        "triage",
+			Title:       "Sort the inbox",
+			Description: "Asks what to do with each text file of the inbox, and moves it into the folder of that choice.",
+			Annotations: map[string]bool{"destructiveHint": false, "openWorldHint": false},
+			Task:        toolyard.TaskOptional,
+			Call:        toolyard.Typed(triage),
+		},
+	)
+}
+
+// A component is a library: its init functions run, and main does not.
+func main() {}
