@@ -25,7 +25,6 @@ func init() {
 			Title:       "Sort the inbox",
 			Description: "Asks what to do with each text file of the inbox, and moves it into the folder of that choice.",
 			Annotations: map[string]bool{"destructiveHint": false, "openWorldHint": false},
-			Task:        toolyard.TaskOptional,
 			Call:        toolyard.Typed(triage),
 		},
 	)
