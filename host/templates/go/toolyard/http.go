@@ -1,6 +1,9 @@
+//go:build !nohttp
+
 package toolyard
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -79,13 +82,15 @@ func (t *Transport) options() (some, options uint32) {
 // methods has the cases of method before `other`, in the order of the contract.
 var methods = []string{"GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"}
 
+func methodOf(request *http.Request) string { return cmp.Or(request.Method, http.MethodGet) }
+
 // newRequest makes an outgoing-request.
 func newRequest(request *http.Request) (uint32, error) {
-	if request.Method == "" {
-		request.Method = http.MethodGet
-	}
 	if request.URL.Scheme != "http" && request.URL.Scheme != "https" {
 		return 0, fmt.Errorf("the URL %q does not begin with https:// or http://", request.URL)
+	}
+	if request.Host != "" && request.Host != request.URL.Host {
+		return 0, fmt.Errorf("the request has the Host %q, but goes to %q: the host of the URL is always sent", request.Host, request.URL.Host)
 	}
 	fields, err := newHeaders(request)
 	if err != nil {
@@ -94,9 +99,10 @@ func newRequest(request *http.Request) (uint32, error) {
 	var a arena
 	outgoing := newOutgoingRequest(fields)
 	other := abiString{}
-	method := slices.Index(methods, request.Method)
+	name := methodOf(request)
+	method := slices.Index(methods, name)
 	if method < 0 {
-		method, other = len(methods), a.string(request.Method)
+		method, other = len(methods), a.string(name)
 	}
 	scheme := uint32(0)
 	if request.URL.Scheme == "https" {
@@ -110,7 +116,7 @@ func newRequest(request *http.Request) (uint32, error) {
 	runtime.KeepAlive(&a)
 	if failed != 0 {
 		dropOutgoingRequest(outgoing)
-		return 0, fmt.Errorf("the request %s %q is not valid", request.Method, request.URL)
+		return 0, fmt.Errorf("the request %s %q is not valid", name, request.URL)
 	}
 	return outgoing, nil
 }
@@ -150,32 +156,52 @@ func newHeaders(request *http.Request) (uint32, error) {
 // sendBody writes the body, and finishes or drops its handle. If the server does not read it all,
 // there is no error: its response or the error of the response says why.
 func sendBody(request *http.Request, body uint32) error {
-	complete := true
 	if request.Body != nil && request.Body != http.NoBody {
 		made := new(abiHandle)
 		outgoingBodyWrite(body, unsafe.Pointer(made))
 		out := &output{request: request, stream: made.handle}
-		_, err := io.Copy(out, request.Body)
+		_, err := io.Copy(out, limited(request))
 		if err == nil {
 			err = out.flush()
 		}
 		dropOutput(out.stream)
-		if err != nil && !out.failed {
+		if err != nil {
 			dropOutgoingBody(body)
+			if out.failed {
+				return nil
+			}
 			return err
 		}
-		complete = !out.failed
-	}
-	if !complete {
-		dropOutgoingBody(body)
-		return nil
 	}
 	finished := new(abiHandled)
 	finishOutgoingBody(body, 0, 0, unsafe.Pointer(finished))
 	if finished.tag != 0 {
-		return payload[abiErrorCode](&finished.payload).lift(request)
+		return wrongLength(request)
 	}
 	return nil
+}
+
+// limited returns the body of a request, with an error if it is longer than its ContentLength.
+func limited(request *http.Request) io.Reader {
+	if request.ContentLength <= 0 {
+		return request.Body
+	}
+	return io.MultiReader(io.LimitReader(request.Body, request.ContentLength), end{request})
+}
+
+// end expects the end of a body.
+type end struct{ request *http.Request }
+
+func (e end) Read(data []byte) (int, error) {
+	n, err := e.request.Body.Read(data)
+	if n > 0 {
+		return 0, wrongLength(e.request)
+	}
+	return 0, err
+}
+
+func wrongLength(request *http.Request) error {
+	return fmt.Errorf("the body of the request does not have %d bytes, as its ContentLength says", request.ContentLength)
 }
 
 // output is an output-stream.

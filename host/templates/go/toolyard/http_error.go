@@ -1,3 +1,5 @@
+//go:build !nohttp
+
 package toolyard
 
 import (
@@ -59,7 +61,7 @@ func (e *abiErrorCode) sentence(code string, request *http.Request) string {
 	to := request.URL.Host
 	switch code {
 	case "HTTP-request-denied":
-		return fmt.Sprintf("the manifest of this plugin does not grant %s requests to %q; the operator of the host can add it to [http] allow of the manifest", request.Method, to)
+		return fmt.Sprintf("the manifest of this plugin does not grant %s requests to %q; the operator of the host can add it to [http] allow of the manifest", methodOf(request), to)
 	case "destination-IP-prohibited":
 		return fmt.Sprintf("%q is not at a public address; the operator of the host can grant it in [http] allow of the manifest, with private = true", to)
 	case "DNS-error", "destination-not-found":
@@ -90,11 +92,14 @@ func (e *abiErrorCode) sentence(code string, request *http.Request) string {
 		}](&e.payload).message.lift()
 		return fmt.Sprintf("%q ended the TLS handshake with an alert: %s", to, alert)
 	case "HTTP-request-body-size":
-		return "the body of the request is too long, or a GET or HEAD request has one; the operator of the host can raise http-request in [limits] of the manifest"
+		if method := methodOf(request); method == http.MethodGet || method == http.MethodHead {
+			return fmt.Sprintf("the host sends no %s request with a body; use another method, or leave the body out", method)
+		}
+		return "the body of the request is too long; the operator of the host can raise http-request in [limits] of the manifest"
 	case "HTTP-response-body-size":
 		return fmt.Sprintf("the response of %q is too long; the operator of the host can raise http-response in [limits] of the manifest", to)
 	case "HTTP-request-method-invalid":
-		return fmt.Sprintf("the host never sends %s requests", request.Method)
+		return fmt.Sprintf("the host never sends %s requests", methodOf(request))
 	case "internal-error":
 		// The host passes its own sentences this way, such as which limit was reached.
 		if why := payload[abiOption](&e.payload).lift(); why != "" {
