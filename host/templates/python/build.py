@@ -93,6 +93,8 @@ def build_failure(output: str) -> str:
     error = cause.split("\n\nStack backtrace:")[0].strip() or trace.strip().splitlines()[-1]
     lines = re.findall(r'File "/0/([^"]+)", line (\d+)(?:, in \S+)?\n\s+(.+)', trace)
     own = [f"  src/{file}:{line}: {text}" for file, line, text in lines if not file.startswith("toolyard/")]
+    if "no attribute 'Tools'" in error:
+        return "src/app.py does not export the tools; it needs the line `from toolyard import Tools`"
     if not own:
         return output
     if missing := re.search(r"No module named '([^']+)'", error):

@@ -7,13 +7,14 @@ build costs a call nothing; any other is compiled in each call that imports it. 
 
 import importlib
 import importlib.abc
-import importlib.resources.simple
+import importlib.resources.abc
 import importlib.util
 import io
 import os
 import sys
 import zlib
-from typing import Any, BinaryIO
+from collections.abc import Iterator
+from typing import Any
 
 # Python's own modules often import these in functions, or find them by name.
 _COMMON = """
@@ -63,30 +64,49 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
             raise FileNotFoundError(path) from None
 
     def get_resource_reader(self, fullname: str) -> Any:
-        return _Folder(fullname, os.path.dirname(_modules[fullname]))
+        return _Reader(os.path.dirname(_modules[fullname]))
 
 
-class _Folder(importlib.resources.simple.TraversableReader, importlib.resources.simple.SimpleReader):
-    """The data files of a package, for `importlib.resources`."""
+class _Reader(importlib.resources.abc.TraversableResources):
+    """Gives `importlib.resources` the data files of a package."""
 
-    def __init__(self, package: str, path: str):
-        self._package, self._path = package, path
-        self._names = {file[len(path) + 1 :] for file in _files if file.startswith(path + "/")}
+    def __init__(self, folder: str):
+        self._folder = folder
+
+    def files(self) -> "_Path":
+        return _Path(self._folder)
+
+
+class _Path(importlib.resources.abc.Traversable):
+    """A file or folder of `_files`."""
+
+    def __init__(self, path: str):
+        self._path = path
 
     @property
-    def package(self) -> str:
-        return self._package
+    def name(self) -> str:
+        return os.path.basename(self._path)
 
-    def children(self) -> list["_Folder"]:
-        folders = sorted({name.partition("/")[0] for name in self._names if "/" in name})
-        return [_Folder(f"{self._package}.{name}", f"{self._path}/{name}") for name in folders]
+    def __str__(self) -> str:
+        return self._path
 
-    @property
-    def resources(self) -> list[str]:
-        return sorted(name for name in self._names if "/" not in name)
+    def is_file(self) -> bool:
+        return self._path in _files
 
-    def open_binary(self, resource: str) -> BinaryIO:
-        return io.BytesIO(_finder.get_data(f"{self._path}/{resource}"))
+    def is_dir(self) -> bool:
+        return any(file.startswith(self._path + "/") for file in _files)
+
+    def iterdir(self) -> Iterator["_Path"]:
+        start = len(self._path) + 1
+        inside = [file[start:] for file in _files if file.startswith(self._path + "/")]
+        return (_Path(f"{self._path}/{name}") for name in sorted({each.partition("/")[0] for each in inside}))
+
+    def joinpath(self, *descendants: str) -> "_Path":
+        return _Path(os.path.normpath(os.path.join(self._path, *descendants)))
+
+    def open(self, mode: str = "r", *arguments: Any, **options: Any) -> Any:
+        file = io.BytesIO(_finder.get_data(self._path))
+        return file if "b" in mode else io.TextIOWrapper(file, *arguments, **options)
 
 
 def _keep(root: str) -> None:

@@ -63,6 +63,8 @@ def tool(
     """
 
     def register(function: Callable[..., T]) -> Callable[..., T]:
+        if inspect.iscoroutinefunction(function):
+            raise TypeError(f"the tool {function.__name__} is `async def`; tools are plain functions, which may wait")
         hints = get_type_hints(function, include_extras=True)
         result = hints.pop("return", None)
         output = _output_schema(result)
@@ -108,17 +110,23 @@ class Tools(exports.Tools):
             return _failure(str(error))
         except Exception as error:
             log("error", _report(error), "python")
-            return _failure(f"{type(error).__name__}: {error}")
+            # urllib wraps an error of `toolyard.http`, which has a sentence for the model.
+            reason = getattr(error, "reason", None)
+            return _failure(str(reason) if isinstance(reason, ToolError) else f"{type(error).__name__}: {error}")
 
 
 def _report(error: Exception) -> dict[str, Any]:
     """An error for the log. Its trace ends in the author's line, also if a library raised the error."""
     frames = [_place(frame, line) for frame, line in traceback.walk_tb(error.__traceback__)][1:]
-    own = max((at for at, place in enumerate(frames) if place.startswith("src/")), default=len(frames) - 1)
+    own = max((at for at, place in enumerate(frames) if _is_own(place)), default=len(frames) - 1)
     report: dict[str, Any] = {"error": f"{type(error).__name__}: {error}"}
     if own + 1 < len(frames):
         report["raised"] = frames[-1]
     return report | {"trace": frames[: own + 1]}
+
+
+def _is_own(place: str) -> bool:
+    return place.startswith("src/") and not place.startswith("src/toolyard/")
 
 
 def _place(frame: types.FrameType, line: int) -> str:
