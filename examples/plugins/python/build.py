@@ -1,0 +1,1 @@
+../../../host/templates/python/build.py
