@@ -70,8 +70,22 @@ def packages() -> None:
     stamp.write_text(wanted)
 
 
+def inputs(options: tuple[str, ...]) -> str:
+    """A hash of everything that a component is made of."""
+    whole = hashlib.sha256(repr([COMPONENTIZE_PY, options]).encode())
+    folders = [Path("src"), Path("src/toolyard"), Path("wit")]  # the second and the third may be links
+    files = {file for folder in folders for file in folder.rglob("*") if "__pycache__" not in file.parts}
+    for file in [Path(__file__), TOOLS / "packages" / "installed", *sorted(files)]:
+        if file.is_file():
+            whole.update(f"\0{file.name}\0".encode() + file.read_bytes())
+    return whole.hexdigest()
+
+
 def build(component: str, *options: str) -> None:
     packages()
+    built, wanted = Path(component + ".built"), inputs(options)
+    if Path(component).exists() and built.exists() and built.read_text() == wanted:
+        return
     # A copy, because links that lead out of a folder do not work in the sandbox of the build.
     shutil.rmtree("dist/src", ignore_errors=True)
     shutil.copytree("src", "dist/src", ignore=shutil.ignore_patterns("__pycache__"))
@@ -84,6 +98,7 @@ def build(component: str, *options: str) -> None:
     if done.returncode:
         sys.exit(build_failure(done.stderr))
     sys.stderr.write(done.stderr)
+    built.write_text(wanted)
 
 
 def build_failure(output: str) -> str:

@@ -24,7 +24,8 @@ def weather(city: Annotated[str, "The name of the city.", {"minLength": 1}]) -> 
     answer = http.get(os.environ["WEATHER_URL"] + "/v1/now", params={"city": city}, timeout=10)
     if answer.status_code != 200:
         raise ToolError(f"the weather service answered {answer.status_code}: {answer.text.strip()}")
-    now = Weather(**answer.json())
+    said = answer.json()
+    now = Weather(said["city"], said["celsius"], said["sky"])
     return Reply(f"{now.city}: {now.celsius:g} °C, {now.sky}", now)
 
 
@@ -43,7 +44,7 @@ def chart(
     largest = max(values, key=lambda bar: bar.value)
     count = "1 bar" if len(values) == 1 else f"{len(values)} bars"
     text = f'{count}, the largest is "{largest.label}" with {largest.value:g}'
-    return [Image(draw([bar.value for bar in values]), "image/png"), text]
+    return [Image(draw(title, [bar.value for bar in values]), "image/png"), text]
 
 
 Choice = Literal["keep", "later", "trash"]

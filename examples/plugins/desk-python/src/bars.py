@@ -7,7 +7,7 @@ WIDTH, HEIGHT, MARGIN = 320, 200, 10
 PAPER, INK = b"\xff\xff\xff", b"\x2b\x6c\xb0"
 
 
-def draw(values: list[float]) -> bytes:
+def draw(title: str, values: list[float]) -> bytes:
     """The PNG, with a bar for each value from left to right; the largest is as high as the picture allows."""
     largest = max(values) or 1
     column = (WIDTH - 2 * MARGIN) // len(values)
@@ -20,9 +20,13 @@ def draw(values: list[float]) -> bytes:
                 left = MARGIN + number * column
                 row[3 * left : 3 * (left + column - 2)] = INK * (column - 2)
         rows.append(b"\0" + row)  # 0: the row is not filtered
-    # 8 bits for each of red, green and blue.
-    header = struct.pack(">IIBBBBB", WIDTH, HEIGHT, 8, 2, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + _chunk(b"IHDR", header) + _chunk(b"IDAT", zlib.compress(b"".join(rows))) + _chunk(b"IEND", b"")
+    parts = [
+        (b"IHDR", struct.pack(">IIBBBBB", WIDTH, HEIGHT, 8, 2, 0, 0, 0)),  # 8 bits each of red, green and blue
+        (b"iTXt", b"Title\0\0\0\0\0" + title.encode()),
+        (b"IDAT", zlib.compress(b"".join(rows))),
+        (b"IEND", b""),
+    ]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(kind, data) for kind, data in parts)
 
 
 def _chunk(kind: bytes, data: bytes) -> bytes:

@@ -16,13 +16,12 @@ import zlib
 from collections.abc import Iterator
 from typing import Any
 
-# Python's own modules often import these in functions, or find them by name.
+# Modules that the standard library imports in functions, or finds by name.
 _COMMON = """
-    _strptime bisect calendar copy csv datetime decimal difflib email.message email.mime.application email.mime.multipart
-    email.mime.text email.parser email.policy email.utils encodings.ascii encodings.cp1252 encodings.idna
-    encodings.latin_1 encodings.utf_16 encodings.utf_8_sig fnmatch glob gzip hashlib heapq hmac html html.parser
-    http.client http.cookies io ipaddress locale mimetypes pathlib pprint random secrets shutil sqlite3 statistics
-    string stringprep tempfile textwrap tomllib unicodedata urllib.parse uuid xml.etree.ElementTree zipfile zoneinfo
+    _strptime bisect calendar copy csv datetime decimal email.mime.multipart email.mime.text email.parser email.policy
+    email.utils encodings.ascii encodings.cp1252 encodings.idna encodings.latin_1 encodings.utf_16 encodings.utf_8_sig
+    fnmatch glob hashlib heapq hmac html http.client io locale pathlib random string tempfile textwrap unicodedata
+    urllib.parse zoneinfo
 """.split()
 
 # Parts of the standard library that need a screen, a process, a compiler or threads, or that are for development.
