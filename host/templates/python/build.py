@@ -30,7 +30,10 @@ def setup() -> None:
 
 def run_pip(*arguments: str) -> None:
     if not (TOOLS / "bin" / "pip").exists():
-        venv.create(TOOLS, with_pip=True)
+        try:
+            venv.create(TOOLS, with_pip=True)
+        except subprocess.CalledProcessError:
+            sys.exit("this Python cannot make a virtual environment with pip; on Debian, install python3-venv")
     command = [TOOLS / "bin" / "pip", "--disable-pip-version-check", *arguments]
     done = subprocess.run(command, text=True, stdout=sys.stderr, stderr=subprocess.PIPE)
     if done.returncode:
@@ -91,7 +94,11 @@ def build(component: str, *options: str) -> None:
     shutil.copytree("src", "dist/src", ignore=shutil.ignore_patterns("__pycache__"))
     path = f"{os.environ['PATH']}{os.pathsep}{TOOLS.absolute() / 'bin'}"
     # VIRTUAL_ENV names the packages. Without it componentize-py would take those of this machine.
-    environment = os.environ | {"PATH": path, "VIRTUAL_ENV": str((TOOLS / "packages").absolute()), "RUST_BACKTRACE": "0"}
+    environment = os.environ | {
+        "PATH": path,
+        "VIRTUAL_ENV": str((TOOLS / "packages").absolute()),
+        "RUST_BACKTRACE": "0",
+    }
     command = ["componentize-py", "-q", "-d", "wit", "-w", WORLD, "componentize", *options, "-p", "dist/src", "app"]
     command = [shutil.which("componentize-py", path=path) or "componentize-py", *command[1:], "-o", component]
     done = subprocess.run(command, env=environment, text=True, stderr=subprocess.PIPE)

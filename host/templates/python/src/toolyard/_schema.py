@@ -105,7 +105,9 @@ def _may_be(kind: Any, value: Any) -> bool:
     """Whether a member of a union fits a value, as far as conversion needs to know."""
     if dataclasses.is_dataclass(kind):
         hints = get_type_hints(kind)
-        return isinstance(value, dict) and value.keys() <= hints.keys() and hints.keys() <= value.keys() | _defaults(kind)
+        return (
+            isinstance(value, dict) and value.keys() <= hints.keys() and hints.keys() <= value.keys() | _defaults(kind)
+        )
     if isinstance(kind, type) and issubclass(kind, enum.Enum):
         return value in [each.value for each in kind]
     return (get_origin(kind) or kind) in (type(value), Annotated)

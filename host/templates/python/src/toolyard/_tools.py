@@ -156,7 +156,7 @@ def _failure(text: str) -> wit.ToolResult:
 
 
 def _is_content(value: Any) -> bool:
-    """Whether a value is for the model alone: a text, an image and the like, or a list with one that is no text."""
+    """Whether a value is for the model alone: a text, an image and the like, or a list in which one is not a text."""
     if isinstance(value, list):
         return all(map(_is_content, value)) and not all(isinstance(each, str) for each in value)
     return isinstance(value, _content.Content)

@@ -193,7 +193,7 @@ def _open(handler: Any, request: urllib.request.Request) -> http.client.HTTPResp
     body: Any = request.data
     if body is not None and not isinstance(body, bytes):
         body = body.read() if hasattr(body, "read") else b"".join(body)
-    headers = dict(request.unredirected_hdrs) | request.headers
+    headers = {**request.unredirected_hdrs, **request.headers}
     try:
         deadline = monotonic_clock.now() + _nanoseconds(timeout)
         answer = _exchange(request.get_method(), request.full_url, headers, body, deadline)
