@@ -220,6 +220,8 @@ def _exchange(method: str, url: str, headers: dict[str, str], body: bytes | None
     parts = urllib.parse.urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise RequestError(f"{url!r} is no URL of http or https")
+    if body is not None and method in ("GET", "HEAD"):
+        raise RequestError(f"a request with {method} has no body; use POST")
     place = _authority(parts)
     # Resources are dropped in the reverse order, on every path: children before their parents.
     with contextlib.ExitStack() as stack:
@@ -383,6 +385,8 @@ def _error(code: Any, place: str) -> RequestError:
             return TimeoutException(f"{place} did not answer in the time that `http-time` of the manifest allows")
         case wasi.ErrorCode_ConnectionLimitReached():
             return RequestError("there are more requests at once than `http-concurrent` of the manifest allows")
+        case wasi.ErrorCode_HttpRequestMethodInvalid():
+            return RequestError(f"the request to {place} has a method that the host never sends")
         case wasi.ErrorCode_HttpRequestBodySize():
             return RequestError("the request is larger than `http-request` of the manifest allows")
         case wasi.ErrorCode_HttpResponseBodySize():
