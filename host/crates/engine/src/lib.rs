@@ -23,7 +23,7 @@ pub use component::compile::compile_child;
 pub use component::componentize::componentize;
 pub use component::imports_used::ImportUse;
 pub use error::{LoadError, Refusal, Skipped, StartError};
-pub use folder::check::{CheckReport, CheckedPrompt, CheckedTool};
+pub use folder::check::{CheckReport, CheckedPrompt, CheckedSecret, CheckedTool};
 pub use folder::outsiders::{Outsiders, outsiders};
 pub use folder::plugins::Plugins;
 pub use folder::snapshot::{PluginReport, PluginState, Snapshot};

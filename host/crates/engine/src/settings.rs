@@ -77,6 +77,8 @@ pub struct Settings {
     /// Reads a variable of the host's environment, for the secrets that manifests name. By default
     /// it finds none.
     pub variable: fn(&str) -> Option<OsString>,
+    /// Whether a secret that is not there gets another value, to try a plugin without its secrets.
+    pub stand_ins: bool,
     /// The limits of a run, unless its manifest sets others.
     pub limits: Limits,
     /// The maximum number of concurrent runs, if the machine allows it; see
@@ -126,6 +128,7 @@ impl Default for Settings {
             compiler: Compiler::InProcess,
             quick_code: QuickCode::Never,
             variable: |_| None,
+            stand_ins: false,
             limits: Limits::default(),
             max_runs: 1_000,
             guest_memory: None,

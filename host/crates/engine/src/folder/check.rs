@@ -6,6 +6,7 @@ use crate::error::{LoadError, Refusal, Skipped};
 use crate::folder::loader::FileLoader;
 use crate::folder::scan;
 use crate::grant::FolderGrant;
+use crate::grant::secret::Secret;
 use crate::run::engine::Engine;
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
@@ -16,6 +17,23 @@ use tokio::runtime::Handle;
 use toolyard_manifest::Limits;
 use toolyard_task::Digest;
 use toolyard_task::wire::TaskSupport;
+
+/// A secret that a manifest names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CheckedSecret {
+    /// Its name.
+    pub name: String,
+    /// Whether the guest sees it.
+    pub exposed: bool,
+    /// Whether its value is there. If not, a host with the real secrets can serve the plugin; this one cannot.
+    pub is_there: bool,
+}
+
+impl CheckedSecret {
+    fn of(secret: &Secret) -> Self {
+        Self { name: secret.name().to_owned(), exposed: secret.exposed, is_there: secret.is_there }
+    }
+}
 
 /// A description of one component, to review before deployment.
 #[derive(Debug, Clone)]
@@ -54,8 +72,8 @@ pub struct CheckReport {
     pub hosts: Vec<String>,
     /// The peers of raw sockets, each after its protocol.
     pub peers: Vec<String>,
-    /// The names of its secrets, and whether the guest sees each.
-    pub secrets: Vec<(String, bool)>,
+    /// Its secrets.
+    pub secrets: Vec<CheckedSecret>,
     /// The text of the manifest.
     pub manifest: Option<String>,
     /// Whether the manifest enables the plugin.
@@ -173,7 +191,7 @@ fn check(engine: Arc<Engine>, runtime: Handle, path: &Path, name: String) -> Res
         folders,
         hosts: grants.http.rules.iter().map(ToString::to_string).collect(),
         peers: tcp.chain(udp).collect(),
-        secrets: grants.secrets.iter().map(|secret| (secret.name().to_owned(), secret.exposed)).collect(),
+        secrets: grants.secrets.iter().map(CheckedSecret::of).collect(),
         manifest: file.manifest_text()?,
         limits: (*manifest.limits).clone(),
         env: manifest.env.iter().map(|(name, _)| name.clone()).collect(),

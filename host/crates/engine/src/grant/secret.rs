@@ -22,6 +22,8 @@ pub(crate) struct Secret {
     value: Arc<str>,
     /// Whether guests get it as an environment variable.
     pub exposed: bool,
+    /// Whether this is the value that the manifest names. If not, it stands in for one that is not there.
+    pub is_there: bool,
 }
 
 impl Secret {
@@ -36,7 +38,7 @@ impl Secret {
         if value.contains('\0') {
             return Err("holds a NUL".to_owned());
         }
-        Ok(Self { name: name.into(), value: value.into(), exposed: false })
+        Ok(Self { name: name.into(), value: value.into(), exposed: false, is_there: true })
     }
 
     pub fn name(&self) -> &str {
@@ -67,7 +69,8 @@ impl fmt::Display for Secret {
 }
 
 /// Reads the secrets that `manifest`, a file in `place`, names. `injected` are the names of the
-/// secrets that the host puts into headers.
+/// secrets that the host puts into headers. With `stand_ins` a secret that is not there gets a value
+/// that is none, to try a plugin that is served elsewhere.
 ///
 /// # Errors
 /// If a secret is missing or invalid. The message never contains the value.
@@ -76,7 +79,7 @@ pub(crate) fn find(
     place: &Path,
     named: &[NamedSecret],
     injected: &[&str],
-    variable: fn(&str) -> Option<OsString>,
+    (variable, stand_ins): (fn(&str) -> Option<OsString>, bool),
 ) -> Result<Vec<Secret>, ManifestError> {
     let find = |named: &NamedSecret| {
         let refuse = |what: String| ManifestError {
@@ -85,20 +88,28 @@ pub(crate) fn find(
             what: format!("`secrets.{}`: {what}", named.name),
         };
         let value = match &named.source {
-            Source::Variable(name) => {
-                let value = variable(name).ok_or_else(|| {
-                    refuse(format!("the environment variable {name} is not set; set it for the host"))
-                })?;
-                value
-                    .into_string()
-                    .map_err(|_| refuse(format!("the environment variable {name} is not UTF-8")))?
-            }
+            Source::Variable(name) => match variable(name) {
+                Some(value) => Some(
+                    value
+                        .into_string()
+                        .map_err(|_| refuse(format!("the environment variable {name} is not UTF-8")))?,
+                ),
+                None if stand_ins => None,
+                None => {
+                    let what = format!("the environment variable {name} is not set; set it for the host");
+                    return Err(refuse(what));
+                }
+            },
+            Source::File(path) if stand_ins && !place.join(path).exists() => None,
             Source::File(path) => {
-                read(&place.join(path)).map_err(|what| refuse(format!("the file {path} {what}")))?
+                Some(read(&place.join(path)).map_err(|what| refuse(format!("the file {path} {what}")))?)
             }
         };
+        let is_there = value.is_some();
+        let value = value.unwrap_or_else(|| format!("stands in for {}", named.name));
         let mut secret =
             Secret::new(&named.name, &value).map_err(|what| refuse(format!("its value {what}")))?;
+        secret.is_there = is_there;
         secret.exposed = named.expose.unwrap_or(!injected.contains(&named.name.as_str()));
         Ok(secret)
     };
@@ -146,12 +157,28 @@ mod tests {
     fn values_come_from_a_variable_or_a_file_and_are_not_shown() {
         let place = tempfile::tempdir().expect("a folder");
         std::fs::write(place.path().join("key"), "from the file\n\n").expect("writes");
-        let find = |source, expose| find("p.toml", place.path(), &named(source, expose), &["KEY"], variable);
+        let find = |source, expose| {
+            find("p.toml", place.path(), &named(source, expose), &["KEY"], (variable, false))
+        };
         let of_variable = find(Source::Variable("SET".into()), Some(true)).expect("found");
         assert_eq!((of_variable[0].reveal(), of_variable[0].exposed), ("value-of-it", true));
         assert_eq!(format!("{of_variable:?} {}", of_variable[0]), "[[secret KEY]] [secret KEY]");
         let of_file = find(Source::File("./key".into()), None).expect("found");
         assert_eq!((of_file[0].reveal(), of_file[0].exposed), ("from the file\n", false), "it is injected");
+    }
+
+    #[test]
+    fn another_value_stands_in_for_one_that_is_not_there() {
+        let place = tempfile::tempdir().expect("a folder");
+        let find = |source| find("p.toml", place.path(), &named(source, None), &[], (variable, true));
+        for (source, is_there) in [
+            (Source::Variable("SET".into()), true),
+            (Source::Variable("UNSET".into()), false),
+            (Source::File("none".into()), false),
+        ] {
+            assert_eq!(find(source.clone()).expect("a secret")[0].is_there, is_there, "{source:?}");
+        }
+        find(Source::Variable("SHORT".into())).expect_err("a wrong value is none");
     }
 
     #[test]
@@ -165,7 +192,8 @@ mod tests {
             (Source::File(".".into()), "is not a regular file"),
             (Source::File("short".into()), "fewer than 8 bytes"),
         ] {
-            let error = find("p.toml", place.path(), &named(source, None), &[], variable).expect_err(says);
+            let error =
+                find("p.toml", place.path(), &named(source, None), &[], (variable, false)).expect_err(says);
             let shown = error.to_string();
             assert!(shown.starts_with("the manifest p.toml line 3: `secrets.KEY`"), "{shown}");
             assert!(shown.contains(says) && !shown.contains("1234567"), "{shown}");
