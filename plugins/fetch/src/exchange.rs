@@ -1,21 +1,13 @@
-//! One request over `wasi:http`. All functions here wait for the host.
+//! One request. All functions here wait for the host.
 
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
-use url::{Position, Url};
-use wasip2::clocks::monotonic_clock::subscribe_duration;
-use wasip2::http::outgoing_handler::handle;
-use wasip2::http::types::{
-    ErrorCode, Fields, IncomingResponse, Method, OutgoingBody, OutgoingRequest, Scheme,
-};
-use wasip2::io::poll::{Pollable, poll};
-use wasip2::io::streams::StreamError;
+use toolyard_plugin::http::{Request, RequestError};
+use url::Url;
 
 use crate::fault::Fault;
 use crate::journey::Received;
-
-/// The most bytes that one read returns.
-const PIECE: u64 = 64 << 10;
 
 /// Default headers, which the call may override. Without compression the body needs no decoding.
 const DEFAULTS: [(&str, &str); 3] = [
@@ -24,18 +16,19 @@ const DEFAULTS: [(&str, &str); 3] = [
     ("accept-encoding", "identity"),
 ];
 
-/// Becomes ready when the time of the call has passed.
-pub struct Timer(Pollable);
+/// The time of a call, for all its requests.
+pub struct Timer {
+    started: Instant,
+    limit: Duration,
+}
 
 impl Timer {
     pub fn start(ms: u64) -> Self {
-        Self(subscribe_duration(ms.saturating_mul(1_000_000)))
+        Self { started: Instant::now(), limit: Duration::from_millis(ms) }
     }
 
-    /// Waits for `ready`, but no longer than the timer allows.
-    fn wait(&self, ready: &Pollable) -> Result<(), Fault> {
-        // `poll` lists ready pollables in order, so `ready` comes first.
-        if poll(&[ready, &self.0]).first() == Some(&0) { Ok(()) } else { Err(Fault::Time) }
+    fn rest(&self) -> Duration {
+        self.limit.saturating_sub(self.started.elapsed())
     }
 }
 
@@ -48,89 +41,40 @@ pub fn get(
     timer: &Timer,
     heard: &mut dyn FnMut(usize, Option<u64>) -> bool,
 ) -> Result<Received, Fault> {
-    let response = handle(request(url, headers)?, None).map_err(|error| fault(url, &error))?;
-    timer.wait(&response.subscribe())?;
-    let response = match response.get() {
-        Some(Ok(Ok(response))) => response,
-        Some(Ok(Err(error))) => return Err(fault(url, &error)),
-        Some(Err(())) | None => return Err(Fault::Failed("the host gave no answer".to_owned())),
-    };
-    let entries = response.headers().entries().into_iter();
-    let headers = entries.map(|(name, value)| (name, String::from_utf8_lossy(&value).into_owned())).collect();
-    let mut received = Received { status: response.status(), headers, body: Vec::new(), truncated: false };
-    if !(300..400).contains(&received.status) {
-        read(response, most, timer, &mut received, heard)?;
+    let mut request = Request::get(url.as_str()).timeout(timer.rest());
+    for (name, value) in DEFAULTS {
+        if !headers.keys().any(|given| given.eq_ignore_ascii_case(name)) {
+            request = request.header(name, value);
+        }
+    }
+    for (name, value) in headers {
+        request = request.header(name, value);
+    }
+    let mut response = request.send().map_err(fault)?;
+    let (status, headers) = (response.status(), response.headers().to_vec());
+    let mut received = Received { status, headers, body: Vec::new(), truncated: false };
+    if (300..400).contains(&status) {
+        return Ok(received);
+    }
+    let total = received.header("content-length").and_then(|length| length.parse().ok());
+    while let Some(piece) = response.chunk().map_err(fault)? {
+        let room = most - received.body.len();
+        received.truncated = piece.len() > room;
+        received.body.extend_from_slice(&piece[..piece.len().min(room)]);
+        if heard(received.body.len(), total) {
+            return Err(Fault::Cancelled);
+        }
+        if received.truncated {
+            break;
+        }
     }
     Ok(received)
 }
 
-fn request(url: &Url, headers: &BTreeMap<String, String>) -> Result<OutgoingRequest, Fault> {
-    let fields = Fields::new();
-    let refused = |name: &str| Fault::Failed(format!("the header {name:?} cannot be sent"));
-    for (name, value) in DEFAULTS {
-        if !headers.keys().any(|given| given.eq_ignore_ascii_case(name)) {
-            fields.append(name, value.as_bytes()).map_err(|_| refused(name))?;
-        }
-    }
-    for (name, value) in headers {
-        fields.append(name, value.as_bytes()).map_err(|_| refused(name))?;
-    }
-    let request = OutgoingRequest::new(fields);
-    let scheme = if url.scheme() == "https" { Scheme::Https } else { Scheme::Http };
-    let unfit = |()| Fault::Url("it has a part that cannot be sent".to_owned());
-    request.set_method(&Method::Get).map_err(unfit)?;
-    request.set_scheme(Some(&scheme)).map_err(unfit)?;
-    request.set_authority(Some(&url[Position::BeforeHost..Position::AfterPort])).map_err(unfit)?;
-    request.set_path_with_query(Some(&url[Position::BeforePath..Position::AfterQuery])).map_err(unfit)?;
-    let body = request.body().map_err(unfit)?;
-    OutgoingBody::finish(body, None).map_err(|error| fault(url, &error))?;
-    Ok(request)
-}
-
-fn read(
-    response: IncomingResponse,
-    most: usize,
-    timer: &Timer,
-    received: &mut Received,
-    heard: &mut dyn FnMut(usize, Option<u64>) -> bool,
-) -> Result<(), Fault> {
-    let total = received.header("content-length").and_then(|length| length.parse().ok());
-    let gone = |()| Fault::Failed("the response has no body".to_owned());
-    let body = response.consume().map_err(gone)?;
-    let stream = body.stream().map_err(gone)?;
-    let ready = stream.subscribe();
-    let Received { body: bytes, truncated, .. } = received;
-    while !*truncated {
-        timer.wait(&ready)?;
-        match stream.read(PIECE) {
-            Ok(piece) => {
-                *truncated = bytes.len() + piece.len() > most;
-                let room = most - bytes.len();
-                bytes.extend_from_slice(&piece[..piece.len().min(room)]);
-                if heard(bytes.len(), total) {
-                    return Err(Fault::Cancelled);
-                }
-            }
-            Err(StreamError::Closed) => return Ok(()),
-            Err(StreamError::LastOperationFailed(error)) => {
-                return Err(Fault::Failed(error.to_debug_string()));
-            }
-        }
-    }
-    Ok(())
-}
-
-fn fault(url: &Url, error: &ErrorCode) -> Fault {
-    let place = || format!("\"{}\"", &url[Position::BeforeHost..Position::AfterPort]);
+fn fault(error: RequestError) -> Fault {
     match error {
-        ErrorCode::HttpRequestDenied => Fault::Denied(place()),
-        ErrorCode::DestinationIpProhibited => Fault::Private(place()),
-        ErrorCode::DnsError(_) => Fault::Failed(format!("{} has no address", place())),
-        ErrorCode::ConnectionRefused => Fault::Failed(format!("no server answers at {}", place())),
-        ErrorCode::TlsCertificateError => {
-            Fault::Failed(format!("the certificate of {} is not valid", place()))
-        }
-        ErrorCode::InternalError(Some(what)) => Fault::Failed(what.clone()),
-        other => Fault::Failed(format!("{other:?}")),
+        // The caller knows this argument, and can change it.
+        RequestError::TimedOut { .. } => Fault::Time,
+        error => Fault::Request(error),
     }
 }

@@ -2,15 +2,13 @@
 
 use std::fmt;
 
+use toolyard_plugin::http::RequestError;
+
 /// The reason why there is no page.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The text is not a URL that can be fetched.
     Url(String),
-    /// The manifest does not grant this host.
-    Denied(String),
-    /// The host name resolves to an address that is not public.
-    Private(String),
     /// The redirect to this URL was one too many.
     Redirects(String),
     /// A redirect to this location, which is not a valid URL.
@@ -23,8 +21,8 @@ pub enum Fault {
     Status(u16, String),
     /// The response is neither text nor an image.
     Unreadable(String),
-    /// The request or response failed.
-    Failed(String),
+    /// There is no response, or only a part of it.
+    Request(RequestError),
 }
 
 impl std::error::Error for Fault {}
@@ -35,16 +33,6 @@ impl fmt::Display for Fault {
             Self::Url(what) => {
                 write!(f, "This cannot be fetched: {what}. Give a whole URL with http or https.")
             }
-            Self::Denied(entry) => write!(
-                f,
-                "This tool is not granted requests to {entry}. The operator of the host can grant them: add it to \
-                 `[http] allow` of the plugin's manifest."
-            ),
-            Self::Private(entry) => write!(
-                f,
-                "{entry} is not at a public address. The operator of the host can grant it by name: see `[http] \
-                 allow` of the plugin's manifest."
-            ),
             Self::Redirects(url) => write!(f, "There were too many redirects; the last led to {url}."),
             Self::Nowhere(location) => write!(f, "The server redirects to {location:?}, which is nowhere."),
             Self::Time => f.write_str("The page did not come in time; try again with a larger `timeoutMs`."),
@@ -54,7 +42,7 @@ impl fmt::Display for Fault {
             }
             Self::Status(status, text) => write!(f, "The server answered with status {status}:\n\n{text}"),
             Self::Unreadable(what) => write!(f, "There is no text in it: {what}"),
-            Self::Failed(what) => write!(f, "The request failed: {what}"),
+            Self::Request(error) => error.fmt(f),
         }
     }
 }

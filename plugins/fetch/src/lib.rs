@@ -1,6 +1,6 @@
 //! The tool `fetch`: returns a web page as Markdown, as text or unchanged.
 //!
-//! `journey` follows redirects, `exchange` sends one request over `wasi:http`, `page` detects the type and
+//! `journey` follows redirects, `exchange` sends one request, `page` detects the type and
 //! converts the page to text, and `rendering` makes the result.
 
 mod exchange;

@@ -5,6 +5,7 @@
 //! A question has a key, which the guest chooses. It must be the same in every run, because the host may run
 //! a call again from the start with the answers that it already has.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use schemars::JsonSchema;
@@ -118,6 +119,24 @@ pub fn ask<T: DeserializeOwned + JsonSchema>(key: &str, message: &str) -> Result
     ask_all(vec![Question::form::<T>(key, message)?])?.form(key)
 }
 
+/// Asks the user with a form that has one field of type `T` for each of these names, for forms whose fields
+/// are known only when the tool runs. The answer has the same names.
+///
+/// ```no_run
+/// # use toolyard_plugin::{Error, ask_each};
+/// # fn tool() -> Result<(), Error> {
+/// let wanted = ask_each::<bool>("files", "Which files?", ["a.txt", "b.txt"])?.accepted()?;
+/// let is_wanted = wanted["a.txt"];
+/// # let _ = is_wanted; Ok(()) }
+/// ```
+pub fn ask_each<T: DeserializeOwned + JsonSchema>(
+    key: &str,
+    message: &str,
+    names: impl IntoIterator<Item = impl AsRef<str>>,
+) -> Result<Answer<BTreeMap<String, T>>, AskError> {
+    ask_all(vec![Question::form_each::<T>(key, message, names)?])?.form(key)
+}
+
 /// Sends the user to a page, for example to sign in or to pay. `Accepted` means that the user agreed to open
 /// the page, not that they finished there.
 pub fn ask_url(key: &str, message: &str, url: &str) -> Result<Answer<()>, AskError> {
@@ -167,7 +186,25 @@ pub struct Question(raw::Question);
 impl Question {
     /// A form for the user; see [`ask`].
     pub fn form<T: JsonSchema>(key: &str, message: &str) -> Result<Self, AskError> {
-        let schema = form::of::<T>().map_err(|what| {
+        Self::of_schema::<T>(key, message, form::of::<T>())
+    }
+
+    /// A form with a field of type `T` for each name; see [`ask_each`].
+    pub fn form_each<T: JsonSchema>(
+        key: &str,
+        message: &str,
+        names: impl IntoIterator<Item = impl AsRef<str>>,
+    ) -> Result<Self, AskError> {
+        let names: Vec<String> = names.into_iter().map(|name| name.as_ref().to_owned()).collect();
+        Self::of_schema::<T>(key, message, form::each::<T>(&names))
+    }
+
+    fn of_schema<T: JsonSchema>(
+        key: &str,
+        message: &str,
+        schema: Result<Value, String>,
+    ) -> Result<Self, AskError> {
+        let schema = schema.map_err(|what| {
             AskError::Invalid(format!("no form can be made of {}: {what}", T::schema_name()))
         })?;
         // Without `mode`, which means the same: clients of revisions before 2025-11-25 do not know it.
@@ -301,6 +338,20 @@ mod tests {
         });
         let expected = ("name".to_owned(), "elicitation/create".to_owned(), params);
         assert_eq!(questions.collect::<Vec<_>>(), [expected]);
+    }
+
+    #[test]
+    fn a_form_has_a_field_for_each_name() {
+        testing::answer("files", json!({ "action": "accept", "content": { "a": true, "b": false } }));
+        let answer = ask_each::<bool>("files", "Which?", ["a", "b"]);
+        let expected = BTreeMap::from([("a".to_owned(), true), ("b".to_owned(), false)]);
+        assert_eq!(answer, Ok(Answer::Accepted(expected)));
+        let [testing::Heard::Asked { params, .. }] = &testing::heard()[..] else { panic!("one question") };
+        let boolean = json!({ "type": "boolean" });
+        let schema =
+            json!({ "type": "object", "properties": { "a": boolean, "b": boolean }, "required": ["a", "b"] });
+        assert_eq!(params["requestedSchema"], schema);
+        assert!(matches!(ask_each::<Vec<u8>>("files", "Which?", ["a"]), Err(AskError::Invalid(_))));
     }
 
     #[test]

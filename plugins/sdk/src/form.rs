@@ -15,6 +15,15 @@ pub(crate) fn of<T: JsonSchema>() -> Result<Value, String> {
     flat(schema::input::<T>())
 }
 
+/// The schema of a form with a field of type `T` for each name.
+pub(crate) fn each<T: JsonSchema>(names: &[String]) -> Result<Value, String> {
+    let mut fields = Map::new();
+    for name in names {
+        fields.insert(name.clone(), field(name, schema::input::<T>())?);
+    }
+    Ok(json!({ "type": "object", "properties": fields, "required": names }))
+}
+
 /// Parses the content that the user filled in.
 pub(crate) fn read<T: DeserializeOwned + JsonSchema>(content: Value) -> Result<T, String> {
     let value = match (content, is_object(&schema::input::<T>())) {

@@ -54,6 +54,9 @@
 //! (`default`, `rename_all`, `deny_unknown_fields`) for constraints that the type alone cannot express.
 //! [`IntoResult`] lists the return types of a tool, and [`Error`] the ways to fail.
 //!
+//! [`http`] sends requests. Environment variables and files that the manifest grants are in [`std::env`] and
+//! [`std::fs`].
+//!
 //! In native unit tests, [`testing`] replaces the host. Plugins with resources, prompts or completion
 //! implement the `Guest` of [`resources`], [`prompts`] or [`completion`], and name the type in [`plugin!`].
 //! The raw contract is in [`raw`].
@@ -64,6 +67,7 @@ mod asking;
 pub mod bindings;
 mod error;
 mod form;
+pub mod http;
 pub mod raw;
 mod result;
 mod running;
@@ -76,7 +80,7 @@ pub mod tool;
 use serde::Deserialize;
 
 pub use asking::{
-    Answer, Answers, AskError, Question, Root, ask, ask_all, ask_url, roots, sample, url_completed,
+    Answer, Answers, AskError, Question, Root, ask, ask_all, ask_each, ask_url, roots, sample, url_completed,
 };
 pub use error::{Context, Error, INVALID_PARAMS};
 pub use raw::{Change, Content, LogLevel, completion, prompts, resources};

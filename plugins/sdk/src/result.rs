@@ -146,6 +146,15 @@ impl<T> ToolResult<T> {
         self.block(Content::EmbeddedResource(json!({ "resource": resource }).to_string()))
     }
 
+    /// Adds a file as an embedded resource: as text if it is UTF-8, else as bytes.
+    pub fn file(self, uri: &str, mime_type: &str, bytes: impl Into<Vec<u8>>) -> Self {
+        let content = match String::from_utf8(bytes.into()) {
+            Ok(text) => ("text", text),
+            Err(error) => ("blob", base64(error.as_bytes())),
+        };
+        self.resource(json!({ "uri": uri, "mimeType": mime_type, content.0: content.1 }))
+    }
+
     /// Adds any block.
     pub fn block(mut self, content: Content) -> Self {
         self.content.push(content);
@@ -198,6 +207,20 @@ impl<T: Serialize + JsonSchema> IntoResult for ToolResult<T> {
             .map_err(|error| Error::new(format!("The result cannot be written as JSON: {error}.")))?;
         Ok(self.with(Some(schema::wrapped(json))))
     }
+}
+
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for three in bytes.chunks(3) {
+        let at = |index: usize| u32::from(three.get(index).copied().unwrap_or(0));
+        let bits = at(0) << 16 | at(1) << 8 | at(2);
+        for digit in 0..4 {
+            let value = bits >> (18 - 6 * digit) & 63;
+            text.push(if digit <= three.len() { char::from(DIGITS[value as usize]) } else { '=' });
+        }
+    }
+    text
 }
 
 fn media(data: Vec<u8>, mime_type: &str) -> Media {
@@ -253,6 +276,19 @@ mod tests {
         assert_eq!(made.meta.as_deref(), Some("{\"m\":1}"));
         let [Content::Text(_), Content::ResourceLink(link)] = &made.content[..] else { panic!("two blocks") };
         assert_eq!(link, "{\"name\":\"b\",\"uri\":\"a:/b\"}");
+    }
+
+    #[test]
+    fn a_file_is_text_or_bytes() {
+        let resource = |bytes: &[u8]| {
+            let made = ToolResult::new().file("file:///a", "x/y", bytes).into_raw();
+            let [Content::EmbeddedResource(json)] = &made.content[..] else { panic!("one resource") };
+            serde_json::from_str::<Value>(json).expect("JSON")["resource"].clone()
+        };
+        assert_eq!(resource(b"abc"), json!({ "uri": "file:///a", "mimeType": "x/y", "text": "abc" }));
+        for (bytes, blob) in [(&b"\xff"[..], "/w=="), (b"\xffa", "/2E="), (b"\xffab", "/2Fi"), (b"\xffabc", "/2FiYw==")] {
+            assert_eq!(resource(bytes)["blob"], blob);
+        }
     }
 
     #[test]

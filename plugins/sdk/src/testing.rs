@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use crate::http::RequestError;
 use crate::raw;
 
 /// A call of the host by a tool.
@@ -52,12 +53,28 @@ pub enum Heard {
     BeginTask,
     /// The change, formatted with `Debug`.
     Changed(String),
+    /// An HTTP request.
+    Requested {
+        /// The method.
+        method: String,
+        /// The URL.
+        url: String,
+        /// The headers that the tool set.
+        headers: Vec<(String, String)>,
+        /// The body.
+        body: Vec<u8>,
+    },
 }
+
+/// The status, the headers and the body of a response.
+type Recorded = (u16, Vec<(String, String)>, Vec<u8>);
 
 #[derive(Default)]
 struct Stage {
     heard: Vec<Heard>,
     answers: BTreeMap<String, Result<String, raw::AskError>>,
+    /// By method and URL.
+    responses: BTreeMap<(String, String), Result<Recorded, RequestError>>,
     is_cancelled: bool,
 }
 
@@ -79,6 +96,21 @@ pub fn no_answer(key: &str, why: raw::AskError) {
     on_stage(|stage| stage.answers.insert(key.to_owned(), Err(why)));
 }
 
+/// Answers the requests with this method and URL with this status and body, which has the type
+/// `application/json` if it is JSON.
+pub fn respond(method: &str, url: &str, status: u16, body: impl AsRef<[u8]>) {
+    let body = body.as_ref().to_vec();
+    let json = serde_json::from_slice::<Value>(&body).is_ok();
+    let headers = json.then(|| ("content-type".to_owned(), "application/json".to_owned()));
+    let response = (status, headers.into_iter().collect(), body);
+    on_stage(|stage| stage.responses.insert((method.to_owned(), url.to_owned()), Ok(response)));
+}
+
+/// Leaves the requests with this method and URL without a response.
+pub fn no_response(method: &str, url: &str, why: RequestError) {
+    on_stage(|stage| stage.responses.insert((method.to_owned(), url.to_owned()), Err(why)));
+}
+
 /// Cancels the call from here on.
 pub fn cancel() {
     on_stage(|stage| stage.is_cancelled = true);
@@ -87,6 +119,35 @@ pub fn cancel() {
 /// The calls of the host since the last call of this function.
 pub fn heard() -> Vec<Heard> {
     on_stage(|stage| std::mem::take(&mut stage.heard))
+}
+
+/// The exchange of an HTTP request and its response.
+pub(crate) mod exchange {
+    use super::{Heard, on_stage};
+    use crate::http::{Request, RequestError, Response, Target};
+
+    pub fn send(request: &Request, target: &Target<'_>) -> Result<Response, RequestError> {
+        let Request { method, url, headers, body, .. } = request.clone();
+        let none = || RequestError::Failed {
+            target: target.authority.to_owned(),
+            why: format!("the test has no response to {method} {url}"),
+        };
+        let response = on_stage(|stage| stage.responses.get(&(method.clone(), url.clone())).cloned());
+        let response = response.unwrap_or_else(|| Err(none()));
+        on_stage(|stage| stage.heard.push(Heard::Requested { method, url, headers, body }));
+        let (status, headers, body) = response?;
+        Ok(Response::new(status, headers, Incoming(Some(body))))
+    }
+
+    #[derive(Debug)]
+    pub struct Incoming(Option<Vec<u8>>);
+
+    impl Incoming {
+        #[allow(clippy::unnecessary_wraps, reason = "as over the network")]
+        pub fn chunk(&mut self) -> Result<Option<Vec<u8>>, RequestError> {
+            Ok(self.0.take().filter(|body| !body.is_empty()))
+        }
+    }
 }
 
 /// The functions of the interface `host`.
