@@ -286,7 +286,9 @@ mod tests {
             serde_json::from_str::<Value>(json).expect("JSON")["resource"].clone()
         };
         assert_eq!(resource(b"abc"), json!({ "uri": "file:///a", "mimeType": "x/y", "text": "abc" }));
-        for (bytes, blob) in [(&b"\xff"[..], "/w=="), (b"\xffa", "/2E="), (b"\xffab", "/2Fi"), (b"\xffabc", "/2FiYw==")] {
+        for (bytes, blob) in
+            [(&b"\xff"[..], "/w=="), (b"\xffa", "/2E="), (b"\xffab", "/2Fi"), (b"\xffabc", "/2FiYw==")]
+        {
             assert_eq!(resource(bytes)["blob"], blob);
         }
     }

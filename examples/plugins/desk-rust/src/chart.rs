@@ -30,7 +30,8 @@ pub fn chart(Chart { title, values }: Chart) -> Result<ToolResult, Error> {
     let largest = values.iter().max_by(|a, b| a.value.total_cmp(&b.value));
     let largest = largest.ok_or_else(|| Error::invalid_params("a chart needs a value"))?;
     let bars = if values.len() == 1 { "bar" } else { "bars" };
-    let text = format!("{} {bars}, the largest is \"{}\" with {}", values.len(), largest.label, largest.value);
+    let text =
+        format!("{} {bars}, the largest is \"{}\" with {}", values.len(), largest.label, largest.value);
     let image = png(title, &pixels(&values, largest.value))?;
     Ok(ToolResult::new().image(image, "image/png").text(text))
 }

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toolyard_plugin::{Answer, Context, Error, NoArguments, ToolResult, ask_each, effects, progress};
 
-/// Where the manifest puts the folder.
+/// The path of the folder in the manifest.
 const INBOX: &str = "/inbox";
 
 /// One field of the form.

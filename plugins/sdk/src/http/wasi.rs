@@ -17,6 +17,8 @@ use super::{Request, RequestError, Response, Target};
 /// The most bytes that one read returns.
 const PIECE: u64 = 64 << 10;
 
+const CUT: &str = "the server closed the connection before the end of its response";
+
 /// Ends an exchange that takes too long, and makes its errors.
 #[derive(Debug)]
 struct Exchange {
@@ -60,9 +62,11 @@ impl Exchange {
             | ErrorCode::ConnectionReadTimeout
             | ErrorCode::ConnectionWriteTimeout
             | ErrorCode::HttpResponseTimeout => self.timed_out(),
-            ErrorCode::ConnectionTerminated | ErrorCode::HttpResponseIncomplete => {
-                self.failed("the server closed the connection before the end of its response")
+            ErrorCode::ConnectionTerminated | ErrorCode::HttpResponseIncomplete => self.failed(CUT),
+            ErrorCode::HttpRequestMethodInvalid => {
+                self.failed(format!("the host never sends {}", self.method))
             }
+            ErrorCode::HttpRequestBodySize(Some(0)) => self.failed("a request with GET or HEAD has no body"),
             ErrorCode::HttpRequestBodySize(_) => RequestError::TooLarge { target, limit: "http-request" },
             ErrorCode::HttpResponseBodySize(_) => RequestError::TooLarge { target, limit: "http-response" },
             // The host's own sentence, for example about a limit.
@@ -73,7 +77,7 @@ impl Exchange {
 
     fn stream_error(&self, error: &StreamError) -> RequestError {
         match error {
-            StreamError::Closed => self.failed("the connection is closed"),
+            StreamError::Closed => self.failed(CUT),
             StreamError::LastOperationFailed(error) => match http_error_code(error) {
                 Some(code) => self.error(&code),
                 None => self.failed(error.to_debug_string()),
@@ -97,14 +101,7 @@ pub(super) fn send(request: &Request, target: &Target<'_>) -> Result<Response, R
         handle(outgoing, None).map_err(|code| exchange.error(&code))?
     } else {
         let response = handle(outgoing, None).map_err(|code| exchange.error(&code))?;
-        let written = write(&exchange, body, &request.body);
-        // A server may answer before it has read the body. Its answer, or the host's error, says more than
-        // a failed write.
-        if let Err(error) = written
-            && !response.subscribe().ready()
-        {
-            return Err(error);
-        }
+        write(&exchange, body, &request.body)?;
         response
     };
     exchange.wait(&response.subscribe())?;
@@ -115,10 +112,7 @@ pub(super) fn send(request: &Request, target: &Target<'_>) -> Result<Response, R
     }
 }
 
-fn outgoing(
-    request: &Request,
-    target: &Target<'_>,
-) -> Result<(OutgoingRequest, OutgoingBody), RequestError> {
+fn outgoing(request: &Request, target: &Target<'_>) -> Result<(OutgoingRequest, OutgoingBody), RequestError> {
     let fields = Fields::new();
     let add = |name: &str, value: &str| {
         fields.append(name, value.as_bytes()).map_err(|_| RequestError::Header(name.to_owned()))
@@ -133,7 +127,8 @@ fn outgoing(
         move |()| RequestError::Url { url: request.url.clone(), why: format!("its {what} cannot be sent") }
     };
     let scheme = if target.is_secure { Scheme::Https } else { Scheme::Http };
-    let path = if target.path.starts_with('/') { target.path.to_owned() } else { format!("/{}", target.path) };
+    let path =
+        if target.path.starts_with('/') { target.path.to_owned() } else { format!("/{}", target.path) };
     outgoing.set_method(&method(&request.method)).map_err(unfit("method"))?;
     outgoing.set_scheme(Some(&scheme)).map_err(unfit("scheme"))?;
     outgoing.set_authority(Some(target.authority)).map_err(unfit("host"))?;
@@ -155,27 +150,29 @@ fn method(name: &str) -> Method {
     }
 }
 
+/// Writes the body. If the server answers before it has read all of it, or the host refuses it, the rest stays
+/// unwritten, and the response tells the reason. So the only error here is the timeout.
 fn write(exchange: &Exchange, body: OutgoingBody, bytes: &[u8]) -> Result<(), RequestError> {
-    let stream = body.write().map_err(|()| exchange.failed("the body cannot be sent"))?;
-    write_all(exchange, &stream, bytes)?;
-    drop(stream);
-    OutgoingBody::finish(body, None).map_err(|code| exchange.error(&code))
+    if let Ok(stream) = body.write() {
+        write_all(exchange, &stream, bytes)?;
+    }
+    let _unfinished = OutgoingBody::finish(body, None);
+    Ok(())
 }
 
 fn write_all(exchange: &Exchange, stream: &OutputStream, mut bytes: &[u8]) -> Result<(), RequestError> {
     let ready = stream.subscribe();
-    let failed = |error: StreamError| exchange.stream_error(&error);
     while !bytes.is_empty() {
         exchange.wait(&ready)?;
-        let room = usize::try_from(stream.check_write().map_err(failed)?).unwrap_or(usize::MAX);
-        let (piece, rest) = bytes.split_at(room.min(bytes.len()));
-        stream.write(piece).map_err(failed)?;
+        let Ok(room) = stream.check_write() else { return Ok(()) };
+        let (piece, rest) = bytes.split_at(bytes.len().min(room as usize));
+        if stream.write(piece).is_err() {
+            return Ok(());
+        }
         bytes = rest;
     }
-    stream.flush().map_err(failed)?;
-    exchange.wait(&ready)?;
-    stream.check_write().map_err(failed)?;
-    Ok(())
+    // A body must not be finished while the stream still has data.
+    if stream.flush().is_ok() { exchange.wait(&ready) } else { Ok(()) }
 }
 
 fn incoming(exchange: Exchange, response: IncomingResponse) -> Result<Response, RequestError> {

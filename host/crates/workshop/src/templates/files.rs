@@ -17,6 +17,8 @@ pub const FILES: &[(&str, &str, &str)] = &[
     ("rust", "toolyard-plugin/src/bindings.rs", include_str!("../../../../../plugins/sdk/src/bindings.rs")),
     ("rust", "toolyard-plugin/src/error.rs", include_str!("../../../../../plugins/sdk/src/error.rs")),
     ("rust", "toolyard-plugin/src/form.rs", include_str!("../../../../../plugins/sdk/src/form.rs")),
+    ("rust", "toolyard-plugin/src/http/wasi.rs", include_str!("../../../../../plugins/sdk/src/http/wasi.rs")),
+    ("rust", "toolyard-plugin/src/http.rs", include_str!("../../../../../plugins/sdk/src/http.rs")),
     ("rust", "toolyard-plugin/src/lib.rs", include_str!("../../../../../plugins/sdk/src/lib.rs")),
     ("rust", "toolyard-plugin/src/raw.rs", include_str!("../../../../../plugins/sdk/src/raw.rs")),
     ("rust", "toolyard-plugin/src/result.rs", include_str!("../../../../../plugins/sdk/src/result.rs")),
