@@ -97,8 +97,8 @@ static bool read_string(struct reader *reader, struct text *string) {
   const char *end = reader->at;
   while (end < reader->end && *end != '"') end += *end == '\\' ? 2 : 1;
   if (end >= reader->end) return false;
-  // An escape is never shorter than the character that it encodes.
-  char *start = allocate((size_t)(end - reader->at), 1), *to = start;
+  // An escape is never shorter than the character that it encodes. The memory is zeroed.
+  char *start = allocate((size_t)(end - reader->at) + 1, 1), *to = start;
   while (*reader->at != '"') {
     char c = *reader->at++;
     if ((unsigned char)c < 0x20) return false;
@@ -219,7 +219,7 @@ double json_number(const struct json *json, double otherwise) {
 
 // --- Writing ---------------------------------------------------------------------------------
 
-// Makes room for `more` characters and the NUL that vsnprintf appends.
+// Makes room for `more` characters and a NUL.
 static char *reserve(struct buffer *buffer, size_t more) {
   if (buffer->capacity - buffer->len <= more) {
     size_t capacity = (buffer->len + more + 1) * 2;
@@ -235,6 +235,7 @@ void put(struct buffer *buffer, struct text text) {
   if (!text.len) return;
   memcpy(reserve(buffer, text.len), text.ptr, text.len);
   buffer->len += text.len;
+  buffer->ptr[buffer->len] = 0;
 }
 
 static void put_arguments(struct buffer *buffer, const char *format, va_list arguments) {
@@ -256,6 +257,7 @@ void put_format(struct buffer *buffer, const char *format, ...) {
 }
 
 void put_json(struct buffer *buffer, struct text text) {
+  text = text_utf8(text);
   put(buffer, TEXT("\""));
   size_t plain = 0;
   for (size_t i = 0; i < text.len; i++) {
@@ -290,4 +292,40 @@ struct text text_format(const char *format, ...) {
 
 bool text_equal(struct text a, struct text b) {
   return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
+}
+
+struct text text_trim(struct text text) {
+  while (text.len && strchr(" \t\r\n", text.ptr[text.len - 1])) text.len--;
+  for (; text.len && strchr(" \t\r\n", *text.ptr); text.len--) text.ptr++;
+  return text_format("%.*s", (int)text.len, text.ptr);
+}
+
+// The number of bytes of the character at `at`; 0 if it is not UTF-8.
+static size_t character(const unsigned char *at, size_t len) {
+  unsigned char lead = *at;
+  size_t size = lead < 0x80 ? 1 : lead < 0xC2 ? 0 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : lead < 0xF5 ? 4 : 0;
+  if (size > len) return 0;
+  for (size_t i = 1; i < size; i++)
+    if ((at[i] & 0xC0) != 0x80) return 0;
+  // Longer forms of a character, surrogates, and numbers above U+10FFFF.
+  if ((lead == 0xE0 && at[1] < 0xA0) || (lead == 0xED && at[1] > 0x9F)) return 0;
+  if ((lead == 0xF0 && at[1] < 0x90) || (lead == 0xF4 && at[1] > 0x8F)) return 0;
+  return size;
+}
+
+struct text text_utf8(struct text text) {
+  const unsigned char *bytes = (const unsigned char *)text.ptr;
+  struct buffer copy = {0};
+  size_t fits = 0;  // the beginning of the part that is not copied yet
+  for (size_t i = 0; i < text.len;) {
+    size_t size = character(bytes + i, text.len - i);
+    i += size ? size : 1;
+    if (size) continue;
+    put(&copy, (struct text){text.ptr + fits, i - 1 - fits});
+    put(&copy, TEXT("\xEF\xBF\xBD"));
+    fits = i;
+  }
+  if (!fits) return text;
+  put(&copy, (struct text){text.ptr + fits, text.len - fits});
+  return buffer_text(&copy);
 }

@@ -7,7 +7,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-// UTF-8 text with its length: it may contain any character, including NUL.
+// UTF-8 text with its length: it may contain any character, including NUL. The functions of this
+// library put a NUL after the texts that they make, so `ptr` is also a C string, for example for fopen.
 struct text {
   const char *ptr;
   size_t len;
@@ -66,6 +67,11 @@ struct text buffer_text(const struct buffer *buffer);
 // Formats a text like printf.
 struct text text_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
 bool text_equal(struct text a, struct text b);
+// The text without white space at its ends.
+struct text text_trim(struct text text);
+// The text if it is UTF-8, else a copy in which U+FFFD replaces each byte that does not fit. The
+// host accepts only UTF-8, so `put_json` and results apply this.
+struct text text_utf8(struct text text);
 
 // Memory for `count` elements, zeroed. Traps if there is none left: the host then reports which
 // limit the call has reached, better than this code could.

@@ -15,6 +15,8 @@ struct result {
   struct text text;  // for the model, or the message of the error
   struct text json;  // structured content, or the data of the error; {0} if none
   int code;
+  struct block *blocks;  // images and the like, after the text
+  size_t block_count;
 };
 
 // A text, and a JSON object if the tool has an output schema; else {0}.
@@ -23,6 +25,13 @@ struct result reply(struct text text, struct text structured);
 struct result failure(struct text text);
 // A request error, which the client gets as a JSON-RPC error. `data` is JSON, or {0}.
 struct result rpc_error(int code, struct text message, struct text data);
+
+// Add a block to a result: an image or audio of a media type such as "image/png", an embedded file
+// (as text if it is UTF-8), or a link to a resource.
+void add_image(struct result *result, struct text bytes, const char *media_type);
+void add_audio(struct result *result, struct text bytes, const char *media_type);
+void add_file(struct result *result, const char *uri, struct text bytes, const char *media_type);
+void add_link(struct result *result, const char *uri, const char *name);
 
 // Whether a call of a tool may become a task. The default is the zero value, TASK_OPTIONAL; with
 // TASK_FORBIDDEN every call is a plain call.
@@ -51,6 +60,10 @@ void log_info(struct text message);
 void sleep_for(unsigned milliseconds);
 // Whether the call is being cancelled, so that it can clean up. The host stops it in any case.
 bool is_cancelled(void);
+// Declares that the call has effects from here on: the host does not run it again by itself. Call this
+// before you change anything, and after the last question. False if the call must not have effects
+// any more, because it is being cancelled.
+bool effects(void);
 // Information about this call: `taskId`, `attempt`, `deadline`, `tool`, `clientCapabilities`.
 const struct json *call_info(void);
 
@@ -64,3 +77,49 @@ struct answer {
 // Asks the user with a form, and waits. `key` names the question in recorded answers. `properties`
 // is a JSON object with the schema of each field; all fields are required.
 struct answer ask(const char *key, struct text message, const char *properties);
+
+// An HTTP request. The host sends it: it checks it against `[http] allow` of the manifest, does TLS,
+// and adds the headers of `[http.inject]`, which the plugin never has.
+struct http_request {
+  struct text url;
+  const char *method;               // "GET" if not set
+  const struct http_header *headers;
+  size_t header_count;
+  struct text body;
+  unsigned timeout;                 // in milliseconds, to the end of the response; 30 seconds if not set
+};
+
+struct http_header {
+  const char *name;
+  struct text value;
+};
+
+// The reason why there is no response.
+enum http_error {
+  HTTP_OK,
+  HTTP_INVALID,     // the URL or a header cannot be sent
+  HTTP_DENIED,      // the manifest does not grant the request
+  HTTP_PRIVATE,     // the address is not public, and the manifest does not name it
+  HTTP_NO_ADDRESS,  // the name has no address
+  HTTP_REFUSED,     // no server accepts connections
+  HTTP_INSECURE,    // there is no secure connection
+  HTTP_TIMED_OUT,
+  HTTP_TOO_LARGE,   // the request or the response is larger than the manifest allows
+  HTTP_FAILED,      // another reason
+};
+
+struct http_response {
+  enum http_error error;
+  struct text why;  // a sentence for `failure`, if there is an error
+  int status;       // such as 200; a status such as 404 is no error, and neither is a redirect
+  struct http_header *headers;
+  size_t header_count;
+  struct text body;
+};
+
+// Sends a request, and waits for the whole response.
+struct http_response http(struct http_request request);
+// The value of the first header of this name, in any letter case; empty if there is none.
+struct text http_header(const struct http_response *response, const char *name);
+// Percent-encodes a text for any part of a URL, such as a value of its query.
+struct text url_encode(struct text text);

@@ -1,0 +1,1 @@
+../../../../host/templates/c/src/toolyard.h
