@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "tools.h"
 
@@ -71,6 +72,8 @@ struct result triage(const struct json *arguments) {
     struct text to = json_text(json_get(answer.content, names[i].ptr), TEXT("keep"));
     struct text folder = text_format(INBOX "/%s", to.ptr), file = text_format("%s.txt", names[i].ptr);
     struct text from = text_format(INBOX "/%s", file.ptr), target = text_format("%s/%s", folder.ptr, file.ptr);
+    if (access(target.ptr, F_OK) == 0)
+      return failure(text_format("%s exists already; %s stays in the inbox", target.ptr, file.ptr));
     if (mkdir(folder.ptr, 0777) != 0 && errno != EEXIST) return cannot("make", folder);
     if (rename(from.ptr, target.ptr) != 0) return cannot("move", from);
     put_format(&moved, "%s{\"file\":", i ? "," : "");

@@ -54,9 +54,12 @@ pub fn triage(_: NoArguments) -> Result<ToolResult<Triage>, Error> {
     let mut moved = Vec::new();
     for (name, choice) in &choices {
         let (file, to) = (format!("{name}.txt"), choice.folder());
+        let target = format!("{INBOX}/{to}/{file}");
+        if fs::exists(&target)? {
+            return Err(Error::new(format!("{target} exists already; {file} stays in the inbox")));
+        }
         fs::create_dir_all(format!("{INBOX}/{to}"))?;
-        fs::rename(format!("{INBOX}/{file}"), format!("{INBOX}/{to}/{file}"))
-            .context(format!("moving {file}"))?;
+        fs::rename(format!("{INBOX}/{file}"), target).context(format!("moving {file}"))?;
         moved.push(Moved { file, to: to.to_owned() });
         progress(moved.len() as f64, choices.len() as f64, &format!("{name}: {to}"));
     }

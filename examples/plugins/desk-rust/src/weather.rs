@@ -13,7 +13,7 @@ pub struct Place {
 }
 
 /// The answer of the service, and the structured result.
-#[derive(Deserialize, Serialize, JsonSchema)]
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
 pub struct Weather {
     city: String,
     celsius: f64,
@@ -22,25 +22,34 @@ pub struct Weather {
 
 pub fn weather(Place { city }: Place) -> Result<ToolResult<Weather>, Error> {
     let service = std::env::var("WEATHER_URL").context("WEATHER_URL in [env] of the manifest")?;
-    let response = http::Request::get(&format!("{service}/v1/now")).query("city", &city).send()?;
+    let weather = now(&service, &city)?;
+    let text = format!("{}: {} °C, {}", weather.city, weather.celsius, weather.sky);
+    Ok(ToolResult::new().text(text).structured(weather))
+}
+
+fn now(service: &str, city: &str) -> Result<Weather, Error> {
+    let response = http::Request::get(&format!("{service}/v1/now")).query("city", city).send()?;
     if response.status() != 200 {
         let status = response.status();
         let why = response.text()?;
         return Err(Error::new(format!("the weather service answered {status}: {}", why.trim())));
     }
-    let weather: Weather = response.json()?;
-    let text = format!("{}: {} °C, {}", weather.city, weather.celsius, weather.sky);
-    Ok(ToolResult::new().text(text).structured(weather))
+    Ok(response.json()?)
 }
 
-// `env::set_var` is unsafe in tests that run at once, so these tests need the variable's absence.
 #[cfg(test)]
 mod tests {
+    use toolyard_plugin::testing;
+
     use super::*;
 
     #[test]
-    fn the_manifest_must_name_the_service() {
-        let error = weather(Place { city: "Oslo".to_owned() }).expect_err("no service");
-        assert!(error.to_string().starts_with("WEATHER_URL in [env] of the manifest"), "{error}");
+    fn the_service_answers() {
+        let url = "https://weather.example/v1/now?city=Oslo";
+        testing::respond("GET", url, 200, r#"{"city": "Oslo", "celsius": 7.5, "sky": "rain"}"#);
+        assert_eq!(now("https://weather.example", "Oslo").expect("weather").celsius, 7.5);
+        testing::respond("GET", url, 404, "no such city\n");
+        let error = now("https://weather.example", "Oslo").expect_err("no weather");
+        assert_eq!(error.to_string(), "the weather service answered 404: no such city");
     }
 }
