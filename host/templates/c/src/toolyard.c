@@ -204,6 +204,11 @@ void sleep_for(unsigned milliseconds) { toolyard_plugin_host_sleep(milliseconds)
 
 bool is_cancelled(void) { return toolyard_plugin_host_cancelled(); }
 
+bool begin_task(void) {
+  toolyard_plugin_types_task_error_t error;
+  return toolyard_plugin_host_begin_task(&error);
+}
+
 bool effects(void) {
   toolyard_plugin_types_ask_error_t error;
   return toolyard_plugin_host_effects(&error);

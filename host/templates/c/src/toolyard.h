@@ -60,6 +60,9 @@ void log_info(struct text message);
 void sleep_for(unsigned milliseconds);
 // Whether the call is being cancelled, so that it can clean up. The host stops it in any case.
 bool is_cancelled(void);
+// Makes the call a task, which outlives its connection, if it can become one. False if the host has no
+// room for more tasks.
+bool begin_task(void);
 // Declares that the call has effects from here on: the host does not run it again by itself. Call this
 // before you change anything, and after the last question. False if the call must not have effects
 // any more, because it is being cancelled.
