@@ -56,11 +56,14 @@ func triage(call *toolyard.Call, _ struct{}) (toolyard.Reply[Sorted], error) {
 	}
 	for i, file := range files {
 		choice := choices[name(file)]
-		folder := filepath.Join(inbox, string(choice))
-		if err := os.MkdirAll(folder, 0o755); err != nil {
+		target := filepath.Join(inbox, string(choice), filepath.Base(file))
+		if _, err := os.Stat(target); err == nil {
+			return reply, fmt.Errorf("%s exists already; %s stays in the inbox", target, filepath.Base(file))
+		}
+		if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
 			return reply, err
 		}
-		if err := os.Rename(file, filepath.Join(folder, filepath.Base(file))); err != nil {
+		if err := os.Rename(file, target); err != nil {
 			return reply, err
 		}
 		reply.Structured.Moved = append(reply.Structured.Moved, Moved{filepath.Base(file), choice})

@@ -33,6 +33,9 @@ export const triage = {
     for (const name of names) {
       const [file, to] = [`${name}.txt`, choices[name]];
       await mkdir(`/inbox/${to}`, { recursive: true });
+      if ((await readdir(`/inbox/${to}`)).includes(file)) {
+        throw new ToolError(`/inbox/${to}/${file} exists already; ${file} stays in the inbox`);
+      }
       await rename(`/inbox/${file}`, `/inbox/${to}/${file}`);
       moved.push({ file, to });
       progress(moved.length, names.length, `${name}: ${to}`);

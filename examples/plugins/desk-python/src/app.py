@@ -75,8 +75,11 @@ def triage() -> Reply[Sorted]:
     moved = []
     for done, file in enumerate(files, start=1):
         choice = choices[file.stem]
-        (inbox / choice).mkdir(exist_ok=True)
-        file.rename(inbox / choice / file.name)
+        target = inbox / choice / file.name
+        if target.exists():
+            raise ToolError(f"{target} exists already; {file.name} stays in the inbox")
+        target.parent.mkdir(exist_ok=True)
+        file.rename(target)
         moved.append(Moved(file.name, choice))
         progress(done, len(files), f"{file.stem}: {choice}")
     return Reply(f"{len(moved)} files sorted", Sorted(moved))

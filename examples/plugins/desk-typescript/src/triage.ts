@@ -22,6 +22,9 @@ export const triage = tool({
     for (const [name, to] of Object.entries(choices)) {
       const file = `${name}.txt`;
       await mkdir(`/inbox/${to}`, { recursive: true });
+      if ((await readdir(`/inbox/${to}`)).includes(file)) {
+        throw new ToolError(`/inbox/${to}/${file} exists already; ${file} stays in the inbox`);
+      }
       await rename(`/inbox/${file}`, `/inbox/${to}/${file}`);
       sorted.moved.push({ file, to });
       progress(sorted.moved.length, names.length, `${name}: ${to}`);
