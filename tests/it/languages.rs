@@ -277,6 +277,3 @@ async fn every_language_meets_the_same_demands() {
     writeln!(std::io::stderr(), "\n{table}").expect("stderr");
     assert!(failures.is_empty(), "{failures}\n{}", stage.host.log());
 }
-
-/// Other languages use a link. QuickJS and CPython load modules in a sandbox that covers only the project
-/// while the component is built, so the file that these two share exists twice.

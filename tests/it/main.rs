@@ -13,6 +13,7 @@ mod clients;
 mod cluster;
 mod command_line;
 mod crash;
+mod desk;
 mod detached;
 mod examples;
 mod fetching;

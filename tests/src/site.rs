@@ -168,6 +168,17 @@ fn page(head: &str) -> Page {
         "/missing" => {
             Page::Whole("404 Not Found\r\ncontent-type: text/plain".to_owned(), Bytes::from("no such page"))
         }
+        // The weather service of the examples `desk-*`.
+        "/v1/now" => {
+            let known = head.lines().any(|line| line == "authorization: Bearer demo-key-1234");
+            let answer = |head: &str, body: &str| Page::Whole(head.to_owned(), Bytes::from(body.to_owned()));
+            match query {
+                _ if !known => answer("401 Unauthorized", "the key is wrong"),
+                "city=Oslo" => of("application/json", "{\"city\":\"Oslo\",\"celsius\":7.5,\"sky\":\"rain\"}"),
+                "city=Broken" => of("application/json", "{\"city\":"),
+                _ => answer("404 Not Found", "no such city"),
+            }
+        }
         "/endless" => Page::Endless,
         "/stalled" => Page::Stalled,
         "/silent" => Page::Silent,
