@@ -228,8 +228,7 @@ async fn stage(built: &[(&str, PathBuf)]) -> Stage {
         let refused =
             refused.replace(&format!("http.inject.\"http://{at}\""), "http.inject.\"other.example\"");
         std::fs::create_dir(plugins.join(format!("{language}-inbox"))).expect("a folder");
-        for (name, manifest) in [(format!("{language}"), manifest), (format!("{language}-refused"), refused)]
-        {
+        for (name, manifest) in [(language.to_string(), manifest), (format!("{language}-refused"), refused)] {
             let manifest = format!("prefix = \"{name}\"\n{manifest}");
             std::fs::write(plugins.join(format!("{name}.toml")), manifest).expect("a manifest");
             install_as(component, &plugins, &format!("{name}.wasm"));

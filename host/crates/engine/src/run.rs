@@ -5,6 +5,7 @@ pub(crate) mod engine;
 mod host_functions;
 pub(crate) mod invoke;
 pub(crate) mod linker;
+mod listing;
 pub(crate) mod loaded;
 pub(crate) mod provider;
 pub(crate) mod schema_checker;

@@ -124,7 +124,15 @@ export function tool(definition) {
  */
 export function plugin(tools) {
   return {
-    listTools: () => Object.entries(tools).map(([name, tool]) => declaration(name, tool)),
+    listTools() {
+      try {
+        return Object.entries(tools).map(([name, tool]) => declaration(name, tool));
+      } catch (error) {
+        // The contract has no error here. The host shows what was logged last.
+        log("error", sentence(error), "javascript");
+        throw error;
+      }
+    },
     call(name, args) {
       called = true;
       // The host calls only tools that `listTools` has named, with arguments that fit.

@@ -4,15 +4,17 @@
 use crate::network::policy::NetworkPolicy;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use toolyard_manifest::{Peer, Protocol};
+use toolyard_manifest::Protocol;
 use wasmtime_wasi::WasiCtxBuilder;
 use wasmtime_wasi::sockets::SocketAddrUse;
 
 /// Gives a run the granted sockets.
 pub(crate) fn grant(wasi: &mut WasiCtxBuilder, policy: &Arc<NetworkPolicy>) {
     let grant = &policy.grants.sockets;
-    let has_names = grant.tcp.iter().chain(&grant.udp).any(|rule| matches!(rule.peer, Peer::Name(_)));
-    wasi.allow_tcp(!grant.tcp.is_empty()).allow_udp(!grant.udp.is_empty()).allow_ip_name_lookup(has_names);
+    let (tcp, udp) = (!grant.tcp.is_empty(), !grant.udp.is_empty());
+    // Many libraries also look up addresses, which are their own answers. Names that are not granted are
+    // refused one by one.
+    wasi.allow_tcp(tcp).allow_udp(udp).allow_ip_name_lookup(tcp || udp);
     let policy = policy.clone();
     wasi.socket_addr_check(move |address, used| {
         let may = may_use(&policy, address, used);

@@ -15,6 +15,7 @@ use crate::limits::first_poll::FirstPolls;
 use crate::limits::memory_limiter::{DeniedGrowth, MemoryLimiter};
 use crate::run::backtrace;
 use crate::run::engine::Engine;
+use crate::run::listing::Listing;
 use crate::run::loaded::PluginBase;
 use std::future::{Future, poll_fn};
 use std::marker::PhantomData;
@@ -26,7 +27,7 @@ use tokio::time::Sleep;
 use toolyard_manifest::Limits;
 use toolyard_task::permission::WhyNot;
 use toolyard_task::tool::Report;
-use toolyard_task::{NotPermitted, Reservation, RunContext, Unattended};
+use toolyard_task::{NotPermitted, Reservation, RunContext};
 use wasmtime::component::{
     ComponentExportIndex, ComponentNamedList, Instance, InstancePre, Lift, Lower, Val,
 };
@@ -298,12 +299,15 @@ async fn list_one<R>(
 where
     R: ComponentNamedList + Lift + Send + Sync + 'static,
 {
-    let (limits, meter, state, context) = ungranted(engine, plugin, function)?;
+    let (limits, meter, state, listing) = ungranted(engine, plugin, function)?;
+    let context: Arc<dyn RunContext> = listing.clone();
     let call = ContractCall::<(), R>::new(export, ());
     let call = pin!(guest(engine, pre, &limits, &meter, state, call));
     match drive(engine, (&meter, &FirstPolls::default()), limits.wall, &context, call).await {
         DriveEnd::Done(Ok((value, _))) => Ok(value),
-        DriveEnd::Done(Err(broken)) if !meter.is_over() => Err(unlisted(function, &broken, &limits)),
+        DriveEnd::Done(Err(broken)) if !meter.is_over() => {
+            Err(unlisted(function, &broken, &limits, listing.complaint()))
+        }
         DriveEnd::Done(Err(_)) | DriveEnd::OutOfTime | DriveEnd::Stopped => {
             Err(Refusal::ListTime { function, limit: limits.wall })
         }
@@ -317,7 +321,8 @@ async fn check_types(
     plugin: &Arc<str>,
 ) -> Result<(), Refusal> {
     const FUNCTION: &str = "(instantiation)";
-    let (limits, meter, state, context) = ungranted(engine, plugin, FUNCTION)?;
+    let (limits, meter, state, listing) = ungranted(engine, plugin, FUNCTION)?;
+    let context: Arc<dyn RunContext> = listing.clone();
     let mut store = store(engine, &limits, &meter, state);
     let checked = pin!(async {
         let instance = pre.instantiate_async(&mut store).await;
@@ -333,25 +338,35 @@ async fn check_types(
         DriveEnd::Done(Err(broken)) if broken.entered => {
             Err(Refusal::Contract(format!("{:#}", broken.error)))
         }
-        DriveEnd::Done(Err(broken)) if !meter.is_over() => Err(unlisted(FUNCTION, &broken, &limits)),
+        DriveEnd::Done(Err(broken)) if !meter.is_over() => {
+            Err(unlisted(FUNCTION, &broken, &limits, listing.complaint()))
+        }
         DriveEnd::Done(Err(_)) | DriveEnd::OutOfTime | DriveEnd::Stopped => {
             Err(Refusal::ListTime { function: FUNCTION, limit: limits.wall })
         }
     }
 }
 
-fn unlisted(function: &'static str, broken: &FailedRun, limits: &Limits) -> Refusal {
-    let why = match Failure::of(&broken.error, broken.refused.growth, broken.entered) {
+fn unlisted(
+    function: &'static str,
+    broken: &FailedRun,
+    limits: &Limits,
+    complaint: Option<String>,
+) -> Refusal {
+    let mut why = match Failure::of(&broken.error, broken.refused.growth, broken.entered) {
         // The operator of the folder may see the full error.
         Failure::Host => format!("{:#}", broken.error),
         failure => failure.sentence(&format!("function `{function}`"), limits),
     };
+    if let Some(complaint) = complaint {
+        why.push_str(&format!("; before: {complaint}"));
+    }
     Refusal::List { function, why }
 }
 
-type UngrantedRun = (Arc<Limits>, Arc<CpuMeter>, GuestState, Arc<dyn RunContext>);
+type UngrantedRun = (Arc<Limits>, Arc<CpuMeter>, GuestState, Arc<Listing>);
 
-/// A run without a caller: it has no grants, and its reports go nowhere.
+/// A run without a caller: it has no grants, and only its errors are heard.
 fn ungranted(engine: &Engine, plugin: &Arc<str>, function: &'static str) -> Result<UngrantedRun, Refusal> {
     let time = engine.settings.list_time;
     let limits = Arc::new(Limits { cpu: time, wall: time, ..engine.settings.limits.clone() });
@@ -366,7 +381,7 @@ fn ungranted(engine: &Engine, plugin: &Arc<str>, function: &'static str) -> Resu
         network: engine.network.clone(),
         began: meter.born(),
     };
-    let context: Arc<dyn RunContext> = Arc::new(Unattended);
+    let context = Arc::new(Listing::default());
     let state =
         GuestState::new(MemoryLimiter::new(&limits, engine.budget.clone(), 0), context.clone(), about)
             .map_err(|failure| Refusal::Internal(failure.sentence("component", &limits)))?;
