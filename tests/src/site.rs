@@ -175,7 +175,7 @@ fn page(head: &str) -> Page {
             match query {
                 _ if !known => answer("401 Unauthorized", "the key is wrong"),
                 "city=Oslo" => of("application/json", "{\"city\":\"Oslo\",\"celsius\":7.5,\"sky\":\"rain\"}"),
-                "city=Broken" => of("application/json", "{\"city\":"),
+                "city=Broken" => of("application/json", "null"),
                 _ => answer("404 Not Found", "no such city"),
             }
         }

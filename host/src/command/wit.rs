@@ -60,9 +60,10 @@ pub fn run(options: &Options) -> anyhow::Result<ExitCode> {
             _ => new.push((path, bytes)),
         }
     }
-    let shown = options.dir.display();
-    std::fs::create_dir_all(&options.dir).with_context(|| format!("cannot make the folder {shown}"))?;
     for (path, bytes) in new {
+        let folder = path.parent().unwrap_or(&options.dir);
+        std::fs::create_dir_all(folder)
+            .with_context(|| format!("cannot make the folder {}", folder.display()))?;
         replace(&path, &bytes, readable()).with_context(|| format!("cannot write {}", path.display()))?;
         say!("{}", path.display());
     }

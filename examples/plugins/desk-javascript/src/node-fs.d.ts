@@ -1,0 +1,1 @@
+../../../../host/templates/js/src/node-fs.d.ts
