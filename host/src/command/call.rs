@@ -45,6 +45,9 @@ pub struct Options {
     /// Fail unless the call ends in an error, of the tool or of JSON-RPC, whose text contains this.
     #[arg(long, value_name = "TEXT")]
     expect_error: Option<String>,
+    /// Write the images, sounds and files of the result into this folder; no file is replaced.
+    #[arg(long, value_name = "DIR")]
+    save: Option<PathBuf>,
     /// Write the call with its questions and answers into a new file, as a case for `toolyard test`.
     #[arg(long, value_name = "NAME.case.toml")]
     record: Option<PathBuf>,
@@ -64,6 +67,7 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
         task: options.task,
         expect: options.expect.clone(),
         expect_error: options.expect_error.clone(),
+        save: options.save.clone(),
         record: options.record.clone(),
     })?;
     config.quick_code = QuickCode::IfCached;

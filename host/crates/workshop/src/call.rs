@@ -2,6 +2,7 @@
 
 mod expected;
 mod form;
+mod save;
 mod terminal;
 
 use crate::answers::{Answers, Given};
@@ -43,6 +44,8 @@ pub struct CallOptions {
     pub expect: Option<String>,
     /// A part of the text of an expected error.
     pub expect_error: Option<String>,
+    /// The folder for the images, sounds and files of the result.
+    pub save: Option<PathBuf>,
     /// The file in which to record the call as a case; it must not exist.
     pub record: Option<PathBuf>,
 }
@@ -111,6 +114,9 @@ impl Call {
             Some(expected) => judge(expected, &outcome.ending, options.json)?,
             None => show(&outcome.ending, options.json)?,
         };
+        if let (Some(folder), Ending::Result(result)) = (&options.save, &outcome.ending) {
+            save::save(&result.decode().context("cannot read the result")?, folder)?;
+        }
         if let Some(record) = record
             && outcome.ending != Ending::Stopped
         {
@@ -259,7 +265,7 @@ fn as_text(result: &serde_json::Value) -> String {
             Some(kind @ ("image" | "audio")) => {
                 let bytes = block["data"].as_str().map_or(0, |data| data.len() / 4 * 3);
                 out.push_str(&format!(
-                    "[{kind}, {}, about {bytes} bytes; --json shows it]",
+                    "[{kind}, {}, about {bytes} bytes; --save DIR writes it]",
                     block["mimeType"].as_str().unwrap_or("unknown type")
                 ));
             }
