@@ -181,6 +181,14 @@ async fn the_guests_own_patience_is_heeded() {
 }
 
 #[tokio::test]
+async fn a_run_keeps_nothing_of_the_requests_that_have_ended() {
+    let limits = "[limits]\nhttp-requests = 300\nhandles = 64";
+    let net = Net::with(&format!("[http]\nallow = [\"localhost:SITE\"]\n{limits}")).await;
+    let (said, all) = net.send(json!({ "url": net.site.url("/json"), "times": 300 })).await;
+    assert_eq!(said["status"], 200, "{all}");
+}
+
+#[tokio::test]
 async fn servers_that_misbehave_are_errors_and_no_more() {
     let net = Net::granted().await;
     for (path, error) in [
