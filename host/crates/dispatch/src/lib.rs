@@ -51,6 +51,10 @@ pub use toolyard_protocol::tools::{CallParams, RequestedTtl, TaskSupport};
 pub use toolyard_protocol::{RawJson, RpcError, Timestamp, TraceContext, visible};
 pub use toolyard_task::audit::{Action, By, Entry, fingerprint, name_of};
 pub use toolyard_task::grant::{AfterGrant, Grant, GrantId, GrantStore, Verdict};
+pub use toolyard_task::http_tape::{
+    HttpErrorName, HttpTape, MAX_TAPE_BODY, TapeAnswer, TapeEntry, TapeExchange, TapeOutcome, TapeRequest,
+    TapeResponse,
+};
 pub use toolyard_task::node::Neighbour;
 pub use toolyard_task::recovery::{Departure, Durability};
 pub use toolyard_task::session::Session;

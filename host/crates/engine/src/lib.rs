@@ -28,5 +28,6 @@ pub use folder::outsiders::{Outsiders, outsiders};
 pub use folder::plugins::Plugins;
 pub use folder::snapshot::{PluginReport, PluginState, Snapshot};
 pub use grant::FolderGrant;
+pub use network::http_tape::request_url;
 pub use run::engine::Engine;
 pub use settings::{Compiler, Protected, QuickCode, Scope, Settings};

@@ -3,7 +3,8 @@
 //! The manifest names the granted hosts. `policy` holds the grants of one run and its refusals,
 //! `permission` decides on one request, `name_lookup` finds addresses, `address` classifies them,
 //! `connect` opens the connection, `exchange` handles one request and its response, and `body`
-//! counts the transferred bytes.
+//! counts the transferred bytes. `http_tape` answers requests of runs whose exchanges are recorded, and
+//! `recording` records one.
 //!
 //! A name is resolved once for each request, and the host connects to one of the addresses that it
 //! has checked. Each request has its own connection, because a reused connection could outlive its
@@ -19,9 +20,11 @@ mod connect;
 mod error;
 mod exchange;
 pub(crate) mod http;
+pub(crate) mod http_tape;
 mod name_lookup;
 mod permission;
 pub(crate) mod policy;
+mod recording;
 mod resolved_peers;
 pub(crate) mod sockets;
 

@@ -1,6 +1,7 @@
 //! The port to tools, and the host's side of a running tool.
 
 use crate::argument::ArgumentValue;
+use crate::http_tape::HttpTape;
 use crate::id::{Digest, TaskId};
 use crate::permission::{AccessRequest, NotPermitted, WhyNot};
 use crate::rate::Rate;
@@ -349,6 +350,11 @@ pub trait RunContext: Send + Sync + 'static {
 
     /// Information about the call, for the guest's `call-info`.
     fn info(&self) -> CallInfo;
+
+    /// The recorded HTTP exchanges that answer the run's requests; `None` if the network does.
+    fn http_tape(&self) -> Option<&dyn HttpTape> {
+        None
+    }
 
     /// Whether the client gets an error of its own about a missing capability (`-32021`, 26R-4). If its
     /// revision has no such error, a guest's `missing-capability` becomes a result that is an error, or

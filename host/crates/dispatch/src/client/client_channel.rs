@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 use std::time::Duration;
-use toolyard_task::TaskId;
 use toolyard_task::tool::Report;
 use toolyard_task::wire::{LogLevel, Progress, RawJson, TaskView};
+use toolyard_task::{HttpTape, TaskId};
 
 /// A notice to the client.
 #[derive(Debug, Clone, PartialEq)]
@@ -62,6 +62,12 @@ pub trait ClientChannel: Send + Sync + 'static {
     /// The guest reports this. The resulting notices are delayed, bounded and merged; a client within
     /// this process gets the report itself, at once.
     fn reported(&self, _report: &Report) {}
+
+    /// The recorded exchanges that answer the HTTP requests of the run, if the client is within this process
+    /// and has some.
+    fn http_tape(&self) -> Option<&dyn HttpTape> {
+        None
+    }
 }
 
 /// One way to ask a client: a stream, or the other end of a pipe. A request sent here is on no other

@@ -40,7 +40,7 @@ use toolyard_task::tool::{
 use toolyard_task::wire::error::URL_ELICITATION_REQUIRED;
 use toolyard_task::wire::{LogLevel, RawJson, RpcError, Timestamp};
 use toolyard_task::{
-    AccessRequest, Event, Fence, NotPermitted, Reservation, RunContext, RunEnd, Task, TaskId,
+    AccessRequest, Event, Fence, HttpTape, NotPermitted, Reservation, RunContext, RunEnd, Task, TaskId,
 };
 
 /// The longest time for which a stream is released.
@@ -548,6 +548,10 @@ impl RunContext for Run {
             client_capabilities: self.client.capabilities.clone(),
             trace: self.observers.trace.clone(),
         }
+    }
+
+    fn http_tape(&self) -> Option<&dyn HttpTape> {
+        self.client.channel.http_tape()
     }
 
     fn tells_missing_capabilities(&self) -> bool {

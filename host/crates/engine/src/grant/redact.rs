@@ -71,6 +71,11 @@ impl Redactor {
         if self.finds(&text) { self.search.replace_all(&text, &self.marks) } else { text }
     }
 
+    /// As [`text`](Self::text), for data that is no text.
+    pub fn bytes(&self, bytes: Vec<u8>) -> Vec<u8> {
+        if self.search.is_match(&bytes) { self.search.replace_all_bytes(&bytes, &self.marks) } else { bytes }
+    }
+
     /// As [`text`](Self::text), for text that may have been cut off within a secret.
     pub fn cut_text(&self, text: String) -> String {
         let text = self.text(text);

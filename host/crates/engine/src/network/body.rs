@@ -1,8 +1,10 @@
 //! Bodies that count their bytes during the transfer. They buffer nothing: a body that exceeds its
 //! limit ends the exchange.
 
+use super::recording::Recording;
 use crate::network::policy::NetworkPolicy;
 use bytes::Bytes;
+use http_body_util::Full;
 use http_body_util::combinators::UnsyncBoxBody;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use std::pin::Pin;
@@ -20,9 +22,16 @@ pub(super) struct RequestBody {
     policy: Arc<NetworkPolicy>,
 }
 
+/// Where the body of a response comes from.
+pub(super) enum BodySource {
+    Network(Incoming),
+    /// A recorded exchange.
+    Tape(Full<Bytes>),
+}
+
 /// The body of a response.
 pub(super) struct ResponseBody {
-    inner: Incoming,
+    inner: BodySource,
     left: u64,
     /// The deadline of the exchange.
     end: Pin<Box<Sleep>>,
@@ -31,6 +40,8 @@ pub(super) struct ResponseBody {
     policy: Arc<NetworkPolicy>,
     /// Released at the end of the body.
     place: Option<OwnedSemaphorePermit>,
+    /// Records what the guest reads.
+    recording: Option<Arc<Recording>>,
 }
 
 impl RequestBody {
@@ -74,9 +85,23 @@ impl Body for RequestBody {
     }
 }
 
+impl BodySource {
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+        match self {
+            Self::Network(body) => Pin::new(body)
+                .poll_frame(cx)
+                .map(|frame| frame.map(|frame| frame.map_err(|error| super::error::of_connection(&error)))),
+            Self::Tape(body) => {
+                let frame = Pin::new(body).poll_frame(cx);
+                frame.map(|frame| frame.map(|frame| frame.map_err(|never| match never {})))
+            }
+        }
+    }
+}
+
 impl ResponseBody {
     pub fn new(
-        inner: Incoming,
+        (inner, recording): (BodySource, Option<Arc<Recording>>),
         policy: Arc<NetworkPolicy>,
         end: Instant,
         patience: Option<Duration>,
@@ -85,20 +110,19 @@ impl ResponseBody {
         let left = policy.limits.http_response;
         let end = Box::pin(sleep_until(end));
         let patience = patience.map(|time| (time, Box::pin(sleep(time))));
-        Self { inner, left, end, patience, policy, place: Some(place) }
+        Self { inner, left, end, patience, policy, place: Some(place), recording }
     }
 
     fn next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
         if self.end.as_mut().poll(cx).is_ready() {
             return Poll::Ready(Some(Err(self.policy.over("http-time", "a response took too long"))));
         }
-        match Pin::new(&mut self.inner).poll_frame(cx) {
+        match self.inner.poll_frame(cx) {
             Poll::Pending => {
                 let Some((_, until)) = &mut self.patience else { return Poll::Pending };
                 until.as_mut().poll(cx).map(|()| Some(Err(Error::ConnectionReadTimeout)))
             }
-            Poll::Ready(None) => Poll::Ready(None),
-            Poll::Ready(Some(Err(error))) => Poll::Ready(Some(Err(super::error::of_connection(&error)))),
+            ended @ Poll::Ready(None | Some(Err(_))) => ended,
             Poll::Ready(Some(Ok(frame))) => {
                 let length = frame.data_ref().map_or(0, Bytes::len) as u64;
                 let Some(left) = self.left.checked_sub(length) else {
@@ -125,6 +149,13 @@ impl Body for ResponseBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
         let polled = self.next(cx);
+        if let (Some(recording), Poll::Ready(frame)) = (&self.recording, &polled) {
+            match frame {
+                None => recording.end(),
+                Some(Err(error)) => recording.fail(error),
+                Some(Ok(frame)) => recording.add(frame.data_ref().map_or(&[], |data| data)),
+            }
+        }
         if let Poll::Ready(None | Some(Err(_))) = &polled {
             self.place = None;
         }
@@ -132,10 +163,16 @@ impl Body for ResponseBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.inner.is_end_stream()
+        match &self.inner {
+            BodySource::Network(body) => body.is_end_stream(),
+            BodySource::Tape(body) => body.is_end_stream(),
+        }
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.inner.size_hint()
+        match &self.inner {
+            BodySource::Network(body) => body.size_hint(),
+            BodySource::Tape(body) => body.size_hint(),
+        }
     }
 }

@@ -1,7 +1,8 @@
-//! Maps connection errors to WASI error codes.
+//! Maps connection errors, and the errors of recorded exchanges, to WASI error codes.
 
 use std::error::Error as _;
 use std::io::ErrorKind;
+use toolyard_task::http_tape::HttpErrorName;
 use wasmtime_wasi_http::Error;
 
 /// The maximum number of bytes in the head of a response.
@@ -31,5 +32,49 @@ pub(super) fn of_connection(error: &hyper::Error) -> Error {
         Error::HttpResponseIncomplete
     } else {
         Error::HttpProtocolError
+    }
+}
+
+/// The WASI error of this name.
+pub(super) fn of_name(name: HttpErrorName) -> Error {
+    match name.as_str() {
+        "DNS-timeout" => Error::DnsTimeout,
+        "DNS-error" => Error::DnsError { rcode: None, info_code: None },
+        "destination-not-found" => Error::DestinationNotFound,
+        "destination-unavailable" => Error::DestinationUnavailable,
+        "destination-IP-unroutable" => Error::DestinationIpUnroutable,
+        "connection-refused" => Error::ConnectionRefused,
+        "connection-terminated" => Error::ConnectionTerminated,
+        "connection-timeout" => Error::ConnectionTimeout,
+        "connection-read-timeout" => Error::ConnectionReadTimeout,
+        "connection-write-timeout" => Error::ConnectionWriteTimeout,
+        "connection-limit-reached" => Error::ConnectionLimitReached,
+        "TLS-protocol-error" => Error::TlsProtocolError,
+        "TLS-certificate-error" => Error::TlsCertificateError,
+        "TLS-alert-received" => Error::TlsAlertReceived { alert_id: None, alert_message: None },
+        "HTTP-response-incomplete" => Error::HttpResponseIncomplete,
+        "HTTP-response-timeout" => Error::HttpResponseTimeout,
+        "HTTP-protocol-error" => Error::HttpProtocolError,
+        other => Error::InternalError(Some(other.to_owned())),
+    }
+}
+
+/// The name of a WASI error, if a recorded exchange may have it.
+pub(super) fn name_of(error: &Error) -> Option<HttpErrorName> {
+    let kind = std::mem::discriminant(error);
+    HttpErrorName::ALL.into_iter().find(|name| std::mem::discriminant(&of_name(*name)) == kind)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_name_has_an_error_of_its_own() {
+        for name in HttpErrorName::ALL {
+            assert_eq!(name_of(&of_name(name)), Some(name), "{}", name.as_str());
+        }
+        assert_eq!(name_of(&Error::InternalError(None)), None);
+        assert_eq!(name_of(&Error::HttpRequestDenied), None);
     }
 }

@@ -1,9 +1,10 @@
 //! One exchange, from the decision to the response's head. The response's body is transferred while
 //! the guest reads it.
 
-use super::body::{RequestBody, ResponseBody};
+use super::body::{BodySource, RequestBody, ResponseBody};
 use super::connect;
 use super::error::{HEAD_BYTES, of_connection};
+use super::http_tape::{Consulted, consult};
 use super::permission::{self, RequestPermit};
 use crate::network::policy::NetworkPolicy;
 use bytes::Bytes;
@@ -56,9 +57,27 @@ pub(super) async fn exchange(
     let time = policy.limits.http_time;
     let end = Instant::now() + time;
     let sent = async {
-        let (response, connection) = sent(&policy, &target, &permit, request, &options).await?;
+        let consulted = match policy.context.http_tape() {
+            None => Consulted::Send(request, None),
+            Some(tape) => consult(&policy, tape, &target, request).await?,
+        };
+        let (response, connection, recording) = match consulted {
+            Consulted::Answered(response) => (response.map(BodySource::Tape), None, None),
+            Consulted::Send(request, recording) => {
+                let sent = sent(&policy, &target, &permit, request, &options).await;
+                if let Some(recording) = &recording {
+                    match &sent {
+                        Ok((response, _)) => recording.begin(response.status().as_u16(), response.headers()),
+                        Err(error) => recording.fail(error),
+                    }
+                }
+                let (response, connection) = sent?;
+                (response.map(BodySource::Network), connection, recording)
+            }
+        };
         let patience = options.between_bytes_timeout.filter(|patience| *patience < time);
-        let body = |body| ResponseBody::new(body, policy.clone(), end, patience, place).boxed_unsync();
+        let body =
+            |body| ResponseBody::new((body, recording), policy.clone(), end, patience, place).boxed_unsync();
         let rest: Rest = Box::new(async move {
             if let Some(connection) = connection {
                 // The body reports how the connection ended.

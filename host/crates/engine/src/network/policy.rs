@@ -85,6 +85,16 @@ impl NetworkPolicy {
         may
     }
 
+    /// Whether this use of a raw socket does not happen, because the exchanges of the run are recorded.
+    /// Records a refusal if so.
+    pub fn is_offline(&self, used: impl FnOnce() -> String) -> bool {
+        let is = self.context.http_tape().is_some_and(|tape| !tape.allows_sockets());
+        if is {
+            self.refused(format!("{} needs the network; `toolyard test --network` allows it", used()));
+        }
+        is
+    }
+
     /// Records that a limit was reached, and returns an error that says so.
     pub fn over(&self, key: &'static str, what: &str) -> Error {
         let why = failure::limit(&self.limits, key, what);

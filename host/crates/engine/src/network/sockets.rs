@@ -41,7 +41,7 @@ fn may_use(policy: &NetworkPolicy, address: SocketAddr, used: SocketAddrUse) -> 
             return false;
         }
     };
-    if !policy.may_act() {
+    if !policy.may_act() || policy.is_offline(|| format!("{} to {address}", protocol.as_str())) {
         return false;
     }
     let may = policy.resolved.may_reach(&policy.grants.sockets, protocol, address);

@@ -75,6 +75,9 @@ impl Lookup for GuestState {
             Ok(Host::Address(address)) => {
                 NameLookup { name: None, state: LookupState::Found(vec![address].into_iter()) }
             }
+            Ok(Host::Name(name)) if policy.is_offline(|| format!("the look-up of {name}")) => {
+                return Err(ErrorCode::AccessDenied.into());
+            }
             Ok(Host::Name(name)) if policy.grants.sockets.names(&name) => {
                 let name: Arc<str> = name.into();
                 let (asked, policy) = (name.clone(), policy.clone());

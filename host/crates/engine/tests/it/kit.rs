@@ -11,7 +11,7 @@ use toolyard_task::permission::WhyNot;
 use toolyard_task::provider::{ProviderAnswer, Retrieval, RetrievalEnd};
 use toolyard_task::tool::{AskError, AskedQuestion, CallInfo, GivenAnswer, Report, RunUsage};
 use toolyard_task::wire::{RawJson, RpcError, Timestamp};
-use toolyard_task::{AccessRequest, Catalog, NotPermitted, RunContext, RunEnd, Tool};
+use toolyard_task::{AccessRequest, Catalog, HttpTape, NotPermitted, RunContext, RunEnd, Tool};
 
 /// Longer than any operation takes on the slowest machine. Only a failing test reaches it.
 pub const BOUND: Duration = Duration::from_secs(60);
@@ -223,6 +223,8 @@ pub struct Recorder {
     pub permits_after: Option<Duration>,
     /// The requested permissions.
     pub wanted: Mutex<Vec<AccessRequest>>,
+    /// Answers the HTTP requests of the run.
+    pub tape: Option<Arc<dyn HttpTape>>,
 }
 
 impl Recorder {
@@ -253,6 +255,10 @@ impl RunContext for Recorder {
             client_capabilities: RawJson::empty_object(),
             trace: None,
         })
+    }
+
+    fn http_tape(&self) -> Option<&dyn HttpTape> {
+        self.tape.as_deref()
     }
 
     fn tells_missing_capabilities(&self) -> bool {

@@ -5,6 +5,7 @@ mod asking;
 mod cached;
 mod calls;
 mod folders;
+mod http_tape;
 mod kit;
 mod limits;
 mod mutation;

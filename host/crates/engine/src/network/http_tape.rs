@@ -1,0 +1,97 @@
+//! Requests of a run whose exchanges are recorded: the tape answers them, refuses them, or has them sent.
+
+use super::body::RequestBody;
+use super::error::of_name;
+use super::recording::Recording;
+use crate::network::policy::NetworkPolicy;
+use bytes::Bytes;
+use http::{Request, Response, Uri};
+use http_body_util::{BodyExt as _, Full};
+use std::sync::Arc;
+use toolyard_manifest::Target;
+use toolyard_task::http_tape::{HttpTape, TapeAnswer, TapeRequest, TapeResponse};
+use wasmtime_wasi_http::Error;
+
+/// What becomes of a request.
+pub(super) enum Consulted {
+    /// The tape has answered.
+    Answered(Response<Full<Bytes>>),
+    /// The request is sent, and recorded if the tape wants that.
+    Send(Request<RequestBody>, Option<Arc<Recording>>),
+}
+
+/// Consults the tape about a request that the grants and limits allow. Reads its whole body first, because
+/// an entry may expect one.
+pub(super) async fn consult(
+    policy: &Arc<NetworkPolicy>,
+    tape: &dyn HttpTape,
+    target: &Target,
+    request: Request<RequestBody>,
+) -> Result<Consulted, Error> {
+    let (head, body) = request.into_parts();
+    let body = body.collect().await?.to_bytes();
+    let method = head.method.as_str();
+    let query = head.uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+    let url = policy.grants.clean(format!("{target}{}{query}", head.uri.path()));
+    let shown = policy.grants.clean_body(body.to_vec(), true);
+    let recording = match tape.answer(&TapeRequest { method, url: &url, body: &shown }) {
+        TapeAnswer::Response(response) => return answered(response).map(Consulted::Answered),
+        TapeAnswer::Fail(name) => return Err(of_name(name)),
+        TapeAnswer::Refuse(why) => return Err(Error::InternalError(Some(why))),
+        TapeAnswer::Send => None,
+        TapeAnswer::Record => {
+            let recording = Arc::new(Recording::new(policy.grants.clone(), method, url, shown));
+            tape.record(recording.clone());
+            Some(recording)
+        }
+    };
+    let body = Full::new(body).map_err(|never| match never {}).boxed_unsync();
+    Ok(Consulted::Send(Request::from_parts(head, RequestBody::new(body, policy.clone())), recording))
+}
+
+fn answered(recorded: TapeResponse) -> Result<Response<Full<Bytes>>, Error> {
+    let mut response = Response::builder().status(recorded.status);
+    for (name, value) in recorded.headers {
+        response = response.header(name, value);
+    }
+    let invalid = |error| Error::InternalError(Some(format!("a recorded response is not valid: {error}")));
+    response.body(Full::new(Bytes::from(recorded.body))).map_err(invalid)
+}
+
+/// The URL of a request in the form in which tapes get it: the scheme and host in lower case, without the
+/// scheme's own port, and with a path.
+///
+/// # Errors
+/// Why no request has this URL.
+pub fn request_url(text: &str) -> Result<String, String> {
+    let (scheme, rest) = text.split_once("://").ok_or("it does not begin with http:// or https://")?;
+    let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+    if path.contains('#') {
+        return Err("a fragment (`#`) is not sent".to_owned());
+    }
+    let origin: Uri = format!("{scheme}://{authority}/").parse().map_err(|error| format!("{error}"))?;
+    let target = Target::of(&origin)?;
+    let root = if path.starts_with('/') { "" } else { "/" };
+    Ok(format!("{target}{root}{path}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_has_one_form() {
+        for (text, url) in [
+            ("https://a.example", "https://a.example/"),
+            ("HTTPS://A.example:443/x?q=1", "https://a.example/x?q=1"),
+            ("http://a.example:8080?q=[secret KEY]", "http://a.example:8080/?q=[secret KEY]"),
+            ("http://[::1]:80/", "http://[::1]/"),
+        ] {
+            assert_eq!(request_url(text).as_deref(), Ok(url));
+        }
+        for wrong in ["a.example/x", "ftp://a.example/", "https://u@a.example/", "https:///x", "http://a/#b"]
+        {
+            assert!(request_url(wrong).is_err(), "{wrong}");
+        }
+    }
+}

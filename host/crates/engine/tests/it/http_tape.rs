@@ -1,0 +1,189 @@
+//! Recorded HTTP exchanges: a tape answers the requests of a run, or records how the network answered them.
+
+use crate::kit::{Folder, Recorder, engine, error, ok, run, settings, state, tool};
+use std::ffi::OsString;
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
+use std::sync::{Arc, Mutex};
+use toolyard_engine::{PluginState, Settings};
+use toolyard_task::RunEnd;
+use toolyard_task::http_tape::{
+    HttpErrorName, HttpTape, MAX_TAPE_BODY, TapeAnswer, TapeEntry, TapeOutcome, TapeRequest, TapeResponse,
+};
+
+const SECRET: &str = "s-3cr3t-enough";
+
+/// Gives every request the same answer, and keeps the requests and the exchanges.
+struct Tape {
+    answer: TapeAnswer,
+    requests: Mutex<Vec<String>>,
+    exchanges: Mutex<Vec<Arc<dyn TapeEntry>>>,
+    has_sockets: bool,
+}
+
+impl HttpTape for Tape {
+    fn answer(&self, request: &TapeRequest<'_>) -> TapeAnswer {
+        let TapeRequest { method, url, body } = request;
+        let body = String::from_utf8_lossy(body);
+        self.requests.lock().expect("free").push(format!("{method} {url} {body}"));
+        self.answer.clone()
+    }
+
+    fn record(&self, exchange: Arc<dyn TapeEntry>) {
+        self.exchanges.lock().expect("free").push(exchange);
+    }
+
+    fn allows_sockets(&self) -> bool {
+        self.has_sockets
+    }
+}
+
+fn variable(_: &str) -> Option<OsString> {
+    Some(SECRET.into())
+}
+
+/// Runs a tool of `net_try` with a tape that has this answer.
+async fn with_tape(answer: TapeAnswer, manifest: &str, name: &str, arguments: &str) -> (Arc<Tape>, RunEnd) {
+    let folder = Folder::with(&[("guest.wasm", "net_try")]);
+    folder.put("guest.toml", manifest.as_bytes());
+    let snapshot = folder.load(&engine(&Settings { variable, ..settings() })).await;
+    assert_eq!(state(&snapshot, "guest.wasm"), &PluginState::Serving);
+    let (requests, exchanges) = (Mutex::default(), Mutex::default());
+    let tape = Arc::new(Tape { answer, requests, exchanges, has_sockets: false });
+    let context = Arc::new(Recorder { tape: Some(tape.clone()), ..Recorder::default() });
+    let end = run(tool(&snapshot.catalog, name), arguments, context).await;
+    (tape, end)
+}
+
+const GRANT: &str = "[http]\nallow = [\"api.example\"]\n";
+
+fn requests(tape: &Tape) -> Vec<String> {
+    tape.requests.lock().expect("free").clone()
+}
+
+fn response(body: &str) -> TapeAnswer {
+    let headers = vec![("x-from".to_owned(), "tape".to_owned())];
+    TapeAnswer::Response(TapeResponse { status: 201, headers, body: body.into() })
+}
+
+#[tokio::test]
+async fn a_tape_answers_without_the_network() {
+    let order = r#"{"method": "POST", "url": "https://api.example/v1?q=1", "body": "ab", "pieces": 2}"#;
+    let (tape, end) = with_tape(response("hello"), GRANT, "request", order).await;
+    let text = ok(&end);
+    for part in ["\"status\":201", "\"body\":\"hello\"", "\"x-from\":\"tape\""] {
+        assert!(text.contains(part), "{text}");
+    }
+    assert_eq!(requests(&tape), ["POST https://api.example/v1?q=1 abab"]);
+}
+
+#[tokio::test]
+async fn grants_and_limits_hold_before_the_tape() {
+    let order = r#"{"url": "https://other.example/"}"#;
+    let (tape, end) = with_tape(response(""), GRANT, "request", order).await;
+    assert!(error(&end).contains("HttpRequestDenied") && requests(&tape).is_empty());
+    let limits = format!("{GRANT}[limits]\nhttp-requests = 2\nhttp-response = \"4KiB\"");
+    let thrice = r#"{"url": "https://api.example/", "times": 3}"#;
+    let (tape, end) = with_tape(response(""), &limits, "request", thrice).await;
+    assert!(error(&end).contains("http-requests") && requests(&tape).len() == 2);
+    let once = r#"{"url": "https://api.example/"}"#;
+    let (_, end) = with_tape(response(&"x".repeat(5 << 10)), &limits, "request", once).await;
+    assert!(error(&end).contains("body size exceeds limit: 4096 bytes"), "{end:?}");
+}
+
+#[tokio::test]
+async fn a_request_fails_as_the_tape_says() {
+    let order = r#"{"url": "https://api.example/"}"#;
+    let refused = HttpErrorName::named("connection-refused").expect("a name");
+    let (_, end) = with_tape(TapeAnswer::Fail(refused), GRANT, "request", order).await;
+    assert!(error(&end).contains("ConnectionRefused"), "{end:?}");
+    let (_, end) = with_tape(TapeAnswer::Refuse("no entry".to_owned()), GRANT, "request", order).await;
+    assert!(error(&end).contains("no entry"), "{end:?}");
+}
+
+/// The tape gets a URL and a body without secrets, and no headers at all.
+#[tokio::test]
+async fn a_tape_gets_no_secret() {
+    let manifest = format!(
+        "{GRANT}[http.inject.\"api.example\"]\nauthorization = \"Bearer {{KEY}}\"\n\
+         [secrets]\nKEY = {{ env = \"KEY\", expose = true }}\n"
+    );
+    let order =
+        format!(r#"{{"method": "POST", "url": "https://api.example/?k={SECRET}", "body": "{SECRET}"}}"#);
+    let (tape, end) = with_tape(response(""), &manifest, "request", &order).await;
+    ok(&end);
+    assert_eq!(requests(&tape), ["POST https://api.example/?k=[secret KEY] [secret KEY]"]);
+}
+
+/// A server that answers each connection with these bytes.
+fn server(answer: Vec<u8>) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("listens");
+    let port = listener.local_addr().expect("bound").port();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.expect("a connection");
+            let (mut head, mut piece) = (Vec::new(), [0; 1 << 10]);
+            while !head.windows(4).any(|end| end == b"\r\n\r\n") {
+                let read = stream.read(&mut piece).expect("reads");
+                head.extend_from_slice(&piece[..read]);
+            }
+            // The client may have refused the rest.
+            drop(stream.write_all(&answer));
+        }
+    });
+    port
+}
+
+/// Records one request to this port.
+async fn recorded(port: u16) -> (TapeOutcome, RunEnd) {
+    let manifest = format!("[http]\nallow = [\"127.0.0.1:{port}\"]\n[secrets]\nKEY = {{ env = \"KEY\" }}\n");
+    let order = format!(r#"{{"method": "POST", "url": "http://127.0.0.1:{port}/a", "body": "sent"}}"#);
+    let (tape, end) = with_tape(TapeAnswer::Record, &manifest, "request", &order).await;
+    let exchanges = tape.exchanges.lock().expect("free");
+    let [exchange] = &exchanges[..] else { panic!("one exchange") };
+    let exchange = exchange.exchange();
+    assert_eq!((exchange.method.as_str(), exchange.body.as_slice()), ("POST", &b"sent"[..]));
+    assert_eq!(exchange.url, format!("http://127.0.0.1:{port}/a"));
+    (exchange.outcome, end)
+}
+
+fn answer_with(body: &str) -> Vec<u8> {
+    let head = format!("HTTP/1.1 200 OK\r\nx-key: {SECRET}\r\ncontent-length: {}\r\n\r\n", body.len());
+    format!("{head}{body}").into_bytes()
+}
+
+#[tokio::test]
+async fn an_answer_of_the_network_is_recorded_without_secrets() {
+    let (outcome, end) = recorded(server(answer_with(&format!("{{\"k\":\"{SECRET}\"}}")))).await;
+    assert!(ok(&end).contains("\"status\":200"));
+    let TapeOutcome::Response(response) = outcome else { panic!("{outcome:?}") };
+    assert_eq!(response.status, 200);
+    assert_eq!(response.body, b"{\"k\":\"[secret KEY]\"}");
+    assert!(response.headers.contains(&("x-key".to_owned(), "[secret KEY]".to_owned())), "{response:?}");
+}
+
+#[tokio::test]
+async fn a_failure_is_recorded_by_its_name_and_the_rest_cannot_be_recorded() {
+    let free = TcpListener::bind("127.0.0.1:0").expect("listens").local_addr().expect("bound").port();
+    let (outcome, _) = recorded(free).await;
+    assert_eq!(outcome, TapeOutcome::Failed(HttpErrorName::named("connection-refused").expect("a name")));
+    let (outcome, end) = recorded(server(answer_with(&"x".repeat(MAX_TAPE_BODY + 1)))).await;
+    let TapeOutcome::NotRecordable(why) = outcome else { panic!("{outcome:?}") };
+    assert!(why.contains("larger than 64 KiB"), "{why}");
+    assert!(ok(&end).contains(&format!("\"bytes\":{}", MAX_TAPE_BODY + 1)), "the guest gets all of it");
+    let (outcome, _) = recorded(server(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nsome".to_vec())).await;
+    let TapeOutcome::NotRecordable(why) = outcome else { panic!("{outcome:?}") };
+    assert!(why.contains("the body of its answer ended with"), "{why}");
+}
+
+#[tokio::test]
+async fn raw_sockets_are_refused_to_a_run_without_the_network() {
+    let port = server(Vec::new());
+    let manifest = format!("[sockets]\ntcp = [\"127.0.0.1:{port}\", \"localhost:{port}\"]\n");
+    for peer in ["127.0.0.1", "localhost"] {
+        let order = format!(r#"{{"peer": "{peer}:{port}", "send": "x"}}"#);
+        let (_, end) = with_tape(response(""), &manifest, "tcp", &order).await;
+        let RunEnd::Result { result, is_error: true, .. } = &end else { panic!("{end:?}") };
+        assert!(result.as_str().contains("toolyard test --network"), "{end:?}");
+    }
+}

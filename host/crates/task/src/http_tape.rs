@@ -1,0 +1,127 @@
+//! Recorded HTTP exchanges of a run: the port by which a client within this process answers the HTTP
+//! requests of a guest, or records how the network answered them.
+
+use std::sync::Arc;
+
+/// The largest recorded body of a request or an answer, in bytes.
+pub const MAX_TAPE_BODY: usize = 64 << 10;
+
+/// The recorded exchanges of one run. An engine consults it about each HTTP request that the grants and
+/// limits of the run allow. Secrets are redacted in everything that it gets.
+pub trait HttpTape: Send + Sync + 'static {
+    /// How the engine answers this request.
+    fn answer(&self, request: &TapeRequest<'_>) -> TapeAnswer;
+
+    /// Accepts an exchange that has just begun, after [`TapeAnswer::Record`].
+    fn record(&self, exchange: Arc<dyn TapeEntry>);
+
+    /// Whether the run may use raw sockets, which are not recorded.
+    fn allows_sockets(&self) -> bool;
+}
+
+/// A request of a guest.
+#[derive(Debug, Clone, Copy)]
+pub struct TapeRequest<'a> {
+    /// Its method.
+    pub method: &'a str,
+    /// Its whole URL.
+    pub url: &'a str,
+    /// Its whole body.
+    pub body: &'a [u8],
+}
+
+/// What an engine does with a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TapeAnswer {
+    /// It answers with this response.
+    Response(TapeResponse),
+    /// The request fails with this error.
+    Fail(HttpErrorName),
+    /// It sends the request.
+    Send,
+    /// It sends the request, and the tape gets the exchange.
+    Record,
+    /// The request fails, for this reason.
+    Refuse(String),
+}
+
+/// A recorded response.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TapeResponse {
+    /// Its status.
+    pub status: u16,
+    /// Its headers, in order; a name may occur more than once.
+    pub headers: Vec<(String, String)>,
+    /// Its body.
+    pub body: Vec<u8>,
+}
+
+/// An exchange with the network that is being recorded.
+pub trait TapeEntry: Send + Sync {
+    /// The exchange as far as it has gone.
+    fn exchange(&self) -> TapeExchange;
+}
+
+/// An exchange with the network.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TapeExchange {
+    /// The method of the request.
+    pub method: String,
+    /// The whole URL.
+    pub url: String,
+    /// The body of the request.
+    pub body: Vec<u8>,
+    /// The answer.
+    pub outcome: TapeOutcome,
+}
+
+/// How the network answered a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TapeOutcome {
+    /// With a response, whose body has what the guest has read of it.
+    Response(TapeResponse),
+    /// With an error before a response.
+    Failed(HttpErrorName),
+    /// In a way that cannot be recorded, for this reason.
+    NotRecordable(String),
+}
+
+/// The name of an `error-code` of `wasi:http` that a recorded request may fail with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HttpErrorName(&'static str);
+
+impl HttpErrorName {
+    /// All names, as WASI writes them. Errors that the host itself decides, such as `HTTP-request-denied`,
+    /// are not among them.
+    pub const ALL: [Self; 17] = [
+        Self("DNS-timeout"),
+        Self("DNS-error"),
+        Self("destination-not-found"),
+        Self("destination-unavailable"),
+        Self("destination-IP-unroutable"),
+        Self("connection-refused"),
+        Self("connection-terminated"),
+        Self("connection-timeout"),
+        Self("connection-read-timeout"),
+        Self("connection-write-timeout"),
+        Self("connection-limit-reached"),
+        Self("TLS-protocol-error"),
+        Self("TLS-certificate-error"),
+        Self("TLS-alert-received"),
+        Self("HTTP-response-incomplete"),
+        Self("HTTP-response-timeout"),
+        Self("HTTP-protocol-error"),
+    ];
+
+    /// The error of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|known| known.0 == name)
+    }
+
+    /// The name.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        self.0
+    }
+}
