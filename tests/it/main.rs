@@ -46,6 +46,7 @@ mod questions;
 mod rates;
 mod raw_bytes;
 mod readme;
+mod recorded_http;
 mod recovery;
 mod refusals;
 mod reload;

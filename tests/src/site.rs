@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::task::AbortHandle;
 
 /// The first byte of a client that wants TLS.
 const TLS_HANDSHAKE: u8 = 22;
@@ -15,6 +16,7 @@ pub struct Site {
     port: u16,
     seen: Arc<Mutex<Vec<String>>>,
     open: Arc<AtomicUsize>,
+    listening: AbortHandle,
 }
 
 /// The answer of a path.
@@ -42,10 +44,10 @@ impl Site {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
         let port = listener.local_addr().expect("bound").port();
         let (seen, open) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicUsize::new(0)));
-        let site = Self { port, seen: seen.clone(), open: open.clone() };
-        tokio::spawn(async move {
+        let (seen_by_all, open_by_all) = (seen.clone(), open.clone());
+        let listening = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                let (seen, open) = (seen.clone(), open.clone());
+                let (seen, open) = (seen_by_all.clone(), open_by_all.clone());
                 tokio::spawn(async move {
                     open.fetch_add(1, Ordering::SeqCst);
                     serve(stream, &seen).await;
@@ -53,7 +55,15 @@ impl Site {
                 });
             }
         });
-        site
+        Self { port, seen, open, listening: listening.abort_handle() }
+    }
+
+    /// Stops it: connections are refused from now on.
+    pub async fn stop(&self) {
+        self.listening.abort();
+        while TcpStream::connect(("127.0.0.1", self.port)).await.is_ok() {
+            tokio::task::yield_now().await;
+        }
     }
 
     /// Its port.

@@ -48,7 +48,8 @@ pub struct Options {
     /// Write the images, sounds and files of the result into this folder; no file is replaced.
     #[arg(long, value_name = "DIR")]
     save: Option<PathBuf>,
-    /// Write the call with its questions and answers into a new file, as a case for `toolyard test`.
+    /// Write the call with its questions, HTTP requests and their answers into a new file, as a case for
+    /// `toolyard test`.
     #[arg(long, value_name = "NAME.case.toml")]
     record: Option<PathBuf>,
 }

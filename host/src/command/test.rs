@@ -30,6 +30,10 @@ pub struct Options {
     /// The number of cases that run at once.
     #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=256))]
     jobs: u16,
+    /// Send HTTP requests that have no entry in their case, and allow raw sockets. Without this, the tools use
+    /// no network.
+    #[arg(long)]
+    network: bool,
     /// Print one JSON object after all cases have run.
     #[arg(long)]
     json: bool,
@@ -39,13 +43,14 @@ pub struct Options {
 pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     let mut config = configure(flags, None)?;
     start_log(&config, "error")?;
-    let Options { dir, patterns, no_build, update, jobs, json } = options;
+    let Options { dir, patterns, no_build, update, jobs, network, json } = options;
     let tests = Tests::open(TestOptions {
         dir: dir.clone(),
         patterns: patterns.clone(),
         no_build: *no_build,
         update: *update,
         jobs: *jobs,
+        network: *network,
         json: *json,
     })?;
     config.set_plugins(tests.plugins());

@@ -9,6 +9,7 @@ use crate::answers::{Answers, Given};
 use crate::case::{SUFFIX, text_of};
 use crate::case_text::{self, Recorded};
 use crate::compare::Outcome;
+use crate::http_tape::CallRecorder;
 use crate::run_call::{Ending, ToolRun, run_call};
 use anyhow::Context as _;
 use expected::Expected;
@@ -91,7 +92,8 @@ impl Call {
         if dispatch.catalog().get(&options.tool).is_none() {
             return Err(WrongUsage(unknown_tool(&options.tool, dispatch, plugins)).into());
         }
-        let (terminal, questions) = Terminal::new(&options.tool, options.ask, answers);
+        let recorder = record.is_some().then(CallRecorder::default);
+        let (terminal, questions) = Terminal::new(&options.tool, options.ask, answers, recorder);
         let caller = Caller::local(terminal.capabilities());
         let attendant = questions.map(|questions| {
             tokio::spawn(terminal.clone().attend(questions, dispatch.clone(), caller.clone()))
@@ -120,7 +122,7 @@ impl Call {
         if let Some(record) = record
             && outcome.ending != Ending::Stopped
         {
-            record.write(&options, &arguments, &terminal.given(), &outcome)?;
+            record.write(&options, &arguments, &terminal, &outcome)?;
         }
         Ok(code)
     }
@@ -170,14 +172,22 @@ impl NewCase {
         &self,
         options: &CallOptions,
         arguments: &RawJson,
-        answers: &[(String, Given)],
+        terminal: &Terminal,
         outcome: &Outcome,
     ) -> anyhow::Result<()> {
         let path = self.0.display();
         let arguments = arguments.decode().context("cannot read the arguments")?;
-        let recorded =
-            Recorded { tool: &options.tool, task: options.task, arguments: &arguments, answers, outcome };
-        let text = case_text::write(&recorded).map_err(anyhow::Error::msg)?;
+        let refused = |why: String| anyhow::anyhow!("cannot record {path}: {}", visible::line(&why));
+        let entries = terminal.recorder().map(CallRecorder::entries).transpose().map_err(refused)?;
+        let recorded = Recorded {
+            tool: &options.tool,
+            task: options.task,
+            arguments: &arguments,
+            answers: &terminal.given(),
+            http: entries.unwrap_or_default(),
+            outcome,
+        };
+        let text = case_text::write(&recorded).map_err(refused)?;
         let mut file = std::fs::File::create_new(&self.0).with_context(|| format!("cannot make {path}"))?;
         file.write_all(text.as_bytes()).with_context(|| format!("cannot write {path}"))?;
         tell!("toolyard: recorded in {path}");

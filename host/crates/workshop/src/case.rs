@@ -2,6 +2,7 @@
 
 use crate::answers::Answers;
 use crate::fields::Fields;
+use crate::http_entry::{self, HttpEntry};
 use crate::toml_json;
 use serde_json::{Map, Value};
 use std::path::Path;
@@ -12,7 +13,7 @@ use toolyard_dispatch::RawJson;
 pub const SUFFIX: &str = ".case.toml";
 
 /// The largest case file, in bytes.
-const MAX_BYTES: u64 = 16 << 20;
+pub const MAX_BYTES: u64 = 16 << 20;
 
 /// A case.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,6 +28,8 @@ pub struct Case {
     pub arguments: Map<String, Value>,
     /// The answers to its questions.
     pub answers: Answers,
+    /// The answers to its HTTP requests.
+    pub http: Vec<HttpEntry>,
     /// The expectations, at least one.
     pub expect: Expect,
 }
@@ -75,8 +78,8 @@ impl Case {
     /// # Errors
     /// As [`Case::of_file`].
     pub fn of_text(text: &str) -> Result<Self, String> {
-        const KNOWN: [&str; 7] =
-            ["tool", "description", "task", "arguments", "arguments-json", "answers", "expect"];
+        const KNOWN: [&str; 8] =
+            ["tool", "description", "task", "arguments", "arguments-json", "answers", "http", "expect"];
         let table: toml::Table = text.parse().map_err(|error| format!("{error}"))?;
         let mut fields = Fields::new("", table, &KNOWN)?;
         let tool = fields.text("tool")?.ok_or("`tool` is missing: the tool that is called")?;
@@ -95,8 +98,9 @@ impl Case {
         };
         let answers = fields.table("answers")?.unwrap_or_default();
         let answers = Answers::read("answers", toml_json::json_object(answers))?;
+        let http = http_entry::read(fields.take("http"))?;
         let expect = fields.table("expect")?.unwrap_or_default();
-        Ok(Self { tool, description, task, arguments, answers, expect: Expect::read(expect)? })
+        Ok(Self { tool, description, task, arguments, answers, http, expect: Expect::read(expect)? })
     }
 }
 
@@ -203,6 +207,9 @@ mod tests {
             [answers.who]
             action = "accept"
             content = { name = "Ada" }
+            [[http]]
+            request = "GET https://a.example/"
+            status = 200
             [expect]
             text = "Hello"
             text-contains = "Hell"
@@ -215,7 +222,7 @@ mod tests {
         .expect("a case");
         assert_eq!((case.tool.as_str(), case.task), ("hello", true));
         assert_eq!(Value::from(case.arguments), json!({"name": "World"}));
-        assert_eq!(case.answers.iter().count(), 1);
+        assert_eq!((case.answers.iter().count(), case.http.len()), (1, 1));
         let expect = case.expect;
         assert_eq!((expect.is_error, expect.progress), (Some(false), Some(3)));
         assert_eq!(expect.structured, Some(json!({"greeting": "Hello"})));
@@ -248,6 +255,7 @@ mod tests {
             ),
             (format!("tool = 'a'\narguments-json = '{{}}'\narguments = {{}}\n{expect}"), "two ways"),
             (format!("tool = 'a'\n{expect}[answers.q]\naction = 'no'"), "`answers.q.action`"),
+            (format!("tool = 'a'\n[[http]]\n{expect}"), "`http[1].request` is missing"),
             ("tool = 'a'\n[expect]\ntxt = 'a'".to_owned(), "did you mean `expect.text`?"),
             ("tool = 'a'\n[expect]\nis-error = 1".to_owned(), "`expect.is-error`: expected true or false"),
             ("tool = 'a'\n[expect]\nprogress = -1".to_owned(), "`expect.progress`"),

@@ -1,7 +1,7 @@
 //! Writes cases: `toolyard call --record` records them, and `toolyard test --update` updates them.
 
 use crate::answers::Given;
-use crate::case::Case;
+use crate::case::{Case, MAX_BYTES};
 use crate::compare::{Outcome, text_of};
 use crate::run_call::Ending;
 use crate::toml_json::toml;
@@ -17,6 +17,8 @@ pub struct Recorded<'a> {
     pub arguments: &'a Map<String, Value>,
     /// The keys of the questions and their answers, in the order of asking.
     pub answers: &'a [(String, Given)],
+    /// The entries for its HTTP requests.
+    pub http: Vec<toml::Value>,
     /// How it ended.
     pub outcome: &'a Outcome,
 }
@@ -43,9 +45,19 @@ pub fn write(recorded: &Recorded<'_>) -> Result<String, String> {
             None => return Err(format!("the answer to `{key}` has a null in it, which TOML cannot say")),
         }
     }
+    if !recorded.http.is_empty() {
+        out.push_str(&section("http", recorded.http.clone().into()));
+    }
     out.push_str(&section("expect", expect));
+    if out.len() as u64 > MAX_BYTES {
+        return Err(format!(
+            "a case is at most {} MiB, and this one has {} bytes",
+            MAX_BYTES >> 20,
+            out.len()
+        ));
+    }
     // The written text must parse as the same value.
-    Case::of_text(&out).map_err(|error| format!("cannot write the case: {error}"))?;
+    Case::of_text(&out).map_err(|error| format!("the file would not be valid: {error}"))?;
     Ok(out)
 }
 
@@ -153,8 +165,14 @@ mod tests {
             Given::read("who", json!({"action": "accept", "content": {"name": "Ada"}})).expect("an answer");
         let answers = [("who".to_owned(), given)];
         let arguments = arguments.as_object().expect("an object").clone();
-        let recorded =
-            Recorded { tool: "hello", task: true, arguments: &arguments, answers: &answers, outcome };
+        let recorded = Recorded {
+            tool: "hello",
+            task: true,
+            arguments: &arguments,
+            answers: &answers,
+            http: Vec::new(),
+            outcome,
+        };
         let text = write(&recorded).expect("it can be written");
         Case::of_text(&text).unwrap_or_else(|error| panic!("{text}\n{error}"))
     }
@@ -179,8 +197,14 @@ mod tests {
         }
         let stopped = Outcome { ending: Ending::Stopped, progress: 0 };
         let nothing = Map::new();
-        let recorded =
-            Recorded { tool: "a", task: false, arguments: &nothing, answers: &[], outcome: &stopped };
+        let recorded = Recorded {
+            tool: "a",
+            task: false,
+            arguments: &nothing,
+            answers: &[],
+            http: Vec::new(),
+            outcome: &stopped,
+        };
         assert!(write(&recorded).is_err());
     }
 
@@ -205,13 +229,14 @@ mod tests {
             "tool = 'hello'\nexpect = { text = 'old' }\n[arguments]\na = 1",
             "tool = 'hello'\nexpect.text = 'old'\n[arguments]\na = 1",
             "tool = 'hello'\n[arguments]\na = 1\n[expect.error]\ncode = 1",
+            "tool = 'hello'\n[expect]\ntext = 'old'\n[[http]]\nrequest = 'GET http://a/'\nstatus = 200\n[arguments]\na = 1",
             "tool = 'hello'\n[arguments]\na = 1\nb = '''\n[expect]\n'''\n[ expect ]\ntext = 'old'",
         ] {
             let after = update(before, &text("new")).expect("updated");
             let (case, was) =
                 (Case::of_text(&after).expect("a case"), Case::of_text(before).expect("a case"));
             assert_eq!(case.expect, Expect { text: Some("new".into()), ..Expect::default() }, "{after}");
-            assert_eq!(case.arguments, was.arguments, "{after}");
+            assert_eq!((case.arguments, case.http), (was.arguments, was.http), "{after}");
         }
     }
 }

@@ -15,6 +15,8 @@ mod compare;
 mod dev;
 mod fields;
 mod find;
+mod http_entry;
+mod http_tape;
 mod new;
 mod project;
 mod run_call;

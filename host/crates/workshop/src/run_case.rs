@@ -4,6 +4,7 @@
 use crate::answers::{self, Answers};
 use crate::case::Case;
 use crate::compare::{Mismatch, Outcome, compare};
+use crate::http_tape::CaseTape;
 use crate::run_call::{Ending, ToolRun, run_call};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,8 +12,8 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use toolyard_dispatch::{
-    Caller, ClientChannel, ClientPresence, ClientRoute, Dispatch, Notice, RawJson, Report, RouteScope,
-    RpcError, TaskId,
+    Caller, ClientChannel, ClientPresence, ClientRoute, Dispatch, HttpTape, Notice, RawJson, Report,
+    RouteScope, RpcError, TaskId,
 };
 
 /// The most questions that may wait for their answers.
@@ -25,7 +26,7 @@ pub struct CaseResult {
     pub outcome: Outcome,
     /// The expectations that were not met.
     pub wrong: Vec<Mismatch>,
-    /// Questions without an answer, and answers without a question.
+    /// Questions and HTTP requests without an answer, and answers without a question or request.
     pub unanswered: Vec<Mismatch>,
 }
 
@@ -36,11 +37,18 @@ impl CaseResult {
     }
 }
 
-/// Runs a case to its end, or until `stop` is cancelled.
-pub async fn run_case(dispatch: &Arc<Dispatch>, case: &Case, stop: &CancellationToken) -> CaseResult {
+/// Runs a case to its end, or until `stop` is cancelled. With `has_network`, HTTP requests without an entry
+/// are sent.
+pub async fn run_case(
+    dispatch: &Arc<Dispatch>,
+    case: &Case,
+    has_network: bool,
+    stop: &CancellationToken,
+) -> CaseResult {
     let caller = Caller::local(RawJson::trusted(answers::CAPABILITIES));
     let (questions, mut asked) = mpsc::channel(WAITING);
-    let channel = Arc::new(Client { questions, progress: AtomicU64::new(0) });
+    let tape = CaseTape::new(&case.tool, &case.http, has_network);
+    let channel = Arc::new(Client { questions, progress: AtomicU64::new(0), tape });
     let mut answering = Answering { answers: case.answers.clone(), missing: Vec::new() };
     let attending = async {
         while let Some(question) = asked.recv().await {
@@ -61,9 +69,12 @@ pub async fn run_case(dispatch: &Arc<Dispatch>, case: &Case, stop: &Cancellation
     };
     let ending = ended.unwrap_or_else(|fault| Ending::Error(fault.rpc()));
     let outcome = Outcome { ending, progress: channel.progress.load(Ordering::Relaxed) };
-    // After a question without an answer, the outcome of the call means nothing.
-    let wrong = if answering.missing.is_empty() { compare(&case.expect, &outcome) } else { Vec::new() };
-    CaseResult { wrong, unanswered: answering.finish(), outcome }
+    // After a question or request without an answer, the outcome of the call means nothing.
+    let is_answered = answering.missing.is_empty() && !channel.tape.has_missing();
+    let wrong = if is_answered { compare(&case.expect, &outcome) } else { Vec::new() };
+    let mut unanswered = answering.finish();
+    unanswered.extend(channel.tape.mismatches());
+    CaseResult { wrong, unanswered, outcome }
 }
 
 /// The recorded answers, and the questions that have none.
@@ -103,6 +114,7 @@ struct Question {
 struct Client {
     questions: mpsc::Sender<Question>,
     progress: AtomicU64,
+    tape: CaseTape,
 }
 
 impl ClientChannel for Client {
@@ -118,6 +130,10 @@ impl ClientChannel for Client {
         if matches!(report, Report::Progress(_)) {
             self.progress.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    fn http_tape(&self) -> Option<&dyn HttpTape> {
+        Some(&self.tape)
     }
 }
 

@@ -37,6 +37,8 @@ pub struct TestOptions {
     pub update: bool,
     /// The number of cases that run at once, at least 1.
     pub jobs: u16,
+    /// Whether HTTP requests without an entry in their case, and raw sockets, use the network.
+    pub network: bool,
     /// Whether to print one JSON object after all cases have run.
     pub json: bool,
 }
@@ -102,7 +104,7 @@ impl Tests {
         }
         let running = cases.iter().map(async |(found, case)| {
             let began = Instant::now();
-            let result = run_case(dispatch, case, stop).await;
+            let result = run_case(dispatch, case, options.network, stop).await;
             Ran { found, case, result, took: began.elapsed(), updated: false }
         });
         let mut running = futures_util::stream::iter(running).buffered(options.jobs.into());

@@ -3,6 +3,7 @@
 
 use super::form;
 use crate::answers::{self, Answers, Given};
+use crate::http_tape::CallRecorder;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::{BufRead, IsTerminal as _};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,8 +12,8 @@ use tokio::sync::mpsc;
 use toolyard_cli::output::{self, Styled};
 use toolyard_cli::tell;
 use toolyard_dispatch::{
-    Caller, ClientChannel, ClientPresence, ClientRoute, Dispatch, Field, Form, Notice, RawJson, Report,
-    RouteScope, RpcError, TaskId, visible,
+    Caller, ClientChannel, ClientPresence, ClientRoute, Dispatch, Field, Form, HttpTape, Notice, RawJson,
+    Report, RouteScope, RpcError, TaskId, visible,
 };
 
 /// The most questions that may wait for the person.
@@ -26,6 +27,8 @@ pub struct Terminal {
     questions: Option<mpsc::Sender<Question>>,
     /// Whether a person can answer questions.
     person: bool,
+    /// Records the HTTP exchanges of a call that becomes a case.
+    recorder: Option<CallRecorder>,
     state: Mutex<State>,
 }
 
@@ -53,6 +56,7 @@ impl Terminal {
         tool: &str,
         ask: bool,
         answers: Option<Answers>,
+        recorder: Option<CallRecorder>,
     ) -> (Arc<Self>, Option<mpsc::Receiver<Question>>) {
         let bar =
             if std::io::stderr().is_terminal() { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
@@ -67,7 +71,7 @@ impl Terminal {
             false => (None, None),
         };
         let state = Mutex::new(State { answers, ..State::default() });
-        (Arc::new(Self { bar, questions: sender, person, state }), receiver)
+        (Arc::new(Self { bar, questions: sender, person, recorder, state }), receiver)
     }
 
     /// The capabilities of this client.
@@ -82,6 +86,11 @@ impl Terminal {
     /// The questions that were asked, by key, and their answers.
     pub fn given(&self) -> Vec<(String, Given)> {
         self.lock().given.clone()
+    }
+
+    /// The recorder of HTTP exchanges.
+    pub fn recorder(&self) -> Option<&CallRecorder> {
+        self.recorder.as_ref()
     }
 
     /// The number of progress messages received.
@@ -271,6 +280,10 @@ impl ClientChannel for Terminal {
         if matches!(report, Report::Progress(_)) {
             self.lock().progress += 1;
         }
+    }
+
+    fn http_tape(&self) -> Option<&dyn HttpTape> {
+        self.recorder.as_ref().map(|recorder| recorder as &dyn HttpTape)
     }
 }
 

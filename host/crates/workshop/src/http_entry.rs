@@ -1,0 +1,355 @@
+//! The entries `[[http]]` of a case: HTTP requests that the tool makes, and their answers.
+
+use crate::compare::same;
+use crate::fields::Fields;
+use crate::toml_json;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http::{HeaderName, HeaderValue, Method};
+use serde_json::Value;
+use std::fmt;
+use toml::Table;
+use toolyard_cli::nearest::nearest;
+use toolyard_dispatch::{HttpErrorName, RawJson, TapeExchange, TapeOutcome, TapeRequest, TapeResponse};
+use toolyard_engine::request_url;
+
+/// A header that is not recorded, because it is a credential.
+const COOKIE: &str = "set-cookie";
+/// A header that follows from the body, so that people can change a recorded one.
+const LENGTH: &str = "content-length";
+
+/// One recorded exchange.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HttpEntry {
+    /// The method and the whole URL.
+    pub request: RequestLine,
+    /// The body that the request must have; `None` if any fits.
+    pub body: Option<ExpectedBody>,
+    /// The answer.
+    pub answer: EntryAnswer,
+}
+
+/// The method and the URL of a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RequestLine {
+    method: String,
+    url: String,
+}
+
+/// The expected body of a request.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ExpectedBody {
+    /// These bytes.
+    Bytes(Vec<u8>),
+    /// This value as JSON.
+    Json(Value),
+}
+
+/// How a request is answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EntryAnswer {
+    /// With this response.
+    Response(TapeResponse),
+    /// With this error.
+    Error(HttpErrorName),
+}
+
+impl fmt::Display for RequestLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.method, self.url)
+    }
+}
+
+impl RequestLine {
+    /// The line of a request of the tool.
+    pub fn of(request: &TapeRequest<'_>) -> Self {
+        Self { method: request.method.to_owned(), url: request.url.to_owned() }
+    }
+
+    /// Whether the response has no body, whatever its headers say.
+    fn is_head(&self) -> bool {
+        self.method == Method::HEAD.as_str()
+    }
+
+    fn read(at: &str, text: &str) -> Result<Self, String> {
+        let wrong = |what: String| format!("`{at}.request`: {what}");
+        let Some((method, url)) = text.split_once(' ') else {
+            return Err(wrong(
+                "expected a method and a URL, such as \"GET https://a.example/v1\"".to_owned(),
+            ));
+        };
+        let method = Method::from_bytes(method.as_bytes())
+            .map_err(|_| wrong(format!("`{method}` is not a method of HTTP")))?;
+        let url = request_url(url.trim()).map_err(|error| wrong(format!("`{url}` is not a URL: {error}")))?;
+        Ok(Self { method: method.as_str().to_owned(), url })
+    }
+}
+
+impl ExpectedBody {
+    /// Whether a request has this body.
+    pub fn fits(&self, body: &[u8]) -> bool {
+        match self {
+            Self::Bytes(bytes) => bytes == body,
+            Self::Json(value) => json_of(body).is_some_and(|body| same(value, &body)),
+        }
+    }
+
+    /// The body as JSON if it is JSON, else as text.
+    pub fn shown(&self) -> Value {
+        match self {
+            Self::Bytes(bytes) => text_value(bytes),
+            Self::Json(value) => value.clone(),
+        }
+    }
+
+    /// A body that is to be shown beside this one.
+    pub fn shown_like(&self, body: &[u8]) -> Value {
+        match self {
+            Self::Bytes(_) => text_value(body),
+            Self::Json(_) => json_of(body).unwrap_or_else(|| text_value(body)),
+        }
+    }
+}
+
+/// Reads the value of the key `http`.
+///
+/// # Errors
+/// The error, and its key.
+pub fn read(value: Option<toml::Value>) -> Result<Vec<HttpEntry>, String> {
+    let entries = match value {
+        None => return Ok(Vec::new()),
+        Some(toml::Value::Array(entries)) => entries,
+        Some(_) => return Err("`http`: expected a list of tables, each begun by [[http]]".to_owned()),
+    };
+    let entries = entries.into_iter().enumerate().map(|(index, entry)| {
+        let at = format!("http[{}]", index + 1);
+        match entry {
+            toml::Value::Table(table) => HttpEntry::read(&at, table),
+            _ => Err(format!("`{at}`: expected a table, begun by [[http]]")),
+        }
+    });
+    entries.collect()
+}
+
+impl HttpEntry {
+    fn read(at: &str, table: Table) -> Result<Self, String> {
+        const KNOWN: [&str; 12] = [
+            "request",
+            "request-body",
+            "request-json",
+            "request-json-text",
+            "request-body-base64",
+            "status",
+            "headers",
+            "body",
+            "json",
+            "json-text",
+            "body-base64",
+            "error",
+        ];
+        let mut fields = Fields::new(at, table, &KNOWN)?;
+        let request = fields.text("request")?.ok_or_else(|| {
+            format!("`{at}.request` is missing: a method and a URL, such as \"GET https://a.example/v1\"")
+        })?;
+        let request = RequestLine::read(at, &request)?;
+        let body = match Body::read(&mut fields, "request-")? {
+            None => None,
+            Some(Body::Bytes(bytes)) => Some(ExpectedBody::Bytes(bytes)),
+            Some(Body::Json { value, .. }) => Some(ExpectedBody::Json(value)),
+        };
+        let mut answer = EntryAnswer::read(fields)?;
+        if let EntryAnswer::Response(response) = &mut answer
+            && !request.is_head()
+        {
+            add_length(response);
+        }
+        Ok(Self { request, body, answer })
+    }
+}
+
+impl EntryAnswer {
+    fn read(mut fields: Fields) -> Result<Self, String> {
+        let error = fields.text("error")?;
+        let status = fields.integer("status")?;
+        let headers = headers(&mut fields)?;
+        let body = Body::read(&mut fields, "")?;
+        if let Some(name) = error {
+            return match (status, headers.is_empty(), body) {
+                (None, true, None) => error_named(&fields, &name).map(Self::Error),
+                _ => Err(format!("`{}` beside a response: a request has one of both", fields.key("error"))),
+            };
+        }
+        let Some(status) = status else {
+            return Err(format!("`{}` is missing: a status such as 200, or `error`", fields.key("status")));
+        };
+        let status = u16::try_from(status)
+            .ok()
+            .filter(|status| (200..=599).contains(status))
+            .ok_or_else(|| format!("`{}`: expected 200 to 599, not {status}", fields.key("status")))?;
+        let mut response = TapeResponse { status, headers, body: Vec::new() };
+        match body {
+            None => {}
+            Some(Body::Bytes(bytes)) => response.body = bytes,
+            Some(Body::Json { text, .. }) => {
+                response.body = text.into_bytes();
+                if !response.headers.iter().any(|(name, _)| name == "content-type") {
+                    response.headers.push(("content-type".to_owned(), "application/json".to_owned()));
+                }
+            }
+        }
+        Ok(Self::Response(response))
+    }
+}
+
+fn error_named(fields: &Fields, name: &str) -> Result<HttpErrorName, String> {
+    HttpErrorName::named(name).ok_or_else(|| {
+        let known = HttpErrorName::ALL.map(HttpErrorName::as_str);
+        let hint = nearest(name, known).map_or_else(
+            || format!("known are {}", known.join(", ")),
+            |nearest| format!("did you mean `{nearest}`?"),
+        );
+        format!("`{}`: `{name}` is not an error of a request; {hint}", fields.key("error"))
+    })
+}
+
+/// The headers of a response. A header that occurs several times has a list of values.
+fn headers(fields: &mut Fields) -> Result<Vec<(String, String)>, String> {
+    let key = fields.key("headers");
+    let mut headers = Vec::new();
+    for (name, values) in fields.table("headers")?.unwrap_or_default() {
+        let wrong = |what: &str| format!("`{key}.{name}`: {what}");
+        let valid = HeaderName::try_from(&name).map_err(|_| wrong("not the name of a header"))?;
+        let values = match values {
+            toml::Value::Array(values) => values,
+            value => vec![value],
+        };
+        for value in values {
+            match value {
+                toml::Value::String(value) if HeaderValue::try_from(&value).is_ok() => {
+                    headers.push((valid.as_str().to_owned(), value));
+                }
+                _ => return Err(wrong("expected a text in one line, or a list of them")),
+            }
+        }
+    }
+    Ok(headers)
+}
+
+/// Adds the length of the body, which a server sends unless its headers say how the body ends.
+fn add_length(response: &mut TapeResponse) {
+    let TapeResponse { status, headers, body } = response;
+    let has_other = headers.iter().any(|(name, _)| [LENGTH, "transfer-encoding"].contains(&name.as_str()));
+    if !has_other && !matches!(status, 204 | 304) {
+        headers.push((LENGTH.to_owned(), body.len().to_string()));
+    }
+}
+
+/// A body, as one of four keys gives it.
+enum Body {
+    Bytes(Vec<u8>),
+    Json { value: Value, text: String },
+}
+
+impl Body {
+    /// Reads the keys `body`, `json`, `json-text` and `body-base64` with this prefix.
+    fn read(fields: &mut Fields, prefix: &str) -> Result<Option<Self>, String> {
+        let keys = ["body", "json", "json-text", "body-base64"].map(|key| format!("{prefix}{key}"));
+        let [text, json, json_text, base64] = &keys;
+        let mut bodies = Vec::new();
+        if let Some(said) = fields.text(text)? {
+            bodies.push((fields.key(text), Self::Bytes(said.into_bytes())));
+        }
+        if let Some(value) = fields.take(json) {
+            let value = toml_json::json(value);
+            bodies.push((fields.key(json), Self::Json { text: value.to_string(), value }));
+        }
+        if let Some(text) = fields.text(json_text)? {
+            let key = fields.key(json_text);
+            let raw = RawJson::parse(text.clone()).map_err(|error| format!("`{key}` is {error}"))?;
+            let value = raw.decode().map_err(|error| format!("`{key}` cannot be read: {error}"))?;
+            bodies.push((key, Self::Json { value, text }));
+        }
+        if let Some(text) = fields.text(base64)? {
+            let key = fields.key(base64);
+            let bytes =
+                STANDARD.decode(text.trim()).map_err(|error| format!("`{key}` is no base64: {error}"))?;
+            bodies.push((key, Self::Bytes(bytes)));
+        }
+        match &bodies[..] {
+            [(one, _), (other, _), ..] => Err(format!("`{one}` and `{other}` are two ways to say one thing")),
+            _ => Ok(bodies.pop().map(|(_, body)| body)),
+        }
+    }
+}
+
+/// The entry for a recorded exchange.
+///
+/// # Errors
+/// Why it cannot be recorded.
+pub fn entry(exchange: &TapeExchange) -> Result<toml::Value, String> {
+    let TapeExchange { method, url, body, outcome } = exchange;
+    let mut table = Table::new();
+    table.insert("request".to_owned(), format!("{method} {url}").into());
+    if !body.is_empty() {
+        insert_body(&mut table, "request-", body);
+    }
+    match outcome {
+        TapeOutcome::NotRecordable(why) => return Err(format!("{method} {url}: {why}")),
+        TapeOutcome::Failed(name) => {
+            table.insert("error".to_owned(), name.as_str().into());
+        }
+        TapeOutcome::Response(response) => {
+            table.insert("status".to_owned(), i64::from(response.status).into());
+            let mut headers = Table::new();
+            for (name, value) in &response.headers {
+                if name == COOKIE || name == LENGTH && method != Method::HEAD.as_str() {
+                    continue;
+                }
+                match headers.get_mut(name) {
+                    None => drop(headers.insert(name.clone(), value.clone().into())),
+                    Some(toml::Value::Array(values)) => values.push(value.clone().into()),
+                    Some(first) => *first = vec![first.clone(), value.clone().into()].into(),
+                }
+            }
+            if !headers.is_empty() {
+                table.insert("headers".to_owned(), headers.into());
+            }
+            if !response.body.is_empty() {
+                insert_body(&mut table, "", &response.body);
+            }
+        }
+    }
+    Ok(table.into())
+}
+
+/// Inserts a body by the most readable key that can say it.
+fn insert_body(table: &mut Table, prefix: &str, body: &[u8]) {
+    // A lone number or word is shown as the text that it is.
+    let json = json_of(body).filter(|value| value.is_object() || value.is_array());
+    let (key, value) = match (json, std::str::from_utf8(body)) {
+        (Some(value), Ok(text)) => match toml_json::toml(&value) {
+            Some(value) => ("json", value),
+            None => ("json-text", text.into()),
+        },
+        (None, Ok(text)) => ("body", text.into()),
+        (_, Err(_)) => ("body-base64", STANDARD.encode(body).into()),
+    };
+    table.insert(format!("{prefix}{key}"), value);
+}
+
+/// The value of a body that is JSON.
+fn json_of(body: &[u8]) -> Option<Value> {
+    let text = std::str::from_utf8(body).ok()?;
+    RawJson::parse(text.to_owned()).ok()?.decode().ok()
+}
+
+/// A body as a text to show.
+fn text_value(body: &[u8]) -> Value {
+    match std::str::from_utf8(body) {
+        Ok(text) => text.into(),
+        Err(_) => format!("{} bytes that are no text", body.len()).into(),
+    }
+}
+
+#[cfg(test)]
+mod tests;
