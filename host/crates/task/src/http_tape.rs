@@ -30,7 +30,7 @@ pub struct TapeRequest<'a> {
     pub body: &'a [u8],
 }
 
-/// What an engine does with a request.
+/// The decision about a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TapeAnswer {
     /// It answers with this response.

@@ -71,7 +71,7 @@ impl Redactor {
         if self.finds(&text) { self.search.replace_all(&text, &self.marks) } else { text }
     }
 
-    /// As [`text`](Self::text), for data that is no text.
+    /// Replaces the secrets in data that is not UTF-8.
     pub fn bytes(&self, bytes: Vec<u8>) -> Vec<u8> {
         if self.search.is_match(&bytes) { self.search.replace_all_bytes(&bytes, &self.marks) } else { bytes }
     }

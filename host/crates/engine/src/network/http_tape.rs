@@ -12,7 +12,7 @@ use toolyard_manifest::Target;
 use toolyard_task::http_tape::{HttpTape, TapeAnswer, TapeRequest, TapeResponse};
 use wasmtime_wasi_http::Error;
 
-/// What becomes of a request.
+/// The decision about a request.
 pub(super) enum Consulted {
     /// The tape has answered.
     Answered(Response<Full<Bytes>>),

@@ -41,7 +41,7 @@ fn may_use(policy: &NetworkPolicy, address: SocketAddr, used: SocketAddrUse) -> 
             return false;
         }
     };
-    if !policy.may_act() || policy.is_offline(|| format!("{} to {address}", protocol.as_str())) {
+    if !policy.may_act() {
         return false;
     }
     let may = policy.resolved.may_reach(&policy.grants.sockets, protocol, address);
@@ -52,5 +52,5 @@ fn may_use(policy: &NetworkPolicy, address: SocketAddr, used: SocketAddrUse) -> 
             "{protocol} to {address} is not granted; `sockets.{protocol}` of {manifest} would have to name it"
         ));
     }
-    may
+    may && !policy.is_offline(|| format!("{} to {address}", protocol.as_str()))
 }

@@ -75,10 +75,10 @@ impl Lookup for GuestState {
             Ok(Host::Address(address)) => {
                 NameLookup { name: None, state: LookupState::Found(vec![address].into_iter()) }
             }
-            Ok(Host::Name(name)) if policy.is_offline(|| format!("the look-up of {name}")) => {
-                return Err(ErrorCode::AccessDenied.into());
-            }
             Ok(Host::Name(name)) if policy.grants.sockets.names(&name) => {
+                if policy.is_offline(|| format!("the look-up of {name}")) {
+                    return Err(ErrorCode::AccessDenied.into());
+                }
                 let name: Arc<str> = name.into();
                 let (asked, policy) = (name.clone(), policy.clone());
                 let time = policy.limits.http_time;
