@@ -1,5 +1,5 @@
 //! Rules of the workspace: the edges of crates and folders, the length and names of files, the events of
-//! the log, forbidden phrases, the language of prose, and the links and paths in pages.
+//! the log, forbidden phrases, the language of prose, the links and paths in pages, and the code in recipes.
 
 #[path = "tidy/events.rs"]
 mod events;
@@ -12,6 +12,9 @@ mod pages;
 
 #[path = "tidy/prose.rs"]
 mod prose;
+
+#[path = "tidy/recipes.rs"]
+mod recipes;
 
 use names::is_test;
 use std::collections::{BTreeMap, BTreeSet};
