@@ -125,6 +125,27 @@ async fn a_test_has_no_network_unless_it_is_given() {
 }
 
 #[tokio::test]
+async fn cases_that_run_at_once_do_not_take_each_others_entries() {
+    let site = Site::start().await;
+    let project = project(&site);
+    project.run(&["build"]).await;
+    let url = site.url("/");
+    for number in 0..16 {
+        let task = number % 2 == 0;
+        let case = format!(
+            "tool = \"request\"\ntask = {task}\narguments = {{ url = \"{url}\", times = 2 }}\n\
+             [[http]]\nrequest = \"GET {url}\"\nstatus = 200\nbody = \"first\"\n\
+             [[http]]\nrequest = \"GET {url}\"\nstatus = 200\nbody = \"case {number} of many\"\n\
+             [expect]\ntext-contains = \"case {number} of many\"\n"
+        );
+        project.write(&format!("cases/{number}.case.toml"), &case);
+    }
+    let (code, report, said) = tested(&project, &["--jobs", "16"]).await;
+    assert_eq!((code, &report["passed"]), (Some(0), &json!(16)), "{report:#}{said}");
+    assert_eq!(site.seen(), [""; 0]);
+}
+
+#[tokio::test]
 async fn a_call_that_a_case_cannot_hold_is_not_recorded() {
     let site = Site::start().await;
     let project = project(&site);
