@@ -38,7 +38,27 @@ declare global {
     [Symbol.iterator](): IterableIterator<[string, string]>;
   }
 
-  type BodyInit = string | Uint8Array | ArrayBuffer | URLSearchParams | ReadableStream;
+  class Blob {
+    constructor(parts?: (string | Uint8Array | ArrayBuffer | Blob)[], options?: { type?: string });
+    readonly size: number;
+    readonly type: string;
+    arrayBuffer(): Promise<ArrayBuffer>;
+    text(): Promise<string>;
+  }
+  class File extends Blob {
+    constructor(parts: (string | Uint8Array | ArrayBuffer | Blob)[], name: string, options?: { type?: string });
+    readonly name: string;
+  }
+  class FormData {
+    append(name: string, value: string | Blob, fileName?: string): void;
+    get(name: string): string | File | null;
+    set(name: string, value: string | Blob, fileName?: string): void;
+  }
+  class DOMException extends Error {
+    constructor(message?: string, name?: string);
+  }
+
+  type BodyInit = string | Blob | FormData | Uint8Array | ArrayBuffer | URLSearchParams | ReadableStream;
   interface Body {
     readonly body: ReadableStream | null;
     readonly bodyUsed: boolean;

@@ -202,7 +202,8 @@ function failure(error) {
 /** The text of an error for the model: its message, after its name if that is specific. */
 function sentence(error) {
   if (!(error instanceof Error)) return JSON.stringify(error) ?? String(error);
-  const named = error.name === "Error" || error instanceof ToolError ? "" : `${error.name}: `;
+  const isPlain = ["Error", error.message].includes(error.name) || error instanceof ToolError;
+  const named = isPlain ? "" : `${error.name}: `;
   return named + error.message;
 }
 
