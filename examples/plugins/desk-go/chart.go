@@ -13,7 +13,7 @@ import (
 
 // Series is the arguments of the tool chart.
 type Series struct {
-	Title  string `json:"title" description:"What the chart shows."`
+	Title  string `json:"title" description:"The title of the chart."`
 	Values []Bar  `json:"values" description:"The bars, from left to right." min:"1" max:"24"`
 }
 

@@ -171,7 +171,7 @@ fn beside(report: &CheckReport, import: &str) -> String {
     })
 }
 
-/// What its imports can do, and its manifest does not grant. Only some of it may be missing: the runtime of a
+/// The uses that its imports allow and its manifest does not grant. Only some of it may be missing: the runtime of a
 /// language imports what few tools use. Every standard library reads the environment, so that import says
 /// nothing.
 fn ungranted(report: &CheckReport) -> impl Iterator<Item = ImportUse> {

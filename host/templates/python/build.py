@@ -56,7 +56,9 @@ def pip_failure(output: str) -> str:
 
 def packages() -> None:
     """Installs requirements.txt, if it has changed since the last time."""
-    wanted = hashlib.sha256(REQUIREMENTS.read_bytes()).hexdigest() if REQUIREMENTS.exists() else ""
+    text = REQUIREMENTS.read_text() if REQUIREMENTS.exists() else ""
+    names_one = any(line.strip() and not line.strip().startswith("#") for line in text.splitlines())
+    wanted = hashlib.sha256(text.encode()).hexdigest() if names_one else ""
     stamp = TOOLS / "packages" / "installed"
     if stamp.exists() and stamp.read_text() == wanted:
         return

@@ -10,7 +10,7 @@ export const chart = {
   input: {
     type: "object",
     properties: {
-      title: { type: "string", description: "What the chart shows." },
+      title: { type: "string", description: "The title of the chart." },
       values: {
         type: "array",
         description: "The bars, from left to right.",

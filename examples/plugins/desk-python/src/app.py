@@ -37,7 +37,7 @@ class Bar:
 
 @tool(title="Chart", read_only=True, open_world=False)
 def chart(
-    title: Annotated[str, "What the chart shows."],
+    title: Annotated[str, "The title of the chart."],
     values: Annotated[list[Bar], "The bars, from left to right.", {"minItems": 1, "maxItems": 24}],
 ) -> list[Content]:
     """Draws a bar chart as a PNG image."""

@@ -12,7 +12,7 @@ export const chart = tool({
   title: "Chart",
   description: "Draws a bar chart as a PNG image.",
   input: z.object({
-    title: z.string().describe("What the chart shows."),
+    title: z.string().describe("The title of the chart."),
     values: z.array(Bar).min(1).max(24).describe("The bars, from left to right."),
   }),
   annotations: { readOnlyHint: true },

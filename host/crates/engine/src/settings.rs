@@ -35,9 +35,9 @@ pub enum Compiler {
 pub enum QuickCode {
     /// Only optimised code is run.
     Never,
-    /// Quick code is run if the cache has no other. What the cache lacks is optimised.
+    /// Quick code is run if the cache has no other. A component without any is optimised.
     IfCached,
-    /// What the cache lacks is compiled quickly, for an author who waits after each change.
+    /// A component without optimised code is compiled quickly, for an author who waits after each change.
     Make,
 }
 

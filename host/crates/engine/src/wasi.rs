@@ -5,4 +5,5 @@ mod context;
 pub(crate) mod files;
 pub(crate) mod logging;
 mod name_lookup;
+pub(crate) mod outgoing_handler;
 pub(crate) mod stdio;

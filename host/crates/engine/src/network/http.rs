@@ -2,25 +2,15 @@
 //! run.
 
 use super::exchange::{self, Body, Exchanged, Rest};
-use crate::guest::state::GuestState;
 use crate::network::policy::NetworkPolicy;
 use http::{HeaderName, HeaderValue, Method, Request};
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use toolyard_manifest::is_forbidden;
-use wasmtime::StoreContextMut;
-use wasmtime::component::{Linker, Resource};
-use wasmtime_wasi_http::p2::bindings::http::outgoing_handler::Host as _;
-use wasmtime_wasi_http::p2::bindings::http::types;
-use wasmtime_wasi_http::p2::types::HostOutgoingRequest;
-use wasmtime_wasi_http::{
-    Error, ForbiddenHeaderFilter, RequestOptions, WasiHttpCtx, WasiHttpHooks, WasiHttpView as _,
-};
+use wasmtime_wasi_http::{Error, ForbiddenHeaderFilter, RequestOptions, WasiHttpCtx, WasiHttpHooks};
 
 /// The maximum size of one message's headers in memory.
 const FIELD_BYTES: usize = 64 << 10;
-/// Guests may import another version of WASI 0.2; the linker matches them.
-const OUTGOING_HANDLER: &str = "wasi:http/outgoing-handler@0.2.12";
 /// The maximum size of one write to a body.
 const CHUNK_BYTES: usize = 64 << 10;
 
@@ -38,28 +28,6 @@ impl OutgoingHttp {
         let at_once = Arc::new(Semaphore::new(limits.http_concurrent as usize));
         Self { context, sender: Sender { left: limits.http_requests, keyed: 0, at_once, policy } }
     }
-}
-
-/// Replaces wasmtime's `outgoing-handler.handle`, which keeps the options of a request until the run ends, so
-/// that a run of many requests meets the limit of its handles.
-pub(crate) fn add_handler_to_linker(linker: &mut Linker<GuestState>) -> wasmtime::Result<()> {
-    type Arguments = (Resource<HostOutgoingRequest>, Option<Resource<types::RequestOptions>>);
-    linker.instance(OUTGOING_HANDLER)?.func_wrap(
-        "handle",
-        |mut store: StoreContextMut<'_, GuestState>, (request, options): Arguments| {
-            let run = store.data_mut();
-            let owned = options.as_ref().map(|options| Resource::new_own(options.rep()));
-            let mut http = run.http();
-            let handled = match http.handle(request, options) {
-                Ok(response) => Ok(response),
-                Err(error) => Err(types::Host::convert_error_code(&mut http, error)?),
-            };
-            if let Some(options) = owned {
-                run.table.delete::<types::RequestOptions>(options)?;
-            }
-            Ok((handled,))
-        },
-    )
 }
 
 /// Sends and counts requests.

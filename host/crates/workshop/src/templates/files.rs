@@ -86,6 +86,7 @@ pub const FILES: &[(&str, &str, &str)] = &[
     ("python", "cases/greets.case.toml", include_str!("../../../../../host/templates/python/cases/greets.case.toml")),
     ("python", "plugin/{{name}}.toml", include_str!("../../../../../host/templates/python/plugin/{{name}}.toml")),
     ("python", "project.toml", include_str!("../../../../../host/templates/python/project.toml")),
+    ("python", "requirements.txt", include_str!("../../../../../host/templates/python/requirements.txt")),
     ("python", "src/app.py", include_str!("../../../../../host/templates/python/src/app.py")),
     ("python", "src/toolyard/__init__.py", include_str!("../../../../../host/templates/python/src/toolyard/__init__.py")),
     ("python", "src/toolyard/_content.py", include_str!("../../../../../host/templates/python/src/toolyard/_content.py")),
