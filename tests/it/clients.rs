@@ -184,6 +184,8 @@ async fn over_http(client: &Client, setup: Setup) {
 }
 
 async fn over_stdio(client: &Client, setup: Setup) {
+    // The scenarios list tools once. On a busy machine a component compiles for longer than a host waits.
+    let setup = setup.set("plugins.start-wait", "2min");
     if !client.is_installed() {
         return;
     }
