@@ -20,7 +20,7 @@ const KEY: &str = "demo-key-1234";
 
 /// The names of the cells, in the order of the table.
 const CELLS: &str = "HTTP with an injected secret | HTTP refused | an error of the service | image | environment \
-    | files and a form | declined | structured output from types | the library of `toolyard new`";
+    | files and a form | declined | structured output from types | recorded cases without a network | the library of `toolyard new`";
 
 /// One host with every project, each of them twice: the second copy is granted no requests.
 struct Stage {
@@ -40,6 +40,7 @@ async fn run(cell: &str, stage: &Stage, language: &str) {
         "files and a form" => sorts_files_as_the_person_says(stage, language).await,
         "declined" => leaves_all_if_the_person_declines(stage, language).await,
         "structured output from types" => fits_its_schema(stage, language).await,
+        "recorded cases without a network" => passes_its_cases(language).await,
         "the library of `toolyard new`" => has_the_files_of_a_new_project(language).await,
         other => panic!("there is no cell {other}"),
     }
@@ -159,6 +160,19 @@ async fn fits_its_schema(stage: &Stage, language: &str) {
     let result = stage.weather(language, "Oslo").await;
     assert!(validator.is_valid(&result["structuredContent"]), "{result}");
     assert!(!validator.is_valid(&json!({"city": "Oslo", "celsius": "7.5", "sky": "rain"})), "{output}");
+}
+
+async fn passes_its_cases(language: &str) {
+    let data = tempfile::tempdir().expect("a folder");
+    let tested = tokio::process::Command::new(binary())
+        .args(["test", "--no-build", "--data"])
+        .args([data.path(), &project(&format!("desk-{language}"))])
+        .env_remove("WEATHER_KEY")
+        .output()
+        .await
+        .expect("it runs");
+    let said = String::from_utf8_lossy(&tested.stdout);
+    assert!(said.contains("4 passed, 0 failed"), "{said}{}", String::from_utf8_lossy(&tested.stderr));
 }
 
 /// A stranger starts with `toolyard new`, and gets the library that the project is built with.
