@@ -75,7 +75,9 @@ impl Server {
     /// The same under valgrind, which logs the number of instructions. Uses few slots: valgrind cannot
     /// reserve the address space of a thousand.
     pub async fn toolyard_counted(binary: &Path, folder: &Path) -> anyhow::Result<Self> {
-        let host = serve(&std::path::absolute(binary)?, &["calls.running=20"]);
+        // A component compiles slowly here, and the first call must find it.
+        let settings = ["calls.running=20", "plugins.start-wait=10min"];
+        let host = serve(&std::path::absolute(binary)?, &settings);
         let mut command = Command::new("valgrind");
         // Otherwise the functions that copy bytes would depend on the processor, and each byte would count.
         command.env("GLIBC_TUNABLES", "glibc.cpu.hwcaps=-ERMS,-FSRM");
