@@ -314,6 +314,7 @@ async fn an_unexpected_error_is_logged_with_the_line_of_the_author() {
         .map(|language| (language, out.join(format!("desk-{language}.wasm"))))
         .filter(|(_, component)| component.exists())
         .collect();
+    assert!(!built.is_empty(), "run `make examples` first");
     let stage = stage(&built).await;
     for (language, _) in built {
         let result = stage.weather(language, "Broken").await;

@@ -1,1 +1,1 @@
-../../../../host/templates/js/engines/quickjs/src/globals.d.ts
+../../../../host/templates/js/src/globals.d.ts

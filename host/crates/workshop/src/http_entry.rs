@@ -347,7 +347,7 @@ fn json_of(body: &[u8]) -> Option<Value> {
 fn text_value(body: &[u8]) -> Value {
     match std::str::from_utf8(body) {
         Ok(text) => text.into(),
-        Err(_) => format!("{} bytes that are no text", body.len()).into(),
+        Err(_) => format!("{} bytes that are not text", body.len()).into(),
     }
 }
 

@@ -96,13 +96,16 @@ pub(crate) fn load(
 /// The key of the code to run, and whether to optimise it if it has to be made.
 fn code_key(engine: &Engine, digest: &Digest) -> (String, bool) {
     let key = |optimized| engine.cache.key(&engine.wasm, &digest.0, optimized);
-    let (optimized, quick) = (key(true), key(false));
-    let is_quick = match engine.settings.quick_code {
-        QuickCode::Never => false,
-        QuickCode::IfCached => !engine.cache.has(&optimized) && engine.cache.has(&quick),
-        QuickCode::Make => !engine.cache.has(&optimized),
-    };
-    if is_quick { (quick, false) } else { (optimized, true) }
+    let optimized = key(true);
+    if engine.settings.quick_code == QuickCode::Never || engine.cache.has(&optimized) {
+        return (optimized, true);
+    }
+    let quick = key(false);
+    if engine.settings.quick_code == QuickCode::Make || engine.cache.has(&quick) {
+        (quick, false)
+    } else {
+        (optimized, true)
+    }
 }
 
 /// The resources that an instance needs.

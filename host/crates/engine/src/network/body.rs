@@ -22,7 +22,7 @@ pub(super) struct RequestBody {
     policy: Arc<NetworkPolicy>,
 }
 
-/// Where the body of a response comes from.
+/// The source of a response's body.
 pub(super) enum BodySource {
     Network(Incoming),
     /// A recorded exchange.

@@ -1,0 +1,1 @@
+../../../../host/templates/js/src/web.d.ts

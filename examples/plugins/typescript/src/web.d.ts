@@ -1,0 +1,1 @@
+../../../../host/templates/js/engines/quickjs/src/web.d.ts

@@ -1,1 +1,0 @@
-../../../../js/engines/quickjs/src/globals.d.ts

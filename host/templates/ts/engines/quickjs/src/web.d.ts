@@ -1,0 +1,1 @@
+../../../../js/engines/quickjs/src/web.d.ts
