@@ -7,6 +7,7 @@ pub(crate) mod invoke;
 pub(crate) mod linker;
 mod listing;
 pub(crate) mod loaded;
+pub(crate) mod prefault;
 pub(crate) mod provider;
 pub(crate) mod schema_checker;
 pub(crate) mod tool;

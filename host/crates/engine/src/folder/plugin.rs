@@ -7,6 +7,7 @@ use crate::grant::{Grants, Pins};
 use crate::limits::first_poll::FirstPolls;
 use crate::run::engine::Engine;
 use crate::run::loaded::{LoadedComponent, PluginBase};
+use crate::run::prefault::Prefault;
 use crate::run::provider::GuestProvider;
 use crate::run::tool::{Callee, GuestTool};
 use std::collections::BTreeMap;
@@ -169,6 +170,7 @@ fn tool(
         callee,
         limits,
         first_polls: FirstPolls::default(),
+        prefault: Prefault::default(),
         base,
     }))
 }

@@ -2,14 +2,14 @@
 
 use crate::bindings::toolyard::plugin::types::{CallError, ToolResult};
 use crate::component::describe::DeclaredTool;
-use crate::component::exports::{CallParams, Called};
 use crate::convert::encode;
 use crate::convert::guest_error::{self, Missing};
 use crate::convert::typed::Function;
 use crate::limits::failure::Failure;
 use crate::limits::first_poll::FirstPolls;
-use crate::run::invoke::{self, ContractCall, Invocation, PlainCall, RunOutcome, Subject, TimeLeft};
+use crate::run::invoke::{self, Invocation, PlainCall, RunOutcome, Subject, TimeLeft};
 use crate::run::loaded::PluginBase;
+use crate::run::prefault::{Prefault, PrefaultedCall};
 use crate::run::schema_checker;
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
@@ -29,6 +29,7 @@ pub(crate) struct GuestTool {
     pub callee: Callee,
     pub limits: Arc<Limits>,
     pub first_polls: FirstPolls,
+    pub prefault: Prefault,
     pub base: Arc<PluginBase>,
 }
 
@@ -137,8 +138,12 @@ async fn call(
     };
     match &tool.callee {
         Callee::Contract(export) => {
-            let call =
-                ContractCall::<CallParams<'_>, Called>::new(export, (&tool.guest_name, arguments.as_str()));
+            let call = PrefaultedCall {
+                export,
+                name: &tool.guest_name,
+                arguments: arguments.as_str(),
+                prefault: &tool.prefault,
+            };
             let ended = invoke::invoke(order, call, &context).await;
             let told = context.tells_missing_capabilities();
             tool.end(ended.map(|(called,)| Ok(called)), told, &context).await
