@@ -24,6 +24,7 @@ fi
 # With the features that all targets share, as for the tests, so that nothing is compiled twice.
 "$cargo" build --release --locked --workspace
 CARGO=$cargo ./tests/load/peers/install.sh
+./tests/load/echo/build.sh
 
 benches=()
 for source in host/crates/*/benches/*.rs; do

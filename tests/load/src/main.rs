@@ -3,6 +3,7 @@
 //! row.
 
 mod baseline;
+mod beside_sdks;
 mod calls;
 mod cancel;
 mod clock;
@@ -121,9 +122,11 @@ enum Scenario {
     Stdio,
     /// The examples of every language.
     Languages,
+    /// Tools in several languages beside the same tools of the official SDKs.
+    BesideSdks,
 }
 
-const ALL: [Scenario; 14] = [
+const ALL: [Scenario; 15] = [
     Scenario::Calls,
     Scenario::Shapes,
     Scenario::Tasks,
@@ -138,6 +141,7 @@ const ALL: [Scenario; 14] = [
     Scenario::Start,
     Scenario::Stdio,
     Scenario::Languages,
+    Scenario::BesideSdks,
 ];
 
 /// The amount of measurement.
@@ -282,6 +286,7 @@ async fn measure(scenario: Scenario, effort: Effort, work: &Path) -> anyhow::Res
         Scenario::Start => start::measure(effort, work).await?,
         Scenario::Stdio => vec![pipe::measure(effort, work).await?],
         Scenario::Languages => vec![languages::measure(effort, work).await?],
+        Scenario::BesideSdks => vec![beside_sdks::measure(effort, work).await?],
     })
 }
 

@@ -42,18 +42,40 @@ impl Mode {
 pub async fn start(sdk: Sdk, mode: Mode, folder: &Path) -> anyhow::Result<Option<Server>> {
     let mut command = match sdk {
         Sdk::Rust => Command::new(root().join("target/peers/release/toolyard-peer-rmcp")),
-        Sdk::TypeScript => {
-            let source = root().join("tests/load/peers/typescript");
-            if !source.join("node_modules/.installed").exists() {
-                return Ok(None);
-            }
-            let mut node = Command::new("node");
-            node.arg(source.join("server.mjs"));
-            node
-        }
+        Sdk::TypeScript => match typescript() {
+            Some(command) => command,
+            None => return Ok(None),
+        },
     };
     command.arg(mode.word());
     Server::start(command, folder).await.map(Some)
+}
+
+/// The server of the TypeScript SDK; `None` if it is not installed.
+fn typescript() -> Option<Command> {
+    let source = root().join("tests/load/peers/typescript");
+    source.join("node_modules/.installed").exists().then(|| {
+        let mut node = Command::new("node");
+        node.arg(source.join("server.mjs"));
+        node
+    })
+}
+
+/// The same with the tools of the example in TypeScript.
+pub fn typescript_tools() -> Option<Command> {
+    let mut command = typescript()?;
+    command.args([Mode::Stateless.word(), "tools"]);
+    root().join("target/peers/check-rows/check.mjs").exists().then_some(command)
+}
+
+/// The server of the Python SDK with the tools of the example in Python; `None` if it is not installed.
+pub fn python_tools() -> Option<Command> {
+    let source = root().join("tests/load/peers/python");
+    source.join(".venv/.installed").exists().then(|| {
+        let mut python = Command::new(source.join(".venv/bin/python"));
+        python.arg(source.join("server.py"));
+        python
+    })
 }
 
 /// Names and values of headers.

@@ -1,24 +1,29 @@
 // The comparison with a server of the official TypeScript SDK: one tool that adds two numbers, over Node's
 // own HTTP server. `stateless` makes a server and a transport for each request and answers with JSON, like
-// the SDK's own example. `session` makes one of each per session.
+// the SDK's own example. `session` makes one of each per session. `tools` replaces the tool by those of tools.mjs.
 import { randomUUID } from "node:crypto";
 import { createServer } from "node:http";
 import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
 import { StreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/streamableHttp.js";
 import { z } from "zod";
 
-const mode = process.argv[2];
+const [mode, tools] = process.argv.slice(2);
 if (mode !== "stateless" && mode !== "session") {
   console.error("which: stateless or session?");
   process.exit(2);
 }
+const register = tools === "tools" ? (await import("./tools.mjs")).register : registerAdd;
 
-function adder() {
-  const server = new McpServer({ name: "adder", version: "0" });
+function registerAdd(server) {
   const inputSchema = { a: z.number(), b: z.number() };
   server.registerTool("add", { description: "Adds two numbers.", inputSchema }, ({ a, b }) => ({
     content: [{ type: "text", text: String(a + b) }],
   }));
+}
+
+function makeServer() {
+  const server = new McpServer({ name: "adder", version: "0" });
+  register(server);
   return server;
 }
 
@@ -35,12 +40,12 @@ async function forSession(request) {
     onsessioninitialized: (made) => void sessions.set(made, transport),
   });
   transport.onclose = () => sessions.delete(transport.sessionId);
-  await adder().connect(transport);
+  await makeServer().connect(transport);
   return transport;
 }
 
 async function forRequest(response) {
-  const server = adder();
+  const server = makeServer();
   const transport = new StreamableHTTPServerTransport({ sessionIdGenerator: undefined, enableJsonResponse: true });
   response.on("close", () => {
     transport.close();
