@@ -66,6 +66,9 @@ threading.Thread(target=end_with_parent, daemon=True).start()
 hosts = TransportSecuritySettings(allowed_hosts=["localhost"])
 app = server.streamable_http_app(stateless_http=True, json_response=True, transport_security=hosts)
 config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_keep_alive=60)
-with socket.create_server(("127.0.0.1", 0)) as listener:
+# asyncio sets TCP_NODELAY only if the protocol is named.
+with socket.socket(proto=socket.IPPROTO_TCP) as listener:
+    listener.bind(("127.0.0.1", 0))
+    listener.listen()
     print(f"python serves http://127.0.0.1:{listener.getsockname()[1]}/mcp", file=sys.stderr, flush=True)
     uvicorn.Server(config).run(sockets=[listener])
