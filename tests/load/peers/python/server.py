@@ -42,14 +42,15 @@ example = import_example()
 server = MCPServer("languages", log_level="WARNING")
 
 
+# `async def`, because plain functions run in threads, and `ast.parse` of Python 3.11 is not safe there.
 @server.tool(structured_output=False)
-def echo(text: str) -> str:
+async def echo(text: str) -> str:
     """Returns its text."""
     return text
 
 
 @server.tool(description=example.calculate.__doc__)
-def calculate(
+async def calculate(
     lines: list[str], given: dict[str, str] = {}, digits: int = 20, title: str = ""
 ) -> Annotated[CallToolResult, example.Calculation]:
     reply = example.calculate(lines, given, digits, title)
