@@ -59,9 +59,9 @@ impl GuestState {
         })
     }
 
-    /// The network accesses that were refused to the run, one sentence each.
-    pub fn refusals(&self) -> Vec<String> {
-        self.policy.get().map(|policy| policy.refusals()).unwrap_or_default()
+    /// Why accesses of the run to the network were refused or failed, one sentence each.
+    pub fn network_reasons(&self) -> Vec<String> {
+        self.policy.get().map(|policy| policy.reasons()).unwrap_or_default()
     }
 
     /// Reports a log message of the guest.

@@ -8,6 +8,9 @@ use wasmtime_wasi_http::Error;
 /// The maximum number of bytes in the head of a response.
 pub(super) const HEAD_BYTES: usize = 64 << 10;
 
+/// Why a name leads nowhere.
+pub(super) const NOT_RESOLVED: &str = "the name could not be resolved";
+
 /// The WASI error for a failed connection.
 pub(super) fn of_connection(error: &hyper::Error) -> Error {
     let mut source = error.source();
@@ -33,6 +36,26 @@ pub(super) fn of_connection(error: &hyper::Error) -> Error {
     } else {
         Error::HttpProtocolError
     }
+}
+
+/// Why a request has no response, if only its error code says so. The other errors come with a sentence that
+/// [`NetworkPolicy::refused`](super::policy::NetworkPolicy::refused) keeps.
+pub(super) fn why(error: &Error) -> Option<&str> {
+    Some(match error {
+        Error::DnsError { rcode: Some(why), .. } => why,
+        Error::DnsError { .. } | Error::DnsTimeout => NOT_RESOLVED,
+        Error::ConnectionRefused => "the connection was refused",
+        Error::ConnectionTimeout => "the connection was not made in time",
+        Error::ConnectionReadTimeout => "the response did not come in time",
+        Error::DestinationIpUnroutable => "there is no route to the host",
+        Error::DestinationUnavailable | Error::DestinationNotFound => "the host cannot be reached",
+        Error::ConnectionTerminated | Error::HttpResponseIncomplete => {
+            "the connection was closed before the response was complete"
+        }
+        Error::HttpResponseHeaderSectionSize(_) => "the head of the response is too large",
+        Error::HttpProtocolError => "the response is not valid HTTP",
+        _ => return None,
+    })
 }
 
 /// The WASI error of this name.

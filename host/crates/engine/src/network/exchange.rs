@@ -3,7 +3,7 @@
 
 use super::body::{BodySource, RequestBody, ResponseBody};
 use super::connect;
-use super::error::{HEAD_BYTES, of_connection};
+use super::error::{HEAD_BYTES, NOT_RESOLVED, of_connection, why};
 use super::http_tape::{Consulted, consult};
 use super::permission::{self, RequestPermit};
 use crate::network::policy::NetworkPolicy;
@@ -98,6 +98,12 @@ pub(super) async fn exchange(
             Either::Left((response, _)) => response,
             Either::Right((error, _)) => Err(error),
         }
+        // Some guests learn only that a request failed: the `fetch` of StarlingMonkey has no cause.
+        .inspect_err(|error| {
+            if let Some(why) = why(error) {
+                policy.failed(format!("a request to {target} failed: {why}"));
+            }
+        })
     };
     timeout_at(end, sent)
         .await
@@ -252,7 +258,7 @@ async fn addresses(policy: &NetworkPolicy, target: &Target) -> Result<Vec<IpAddr
         Host::Name(name) => match policy.addresses(name).await {
             Some(found) if found.is_empty() => Err(unknown("the name has no address")),
             Some(found) => Ok(found.to_vec()),
-            None => Err(unknown("the name could not be resolved")),
+            None => Err(unknown(NOT_RESOLVED)),
         },
     }
 }

@@ -1,6 +1,6 @@
-//! The network policy of one run: what it may connect to, and which accesses were refused. The host
-//! logs each reason once for the operator and keeps it for the result, because most WASI error
-//! codes carry no text.
+//! The network policy of one run: what it may connect to, and which accesses were refused or failed. The
+//! host keeps each reason once for the result, because most WASI error codes carry no text. It also logs the
+//! refusals for the operator.
 
 use crate::grant::Grants;
 #[cfg(test)]
@@ -14,8 +14,8 @@ use toolyard_manifest::Limits;
 use toolyard_task::RunContext;
 use wasmtime_wasi_http::Error;
 
-/// The maximum number of refusals of a run that are kept and logged.
-const MAX_REFUSALS: usize = 8;
+/// The maximum number of reasons of a run that are kept and logged.
+const MAX_REASONS: usize = 8;
 
 pub(crate) struct NetworkPolicy {
     pub plugin: Arc<str>,
@@ -26,7 +26,7 @@ pub(crate) struct NetworkPolicy {
     pub context: Arc<dyn RunContext>,
     /// The addresses of names that the run has looked up for raw sockets.
     pub resolved: ResolvedPeers,
-    refusals: Mutex<Vec<String>>,
+    reasons: Mutex<Vec<String>>,
 }
 
 impl NetworkPolicy {
@@ -37,8 +37,8 @@ impl NetworkPolicy {
         network: Arc<Network>,
         context: Arc<dyn RunContext>,
     ) -> Self {
-        let (resolved, refusals) = (ResolvedPeers::default(), Mutex::default());
-        Self { plugin, function, grants, limits, network, context, resolved, refusals }
+        let (resolved, reasons) = (ResolvedPeers::default(), Mutex::default());
+        Self { plugin, function, grants, limits, network, context, resolved, reasons }
     }
 
     /// A policy for tests.
@@ -62,16 +62,27 @@ impl NetworkPolicy {
 
     /// Records why an access was refused, and logs the reason the first time.
     pub fn refused(&self, why: String) {
-        // A guest chooses the hosts that it names, and may put a secret into them.
-        let why = self.grants.clean(why);
-        let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
-        if refusals.len() < MAX_REFUSALS && !refusals.contains(&why) {
+        if let Some(reason) = self.keep(why) {
             tracing::warn!(
-                event = "guest.access_refused", plugin = %self.plugin, tool = %self.function, reason = %why,
+                event = "guest.access_refused", plugin = %self.plugin, tool = %self.function, %reason,
                 "access refused"
             );
-            refusals.push(why);
         }
+    }
+
+    /// Records why a granted request has no response.
+    pub fn failed(&self, why: String) {
+        self.keep(why);
+    }
+
+    /// Keeps a reason for the result, and returns it if it is new.
+    fn keep(&self, why: String) -> Option<String> {
+        // A guest chooses the hosts that it names, and may put a secret into them.
+        let why = self.grants.clean(why);
+        let mut reasons = self.reasons.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_new = reasons.len() < MAX_REASONS && !reasons.contains(&why);
+        is_new.then(|| reasons.push(why.clone()))?;
+        Some(why)
     }
 
     /// Whether the run may still have effects outside the host. Records a refusal if not.
@@ -102,8 +113,8 @@ impl NetworkPolicy {
         Error::InternalError(Some(why))
     }
 
-    /// The refusals, one sentence each.
-    pub fn refusals(&self) -> Vec<String> {
-        self.refusals.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    /// The reasons, one sentence each.
+    pub fn reasons(&self) -> Vec<String> {
+        self.reasons.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

@@ -55,7 +55,7 @@ pub(crate) struct Refusals {
     pub left: TimeLeft,
     /// The growth limit that it reached.
     pub growth: Option<DeniedGrowth>,
-    /// Refused network accesses, one sentence each.
+    /// Why accesses to the network were refused or failed, one sentence each.
     pub network: Vec<String>,
 }
 
@@ -423,8 +423,11 @@ async fn guest<C: Call>(
     let called = called.await;
     let limiter = &store.data().limiter;
     meter.had(limiter.memory());
-    let refused =
-        Refusals { growth: limiter.denied, network: store.data().refusals(), left: TimeLeft::default() };
+    let refused = Refusals {
+        growth: limiter.denied,
+        network: store.data().network_reasons(),
+        left: TimeLeft::default(),
+    };
     match called {
         Ok(value) => Ok((value, refused)),
         Err(error) => Err(FailedRun { error, refused, entered }),

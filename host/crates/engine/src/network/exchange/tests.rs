@@ -109,7 +109,7 @@ async fn a_name_is_resolved_once_and_what_was_looked_at_is_connected_to() {
     // The name has moved. The next request is checked against its new address.
     assert_eq!(run.get(&uri).await, Err("DestinationIpProhibited".to_owned()));
     assert_eq!(seen.lock().expect("free").len(), 1);
-    assert!(run.policy.refusals()[0].contains("metadata address"), "{:?}", run.policy.refusals());
+    assert!(run.policy.reasons()[0].contains("metadata address"), "{:?}", run.policy.reasons());
 }
 
 /// The run of a task that its node may lose.
@@ -189,7 +189,7 @@ async fn a_run_whose_host_may_have_lost_its_task_sends_nothing() {
     context.0.store(false, Ordering::SeqCst);
     assert_eq!(run.get(&uri).await, Err("HttpRequestDenied".to_owned()));
     assert_eq!(seen.lock().expect("free").len(), 1);
-    assert!(run.policy.refusals()[0].contains("lost its task"), "{:?}", run.policy.refusals());
+    assert!(run.policy.reasons()[0].contains("lost its task"), "{:?}", run.policy.reasons());
 }
 
 #[tokio::test]
@@ -201,7 +201,7 @@ async fn a_public_name_that_leads_inside_is_not_followed() {
         let mut run = Run::new(&format!("*.example.com:{port}"), &[&[answer]], Limits::default());
         let result = run.get(&format!("http://rebind.example.com:{port}/")).await;
         assert_eq!(result, Err("DestinationIpProhibited".to_owned()), "{answer}");
-        let [why] = &run.policy.refusals()[..] else { panic!("one reason") };
+        let [why] = &run.policy.reasons()[..] else { panic!("one reason") };
         assert!(why.contains("`http.allow` of p.toml") && !why.contains(answer), "{why}");
     }
     assert!(seen.lock().expect("free").is_empty());
@@ -236,7 +236,7 @@ async fn what_is_not_granted_is_not_even_resolved() {
     }
     assert_eq!(run.get("http://user@localhost:1/").await, Err("HttpRequestUriInvalid".to_owned()));
     assert!(run.asked.lock().expect("free").is_empty());
-    let why = run.policy.refusals().join("\n");
+    let why = run.policy.reasons().join("\n");
     for says in [
         "add \"localhost:2\" to `http.allow` of p.toml",
         "add \"other.example\"",
@@ -271,7 +271,7 @@ async fn a_get_has_no_body() {
             assert_eq!(sent, Err("HttpRequestBodySize(Some(0))".to_owned()), "{method} {length:?}");
         }
     }
-    assert!(run.policy.refusals().join("\n").contains("one with GET or HEAD has no body"));
+    assert!(run.policy.reasons().join("\n").contains("one with GET or HEAD has no body"));
     assert!(seen.lock().expect("free").is_empty(), "nothing has left");
     let mut plain = request(Method::GET, &uri);
     plain.headers_mut().insert("content-length", HeaderValue::from_static("0"));
@@ -317,7 +317,25 @@ async fn requests_are_counted_and_the_limits_named() {
     assert_eq!(run.get(&uri).await, Ok(200), "its place is free again");
     let error = run.get(&uri).await.expect_err("three were sent");
     assert!(error.contains("(`limits.http-requests`)"), "{error}");
-    assert!(run.policy.refusals().iter().any(|why| why.contains("(`limits.http-request`)")));
+    assert!(run.policy.reasons().iter().any(|why| why.contains("(`limits.http-request`)")));
+}
+
+/// An error code alone tells some guests nothing.
+#[tokio::test]
+async fn why_a_granted_request_has_no_response_is_kept() {
+    let unused = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("listens");
+    let port = unused.local_addr().expect("bound").port();
+    drop(unused);
+    let refused = (&["127.0.0.1"][..], "the connection was refused");
+    let unknown = (&[][..], "the name has no address");
+    for (addresses, why) in [refused, unknown] {
+        let mut run = Run::new(&format!("localhost:{port}"), &[addresses], Limits::default());
+        for path in ["a", "b?key=1234"] {
+            run.get(&format!("http://localhost:{port}/{path}")).await.expect_err(why);
+        }
+        let says = format!("a request to http://localhost:{port} failed: {why}");
+        assert_eq!(run.policy.reasons(), [says]);
+    }
 }
 
 /// No user can be asked here.
@@ -332,12 +350,12 @@ async fn what_is_left_to_a_person_is_not_even_resolved_before_they_said_yes() {
     let uri = format!("http://localhost:{port}/");
     let mut run = Run::of(vec![asked.clone()], &[&["127.0.0.1"]], Limits::default());
     assert_eq!(run.get(&uri).await, Err("HttpRequestDenied".to_owned()));
-    let why = run.policy.refusals().join("\n");
+    let why = run.policy.reasons().join("\n");
     assert!(why.contains(&format!("http://localhost:{port} needs the user's permission")), "{why}");
     assert!(why.contains("(`http.allow.grant`)"), "{why}");
     // The user cannot grant another method.
     assert_eq!(run.send(request(Method::POST, &uri)).await, Err("HttpRequestDenied".to_owned()));
-    assert!(run.policy.refusals()[1].contains("add \"POST\" to the `methods`"));
+    assert!(run.policy.reasons()[1].contains("add \"POST\" to the `methods`"));
     assert!(run.asked.lock().expect("free").is_empty());
     // If the operator also grants the request, the user is not asked.
     let own = entry(GrantedBy::Operator, Vec::new());
