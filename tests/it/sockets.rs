@@ -4,8 +4,8 @@ use serde_json::json;
 use std::net::Ipv4Addr;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, UdpSocket};
-use toolyard_tests::host::Setup;
-use toolyard_tests::{Host, Session, guests};
+use toolyard_tests::host::{Setup, install_as};
+use toolyard_tests::{Host, Session, Site, eventually, guests};
 
 /// Echo servers, and a host.
 struct Net {
@@ -82,6 +82,41 @@ async fn an_address_is_granted_at_its_port_and_by_its_protocol() {
     net.denied("tcp", &format!("127.0.0.1:{}", net.host.port())).await;
     let log = net.host.log();
     assert!(log.contains("`sockets.tcp` of net_try.toml would have to name it"), "{log}");
+}
+
+/// A plugin in Python looks up each peer, even an address. Names are looked up only for those who may reach
+/// them: by requests here, and by sockets in another plugin.
+#[tokio::test]
+async fn a_grant_of_addresses_leaves_look_ups_as_they_are() {
+    let site = Site::start().await;
+    let manifest =
+        format!("[http]\nallow = [\"localhost:{}\"]\n[sockets]\ntcp = [\"127.0.0.1:TCP\"]", site.port());
+    let net = Net::with(&manifest).await;
+    net.allowed("tcp", &format!("127.0.0.1:{}", net.tcp)).await;
+    for address in ["127.0.0.1", "::1"] {
+        let seen = net.attempt("resolve", address).await;
+        assert!(seen.contains("ALLOWED 1"), "{address}: {seen}");
+    }
+    let grant = "an entry of `sockets` of net_try.toml would have to name it";
+    for (tool, peer) in [("resolve", "localhost"), ("tcp", &format!("localhost:{}", net.tcp))] {
+        net.denied(tool, peer).await;
+        let seen = net.attempt(tool, peer).await;
+        assert!(seen.contains(&format!("the name localhost is not looked up; {grant}")), "{seen}");
+    }
+    let answer = net.session.call("request", json!({ "url": site.url("/json") })).await;
+    assert!(answer["content"].to_string().contains("200"), "{answer}");
+    let other = format!("prefix = \"other\"\n[sockets]\ntcp = [\"localhost:{}\"]", net.tcp);
+    std::fs::write(net.host.plugins().join("other.toml"), other).expect("a manifest");
+    install_as(&guests::fixture("net_try"), &net.host.plugins(), "other.wasm");
+    eventually("the other plugin", || async {
+        let answer = net
+            .session
+            .request("tools/call", json!({ "name": "other_resolve", "arguments": { "name": "localhost" } }))
+            .await;
+        answer["result"]["content"].to_string().contains("ALLOWED").then_some(())
+    })
+    .await;
+    net.allowed("other_tcp", &format!("localhost:{}", net.tcp)).await;
 }
 
 #[tokio::test]
