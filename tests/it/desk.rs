@@ -1,49 +1,67 @@
 //! The tasks that most tools have, in every language: the projects `desk-*` that `make examples` built, in the
-//! real host, with a service behind them. The test prints its outcome as a table and writes it to
-//! `target/examples/desk-matrix.md`.
+//! real host, with a service behind them. `matrix.rs` runs the cells.
+//!
+//! Together the cells are the path of a newcomer. `toolyard new` writes a project, and each `desk-*` has its
+//! files (the last cell); the newcomer adds the tools of `desk-*`, which `toolyard build` makes a component;
+//! `toolyard test` passes its cases; the host serves it; and an official client lists its tools and calls one
+//! with an injected key, one with an image and one with a form.
 
+use crate::clients::{TYPESCRIPT, finished};
 use crate::languages::project;
+use crate::matrix::{self, Met, component};
 use base64::Engine as _;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tokio::net::TcpSocket;
 use toolyard_tests::guests::{binary, root};
 use toolyard_tests::host::{Setup, install_as};
 use toolyard_tests::session::LATEST;
-use toolyard_tests::{Host, Session, Site, eventually, schema};
+use toolyard_tests::tap::Proxy;
+use toolyard_tests::{Host, Session, Site, eventually};
 
 const LANGUAGES: [&str; 6] = ["rust", "c", "javascript", "typescript", "python", "go"];
+/// The endings of the names of a project's copies.
+const COPIES: [&str; 3] = ["", "-refused", "-closed"];
 const KEY: &str = "demo-key-1234";
 
 /// The names of the cells, in the order of the table.
-const CELLS: &str = "HTTP with an injected secret | HTTP refused | an error of the service | image | environment \
-    | files and a form | declined | structured output from types | recorded cases without a network | the library of `toolyard new`";
+const CELLS: &str = "HTTP with an injected secret | HTTP refused | an error of the service \
+    | the service is not there | two requests at once | image | a dependency | environment | files and a form \
+    | declined | structured output from types | recorded cases without a network | an official client \
+    | the library of `toolyard new`";
 
-/// One host with every project, each of them twice: the second copy is granted no requests.
+/// One host with every project, each of them three times: the second copy is granted no requests, and the
+/// service of the third is not there.
 struct Stage {
     site: Site,
+    /// Keeps a port on which nothing listens.
+    closed: TcpSocket,
     host: Host,
     session: Session,
     listed: BTreeMap<String, Value>,
 }
 
-async fn run(cell: &str, stage: &Stage, language: &str) {
+async fn run(cell: &str, stage: &Stage, language: &str) -> Met {
     match cell {
         "HTTP with an injected secret" => sends_the_key_unseen(stage, language).await,
         "HTTP refused" => says_who_can_grant_a_request(stage, language).await,
         "an error of the service" => tells_what_the_service_said(stage, language).await,
+        "the service is not there" => says_why_there_is_no_connection(stage, language).await,
+        "two requests at once" => return compares_two_cities(stage, language).await,
         "image" => draws_a_picture(stage, language).await,
+        "a dependency" => return uses_a_package(language),
         "environment" => reads_the_environment_of_the_call(stage, language).await,
         "files and a form" => sorts_files_as_the_person_says(stage, language).await,
         "declined" => leaves_all_if_the_person_declines(stage, language).await,
         "structured output from types" => fits_its_schema(stage, language).await,
         "recorded cases without a network" => passes_its_cases(language).await,
+        "an official client" => return serves_an_official_client(stage, language).await,
         "the library of `toolyard new`" => has_the_files_of_a_new_project(language).await,
         other => panic!("there is no cell {other}"),
     }
+    Ok(())
 }
 
 fn text(result: &Value) -> String {
@@ -104,6 +122,73 @@ async fn tells_what_the_service_said(stage: &Stage, language: &str) {
         sent.starts_with("GET /v1/now?city=S%C3%A3o%20Paulo ") || sent.contains("S%C3%A3o+Paulo "),
         "{sent}"
     );
+}
+
+async fn says_why_there_is_no_connection(stage: &Stage, language: &str) {
+    let result = stage.weather(&format!("{language}-closed"), "Oslo").await;
+    assert_eq!(result["isError"], true, "{result}");
+    let port = stage.closed.local_addr().expect("bound").port();
+    let why = format!("a request to http://localhost:{port} failed: the connection was refused");
+    assert!(text(&result).contains(&why), "{result}");
+    assert!(!result.to_string().contains("Oslo") && !result.to_string().contains(KEY), "{result}");
+}
+
+/// The service tells the weather in these cities only while both requests are under way.
+async fn compares_two_cities(stage: &Stage, language: &str) -> Met {
+    let why = match language {
+        "c" => "`http` waits for its response, so the requests of a tool run one after the other",
+        "python" => "a tool is a plain function, so its requests run one after the other",
+        "rust" => "`send` waits for its response, so the requests of a tool run one after the other",
+        _ => {
+            let cities = json!({"a": "Bergen", "b": "Rome"});
+            let result = stage.session.call(&format!("{language}_compare"), cities).await;
+            assert_eq!(text(&result), "Rome is warmer than Bergen, by 12 °C", "{result}");
+            return Ok(());
+        }
+    };
+    assert!(!stage.listed.contains_key(&format!("{language}_compare")), "{language} can compare");
+    is_in_recipes(language, why);
+    Err(why)
+}
+
+/// The sentence is in the recipes of the language too.
+fn is_in_recipes(language: &str, sentence: &str) {
+    let page = root().join(format!("host/docs/guides/write-tools/recipes/{language}.md"));
+    let page = std::fs::read_to_string(page).expect("a page");
+    let words = |text: &str| text.to_lowercase().split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words(&page).contains(&words(sentence)), "{language}.md does not say: {sentence}");
+}
+
+/// The tool `chart` encodes its picture with a package of the language's registry.
+fn uses_a_package(language: &str) -> Met {
+    let read = |file: &str| {
+        std::fs::read_to_string(project(&format!("desk-{language}")).join(file))
+            .expect("a file of the project")
+    };
+    let (list, package, source, used) = match language {
+        "c" => {
+            let why =
+                "C has no registry of packages; the sources of a library go into `src/`, as `png.c` does";
+            assert!(read("src/png.c").contains("IHDR"));
+            is_in_recipes(language, why);
+            return Err(why);
+        }
+        "go" => {
+            let why =
+                "the standard library of Go has what the project needs, so it builds without other modules";
+            assert!(!read("go.mod").contains("require") && read("chart.go").contains("\"image/png\""));
+            is_in_recipes(language, why);
+            return Err(why);
+        }
+        "javascript" => ("package.json", "\"fast-png\": ", "src/chart.js", "from \"fast-png\""),
+        "typescript" => ("package.json", "\"fast-png\": ", "src/chart.ts", "from \"fast-png\""),
+        "python" => ("requirements.txt", "pypng==", "src/bars.py", "import png"),
+        "rust" => ("Cargo.toml", "\npng = ", "src/chart.rs", "png::Encoder::new"),
+        other => panic!("there is no project in {other}"),
+    };
+    assert!(read(list).contains(package), "{list} names {package}");
+    assert!(read(source).contains(used), "{source} uses it: {used}");
+    Ok(())
 }
 
 async fn draws_a_picture(stage: &Stage, language: &str) {
@@ -175,6 +260,23 @@ async fn passes_its_cases(language: &str) {
     assert!(said.contains("4 passed, 0 failed"), "{said}{}", String::from_utf8_lossy(&tested.stderr));
 }
 
+/// What the client checks is in `tests/clients/typescript/desk.mjs`; a tap checks what both sides send.
+async fn serves_an_official_client(stage: &Stage, language: &str) -> Met {
+    let client = TYPESCRIPT.with_script("typescript/desk.mjs");
+    if !client.is_installed() {
+        return Err("it is not installed");
+    }
+    let invoice = stage.inbox(language).join("invoice.txt");
+    std::fs::write(&invoice, "text").expect("a file");
+    let proxy = Proxy::before(stage.host.port()).await;
+    let mut command = client.command(&[language, "http", &proxy.url()]);
+    command.env("WEATHER_KEY", KEY);
+    finished(command, client.name).await;
+    proxy.tap().expect_clean();
+    assert!(!invoice.exists() && stage.inbox(language).join("keep/invoice.txt").is_file());
+    Ok(())
+}
+
 /// A stranger starts with `toolyard new`, and gets the library that the project is built with.
 async fn has_the_files_of_a_new_project(language: &str) {
     let folder = tempfile::tempdir().expect("a folder");
@@ -192,7 +294,15 @@ async fn has_the_files_of_a_new_project(language: &str) {
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
     let project = project(&format!("desk-{language}"));
     let is_own = |path: &Path| {
-        let own = ["package.json", "project.toml", "README.md", "Cargo.toml", "main.go", ".gitignore"];
+        let own = [
+            "package.json",
+            "requirements.txt",
+            "project.toml",
+            "README.md",
+            "Cargo.toml",
+            "main.go",
+            ".gitignore",
+        ];
         let own_folder = ["cases", "plugin", "gen"].iter().any(|at| path.starts_with(at));
         let source = path.starts_with("src")
             && path
@@ -228,6 +338,8 @@ fn below(folder: &Path, at: &Path) -> Vec<PathBuf> {
 
 async fn stage(built: &[(&str, PathBuf)]) -> Stage {
     let site = Site::start().await;
+    let closed = TcpSocket::new_v4().expect("a socket");
+    closed.bind(([127, 0, 0, 1], 0).into()).expect("a port");
     // Python's component takes long to compile on a machine that is busy with tests.
     let setup = Setup::new().set("plugins.compile-time", "10min").set("plugins.start-wait", "10min");
     let setup = setup.variable("WEATHER_KEY", KEY);
@@ -235,19 +347,23 @@ async fn stage(built: &[(&str, PathBuf)]) -> Stage {
     for (language, component) in built {
         let shipped = project(&format!("desk-{language}")).join("plugin/desk.toml");
         let shipped = std::fs::read_to_string(&shipped).expect("a manifest");
-        let at = format!("localhost:{}", site.port());
-        let manifest = shipped
-            .replace("[http.inject.\"weather.example\"]", &format!("[http.inject.\"http://{at}\"]"))
-            .replace("https://weather.example", &format!("http://{at}"))
-            .replace("weather.example", &at)
-            .replace("./inbox", &format!("./{language}-inbox"));
-        let allowed = format!("allow = [\"{at}\"]");
-        assert!(manifest.contains(&allowed), "{manifest}");
-        let refused = manifest.replace(&allowed, "allow = [\"other.example\"]");
-        let refused =
-            refused.replace(&format!("http.inject.\"http://{at}\""), "http.inject.\"other.example\"");
+        let shipped = shipped.replace("./inbox", &format!("./{language}-inbox"));
+        let of_service = |port: u16| {
+            let at = format!("localhost:{port}");
+            shipped
+                .replace("[http.inject.\"weather.example\"]", &format!("[http.inject.\"http://{at}\"]"))
+                .replace("https://weather.example", &format!("http://{at}"))
+                .replace("weather.example", &at)
+        };
+        let granted = of_service(site.port());
+        let (at, allowed) = (site.url(""), format!("allow = [\"localhost:{}\"]", site.port()));
+        assert!(granted.contains(&allowed), "{granted}");
+        let refused = granted.replace(&allowed, "allow = [\"other.example\"]");
+        let refused = refused.replace(&format!("inject.\"{at}\""), "inject.\"other.example\"");
+        let closed = of_service(closed.local_addr().expect("bound").port());
         std::fs::create_dir(plugins.join(format!("{language}-inbox"))).expect("a folder");
-        for (name, manifest) in [(language.to_string(), manifest), (format!("{language}-refused"), refused)] {
+        for (copy, manifest) in COPIES.into_iter().zip([granted, refused, closed]) {
+            let name = format!("{language}{copy}");
             let manifest = format!("prefix = \"{name}\"\n{manifest}");
             std::fs::write(plugins.join(format!("{name}.toml")), manifest).expect("a manifest");
             install_as(component, &plugins, &format!("{name}.wasm"));
@@ -257,64 +373,41 @@ async fn stage(built: &[(&str, PathBuf)]) -> Stage {
     let session = Session::open_as(host.port(), LATEST, json!({"elicitation": {"form": {}}})).await.session;
     let listed = eventually("all tools", || async {
         let tools = session.result("tools/list", json!({})).await["tools"].take();
-        let tools = tools.as_array().expect("tools").clone();
-        (tools.len() == built.len() * 6).then_some(tools)
+        let tools = tools.as_array().expect("tools").iter();
+        let listed: BTreeMap<String, Value> =
+            tools.map(|tool| (tool["name"].as_str().expect("a name").to_owned(), tool.clone())).collect();
+        let mut copies =
+            built.iter().flat_map(|(language, _)| COPIES.map(|copy| format!("{language}{copy}")));
+        copies.all(|copy| listed.contains_key(&format!("{copy}_weather"))).then_some(listed)
     })
     .await;
-    let listed =
-        listed.into_iter().map(|tool| (tool["name"].as_str().expect("a name").to_owned(), tool)).collect();
-    Stage { site, host, session, listed }
+    Stage { site, closed, host, session, listed }
 }
 
 #[tokio::test]
 async fn every_language_does_what_most_tools_do() {
-    let out = root().join("target/examples");
-    let mut built = Vec::new();
-    let mut table = String::new();
+    let (mut built, mut skipped) = (Vec::new(), BTreeMap::new());
     for language in LANGUAGES {
-        let component = out.join(format!("desk-{language}.wasm"));
-        if let Ok(why) = std::fs::read_to_string(out.join(format!("desk-{language}.skipped"))) {
-            // Go is the only language whose tools may be unavailable to a machine in CI.
-            if language != "go" || !schema::is_ci() {
-                schema::skipped(&format!("desk-{language}: {}", why.trim()));
-            }
-            continue;
+        match component(&format!("desk-{language}")) {
+            Ok(component) => built.push((language, component)),
+            Err(why) => drop(skipped.insert(language, why)),
         }
-        assert!(component.exists(), "{} is not there: run `make examples` first", component.display());
-        built.push((language, component));
     }
     let stage = Arc::new(stage(&built).await);
-    let cells: Vec<&str> = CELLS.split(" | ").collect();
-    writeln!(table, "| language | {CELLS} |\n|---|{}", "---|".repeat(cells.len())).expect("a string");
-    let mut failures = String::new();
-    for (language, _) in built {
-        let mut marks = Vec::new();
-        for &cell in &cells {
-            let stage = stage.clone();
-            // A separate task for each cell, so that one failure does not hide others.
-            let met = tokio::spawn(async move { run(cell, &stage, language).await }).await;
-            marks.push(if met.is_ok() { "yes" } else { "NO" });
-            if met.is_err() {
-                writeln!(failures, "{language}: {cell} (its panic is above)").expect("a string");
-            }
-        }
-        writeln!(table, "| {language} | {} |", marks.join(" | ")).expect("a string");
-    }
-    std::fs::write(out.join("desk-matrix.md"), &table).expect("the table");
-    // Not by `eprintln!`, which the test harness captures while a test passes.
-    writeln!(std::io::stderr(), "\n{table}").expect("stderr");
+    let rows = built.into_iter().map(|(language, _)| (language, language));
+    let failures = matrix::run("desk-matrix.md", CELLS, rows, &skipped, |cell, language| {
+        let stage = stage.clone();
+        async move { run(cell, &stage, language).await }
+    });
+    let failures = failures.await;
     assert!(failures.is_empty(), "{failures}\n{}", stage.host.log());
 }
 
 #[tokio::test]
 async fn an_unexpected_error_is_logged_with_the_line_of_the_author() {
-    let out = root().join("target/examples");
-    let built: Vec<(&str, PathBuf)> = ["javascript", "typescript", "python"]
-        .into_iter()
-        .map(|language| (language, out.join(format!("desk-{language}.wasm"))))
-        .filter(|(_, component)| component.exists())
-        .collect();
-    assert!(!built.is_empty(), "run `make examples` first");
+    let built = ["javascript", "typescript", "python"];
+    let built = built.into_iter().filter_map(|name| Some((name, component(&format!("desk-{name}")).ok()?)));
+    let built: Vec<_> = built.collect();
     let stage = stage(&built).await;
     for (language, _) in built {
         let result = stage.weather(language, "Broken").await;

@@ -1,20 +1,18 @@
 //! The same requirements for a plugin in every language: the component that `make examples` built, in the
-//! real host, over HTTP. `languages/rows.rs` has the calls for each example. The test prints its outcome as a
-//! table and writes it to `target/examples/matrix.md`.
+//! real host, over HTTP. `languages/rows.rs` has the calls for each example, and `matrix.rs` runs the cells.
 
 mod rows;
 
+use crate::matrix::{self, Met, component};
 use rows::{Row, Shown, rows};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 use toolyard_tests::guests::root;
 use toolyard_tests::host::{Setup, install_as};
 use toolyard_tests::session::LATEST;
-use toolyard_tests::{Host, Session, eventually, schema};
+use toolyard_tests::{Host, Session, eventually};
 
 /// Text that careless string handling breaks: an emoji of several characters, a combining mark, right-to-left
 /// text, and NUL.
@@ -35,7 +33,7 @@ const CELLS: &str = "list | call | progress | ask | cancel while computing | can
     | tool error | protocol error | unicode | 1 MiB argument | structured output";
 
 /// Runs one cell. Panics if the plugin does not meet the requirement.
-async fn run(cell: &str, stage: &Stage, row: &Row) {
+async fn run(cell: &str, stage: &Stage, row: &Row) -> Met {
     match cell {
         "list" => is_listed(stage, row),
         "call" => stage.shows(&row.call).await,
@@ -51,6 +49,7 @@ async fn run(cell: &str, stage: &Stage, row: &Row) {
         "structured output" => fits_its_schema(stage, row).await,
         other => panic!("there is no cell {other}"),
     }
+    Ok(())
 }
 
 impl Stage {
@@ -225,23 +224,15 @@ pub fn project(language: &str) -> PathBuf {
 
 /// The languages that were built, and the reasons why others were not.
 pub fn built() -> (Vec<(Row, PathBuf)>, BTreeMap<&'static str, String>) {
-    let out = root().join("target/examples");
     let mut built = Vec::new();
     let mut skipped = BTreeMap::new();
     for row in rows() {
         if !project(row.language).join("project.toml").exists() {
             panic!("examples/plugins has no project in {}", row.language);
         }
-        let component = out.join(format!("{}.wasm", row.language));
-        if let Ok(why) = std::fs::read_to_string(out.join(format!("{}.skipped", row.language))) {
-            // Go is the only language whose tools may be unavailable to a machine in CI.
-            if row.language != "go" || !schema::is_ci() {
-                schema::skipped(&format!("{}: {}", row.language, why.trim()));
-            }
-            skipped.insert(row.language, why.trim().to_owned());
-        } else {
-            assert!(component.exists(), "{} is not there: run `make examples` first", component.display());
-            built.push((row, component));
+        match component(row.language) {
+            Ok(component) => built.push((row, component)),
+            Err(why) => drop(skipped.insert(row.language, why)),
         }
     }
     (built, skipped)
@@ -251,29 +242,11 @@ pub fn built() -> (Vec<(Row, PathBuf)>, BTreeMap<&'static str, String>) {
 async fn every_language_meets_the_same_demands() {
     let (built, skipped) = built();
     let stage = Arc::new(stage(&built).await);
-    let cells: Vec<&str> = CELLS.split(" | ").collect();
-    let mut table = format!("| language | {CELLS} |\n|---|{}\n", "---|".repeat(cells.len()));
-    let mut failures = String::new();
-    for (row, _) in built {
-        let row = Arc::new(row);
-        let mut marks = Vec::new();
-        for &cell in &cells {
-            let (stage, row) = (stage.clone(), row.clone());
-            let language = row.language;
-            // A separate task for each cell, so that one failure does not hide others.
-            let met = tokio::spawn(async move { run(cell, &stage, &row).await }).await;
-            marks.push(if met.is_ok() { "yes" } else { "NO" });
-            if met.is_err() {
-                writeln!(failures, "{language}: {cell} (its panic is above)").expect("a string");
-            }
-        }
-        writeln!(table, "| {} | {} |", row.language, marks.join(" | ")).expect("a string");
-    }
-    for (language, why) in &skipped {
-        writeln!(table, "| {language} | skipped: {why} |{}", " |".repeat(cells.len() - 1)).expect("a string");
-    }
-    std::fs::write(root().join("target/examples/matrix.md"), &table).expect("the table");
-    // Not by `eprintln!`, which the test harness captures while a test passes.
-    writeln!(std::io::stderr(), "\n{table}").expect("stderr");
+    let rows = built.into_iter().map(|(row, _)| (row.language, Arc::new(row)));
+    let failures = matrix::run("matrix.md", CELLS, rows, &skipped, |cell, row| {
+        let stage = stage.clone();
+        async move { run(cell, &stage, &row).await }
+    });
+    let failures = failures.await;
     assert!(failures.is_empty(), "{failures}\n{}", stage.host.log());
 }

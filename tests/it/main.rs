@@ -29,6 +29,7 @@ mod languages;
 mod lifecycle;
 mod limits;
 mod logging;
+mod matrix;
 mod neighbours;
 mod network;
 mod notices;

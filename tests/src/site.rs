@@ -4,12 +4,21 @@ use bytes::Bytes;
 use serde_json::json;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Barrier;
 use tokio::task::AbortHandle;
+use tokio::time::timeout;
 
 /// The first byte of a client that wants TLS.
 const TLS_HANDSHAKE: u8 = 22;
+
+/// The queries that the weather service answers only in pairs: each waits for the other.
+const PAIR: [&str; 2] = ["city=Bergen", "city=Rome"];
+
+/// After this time without the other, the connection is closed.
+const PAIR_TIME: Duration = Duration::from_secs(5);
 
 /// A running site on a port of this machine.
 pub struct Site {
@@ -45,12 +54,13 @@ impl Site {
         let port = listener.local_addr().expect("bound").port();
         let (seen, open) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicUsize::new(0)));
         let (seen_by_all, open_by_all) = (seen.clone(), open.clone());
+        let pair = Arc::new(Barrier::new(PAIR.len()));
         let listening = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                let (seen, open) = (seen_by_all.clone(), open_by_all.clone());
+                let (seen, open, pair) = (seen_by_all.clone(), open_by_all.clone(), pair.clone());
                 tokio::spawn(async move {
                     open.fetch_add(1, Ordering::SeqCst);
-                    serve(stream, &seen).await;
+                    serve(stream, &seen, &pair).await;
                     open.fetch_sub(1, Ordering::SeqCst);
                 });
             }
@@ -94,7 +104,7 @@ impl Site {
     }
 }
 
-async fn serve(mut stream: TcpStream, seen: &Mutex<Vec<String>>) {
+async fn serve(mut stream: TcpStream, seen: &Mutex<Vec<String>>, pair: &Barrier) {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         let Ok(byte) = stream.read_u8().await else { return };
@@ -106,6 +116,10 @@ async fn serve(mut stream: TcpStream, seen: &Mutex<Vec<String>>) {
     }
     let head = String::from_utf8_lossy(&head).into_owned();
     seen.lock().expect("free").push(head.clone());
+    let is_of_pair = PAIR.iter().any(|query| head.contains(query));
+    if is_of_pair && timeout(PAIR_TIME, pair.wait()).await.is_err() {
+        return;
+    }
     // A client that leaves has closed or reset the connection: both end it here.
     match page(&head) {
         Page::Whole(head, body) => {
@@ -182,9 +196,15 @@ fn page(head: &str) -> Page {
         "/v1/now" => {
             let known = head.lines().any(|line| line == "authorization: Bearer demo-key-1234");
             let answer = |head: &str, body: &str| Page::Whole(head.to_owned(), Bytes::from(body.to_owned()));
+            let weather = |city: &str, celsius: f64| {
+                let now = json!({"city": city, "celsius": celsius, "sky": "rain"});
+                of("application/json", &now.to_string())
+            };
             match query {
                 _ if !known => answer("401 Unauthorized", "the key is wrong"),
-                "city=Oslo" => of("application/json", "{\"city\":\"Oslo\",\"celsius\":7.5,\"sky\":\"rain\"}"),
+                "city=Oslo" => weather("Oslo", 7.5),
+                "city=Bergen" => weather("Bergen", 9.0),
+                "city=Rome" => weather("Rome", 21.0),
                 "city=Broken" => of("application/json", "null"),
                 _ => answer("404 Not Found", "no such city"),
             }

@@ -1,5 +1,5 @@
-// Three tools for a desk: the weather from a REST API, a chart as an image, and sorting files with
-// a form.
+// Tools for a desk: the weather from a REST API, in one city or two, a chart as an image, and sorting
+// files with a form.
 package main
 
 import "desk/toolyard"
@@ -12,6 +12,13 @@ func init() {
 			Description: "Says how warm it is in a city, and what the sky is like.",
 			Annotations: map[string]bool{"readOnlyHint": true, "openWorldHint": true},
 			Call:        toolyard.Typed(weather),
+		},
+		toolyard.Tool{
+			Name:        "compare",
+			Title:       "Compare",
+			Description: "Says which of two cities is the warmer one.",
+			Annotations: map[string]bool{"readOnlyHint": true, "openWorldHint": true},
+			Call:        toolyard.Typed(compare),
 		},
 		toolyard.Tool{
 			Name:        "chart",

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -8,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"desk/toolyard"
@@ -28,21 +30,48 @@ type Weather struct {
 var client = http.Client{Timeout: 10 * time.Second}
 
 func weather(call *toolyard.Call, place Place) (toolyard.Reply[Weather], error) {
-	var reply toolyard.Reply[Weather]
+	now, err := weatherIn(place.City)
+	return toolyard.Reply[Weather]{
+		Text:       fmt.Sprintf("%s: %g °C, %s", now.City, now.Celsius, now.Sky),
+		Structured: now,
+	}, err
+}
+
+func weatherIn(city string) (now Weather, err error) {
 	// The host adds the key to the request.
-	response, err := client.Get(os.Getenv("WEATHER_URL") + "/v1/now?city=" + url.QueryEscape(place.City))
+	response, err := client.Get(os.Getenv("WEATHER_URL") + "/v1/now?city=" + url.QueryEscape(city))
 	if err != nil {
-		return reply, err
+		return now, err
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
 		text, _ := io.ReadAll(io.LimitReader(response.Body, 1000))
-		return reply, fmt.Errorf("the weather service answered %d: %s", response.StatusCode, strings.TrimSpace(string(text)))
+		return now, fmt.Errorf("the weather service answered %d: %s", response.StatusCode, strings.TrimSpace(string(text)))
 	}
-	if err := json.NewDecoder(response.Body).Decode(&reply.Structured); err != nil {
-		return reply, fmt.Errorf("the answer of the weather service is not valid: %w", err)
+	if err := json.NewDecoder(response.Body).Decode(&now); err != nil {
+		return now, fmt.Errorf("the answer of the weather service is not valid: %w", err)
 	}
-	now := reply.Structured
-	reply.Text = fmt.Sprintf("%s: %g °C, %s", now.City, now.Celsius, now.Sky)
-	return reply, nil
+	return now, nil
+}
+
+// Places is the arguments of the tool compare.
+type Places struct {
+	A string `json:"a" min:"1"`
+	B string `json:"b" min:"1"`
+}
+
+func compare(call *toolyard.Call, places Places) (string, error) {
+	var warm, cold Weather
+	var errA, errB error
+	var both sync.WaitGroup
+	both.Go(func() { warm, errA = weatherIn(places.A) })
+	both.Go(func() { cold, errB = weatherIn(places.B) })
+	both.Wait()
+	if err := cmp.Or(errA, errB); err != nil {
+		return "", err
+	}
+	if warm.Celsius < cold.Celsius {
+		warm, cold = cold, warm
+	}
+	return fmt.Sprintf("%s is warmer than %s, by %g °C", warm.City, cold.City, warm.Celsius-cold.Celsius), nil
 }

@@ -1,6 +1,6 @@
 import { plugin } from "./toolyard.js";
 import { chart } from "./chart.js";
 import { triage } from "./triage.js";
-import { weather } from "./weather.js";
+import { compare, weather } from "./weather.js";
 
-export const tools = plugin({ weather, chart, triage });
+export const tools = plugin({ weather, compare, chart, triage });

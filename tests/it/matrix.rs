@@ -1,0 +1,66 @@
+//! A matrix: the same requirements for a plugin in every language. Its outcome is a table, which is printed and
+//! written to `target/examples`, where `make examples` puts the components.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::PathBuf;
+use toolyard_tests::guests::root;
+use toolyard_tests::schema;
+
+/// The outcome of a cell that has not panicked: the requirement is met, or the sentence says why this language
+/// cannot meet it.
+pub type Met = Result<(), &'static str>;
+
+/// The component that `make examples` built of a project.
+///
+/// # Errors
+/// Why it was skipped.
+pub fn component(project: &str) -> Result<PathBuf, String> {
+    let out = root().join("target/examples");
+    let component = out.join(format!("{project}.wasm"));
+    let Ok(why) = std::fs::read_to_string(out.join(format!("{project}.skipped"))) else {
+        assert!(component.exists(), "{} is not there: run `make examples` first", component.display());
+        return Ok(component);
+    };
+    // Go is the only language whose tools may be unavailable to a machine in CI.
+    if !project.ends_with("go") || !schema::is_ci() {
+        schema::skipped(&format!("{project}: {}", why.trim()));
+    }
+    Err(why.trim().to_owned())
+}
+
+/// Runs each cell for each language, in a task of its own, so that one failure does not hide others. `cells` has
+/// their names, in the order of the table. Returns the failures.
+pub async fn run<R: Clone, F: Future<Output = Met> + Send + 'static>(
+    file: &str,
+    cells: &'static str,
+    rows: impl IntoIterator<Item = (&'static str, R)>,
+    skipped: &BTreeMap<&str, String>,
+    cell: impl Fn(&'static str, R) -> F,
+) -> String {
+    let names: Vec<&str> = cells.split(" | ").collect();
+    let mut table = format!("| language | {cells} |\n|---|{}\n", "---|".repeat(names.len()));
+    let mut failures = String::new();
+    for (language, row) in rows {
+        write!(table, "| {language} |").expect("a string");
+        for &name in &names {
+            let mark = match tokio::spawn(cell(name, row.clone())).await {
+                Ok(met) => met.err().map_or("yes".to_owned(), |why| format!("no: {why}")),
+                Err(_) => {
+                    writeln!(failures, "{language}: {name} (its panic is above)").expect("a string");
+                    "NO".to_owned()
+                }
+            };
+            write!(table, " {mark} |").expect("a string");
+        }
+        table.push('\n');
+    }
+    for (language, why) in skipped {
+        writeln!(table, "| {language} | skipped: {why} |{}", " |".repeat(names.len() - 1)).expect("a string");
+    }
+    std::fs::write(root().join("target/examples").join(file), &table).expect("the table");
+    // Not by `eprintln!`, which the test harness captures while a test passes.
+    writeln!(std::io::stderr(), "\n{table}").expect("stderr");
+    failures
+}
