@@ -260,7 +260,7 @@ async fn passes_its_cases(language: &str) {
     assert!(said.contains("4 passed, 0 failed"), "{said}{}", String::from_utf8_lossy(&tested.stderr));
 }
 
-/// What the client checks is in `tests/clients/typescript/desk.mjs`; a tap checks what both sides send.
+/// `tests/clients/typescript/desk.mjs` has the checks of the client. A tap checks the messages of both sides.
 async fn serves_an_official_client(stage: &Stage, language: &str) -> Met {
     let client = TYPESCRIPT.with_script("typescript/desk.mjs");
     if !client.is_installed() {

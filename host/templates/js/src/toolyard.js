@@ -93,17 +93,11 @@ export function link(uri, name, more = {}) {
 
 /** Bytes in base64. */
 export function base64(bytes) {
-  let out = "";
-  for (let at = 0; at < bytes.length; at += 3) {
-    const [one, two = 0, three = 0] = bytes.subarray(at, at + 3);
-    const digits = [one >> 2, ((one & 3) << 4) | (two >> 4), ((two & 15) << 2) | (three >> 6), three & 63];
-    const missing = Math.max(0, at + 3 - bytes.length);
-    out += digits.map((digit, place) => (place > 3 - missing ? "=" : DIGITS[digit])).join("");
-  }
-  return out;
+  let characters = "";
+  // In pieces, because each byte is an argument of a call.
+  for (let at = 0; at < bytes.length; at += 4096) characters += String.fromCharCode(...bytes.subarray(at, at + 4096));
+  return btoa(characters);
 }
-
-const DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 // --- Tools -----------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
+use toolyard_manifest::Target;
 use wasmtime_wasi_http::Error;
 
 /// The body of a request.
@@ -38,6 +39,7 @@ pub(super) struct ResponseBody {
     /// How long the guest waits between two pieces, and the current deadline.
     patience: Option<(Duration, Pin<Box<Sleep>>)>,
     policy: Arc<NetworkPolicy>,
+    target: Target,
     /// Released at the end of the body.
     place: Option<OwnedSemaphorePermit>,
     /// Records what the guest reads.
@@ -102,7 +104,7 @@ impl BodySource {
 impl ResponseBody {
     pub fn new(
         (inner, recording): (BodySource, Option<Arc<Recording>>),
-        policy: Arc<NetworkPolicy>,
+        (policy, target): (Arc<NetworkPolicy>, Target),
         end: Instant,
         patience: Option<Duration>,
         place: OwnedSemaphorePermit,
@@ -110,7 +112,7 @@ impl ResponseBody {
         let left = policy.limits.http_response;
         let end = Box::pin(sleep_until(end));
         let patience = patience.map(|time| (time, Box::pin(sleep(time))));
-        Self { inner, left, end, patience, policy, place: Some(place), recording }
+        Self { inner, left, end, patience, policy, target, place: Some(place), recording }
     }
 
     fn next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
@@ -149,6 +151,9 @@ impl Body for ResponseBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
         let polled = self.next(cx);
+        if let Poll::Ready(Some(Err(error))) = &polled {
+            self.policy.failed(&self.target, error);
+        }
         if let (Some(recording), Poll::Ready(frame)) = (&self.recording, &polled) {
             match frame {
                 None => recording.end(),

@@ -38,15 +38,17 @@ pub(super) fn of_connection(error: &hyper::Error) -> Error {
     }
 }
 
-/// Why a request has no response, if only its error code says so. The other errors come with a sentence that
-/// [`NetworkPolicy::refused`](super::policy::NetworkPolicy::refused) keeps.
+/// Why a request failed, if only the error code says so. The host keeps a sentence about the other errors where they
+/// arise, by [`NetworkPolicy::refused`](super::policy::NetworkPolicy::refused).
 pub(super) fn why(error: &Error) -> Option<&str> {
     Some(match error {
         Error::DnsError { rcode: Some(why), .. } => why,
         Error::DnsError { .. } | Error::DnsTimeout => NOT_RESOLVED,
         Error::ConnectionRefused => "the connection was refused",
         Error::ConnectionTimeout => "the connection was not made in time",
-        Error::ConnectionReadTimeout => "the response did not come in time",
+        Error::ConnectionReadTimeout | Error::ConnectionWriteTimeout | Error::HttpResponseTimeout => {
+            "the response did not come in time"
+        }
         Error::DestinationIpUnroutable => "there is no route to the host",
         Error::DestinationUnavailable | Error::DestinationNotFound => "the host cannot be reached",
         Error::ConnectionTerminated | Error::HttpResponseIncomplete => {

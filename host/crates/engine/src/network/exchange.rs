@@ -3,7 +3,7 @@
 
 use super::body::{BodySource, RequestBody, ResponseBody};
 use super::connect;
-use super::error::{HEAD_BYTES, NOT_RESOLVED, of_connection, why};
+use super::error::{HEAD_BYTES, NOT_RESOLVED, of_connection};
 use super::http_tape::{Consulted, consult};
 use super::permission::{self, RequestPermit};
 use crate::network::policy::NetworkPolicy;
@@ -76,8 +76,10 @@ pub(super) async fn exchange(
             }
         };
         let patience = options.between_bytes_timeout.filter(|patience| *patience < time);
-        let body =
-            |body| ResponseBody::new((body, recording), policy.clone(), end, patience, place).boxed_unsync();
+        let body = |body| {
+            ResponseBody::new((body, recording), (policy.clone(), target.clone()), end, patience, place)
+                .boxed_unsync()
+        };
         let rest: Rest = Box::new(async move {
             if let Some(connection) = connection {
                 // The body reports how the connection ended.
@@ -98,12 +100,7 @@ pub(super) async fn exchange(
             Either::Left((response, _)) => response,
             Either::Right((error, _)) => Err(error),
         }
-        // Some guests learn only that a request failed: the `fetch` of StarlingMonkey has no cause.
-        .inspect_err(|error| {
-            if let Some(why) = why(error) {
-                policy.failed(format!("a request to {target} failed: {why}"));
-            }
-        })
+        .inspect_err(|error| policy.failed(&target, error))
     };
     timeout_at(end, sent)
         .await

@@ -10,7 +10,7 @@ use crate::network::Network;
 use crate::network::resolved_peers::ResolvedPeers;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
-use toolyard_manifest::Limits;
+use toolyard_manifest::{Limits, Target};
 use toolyard_task::RunContext;
 use wasmtime_wasi_http::Error;
 
@@ -70,9 +70,12 @@ impl NetworkPolicy {
         }
     }
 
-    /// Records why a granted request has no response.
-    pub fn failed(&self, why: String) {
-        self.keep(why);
+    /// Records why a granted request failed. Some guests learn only that it did: the errors of StarlingMonkey's
+    /// `fetch` have no cause.
+    pub fn failed(&self, target: &Target, error: &Error) {
+        if let Some(why) = super::error::why(error) {
+            self.keep(format!("a request to {target} failed: {why}"));
+        }
     }
 
     /// Keeps a reason for the result, and returns it if it is new.
