@@ -130,7 +130,7 @@ async fn says_why_there_is_no_connection(stage: &Stage, language: &str) {
     let port = stage.closed.local_addr().expect("bound").port();
     let why = format!("a request to http://localhost:{port} failed: the connection was refused");
     assert!(text(&result).contains(&why), "{result}");
-    assert!(!result.to_string().contains("Oslo") && !result.to_string().contains(KEY), "{result}");
+    assert!(!result.to_string().contains(KEY), "{result}");
 }
 
 /// The service tells the weather in these cities only while both requests are under way.
