@@ -8,7 +8,7 @@
 
 use crate::clients::{TYPESCRIPT, finished};
 use crate::languages::project;
-use crate::matrix::{self, Met, component};
+use crate::matrix::{self, Met};
 use base64::Engine as _;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -386,13 +386,7 @@ async fn stage(built: &[(&str, PathBuf)]) -> Stage {
 
 #[tokio::test]
 async fn every_language_does_what_most_tools_do() {
-    let (mut built, mut skipped) = (Vec::new(), BTreeMap::new());
-    for language in LANGUAGES {
-        match component(&format!("desk-{language}")) {
-            Ok(component) => built.push((language, component)),
-            Err(why) => drop(skipped.insert(language, why)),
-        }
-    }
+    let (built, skipped) = matrix::built(LANGUAGES, |language| format!("desk-{language}"));
     let stage = Arc::new(stage(&built).await);
     let rows = built.into_iter().map(|(language, _)| (language, language));
     let failures = matrix::run("desk-matrix.md", CELLS, rows, &skipped, |cell, language| {
@@ -405,9 +399,8 @@ async fn every_language_does_what_most_tools_do() {
 
 #[tokio::test]
 async fn an_unexpected_error_is_logged_with_the_line_of_the_author() {
-    let built = ["javascript", "typescript", "python"];
-    let built = built.into_iter().filter_map(|name| Some((name, component(&format!("desk-{name}")).ok()?)));
-    let built: Vec<_> = built.collect();
+    let (built, _) =
+        matrix::built(["javascript", "typescript", "python"], |language| format!("desk-{language}"));
     let stage = stage(&built).await;
     for (language, _) in built {
         let result = stage.weather(language, "Broken").await;

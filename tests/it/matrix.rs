@@ -12,22 +12,29 @@ use toolyard_tests::schema;
 /// cannot meet it.
 pub type Met = Result<(), &'static str>;
 
-/// The component that `make examples` built of a project.
-///
-/// # Errors
-/// Why it was skipped.
-pub fn component(project: &str) -> Result<PathBuf, String> {
+/// The rows with the components that `make examples` built, and why it skipped others. `project` names the project
+/// of a row.
+pub fn built<R>(
+    rows: impl IntoIterator<Item = R>,
+    project: impl Fn(&R) -> String,
+) -> (Vec<(R, PathBuf)>, BTreeMap<String, String>) {
     let out = root().join("target/examples");
-    let component = out.join(format!("{project}.wasm"));
-    let Ok(why) = std::fs::read_to_string(out.join(format!("{project}.skipped"))) else {
-        assert!(component.exists(), "{} is not there: run `make examples` first", component.display());
-        return Ok(component);
-    };
-    // Go is the only language whose tools may be unavailable to a machine in CI.
-    if !project.ends_with("go") || !schema::is_ci() {
-        schema::skipped(&format!("{project}: {}", why.trim()));
+    let (mut built, mut skipped) = (Vec::new(), BTreeMap::new());
+    for row in rows {
+        let project = project(&row);
+        let component = out.join(format!("{project}.wasm"));
+        if let Ok(why) = std::fs::read_to_string(out.join(format!("{project}.skipped"))) {
+            // Go is the only language whose tools may be unavailable to a machine in CI.
+            if !project.ends_with("go") || !schema::is_ci() {
+                schema::skipped(&format!("{project}: {}", why.trim()));
+            }
+            skipped.insert(project, why.trim().to_owned());
+        } else {
+            assert!(component.exists(), "{} is not there: run `make examples` first", component.display());
+            built.push((row, component));
+        }
     }
-    Err(why.trim().to_owned())
+    (built, skipped)
 }
 
 /// Runs each cell for each language, in a task of its own, so that one failure does not hide others. `cells` has
@@ -36,7 +43,7 @@ pub async fn run<R: Clone, F: Future<Output = Met> + Send + 'static>(
     file: &str,
     cells: &'static str,
     rows: impl IntoIterator<Item = (&'static str, R)>,
-    skipped: &BTreeMap<&str, String>,
+    skipped: &BTreeMap<String, String>,
     cell: impl Fn(&'static str, R) -> F,
 ) -> String {
     let names: Vec<&str> = cells.split(" | ").collect();
@@ -56,8 +63,8 @@ pub async fn run<R: Clone, F: Future<Output = Met> + Send + 'static>(
         }
         table.push('\n');
     }
-    for (language, why) in skipped {
-        writeln!(table, "| {language} | skipped: {why} |{}", " |".repeat(names.len() - 1)).expect("a string");
+    for (project, why) in skipped {
+        writeln!(table, "| {project} | skipped: {why} |{}", " |".repeat(names.len() - 1)).expect("a string");
     }
     std::fs::write(root().join("target/examples").join(file), &table).expect("the table");
     // Not by `eprintln!`, which the test harness captures while a test passes.
