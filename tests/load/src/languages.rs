@@ -16,27 +16,30 @@ use toolyard_tests::session::Session;
 /// Warm calls of one component per start of a host.
 const CALLS: usize = 200;
 
-/// An example with a trivial call, because the measurement is about the overhead.
+/// A component with a trivial call, because the measurement is about the overhead.
 struct Example {
     language: &'static str,
+    /// Its file below `target`, without the suffix.
+    component: &'static str,
     tool: &'static str,
     arguments: Value,
 }
 
 fn examples() -> Vec<Example> {
     let stop = |name: &str| json!({"name": name, "latitude": 1, "longitude": 1});
-    let of = |language, tool, arguments| Example { language, tool, arguments };
+    let of = |language, component, tool, arguments| Example { language, component, tool, arguments };
+    let rows = json!({"columns": [{"name": "n", "type": "integer"}], "rows": [{"n": 1}]});
+    let echo = json!({"text": "hello"});
     vec![
-        of("rust", "measure_route", json!({"stops": [stop("a"), stop("b")]})),
-        of("c", "diff_lines", json!({"before": "a\n", "after": "b\n"})),
-        of("javascript", "run_javascript", json!({"program": "1 + 1"})),
-        of(
-            "typescript",
-            "check_rows",
-            json!({"columns": [{"name": "n", "type": "integer"}], "rows": [{"n": 1}]}),
-        ),
-        of("python", "calculate", json!({"lines": ["1 + 1"]})),
-        of("go", "render_template", json!({"template": "{{.}}", "data": 1})),
+        of("rust", "examples/rust", "measure_route", json!({"stops": [stop("a"), stop("b")]})),
+        of("c", "examples/c", "diff_lines", json!({"before": "a\n", "after": "b\n"})),
+        of("javascript", "examples/javascript", "run_javascript", json!({"program": "1 + 1"})),
+        of("typescript", "examples/typescript", "check_rows", rows),
+        of("python", "examples/python", "calculate", json!({"lines": ["1 + 1"]})),
+        of("go", "examples/go", "render_template", json!({"template": "{{.}}", "data": 1})),
+        // The two engines for JavaScript, by one project.
+        of("echo, QuickJS", "echo/echo-quickjs", "echo", echo.clone()),
+        of("echo, StarlingMonkey", "echo/echo-starlingmonkey", "echo", echo),
     ]
 }
 
@@ -49,7 +52,7 @@ struct Figures {
 
 /// Measures the examples that `make examples` has built.
 pub async fn measure(effort: Effort, work: &Path) -> anyhow::Result<Section> {
-    let out = guests::root().join("target/examples");
+    let built = guests::root().join("target");
     let mut section = Section::new(
         "Languages",
         "One example in each language, alone in a host. Build: the commands of its project, with what they \
@@ -60,11 +63,11 @@ pub async fn measure(effort: Effort, work: &Path) -> anyhow::Result<Section> {
     );
     let mut data = serde_json::Map::new();
     for example in examples() {
-        let component = out.join(format!("{}.wasm", example.language));
+        let component = built.join(format!("{}.wasm", example.component));
         if !component.exists() {
             continue;
         }
-        let folder = work.join(example.language);
+        let folder = work.join(example.component);
         std::fs::create_dir_all(folder.join("plugins"))?;
         std::fs::copy(&component, folder.join("plugins/example.wasm"))?;
         // The first host compiles the component; all later ones find it compiled.
@@ -74,7 +77,7 @@ pub async fn measure(effort: Effort, work: &Path) -> anyhow::Result<Section> {
             warm.push(start(&example, &folder).await?);
         }
         let size = std::fs::metadata(&component)?.len() as f64 / 1024.0;
-        let build = build_seconds(out.join(format!("{}.milliseconds", example.language)));
+        let build = build_seconds(built.join(format!("{}.milliseconds", example.component)));
         let of = |figure: &dyn Fn(&Figures) -> f64| median(warm.iter().map(figure));
         let (load, first, call) = (of(&|of| of.load), of(&|of| of.first), of(&|of| of.warm));
         let mut row = vec![example.language.to_owned()];
@@ -101,7 +104,8 @@ fn build_seconds(file: PathBuf) -> f64 {
 
 async fn start(example: &Example, folder: &Path) -> anyhow::Result<Figures> {
     let began = Instant::now();
-    let server = Server::toolyard(folder).await?;
+    // The listing must have the tools, however long they take to compile.
+    let server = Server::toolyard_with(folder, &["plugins.start-wait=10min"]).await?;
     let session = Session::open(server.port()).await;
     let tools = session.result("tools/list", json!({})).await;
     let load = began.elapsed().as_secs_f64() * 1e3;
