@@ -39,6 +39,7 @@ pub use cluster::drain::{DrainMode, DrainReport};
 
 pub use error::{Fault, RETRY_AFTER_MS};
 pub use observe::call_end::CallEnd;
+pub use observe::load::Load;
 pub use observe::observer::{CallEvent, CallOutcome, ObservedCall, Observer};
 pub use observe::trace::{EndedCall, Traces};
 pub use run::round_trip::InputRequired;
@@ -57,6 +58,10 @@ pub use toolyard_task::http_tape::{
 };
 pub use toolyard_task::node::Neighbour;
 pub use toolyard_task::recovery::{Departure, Durability};
+/// The search of tasks; [`Dispatch::find_tasks`] takes these.
+pub mod search {
+    pub use toolyard_task::search::{Direction, Filter, Page, Position, Window};
+}
 pub use toolyard_task::session::Session;
 pub use toolyard_task::store::After;
 pub use toolyard_task::task::{Era, Summary};
@@ -72,7 +77,7 @@ use client::Clients;
 use cluster::Cluster;
 use node::Node;
 use observe::Observers;
-use observe::metrics::{GaugeCollector, GaugeValues};
+use observe::metrics::GaugeCollector;
 use prometheus_client::registry::Registry;
 use run::deps::RunDeps;
 use slots::Slots;
@@ -335,17 +340,21 @@ impl Dispatch {
     pub fn register_metrics(self: &Arc<Self>, registry: &mut Registry) {
         self.deps.observers.metrics.register(registry);
         let this = Arc::downgrade(self);
-        registry.register_collector(Box::new(GaugeCollector(move || Some(this.upgrade()?.gauge_values()))));
+        registry.register_collector(Box::new(GaugeCollector(move || Some(this.upgrade()?.load()))));
     }
 
-    fn gauge_values(&self) -> GaugeValues {
+    /// How busy this host is now.
+    #[must_use]
+    pub fn load(&self) -> Load {
         let task_counts = self.deps.slots.runs.task_counts();
-        GaugeValues {
+        Load {
             waiting: task_counts.waiting,
             working: task_counts.working,
             asking: task_counts.asking,
             runs: self.deps.slots.admission.running(),
             questions: self.deps.tasks.inflight.count() + self.deps.clients.requests.count(),
+            bounds: self.deps.settings.admission,
+            live_tasks: self.deps.settings.live_tasks,
         }
     }
 

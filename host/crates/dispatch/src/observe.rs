@@ -1,6 +1,7 @@
 //! Observation of calls: metrics, traces, observers.
 
 pub(crate) mod call_end;
+pub(crate) mod load;
 pub(crate) mod metrics;
 pub(crate) mod observer;
 pub(crate) mod trace;

@@ -244,7 +244,8 @@ macro_rules! contract_tests {
                 f_5_an_empty_list_takes_nothing_and_unknown_ids_are_not_there,
                 f_6_in_every_order_pages_show_each_task_once, f_6_pages_are_stable_while_tasks_change,
                 f_6_a_walk_from_the_oldest_change_ends_though_tasks_go_on_changing,
-                f_7_a_search_sees_its_owners_tasks_only, gone_tasks_are_not_found
+                f_7_a_search_sees_its_owners_tasks_only, gone_tasks_are_not_found,
+                f_5_a_tool_is_found_by_its_exact_name, the_operator_finds_the_tasks_of_all_owners_by_creation
             }
             sessions {
                 a_session_is_kept_and_closed, what_a_client_set_is_remembered_and_nothing_else,

@@ -9,11 +9,14 @@
 //! them. If it does not, the walk ends after [`BUDGET`] rows. Then the tasks in the window are
 //! sorted after all, unless there are more than [`MANY`]; in that case the page is short and says
 //! where the walk ended.
+//!
+//! A search over all owners walks the index of creations. The other criteria, and the tool of any
+//! search, are checked on the rows that are read, within the same budget.
 
 use crate::codec;
 use std::collections::BTreeSet;
 use toolyard_task::TaskId;
-use toolyard_task::search::{Direction, OrderBy, Page, Position, Search, Window};
+use toolyard_task::search::{Direction, OrderBy, Page, Position, Search, SortOrder, Window};
 use toolyard_task::task::Summary;
 use toolyard_task::wire::{TaskStatus, Timestamp};
 use uuid::Uuid;
@@ -31,6 +34,8 @@ pub(crate) type SortKey = (Timestamp, TaskId);
 /// The plan for one page.
 pub(crate) struct SearchPlan<'a> {
     pub(crate) search: &'a Search,
+    /// The order of the results.
+    pub(crate) order: SortOrder,
     /// The window on the time that does not determine the order.
     pub(crate) other: Window,
     /// The range of the ordering time that can contain matches, in milliseconds: its own window,
@@ -66,7 +71,8 @@ impl<'a> SearchPlan<'a> {
     pub(crate) fn new(search: &'a Search, longest: i64) -> Self {
         let (created, updated) = (search.filter.created.bounds(), search.filter.updated.bounds());
         let until = search.after.and_then(|after| after.until).map_or(i64::MAX, |until| until.0);
-        let (other, first, last) = match search.order.by {
+        let order = search.sort_order();
+        let (other, first, last) = match order.by {
             OrderBy::Created => (
                 search.filter.updated,
                 created.0.max(updated.0.saturating_sub(longest)),
@@ -78,14 +84,14 @@ impl<'a> SearchPlan<'a> {
                 updated.1.min(created.1.saturating_add(longest)).min(until),
             ),
         };
-        Self { search, other, first, last }
+        Self { search, order, other, first, last }
     }
 
     pub(crate) fn access(&self) -> RowAccess<'a> {
         match &self.search.filter.ids {
             _ if self.first > self.last => RowAccess::Nothing,
             Some(ids) => RowAccess::Ids(ids),
-            None if self.other.is_everything() => RowAccess::Walk,
+            None if self.search.owner.is_none() || self.other.is_everything() => RowAccess::Walk,
             None => RowAccess::WindowOrWalk,
         }
     }
@@ -99,7 +105,7 @@ impl<'a> SearchPlan<'a> {
     /// direction of the order.
     pub(crate) fn start(&self) -> (i64, Uuid) {
         let after = self.search.after.map(|after| (after.at.0, after.id.0));
-        match self.search.order.direction {
+        match self.order.direction {
             Direction::Ascending => {
                 // Before all ids of its first millisecond: after the greatest id of the previous
                 // one.
@@ -115,7 +121,7 @@ impl<'a> SearchPlan<'a> {
 
     /// The last millisecond of the range, in the direction of the order.
     pub(crate) const fn end(&self) -> i64 {
-        match self.search.order.direction {
+        match self.order.direction {
             Direction::Ascending => self.last,
             Direction::Descending => self.first,
         }
@@ -131,7 +137,7 @@ impl<'a> SearchPlan<'a> {
 
     /// The time that does not determine the order.
     pub(crate) const fn other_time(&self) -> OrderBy {
-        match self.search.order.by {
+        match self.order.by {
             OrderBy::Created => OrderBy::Updated,
             OrderBy::Updated => OrderBy::Created,
         }
@@ -140,7 +146,7 @@ impl<'a> SearchPlan<'a> {
     /// The page of the tasks that were found. If [`SearchPlan::ends_at_latest`], the store sets the
     /// end of the next one.
     pub(crate) fn page(&self, FoundTasks { mut tasks, short }: FoundTasks) -> Page {
-        let order = self.search.order;
+        let order = self.order;
         let next = if tasks.len() >= self.enough() {
             tasks.truncate(self.enough() - 1);
             tasks.last().map(|task| (order.time(task.created_at, task.updated_at), task.id))
@@ -157,7 +163,7 @@ impl<'a> SearchPlan<'a> {
     /// Whether later pages end at the latest change that the owner's tasks have now. Otherwise
     /// tasks that change while they are listed would appear repeatedly.
     pub(crate) fn ends_at_latest(&self) -> bool {
-        let order = self.search.order;
+        let order = self.order;
         self.search.after.is_none() && order.by == OrderBy::Updated && order.direction == Direction::Ascending
     }
 }

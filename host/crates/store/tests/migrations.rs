@@ -130,7 +130,7 @@ async fn tasks_are_as_they_were(store: &SqliteStore) {
     assert_eq!(found, [id(1), id(2)]);
     assert!(store.dead().await.expect("answers").contains(&Incarnation(3)));
     let search = Search {
-        owner: owner("a"),
+        owner: Some(owner("a")),
         filter: Filter::default(),
         order: SortOrder { by: OrderBy::Updated, direction: Direction::Descending },
         after: None,

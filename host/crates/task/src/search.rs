@@ -1,5 +1,5 @@
-//! The search of an owner's tasks: criteria, an order, a position to continue from. Plain values,
-//! and the one definition of a match.
+//! The search of tasks: criteria, an order, a position to continue from. Plain values, and the one
+//! definition of a match.
 //!
 //! Not here: the encoding of a search on a wire, or the look-up in a store.
 //!
@@ -65,6 +65,9 @@ pub struct Filter {
     pub ids: Option<BTreeSet<TaskId>>,
     /// Its state is one of these.
     pub statuses: Option<Vec<TaskStatus>>,
+    /// The exact name of its tool. No index contains it: the tasks that the other criteria leave are read
+    /// until a page is full.
+    pub tool: Option<String>,
     /// When it was created.
     pub created: Window,
     /// When it last changed.
@@ -74,11 +77,25 @@ pub struct Filter {
 impl Filter {
     /// Whether it matches a task with these properties.
     #[must_use]
-    pub fn takes(&self, id: TaskId, status: TaskStatus, created: Timestamp, updated: Timestamp) -> bool {
+    pub fn takes(
+        &self,
+        id: TaskId,
+        tool: &str,
+        status: TaskStatus,
+        created: Timestamp,
+        updated: Timestamp,
+    ) -> bool {
         self.ids.as_ref().is_none_or(|ids| ids.contains(&id))
             && self.statuses.as_ref().is_none_or(|statuses| statuses.contains(&status))
+            && self.takes_tool(tool)
             && self.created.contains(created)
             && self.updated.contains(updated)
+    }
+
+    /// Whether it matches tasks of this tool.
+    #[must_use]
+    pub fn takes_tool(&self, tool: &str) -> bool {
+        self.tool.as_ref().is_none_or(|wanted| wanted == tool)
     }
 }
 
@@ -137,17 +154,29 @@ pub struct Position {
 /// A search.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Search {
-    /// The owner of the tasks. There is no search over several owners: a filter never widens the
-    /// view (F-7).
-    pub owner: Owner,
+    /// The owner of the tasks; `None` means all owners, for the operator only. A client's search always
+    /// has its owner: a filter never widens the view (F-7).
+    pub owner: Option<Owner>,
     /// The criteria.
     pub filter: Filter,
-    /// Their order.
+    /// The requested order. [`Search::sort_order`] is the order of the results.
     pub order: SortOrder,
     /// The position to continue from.
     pub after: Option<Position>,
     /// The maximum number of tasks; at least one.
     pub limit: u32,
+}
+
+impl Search {
+    /// The order of the results. The tasks of all owners are always ordered by their creation: no index
+    /// orders them by their last change, which every commit would have to write.
+    #[must_use]
+    pub const fn sort_order(&self) -> SortOrder {
+        match &self.owner {
+            Some(_) => self.order,
+            None => SortOrder { by: OrderBy::Created, direction: self.order.direction },
+        }
+    }
 }
 
 /// A part of the results.
@@ -203,17 +232,20 @@ mod tests {
         let filter = Filter {
             ids: Some(BTreeSet::from([id])),
             statuses: Some(vec![TaskStatus::Working]),
+            tool: Some("count".to_owned()),
             created: window(Some(1), Some(3)),
             updated: window(Some(5), Some(7)),
         };
-        let takes =
-            |id, status, created, updated| filter.takes(id, status, Timestamp(created), Timestamp(updated));
+        let takes = |id, status, created, updated| {
+            filter.takes(id, "count", status, Timestamp(created), Timestamp(updated))
+        };
         assert!(takes(id, TaskStatus::Working, 2, 6));
         assert!(!takes(other, TaskStatus::Working, 2, 6));
         assert!(!takes(id, TaskStatus::Completed, 2, 6));
         assert!(!takes(id, TaskStatus::Working, 3, 6));
         assert!(!takes(id, TaskStatus::Working, 2, 5));
-        assert!(Filter::default().takes(other, TaskStatus::Failed, Timestamp(9), Timestamp(9)));
+        assert!(!filter.takes(id, "counts", TaskStatus::Working, Timestamp(2), Timestamp(6)));
+        assert!(Filter::default().takes(other, "", TaskStatus::Failed, Timestamp(9), Timestamp(9)));
         assert!(Window::default().is_everything());
         assert!(!window(Some(1), None).is_everything() && !window(None, Some(1)).is_everything());
     }

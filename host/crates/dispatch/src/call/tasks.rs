@@ -6,7 +6,9 @@ use crate::{Dispatch, Fault};
 use futures_util::stream::Stream;
 use std::collections::HashMap;
 use std::sync::Arc;
+use tokio::sync::watch;
 use toolyard_protocol::{RawJson, RpcError};
+use toolyard_task::search::{Direction, Filter, Page, Position};
 use toolyard_task::store::After;
 use toolyard_task::task::Summary;
 use toolyard_task::{Task, TaskId};
@@ -60,6 +62,31 @@ impl Dispatch {
     ) -> Result<Vec<Summary>, Fault> {
         self.recover_first().await?;
         self.deps.tasks.summaries(caller, after, limit).await
+    }
+
+    /// The caller's tasks that the filter matches, ordered by their creation; for the operator, those of
+    /// all owners. A page may be short although more tasks follow: [`Page::next`] says so.
+    ///
+    /// # Errors
+    /// [`Fault::TasksOff`], [`Fault::Store`].
+    pub async fn find_tasks(
+        &self,
+        caller: &Caller,
+        filter: Filter,
+        direction: Direction,
+        after: Option<Position>,
+        limit: u32,
+    ) -> Result<Page, Fault> {
+        self.recover_first().await?;
+        self.deps.tasks.find_tasks(caller, filter, direction, after, limit).await
+    }
+
+    /// A number that grows with every change of a task that this host makes or hears of: creations,
+    /// changes, ends, removals, and hints of other hosts. It counts no tasks; a reader that sees it grow
+    /// reads again.
+    #[must_use]
+    pub fn task_changes(&self) -> watch::Receiver<u64> {
+        self.deps.tasks.waiters.changes()
     }
 
     /// Cancels a task. The cancel is final before this returns, and the host stops the guest (T-34

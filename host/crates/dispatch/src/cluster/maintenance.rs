@@ -124,6 +124,7 @@ impl Cluster {
         }
         if !over.is_empty() {
             self.deps.tasks.store.remove(&over).await?;
+            self.deps.tasks.waiters.count_change();
         }
         self.deps.tasks.tidy_kept().await?;
         let published = self.deps.catalog.take_published();

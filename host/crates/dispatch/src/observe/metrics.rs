@@ -5,6 +5,7 @@
 //! only adds to counters that it holds.
 
 use crate::observe::call_end::CallEnd;
+use crate::observe::load::Load;
 use crate::{Catalog, Outcome};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};
@@ -324,20 +325,6 @@ const fn ending(outcome: &Outcome) -> &'static str {
     }
 }
 
-/// The state at one moment.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct GaugeValues {
-    /// Live tasks of this host, by what they do: they wait for a slot, run, or wait for
-    /// their clients' answers.
-    pub waiting: usize,
-    pub working: usize,
-    pub asking: usize,
-    /// Runs of guests that hold a slot.
-    pub runs: u32,
-    /// Questions that clients have received and not answered.
-    pub questions: usize,
-}
-
 /// Computes the state on demand. `None` once there is nothing left to look at.
 pub(crate) struct GaugeCollector<F>(pub F);
 
@@ -347,7 +334,7 @@ impl<F> std::fmt::Debug for GaugeCollector<F> {
     }
 }
 
-impl<F: Fn() -> Option<GaugeValues> + Send + Sync + 'static> Collector for GaugeCollector<F> {
+impl<F: Fn() -> Option<Load> + Send + Sync + 'static> Collector for GaugeCollector<F> {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
         let Some(now) = (self.0)() else { return Ok(()) };
         let help = "Live tasks of this host, by what they do.";

@@ -96,6 +96,7 @@ impl RunDeps {
         guard.mark_stored(|| self.node.current() == Some(incarnation));
         run.set_task(&task);
         self.observers.metrics.count_created();
+        self.tasks.waiters.count_change();
         Ok((task, guard))
     }
 }

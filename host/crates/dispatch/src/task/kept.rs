@@ -281,6 +281,7 @@ impl Tasks {
             }
             let count = self.store.discard(discarded).await?;
             self.observers.metrics.count_discarded(count);
+            self.waiters.count_change();
             tracing::warn!(
                 event = "task.removed_early",
                 owner = toolyard_task::audit::name_of(owner),

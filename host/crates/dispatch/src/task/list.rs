@@ -73,7 +73,7 @@ impl Tasks {
             }
             None => None,
         };
-        let search = Search { owner: owner.clone(), filter, order, after, limit: self.settings.page };
+        let search = Search { owner: Some(owner.clone()), filter, order, after, limit: self.settings.page };
         let Page { tasks, next } = self.store.search(&search).await?;
         let next = match next {
             Some(next) => Some(self.clients.seal_cursor(&scope, &position(next)).await?),
@@ -95,6 +95,7 @@ fn criteria(filter: &TaskFilter) -> Filter {
     Filter {
         ids: filter.task_ids.as_ref().map(ids),
         statuses: filter.status.clone(),
+        tool: None,
         created: Window { after: filter.created_after, before: filter.created_before },
         updated: Window { after: filter.last_updated_after, before: filter.last_updated_before },
     }

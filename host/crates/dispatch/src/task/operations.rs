@@ -21,7 +21,7 @@ use toolyard_protocol::tools::text_result;
 use toolyard_protocol::{RawJson, RpcError};
 use toolyard_task::apply::MAX_ASKED_AGAIN;
 use toolyard_task::audit::{By, name_of};
-use toolyard_task::search::{Direction, Filter, OrderBy, Search, SortOrder};
+use toolyard_task::search::{Direction, Filter, OrderBy, Page, Position, Search, SortOrder};
 use toolyard_task::store::{After, ListQuery, ReadTask};
 use toolyard_task::task::{Era, Summary};
 use toolyard_task::tool::AskError;
@@ -135,7 +135,7 @@ impl Tasks {
             return Ok(found);
         }
         let order = SortOrder { by: OrderBy::Created, direction: Direction::Descending };
-        let search = Search { owner, filter: Filter::default(), order, after: None, limit };
+        let search = Search { owner: Some(owner), filter: Filter::default(), order, after: None, limit };
         Ok(self.store.search(&search).await?.tasks)
     }
 
@@ -147,6 +147,26 @@ impl Tasks {
     ) -> Result<Vec<Summary>, Fault> {
         let Ok(owner) = caller.reads() else { return Ok(Vec::new()) };
         Ok(self.store.list(&ListQuery { owner: owner.cloned(), after, limit }).await?)
+    }
+
+    pub async fn find_tasks(
+        &self,
+        caller: &Caller,
+        filter: Filter,
+        direction: Direction,
+        after: Option<Position>,
+        limit: u32,
+    ) -> Result<Page, Fault> {
+        let owner = match caller.reads() {
+            Ok(owner) => owner.cloned(),
+            Err(_) => return Ok(Page { tasks: Vec::new(), next: None }),
+        };
+        if owner == Some(Owner::Anyone) {
+            // A client sees such a task only if it knows the id, so no client may list them.
+            return Ok(Page { tasks: Vec::new(), next: None });
+        }
+        let order = SortOrder { by: OrderBy::Created, direction };
+        Ok(self.store.search(&Search { owner, filter, order, after, limit }).await?)
     }
 
     pub(crate) async fn cancel_by(&self, caller: &Caller, id: &str, by: By) -> Result<Task, Fault> {

@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use toolyard_task::TaskId;
 
 /// The waiters, by task.
 #[derive(Default)]
 pub(crate) struct Waiters {
     by_task: Mutex<BTreeMap<TaskId, (usize, Arc<Notify>)>>,
+    /// Grows with every wake-up, for those who look at many tasks.
+    changes: watch::Sender<u64>,
 }
 
 /// A waiter. To miss nothing: watch, then read, then wait.
@@ -38,6 +40,7 @@ impl Waiters {
         if let Some(notify) = notify {
             notify.notify_waiters();
         }
+        self.count_change();
     }
 
     /// The tasks with waiters.
@@ -50,6 +53,17 @@ impl Waiters {
         for notify in all {
             notify.notify_waiters();
         }
+        self.count_change();
+    }
+
+    /// A number that grows with every change that this host makes or hears of.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    /// Counts a change that no waiter waits for.
+    pub fn count_change(&self) {
+        self.changes.send_modify(|count| *count = count.wrapping_add(1));
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<TaskId, (usize, Arc<Notify>)>> {

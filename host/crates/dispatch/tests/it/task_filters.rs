@@ -3,12 +3,16 @@
 use futures_util::FutureExt as _;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use toolyard_dispatch::{Caller, Dispatch, Fault, RawJson, Settings, Task, Timestamp};
+use toolyard_dispatch::search::{Direction, Filter, Page};
+use toolyard_dispatch::{
+    Caller, Dispatch, Fault, Owner, Principal, RawJson, Settings, Task, TaskId, Timestamp,
+};
 use toolyard_kit::{application, stores};
 use toolyard_store::MemoryStore;
 use toolyard_store::contract::searching::asked;
 use toolyard_store::contract::{ManualClock, START, change, created, owner, result, task};
 use toolyard_task::node::NodeStore as _;
+use toolyard_task::wire::TaskStatus;
 use toolyard_task::{Event, Outcome};
 
 const SETTINGS: Settings = Settings { page: 3, ..toolyard_kit::SETTINGS };
@@ -185,4 +189,58 @@ async fn t_30_there_is_no_list_where_tasks_are_off() {
     for params in [json!({}), json!({"filter": {}}), json!({"filter": 5})] {
         assert!(matches!(house.list(&caller("a"), &params).await, Err(Fault::TasksOff)), "{params}");
     }
+}
+
+/// A client sees tasks that belong to anyone only if it knows their ids, so no list shows them.
+#[tokio::test]
+async fn the_operator_finds_the_tasks_of_all_owners_and_a_principal_its_own() {
+    let house = House::new();
+    let mine = house.five().await;
+    house.clock.set(START + 59_100);
+    let others = created(&*house.store, task(&Owner::Anyone)).await;
+    let all: Vec<TaskId> = mine.iter().chain([&others]).map(|task| task.id).collect();
+    let find = async |caller: &Caller, filter: &Filter| {
+        let (mut found, mut after) = (Vec::new(), None);
+        loop {
+            let page =
+                house.dispatch.find_tasks(caller, filter.clone(), Direction::Ascending, after, 2).await;
+            let Page { tasks, next } = page.expect("searches");
+            found.extend(tasks.iter().map(|task| task.id));
+            after = next;
+            if after.is_none() {
+                return found;
+            }
+        }
+    };
+    let operator = Caller::operator();
+    assert_eq!(find(&operator, &Filter::default()).await, all);
+    assert_eq!(find(&caller("a"), &Filter::default()).await, all[..5]);
+    assert_eq!(find(&caller("b"), &Filter::default()).await, []);
+    let anyone = Caller::stateless(Arc::new(Principal::Anonymous), None, RawJson::empty_object());
+    assert_eq!(find(&anyone, &Filter::default()).await, []);
+    let unknown = Caller::new(Arc::new(Principal::Anonymous), None, RawJson::empty_object());
+    assert_eq!(find(&unknown, &Filter::default()).await, []);
+    let failed = Filter { statuses: Some(vec![TaskStatus::Failed]), ..Filter::default() };
+    assert_eq!(find(&operator, &failed).await, [all[3]]);
+    let tool = Filter { tool: Some("example.slee".into()), ..Filter::default() };
+    assert_eq!(find(&operator, &tool).await, []);
+}
+
+/// A change that this host makes is counted; a page that follows the number misses none.
+#[tokio::test]
+async fn a_change_of_a_task_is_counted_for_those_who_look_at_many() {
+    let house = House::new();
+    let mine = house.five().await;
+    let mut changes = house.dispatch.task_changes();
+    house.dispatch.list_tasks(&caller("a"), None).await.expect("lists");
+    changes.mark_unchanged();
+    let before = *changes.borrow();
+    house.dispatch.task(&caller("a"), &mine[0].id.to_string()).await.expect("is there");
+    assert_eq!(*changes.borrow(), before, "a read changes nothing");
+    house.dispatch.cancel_task(&Caller::operator(), &mine[0].id.to_string()).await.expect("is live");
+    assert!(changes.has_changed().expect("the host is there"));
+    assert!(*changes.borrow_and_update() > before);
+    let load = house.dispatch.load();
+    assert_eq!((load.waiting, load.working, load.asking, load.runs, load.questions), (0, 0, 0, 0, 0));
+    assert_eq!((load.bounds, load.live_tasks), (SETTINGS.admission, SETTINGS.live_tasks));
 }

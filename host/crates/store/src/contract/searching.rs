@@ -21,7 +21,7 @@ const BY_CHANGE: SortOrder = ORDERS[2];
 
 /// A first page of the tasks of `a`.
 fn first(filter: Filter, order: SortOrder, limit: u32) -> Search {
-    Search { owner: owner("a"), filter, order, after: None, limit }
+    Search { owner: Some(owner("a")), filter, order, after: None, limit }
 }
 
 /// Everything that the search finds, page by page.
@@ -147,6 +147,7 @@ pub async fn f_5_criteria_hold_together_and_the_members_of_one_in_turn(fixture: 
     let filter = Filter {
         ids: None,
         statuses: Some(ended.to_vec()),
+        tool: None,
         created: window(START + 9, START + 90),
         updated: window(START + 1_010, START + 1_060),
     };
@@ -233,7 +234,7 @@ pub async fn f_6_pages_are_stable_while_tasks_change(fixture: Fixture) {
         // So that the changes happen in a later millisecond.
         fixture.clock.advance(5);
         let mut search =
-            Search { owner: me.clone(), filter: Filter::default(), order, after: None, limit: 7 };
+            Search { owner: Some(me.clone()), filter: Filter::default(), order, after: None, limit: 7 };
         let mut seen = Vec::new();
         for page in 0.. {
             let Page { tasks, next } = store.search(&search).await.expect("searches");
@@ -297,11 +298,72 @@ pub async fn f_7_a_search_sees_its_owners_tasks_only(fixture: Fixture) {
     for filter in [Filter::default(), named, working] {
         for order in ORDERS {
             for task in &made {
-                let search = Search { owner: task.owner.clone(), ..first(filter.clone(), order, 9) };
+                let search = Search { owner: Some(task.owner.clone()), ..first(filter.clone(), order, 9) };
                 assert_eq!(found(&*store, search).await, [Summary::of(task)], "{filter:?}");
             }
-            let search = Search { owner: owner("c"), ..first(filter.clone(), order, 9) };
+            let search = Search { owner: Some(owner("c")), ..first(filter.clone(), order, 9) };
             assert_eq!(found(&*store, search).await, []);
+        }
+    }
+}
+
+/// The tool is one more criterion, with every other way to look tasks up.
+pub async fn f_5_a_tool_is_found_by_its_exact_name(fixture: Fixture) {
+    let store = fixture.store();
+    let mut made = Vec::new();
+    for tool in ["count", "sleep", "count", "counts", "Count", "count"] {
+        made.push(created(&*store, Task { tool: tool.into(), ..task(&owner("a")) }).await);
+        fixture.clock.advance(1);
+    }
+    let count = ids([&made[0], &made[2], &made[5]]);
+    let filter = Filter { tool: Some("count".into()), ..Filter::default() };
+    assert_eq!(all(&*store, filter.clone()).await, count);
+    let wide = window(START - 1, i64::MAX);
+    assert_eq!(all(&*store, Filter { created: wide, updated: wide, ..filter.clone() }).await, count);
+    let named = Some(ids(&made[1..]));
+    assert_eq!(all(&*store, Filter { ids: named, ..filter.clone() }).await, ids([&made[2], &made[5]]));
+    let working = Some(vec![TaskStatus::Working]);
+    assert_eq!(all(&*store, Filter { statuses: working, ..filter }).await, count);
+    let none = Filter { tool: Some("coun".into()), ..Filter::default() };
+    assert_eq!(all(&*store, none).await, BTreeSet::new());
+}
+
+/// For the operator: the tasks of all owners in one list, by their creation whatever order is requested.
+pub async fn the_operator_finds_the_tasks_of_all_owners_by_creation(fixture: Fixture) {
+    let store = fixture.store();
+    let mut made = some(&fixture, &*store).await;
+    for (number, owner) in [owner("b"), Owner::Local, owner("b")].into_iter().enumerate() {
+        fixture.clock.set(START + 15 + number as i64 * 40);
+        made.push(created(&*store, Task { tool: "other".into(), ..task(&owner) }).await);
+    }
+    made.sort_by_key(|task| (task.created_at, task.id));
+    let failed = || Some(vec![TaskStatus::Failed, TaskStatus::Cancelled]);
+    let filters = [
+        Filter::default(),
+        Filter { statuses: failed(), ..Filter::default() },
+        Filter { statuses: Some(Vec::new()), ..Filter::default() },
+        Filter { tool: Some("other".into()), ..Filter::default() },
+        Filter { created: window(START + 9, START + 60), statuses: failed(), ..Filter::default() },
+        Filter { updated: window(START + 9, START + 1_030), ..Filter::default() },
+        Filter {
+            updated: window(START + 1_000, i64::MAX),
+            created: window(0, START + 70),
+            ..Filter::default()
+        },
+        Filter { ids: Some(ids(made.iter().skip(3).step_by(2))), ..Filter::default() },
+        Filter { ids: Some(ids(&made[20..])), tool: Some("other".into()), ..Filter::default() },
+    ];
+    for (filter, order) in filters.into_iter().flat_map(|filter| ORDERS.map(|order| (filter.clone(), order)))
+    {
+        let takes =
+            |task: &&Task| filter.takes(task.id, &task.tool, task.status(), task.created_at, task.updated_at);
+        let mut expected: Vec<Summary> = made.iter().filter(takes).map(Summary::of).collect();
+        if order.direction == Direction::Descending {
+            expected.reverse();
+        }
+        for limit in [1, 4, 50] {
+            let search = Search { owner: None, ..first(filter.clone(), order, limit) };
+            assert_eq!(found(&*store, search).await, expected, "{filter:?}, {order:?}, {limit}");
         }
     }
 }

@@ -7,8 +7,9 @@ use toolyard_task::task::Summary;
 use toolyard_task::wire::Timestamp;
 
 pub(super) fn search(state: &State, search: &Search, now: Timestamp) -> Page {
-    let Search { owner, filter, order, after, limit } = search;
-    let mine = || state.tasks.values().filter(|task| task.owner == *owner);
+    let Search { owner, filter, after, limit, .. } = search;
+    let order = search.sort_order();
+    let mine = || state.tasks.values().filter(|task| owner.as_ref().is_none_or(|owner| task.owner == *owner));
     let place = |task: &Task| (order.time(task.created_at, task.updated_at), task.id);
     let is_later = |task: &Task| {
         after.is_none_or(|after| match order.direction {
@@ -18,7 +19,7 @@ pub(super) fn search(state: &State, search: &Search, now: Timestamp) -> Page {
     };
     let until = after.and_then(|after| after.until);
     let mut found: Vec<&Task> = mine()
-        .filter(|task| filter.takes(task.id, task.status(), task.created_at, task.updated_at))
+        .filter(|task| filter.takes(task.id, &task.tool, task.status(), task.created_at, task.updated_at))
         .filter(|task| is_later(task) && until.is_none_or(|until| task.updated_at <= until))
         .filter(|task| !task.is_gone(now))
         .collect();

@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{IsolationLevel, Row};
 use toolyard_task::TaskId;
-use toolyard_task::search::{Direction, Page, Search};
+use toolyard_task::search::{Direction, Page, Search, SortOrder};
 use toolyard_task::store::StoreError;
 use toolyard_task::wire::{TaskStatus, Timestamp};
 use uuid::Uuid;
@@ -42,7 +42,7 @@ async fn page(on: &mut Object, search: &Search, floor: i64, sealing: &Sealing) -
     let moment = moment.start().await.map_err(failed)?;
     let spans = rows(&moment, "SELECT longest FROM span", &[]).await?;
     let longest = spans.first().map_or(Ok(0), |row| row.try_get(0)).map_err(unreadable)?;
-    let owner = search.owner.key().into_bytes();
+    let owner = search.owner.as_ref().map(|owner| owner.key().into_bytes());
     let reader = IndexReader { on: &moment, plan: SearchPlan::new(search, longest), owner, floor, sealing };
     let page = reader.page().await?;
     moment.commit().await.map_err(failed)?;
@@ -53,7 +53,8 @@ async fn page(on: &mut Object, search: &Search, floor: i64, sealing: &Sealing) -
 struct IndexReader<'a> {
     on: &'a Transaction<'a>,
     plan: SearchPlan<'a>,
-    owner: Vec<u8>,
+    /// `None` for all owners.
+    owner: Option<Vec<u8>>,
     floor: i64,
     sealing: &'a Sealing,
 }
@@ -88,9 +89,14 @@ impl IndexReader<'_> {
         }
     }
 
-    /// One row more than fits on the page.
-    fn enough(&self) -> i64 {
-        i64::try_from(self.plan.enough()).unwrap_or(i64::MAX)
+    /// The number of records that are read: one more than fits on the page, or as many as may be
+    /// decoded to find those of a tool.
+    fn most(&self) -> i64 {
+        let enough = i64::try_from(self.plan.enough()).unwrap_or(i64::MAX);
+        match self.plan.search.filter.tool {
+            Some(_) => enough.max(FEW.into()),
+            None => enough,
+        }
     }
 
     /// Walks the index of the order, merged from those of several states.
@@ -100,22 +106,23 @@ impl IndexReader<'_> {
         let sql = walked(&self.plan);
         let chosen = format!(
             "SELECT * FROM ({sql}) AS walked
-             WHERE {other} BETWEEN $6 AND $7 AND (status <= 2 OR due > (SELECT store_time($8)))
+             WHERE {other} BETWEEN $6 AND $7{states} AND (status <= 2 OR due > (SELECT store_time($8)))
              {order} LIMIT $9",
+            states = of_states(&self.plan),
             other = column(self.plan.other_time()),
-            order = order(self.plan.search),
+            order = order(self.plan.order),
         );
         let given: [&(dyn ToSql + Sync); 5] =
             [&self.owner, &start, &start_id, &self.plan.end(), &i64::from(BUDGET)];
-        let more: [&(dyn ToSql + Sync); 4] = [&first, &last, &self.floor, &self.enough()];
+        let more: [&(dyn ToSql + Sync); 4] = [&first, &last, &self.floor, &self.most()];
         let all: Vec<_> = given.into_iter().chain(more).collect();
         let mut found = self.fetched(&chosen, &all).await?;
-        if found.tasks.len() < self.plan.enough() {
+        if found.tasks.len() < self.plan.enough() && found.short.is_none() {
             // The last row that was read, if the walk got that far.
             let reached = format!(
                 "SELECT id, {} FROM ({sql}) AS walked {} OFFSET $5::bigint - 1 LIMIT 1",
-                column(self.plan.search.order.by),
-                order(self.plan.search)
+                column(self.plan.order.by),
+                order(self.plan.order)
             );
             let reached = rows(self.on, &reached, &given).await?;
             if let Some(row) = reached.first() {
@@ -161,7 +168,7 @@ impl IndexReader<'_> {
              FROM (SELECT DISTINCT unnest($9::uuid[]) AS id) AS named, LATERAL (
                  SELECT * FROM task WHERE task.id = named.id OFFSET 0
              ) AS task
-             WHERE owner = $1{} AND {} BETWEEN $7 AND $8 OFFSET 0",
+             WHERE ($1::bytea IS NULL OR owner = $1){} AND {} BETWEEN $7 AND $8 OFFSET 0",
             of_states(&self.plan),
             column(self.plan.other_time()),
         );
@@ -171,52 +178,69 @@ impl IndexReader<'_> {
     /// A page of the rows of `all`, from $7 on.
     async fn sorted(&self, all: &str, given: &[&(dyn ToSql + Sync)]) -> Result<FoundTasks, StoreError> {
         let (start, start_id) = self.plan.start();
-        let by = column(self.plan.search.order.by);
-        let (later, bound) = comparisons(self.plan.search);
+        let by = column(self.plan.order.by);
+        let (later, bound) = comparisons(self.plan.order);
         let chosen = format!(
             "SELECT * FROM ({all}) AS gathered
              WHERE ({by}, id) {later} ($2, $3) AND {by} {bound} $4
                  AND (status <= 2 OR due > (SELECT store_time($5)))
              {} LIMIT $6",
-            order(self.plan.search),
+            order(self.plan.order),
         );
-        let (end, enough) = (self.plan.end(), self.enough());
-        let own: [&(dyn ToSql + Sync); 6] = [&self.owner, &start, &start_id, &end, &self.floor, &enough];
+        let (end, most) = (self.plan.end(), self.most());
+        let own: [&(dyn ToSql + Sync); 6] = [&self.owner, &start, &start_id, &end, &self.floor, &most];
         let all: Vec<_> = own.into_iter().chain(given.iter().copied()).collect();
         self.fetched(&chosen, &all).await
     }
 
-    /// These tasks with their records; it fetches no more than are on the page.
+    /// These tasks with their records, those of other tools left out.
     async fn fetched(&self, chosen: &str, given: &[&(dyn ToSql + Sync)]) -> Result<FoundTasks, StoreError> {
         let sql = format!(
             "SELECT chosen.id, status, created, updated, record FROM ({chosen}) AS chosen, LATERAL (
                  SELECT record FROM task WHERE task.id = chosen.id OFFSET 0
              ) AS fetched {}",
-            order(self.plan.search)
+            order(self.plan.order)
         );
         let rows = rows(self.on, &sql, given).await?;
-        let tasks = rows.iter().map(|row| summary(row, self.sealing)).collect::<Result<_, _>>()?;
-        Ok(FoundTasks { tasks, short: None })
+        let mut found = FoundTasks::default();
+        let mut reached = None;
+        for row in &rows {
+            let task = summary(row, self.sealing)?;
+            reached = Some((self.plan.order.time(task.created_at, task.updated_at), task.id));
+            if self.plan.search.filter.takes_tool(&task.tool) {
+                found.tasks.push(task);
+            }
+            if found.tasks.len() >= self.plan.enough() {
+                return Ok(found);
+            }
+        }
+        // Without a tool, as many rows as this fill the page.
+        found.short = reached.filter(|_| rows.len() as i64 >= self.most());
+        Ok(found)
     }
 }
 
 /// At most $5 rows of an index, from ($2, $3), exclusive, to $4.
 fn walked(plan: &SearchPlan<'_>) -> String {
-    let by = column(plan.search.order.by);
-    let (later, bound) = comparisons(plan.search);
-    let order = order(plan.search);
+    let by = column(plan.order.by);
+    let (later, bound) = comparisons(plan.order);
+    let order = order(plan.order);
     // Each range has its own limit, because the planner does not know the order of ranges that are
     // joined first: it would read and sort all of them.
+    let owner = if plan.search.owner.is_some() { "owner = $1" } else { "$1::bytea IS NULL" };
     let range = |state: Option<TaskStatus>| {
         let state = state.map_or_else(String::new, |state| format!(" AND status = {}", codec::status(state)));
         format!(
             "(SELECT id, status, created, updated, due FROM task
-             WHERE owner = $1{state} AND ({by}, id) {later} ($2, $3) AND {by} {bound} $4 {order} LIMIT $5)"
+             WHERE {owner}{state} AND ({by}, id) {later} ($2, $3) AND {by} {bound} $4 {order} LIMIT $5)"
         )
     };
     let ranges: Vec<String> = match plan.states() {
-        Some(states) => states.into_iter().map(|state| range(Some(state))).collect(),
-        None => vec![range(None)],
+        Some(states) if plan.search.owner.is_some() => {
+            states.into_iter().map(|state| range(Some(state))).collect()
+        }
+        // There is no index of the states of all owners.
+        _ => vec![range(None)],
     };
     match ranges.is_empty() {
         true => format!("SELECT * FROM {} AS nothing WHERE false", range(None)),
@@ -235,16 +259,16 @@ fn of_states(plan: &SearchPlan<'_>) -> String {
 }
 
 /// How the time of a later row compares to the start and to the end of the range.
-const fn comparisons(search: &Search) -> (&'static str, &'static str) {
-    match search.order.direction {
+const fn comparisons(order: SortOrder) -> (&'static str, &'static str) {
+    match order.direction {
         Direction::Ascending => (">", "<="),
         Direction::Descending => ("<", ">="),
     }
 }
 
-fn order(search: &Search) -> String {
-    let by = column(search.order.by);
-    match search.order.direction {
+fn order(order: SortOrder) -> String {
+    let by = column(order.by);
+    match order.direction {
         Direction::Ascending => format!("ORDER BY {by}, id"),
         Direction::Descending => format!("ORDER BY {by} DESC, id DESC"),
     }

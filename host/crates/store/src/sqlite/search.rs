@@ -2,18 +2,18 @@
 
 mod statements;
 
-use super::error::{corrupt, failed};
+use super::error::failed;
 use super::tasks::{id, summary};
 use crate::codec;
 use crate::encryption::Sealing;
 use crate::search_plan::{BUDGET, FEW, FoundTasks, MANY, RowAccess, SearchPlan, SortKey};
 use rusqlite::{Connection, OptionalExtension, Row, Rows, params};
-use statements::{FETCH, LATEST, ONE, SPAN, counted, ordered, windowed};
+use statements::{FETCH, LATEST, ONE, SPAN, counted, of_all, ordered, windowed};
 use std::collections::BTreeSet;
-use toolyard_task::TaskId;
-use toolyard_task::search::{Direction, OrderBy, Page, Search};
+use toolyard_task::search::{Direction, OrderBy, Page, Search, SortOrder};
 use toolyard_task::store::StoreError;
 use toolyard_task::wire::{TaskStatus, Timestamp};
+use toolyard_task::{Owner, TaskId};
 
 /// The cost of reading a row of the table, in rows of an index.
 const FETCHED: u32 = 3;
@@ -29,7 +29,8 @@ pub(super) fn search(
     let moment = on.unchecked_transaction().map_err(failed)?;
     let longest = moment.prepare_cached(SPAN).and_then(|mut read| read.query_row([], |row| row.get(0)));
     let plan = SearchPlan::new(search, longest.map_err(failed)?);
-    let page = IndexReader { on: &moment, plan, owner: search.owner.key(), now, sealing }.page()?;
+    let page = IndexReader { on: &moment, plan, owner: search.owner.as_ref().map(Owner::key), now, sealing }
+        .page()?;
     moment.finish().map_err(failed)?;
     Ok(page)
 }
@@ -46,7 +47,8 @@ struct IndexRow {
 struct IndexReader<'a> {
     on: &'a Connection,
     plan: SearchPlan<'a>,
-    owner: String,
+    /// `None` for all owners.
+    owner: Option<String>,
     now: Timestamp,
     sealing: &'a Sealing,
 }
@@ -83,20 +85,26 @@ impl IndexReader<'_> {
 
     /// Walks the index of the order, which is merged from those of several states.
     fn in_order(&self) -> Result<FoundTasks, StoreError> {
-        let (by, direction) = (self.plan.search.order.by, self.plan.search.order.direction);
+        let (by, direction) = (self.plan.order.by, self.plan.order.direction);
         let (start, start_id) = self.plan.start();
-        let mut statements = self
-            .ranges(by, !self.plan.other.is_everything())
+        let ranges: Vec<String> = match &self.owner {
+            Some(_) => {
+                let states = self.ranges(by, !self.plan.other.is_everything());
+                states.into_iter().map(|state| ordered(state, by, direction)).collect()
+            }
+            None => vec![of_all(direction)],
+        };
+        let mut statements = ranges
             .iter()
-            .map(|state| self.on.prepare_cached(&ordered(*state, by, direction)))
+            .map(|sql| self.on.prepare_cached(sql))
             .collect::<Result<Vec<_>, _>>()
             .map_err(failed)?;
         let given = params![self.owner, start, start_id.as_bytes(), self.plan.end()];
         let mut streams = Vec::new();
         for statement in &mut statements {
-            streams.push(Stream::new(statement.query(given).map_err(failed)?, self.plan.search)?);
+            streams.push(Stream::new(statement.query(given).map_err(failed)?, self.plan.order)?);
         }
-        self.taken(std::iter::from_fn(|| next(&mut streams, self.plan.search).transpose()))
+        self.taken(std::iter::from_fn(|| next(&mut streams, self.plan.order).transpose()))
     }
 
     /// Whether the window on the other time has no more tasks than `most`.
@@ -124,24 +132,20 @@ impl IndexReader<'_> {
             let mut read = self.on.prepare_cached(&windowed(state, by)).map_err(failed)?;
             let mut rows = read.query(params![self.owner, first, last]).map_err(failed)?;
             while let Some(row) = rows.next().map_err(failed)? {
-                all.push(index_row(row, self.plan.search).map_err(failed)?);
+                all.push(index_row(row, self.plan.order).map_err(failed)?);
             }
         }
         Ok(all)
     }
 
-    /// The matching tasks with these ids.
+    /// The tasks with these ids.
     fn named(&self, ids: &BTreeSet<TaskId>) -> Result<Vec<IndexRow>, StoreError> {
         let mut read = self.on.prepare_cached(ONE).map_err(failed)?;
         let mut all = Vec::new();
         for id in ids {
-            let one = |row: &Row<'_>| Ok((index_row(row, self.plan.search)?, row.get::<_, i64>(4)?));
+            let one = |row: &Row<'_>| index_row(row, self.plan.order);
             let found = read.query_row(params![id.0.as_bytes(), self.owner], one).optional();
-            let Some((row, status)) = found.map_err(failed)? else { continue };
-            let status = codec::read_status(status).map_err(corrupt)?;
-            if self.plan.search.filter.takes(*id, status, row.created, row.updated) {
-                all.push(row);
-            }
+            all.extend(found.map_err(failed)?);
         }
         Ok(all)
     }
@@ -149,7 +153,7 @@ impl IndexReader<'_> {
     /// Sorts the rows that were found, and takes a page of them.
     fn sorted(&self, mut all: Vec<IndexRow>) -> Result<FoundTasks, StoreError> {
         let (start, end) = (self.plan.start(), self.plan.end());
-        match self.plan.search.order.direction {
+        match self.plan.order.direction {
             Direction::Ascending => {
                 all.retain(|IndexRow { key: (at, id), .. }| (at.0, id.0) > start && at.0 <= end);
                 all.sort_unstable_by_key(|row| row.key);
@@ -177,18 +181,23 @@ impl IndexReader<'_> {
             }
             left -= 1;
             reached = Some(row.key);
-            let other = match self.plan.search.order.by {
+            let other = match self.plan.order.by {
                 OrderBy::Created => row.updated,
                 OrderBy::Updated => row.created,
             };
-            if !self.plan.other.contains(other) {
+            // The index of all owners does not contain the other time.
+            if self.owner.is_some() && !self.plan.other.contains(other) {
                 continue;
             }
             left = left.saturating_sub(FETCHED);
             let mut fetch = self.on.prepare_cached(FETCH).map_err(failed)?;
             let mut fetched = fetch.query(params![row.seq, self.now.0]).map_err(failed)?;
             if let Some(row) = fetched.next().map_err(failed)? {
-                found.tasks.push(summary(row, self.sealing)?);
+                let task = summary(row, self.sealing)?;
+                let filter = &self.plan.search.filter;
+                if filter.takes(task.id, &task.tool, task.status, task.created_at, task.updated_at) {
+                    found.tasks.push(task);
+                }
             }
             if found.tasks.len() >= self.plan.enough() {
                 break;
@@ -216,16 +225,16 @@ struct Stream<'s> {
 }
 
 impl<'s> Stream<'s> {
-    fn new(rows: Rows<'s>, search: &Search) -> Result<Self, StoreError> {
+    fn new(rows: Rows<'s>, order: SortOrder) -> Result<Self, StoreError> {
         let mut stream = Self { rows, head: None };
-        stream.advance(search)?;
+        stream.advance(order)?;
         Ok(stream)
     }
 
     /// Returns the head and replaces it with the next row.
-    fn advance(&mut self, search: &Search) -> Result<Option<IndexRow>, StoreError> {
+    fn advance(&mut self, order: SortOrder) -> Result<Option<IndexRow>, StoreError> {
         let next = match self.rows.next().map_err(failed)? {
-            Some(row) => Some(index_row(row, search).map_err(failed)?),
+            Some(row) => Some(index_row(row, order).map_err(failed)?),
             None => None,
         };
         Ok(std::mem::replace(&mut self.head, next))
@@ -233,24 +242,19 @@ impl<'s> Stream<'s> {
 }
 
 /// The next task among all streams.
-fn next(streams: &mut [Stream<'_>], search: &Search) -> Result<Option<IndexRow>, StoreError> {
+fn next(streams: &mut [Stream<'_>], order: SortOrder) -> Result<Option<IndexRow>, StoreError> {
     let heads = streams.iter_mut().filter(|stream| stream.head.is_some());
     let key = |stream: &&mut Stream<'_>| stream.head.as_ref().map(|row| row.key);
-    let chosen = match search.order.direction {
+    let chosen = match order.direction {
         Direction::Ascending => heads.min_by_key(key),
         Direction::Descending => heads.max_by_key(key),
     };
-    chosen.map_or(Ok(None), |stream| stream.advance(search))
+    chosen.map_or(Ok(None), |stream| stream.advance(order))
 }
 
-fn index_row(row: &Row<'_>, search: &Search) -> rusqlite::Result<IndexRow> {
+fn index_row(row: &Row<'_>, order: SortOrder) -> rusqlite::Result<IndexRow> {
     let (created, updated) = (Timestamp(row.get(2)?), Timestamp(row.get(3)?));
-    Ok(IndexRow {
-        seq: row.get(0)?,
-        key: (search.order.time(created, updated), id(row, 1)?),
-        created,
-        updated,
-    })
+    Ok(IndexRow { seq: row.get(0)?, key: (order.time(created, updated), id(row, 1)?), created, updated })
 }
 
 #[cfg(test)]

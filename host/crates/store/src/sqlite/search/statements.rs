@@ -12,7 +12,7 @@ pub(super) const LATEST: &str =
     "SELECT max(updated) FROM task INDEXED BY task_by_owner_updated WHERE owner = ?1";
 
 pub(super) const ONE: &str =
-    "SELECT seq, id, created, updated, status FROM task WHERE id = ?1 AND owner = ?2";
+    "SELECT seq, id, created, updated FROM task WHERE id = ?1 AND (?2 IS NULL OR owner = ?2)";
 
 pub(super) const FETCH: &str = "
     SELECT id, status, created, updated, record FROM task
@@ -22,15 +22,30 @@ pub(super) const FETCH: &str = "
 pub(super) fn ordered(state: Option<TaskStatus>, by: OrderBy, direction: Direction) -> String {
     let (index, column, times) = (index(state, by), column(by), times(state, by));
     let state = of_state(state);
-    let (later, bound, direction) = match direction {
-        Direction::Ascending => (">", "<=", ""),
-        Direction::Descending => ("<", ">=", " DESC"),
-    };
+    let (later, bound, direction) = comparisons(direction);
     format!(
         "SELECT seq, id, {times} FROM task INDEXED BY {index}
          WHERE owner = ?1{state} AND ({column}, id) {later} (?2, ?3) AND {column} {bound} ?4
          ORDER BY {column}{direction}, id{direction}"
     )
+}
+
+/// The same for the tasks of all owners, by their creation. There is no ?1.
+pub(super) fn of_all(direction: Direction) -> String {
+    let (later, bound, direction) = comparisons(direction);
+    format!(
+        "SELECT seq, id, created, 0 FROM task INDEXED BY task_by_created
+         WHERE (created, id) {later} (?2, ?3) AND created {bound} ?4
+         ORDER BY created{direction}, id{direction}"
+    )
+}
+
+/// How a later row compares to the start and to the end of the range, and how rows are sorted.
+const fn comparisons(direction: Direction) -> (&'static str, &'static str, &'static str) {
+    match direction {
+        Direction::Ascending => (">", "<=", ""),
+        Direction::Descending => ("<", ">=", " DESC"),
+    }
 }
 
 /// The number of tasks from ?2 to ?3, counted up to ?4.
@@ -115,6 +130,11 @@ mod tests {
                 assert_plan(&on, &ordered(state, by, direction), &format!("{found} {range}"));
             }
         }
+        let all = "COVERING INDEX task_by_created";
+        let ascending = format!("{all} ((created,id)>(?,?) AND created<?)");
+        assert_plan(&on, &of_all(Direction::Ascending), &ascending);
+        let descending = format!("{all} (created>? AND (created,id)<(?,?))");
+        assert_plan(&on, &of_all(Direction::Descending), &descending);
         assert_plan(&on, LATEST, "COVERING INDEX task_by_owner_updated (owner=?)");
         assert_plan(&on, ONE, "INDEX sqlite_autoindex_task_1 (id=?)");
         assert_plan(&on, FETCH, "INTEGER PRIMARY KEY (rowid=?)");

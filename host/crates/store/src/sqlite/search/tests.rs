@@ -63,12 +63,16 @@ fn window() -> impl Strategy<Value = Window> {
     (end(), end()).prop_map(|(after, before)| Window { after, before })
 }
 
+const TOOLS: [&str; 2] = ["count", "sleep"];
+
 /// Each id stands for the task with its number.
 fn filter() -> impl Strategy<Value = (Option<Vec<usize>>, Filter)> {
+    let tool = prop::option::weighted(0.3, prop::sample::select(&TOOLS[..]).prop_map(str::to_owned));
     let ids = prop::option::weighted(0.2, prop::collection::vec(0_usize..64, 0..30));
     let statuses = prop::option::of(prop::collection::vec(prop::sample::select(&codec::STATUSES[..]), 0..5));
-    (ids, statuses, window(), window())
-        .prop_map(|(ids, statuses, created, updated)| (ids, Filter { ids: None, statuses, created, updated }))
+    (ids, statuses, tool, window(), window()).prop_map(|(ids, statuses, tool, created, updated)| {
+        (ids, Filter { ids: None, statuses, tool, created, updated })
+    })
 }
 
 proptest! {
@@ -79,7 +83,7 @@ proptest! {
     #[test]
     fn f_5_sqlite_finds_what_memory_finds(
         steps in prop::collection::vec(step(), 20..90),
-        searches in prop::collection::vec((filter(), 0_usize..4, 1_u32..9), 12),
+        searches in prop::collection::vec((any::<bool>(), filter(), 0_usize..4, 1_u32..9), 12),
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         runtime.block_on(async {
@@ -88,7 +92,11 @@ proptest! {
             for step in steps {
                 match step {
                     Step::Wait(ms) => twins.clock.advance(ms),
-                    Step::Create(number) => made.push(twins.create(task(&owner(["a", "b"][usize::from(number)]))).await),
+                    Step::Create(number) => {
+                        let tool = TOOLS[made.len() % TOOLS.len()].to_owned();
+                        let owner = owner(["a", "b"][usize::from(number)]);
+                        made.push(twins.create(Task { tool, ..task(&owner) }).await);
+                    }
                     Step::Change(which, how) => {
                         let Some(task) = made.get(which % made.len().max(1)) else { continue };
                         let event = match how {
@@ -101,12 +109,12 @@ proptest! {
                     }
                 }
             }
-            for ((named, filter), order, limit) in searches {
+            for (one_owner, (named, filter), order, limit) in searches {
                 let ids = named.map(|named| {
                     named.iter().filter_map(|number| made.get(*number)).map(|task| task.id).collect::<BTreeSet<_>>()
                 });
                 let search = Search {
-                    owner: owner("a"),
+                    owner: one_owner.then(|| owner("a")),
                     filter: Filter { ids, ..filter },
                     order: ORDERS[order],
                     after: None,
@@ -169,7 +177,7 @@ async fn a_8_a_walk_that_finds_little_ends_early_and_goes_on_where_it_was() {
         (1_000, 50, "these were sorted at once"),
     ] {
         let filter = created_within(-1, seconds);
-        let search = Search { owner: owner("a"), filter, order: ORDERS[3], after: None, limit: 50 };
+        let search = Search { owner: Some(owner("a")), filter, order: ORDERS[3], after: None, limit: 50 };
         let page = store.search(&search).await.expect("searches");
         assert_eq!(page.tasks.len(), on_first_page, "{first_page}");
         assert!(page.next.is_some());
@@ -187,10 +195,30 @@ async fn a_8_tasks_that_are_gone_and_not_yet_removed_cost_no_more_than_others() 
     };
     assert_eq!(store.writer.write(end).await.expect("writes"), 8_990);
     for filter in [Filter::default(), created_within(-1, 9_000)] {
-        let search = Search { owner: owner("a"), filter, order: ORDERS[2], after: None, limit: 50 };
+        let search = Search { owner: Some(owner("a")), filter, order: ORDERS[2], after: None, limit: 50 };
         let page = store.search(&search).await.expect("searches");
         assert!(page.tasks.is_empty() && page.next.is_some(), "the budget went to those that are gone");
         assert_eq!(found(&*store, search).await.len(), 10);
+    }
+}
+
+#[tokio::test]
+async fn a_8_a_search_of_all_owners_for_what_is_rare_ends_early_and_goes_on_where_it_was() {
+    let (_folder, store) = many(12_000).await;
+    let rare = |writing: &mut crate::sqlite::writer::SqliteTransaction<'_>| {
+        let sql = "UPDATE task SET status = 5, record = replace(record, 'example.sleep', 'rare')
+                   WHERE created = ?1 OR created = ?1 + 7000000";
+        writing.on.execute(sql, [START])
+    };
+    assert_eq!(store.writer.write(rare).await.expect("writes"), 2);
+    for filter in [
+        Filter { tool: Some("rare".into()), ..Filter::default() },
+        Filter { statuses: Some(vec![TaskStatus::Cancelled]), ..Filter::default() },
+    ] {
+        let search = Search { owner: None, filter, order: ORDERS[1], after: None, limit: 50 };
+        let page = store.search(&search).await.expect("searches");
+        assert!(page.tasks.len() < 2 && page.next.is_some(), "the budget went to the others");
+        assert_eq!(found(&*store, search).await.len(), 2);
     }
 }
 
@@ -200,7 +228,7 @@ async fn a_8_a_window_on_the_other_time_fills_its_pages_narrow_or_wide_at_either
     for (after, before) in [(9_999, 10_500), (-1, 5_000), (25_000, 30_000)] {
         for order in [ORDERS[2], ORDERS[3]] {
             let filter = created_within(after, before);
-            let search = Search { owner: owner("a"), filter, order, after: None, limit: 50 };
+            let search = Search { owner: Some(owner("a")), filter, order, after: None, limit: 50 };
             let page = store.search(&search).await.expect("searches");
             assert_eq!(page.tasks.len(), 50, "{after}..{before}");
             let all = found(&*store, search).await;
