@@ -23,7 +23,7 @@ use toolyard_tests::guests::root;
 
 /// The dependencies that each crate may have, without `toolyard-` in front. A dependency that is missing here
 /// needs a decision first (`host/docs/decisions/`).
-const EDGES: [(&str, &str); 17] = [
+const EDGES: [(&str, &str); 18] = [
     ("toolyard-protocol", ""),
     ("toolyard-task", "protocol"),
     ("toolyard-dispatch", "protocol task"),
@@ -34,9 +34,10 @@ const EDGES: [(&str, &str); 17] = [
     ("toolyard-transport", "protocol dispatch"),
     ("toolyard-cli", "protocol"),
     ("toolyard-connect", "cli"),
+    ("toolyard-console", "dispatch protocol"),
     ("toolyard-detach", "transport"),
     ("toolyard-workshop", "cli dispatch engine"),
-    ("toolyard", "cli connect detach dispatch engine manifest store transport workshop"),
+    ("toolyard", "cli connect console detach dispatch engine manifest store transport workshop"),
     ("toolyard-tests", ""),
     // It has the readers of data from outside that the fuzzer and the instruction counter run.
     ("toolyard-readers", "protocol task dispatch manifest schema transport"),

@@ -3,13 +3,14 @@
 use crate::audit::{Destination, Exporter, LogFile};
 use crate::config::value::AuditTo;
 use crate::config::{Config, StoreChoice, encryption};
+use crate::console::PluginReports;
 use crate::plugin_folder::{self, FirstLoad};
 use crate::protect;
 use crate::system::{RandomIds, SystemClock};
 use crate::traces::Otlp;
 use anyhow::Context as _;
 use prometheus_client::registry::Registry;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::SetOnce;
@@ -75,6 +76,8 @@ pub struct Assembled {
     /// The server that the transports use.
     pub server: Arc<Server>,
     first_load: Arc<SetOnce<Snapshot>>,
+    /// The plugins as they are now.
+    pub plugins: Arc<PluginReports>,
     /// The metrics, for the admin listener.
     pub registry: Registry,
     traces: Option<Arc<Otlp>>,
@@ -162,8 +165,10 @@ impl Assembled {
         plugins.register_metrics(&mut registry);
         dispatch.register_metrics(&mut registry);
         store.register_metrics(&mut registry);
-        let publish = dispatch.clone();
+        let (publish, reports) = (dispatch.clone(), Arc::new(PluginReports::default()));
+        let reported = reports.clone();
         let publish = move |snapshot: Snapshot| {
+            reported.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&snapshot.plugins);
             // The same object means the same tools, so clients need no notification.
             if !Arc::ptr_eq(&snapshot.catalog, &publish.catalog()) {
                 publish.publish(snapshot.catalog);
@@ -232,6 +237,7 @@ impl Assembled {
         Ok(Self {
             server,
             first_load,
+            plugins: reports,
             registry,
             traces,
             services,

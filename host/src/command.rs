@@ -8,6 +8,7 @@ pub mod check;
 pub mod compile;
 pub mod componentize;
 pub mod connect;
+pub mod console;
 pub mod dev;
 pub mod doctor;
 pub mod generate;

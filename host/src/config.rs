@@ -173,6 +173,8 @@ pub struct Config {
     pub instructions: Option<String>,
     /// The listener for the operator.
     pub admin: Admin,
+    /// Where the console listens.
+    pub console_listen: ConsoleListen,
     /// The destination of traces.
     pub trace: Trace,
     /// The limits in force.
@@ -207,6 +209,17 @@ pub struct Admin {
     pub names: Vec<String>,
 }
 
+/// Where the console listens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ConsoleListen {
+    /// On a free port of loopback, if the host serves on loopback and a person sees its terminal.
+    Auto,
+    /// Nowhere.
+    Off,
+    /// At this address of loopback.
+    At(SocketAddr),
+}
+
 /// The destination of traces.
 #[derive(Debug, Clone)]
 pub struct Trace {
@@ -222,7 +235,7 @@ const DEFAULT_FILE: &str = "toolyard.toml";
 const MAX_BYTES: u64 = 4 << 20;
 
 /// The keys that are not limits.
-const PLAIN_KEYS: [&str; 18] = [
+const PLAIN_KEYS: [&str; 19] = [
     "plugins",
     "plugins.folder",
     "plugins.require-digest",
@@ -239,6 +252,7 @@ const PLAIN_KEYS: [&str; 18] = [
     "server.instructions",
     "admin.listen",
     "admin.names",
+    "console.listen",
     "trace.endpoint",
     "trace.service",
 ];
@@ -408,6 +422,7 @@ impl Written {
             listen: parse_admin(text("admin.listen").as_deref(), self.limits.admin_on_network)?,
             names: text("admin.names").map(|names| words(&names)).unwrap_or_default(),
         };
+        let text_of_console = text("console.listen");
         let trace = Trace {
             endpoint: text("trace.endpoint").filter(|endpoint| !endpoint.is_empty()),
             service: text("trace.service").unwrap_or_else(|| name.clone()),
@@ -437,6 +452,7 @@ impl Written {
             auth: auth.meaning(base, &self.limits)?,
             allowed_names: http.meaning()?,
             admin,
+            console_listen: parse_console(text_of_console.as_deref())?,
             trace,
             bridge: bridge.meaning(&self.limits)?.map(Arc::new),
             limits: self.limits,
@@ -496,6 +512,26 @@ fn parse_admin(address: Option<&str>, on_network: bool) -> anyhow::Result<Option
         );
     }
     Ok(Some(address))
+}
+
+/// The address of the console, which may change tasks, so it is for this machine only.
+fn parse_console(text: Option<&str>) -> anyhow::Result<ConsoleListen> {
+    match text {
+        None | Some("auto") => Ok(ConsoleListen::Auto),
+        Some("off") => Ok(ConsoleListen::Off),
+        Some(text) => match spelled_out(text).parse::<SocketAddr>() {
+            Ok(address) if address.ip().is_loopback() => Ok(ConsoleListen::At(address)),
+            Ok(address) => bail!(
+                "`console.listen`: {address} can be reached from other machines; the console serves only this one, \
+                 at an address such as 127.0.0.1:7422"
+            ),
+            Err(_) => {
+                bail!(
+                    "`console.listen`: expected auto, off, or ADDRESS:PORT such as 127.0.0.1:7422, not `{text}`"
+                )
+            }
+        },
+    }
 }
 
 /// The address that `localhost` stands for.

@@ -49,8 +49,17 @@ struct Loaded {
 
 impl Health {
     /// The health of a host that is still starting.
-    fn new(stop: CancellationToken) -> Arc<Self> {
+    pub fn new(stop: CancellationToken) -> Arc<Self> {
         Arc::new(Self { stop, loaded: OnceLock::new() })
+    }
+
+    /// Reports that the plugin folder is loaded.
+    pub fn loaded(&self, assembled: &mut Assembled) {
+        let registry = std::mem::take(&mut assembled.registry);
+        let loaded =
+            Loaded { dispatch: assembled.server.dispatch.clone(), store: assembled.store(), registry };
+        // A host starts once.
+        drop(self.loaded.set(loaded));
     }
 
     async fn look(&self) -> Vec<&'static str> {
@@ -113,7 +122,6 @@ pub fn registry() -> Registry {
 
 /// The admin listener, if the operator configured one.
 pub struct Listening {
-    health: Arc<Health>,
     service: JoinHandle<()>,
     end: CancellationToken,
     /// The address that it listens on.
@@ -123,27 +131,17 @@ pub struct Listening {
 impl Listening {
     /// Begins to listen, before anything is loaded: a probe learns that the host lives and is not
     /// ready. Returns `None` if no address is configured.
-    pub async fn start(config: &Config, stop: &CancellationToken) -> anyhow::Result<Option<Self>> {
+    pub async fn start(config: &Config, health: Arc<Health>) -> anyhow::Result<Option<Self>> {
         let Some(address) = config.admin.listen else { return Ok(None) };
         let listener = TcpListener::bind(address)
             .await
             .with_context(|| format!("cannot listen on {address} (`admin.listen`)"))?;
         let address = listener.local_addr()?;
-        let health = Health::new(stop.clone());
         let settings =
             AdminSettings { on_network: config.limits.admin_on_network, names: config.admin.names.clone() };
         let end = CancellationToken::new();
-        let service = tokio::spawn(admin::serve(health.clone(), settings, listener, end.clone()));
-        Ok(Some(Self { health, service, end, address }))
-    }
-
-    /// Reports that the plugin folder is loaded.
-    pub fn loaded(&self, assembled: &mut Assembled) {
-        let registry = std::mem::take(&mut assembled.registry);
-        let loaded =
-            Loaded { dispatch: assembled.server.dispatch.clone(), store: assembled.store(), registry };
-        // A host starts once.
-        drop(self.health.loaded.set(loaded));
+        let service = tokio::spawn(admin::serve(health, settings, listener, end.clone()));
+        Ok(Some(Self { service, end, address }))
     }
 
     /// Stops listening, as the last thing that this host does.

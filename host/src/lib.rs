@@ -7,6 +7,7 @@ mod assemble;
 mod audit;
 mod command;
 mod config;
+mod console;
 mod health;
 mod log;
 mod plugin_folder;
@@ -78,6 +79,8 @@ enum Command {
     Wit(command::wit::Options),
     /// Add the host to the configuration of an MCP client, or list the clients that are found.
     Connect(command::connect::Options),
+    /// Print a login link for the console of the host that runs.
+    Console(command::console::Options),
     /// Check the configuration of clients, the folders and the address of this host.
     Doctor(command::doctor::Options),
     /// List and cancel the stored tasks, and move them between stores.
@@ -121,6 +124,7 @@ pub fn run() -> ExitCode {
         Command::Test(options) => command::test::run(&cli.flags, options),
         Command::Wit(options) => command::wit::run(options),
         Command::Connect(options) => command::connect::run(&cli.flags, options),
+        Command::Console(options) => command::console::run(&cli.flags, options),
         Command::Doctor(options) => command::doctor::run(&cli.flags, options),
         Command::Tasks(options) => command::tasks::run(&cli.flags, options),
         Command::Hosts(options) => command::hosts::run(&cli.flags, options),

@@ -3,7 +3,8 @@
 use super::{configure, left_code, start_log};
 use crate::assemble::{self, Assembled};
 use crate::config::{Config, Flags};
-use crate::health::Listening;
+use crate::console::ConsoleService;
+use crate::health::{Health, Listening};
 use crate::signals::stop_signal;
 use anyhow::Context as _;
 use clap::Args;
@@ -35,15 +36,15 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
             .await
             .with_context(|| format!("cannot listen on {} (`listen`)", config.listen))?;
         let address = listener.local_addr()?;
-        let admin = Listening::start(&config, &stop).await?;
+        let health = Health::new(stop.clone());
+        let admin = Listening::start(&config, health.clone()).await?;
         if let Some(admin) = &admin {
             tell!("toolyard: http://{} has /healthz, /readyz and /metrics", admin.address);
         }
         let mut assembled = Assembled::start_promptly(&config, guests, &stop).await?;
-        if let Some(admin) = &admin {
-            admin.loaded(&mut assembled);
-        }
-        greet(&config, &assembled, address).await;
+        health.loaded(&mut assembled);
+        let console = ConsoleService::start(&config, address, &assembled, health).await?;
+        greet(&config, &assembled, address, console.as_ref()).await;
         if !assembled.server.auth.is_required() && !address.ip().is_loopback() {
             tracing::warn!(
                 event = "http.no_authentication", %address,
@@ -56,6 +57,9 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
         let draining = async { left = assembled.drain(config.limits.drain, DrainMode::HandOver).await };
         let serving = http::serve(assembled.server.clone(), listener, stop.clone(), draining);
         tokio::join!(serving, recovering.recover_now());
+        if let Some(console) = console {
+            console.end().await;
+        }
         assembled.close().await;
         if let Some(admin) = admin {
             admin.end().await;
@@ -65,7 +69,12 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
 }
 
 /// Prints on stderr the address, the tools, and the next steps.
-async fn greet(config: &Config, assembled: &Assembled, address: std::net::SocketAddr) {
+async fn greet(
+    config: &Config,
+    assembled: &Assembled,
+    address: std::net::SocketAddr,
+    console: Option<&ConsoleService>,
+) {
     let url = format!("http://{address}/mcp");
     tell!("Toolyard {} serves {url}", env!("CARGO_PKG_VERSION"));
     output::tell_text(&assembled.greeting(config, assembled.first_load().await));
@@ -73,5 +82,9 @@ async fn greet(config: &Config, assembled: &Assembled, address: std::net::Socket
     tell!("  connect   toolyard connect CLIENT --http {url}{token}");
     let clients = CLIENTS.iter().filter(|client| client.has_http()).map(|client| client.name);
     tell!("            CLIENT is one of {}", clients.collect::<Vec<_>>().join(", "));
+    if let Some(console) = console {
+        tell!("  console   {}", console.link);
+        tell!("            works once, for five minutes; `toolyard console` prints a new one");
+    }
     tell!("  stop      Ctrl-C");
 }

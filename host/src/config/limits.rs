@@ -246,6 +246,12 @@ limits! {
         "Bytes of audit entries that wait in the store while they cannot be exported; over it the host drops the oldest and counts them. Raise it to survive longer outages of the export.";
     admin_on_network: bool = "admin.on-network", "false",
         "Whether `admin.listen` may be an address that other machines reach; the listener asks for no credentials. Turn it on if Prometheus or an orchestrator runs on another machine and the network is trusted.";
+    console_session: Duration = "console.session", "12h",
+        "How long a login to the [console](../guides/operate/console.md) lasts; two hours without use end it too. Lower it on a machine that others use.";
+    console_sessions: u32 = "console.sessions", "32",
+        "How many logins to the console there may be at once; the one that was used longest ago makes room. Raise it if many people watch one host.";
+    console_connections: u32 = "console.connections", "64",
+        "How many connections the console serves at once; a page that follows changes holds one. Raise it if many pages are open.";
     trace_sample: Ratio = "trace.sample", "1",
         "The part of the traces that begin here that the host records; callers decide about theirs. Lower it if the collector or its storage is expensive.";
     trace_queue: u32 = "trace.queue", "2048",

@@ -64,8 +64,9 @@ pub mod search {
 }
 pub use toolyard_task::session::Session;
 pub use toolyard_task::store::After;
-pub use toolyard_task::task::{Era, Summary};
+pub use toolyard_task::task::{Era, Question, Summary};
 pub use toolyard_task::tool::{AskError, GivenAnswer, OnClientTimeout, Report, RunUsage, ToolSpec};
+pub use toolyard_task::wire::{QuestionKind, TaskStatus};
 pub use toolyard_task::{
     AccessRequest, AuditStore, Catalog, Clock, Digest, Ids, Outcome, Owner, Rate, SessionDigest, SessionId,
     Task, TaskId,
@@ -216,6 +217,17 @@ impl Dispatch {
     /// never the credentials, nor any part of them.
     pub fn note_unauthenticated(&self, reason: &str) {
         self.deps.access.note_unauthenticated(reason);
+    }
+
+    /// Records an event of the console: a login, its end, or a refusal and its reason.
+    pub fn note_console(&self, caller: &Caller, action: Action, reason: Option<&str>) {
+        self.deps.access.note_console(action, &caller.by(), reason);
+    }
+
+    /// The time now, by the clock of the host.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        self.deps.clock.now()
     }
 
     /// The grants of all owners after this one, the oldest first. For the operator only; no client

@@ -15,6 +15,7 @@ use crate::wire::error::clip;
 use async_trait::async_trait;
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
+use std::sync::Arc;
 
 /// The longest name of a tool, a prompt, a resource, a rule or a question
 /// (characters).
@@ -99,6 +100,15 @@ pub enum Action {
     /// Too many look-ups of tasks that the principal does not have.
     #[serde(rename = "limited.lookups")]
     LimitedLookups,
+    /// A login to the console began.
+    #[serde(rename = "console.login")]
+    ConsoleLogin,
+    /// A login to the console was ended by its person.
+    #[serde(rename = "console.logout")]
+    ConsoleLogout,
+    /// The console refused a login or an action.
+    #[serde(rename = "console.refused")]
+    ConsoleRefused,
     /// Entries were not written, or dropped before they were exported.
     #[serde(rename = "audit.lost")]
     Lost,
@@ -110,6 +120,8 @@ pub struct By {
     /// The actor; `None` for the client whose task it is.
     principal: Option<String>,
     session: Option<SessionId>,
+    /// The login to the console.
+    console: Option<Arc<str>>,
     why: Option<&'static str>,
 }
 
@@ -117,19 +129,25 @@ impl By {
     /// The host, of its own accord or for a run.
     #[must_use]
     pub fn host() -> Self {
-        Self { principal: Some("host".to_owned()), session: None, why: None }
+        Self { principal: Some("host".to_owned()), session: None, console: None, why: None }
     }
 
     /// The client whose task it is, other than by a request of its own.
     #[must_use]
     pub const fn client() -> Self {
-        Self { principal: None, session: None, why: None }
+        Self { principal: None, session: None, console: None, why: None }
     }
 
     /// This principal, in this session.
     #[must_use]
     pub fn principal(name: &str, session: Option<SessionId>) -> Self {
-        Self { principal: Some(clip(name, PRINCIPAL)), session, why: None }
+        Self { principal: Some(clip(name, PRINCIPAL)), session, console: None, why: None }
+    }
+
+    /// The same actor, by this login to the console.
+    #[must_use]
+    pub fn at_console(self, login: Option<Arc<str>>) -> Self {
+        Self { console: login, ..self }
     }
 
     /// The same actor, with a reason.
@@ -152,6 +170,9 @@ pub struct Entry {
     /// The fingerprint of the session; see [`fingerprint`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
+    /// The login to the console.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub console: Option<Arc<str>>,
     /// The task.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
@@ -205,6 +226,7 @@ impl Entry {
             principal: by.principal.clone().unwrap_or_else(|| "anonymous".to_owned()),
             owner: None,
             session: by.session.as_ref().map(fingerprint),
+            console: by.console.clone(),
             task: None,
             tool: None,
             prompt: None,

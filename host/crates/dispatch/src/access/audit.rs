@@ -128,6 +128,17 @@ impl Access {
         );
     }
 
+    /// Records an event of the console.
+    pub fn note_console(&self, action: Action, by: &By, reason: Option<&str>) {
+        let entry = Entry::new(action, by);
+        match (action, reason) {
+            (Action::ConsoleRefused, reason) => {
+                self.note_refusal(entry.for_reason(reason.unwrap_or_default()))
+            }
+            _ => self.audit.note(entry),
+        }
+    }
+
     /// Records that the outcome of a task was handed out.
     pub(crate) fn note_retrieved(&self, caller: &Caller, task: &Task) {
         self.audit.note(Entry::retrieved(task, &caller.by()));

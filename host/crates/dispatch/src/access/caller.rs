@@ -24,6 +24,8 @@ pub struct Caller {
     /// Whether the host can send requests to its client, as it can to one that opened with
     /// `initialize`.
     pub takes_requests: bool,
+    /// The login to the console that the request came from.
+    pub console: Option<Arc<str>>,
 }
 
 impl Caller {
@@ -31,7 +33,7 @@ impl Caller {
     #[must_use]
     pub fn new(principal: Arc<Principal>, session: Option<SessionId>, capabilities: RawJson) -> Self {
         let owner = principal.owner(session.as_ref());
-        Self { owner, principal, session, capabilities, peer: None, takes_requests: true }
+        Self { owner, principal, session, capabilities, peer: None, takes_requests: true, console: None }
     }
 
     /// The caller of a request without a session (26J-2), with the capabilities that the request
@@ -41,7 +43,7 @@ impl Caller {
     pub fn stateless(principal: Arc<Principal>, peer: Option<IpAddr>, capabilities: RawJson) -> Self {
         let anyone = matches!(*principal, Principal::Anonymous).then_some(Owner::Anyone);
         let owner = anyone.or_else(|| principal.owner(None));
-        Self { owner, principal, session: None, capabilities, peer, takes_requests: false }
+        Self { owner, principal, session: None, capabilities, peer, takes_requests: false, console: None }
     }
 
     /// The account to which its runs are charged.
@@ -56,6 +58,12 @@ impl Caller {
     #[must_use]
     pub fn operator() -> Self {
         Self::new(Arc::new(Principal::Operator), None, RawJson::empty_object())
+    }
+
+    /// The operator, by this login to the console.
+    #[must_use]
+    pub fn at_console(login: &str) -> Self {
+        Self { console: Some(login.into()), ..Self::operator() }
     }
 
     /// The user of this machine.
@@ -108,6 +116,6 @@ impl Caller {
 
     /// The caller, as the audit log names it.
     pub(crate) fn by(&self) -> By {
-        self.principal.by(self.session.as_ref())
+        self.principal.by(self.session.as_ref()).at_console(self.console.clone())
     }
 }

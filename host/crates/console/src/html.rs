@@ -1,0 +1,144 @@
+//! The frame of all pages, and the parts that several pages have.
+
+use crate::action::Action;
+use crate::route::Pairs;
+use crate::session::Session;
+use crate::{Console, asset};
+use maud::{DOCTYPE, Markup, html};
+use toolyard_dispatch::TaskStatus;
+
+/// What a page is rendered for.
+#[derive(Clone, Copy)]
+pub(crate) struct View<'a> {
+    pub console: &'a Console,
+    pub session: &'a Session,
+    pub query: &'a Pairs,
+    pub path: &'a str,
+    /// The chosen theme; `None` follows the system.
+    pub is_dark: Option<bool>,
+}
+
+/// The entries of the menu: address and name.
+const MENU: [(&str, &str); 4] =
+    [("/", "Overview"), ("/tasks", "Tasks"), ("/waiting", "Waiting"), ("/tools", "Tools")];
+
+/// A whole document.
+pub(crate) fn document(
+    title: &str,
+    is_dark: Option<bool>,
+    head: Option<Markup>,
+    body: Markup,
+    version: &str,
+) -> Markup {
+    let theme = is_dark.map(|is_dark| if is_dark { "dark" } else { "light" });
+    html! {
+        (DOCTYPE)
+        html lang="en" data-theme=[theme] {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                meta name="generator" content={ "Toolyard " (version) };
+                title { (title) " – toolyard" }
+                link rel="icon" href=(asset::ICON.path);
+                link rel="stylesheet" href=(asset::STYLE.path);
+                script src=(asset::MORPH.path) defer {}
+                script src=(asset::CODE.path) defer {}
+                @if let Some(head) = head { (head) }
+            }
+            body { (body) }
+        }
+    }
+}
+
+impl View<'_> {
+    /// A page with the menu. `waiting` is the number of tasks that wait for a person; `is_live` pages
+    /// follow changes.
+    pub fn page(&self, title: &str, waiting: usize, is_live: bool, content: Markup) -> Markup {
+        let console = self.console;
+        let head = html! {
+            @if is_live { noscript { meta http-equiv="refresh" content="10"; } }
+        };
+        let shown = if waiting > 0 { format!("({waiting}) {title}") } else { title.to_owned() };
+        let body = html! {
+            a.skip href="#main" { "Skip to the content" }
+            header.top {
+                p.host { strong { "Toolyard" } " " span.muted { (console.settings.version) } }
+                p.endpoint { code { (console.settings.endpoint) } }
+                p.live #live aria-live="off" { @if is_live { "live" } @else { "" } }
+                (self.theme_form())
+                (self.form(Action::Logout, html! { button.plain { "Log out" } }))
+            }
+            div.frame {
+                nav.side aria-label="Pages" {
+                    details open {
+                        summary { "Menu" }
+                        ul {
+                            @for (path, name) in MENU {
+                                li { a href=(path) aria-current=[self.is_current(path).then_some("page")] {
+                                    (name)
+                                    @if path == "/waiting" { " " span.badge #waiting-count aria-live="polite" {
+                                        @if waiting > 0 { (waiting) }
+                                    } }
+                                } }
+                            }
+                        }
+                    }
+                }
+                main #main tabindex="-1" data-live=[is_live.then_some("")] {
+                    h1 { (title) }
+                    (content)
+                }
+            }
+        };
+        document(&shown, self.is_dark, Some(head), body, console.settings.version)
+    }
+
+    fn is_current(&self, path: &str) -> bool {
+        match path {
+            "/" => self.path == "/",
+            path => self.path.starts_with(path),
+        }
+    }
+
+    fn theme_form(&self) -> Markup {
+        let (theme, name) = if self.is_dark == Some(true) { ("light", "Light") } else { ("dark", "Dark") };
+        self.form(
+            Action::Theme,
+            html! {
+                input type="hidden" name="theme" value=(theme);
+                button.plain { (name) }
+            },
+        )
+    }
+
+    /// A form that does an action and leads back to this page.
+    pub fn form(&self, action: Action<'_>, fields: Markup) -> Markup {
+        let token = self.console.sessions.form_token(self.session, action.name(), action.target());
+        html! {
+            form method="post" action=(action.path()) data-action=(action.name()) {
+                input type="hidden" name="token" value=(token);
+                input type="hidden" name="back" value=(self.path);
+                (fields)
+            }
+        }
+    }
+}
+
+/// A state by shape, colour and word.
+pub(crate) fn state(status: TaskStatus, has_started: bool) -> Markup {
+    let (class, shape, word) = match status {
+        TaskStatus::Working if has_started => ("working", "●", "working"),
+        TaskStatus::Working => ("queued", "◐", "queued"),
+        TaskStatus::InputRequired => ("asks", "?", "asks"),
+        TaskStatus::Completed => ("ok", "✓", "completed"),
+        TaskStatus::Failed => ("bad", "✕", "failed"),
+        TaskStatus::Cancelled => ("cancelled", "–", "cancelled"),
+    };
+    html! { span class={ "state " (class) } { span aria-hidden="true" { (shape) } " " (word) } }
+}
+
+/// Says that there is nothing, and what to do next.
+pub(crate) fn empty(text: Markup) -> Markup {
+    html! { p.empty { (text) } }
+}

@@ -1,0 +1,131 @@
+//! The console: web pages for the operator, which show tasks and answer the questions of tools.
+//!
+//! Pages are rendered here and work without JavaScript. A GET changes nothing. A POST is one row of
+//! [`route::ACTIONS`], and each passes the same checks ([`request_check`]).
+//!
+//! Everything that guests and clients say is hostile: it is escaped by the templates, and characters that are
+//! invisible or reorder text are shown as escapes ([`text`]).
+
+mod action;
+mod asset;
+mod connection;
+mod html;
+mod link;
+mod live;
+mod login;
+mod page;
+mod reply;
+mod request_check;
+mod route;
+mod session;
+mod text;
+
+pub use connection::serve;
+pub use link::{Link, LinkFolder};
+
+use futures_util::future::BoxFuture;
+use session::Sessions;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Semaphore;
+use toolyard_dispatch::Dispatch;
+
+/// The pages that are rendered at once. The console must not hold up calls.
+const RENDERED_AT_ONCE: usize = 2;
+
+/// The state of the host that only its assembly knows.
+pub trait HostState: Send + Sync + 'static {
+    /// The names of the health checks that fail now.
+    fn unready(&self) -> BoxFuture<'_, Vec<&'static str>>;
+
+    /// The components of the plugin folder.
+    fn plugins(&self) -> Vec<PluginState>;
+}
+
+/// A component of the plugin folder.
+#[derive(Debug, Clone)]
+pub struct PluginState {
+    /// Its file name.
+    pub file: String,
+    /// The number of its tools; `None` if it is not served.
+    pub tools: Option<usize>,
+    /// Why it is not served, or why the version before is served.
+    pub problem: Option<String>,
+}
+
+/// The settings of the console.
+#[derive(Debug, Clone)]
+pub struct ConsoleSettings {
+    /// The version of the host.
+    pub version: &'static str,
+    /// The address of the MCP endpoint.
+    pub endpoint: String,
+    /// The data folder.
+    pub data: PathBuf,
+    /// The plugin folder.
+    pub plugins: PathBuf,
+    /// How long a login lasts.
+    pub session: Duration,
+    /// The maximum number of logins at once.
+    pub sessions: usize,
+    /// The maximum number of connections.
+    pub connections: usize,
+}
+
+/// The console of one host.
+pub struct Console {
+    dispatch: Arc<Dispatch>,
+    host: Arc<dyn HostState>,
+    settings: ConsoleSettings,
+    /// The address that it listens on.
+    address: SocketAddr,
+    /// Its own host name, so that no other server of this machine gets its cookies.
+    name: String,
+    links: LinkFolder,
+    sessions: Sessions,
+    rendering: Semaphore,
+}
+
+impl Console {
+    /// A console that listens on this address.
+    ///
+    /// # Errors
+    /// If the machine has no random numbers, or the folder of login links cannot be made.
+    pub fn new(
+        dispatch: Arc<Dispatch>,
+        host: Arc<dyn HostState>,
+        settings: ConsoleSettings,
+        address: SocketAddr,
+    ) -> std::io::Result<Arc<Self>> {
+        let name = format!("{}.localhost", session::random_hex::<4>()?);
+        let links = LinkFolder::open(&settings.data)?;
+        links.write_address(&format!("http://{name}:{}", address.port()))?;
+        let sessions = Sessions::new(settings.session, settings.sessions)?;
+        Ok(Arc::new(Self {
+            dispatch,
+            host,
+            settings,
+            address,
+            name,
+            links,
+            sessions,
+            rendering: Semaphore::new(RENDERED_AT_ONCE),
+        }))
+    }
+
+    /// A new login link.
+    ///
+    /// # Errors
+    /// As [`LinkFolder::issue`].
+    pub fn link(&self) -> std::io::Result<Link> {
+        self.links.issue(self.dispatch.now())
+    }
+}
+
+impl std::fmt::Debug for Console {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Console").field("address", &self.address).finish_non_exhaustive()
+    }
+}

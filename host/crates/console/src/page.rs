@@ -1,0 +1,84 @@
+//! The pages.
+
+mod content;
+mod json_tree;
+mod overview;
+mod question;
+pub(crate) mod task;
+mod tasks;
+mod tools;
+mod waiting;
+
+use crate::html::View;
+use crate::reply::{self, Reply};
+use crate::route::Page;
+use http::StatusCode;
+use maud::{Markup, html};
+use toolyard_dispatch::search::{Direction, Filter};
+use toolyard_dispatch::{Caller, Fault, Summary, TaskStatus};
+
+/// The most tasks that the menu counts as waiting for a person.
+const COUNTED: u32 = 100;
+
+/// Renders a page.
+pub(crate) async fn render(view: &View<'_>, page: Page<'_>) -> Reply {
+    let waiting = match waiting_tasks(view).await {
+        Ok(waiting) => waiting,
+        Err(fault) => return broken(view, &fault),
+    };
+    let rendered = match page {
+        Page::Overview => overview::page(view, &waiting).await,
+        Page::Tasks => tasks::page(view).await,
+        Page::Task(id) => task::page(view, id).await,
+        Page::Waiting => waiting::page(view, &waiting).await,
+        Page::Tools => Ok(tools::page(view)),
+    };
+    match rendered {
+        Ok(Rendered { title, is_live, content }) => {
+            reply::page(StatusCode::OK, view.page(&title, waiting.len(), is_live, content))
+        }
+        Err(Fault::UnknownTask) => {
+            let content = html! {
+                p { "There is no task of this id any more. Tasks are kept until their ttl has passed." }
+                p { a href="/tasks" { "All tasks" } }
+            };
+            reply::page(StatusCode::NOT_FOUND, view.page("Unknown task", waiting.len(), false, content))
+        }
+        Err(fault) => broken(view, &fault),
+    }
+}
+
+pub(crate) async fn not_found(view: &View<'_>) -> Reply {
+    let content = html! { p { "There is no such page. " a href="/" { "Overview" } } };
+    reply::page(StatusCode::NOT_FOUND, view.page("Not found", 0, false, content))
+}
+
+fn broken(view: &View<'_>, fault: &Fault) -> Reply {
+    tracing::warn!(
+        event = "console.page_failed",
+        error = fault as &dyn std::error::Error,
+        path = view.path,
+        "cannot show a page of the console"
+    );
+    let content = html! { p.bad role="alert" { "The host cannot read its store now. Its log says why." } };
+    reply::page(StatusCode::SERVICE_UNAVAILABLE, view.page("Not available", 0, true, content))
+}
+
+/// A page without its frame.
+struct Rendered {
+    title: String,
+    /// Whether it follows changes.
+    is_live: bool,
+    content: Markup,
+}
+
+/// The tasks that wait for a person, the oldest first.
+async fn waiting_tasks(view: &View<'_>) -> Result<Vec<Summary>, Fault> {
+    let filter = Filter { statuses: Some(vec![TaskStatus::InputRequired]), ..Filter::default() };
+    let found = view
+        .console
+        .dispatch
+        .find_tasks(&Caller::operator(), filter, Direction::Ascending, None, COUNTED)
+        .await?;
+    Ok(found.tasks)
+}

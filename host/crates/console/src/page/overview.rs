@@ -1,0 +1,103 @@
+//! The overview: is it healthy, what runs, what failed, what waits.
+
+use super::{Rendered, tasks};
+use crate::html::{View, empty};
+use crate::text::count;
+use maud::{Markup, html};
+use toolyard_dispatch::search::{Direction, Filter};
+use toolyard_dispatch::{Caller, Fault, Load, Summary, TaskStatus};
+
+/// The failures that are shown.
+const FAILURES: u32 = 5;
+
+pub(super) async fn page(view: &View<'_>, waiting: &[Summary]) -> Result<Rendered, Fault> {
+    let console = view.console;
+    let unready = console.host.unready().await;
+    let filter = Filter { statuses: Some(vec![TaskStatus::Failed]), ..Filter::default() };
+    let operator = Caller::operator();
+    let failed =
+        console.dispatch.find_tasks(&operator, filter, Direction::Descending, None, FAILURES).await?.tasks;
+    let content = html! {
+        section aria-labelledby="health" { h2 #health { "Health" } (health(&unready)) }
+        section aria-labelledby="now" { h2 #now { "Now" } (load(&console.dispatch.load())) }
+        section aria-labelledby="waits" {
+            h2 #waits { "Waits for you" }
+            @if waiting.is_empty() {
+                (empty(html! { "Nothing waits for you." }))
+            } @else {
+                p { a href="/waiting" { (count(waiting.len(), "task", "tasks")) " with a question" } }
+            }
+        }
+        section aria-labelledby="failures" {
+            h2 #failures { "Latest failures" }
+            @if failed.is_empty() {
+                (empty(html! { "No task has failed. Tasks are kept until their ttl has passed." }))
+            } @else {
+                (tasks::table(view, &failed))
+            }
+        }
+        section aria-labelledby="plugins" { h2 #plugins { "Plugins" } (plugins(view)) }
+    };
+    Ok(Rendered { title: "Overview".to_owned(), is_live: true, content })
+}
+
+fn health(unready: &[&str]) -> Markup {
+    html! {
+        @if unready.is_empty() {
+            p.state.ok { span aria-hidden="true" { "✓" } " ready: the plugins are loaded and the store answers" }
+        } @else {
+            p.state.bad { span aria-hidden="true" { "✕" } " not ready" }
+            ul { @for check in unready { li { (sentence(check)) } } }
+        }
+    }
+}
+
+/// A failed health check in words.
+fn sentence(check: &str) -> &'static str {
+    match check {
+        "stopping" => "The host is stopping.",
+        "plugins" => "The plugins are not loaded yet.",
+        "store" => "The store does not answer.",
+        _ => "A check of the host fails; its log says why.",
+    }
+}
+
+fn load(now: &Load) -> Markup {
+    let meters = [
+        ("Running calls", u64::from(now.runs), u64::from(now.bounds.running), "calls.running"),
+        (
+            "Live tasks",
+            now.working as u64 + now.waiting as u64 + now.asking as u64,
+            u64::from(now.live_tasks),
+            "tasks.live",
+        ),
+    ];
+    html! {
+        dl.meters {
+            @for (name, value, most, setting) in meters {
+                dt { (name) }
+                dd {
+                    meter min="0" max=(most) value=(value) high=(most * 9 / 10) aria-label=(name) {}
+                    " " (value) " of " (most) " " code.muted { (setting) }
+                }
+            }
+        }
+        p {
+            (count(now.working, "task works", "tasks work")) ", "
+            (now.waiting) " queued, "
+            (count(now.asking, "asks", "ask")) "."
+        }
+    }
+}
+
+fn plugins(view: &View<'_>) -> Markup {
+    let plugins = view.console.host.plugins();
+    let served = plugins.iter().filter(|plugin| plugin.tools.is_some()).count();
+    let problems: Vec<_> = plugins.iter().filter(|plugin| plugin.problem.is_some()).collect();
+    html! {
+        p { a href="/tools" { (count(served, "plugin is served", "plugins are served")) } "." }
+        @for plugin in problems {
+            p.bad { code { (crate::text::line(&plugin.file)) } ": " (crate::text::line(plugin.problem.as_deref().unwrap_or_default())) }
+        }
+    }
+}

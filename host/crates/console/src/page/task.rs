@@ -1,0 +1,93 @@
+//! One task: its state, its questions, its result, its arguments.
+
+use super::{Rendered, content as blocks, json_tree, question};
+use crate::action::Action;
+use crate::html::{View, state};
+use crate::reply::{self, Reply};
+use crate::text::{ago, block, line, span};
+use http::StatusCode;
+use maud::{Markup, html};
+use toolyard_dispatch::{Caller, Fault, Outcome, Summary, Task, name_of};
+
+pub(super) async fn page(view: &View<'_>, id: &str) -> Result<Rendered, Fault> {
+    let task = view.console.dispatch.task(&Caller::operator(), id).await?;
+    let questions: Vec<_> = task.open_questions().collect();
+    let content = html! {
+        (head(view, &task))
+        @if !questions.is_empty() {
+            section aria-labelledby="questions" {
+                h2 #questions { "Waits for an answer" }
+                @for question in questions { (question::form(view, &task, question)) }
+            }
+        }
+        section aria-labelledby="result" { h2 #result { "Result" } (outcome(&task)) }
+        section aria-labelledby="arguments" { h2 #arguments { "Arguments" } (json_tree::of(&task.arguments)) }
+        @if task.is_live() {
+            section aria-label="Actions" {
+                (view.form(Action::Cancel(&task.id.to_string()), html! { button.danger { "Cancel this task" } }))
+            }
+        }
+    };
+    Ok(Rendered { title: format!("Task {}", &task.id.to_string()[..8]), is_live: true, content })
+}
+
+fn head(view: &View<'_>, task: &Task) -> Markup {
+    let now = view.console.dispatch.now();
+    let summary = Summary::of(task);
+    let left = task.due_at().0.saturating_sub(now.0).max(0);
+    html! {
+        p.lead {
+            (state(summary.status, summary.has_started)) " "
+            @if let Some(message) = &task.status_message { span { (line(message)) } }
+        }
+        dl.facts {
+            dt { "Tool" } dd { a href={ "/tasks?" (query("tool", &task.tool)) } { (line(&task.tool)) } }
+            dt { "Task" } dd { code { (task.id) } }
+            dt { "Component" } dd { code { (line(&task.digest.to_string())) } }
+            dt { "Owner" } dd { (line(&name_of(&task.owner))) }
+            dt { "Created" } dd { (ago(task.created_at, now)) }
+            dt { "Started" } dd {
+                @match task.started_at { Some(at) => (ago(at, now)), None => "not yet" }
+            }
+            @if !task.is_live() { dt { "Ended" } dd { (ago(task.updated_at, now)) } }
+            dt { "Attempt" } dd { (task.fence.attempt) }
+            dt { "Kept for" } dd { (span(left)) " more" }
+        }
+    }
+}
+
+fn query(name: &str, value: &str) -> String {
+    form_urlencoded::Serializer::new(String::new()).append_pair(name, value).finish()
+}
+
+fn outcome(task: &Task) -> Markup {
+    match &task.outcome {
+        None => html! { p.muted { "It has not ended yet." } },
+        Some(Outcome::Result { result, .. }) => {
+            blocks::result(result, &format!("/tasks/{}/content", task.id))
+        }
+        Some(Outcome::Error(error)) => html! {
+            div.error role="group" aria-label="Error" {
+                p { strong { "The call ended with the error " (error.code) } }
+                (block(&error.message))
+            }
+        },
+        Some(Outcome::Cancelled) => html! { p { "It was cancelled." } },
+        Some(Outcome::Expired) => html! { p { "Its ttl passed before it ended." } },
+    }
+}
+
+/// A block of a result that is not text.
+pub(crate) async fn content(view: &View<'_>, id: &str, number: &str) -> Reply {
+    let task = view.console.dispatch.task(&Caller::operator(), id).await;
+    let found = match (&task, number.parse()) {
+        (Ok(Task { outcome: Some(Outcome::Result { result, .. }), .. }), Ok(number)) => {
+            blocks::file(result, number)
+        }
+        _ => None,
+    };
+    match found {
+        Some(file) => reply::content(file.kind, file.bytes, file.is_image),
+        None => reply::text(StatusCode::NOT_FOUND, "there is no such content\n"),
+    }
+}

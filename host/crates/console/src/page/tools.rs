@@ -1,0 +1,44 @@
+//! The plugins and their tools.
+
+use super::Rendered;
+use crate::html::{View, empty};
+use crate::text::{count, line};
+use maud::html;
+
+pub(super) fn page(view: &View<'_>) -> Rendered {
+    let plugins = view.console.host.plugins();
+    let catalog = view.console.dispatch.catalog();
+    let content = html! {
+        @if plugins.is_empty() {
+            (empty(html! {
+                "No tools: " code { (line(&view.console.settings.plugins.display().to_string())) }
+                " is empty. Put a .wasm file there, or run " code { "toolyard new" } "."
+            }))
+        }
+        @for plugin in &plugins {
+            section.plugin {
+                h2 { code { (line(&plugin.file)) } }
+                p {
+                    @match plugin.tools {
+                        Some(tools) => span.state.ok { span aria-hidden="true" { "✓" } " " (count(tools, "tool", "tools")) },
+                        None => span.state.bad { span aria-hidden="true" { "✕" } " not served" },
+                    }
+                }
+                @if let Some(problem) = &plugin.problem { p.bad { (line(problem)) } }
+                @let tools: Vec<_> = catalog.tools().filter(|tool| tool.spec().plugin == plugin.file).collect();
+                @if !tools.is_empty() {
+                    ul.tools {
+                        @for tool in tools {
+                            li {
+                                strong { (line(tool.spec().name())) }
+                                @if let Some(text) = &tool.spec().description.description { " " span { (line(text)) } }
+                                " " a.muted href={ "/tasks?" (form_urlencoded::Serializer::new(String::new()).append_pair("tool", tool.spec().name()).finish()) } { "its tasks" }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    };
+    Rendered { title: "Tools".to_owned(), is_live: false, content }
+}

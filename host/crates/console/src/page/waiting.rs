@@ -1,0 +1,38 @@
+//! What waits for a person: open questions of tasks, the oldest first.
+
+use super::{Rendered, json_tree, question};
+use crate::html::{View, empty};
+use crate::text::{ago, line};
+use maud::html;
+use toolyard_dispatch::{Caller, Fault, Summary, name_of};
+
+/// The tasks whose questions are shown at once.
+const SHOWN: usize = 20;
+
+pub(super) async fn page(view: &View<'_>, waiting: &[Summary]) -> Result<Rendered, Fault> {
+    let mut tasks = Vec::new();
+    for summary in waiting.iter().take(SHOWN) {
+        match view.console.dispatch.task(&Caller::operator(), &summary.id.to_string()).await {
+            Ok(task) => tasks.push(task),
+            // It has ended meanwhile.
+            Err(Fault::UnknownTask) => {}
+            Err(fault) => return Err(fault),
+        }
+    }
+    let now = view.console.dispatch.now();
+    let content = html! {
+        @if tasks.is_empty() { (empty(html! { "Nothing waits for you." })) }
+        @for task in &tasks {
+            article.waits id={ "t-" (task.id) } {
+                h2 { a href={ "/tasks/" (task.id) } { (line(&task.tool)) } }
+                p.muted { "called by " (line(&name_of(&task.owner))) ", " (ago(task.created_at, now)) }
+                @for question in task.open_questions() { (question::form(view, task, question)) }
+                details { summary { "Arguments of the call" } (json_tree::of(&task.arguments)) }
+            }
+        }
+        @if waiting.len() > SHOWN {
+            p.muted { (waiting.len() - SHOWN) " more tasks wait. Answer these first." }
+        }
+    };
+    Ok(Rendered { title: "Waiting".to_owned(), is_live: true, content })
+}

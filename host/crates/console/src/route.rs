@@ -1,0 +1,160 @@
+//! Which page or action a request means, and the checks that come before it.
+
+use crate::action::Action;
+use crate::html::View;
+use crate::reply::{self, Reply};
+use crate::request_check::{ActionRefusal, check_origin, cookie, named_host};
+use crate::session::Session;
+use crate::{Console, asset, live, login, page};
+use bytes::Bytes;
+use http::{Method, Request, StatusCode};
+use http_body_util::{BodyExt as _, Limited};
+use hyper::body::Incoming;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// The largest form (bytes).
+const FORM: usize = 1 << 20;
+/// How long a form may take to arrive.
+const FORM_TIME: Duration = Duration::from_secs(10);
+
+/// The pairs of a query or of a form.
+pub(crate) type Pairs = Vec<(String, String)>;
+
+/// The first value of this name.
+pub(crate) fn value<'a>(pairs: &'a Pairs, name: &str) -> Option<&'a str> {
+    pairs.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+}
+
+fn pairs(text: &[u8]) -> Pairs {
+    form_urlencoded::parse(text).into_owned().collect()
+}
+
+/// A page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Page<'a> {
+    Overview,
+    Tasks,
+    Task(&'a str),
+    Waiting,
+    Tools,
+}
+
+impl<'a> Page<'a> {
+    fn of(path: &'a str) -> Option<Self> {
+        Some(match path {
+            "/" => Self::Overview,
+            "/tasks" => Self::Tasks,
+            "/waiting" => Self::Waiting,
+            "/tools" => Self::Tools,
+            _ => {
+                let id = path.strip_prefix("/tasks/")?;
+                if id.contains('/') {
+                    return None;
+                }
+                Self::Task(id)
+            }
+        })
+    }
+}
+
+/// Answers a request.
+pub(crate) async fn answer(
+    console: &Arc<Console>,
+    request: Request<Incoming>,
+    stop: CancellationToken,
+) -> Reply {
+    let Some(host) = named_host(&request, &console.name) else {
+        return reply::text(StatusCode::MISDIRECTED_REQUEST, "the Host header does not name this console\n");
+    };
+    let path = request.uri().path().to_owned();
+    let query = pairs(request.uri().query().unwrap_or_default().as_bytes());
+    let secret = cookie(request.headers(), &console.cookie_name());
+    let session = secret.and_then(|secret| console.sessions.find(secret));
+    let is_dark = cookie(request.headers(), "theme").map(|theme| theme == "dark");
+    if request.method() == Method::POST {
+        return post(console, request, &path, &host, session).await;
+    }
+    if request.method() != Method::GET {
+        return reply::text(StatusCode::METHOD_NOT_ALLOWED, "GET or POST\n");
+    }
+    if let Some(asset) = asset::find(&path) {
+        return reply::asset(asset.kind, asset.body);
+    }
+    let Some(session) = session else {
+        return match path.as_str() {
+            "/login" => login::page(console, is_dark, None),
+            _ => reply::see("/login"),
+        };
+    };
+    if path == "/events" {
+        return reply::events(live::events(console, stop));
+    }
+    let Ok(_permit) = console.rendering.acquire().await else {
+        return reply::text(StatusCode::SERVICE_UNAVAILABLE, "the host stops\n");
+    };
+    let view = View { console, session: &session, query: &query, path: &path, is_dark };
+    if let Some((id, number)) = path.strip_prefix("/tasks/").and_then(|rest| rest.split_once("/content/")) {
+        return page::task::content(&view, id, number).await;
+    }
+    match Page::of(&path) {
+        Some(wanted) => page::render(&view, wanted).await,
+        None => page::not_found(&view).await,
+    }
+}
+
+/// An action. All of them pass the same checks, in this order; nothing has changed if one fails.
+async fn post(
+    console: &Arc<Console>,
+    request: Request<Incoming>,
+    path: &str,
+    host: &str,
+    session: Option<Session>,
+) -> Reply {
+    if let Err(refusal) = check_origin(request.headers(), host) {
+        return refused(console, refusal);
+    }
+    let Some(form) = form(request).await else { return refused(console, ActionRefusal::Form) };
+    if path == "/login" {
+        return login::redeem(console, &form);
+    }
+    let Some(session) = session else { return reply::see("/login") };
+    let Some(action) = Action::of(path) else {
+        return reply::text(StatusCode::NOT_FOUND, "there is no such action\n");
+    };
+    let token = value(&form, "token").unwrap_or_default();
+    if !console.sessions.accepts(token, &session, action.name(), action.target()) {
+        return refused(console, ActionRefusal::Token);
+    }
+    action.act(console, &session, &form).await
+}
+
+fn refused(console: &Console, refusal: ActionRefusal) -> Reply {
+    console.note_refused(refusal.reason());
+    reply::text(
+        StatusCode::FORBIDDEN,
+        "refused: send this from a page of the console, and reload the page first\n",
+    )
+}
+
+/// The pairs of a form. `None` if it is too large or too slow.
+async fn form(request: Request<Incoming>) -> Option<Pairs> {
+    let body = Limited::new(request.into_body(), FORM).collect();
+    let body: Bytes = tokio::time::timeout(FORM_TIME, body).await.ok()?.ok()?.to_bytes();
+    Some(pairs(&body))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_a_page_or_nothing() {
+        assert_eq!(Page::of("/"), Some(Page::Overview));
+        assert_eq!(Page::of("/tasks/0193"), Some(Page::Task("0193")));
+        for path in ["/tasks/0193/cancel", "/task", "//", "/../tasks"] {
+            assert_eq!(Page::of(path), None, "{path}");
+        }
+    }
+}

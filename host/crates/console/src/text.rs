@@ -1,0 +1,76 @@
+//! Foreign text, times and sizes for pages.
+
+use maud::{Markup, html};
+use toolyard_dispatch::{Timestamp, visible};
+
+/// The longest foreign text that a line of a list shows (characters).
+const LINE: usize = 200;
+
+/// Foreign text within one line, shortened.
+pub(crate) fn line(text: &str) -> String {
+    match text.char_indices().nth(LINE) {
+        None => visible::line(text).into_owned(),
+        Some((end, _)) => format!("{}…", visible::line(&text[..end])),
+    }
+}
+
+/// Foreign text over several lines.
+pub(crate) fn block(text: &str) -> Markup {
+    html! { pre.text { (visible::text(text)) } }
+}
+
+/// The first eight characters of an id, with the full id as its title.
+pub(crate) fn short_id(id: &str) -> Markup {
+    html! { code title=(id) { (id.get(..8).unwrap_or(id)) } }
+}
+
+/// A time, relative to now.
+pub(crate) fn ago(at: Timestamp, now: Timestamp) -> Markup {
+    let since = now.0.saturating_sub(at.0);
+    let words = if since >= 0 {
+        format!("{} ago", span(since))
+    } else {
+        format!("in {}", span(since.saturating_neg()))
+    };
+    html! { time datetime=(at) title=(at) { (words) } }
+}
+
+/// A span of milliseconds in its two largest units.
+pub(crate) fn span(milliseconds: i64) -> String {
+    const UNITS: [(i64, &str); 4] = [(86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s")];
+    if milliseconds < 1_000 {
+        return format!("{milliseconds} ms");
+    }
+    let first = UNITS.iter().position(|(unit, _)| milliseconds >= *unit).unwrap_or(UNITS.len() - 1);
+    let (unit, name) = UNITS[first];
+    let rest = UNITS.get(first + 1).map(|(next, next_name)| (milliseconds % unit / next, next_name));
+    match rest {
+        Some((count, next_name)) if count > 0 => {
+            format!("{} {name} {count} {next_name}", milliseconds / unit)
+        }
+        _ => format!("{} {name}", milliseconds / unit),
+    }
+}
+
+/// A count with its noun.
+pub(crate) fn count(number: usize, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { many })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_span_has_its_two_largest_units() {
+        let shown = [0, 999, 1_000, 95_000, 3_600_000, 3_660_000, 90_000_000, 86_400_000 * 3].map(span);
+        assert_eq!(shown, ["0 ms", "999 ms", "1 s", "1 min 35 s", "1 h", "1 h 1 min", "1 d 1 h", "3 d"]);
+    }
+
+    #[test]
+    fn text_of_guests_is_escaped_and_shortened() {
+        assert_eq!(line("a\u{202e}b\n"), "a\\u{202e}b\\n");
+        assert_eq!(line(&"é".repeat(300)).chars().count(), LINE + 1);
+        assert_eq!(block("<script>\u{1b}").into_string(), "<pre class=\"text\">&lt;script&gt;\\u{1b}</pre>");
+    }
+}

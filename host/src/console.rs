@@ -1,0 +1,128 @@
+//! The console of a host that serves: where it listens, and what it shows of the host.
+
+use crate::assemble::Assembled;
+use crate::config::{Config, ConsoleListen};
+use crate::health::Health;
+use anyhow::Context as _;
+use futures_util::future::BoxFuture;
+use std::io::IsTerminal as _;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use toolyard_console::{Console, ConsoleSettings, HostState, PluginState};
+use toolyard_engine::PluginReport;
+use toolyard_transport::http::admin::Health as _;
+
+/// The port of `console.listen = "auto"`, and how many further ones are tried.
+const PORT: u16 = 7422;
+const PORTS: u16 = 8;
+
+/// What the console shows of the host.
+struct State {
+    health: Arc<Health>,
+    plugins: Arc<PluginReports>,
+}
+
+/// The reports of the plugin folder, as they are now.
+pub type PluginReports = std::sync::Mutex<Vec<PluginReport>>;
+
+impl HostState for State {
+    fn unready(&self) -> BoxFuture<'_, Vec<&'static str>> {
+        self.health.unready()
+    }
+
+    fn plugins(&self) -> Vec<PluginState> {
+        let reports = self.plugins.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        reports.iter().map(shown).collect()
+    }
+}
+
+fn shown(report: &PluginReport) -> PluginState {
+    use toolyard_engine::PluginState as Engine;
+    let (is_served, problem) = match &report.state {
+        Engine::Serving => (true, None),
+        Engine::KeptPrevious { why } => {
+            (true, Some(format!("the version before is served; the one in the folder was rejected: {why}")))
+        }
+        Engine::Refused { why } => (false, Some(why.clone())),
+        Engine::Disabled => (false, Some("its manifest says `enabled = false`".to_owned())),
+    };
+    PluginState { file: report.file.clone(), tools: is_served.then_some(report.tools.len()), problem }
+}
+
+/// The console of this host, while it listens.
+pub struct ConsoleService {
+    /// The first login link.
+    pub link: String,
+    service: JoinHandle<()>,
+    end: CancellationToken,
+}
+
+impl ConsoleService {
+    /// Begins to listen, if the configuration says so. `served_at` is the address of the MCP endpoint.
+    ///
+    /// # Errors
+    /// If the configured address cannot be listened on, or the data folder cannot be written.
+    pub async fn start(
+        config: &Config,
+        served_at: SocketAddr,
+        assembled: &Assembled,
+        health: Arc<Health>,
+    ) -> anyhow::Result<Option<Self>> {
+        let Some(listener) = listener(config.console_listen, served_at).await? else { return Ok(None) };
+        let limits = &config.limits;
+        let settings = ConsoleSettings {
+            version: env!("CARGO_PKG_VERSION"),
+            endpoint: format!("http://{served_at}/mcp"),
+            data: config.data.clone(),
+            plugins: config.plugins.clone(),
+            session: limits.console_session,
+            sessions: limits.console_sessions as usize,
+            connections: limits.console_connections as usize,
+        };
+        let state = Arc::new(State { health, plugins: assembled.plugins.clone() });
+        let dispatch = assembled.server.dispatch.clone();
+        let console = Console::new(dispatch, state, settings, listener.local_addr()?)
+            .and_then(|console| Ok((console.link()?.url, console)));
+        let (link, console) = console.context("cannot start the console (`console.listen = \"off\"`)")?;
+        let end = CancellationToken::new();
+        let service = tokio::spawn(toolyard_console::serve(console, listener, end.clone()));
+        Ok(Some(Self { link, service, end }))
+    }
+
+    /// Stops listening.
+    pub async fn end(self) {
+        self.end.cancel();
+        if self.service.await.is_err() {
+            tracing::error!(event = "console.panicked", "console panicked");
+        }
+    }
+}
+
+/// The listener, if there is to be one. `auto` is for a person at a terminal, on this machine.
+async fn listener(listen: ConsoleListen, served_at: SocketAddr) -> anyhow::Result<Option<TcpListener>> {
+    match listen {
+        ConsoleListen::Off => Ok(None),
+        ConsoleListen::At(address) => {
+            let listener = TcpListener::bind(address).await;
+            Ok(Some(listener.with_context(|| format!("cannot listen on {address} (`console.listen`)"))?))
+        }
+        ConsoleListen::Auto if !served_at.ip().is_loopback() || !std::io::stderr().is_terminal() => Ok(None),
+        ConsoleListen::Auto => {
+            for port in PORT..PORT + PORTS {
+                if let Ok(listener) = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await {
+                    return Ok(Some(listener));
+                }
+            }
+            tracing::warn!(
+                event = "console.no_port",
+                first = PORT,
+                last = PORT + PORTS - 1,
+                "no free port for the console"
+            );
+            Ok(None)
+        }
+    }
+}
