@@ -19,7 +19,7 @@ BIN := target/release/toolyard
 SIMULATION := $(CARGO) test --release --manifest-path tests/simulation/Cargo.toml --target-dir target/simulation
 
 .DEFAULT_GOAL := help
-.PHONY: help build host cargo profile plugins fixtures examples serve test budget lint audit clients published conformance bench bench-full bridge-full compare soak chaos failpoints fuzz simulate mutants package fmt clean
+.PHONY: help build host cargo profile plugins fixtures examples serve test budget lint audit clients published conformance bench bench-full bridge-full compare soak chaos failpoints fuzz screenshots simulate mutants package fmt clean
 
 help: ## What can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -69,6 +69,7 @@ failpoints:
 
 clients:
 	./tests/clients/install.sh
+	./tests/console/install.sh
 	./tests/conformance/install.sh
 	./tests/postgres/install.sh
 	./tests/nginx/install.sh
@@ -91,6 +92,9 @@ lint: ## Formatting and clippy, warnings refused
 # Not part of CI, whose machines cannot reach the database of advisories.
 audit: ## Licences, banned crates and sources of all dependencies; advisories where their database can be reached
 	./tests/audit/run.sh
+
+screenshots: build clients ## Draw the pictures of the console in the docs again
+	UPDATE_DOCS=1 $(CARGO) $(QUICK) test --release --locked --workspace --test it -- console::the_pictures
 
 fuzz: ## Fuzz what parses, briefly (FUZZ_SECONDS for longer)
 	./tests/fuzz/run.sh

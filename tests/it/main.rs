@@ -12,6 +12,7 @@ mod chaos;
 mod clients;
 mod cluster;
 mod command_line;
+mod console;
 mod crash;
 mod desk;
 mod detached;

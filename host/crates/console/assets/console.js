@@ -7,11 +7,14 @@ const policy = window.trustedTypes
 
 // The code of a login link is in the fragment, which browsers send to nobody.
 const login = document.getElementById("login");
-if (login && location.hash.length > 1) {
+function logIn() {
+  if (!login || location.hash.length < 2) return;
   login.elements.code.value = location.hash.slice(1);
   history.replaceState(null, "", location.pathname);
   login.requestSubmit();
 }
+addEventListener("hashchange", logIn);
+logIn();
 
 // On a narrow page the menu begins closed.
 const menu = document.querySelector("nav.side details");

@@ -101,13 +101,13 @@ impl View<'_> {
         }
     }
 
+    /// Both themes; the style shows the other one than is in force.
     fn theme_form(&self) -> Markup {
-        let (theme, name) = if self.is_dark == Some(true) { ("light", "Light") } else { ("dark", "Dark") };
         self.form(
             Action::Theme,
             html! {
-                input type="hidden" name="theme" value=(theme);
-                button.plain { (name) }
+                button.plain.to-light name="theme" value="light" { "Light" }
+                button.plain.to-dark name="theme" value="dark" { "Dark" }
             },
         )
     }

@@ -3,10 +3,11 @@
 use crate::action::{Action, FIELD};
 use crate::html::View;
 use crate::route::value;
-use crate::text::{block, line, span};
+use crate::text::{line, span};
 use maud::{Markup, html};
 use serde_json::Value;
 use toolyard_dispatch::{Field, Form, Question, QuestionKind, Task};
+use toolyard_protocol::visible;
 
 /// A text field with more characters than this is a text area.
 const LONG: u64 = 80;
@@ -22,7 +23,7 @@ pub(super) fn form(view: &View<'_>, task: &Task, question: &Question) -> Markup 
     let fields = match (question.kind, Form::read(&question.params)) {
         (QuestionKind::Form | QuestionKind::Url, Ok(form)) => html! {
             p.muted { "The tool " (line(&task.tool)) " asks (" code { (line(&question.key)) } ", " (span(left)) " left):" }
-            (block(&form.message))
+            p.said { (visible::text(&form.message)) }
             @if let Some(url) = &form.url {
                 p { "It sends you to this page. Open it only if you trust it: " code { (line(url)) } }
             }

@@ -4,7 +4,7 @@
 //! later, the kernel replaces the page by a copy, and each such fault interrupts the other cores that run this
 //! process. A run of Python writes some 400 scattered pages, and wasmtime keeps at most 32 regions of them from
 //! run to run (`host/docs/upstream/wasmtime-pagemap-regions.md`). So with two callers a Python tool was slower than
-//! with one. A page that is copied before anything has read it interrupts nobody.
+//! with one. Copying a page that nothing has read yet interrupts no other core.
 //!
 //! The first runs of a tool show which pages all of them write. Their content does not depend on it, only their cost.
 
@@ -93,7 +93,7 @@ impl Prefault {
             let dropped = pages.iter().filter(|page| begun.kept.binary_search(page).is_err()).count();
             // All pages if any: with the small gaps filled, wasmtime keeps more of them.
             let ranges = if dropped < FEWEST_PAGES { Box::default() } else { ranges(&pages) };
-            // Nobody else sets it: only one run is the last of those.
+            // Only one run is the last of those, so it is not set yet.
             let _ = self.ranges.set(ranges);
         }
     }

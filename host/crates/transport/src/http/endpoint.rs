@@ -111,6 +111,9 @@ impl Endpoint {
         body: Incoming,
         peer: IpAddr,
     ) -> Reply {
+        if uri.path() == "/" && method == Method::GET && super::media::names_html(&headers) {
+            return reply::for_browsers();
+        }
         if uri.path() != PATH {
             let error =
                 RpcError::invalid_request(format!("Not found: the MCP endpoint of this server is {PATH}"));

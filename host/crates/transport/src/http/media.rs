@@ -1,5 +1,8 @@
 //! `Accept` and `Content-Type` (H-6, H-7; RFC 9110 sections 8.3.1 and 12.5.1).
 
+use http::HeaderMap;
+use http::header::ACCEPT;
+
 /// Whether a list of `Accept` values admits the media type `kind/sub`. A range with `q=0` excludes types that
 /// a wider range admits.
 #[must_use]
@@ -30,6 +33,13 @@ pub fn accepts<'a>(values: impl Iterator<Item = &'a str>, kind: &str, sub: &str)
         }
     }
     best.is_some_and(|(_, admitted)| admitted)
+}
+
+/// Whether a list of `Accept` values names HTML, as browsers do and programs do not.
+#[must_use]
+pub fn names_html(headers: &HeaderMap) -> bool {
+    let accepted = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    accepted.flat_map(|value| value.split(',')).any(|range| range.trim().starts_with("text/html"))
 }
 
 /// Whether a `Content-Type` is `application/json`, parameters aside.

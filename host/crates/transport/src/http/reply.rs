@@ -97,6 +97,16 @@ pub(crate) fn json(message: Bytes) -> Reply {
     reply
 }
 
+/// Text for a person, whose browser has opened the address of the endpoint.
+pub(crate) fn for_browsers() -> Reply {
+    const TEXT: &[u8] = b"Toolyard serves the Model Context Protocol here, at /mcp, for MCP clients.\n\n\
+        To add it to a client: toolyard connect CLIENT\n\
+        To see it in a browser: toolyard console --open\n";
+    let mut reply = Response::new(ReplyBody::Whole(Some(Bytes::from_static(TEXT))));
+    reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    reply
+}
+
 /// One JSON object that tells its client of a new task.
 fn handing_over(message: Bytes, handover: Handover) -> Reply {
     json(Bytes::new()).map(|_| ReplyBody::HandingOver(Some((message, handover))))

@@ -1,0 +1,269 @@
+//! The console, as its checks and a real browser see it (`tests/console`).
+
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::time::Duration;
+use tokio::process::Command;
+use toolyard_tests::guests::{binary, plugin, root};
+use toolyard_tests::host::Setup;
+use toolyard_tests::http::{Answer, Connection};
+use toolyard_tests::{Host, Session, eventually, schema};
+
+fn folder() -> PathBuf {
+    root().join("tests/console")
+}
+
+fn can_ask() -> Value {
+    json!({"elicitation": {"form": {}}})
+}
+
+async fn open(capabilities: Value) -> (Host, Session) {
+    Setup::probe().set("console.listen", "127.0.0.1:0").open_as(capabilities).await
+}
+
+/// A new login link: its origin and its code.
+async fn link(host: &Host) -> (String, String) {
+    let mut command = Command::new(binary());
+    let made = command.arg("--data").arg(host.data()).arg("console").output().await.expect("runs");
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let link = String::from_utf8(made.stdout).expect("text");
+    let (origin, code) = link.trim().split_once("/login#").expect("a link");
+    (origin.to_owned(), code.to_owned())
+}
+
+/// A browser without a browser: sends requests with these headers.
+struct Sender {
+    port: u16,
+    host: String,
+    cookie: String,
+}
+
+impl Sender {
+    async fn logged_in(host: &Host) -> Self {
+        let (origin, code) = link(host).await;
+        let name = origin.strip_prefix("http://").expect("an origin").to_owned();
+        let port = name.rsplit_once(':').and_then(|(_, port)| port.parse().ok()).expect("a port");
+        let mut sender = Self { port, host: name, cookie: String::new() };
+        let answer = sender.post("/login", &format!("code={code}"), &[]).await;
+        assert_eq!(answer.status, 303);
+        let cookie = answer.header("set-cookie").to_owned();
+        assert!(cookie.contains("HttpOnly; SameSite=Strict"), "{cookie}");
+        sender.cookie = cookie.split(';').next().expect("a value").to_owned();
+        sender
+    }
+
+    fn origin(&self) -> String {
+        format!("http://{}", self.host)
+    }
+
+    /// Sends a request; later headers replace earlier ones of the same name.
+    async fn send(&self, method: hyper::Method, path: &str, body: String, more: &[(&str, &str)]) -> Answer {
+        let mut headers: Vec<(&str, &str)> = vec![("host", &self.host), ("cookie", &self.cookie)];
+        headers.push(("content-type", "application/x-www-form-urlencoded"));
+        for (name, value) in more {
+            headers.retain(|(known, _)| known != name);
+            if !value.is_empty() {
+                headers.push((name, value));
+            }
+        }
+        let mut connection = Connection::open(self.port).await.not_mcp();
+        connection.send(method, path, &headers, body).await
+    }
+
+    async fn get(&self, path: &str) -> (u16, String) {
+        let answer = self.send(hyper::Method::GET, path, String::new(), &[]).await;
+        (answer.status.as_u16(), String::from_utf8_lossy(&answer.bytes().await).into_owned())
+    }
+
+    async fn post(&self, path: &str, body: &str, more: &[(&str, &str)]) -> Answer {
+        let origin = self.origin();
+        let mut headers = vec![("origin", &*origin)];
+        headers.extend(more);
+        self.send(hyper::Method::POST, path, body.to_owned(), &headers).await
+    }
+}
+
+/// The token of the form with this action on a page.
+fn token(page: &str, action: &str) -> String {
+    let form =
+        page.split("<form").find(|form| form.contains(&format!("action=\"{action}\""))).expect("a form");
+    form.split("name=\"token\" value=\"")
+        .nth(1)
+        .and_then(|rest| rest.split('"').next())
+        .expect("a token")
+        .to_owned()
+}
+
+#[tokio::test]
+async fn an_action_needs_the_page_of_its_login_and_nothing_changes_without_it() {
+    let (host, session) = open(can_ask()).await;
+    let spins = session.create("spin", json!({"ms": 600_000})).await;
+    let asks = session.create("ask", json!({"question": "Name?"})).await;
+    session.until(&asks, "input_required").await;
+    let (ada, bob) = (Sender::logged_in(&host).await, Sender::logged_in(&host).await);
+    let actions = [
+        ("/logout".to_owned(), "/tasks"),
+        ("/theme".to_owned(), "/tasks"),
+        (format!("/tasks/{spins}/cancel"), &*format!("/tasks/{spins}")),
+        (format!("/tasks/{asks}/answer"), &*format!("/tasks/{asks}")),
+    ]
+    .map(|(action, page)| (action, page.to_owned()));
+    for (action, page) in &actions {
+        let (_, shown) = ada.get(page).await;
+        let valid = token(&shown, action);
+        let of_other_login = token(&bob.get(page).await.1, action);
+        let of_other_action = token(&shown, if action == "/logout" { "/theme" } else { "/logout" });
+        let body = |token: &str| format!("token={token}&key=answer&do=decline&theme=dark");
+        for (why, token, header) in [
+            ("no token", "", ("x", "x")),
+            ("another login's token", &*of_other_login, ("x", "x")),
+            ("another action's token", &*of_other_action, ("x", "x")),
+            ("no origin", &*valid, ("origin", "")),
+            ("another origin", &*valid, ("origin", "http://evil.example")),
+            ("an origin without a name", &*valid, ("origin", "null")),
+            ("another site", &*valid, ("sec-fetch-site", "cross-site")),
+        ] {
+            let answer = ada.post(action, &body(token), &[header]).await;
+            assert_eq!(answer.status, 403, "{action}: {why}");
+        }
+        let elsewhere = ada.post(action, &body(&valid), &[("host", "evil.example")]).await;
+        assert_eq!(elsewhere.status, 421, "{action}: another Host");
+        let nobody = ada.post(action, &body(&valid), &[("cookie", "")]).await;
+        assert_eq!(
+            (nobody.status.as_u16(), nobody.header("location")),
+            (303, "/login"),
+            "{action}: no login"
+        );
+        let (status, _) = ada.get(action).await;
+        assert_eq!(status, 404, "{action}: GET");
+    }
+    assert_eq!(session.task(&spins).await["status"], "working");
+    assert_eq!(session.task(&asks).await["status"], "input_required");
+    assert_eq!(ada.get("/tasks").await.0, 200, "still logged in");
+    // The valid ones work.
+    for (action, page) in actions.iter().skip(2) {
+        let valid = token(&ada.get(page).await.1, action);
+        let done = ada.post(action, &format!("token={valid}&key=answer&do=decline"), &[]).await;
+        assert_eq!(done.status, 303, "{action}");
+    }
+    session.until(&spins, "cancelled").await;
+    session.until(&asks, "completed").await;
+    let audited = || async {
+        let log = std::fs::read_to_string(host.data().join("audit.jsonl")).unwrap_or_default();
+        let lines: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+        let of =
+            |action: &str| lines.iter().filter(|line| line["action"] == action).cloned().collect::<Vec<_>>();
+        let (logins, cancelled, refused) = (of("console.login"), of("task.cancelled"), of("console.refused"));
+        if logins.len() < 2 || cancelled.is_empty() || refused.is_empty() {
+            return None;
+        }
+        Some((logins, cancelled))
+    };
+    let (logins, cancelled) = eventually("the entries of both logins", audited).await;
+    assert_eq!(cancelled[0]["principal"], "operator");
+    assert_eq!(cancelled[0]["console"], logins[0]["console"], "the entry names the login");
+}
+
+#[tokio::test]
+async fn reading_changes_nothing_and_other_names_are_not_served() {
+    let (mut host, session) = open(can_ask()).await;
+    let asks = session.create("ask", json!({"question": "Name?"})).await;
+    session.until(&asks, "input_required").await;
+    let before = session.result("tasks/list", json!({})).await;
+    let ada = Sender::logged_in(&host).await;
+    let paths = ["/", "/tasks", "/waiting", "/tools", "/nothing", "/tasks/none", &*format!("/tasks/{asks}")];
+    for path in paths {
+        let answer = ada.send(hyper::Method::GET, path, String::new(), &[]).await;
+        let policy = answer.header("content-security-policy").to_owned();
+        assert!(policy.contains("default-src 'none'") && policy.contains("frame-ancestors 'none'"), "{path}");
+        assert_eq!(answer.header("cache-control"), "no-store", "{path}");
+        let elsewhere = ada.send(hyper::Method::GET, path, String::new(), &[("host", "evil.example")]).await;
+        assert_eq!(elsewhere.status, 421, "{path}");
+        let nobody = ada.send(hyper::Method::GET, path, String::new(), &[("cookie", "")]).await;
+        assert_eq!((nobody.status.as_u16(), nobody.header("location")), (303, "/login"), "{path}");
+    }
+    assert_eq!(session.result("tasks/list", json!({})).await, before);
+    for _ in 0..10 {
+        assert_eq!(ada.post("/login", "code=wrong", &[]).await.status, 403);
+    }
+    let (_, code) = link(&host).await;
+    assert_eq!(ada.post("/login", &format!("code={code}"), &[]).await.status, 429, "too many wrong codes");
+    host.signal(rustix::process::Signal::TERM);
+    assert!(host.ended().await.success());
+    assert!(!host.data().join("console/address").exists(), "the address ends with the console");
+}
+
+#[tokio::test]
+async fn a_person_uses_it_in_a_browser() {
+    if !folder().join("node_modules/.installed").exists() {
+        schema::skipped("the browser for the console is not installed: run tests/console/install.sh");
+        return;
+    }
+    let (host, session) = open(can_ask()).await;
+    let hostile =
+        "<script>alert(1)</script><img src=x onerror=alert(2)> \u{202e}\u{0}[x](javascript:alert(3))";
+    let mut tasks = serde_json::Map::new();
+    for (name, tool, arguments) in [
+        ("hostile", "fail", json!({"message": hostile})),
+        ("spins", "spin", json!({"ms": 600_000})),
+        ("asks", "ask", json!({"question": "What is your name?"})),
+        ("hostileQuestion", "ask", json!({"question": hostile})),
+        ("byKeyboard", "ask", json!({"question": "By keys?"})),
+        ("withoutScript", "ask", json!({"question": "Without a script?"})),
+        ("confirms", "confirm", json!({"question": "Deploy?"})),
+    ] {
+        tasks.insert(name.to_owned(), session.create(tool, arguments).await.into());
+    }
+    session.until(tasks["hostile"].as_str().expect("an id"), "failed").await;
+    // It ends while a page shows it.
+    tasks.insert("ends".to_owned(), session.create("spin", json!({"ms": 12_000})).await.into());
+    let mut links = Vec::new();
+    for _ in 0..3 {
+        links.push(link(&host).await);
+    }
+    let mut node = Command::new("node");
+    node.arg(folder().join("run.mjs")).arg(&links[0].0);
+    node.args(links.iter().map(|(origin, code)| format!("{origin}/login#{code}")));
+    node.arg(Value::Object(tasks).to_string()).kill_on_drop(true);
+    let done =
+        tokio::time::timeout(Duration::from_secs(180), node.output()).await.expect("ends").expect("node");
+    let told = String::from_utf8_lossy(&done.stdout);
+    assert!(
+        done.status.success() && told.lines().count() == 10,
+        "{told}\n{}",
+        String::from_utf8_lossy(&done.stderr)
+    );
+}
+
+/// `make screenshots` draws them.
+#[tokio::test]
+async fn the_pictures_of_the_docs_show_every_page() {
+    let pictures = root().join("host/docs/pictures");
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        let (host, session) = Setup::probe()
+            .with(&[plugin("csv")])
+            .set("console.listen", "127.0.0.1:0")
+            .open_as(can_ask())
+            .await;
+        for (tool, arguments) in [
+            ("csv_profile", json!({"text": "name,age\nAda,36\nGrace,85"})),
+            ("fail", json!({"message": "The service answered 503: try again later."})),
+            ("spin", json!({"ms": 600_000})),
+            ("ask", json!({"question": "Which branch shall I use?"})),
+            ("confirm", json!({"question": "Deploy version 2.1 to production?"})),
+        ] {
+            session.create(tool, arguments).await;
+        }
+        let (origin, code) = link(&host).await;
+        let mut node = Command::new("node");
+        node.arg(folder().join("screenshots.mjs")).arg(format!("{origin}/login#{code}")).arg(&pictures);
+        let done = node.status().await.expect("node");
+        assert!(done.success());
+    }
+    for page in ["overview", "tasks", "waiting", "tools"] {
+        for form in ["light", "dark", "light-narrow", "dark-narrow"] {
+            let picture = pictures.join(format!("console-{page}-{form}.png"));
+            assert!(picture.exists(), "run make screenshots for {}", picture.display());
+        }
+    }
+}
