@@ -70,8 +70,6 @@ await scenario("what a tool says does nothing", async () => {
 await scenario("a task changes before one's eyes", async () => {
   await page.goto(`${origin}/tasks/${tasks.spins}`);
   check((await page.locator(".lead .state").innerText()).includes("working"), "it works");
-  await page.evaluate(() => { window.untouched = true; });
-  await page.getByText("The tool", { exact: false }).first().waitFor({ state: "attached" }).catch(() => {});
   await page.getByRole("button", { name: "Cancel this task" }).click();
   await page.locator(".lead .state.cancelled").waitFor();
   await page.goto(`${origin}/tasks/${tasks.ends}`);
@@ -137,7 +135,10 @@ await scenario("the keyboard is enough", async () => {
   await typed.keyboard.press("Tab");
   await typed.keyboard.press("Tab");
   check((await typed.evaluate(() => document.activeElement.innerText)) === "Send the answer", "the answer is two steps away");
+  const sent = typed.waitForEvent("framenavigated");
   await typed.keyboard.press("Enter");
+  await sent;
+  await typed.waitForLoadState();
   await typed.goto(`${origin}/tasks/${tasks.byKeyboard}`);
   await typed.locator(".lead .state.ok").waitFor();
   check((await typed.locator("main").innerText()).includes("by keys"), "the answer reached the tool");

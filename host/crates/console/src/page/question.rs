@@ -33,7 +33,7 @@ pub(super) fn form(view: &View<'_>, task: &Task, question: &Question) -> Markup 
             }
             input type="hidden" name="key" value=(key);
             p.buttons {
-                button name="do" value="decline" { "Decline" }
+                button name="do" value="decline" formnovalidate { "Decline" }
                 " "
                 button.primary name="do" value="accept" {
                     @if form.url.is_some() { "I have opened it" } @else { "Send the answer" }
