@@ -1,4 +1,4 @@
-//! The console of a host that serves: where it listens, and what it shows of the host.
+//! The console of a host that serves: where it listens, and the parts of the host that it shows.
 
 use crate::assemble::Assembled;
 use crate::config::{Config, ConsoleListen};
@@ -19,7 +19,7 @@ use toolyard_transport::http::admin::Health as _;
 const PORT: u16 = 7422;
 const PORTS: u16 = 8;
 
-/// What the console shows of the host.
+/// The parts of the host that the console shows.
 struct State {
     health: Arc<Health>,
     plugins: Arc<PluginReports>,

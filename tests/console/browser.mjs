@@ -1,4 +1,4 @@
-// What the scenarios and the screenshots share: a browser, and a log of everything that a page must not do.
+// For the scenarios and the screenshots: a browser, and a log of everything that a page must not do.
 import { chromium } from "playwright-core";
 
 export const PAGES = ["/", "/tasks", "/waiting", "/tools"];

@@ -5,7 +5,7 @@ const policy = window.trustedTypes
   ? trustedTypes.createPolicy("toolyard", { createHTML: (text) => text })
   : { createHTML: (text) => text };
 
-// The code of a login link is in the fragment, which browsers send to nobody.
+// The code of a login link is in the fragment. Browsers do not send that part of an address.
 const login = document.getElementById("login");
 function logIn() {
   if (!login || location.hash.length < 2) return;
@@ -61,7 +61,7 @@ function replace(selector, fresh) {
   if (!old || !next) return;
   Idiomorph.morph(old, document.importNode(next, true), {
     callbacks: {
-      // What a person has opened stays open.
+      // Parts that a person has opened stay open.
       beforeAttributeUpdated: (name, node) => !(name === "open" && node.localName === "details"),
     },
   });

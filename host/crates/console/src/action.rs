@@ -166,7 +166,7 @@ fn content(shown: &Form, form: &Pairs) -> Map<String, Value> {
                 (!chosen.is_empty() || field.required).then_some(Value::Array(chosen))
             }
             Some("integer" | "number") => given.next().filter(|text| !text.trim().is_empty()).map(|text| {
-                // What is no number stays a text, so that the misfit names it.
+                // Text that is not a number stays a text, so that the misfit names it.
                 serde_json::from_str::<serde_json::Number>(text.trim())
                     .map_or_else(|_| text.into(), Value::Number)
             }),

@@ -7,7 +7,7 @@ use crate::{Console, asset};
 use maud::{DOCTYPE, Markup, html};
 use toolyard_dispatch::TaskStatus;
 
-/// What a page is rendered for.
+/// The request that a page answers.
 #[derive(Clone, Copy)]
 pub(crate) struct View<'a> {
     pub console: &'a Console,

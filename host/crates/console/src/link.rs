@@ -23,7 +23,7 @@ pub struct LinkFolder {
 /// A login link.
 #[derive(Debug)]
 pub struct Link {
-    /// The address. Its fragment is the code, which browsers send to nobody.
+    /// The address. Its fragment is the code: browsers do not send that part.
     pub url: String,
 }
 

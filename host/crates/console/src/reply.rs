@@ -21,7 +21,7 @@ pub(crate) type Reply = Response<Body>;
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
      form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; \
      trusted-types toolyard";
-/// Files that guests made have no rights at all, even if somebody opens them as a page.
+/// A file of a guest that is opened as a page may do nothing.
 const FILE_POLICY: &str = "default-src 'none'; sandbox";
 
 pub(crate) fn page(status: StatusCode, page: Markup) -> Reply {

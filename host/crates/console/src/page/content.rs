@@ -86,7 +86,7 @@ fn decoded(value: &Value) -> Option<Vec<u8>> {
     STANDARD.decode(text).ok()
 }
 
-/// The type of an image that browsers show, by its first bytes. What a tool says of it does not count. SVG is
+/// The type of an image that browsers show, by its first bytes. The media type that a tool gives is ignored. SVG is
 /// not among them: it may contain scripts.
 fn image_kind(bytes: &[u8]) -> Option<&'static str> {
     match bytes {

@@ -47,7 +47,7 @@ pub(super) fn form(view: &View<'_>, task: &Task, question: &Question) -> Markup 
     html! { div.question { (view.form(Action::Answer(&id), fields)) } }
 }
 
-/// What was entered before the answer was refused, or the field's default.
+/// The values that were entered before the answer was refused, or the field's default.
 fn entered(view: &View<'_>, is_again: bool, field: &Field) -> Vec<String> {
     if is_again {
         let name = format!("{FIELD}{}", field.name);

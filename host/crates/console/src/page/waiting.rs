@@ -1,4 +1,4 @@
-//! What waits for a person: open questions of tasks, the oldest first.
+//! The open questions of tasks, the oldest first.
 
 use super::{Rendered, json_tree, question};
 use crate::html::{View, empty};
