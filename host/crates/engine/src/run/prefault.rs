@@ -67,7 +67,7 @@ impl Prefault {
             };
             return Some(AtBegin { addresses, kept });
         };
-        let size = rustix::param::page_size();
+        let size = page_size();
         for pages in ranges {
             // A memory may begin smaller than it was when it was observed.
             let Some(part) = memory.get_mut(pages.start * size..pages.end * size) else { break };
@@ -99,6 +99,13 @@ impl Prefault {
     }
 }
 
+/// The size of a page in bytes. Not by rustix, which reads the kernel's own library for it and crashes under valgrind.
+fn page_size() -> usize {
+    // SAFETY: the function has no preconditions.
+    let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    usize::try_from(size).expect("pages have a size")
+}
+
 /// Joins ascending page numbers to ranges.
 fn ranges(pages: &[usize]) -> Box<[Range<usize>]> {
     let mut ranges: Vec<Range<usize>> = Vec::new();
@@ -116,7 +123,7 @@ fn ranges(pages: &[usize]) -> Box<[Range<usize>]> {
 fn written_pages(addresses: &Range<usize>) -> io::Result<Vec<usize>> {
     const PRESENT: u64 = 1 << 63;
     const OF_FILE: u64 = 1 << 61;
-    let size = rustix::param::page_size();
+    let size = page_size();
     let mut entries = vec![0; addresses.len() / size * 8];
     File::open("/proc/self/pagemap")?.read_exact_at(&mut entries, (addresses.start / size * 8) as u64)?;
     let entries =
@@ -197,7 +204,6 @@ unsafe impl Lower for FirstArgument<'_> {
 mod tests {
     use super::*;
     use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
-    use rustix::param::page_size;
 
     const PAGES: usize = 256;
 
