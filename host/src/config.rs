@@ -173,7 +173,7 @@ pub struct Config {
     pub instructions: Option<String>,
     /// The listener for the operator.
     pub admin: Admin,
-    /// Where the console listens.
+    /// The address of the console, or the rule that chooses it.
     pub console_listen: ConsoleListen,
     /// The destination of traces.
     pub trace: Trace,
@@ -209,7 +209,7 @@ pub struct Admin {
     pub names: Vec<String>,
 }
 
-/// Where the console listens.
+/// The address of the console, or the rule that chooses it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConsoleListen {
     /// On a free port of loopback, if the host serves on loopback and a person sees its terminal.

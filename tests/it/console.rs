@@ -128,9 +128,9 @@ async fn an_action_needs_the_page_of_its_login_and_nothing_changes_without_it() 
         }
         let elsewhere = ada.post(action, &body(&valid), &[("host", "evil.example")]).await;
         assert_eq!(elsewhere.status, 421, "{action}: another Host");
-        let nobody = ada.post(action, &body(&valid), &[("cookie", "")]).await;
+        let stranger = ada.post(action, &body(&valid), &[("cookie", "")]).await;
         assert_eq!(
-            (nobody.status.as_u16(), nobody.header("location")),
+            (stranger.status.as_u16(), stranger.header("location")),
             (303, "/login"),
             "{action}: no login"
         );
@@ -179,8 +179,8 @@ async fn reading_changes_nothing_and_other_names_are_not_served() {
         assert_eq!(answer.header("cache-control"), "no-store", "{path}");
         let elsewhere = ada.send(hyper::Method::GET, path, String::new(), &[("host", "evil.example")]).await;
         assert_eq!(elsewhere.status, 421, "{path}");
-        let nobody = ada.send(hyper::Method::GET, path, String::new(), &[("cookie", "")]).await;
-        assert_eq!((nobody.status.as_u16(), nobody.header("location")), (303, "/login"), "{path}");
+        let stranger = ada.send(hyper::Method::GET, path, String::new(), &[("cookie", "")]).await;
+        assert_eq!((stranger.status.as_u16(), stranger.header("location")), (303, "/login"), "{path}");
     }
     assert_eq!(session.result("tasks/list", json!({})).await, before);
     for _ in 0..10 {

@@ -170,7 +170,7 @@ mod tests {
         assert!(sessions.find(&secret).is_none());
         let short = Sessions::new(Duration::ZERO, 1).expect("random numbers");
         let (secret, _) = short.begin().expect("begins");
-        assert!(short.find(&secret).is_none(), "its time is over");
+        assert!(short.find(&secret).is_none(), "it has lasted long enough");
     }
 
     #[test]
