@@ -423,7 +423,7 @@ pub fn start_engine(config: &Config) -> anyhow::Result<Arc<Engine>> {
 pub async fn open_store(config: &Config) -> anyhow::Result<Arc<dyn Backend>> {
     Ok(match &config.store {
         StoreChoice::Memory => {
-            let store = MemoryStore::new(Arc::new(SystemClock));
+            let store = MemoryStore::new(Arc::new(SystemClock)).with_timelines(config.limits.timelines());
             Arc::new(if audited(config) { store.audited() } else { store })
         }
         StoreChoice::Sqlite => open_sqlite(config)?,
@@ -454,8 +454,12 @@ fn host_name() -> String {
 pub fn open_sqlite(config: &Config) -> anyhow::Result<Arc<SqliteStore>> {
     protect::data_folder(config)?;
     let keys = encryption::keys(config.key_file.as_deref())?;
-    let clock = Arc::new(SystemClock);
-    let options = SqliteOptions { audit: audited(config), keys, ..SqliteOptions::new(clock) };
+    let options = SqliteOptions {
+        audit: audited(config),
+        timeline: config.limits.timelines(),
+        keys,
+        ..SqliteOptions::new(Arc::new(SystemClock))
+    };
     SqliteStore::open(&config.data, options).with_context(|| {
         format!("cannot use the data folder {}; name another by --data", config.data.display())
     })
@@ -470,6 +474,7 @@ pub fn stores_in(store: &Arc<dyn Backend>) -> Stores {
         keys: store.clone(),
         grants: store.clone(),
         broadcast: store.clone(),
+        timeline: store.clone(),
         audit: store.clone(),
     }
 }

@@ -64,6 +64,7 @@ mod stdio;
 mod store;
 mod streams;
 mod tasks;
+mod timeline;
 mod tools;
 mod traced;
 mod typed;

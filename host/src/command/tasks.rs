@@ -2,6 +2,7 @@
 
 mod archive;
 mod reencrypt;
+mod timeline;
 
 use super::operator;
 use super::table::table;
@@ -34,6 +35,17 @@ enum Action {
     Show {
         /// The id.
         id: String,
+        /// Print its events instead: when it waited, ran, asked, logged and ended.
+        #[arg(long)]
+        timeline: bool,
+    },
+    /// Print the log messages of the tool that worked on a task.
+    Logs {
+        /// The id.
+        id: String,
+        /// Print new messages until the task ends.
+        #[arg(long)]
+        follow: bool,
     },
     /// Print the result of a task; waits until the task ends.
     Result {
@@ -60,7 +72,11 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
         Action::Export(options) => return archive::export(&config, options),
         Action::Import(import) => return archive::import(&config, import, options.json),
         Action::Reencrypt(reencrypt) => return reencrypt::run(&config, reencrypt, options.json),
-        Action::List | Action::Show { .. } | Action::Result { .. } | Action::Cancel { .. } => {}
+        Action::List
+        | Action::Show { .. }
+        | Action::Logs { .. }
+        | Action::Result { .. }
+        | Action::Cancel { .. } => {}
     }
     if !operator::has_store(&config, matches!(options.action, Action::List))? {
         return none(&config, options.json);
@@ -82,7 +98,12 @@ async fn act(dispatch: &Dispatch, config: &Config, options: &Options) -> anyhow:
     let operator = Caller::operator();
     match &options.action {
         Action::List => list(dispatch, config, options.json).await,
-        Action::Show { id } => {
+        Action::Show { id, timeline: true } => {
+            timeline::show(dispatch, id, options.json).await?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Action::Logs { id, follow } => timeline::logs(dispatch, id, *follow, options.json).await,
+        Action::Show { id, timeline: false } => {
             let task = dispatch.task(&operator, id).await.map_err(|fault| said(&fault, id))?;
             show(&task, options.json);
             Ok(ExitCode::SUCCESS)

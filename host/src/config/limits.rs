@@ -8,6 +8,7 @@ use bytesize::ByteSize;
 use std::path::PathBuf;
 use std::time::Duration;
 use toolyard_dispatch::{OnClientTimeout, OutputSchemas, Rate};
+use toolyard_store::TimelineBounds;
 
 /// One row of the table.
 #[derive(Debug, Clone, Copy)]
@@ -73,6 +74,19 @@ macro_rules! limits {
     };
 }
 
+impl Limits {
+    /// How much the store keeps of timelines.
+    #[must_use]
+    pub fn timelines(&self) -> TimelineBounds {
+        TimelineBounds {
+            task: self.timeline_task.as_u64(),
+            total: self.timeline_total.as_u64(),
+            keep_ms: u64::try_from(self.timeline_keep.as_millis()).unwrap_or(u64::MAX),
+            rows: self.timeline_rows.into(),
+        }
+    }
+}
+
 limits! {
     tasks: bool = "tasks.enabled", "true",
         "Whether the host offers tasks. Turn it off where no work may outlive its call; plain calls still work.";
@@ -124,6 +138,14 @@ limits! {
         "Bytes of records, arguments and results that the store keeps of one principal's tasks. Over it, the tasks that ended first are removed before their ttl; if none has ended, new ones are refused as busy. Size it by the disk and the number of principals.";
     kept_bytes: ByteSize = "tasks.kept-bytes", "8GiB",
         "The same bytes for all principals together; over it the host removes tasks of the principals that keep the most. Size it by the disk of the store.";
+    timeline_task: ByteSize = "timeline.task", "256KiB",
+        "Bytes of the timeline of one task: its log, its progress and its other events. Over it, the first quarter and the newest events stay. Raise it if long logs matter; 0B keeps no timelines.";
+    timeline_total: ByteSize = "timeline.total", "256MiB",
+        "The same bytes for all tasks together; over it the events of the tasks that ended first are removed. Size it by the disk of the store.";
+    timeline_keep: Duration = "timeline.keep", "168h",
+        "How long the record of a run, without arguments, results and events, is kept after its task is removed. Raise it to look further back; lower it to keep less.";
+    timeline_rows: u32 = "timeline.rows", "50000",
+        "Records of runs whose tasks are removed; over it the oldest go first. Size it with `timeline.keep` and the number of tasks a day.";
     running: u32 = "calls.running", "1000",
         "Calls and tasks that run at once in this host; the host lowers it at start to what the machine can hold. Lower it to protect processors or the systems that tools use.";
     running_per_principal: u32 = "calls.running-per-principal", "64",

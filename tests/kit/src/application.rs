@@ -66,6 +66,7 @@ pub fn stores(store: &Arc<MemoryStore>) -> Stores {
         keys: store.clone(),
         grants: store.clone(),
         broadcast: store.clone(),
+        timeline: store.clone(),
         audit: store.clone(),
     }
 }

@@ -7,7 +7,9 @@ use toolyard_task::audit::Entry;
 use toolyard_task::keys::{Key, KeyStore, KeyUse};
 use toolyard_task::node::{NodeStore, Registration};
 use toolyard_task::search::{Page, Search};
-use toolyard_task::store::{CommitStatus, CreateError, Hints, ListQuery, Quota, ReadTask, StoreError};
+use toolyard_task::store::{
+    CommitStatus, CreateError, Hints, ListQuery, Quota, ReadTask, Records, StoreError,
+};
 use toolyard_task::task::Summary;
 use toolyard_task::wire::Timestamp;
 use toolyard_task::{Incarnation, Owner, Task, TaskId, TaskStore};
@@ -69,9 +71,9 @@ impl<I: Intercept> StoreProxy<I> {
 
 #[async_trait]
 impl<I: Intercept> TaskStore for StoreProxy<I> {
-    async fn create(&self, task: Task, quota: Quota, entries: Vec<Entry>) -> Result<Task, CreateError> {
+    async fn create(&self, task: Task, quota: Quota, records: Records) -> Result<Task, CreateError> {
         let create = async {
-            let created = self.store.create(task, quota, entries).await?;
+            let created = self.store.create(task, quota, records).await?;
             self.intercept.created(&created);
             Ok(created)
         };
@@ -82,9 +84,9 @@ impl<I: Intercept> TaskStore for StoreProxy<I> {
         self.intercept.call("read", self.store.read(id, owner)).await
     }
 
-    async fn commit(&self, task: &Task, entries: Vec<Entry>) -> Result<CommitStatus, StoreError> {
+    async fn commit(&self, task: &Task, records: Records) -> Result<CommitStatus, StoreError> {
         let commit = async {
-            let committed = self.store.commit(task, entries).await?;
+            let committed = self.store.commit(task, records).await?;
             if committed == CommitStatus::Done {
                 self.intercept.committed(task);
             }

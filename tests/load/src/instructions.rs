@@ -23,6 +23,7 @@ use toolyard_protocol::{Id, Incoming, Message, Method, RawJson};
 use toolyard_readers::Reader;
 use toolyard_store::contract::{AMPLE, ManualClock, START, owner, result as outcome, task};
 use toolyard_store::{SqliteOptions, SqliteStore};
+use toolyard_task::store::Records;
 use toolyard_task::tool::{Report, RunUsage};
 use toolyard_task::{Catalog, Event, RunContext, RunEnd, Task, TaskStore as _, Tool, Unattended, apply};
 use toolyard_tests::guests;
@@ -179,9 +180,9 @@ async fn commit(times: u32) -> anyhow::Result<()> {
     let store = SqliteStore::open(folder.path(), SqliteOptions::new(ManualClock::at(START)))?;
     let owner = owner("somebody");
     for _ in 0..times {
-        let made = store.create(task(&owner), AMPLE, Vec::new()).await?;
+        let made = store.create(task(&owner), AMPLE, Records::default()).await?;
         let ended = apply(&made, finished(&made), made.created_at)?.task;
-        store.commit(&ended, Vec::new()).await?;
+        store.commit(&ended, Records::default()).await?;
     }
     store.shut_down().await;
     Ok(())

@@ -65,6 +65,7 @@ pub mod search {
 pub use toolyard_task::session::Session;
 pub use toolyard_task::store::After;
 pub use toolyard_task::task::{Era, Question, Summary};
+pub use toolyard_task::timeline::{EventKind, LeftOut, RunRecord, Timeline, TimelineEvent};
 pub use toolyard_task::tool::{AskError, GivenAnswer, OnClientTimeout, Report, RunUsage, ToolSpec};
 pub use toolyard_task::wire::{QuestionKind, TaskStatus};
 pub use toolyard_task::{
@@ -91,7 +92,7 @@ use toolyard_protocol::stateless::param_headers::ParamHeader;
 use toolyard_task::keys::KeyStore;
 use toolyard_task::node::NodeStore;
 use toolyard_task::session::SessionStore;
-use toolyard_task::{Broadcast, TaskStore};
+use toolyard_task::{Broadcast, TaskStore, TimelineStore};
 
 /// The stores, as one value, so that it is clear which belong together.
 #[derive(Clone)]
@@ -108,6 +109,8 @@ pub struct Stores {
     pub grants: Arc<dyn GrantStore>,
     /// The way to the other hosts.
     pub broadcast: Arc<dyn Broadcast>,
+    /// Timelines of tasks; the same store as that of tasks, whose commits write their lifecycle.
+    pub timeline: Arc<dyn TimelineStore>,
     /// Audit entries; the same store as that of tasks, whose commits write them.
     pub audit: Arc<dyn AuditStore>,
 }
@@ -131,7 +134,7 @@ impl Dispatch {
         ids: Arc<dyn Ids>,
         guests: tokio::runtime::Handle,
     ) -> Arc<Self> {
-        let Stores { tasks, nodes, sessions, keys, grants, broadcast, audit } = stores;
+        let Stores { tasks, nodes, sessions, keys, grants, broadcast, timeline, audit } = stores;
         let number = ids.uuid().as_u64_pair().1;
         let is_shared = tasks.is_shared();
         let settings = Arc::new(settings);
@@ -141,7 +144,7 @@ impl Dispatch {
         let slots = Arc::new(Slots::new(settings.clone(), guests));
         let node = Arc::new(Node::new(nodes, broadcast, is_shared, number, access.clone(), slots.clone()));
         let tasks = Arc::new(Tasks::new(
-            tasks,
+            (tasks, timeline),
             (settings.clone(), clock.clone(), ids.clone()),
             access.clone(),
             clients.clone(),

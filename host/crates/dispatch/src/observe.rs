@@ -4,6 +4,7 @@ pub(crate) mod call_end;
 pub(crate) mod load;
 pub(crate) mod metrics;
 pub(crate) mod observer;
+pub(crate) mod run_timeline;
 pub(crate) mod trace;
 
 use metrics::Metrics;

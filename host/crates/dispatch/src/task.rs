@@ -19,12 +19,14 @@ use questions::InflightQuestions;
 use rejoin::{RejoinBroadcast, RejoinIndex, ToldTasks};
 use std::sync::Arc;
 use toolyard_task::store::{CreateError, Quota, QuotaScope};
-use toolyard_task::{Clock, Ids, TaskStore};
+use toolyard_task::{Clock, Ids, TaskStore, TimelineStore};
 use waiters::Waiters;
 
 /// The tasks of the store, and their waiters.
 pub(crate) struct Tasks {
     pub store: Arc<dyn TaskStore>,
+    /// The timelines of the tasks.
+    pub timeline: Arc<dyn TimelineStore>,
     /// The waiters for a change.
     pub waiters: Waiters,
     /// Questions of tasks that clients have not answered.
@@ -47,7 +49,7 @@ pub(crate) struct Tasks {
 
 impl Tasks {
     pub fn new(
-        store: Arc<dyn TaskStore>,
+        (store, timeline): (Arc<dyn TaskStore>, Arc<dyn TimelineStore>),
         (settings, clock, ids): (Arc<Settings>, Arc<dyn Clock>, Arc<dyn Ids>),
         access: Arc<Access>,
         clients: Arc<Clients>,
@@ -57,6 +59,7 @@ impl Tasks {
     ) -> Self {
         Self {
             store,
+            timeline,
             waiters: Waiters::default(),
             inflight: InflightQuestions::default(),
             rejoin: Arc::default(),

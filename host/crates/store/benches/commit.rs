@@ -138,12 +138,12 @@ async fn lane(store: &Arc<SqliteStore>, client: usize, until: Instant) -> Vec<Du
         let begun = Instant::now();
         let new = task(&owner);
         let entry = Entry::created(&new, &By::client());
-        let made = store.create(new, AMPLE, vec![entry]).await.expect("creates");
+        let made = store.create(new, AMPLE, vec![entry].into()).await.expect("creates");
         let created = note(begun);
         let event = Event::Finished { fence: made.fence, outcome: result(), message: None };
         let ended = apply(&made, event.clone(), made.updated_at).expect("is live").task;
         let entries = Entry::changed(&event, &ended, &By::host());
-        store.commit(&ended, entries).await.expect("commits");
+        store.commit(&ended, entries.into()).await.expect("commits");
         note(created);
     }
     taken

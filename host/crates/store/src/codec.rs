@@ -27,6 +27,10 @@ pub(crate) enum CodecError {
     Status(i64),
     #[error("an id or a key has {0} bytes")]
     Length(usize),
+    #[error("{0} is not the number of a kind of event")]
+    Event(i16),
+    #[error("the body of an event is not the JSON it should be")]
+    Body(#[source] toolyard_task::wire::RawJsonError),
     #[error("the lines are not UTF-8")]
     NotText,
     #[error("it is the record of another task, {0}")]

@@ -16,6 +16,7 @@ pub mod races;
 pub mod searching;
 pub mod sessions;
 pub mod tasks;
+pub mod timeline;
 
 use crate::Store;
 use std::collections::BTreeSet;
@@ -24,9 +25,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 use toolyard_task::apply::Refusal;
-use toolyard_task::audit::{By, Entry};
+use toolyard_task::audit::By;
 use toolyard_task::session::Session;
-use toolyard_task::store::{CommitStatus, Quota};
+use toolyard_task::store::{CommitStatus, Quota, Records};
 use toolyard_task::task::Era;
 use toolyard_task::wire::{RawJson, RequestedTtl, Timestamp};
 use toolyard_task::{
@@ -176,8 +177,8 @@ pub fn session() -> Session {
 
 /// Stores a task under an ample quota.
 pub async fn created(store: &dyn Store, task: Task) -> Task {
-    let entry = Entry::created(&task, &By::client());
-    store.create(task, AMPLE, vec![entry]).await.expect("there is room")
+    let records = Records::created(&task, &By::client());
+    store.create(task, AMPLE, records).await.expect("there is room")
 }
 
 /// Applies an event as the dispatcher does: if the version has changed, it reads the task and tries
@@ -189,7 +190,7 @@ pub async fn change(store: &dyn Store, id: TaskId, event: &Event) -> Option<Resu
             Ok(transition) => transition.task,
             Err(refusal) => return Some(Err(refusal)),
         };
-        match store.commit(&next, Entry::changed(event, &next, &By::host())).await.expect("commits") {
+        match store.commit(&next, Records::changed(event, &next, &By::host())).await.expect("commits") {
             CommitStatus::Done => return Some(Ok(next)),
             CommitStatus::Stale => {}
         }
@@ -296,6 +297,21 @@ macro_rules! contract_tests {
                 $crate::contract::$topic::$promise($fixture).await;
             }
         )*)*
+    };
+}
+
+/// As `contract_tests`, for stores that keep timelines.
+#[macro_export]
+macro_rules! timeline_tests {
+    ($fixture:expr) => {
+        $crate::contract_tests! { $fixture;
+            timeline {
+                lifecycle_events_come_with_their_changes, events_of_a_run_come_in_their_order,
+                events_of_a_silent_store_are_written_soon, a_second_attempt_has_its_own_record,
+                a_long_timeline_keeps_its_beginning_and_its_end,
+                events_go_with_their_task_and_records_stay
+            }
+        }
     };
 }
 

@@ -119,6 +119,8 @@ pub(crate) enum Column {
     Record,
     Arguments,
     Outcome,
+    /// The body of an event. Events of one task are not told apart.
+    Event,
 }
 
 /// The data that the tag covers besides the text.
@@ -128,6 +130,7 @@ fn associated(column: Column, of: TaskId) -> [u8; 17] {
         Column::Record => b'r',
         Column::Arguments => b'a',
         Column::Outcome => b'o',
+        Column::Event => b'e',
     };
     data[1..].copy_from_slice(of.0.as_bytes());
     data

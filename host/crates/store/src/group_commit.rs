@@ -48,6 +48,12 @@ pub(crate) trait QueuedWrite: Send {
     /// The task whose row the write locks. Writes are done in the order of these ids, so
     /// that two hosts never wait for each other's rows.
     fn locked_task(&self) -> Option<TaskId>;
+
+    /// Whether the write must be on the disk when it is settled. A transaction that nothing in it needs on
+    /// the disk is not flushed.
+    fn needs_flush(&self) -> bool {
+        true
+    }
 }
 
 /// An operation that waits for its transaction. Each database defines how it attempts one.
@@ -343,11 +349,16 @@ impl<D: Database> Committer<D> {
         loop {
             let began = Instant::now();
             let done = self.database.transaction(writes).await;
-            self.metrics.commit.ended(began, done.is_ok());
+            let flushed = writes.iter().any(|write| write.needs_flush());
+            if flushed {
+                self.metrics.commit.ended(began, done.is_ok());
+            }
             let error = match done {
                 Ok(()) => {
                     self.is_failing.store(false, Ordering::Relaxed);
-                    self.metrics.shared(writes.len());
+                    if flushed {
+                        self.metrics.shared(writes.len());
+                    }
                     return Ok(());
                 }
                 Err(error) => error,

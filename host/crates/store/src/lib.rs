@@ -53,6 +53,8 @@ mod reencryption;
 mod search_plan;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod timeline_buffer;
 
 pub use encryption::{KeyId, Keyring};
 pub use memory::MemoryStore;
@@ -69,18 +71,36 @@ use toolyard_task::keys::KeyStore;
 use toolyard_task::node::NodeStore;
 use toolyard_task::session::SessionStore;
 use toolyard_task::store::StoreError;
-use toolyard_task::{Archive, AuditStore, Broadcast, GrantStore, TaskStore};
+use toolyard_task::{Archive, AuditStore, Broadcast, GrantStore, TaskStore, TimelineStore};
 
 pub use toolyard_task::archive;
+pub use toolyard_task::timeline::TimelineBounds;
 
 /// All ports of one store.
 pub trait Store:
-    TaskStore + NodeStore + SessionStore + KeyStore + GrantStore + AuditStore + Archive + Broadcast
+    TaskStore
+    + NodeStore
+    + SessionStore
+    + KeyStore
+    + GrantStore
+    + AuditStore
+    + TimelineStore
+    + Archive
+    + Broadcast
 {
 }
 
-impl<T: TaskStore + NodeStore + SessionStore + KeyStore + GrantStore + AuditStore + Archive + Broadcast> Store
-    for T
+impl<
+    T: TaskStore
+        + NodeStore
+        + SessionStore
+        + KeyStore
+        + GrantStore
+        + AuditStore
+        + TimelineStore
+        + Archive
+        + Broadcast,
+> Store for T
 {
 }
 

@@ -10,6 +10,7 @@ mod grants;
 mod hosts;
 mod messages;
 mod search;
+mod timeline;
 mod waiting;
 
 use crate::monotonic_clock::MonotonicClock;
@@ -26,9 +27,11 @@ use toolyard_task::keys::Key;
 use toolyard_task::search::{Page, Search};
 use toolyard_task::session::Session;
 use toolyard_task::store::{
-    CommitStatus, CreateError, Hint, Hints, ListQuery, Quota, QuotaScope, ReadTask, StoreError, TaskStore,
+    CommitStatus, CreateError, Hint, Hints, ListQuery, Quota, QuotaScope, ReadTask, Records, StoreError,
+    TaskStore,
 };
 use toolyard_task::task::{Summary, Task};
+use toolyard_task::timeline::TimelineBounds;
 use toolyard_task::wire::Timestamp;
 use toolyard_task::{Clock, Digest, Incarnation, Owner, SessionId, TaskId};
 use uuid::Uuid;
@@ -77,6 +80,7 @@ struct State {
     /// other.
     told: BTreeMap<TaskId, Timestamp>,
     audit: audit::AuditRows,
+    timelines: timeline::Timelines,
 }
 
 impl MemoryStore {
@@ -98,6 +102,13 @@ impl MemoryStore {
     #[must_use]
     pub fn audited(self) -> Self {
         self.lock().audit.on = true;
+        self
+    }
+
+    /// The same store, but it keeps this much of timelines.
+    #[must_use]
+    pub fn with_timelines(self, bounds: TimelineBounds) -> Self {
+        self.lock().timelines.bounds = bounds;
         self
     }
 
@@ -193,7 +204,7 @@ impl State {
 
 #[async_trait]
 impl TaskStore for MemoryStore {
-    async fn create(&self, mut task: Task, quota: Quota, entries: Vec<Entry>) -> Result<Task, CreateError> {
+    async fn create(&self, mut task: Task, quota: Quota, records: Records) -> Result<Task, CreateError> {
         {
             let mut state = self.state()?;
             state.check_quota(&task, quota)?;
@@ -204,7 +215,8 @@ impl TaskStore for MemoryStore {
             task.created_at = now;
             task.updated_at = now;
             task.started_at = task.started_at.map(|_| now);
-            state.keep(now, &entries)?;
+            state.keep(now, &records.audit)?;
+            state.record(&task, now, records.timeline);
             state.put(task.clone());
         }
         self.changed(task.id);
@@ -217,7 +229,7 @@ impl TaskStore for MemoryStore {
         Ok(task.map(|task| ReadTask { task: task.clone(), now: self.shared.clock.now() }))
     }
 
-    async fn commit(&self, task: &Task, entries: Vec<Entry>) -> Result<CommitStatus, StoreError> {
+    async fn commit(&self, task: &Task, records: Records) -> Result<CommitStatus, StoreError> {
         {
             let mut state = self.state()?;
             let Some(stored) = state.tasks.get(&task.id) else { return Ok(CommitStatus::Stale) };
@@ -226,7 +238,8 @@ impl TaskStore for MemoryStore {
             }
             // Arguments are written once.
             let arguments = stored.arguments.clone();
-            state.keep(task.updated_at, &entries)?;
+            state.keep(task.updated_at, &records.audit)?;
+            state.record(task, task.updated_at, records.timeline);
             state.put(Task { arguments, ..task.clone() });
         }
         self.changed(task.id);
@@ -285,6 +298,7 @@ impl TaskStore for MemoryStore {
         for id in ids {
             if state.tasks.get(id).is_some_and(|task| task.is_gone(now)) {
                 state.tasks.remove(id);
+                state.forget_events(*id);
                 removed += 1;
             }
         }
@@ -325,6 +339,7 @@ impl TaskStore for MemoryStore {
             if state.tasks.get(&id).is_some_and(|task| !task.is_live()) {
                 state.keep(now, std::slice::from_ref(&entry))?;
                 state.tasks.remove(&id);
+                state.forget_events(id);
                 removed += 1;
             }
         }

@@ -23,6 +23,7 @@ mod schema;
 mod search;
 mod sessions;
 mod tasks;
+mod timeline;
 mod waiting;
 mod writer;
 

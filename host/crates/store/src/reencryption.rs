@@ -53,6 +53,39 @@ impl ReencryptionReport {
     }
 }
 
+/// The body of an event, which may be sealed.
+pub(crate) struct StoredBody(pub(crate) Vec<u8>);
+
+impl StoredBody {
+    /// The body in the new form; `None` if it already has it or cannot be read, which is logged.
+    pub(crate) fn anew(
+        self,
+        id: TaskId,
+        from: &Sealing,
+        to: &Sealing,
+        done: &mut ReencryptionReport,
+    ) -> Option<Self> {
+        if sealed_with(&self.0) == to.key() {
+            return None;
+        }
+        let plain = from.open(id, Column::Event, self.0);
+        match plain.and_then(|plain| Ok(to.bytes(id, Column::Event, plain)?.into_owned())) {
+            Ok(body) => Some(Self(body)),
+            Err(error) => {
+                let error = StoreError::Corrupt(error.into());
+                tracing::error!(
+                    event = "task.not_reencrypted", task = %id, error = &error as &dyn std::error::Error,
+                    "cannot encrypt task again"
+                );
+                if done.unreadable.last() != Some(&id) {
+                    done.unreadable.push(id);
+                }
+                None
+            }
+        }
+    }
+}
+
 /// The values of a task that may be sealed.
 pub(crate) struct StoredValues {
     pub(crate) record: String,

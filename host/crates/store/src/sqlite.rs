@@ -19,6 +19,7 @@ mod schema;
 mod search;
 mod sessions;
 mod tasks;
+mod timeline;
 mod watch;
 mod writer;
 
@@ -39,8 +40,10 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use timeline::Recorder;
 use toolyard_task::Clock;
 use toolyard_task::store::StoreError;
+use toolyard_task::timeline::TimelineBounds;
 use toolyard_task::wire::Timestamp;
 use watch::Watch;
 use writer::{Writer, WriterState};
@@ -71,6 +74,8 @@ pub struct SqliteOptions {
     pub notes: usize,
     /// How long they may stay unwritten.
     pub note: Duration,
+    /// How much is kept of timelines.
+    pub timeline: TimelineBounds,
     /// The keys that encrypt tasks; without keys, tasks are stored plain.
     pub keys: Option<Arc<Keyring>>,
 }
@@ -91,6 +96,7 @@ impl SqliteOptions {
             audit: false,
             notes: 4096,
             note: Duration::from_secs(1),
+            timeline: TimelineBounds::default(),
             keys: None,
         }
     }
@@ -147,6 +153,8 @@ impl SqliteStore {
             watch: Arc::new(Watch::new(options.watch)),
             last_seen: Arc::new(LastSeenBuffer::new(options.touch)),
             audit: Arc::new(AuditBuffer::new(options.audit, options.notes, options.note)),
+            timeline: Arc::default(),
+            recorder: Recorder { sealing: sealing.clone(), bounds: options.timeline },
         };
         let writer = Writer::start(connection, state.clone(), limits, metrics.clone());
         let writer = writer.map_err(|error| unavailable(error.into()))?;

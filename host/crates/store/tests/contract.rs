@@ -19,6 +19,7 @@ mod memory {
     }
 
     toolyard_store::contract_tests!(fixture());
+    toolyard_store::timeline_tests!(fixture());
 }
 
 mod leased {
@@ -49,6 +50,7 @@ mod sqlite {
     }
 
     toolyard_store::contract_tests!(fixture());
+    toolyard_store::timeline_tests!(fixture());
 }
 
 /// Encrypted stores also keep every promise of a store.
@@ -60,6 +62,7 @@ mod encrypted {
     }
 
     toolyard_store::contract_tests!(fixture());
+    toolyard_store::timeline_tests!(fixture());
 }
 
 fn sqlite(keys: Option<Arc<Keyring>>) -> Fixture {

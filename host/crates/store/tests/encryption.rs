@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tempfile::TempDir;
 use toolyard_store::contract::{self, AMPLE, ManualClock, START, created, finish, owner, task};
 use toolyard_store::{Keyring, ReencryptionReport, SealWith, SqliteOpenError, SqliteOptions, SqliteStore};
-use toolyard_task::store::{CommitStatus, ListQuery, StoreError};
+use toolyard_task::store::{CommitStatus, ListQuery, Records, StoreError};
 use toolyard_task::task::Question;
 use toolyard_task::wire::{QuestionKind, RawJson, Timestamp};
 use toolyard_task::{Outcome, Task, TaskId, TaskStore};
@@ -50,7 +50,7 @@ async fn told(store: &SqliteStore) -> Task {
         answer: Some(Ok(RawJson::trusted(r#"{"content":{"name":"antwortwort"}}"#))),
         asked_again: 0,
     }];
-    store.commit(&made, Vec::new()).await.expect("commits");
+    store.commit(&made, Records::default()).await.expect("commits");
     let text = format!(r#"{{"content":[{{"type":"text","text":"{}"}}]}}"#, "ergebniswort ".repeat(600));
     let end = Outcome::Result { is_error: false, result: RawJson::trusted(text) };
     finish(store, &made, end).await
@@ -245,7 +245,7 @@ async fn a_key_that_somebody_still_seals_with_is_not_taken_out() {
             // Behind the walk, which runs on this thread and has already passed this task.
             let ended =
                 Task { version: before.version + 1, outcome: Some(contract::result()), ..before.clone() };
-            let end = || runtime.block_on(old.commit(&ended, Vec::new())).expect("commits");
+            let end = || runtime.block_on(old.commit(&ended, Records::default())).expect("commits");
             assert_eq!(
                 std::thread::scope(|scope| scope.spawn(end).join().expect("is ended")),
                 CommitStatus::Done
@@ -308,8 +308,8 @@ async fn a_task_that_was_not_created_leaves_no_key_behind() {
     let folder = folder();
     let store = open(folder.path(), &[NEW]);
     let none = toolyard_task::store::Quota { per_owner: 0, in_all: 0 };
-    store.create(task(&owner("a")), none, Vec::new()).await.expect_err("there is no room");
+    store.create(task(&owner("a")), none, Records::default()).await.expect_err("there is no room");
     assert_eq!(needed(folder.path()), 0);
-    store.create(task(&owner("a")), AMPLE, Vec::new()).await.expect("there is room");
+    store.create(task(&owner("a")), AMPLE, Records::default()).await.expect("there is room");
     assert_eq!(needed(folder.path()), 1);
 }

@@ -14,7 +14,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 use toolyard_store::contract::{AMPLE, ManualClock, START, created, eventually, finish, owner, result, task};
 use toolyard_store::{SqliteOpenError, SqliteOptions, SqliteStore};
-use toolyard_task::store::{CreateError, ListQuery, StoreError};
+use toolyard_task::store::{CreateError, ListQuery, Records, StoreError};
 use toolyard_task::wire::RawJson;
 use toolyard_task::{Task, TaskId, TaskStore};
 
@@ -99,7 +99,7 @@ async fn fill(store: &SqliteStore) -> HashMap<TaskId, Task> {
     while refused.len() < 5 {
         assert!(kept.len() < 100_000, "the disk never gets full");
         let new = large();
-        match store.create(new.clone(), AMPLE, Vec::new()).await {
+        match store.create(new.clone(), AMPLE, Records::default()).await {
             Ok(made) => drop(kept.insert(made.id, made)),
             Err(error) => {
                 assert!(unavailable(&Err(error)), "a full disk is no other fault");
@@ -156,7 +156,7 @@ async fn a_disk_without_space_refuses_what_does_not_fit_and_goes_on_when_there_i
     let ballast = disk.0.join("ballast");
     let error = fs::write(&ballast, vec![1; 4 << 20]).expect_err("there is less space");
     assert_eq!(error.kind(), std::io::ErrorKind::StorageFull);
-    let refused = store.create(large(), AMPLE, Vec::new()).await;
+    let refused = store.create(large(), AMPLE, Records::default()).await;
     assert!(unavailable(&refused), "{refused:?}");
     assert!(store.check().await.is_err());
     fs::remove_file(&ballast).expect("removes");
@@ -247,7 +247,7 @@ async fn a_file_that_is_locked_for_too_long_refuses_changes_and_is_ready_again_a
     other.execute_batch("BEGIN IMMEDIATE").expect("locks");
     assert!(store.check().await.is_ok(), "nothing was written yet");
     let new = task(&owner("a"));
-    assert!(unavailable(&store.create(new.clone(), AMPLE, Vec::new()).await));
+    assert!(unavailable(&store.create(new.clone(), AMPLE, Records::default()).await));
     assert!(store.check().await.is_err(), "it is not ready");
     assert_eq!(store.read(made.id, None).await.expect("reads").expect("is there").task, made);
     assert_eq!(store.read(new.id, None).await.expect("reads"), None);
@@ -323,7 +323,7 @@ async fn a_damaged_page_is_named_and_harms_no_more_than_what_is_in_it() {
                     refused += bad;
                     served += made.len() - bad;
                     // Every write that succeeds can be read; the rest is refused.
-                    if let Ok(new) = store.create(task(&owner("b")), AMPLE, Vec::new()).await {
+                    if let Ok(new) = store.create(task(&owner("b")), AMPLE, Records::default()).await {
                         let read = store.read(new.id, None).await;
                         assert!(!matches!(read, Ok(None)), "{damage}: an acknowledged task is lost");
                     }

@@ -15,6 +15,7 @@ use toolyard_task::keys::{KeyStore, KeyUse};
 use toolyard_task::node::NodeStore;
 use toolyard_task::search::{Direction, Filter, OrderBy, Search, SortOrder};
 use toolyard_task::session::SessionStore;
+use toolyard_task::store::Records;
 use toolyard_task::wire::{TaskStatus, Timestamp};
 use toolyard_task::{
     AccessRequest, Digest, Event, Incarnation, Outcome, Owner, SessionId, Task, TaskId, TaskStore,
@@ -25,13 +26,14 @@ const FOLDER: &str = "TOOLYARD_STORE_MIGRATION_FOLDER";
 const FILE: &str = "toolyard.sqlite";
 const SESSION: &str = "0123456789abcdef0123456789abcdef";
 
-const SAMPLES: [&str; 6] = [
+const SAMPLES: [&str; 7] = [
     include_str!("schemas/schema-1.sql"),
     include_str!("schemas/schema-2.sql"),
     include_str!("schemas/schema-3.sql"),
     include_str!("schemas/schema-4.sql"),
     include_str!("schemas/schema-5.sql"),
     include_str!("schemas/schema-6.sql"),
+    include_str!("schemas/schema-7.sql"),
 ];
 
 /// A folder with a file of this schema.
@@ -168,7 +170,7 @@ async fn what_is_there_goes_on(store: &SqliteStore) {
     change(store, id(1), &cancelled).await.expect("is there").expect("is live");
     let finished = Event::Finished { fence: read(store, 2).await.fence, outcome: result(), message: None };
     change(store, id(2), &finished).await.expect("is there").expect("is live");
-    let new = store.create(task(&owner("a")), AMPLE, Vec::new()).await.expect("creates");
+    let new = store.create(task(&owner("a")), AMPLE, Records::default()).await.expect("creates");
     assert!(store.read(new.id, None).await.expect("reads").is_some());
     assert_eq!(store.remove(&[id(6), id(7)]).await.expect("removes"), 1, "one is gone, one is not");
     assert!(store.register().await.expect("registers").incarnation > Incarnation(3));
@@ -180,7 +182,9 @@ fn process() {
     let Ok(folder) = std::env::var(FOLDER) else { return };
     let store = open(Path::new(&folder));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    runtime.block_on(async { store.create(task(&owner("new")), AMPLE, Vec::new()).await.expect("creates") });
+    runtime.block_on(async {
+        store.create(task(&owner("new")), AMPLE, Records::default()).await.expect("creates")
+    });
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ use tokio_postgres::{Client, NoTls};
 use toolyard_store::contract::{AMPLE, owner, task};
 use toolyard_store::postgres::PostgresLocation;
 use toolyard_store::{PostgresOptions, PostgresStore};
-use toolyard_task::store::{CreateError, StoreError, TaskStore as _};
+use toolyard_task::store::{CreateError, Records, StoreError, TaskStore as _};
 
 /// Crashes, each with one commit under way.
 const CRASHES: usize = 8;
@@ -45,7 +45,7 @@ async fn a_crash_at_the_commit_makes_nobody_take_the_commit_of_another_for_its_o
         let id = new.id;
         let creating = tokio::spawn({
             let one = one.clone();
-            async move { one.create(new, AMPLE, Vec::new()).await }
+            async move { one.create(new, AMPLE, Records::default()).await }
         });
         while !creating.is_finished() && watch.query(COMMITTING, &[]).await.expect("answers").is_empty() {
             tokio::time::sleep(Duration::from_millis(1)).await;
@@ -56,7 +56,7 @@ async fn a_crash_at_the_commit_makes_nobody_take_the_commit_of_another_for_its_o
         let crashed = server.clone();
         tokio::task::spawn_blocking(move || crashed.begin()).await.expect("it begins again");
         for _ in 0..AFTER {
-            other.create(task(&me), AMPLE, Vec::new()).await.expect("it is back");
+            other.create(task(&me), AMPLE, Records::default()).await.expect("it is back");
         }
         let acknowledged = creating.await.expect("no panic").is_ok();
         let there = other.read(id, None).await.expect("reads").is_some();
@@ -83,7 +83,7 @@ async fn a_commit_that_nobody_can_be_asked_about_is_undecided() {
         let watch = connect(&server).await;
         let creating = tokio::spawn({
             let (store, new) = (store.clone(), task(&me));
-            async move { store.create(new, AMPLE, Vec::new()).await }
+            async move { store.create(new, AMPLE, Records::default()).await }
         });
         while !creating.is_finished() && watch.query(COMMITTING, &[]).await.expect("answers").is_empty() {
             tokio::time::sleep(Duration::from_millis(1)).await;
@@ -92,7 +92,7 @@ async fn a_commit_that_nobody_can_be_asked_about_is_undecided() {
         tokio::task::spawn_blocking(move || crashed.kill()).await.expect("it ends");
         let created = creating.await.expect("no panic");
         undecided |= matches!(created, Err(CreateError::Store(StoreError::Undecided(_))));
-        let refused = store.create(task(&me), AMPLE, Vec::new()).await;
+        let refused = store.create(task(&me), AMPLE, Records::default()).await;
         assert!(matches!(refused, Err(CreateError::Store(StoreError::Unavailable(_)))), "{refused:?}");
         let crashed = server.clone();
         tokio::task::spawn_blocking(move || crashed.begin()).await.expect("it begins again");

@@ -26,6 +26,7 @@ pub mod store;
 pub mod task;
 #[cfg(test)]
 mod tests;
+pub mod timeline;
 pub mod tool;
 mod unattended;
 
@@ -46,6 +47,7 @@ pub use recovery::Durability;
 pub use reservation::{Reservation, ReservationError};
 pub use store::{StoreError, TaskStore};
 pub use task::{Fence, Outcome, Task};
+pub use timeline::TimelineStore;
 pub use tool::{OnClientTimeout, RunContext, RunEnd, Tool};
 pub use unattended::Unattended;
 
@@ -57,7 +59,7 @@ pub mod wire {
     pub use toolyard_protocol::progress::Progress;
     pub use toolyard_protocol::prompts::{PromptArgument, PromptDescription};
     pub use toolyard_protocol::question::{Kind as QuestionKind, check_page};
-    pub use toolyard_protocol::raw::MAX_DEPTH;
+    pub use toolyard_protocol::raw::{MAX_DEPTH, RawJsonError};
     pub use toolyard_protocol::resources::{URI_BYTES, is_uri};
     pub use toolyard_protocol::response::RELATED_TASK;
     pub use toolyard_protocol::stateless::error::MISSING_CAPABILITY;

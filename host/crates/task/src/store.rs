@@ -1,9 +1,11 @@
 //! The port to the store of tasks.
 
-use crate::audit::Entry;
+use crate::apply::Event;
+use crate::audit::{By, Entry};
 use crate::id::{Digest, Incarnation, Owner, TaskId};
 use crate::search::{Page, Search};
 use crate::task::{Summary, Task};
+use crate::timeline::NewEvent;
 use crate::wire::Timestamp;
 use async_trait::async_trait;
 
@@ -74,6 +76,35 @@ pub struct ReadTask {
     pub now: Timestamp,
 }
 
+/// The records that are written in the same commit as a change of a task.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Records {
+    /// Audit entries.
+    pub audit: Vec<Entry>,
+    /// Events of the task's timeline.
+    pub timeline: Vec<NewEvent>,
+}
+
+impl Records {
+    /// The records of a creation.
+    #[must_use]
+    pub fn created(task: &Task, by: &By) -> Self {
+        Self { audit: vec![Entry::created(task, by)], timeline: NewEvent::created(task) }
+    }
+
+    /// The records of a change.
+    #[must_use]
+    pub fn changed(event: &Event, after: &Task, by: &By) -> Self {
+        Self { audit: Entry::changed(event, after, by), timeline: NewEvent::changed(event, after) }
+    }
+}
+
+impl From<Vec<Entry>> for Records {
+    fn from(audit: Vec<Entry>) -> Self {
+        Self { audit, timeline: Vec::new() }
+    }
+}
+
 /// The outcome of a compare-and-write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CommitStatus {
@@ -120,15 +151,15 @@ pub trait Hints: Send {
     async fn next(&mut self) -> Option<Hint>;
 }
 
-/// The store of tasks. A call that has returned `Ok` is durable, as far as the store is. Audit entries
-/// come with the change that they record and are written in the same commit: one exists if and only if
-/// the other does.
+/// The store of tasks. A call that has returned `Ok` is durable, as far as the store is. Records come
+/// with the change that they describe and are written in the same commit: one exists if and only if the
+/// other does.
 #[async_trait]
 pub trait TaskStore: Send + Sync + 'static {
     /// Stores a new task and returns it. The store's clock sets `created_at` and `updated_at` (and
     /// `started_at`, if it is given). An id that exists is refused as [`StoreError::Corrupt`]: ids are
     /// random.
-    async fn create(&self, task: Task, quota: Quota, entries: Vec<Entry>) -> Result<Task, CreateError>;
+    async fn create(&self, task: Task, quota: Quota, records: Records) -> Result<Task, CreateError>;
 
     /// Reads a task, however old it is; with an owner, only a task of this owner. The query asks
     /// for the owner, so that a task of another owner costs as little work as one that does not
@@ -137,7 +168,7 @@ pub trait TaskStore: Send + Sync + 'static {
 
     /// Writes `task`, which has the next version, if the stored version is still the one before. Its
     /// arguments never change.
-    async fn commit(&self, task: &Task, entries: Vec<Entry>) -> Result<CommitStatus, StoreError>;
+    async fn commit(&self, task: &Task, records: Records) -> Result<CommitStatus, StoreError>;
 
     /// The versions of the tasks among these that exist: one read for many tasks, to find those that
     /// have changed.

@@ -11,6 +11,7 @@ use toolyard_protocol::{RawJson, RpcError};
 use toolyard_task::search::{Direction, Filter, Page, Position};
 use toolyard_task::store::After;
 use toolyard_task::task::Summary;
+use toolyard_task::timeline::Timeline;
 use toolyard_task::{Task, TaskId};
 
 impl Dispatch {
@@ -87,6 +88,22 @@ impl Dispatch {
     #[must_use]
     pub fn task_changes(&self) -> watch::Receiver<u64> {
         self.deps.tasks.waiters.changes()
+    }
+
+    /// The timeline of one of the caller's tasks, after this event. The operator also sees the attempts at
+    /// tasks that are gone.
+    ///
+    /// # Errors
+    /// As [`Dispatch::task`].
+    pub async fn timeline(
+        &self,
+        caller: &Caller,
+        id: &str,
+        after: Option<u64>,
+        limit: u32,
+    ) -> Result<Timeline, Fault> {
+        self.recover_first().await?;
+        self.deps.tasks.timeline(caller, id, after, limit).await
     }
 
     /// Cancels a task. The cancel is final before this returns, and the host stops the guest (T-34

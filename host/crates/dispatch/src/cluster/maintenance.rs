@@ -142,6 +142,7 @@ impl Cluster {
         }
         if slow {
             self.sessions.sweep(self.deps.settings.session_idle_ms).await?;
+            self.deps.tasks.timeline.tidy_timeline().await?;
         }
         Ok(())
     }

@@ -10,7 +10,8 @@ use crate::slots::registry::RunGuard;
 use std::sync::Arc;
 use toolyard_protocol::RawJson;
 use toolyard_protocol::tools::RequestedTtl;
-use toolyard_task::audit::{By, Entry};
+use toolyard_task::audit::By;
+use toolyard_task::store::Records;
 use toolyard_task::task::{Bridged, Era};
 use toolyard_task::{Durability, Fence, Task, TaskId};
 
@@ -90,8 +91,8 @@ impl RunDeps {
         // run as well.
         let guard = self.slots.register(Some(new.id), run.registration(), waiting);
         let incarnation = new.fence.incarnation;
-        let entry = Entry::created(&new, by);
-        let created = self.tasks.store.create(new, self.tasks.quota(), vec![entry]).await;
+        let records = Records::created(&new, by);
+        let created = self.tasks.store.create(new, self.tasks.quota(), records).await;
         let task = created.map_err(|error| self.tasks.not_created(error))?;
         guard.mark_stored(|| self.node.current() == Some(incarnation));
         run.set_task(&task);

@@ -3,7 +3,7 @@
 //! reached.
 
 use crate::Fault;
-use crate::client::client_channel::RouteScope;
+use crate::client::client_channel::{ClientChannel, RouteScope};
 use crate::run::deps::RunDeps;
 use crate::run::pending_question::{KEYS, PendingQuestion, same};
 use crate::run::promotion::{NotPromoted, PromotionCause};
@@ -37,6 +37,12 @@ const COMES_BACK: Duration = Duration::from_secs(10);
 const KEY_BYTES: usize = 128;
 
 impl Run {
+    /// The channel for the questions of its task.
+    pub fn question_channel(&self) -> &Arc<dyn ClientChannel> {
+        let bridge = self.promotion.as_ref().and_then(|promotion| promotion.bridge.as_ref());
+        bridge.map_or(&self.client.channel, |bridge| &bridge.task_channel)
+    }
+
     /// Asks the client all of these and waits for every answer.
     pub(crate) async fn ask_client(&self, asked: Vec<AskedQuestion>) -> Result<Vec<GivenAnswer>, AskError> {
         let client = ClientCapabilities::of(&self.client.capabilities);

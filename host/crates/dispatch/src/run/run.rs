@@ -1,10 +1,11 @@
 //! One run of a tool: what its guest may ask of us, and the loop that drives it.
 
 use crate::Fault;
-use crate::client::client_channel::{ClientChannel, Notice};
+use crate::client::client_channel::Notice;
 use crate::observe::call_end::CallEnd;
 use crate::observe::metrics::MeasuredTool;
 use crate::observe::observer::{CallEvent, Observation};
+use crate::observe::run_timeline::RunTimeline;
 use crate::observe::trace::Recording;
 use crate::run::client::Client;
 use crate::run::deps::RunDeps;
@@ -60,6 +61,7 @@ pub(crate) struct Run {
     begins_elsewhere: bool,
     pub permissions: Permissions,
     observers: RunObservers,
+    pub timeline: RunTimeline,
     /// How a stateless client is asked while this is a plain call.
     pub round_trip: Option<Box<RoundTrip>>,
     /// The parts that it needs to become a task, if it may.
@@ -127,6 +129,7 @@ impl Run {
             reports: Mutex::new(ReportThrottle::new(work.bounds())),
             work,
             observers: RunObservers { trace, recording, observation },
+            timeline: RunTimeline::default(),
             round_trip,
             promotion,
             affected: AtomicBool::new(false),
@@ -187,12 +190,6 @@ impl Run {
         may_be || self.as_task.get().is_some_and(|task| task.bridged)
     }
 
-    /// The channel for the questions of its task.
-    pub fn question_channel(&self) -> &Arc<dyn ClientChannel> {
-        let bridge = self.promotion.as_ref().and_then(|promotion| promotion.bridge.as_ref());
-        bridge.map_or(&self.client.channel, |bridge| &bridge.task_channel)
-    }
-
     /// Whether the guest has said that effects begin.
     pub fn has_effects(&self) -> bool {
         self.affected.load(Ordering::Acquire)
@@ -224,6 +221,7 @@ impl Run {
             DriveEnd::Stopped | DriveEnd::Suspended => RunEnd::Stopped,
         };
         // By now the guest is gone and has reported what it used.
+        self.keep_last_progress();
         let called = if self.is_suspended() { CallEnd::InputRequired } else { CallEnd::of(&end) };
         tool.count_end(called);
         if let Some(recording) = &self.observers.recording {
@@ -491,6 +489,7 @@ impl RunContext for Run {
         if let Some(observation) = self.observation() {
             observation.tell(CallEvent::Reported(&report));
         }
+        self.keep_report(&report);
         match report {
             Report::Progress(progress) => {
                 if let Some(latest) = self.progress.get() {

@@ -1,8 +1,8 @@
 //! The one way a stored task changes: read, `apply`, compare and write, carry out the effects.
 
 use crate::task::Tasks;
-use toolyard_task::audit::{By, Entry};
-use toolyard_task::store::{CommitStatus, StoreError};
+use toolyard_task::audit::By;
+use toolyard_task::store::{CommitStatus, Records, StoreError};
 use toolyard_task::{Effect, Event, Refusal, Task, TaskId, Transition, apply};
 
 /// The outcome of a change.
@@ -18,7 +18,7 @@ pub(crate) enum CommitOutcome {
 
 impl Tasks {
     /// Applies `event` to the task. After a lost compare, it applies the event to the newer record.
-    /// The audit entry is in the same commit (T-43).
+    /// Its audit entries (T-43) and the events of its timeline are in the same commit.
     pub(crate) async fn change(
         &self,
         id: TaskId,
@@ -42,8 +42,8 @@ impl Tasks {
                     return Ok(CommitOutcome::Refused(read.task, refusal));
                 }
             };
-            let entries = Entry::changed(event, &transition.task, by);
-            match self.store.commit(&transition.task, entries).await? {
+            let records = Records::changed(event, &transition.task, by);
+            match self.store.commit(&transition.task, records).await? {
                 // Durable before visible: effects come after the commit.
                 CommitStatus::Done => return Ok(CommitOutcome::Done(self.carry_out(transition))),
                 CommitStatus::Stale => {}

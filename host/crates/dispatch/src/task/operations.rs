@@ -24,6 +24,7 @@ use toolyard_task::audit::{By, name_of};
 use toolyard_task::search::{Direction, Filter, OrderBy, Page, Position, Search, SortOrder};
 use toolyard_task::store::{After, ListQuery, ReadTask};
 use toolyard_task::task::{Era, Summary};
+use toolyard_task::timeline::Timeline;
 use toolyard_task::tool::AskError;
 use toolyard_task::{Event, Outcome, Owner, Refusal, Task, TaskId};
 
@@ -167,6 +168,24 @@ impl Tasks {
         }
         let order = SortOrder { by: OrderBy::Created, direction };
         Ok(self.store.search(&Search { owner, filter, order, after, limit }).await?)
+    }
+
+    pub async fn timeline(
+        &self,
+        caller: &Caller,
+        id: &str,
+        after: Option<u64>,
+        limit: u32,
+    ) -> Result<Timeline, Fault> {
+        let is_there = match self.task(caller, id).await {
+            Ok(_) => true,
+            // The operator also sees the attempts at tasks that are gone.
+            Err(Fault::UnknownTask) if matches!(caller.reads(), Ok(None)) => false,
+            Err(fault) => return Err(fault),
+        };
+        let id = TaskId::parse(id).ok_or(Fault::UnknownTask)?;
+        let timeline = self.timeline.timeline(id, after, limit).await?;
+        if is_there || !timeline.runs.is_empty() { Ok(timeline) } else { Err(Fault::UnknownTask) }
     }
 
     pub(crate) async fn cancel_by(&self, caller: &Caller, id: &str, by: By) -> Result<Task, Fault> {

@@ -14,7 +14,7 @@ use toolyard_dispatch::{
 use toolyard_kit::{done, local_caller, memory, tool};
 use toolyard_store::MemoryStore;
 use toolyard_task::permission::Access;
-use toolyard_task::store::{CommitStatus, ReadTask};
+use toolyard_task::store::{CommitStatus, ReadTask, Records};
 use toolyard_task::{AccessRequest, RunContext, RunEnd, TaskStore, Tool};
 
 /// A person at a client: answers each question with the next answer in the list, and keeps the
@@ -344,7 +344,7 @@ async fn a_word_for_the_task_outlives_the_run_that_asked() {
         question.key = format!("{name}:0.1");
         task.questions.push(question);
         task.version += 1;
-        assert_eq!(house.store.commit(&task, vec![]).await.expect("commits"), CommitStatus::Done);
+        assert_eq!(house.store.commit(&task, Records::default()).await.expect("commits"), CommitStatus::Done);
         go_on.notify_one();
         let result = house.dispatch.task_result(&person.caller, &second, Arc::new(person.clone())).await;
         let came = text(&result.expect("a task").expect("runs"));

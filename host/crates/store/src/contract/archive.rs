@@ -2,6 +2,7 @@
 
 use super::{Fixture, Host, START, change, created, finish, owner, result, session, task};
 use crate::{Store, jsonl};
+use toolyard_task::store::Records;
 use toolyard_task::task::{Question, Sent};
 use toolyard_task::tool::AskError;
 use toolyard_task::wire::{QuestionKind, RawJson, RpcError, Timestamp};
@@ -54,7 +55,7 @@ async fn tasks_of_all_kinds(store: &dyn Store) {
         let mut made = created(store, task(&owner("a"))).await;
         made.version += 1;
         made.outcome = Some(end);
-        store.commit(&made, Vec::new()).await.expect("commits");
+        store.commit(&made, Records::default()).await.expect("commits");
     }
     let opened = store.open(session(), 9).await.expect("opens");
     let long = format!("{{ \"long\":\"{}\" }}", "\u{e4}\\n".repeat(100_000));
@@ -86,7 +87,7 @@ async fn tasks_of_all_kinds(store: &dyn Store) {
     ];
     asked.version += 1;
     asked.updated_at = asked.updated_at.plus(7);
-    store.commit(&asked, Vec::new()).await.expect("commits");
+    store.commit(&asked, Records::default()).await.expect("commits");
 }
 
 /// Export, import and another export give the same lines, byte for byte.

@@ -37,9 +37,9 @@ pub async fn t_43_an_entry_is_there_if_and_only_if_its_change_is(fixture: Fixtur
     assert_eq!(actions(&*here).await, [""; 0]);
     let made = created(&*here, task(&owner("a"))).await;
     let entry = || vec![Entry::created(&made, &By::client())];
-    assert!(here.create(made.clone(), AMPLE, entry()).await.is_err(), "the id is there");
+    assert!(here.create(made.clone(), AMPLE, entry().into()).await.is_err(), "the id is there");
     let none = Quota { per_owner: 0, in_all: 9 };
-    assert!(here.create(task(&owner("a")), none, entry()).await.is_err(), "there is no room");
+    assert!(here.create(task(&owner("a")), none, entry().into()).await.is_err(), "there is no room");
     assert_eq!(actions(&*there).await, ["task.created"]);
 
     fixture.clock.advance(1_500);
@@ -49,9 +49,9 @@ pub async fn t_43_an_entry_is_there_if_and_only_if_its_change_is(fixture: Fixtur
         Entry::changed(&event, &ended, &By::host())
     };
     let stale = Task { version: made.version + 1, ..ended.clone() };
-    assert_eq!(here.commit(&stale, ending()).await.expect("answers"), CommitStatus::Stale);
+    assert_eq!(here.commit(&stale, ending().into()).await.expect("answers"), CommitStatus::Stale);
     let unknown = Task { id: task(&owner("a")).id, ..ended.clone() };
-    assert_eq!(here.commit(&unknown, ending()).await.expect("answers"), CommitStatus::Stale);
+    assert_eq!(here.commit(&unknown, ending().into()).await.expect("answers"), CommitStatus::Stale);
     // A change that needs no entry leaves no empty row either.
     let lines = waiting(&*there).await;
     let said: Vec<_> = lines.iter().map(|(_, line)| (&line["action"], &line["at"], &line["task"])).collect();

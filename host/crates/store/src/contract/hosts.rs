@@ -4,7 +4,7 @@ use super::{BOUND, Fixture, Host, change, created, eventually, finish, owner, re
 use tokio::task::JoinSet;
 use toolyard_task::keys::KeyUse;
 use toolyard_task::recovery::{Departure, NotRerun};
-use toolyard_task::store::Hint;
+use toolyard_task::store::{Hint, Records};
 use toolyard_task::wire::Timestamp;
 use toolyard_task::{Digest, Event, Fence, Incarnation, Task};
 use uuid::Uuid;
@@ -175,7 +175,7 @@ pub async fn feeds_end_with_their_host(fixture: Fixture) {
     tokio::time::timeout(BOUND, waiting).await.expect("in time").expect("ends");
     assert_eq!(store.hints().next().await, None);
     assert!(store.read(made.id, None).await.is_err());
-    assert!(store.create(task(&owner("a")), super::AMPLE, Vec::new()).await.is_err());
+    assert!(store.create(task(&owner("a")), super::AMPLE, Records::default()).await.is_err());
     let other = fixture.store();
     let found = async || other.read(made.id, None).await.expect("reads").is_some();
     eventually("what was acknowledged is found by others", found).await;

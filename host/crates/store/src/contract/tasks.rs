@@ -3,7 +3,7 @@
 use super::{AMPLE, BOUND, Fixture, START, TTL, change, created, finish, owner, result, task};
 use std::sync::Arc;
 use tokio::task::JoinSet;
-use toolyard_task::store::{CommitStatus, CreateError, Quota, QuotaScope, StoreError};
+use toolyard_task::store::{CommitStatus, CreateError, Quota, QuotaScope, Records, StoreError};
 use toolyard_task::task::EXPIRED_KEPT_MS;
 use toolyard_task::wire::{RawJson, RpcError, Timestamp};
 use toolyard_task::{Event, Fence, Incarnation, Outcome, Owner, SessionId, Task};
@@ -34,7 +34,7 @@ pub async fn an_id_is_given_once(fixture: Fixture) {
     let store = fixture.store();
     let first = created(&*store, task(&owner("a"))).await;
     let second = Task { id: first.id, tool: "other".into(), ..task(&owner("b")) };
-    let refused = store.create(second, AMPLE, Vec::new()).await;
+    let refused = store.create(second, AMPLE, Records::default()).await;
     assert!(matches!(refused, Err(CreateError::Store(StoreError::Corrupt(_)))), "{refused:?}");
     assert_eq!(store.read(first.id, None).await.expect("reads").expect("is there").task, first);
 }
@@ -56,15 +56,15 @@ pub async fn a_commit_needs_the_version_before(fixture: Fixture) {
         };
         for version in [last.version, last.version + 2] {
             let wrong = Task { version, ..next.clone() };
-            assert_eq!(store.commit(&wrong, Vec::new()).await.expect("answers"), CommitStatus::Stale);
+            assert_eq!(store.commit(&wrong, Records::default()).await.expect("answers"), CommitStatus::Stale);
         }
-        assert_eq!(store.commit(&next, Vec::new()).await.expect("answers"), CommitStatus::Done);
-        assert_eq!(store.commit(&next, Vec::new()).await.expect("answers"), CommitStatus::Stale);
+        assert_eq!(store.commit(&next, Records::default()).await.expect("answers"), CommitStatus::Done);
+        assert_eq!(store.commit(&next, Records::default()).await.expect("answers"), CommitStatus::Stale);
         last = Task { arguments: first.arguments.clone(), ..next };
         assert_eq!(store.read(first.id, None).await.expect("reads").expect("is there").task, last);
     }
     let unknown = Task { version: 2, ..task(&owner("a")) };
-    assert_eq!(store.commit(&unknown, Vec::new()).await.expect("answers"), CommitStatus::Stale);
+    assert_eq!(store.commit(&unknown, Records::default()).await.expect("answers"), CommitStatus::Stale);
     assert_eq!(store.read(unknown.id, None).await.expect("reads"), None);
 }
 
@@ -126,7 +126,7 @@ pub async fn a_quota_holds_under_concurrency(fixture: Fixture) {
         let mut creations = JoinSet::new();
         for number in 0..64_usize {
             let store = hosts[number % 2].clone();
-            creations.spawn(async move { store.create(task(&owner("a")), quota, Vec::new()).await });
+            creations.spawn(async move { store.create(task(&owner("a")), quota, Records::default()).await });
         }
         let ended = tokio::time::timeout(BOUND, creations.join_all()).await.expect("in time");
         for refused in ended.iter().filter_map(|ended| ended.as_ref().err()) {
@@ -145,20 +145,20 @@ pub async fn a_quota_counts_live_tasks_of_all_hosts(fixture: Fixture) {
     let (here, there) = (fixture.store(), fixture.store());
     let quota = Quota { per_owner: 2, in_all: 3 };
     let full = async |store: &Arc<dyn crate::Store>, name: &str| match store
-        .create(task(&owner(name)), quota, Vec::new())
+        .create(task(&owner(name)), quota, Records::default())
         .await
     {
         Err(CreateError::Full { scope, .. }) => scope,
         other => panic!("{other:?}"),
     };
-    let first = here.create(task(&owner("a")), quota, Vec::new()).await.expect("first");
-    there.create(task(&owner("a")), quota, Vec::new()).await.expect("second");
+    let first = here.create(task(&owner("a")), quota, Records::default()).await.expect("first");
+    there.create(task(&owner("a")), quota, Records::default()).await.expect("second");
     assert_eq!(full(&here, "a").await, QuotaScope::Owner);
     assert_eq!(full(&there, "a").await, QuotaScope::Owner);
-    here.create(task(&owner("b")), quota, Vec::new()).await.expect("of another");
+    here.create(task(&owner("b")), quota, Records::default()).await.expect("of another");
     assert_eq!(full(&there, "c").await, QuotaScope::Store);
     finish(&*there, &first, Outcome::Cancelled).await;
-    here.create(task(&owner("a")), quota, Vec::new()).await.expect("there is room again");
+    here.create(task(&owner("a")), quota, Records::default()).await.expect("there is room again");
     assert_eq!(full(&there, "a").await, QuotaScope::Owner);
     // The narrower quota is checked first: the owner's.
     assert_eq!(full(&here, "a").await, QuotaScope::Owner);
@@ -231,7 +231,7 @@ pub async fn a_host_finds_the_live_tasks_it_holds(fixture: Fixture) {
     let read = store.read(other.id, None).await.expect("reads").expect("is there").task;
     let fence = Fence { incarnation: Incarnation(7), attempt: 2 };
     let taken = Task { fence, version: read.version + 1, ..read };
-    assert_eq!(store.commit(&taken, Vec::new()).await.expect("answers"), CommitStatus::Done);
+    assert_eq!(store.commit(&taken, Records::default()).await.expect("answers"), CommitStatus::Done);
     assert_eq!(of(8).await, []);
     assert_eq!(of(7).await.len(), 2);
 }

@@ -15,7 +15,7 @@ use tokio_postgres::{Error, Row};
 use toolyard_task::audit::Entry;
 use toolyard_task::search::{Page, Search};
 use toolyard_task::store::{
-    CommitStatus, CreateError, Hints, ListQuery, Quota, QuotaScope, ReadTask, StoreError, TaskStore,
+    CommitStatus, CreateError, Hints, ListQuery, Quota, QuotaScope, ReadTask, Records, StoreError, TaskStore,
 };
 use toolyard_task::task::{Summary, Task};
 use toolyard_task::wire::Timestamp;
@@ -91,8 +91,8 @@ const FIRST: Uuid = Uuid::nil();
 
 #[async_trait]
 impl TaskStore for PostgresStore {
-    async fn create(&self, task: Task, quota: Quota, entries: Vec<Entry>) -> Result<Task, CreateError> {
-        let bodies = audit_lines::bodies(self.state.audit.on, &entries).map_err(corrupt)?;
+    async fn create(&self, task: Task, quota: Quota, records: Records) -> Result<Task, CreateError> {
+        let bodies = audit_lines::bodies(self.state.audit.on, &records.audit).map_err(corrupt)?;
         let new = Arc::new((NewTask::of(task, &self.sealing).map_err(corrupt)?, bodies));
         let in_all = self.live_quota.to_check(&self.readers, quota.in_all).await?;
         let created = self.writer.write(move |writing| {
@@ -118,9 +118,9 @@ impl TaskStore for PostgresStore {
         Ok(Some(ReadTask { task, now }))
     }
 
-    async fn commit(&self, task: &Task, entries: Vec<Entry>) -> Result<CommitStatus, StoreError> {
+    async fn commit(&self, task: &Task, records: Records) -> Result<CommitStatus, StoreError> {
         let change = EncodedTask::of(task, &self.sealing).map_err(corrupt)?;
-        let bodies = audit_lines::bodies(self.state.audit.on, &entries).map_err(corrupt)?;
+        let bodies = audit_lines::bodies(self.state.audit.on, &records.audit).map_err(corrupt)?;
         let (id, at) = (task.id, task.updated_at);
         let change = Arc::new((change, bodies));
         let committed = self.writer.write_to(Some(id), move |writing| {

@@ -8,7 +8,7 @@
 use super::error::failed;
 use super::tasks::id;
 use super::writer::SqliteTransaction;
-use super::{SqliteStore, schema};
+use super::{SqliteStore, schema, timeline};
 use crate::encryption::{KeyId, Sealing};
 use crate::reencryption::{ENOUGH, ROWS, ReencryptionReport, SealWith, StoredValues};
 use rusqlite::{Connection, Row, params};
@@ -59,6 +59,18 @@ impl SqliteStore {
             after = (step.done.seen > 0).then_some(step.seq);
             done.add(step.done);
             progress(done.seen);
+        }
+        let mut after = Some(([0; 16], i64::MIN));
+        while let Some(position) = after {
+            let (from, to) = (self.sealing.clone(), to.clone());
+            let step = move |writing: &mut SqliteTransaction<'_>| {
+                let mut unreadable = ReencryptionReport::default();
+                let after = timeline::reseal(writing, position, &from, &to, &mut unreadable)?;
+                Ok((after, unreadable))
+            };
+            let (next, unreadable) = self.writer.write(step).await?;
+            done.add(unreadable);
+            after = next;
         }
         let all = done.unreadable.is_empty();
         let take_out = move |writing: &mut SqliteTransaction<'_>| {

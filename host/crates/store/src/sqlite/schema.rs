@@ -41,7 +41,7 @@ const PRAGMAS: &[(&str, &str)] = &[
 
 /// Each entry upgrades a file from the schema of its index to the next one. A released entry is
 /// never edited.
-const MIGRATIONS: &[&str] = &[SCHEMA_1, SCHEMA_2, SCHEMA_3, SCHEMA_4, SCHEMA_5, SCHEMA_6, SCHEMA_7];
+const MIGRATIONS: &[&str] = &[SCHEMA_1, SCHEMA_2, SCHEMA_3, SCHEMA_4, SCHEMA_5, SCHEMA_6, SCHEMA_7, SCHEMA_8];
 
 /// Rows have their own number and are not stored by their id: ids are random, rows are long, and
 /// inserting long rows at random positions splits pages throughout the table. With numbers, rows
@@ -187,6 +187,43 @@ UPDATE task SET bytes = octet_length(record) + coalesce(octet_length(outcome), 0
     + coalesce(octet_length(arguments), (SELECT octet_length(body) FROM arguments WHERE task = seq), 0);
 DROP INDEX task_by_owner_updated;
 CREATE INDEX task_by_owner_updated ON task (owner, updated, id, created, bytes);
+";
+
+/// The attempts at tasks, which outlive them, and the events of each, which do not. `bytes` is the length
+/// of an attempt's events, so that the bounds on timelines read no events. A body is sealed like
+/// arguments; an attempt has no content of a client or a guest.
+const SCHEMA_8: &str = "
+CREATE TABLE run (
+    task        BLOB    NOT NULL,
+    attempt     INTEGER NOT NULL,
+    tool        TEXT    NOT NULL,
+    digest      TEXT    NOT NULL,
+    owner       TEXT    NOT NULL,
+    incarnation INTEGER NOT NULL,
+    created     INTEGER NOT NULL,
+    started     INTEGER,
+    ended       INTEGER,
+    outcome     TEXT,
+    cpu_us      INTEGER,
+    memory      INTEGER,
+    bytes       INTEGER NOT NULL,
+    PRIMARY KEY (task, attempt)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX run_by_ended ON run (ended) WHERE ended IS NOT NULL;
+CREATE TABLE run_event (
+    task    BLOB    NOT NULL,
+    seq     INTEGER NOT NULL,
+    attempt INTEGER NOT NULL,
+    at      INTEGER NOT NULL,
+    kind    INTEGER NOT NULL,
+    body    BLOB    NOT NULL,
+    PRIMARY KEY (task, seq)
+) STRICT, WITHOUT ROWID;
+CREATE TRIGGER task_takes_events AFTER DELETE ON task
+BEGIN
+    DELETE FROM run_event WHERE task = old.id;
+    UPDATE run SET bytes = 0 WHERE task = old.id;
+END;
 ";
 
 /// Creates the folder and the file if they are missing, with rights for the owner only, and

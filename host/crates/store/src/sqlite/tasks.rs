@@ -14,9 +14,10 @@ use std::borrow::Cow;
 use toolyard_task::audit::Entry;
 use toolyard_task::search::{Page, Search};
 use toolyard_task::store::{
-    CommitStatus, CreateError, Hints, ListQuery, Quota, QuotaScope, ReadTask, StoreError, TaskStore,
+    CommitStatus, CreateError, Hints, ListQuery, Quota, QuotaScope, ReadTask, Records, StoreError, TaskStore,
 };
 use toolyard_task::task::{Summary, Task};
+use toolyard_task::timeline::RunRecord;
 use toolyard_task::wire::Timestamp;
 use toolyard_task::{Incarnation, Owner, TaskId};
 use uuid::Uuid;
@@ -73,8 +74,9 @@ const REMOVE: &str = "DELETE FROM task WHERE id = ?1 AND status > 2 AND due <= ?
 
 #[async_trait]
 impl TaskStore for SqliteStore {
-    async fn create(&self, task: Task, quota: Quota, entries: Vec<Entry>) -> Result<Task, CreateError> {
-        let bodies = audit_lines::bodies(self.state.audit.on, &entries).map_err(corrupt)?;
+    async fn create(&self, task: Task, quota: Quota, records: Records) -> Result<Task, CreateError> {
+        let bodies = audit_lines::bodies(self.state.audit.on, &records.audit).map_err(corrupt)?;
+        let record = self.state.recorder.record(task.id, records.timeline).map_err(corrupt)?;
         let new = NewTask::of(task, &self.sealing).map_err(corrupt)?;
         fail_point!("create", "before");
         let operation = move |writing: &mut SqliteTransaction<'_>| {
@@ -82,6 +84,7 @@ impl TaskStore for SqliteStore {
             fail_point!("create", "uncommitted", created.is_ok());
             if let Ok(task) = &created {
                 bodies.iter().for_each(|body| writing.lines.push(task.created_at, body));
+                record.write_first(writing, task)?;
             }
             Ok(created)
         };
@@ -109,18 +112,20 @@ impl TaskStore for SqliteStore {
         self.readers.read(operation).await
     }
 
-    async fn commit(&self, task: &Task, entries: Vec<Entry>) -> Result<CommitStatus, StoreError> {
+    async fn commit(&self, task: &Task, records: Records) -> Result<CommitStatus, StoreError> {
         let change = EncodedTask::of(task, &self.sealing).map_err(corrupt)?;
-        let bodies = audit_lines::bodies(self.state.audit.on, &entries).map_err(corrupt)?;
-        let at = task.updated_at;
+        let bodies = audit_lines::bodies(self.state.audit.on, &records.audit).map_err(corrupt)?;
+        let record = self.state.recorder.record(task.id, records.timeline).map_err(corrupt)?;
+        let (at, run) = (task.updated_at, RunRecord::of(task));
         #[cfg(feature = "failpoints")]
-        let what = crate::failpoint::what(task, &entries);
+        let what = crate::failpoint::what(task, &records.audit);
         fail_point!(what, "before");
         let operation = move |writing: &mut SqliteTransaction<'_>| {
             let committed = change.write(writing)?;
             fail_point!(what, "uncommitted", committed == CommitStatus::Done);
             if committed == CommitStatus::Done {
                 bodies.iter().for_each(|body| writing.lines.push(at, body));
+                record.write(writing, &run, at)?;
             }
             Ok(committed)
         };

@@ -1,13 +1,17 @@
 use super::*;
 use crate::Store;
-use crate::contract::{AMPLE, ManualClock, START, created, eventually, finish, owner, result, session, task};
+use crate::contract::timeline::{log, timeline};
+use crate::contract::{
+    AMPLE, ManualClock, START, TTL, created, eventually, finish, owner, result, session, task,
+};
 use futures_util::FutureExt;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use tempfile::TempDir;
 use toolyard_task::audit::{AuditStore, By, Entry};
 use toolyard_task::node::NodeStore;
-use toolyard_task::store::{CreateError, Hint, StoreError};
+use toolyard_task::store::{CreateError, Hint, Records, StoreError};
+use toolyard_task::timeline::TimelineStore as _;
 use toolyard_task::{Fence, Incarnation, Task, TaskStore};
 use writer::SqliteTransaction;
 
@@ -186,7 +190,7 @@ async fn one_operation_that_fails_leaves_its_neighbours_alone() {
     let make = || {
         let new = task(&owner("a"));
         let entries = vec![Entry::created(&new, &By::client())];
-        store.create(new, toolyard_task::store::Quota { per_owner: 3, in_all: 9 }, entries)
+        store.create(new, toolyard_task::store::Quota { per_owner: 3, in_all: 9 }, entries.into())
     };
     let (one, bad, two, worse, three, four, ()) =
         tokio::join!(make(), fails(), make(), fails(), make(), make(), async { drop(release) });
@@ -260,10 +264,10 @@ async fn a_full_queue_is_waited_for_but_not_for_ever() {
     );
     let store = store.expect("opens");
     let release = hold(&store).await;
-    let refused = store.create(task(&owner("a")), AMPLE, Vec::new()).await;
+    let refused = store.create(task(&owner("a")), AMPLE, Records::default()).await;
     assert!(matches!(refused, Err(CreateError::Store(StoreError::Unavailable(_)))), "{refused:?}");
     drop(release);
-    let there_is_room = async || store.create(task(&owner("a")), AMPLE, Vec::new()).await.is_ok();
+    let there_is_room = async || store.create(task(&owner("a")), AMPLE, Records::default()).await.is_ok();
     eventually("there is room again", there_is_room).await;
 }
 
@@ -341,4 +345,73 @@ async fn a_registration_whose_transaction_fails_is_made_again() {
     created(&*store, Task { fence, ..task(&owner("a")) }).await;
     let other = open(folder.path());
     assert_eq!(other.dead().await.expect("answers"), Vec::<Incarnation>::new());
+}
+
+/// How many transactions were flushed to the disk.
+fn flushed(registry: &prometheus_client::registry::Registry) -> u64 {
+    let mut text = String::new();
+    prometheus_client::encoding::text::encode(&mut text, registry).expect("encodes");
+    let count = |line: &str| line.strip_prefix("toolyard_store_commit_operations_count ")?.parse().ok();
+    text.lines().find_map(count).expect("is counted")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_with_a_hundred_log_lines_makes_no_more_commits_than_one_without() {
+    let folder = folder();
+    let store = SqliteStore::open(folder.path(), options()).expect("opens");
+    let mut registry = prometheus_client::registry::Registry::default();
+    store.register_metrics(&mut registry);
+    let mut commits = Vec::new();
+    for lines in [0, 100] {
+        let before = flushed(&registry);
+        let made = created(&*store, task(&owner("a"))).await;
+        for line in 0..lines {
+            store.append(made.id, log(&format!("line {line}")));
+            if line % 25 == 24 {
+                // Some are written by a transaction of their own, and some with the end.
+                tokio::time::sleep(Duration::from_millis(150)).await;
+            }
+        }
+        finish(&*store, &made, result()).await;
+        let events = timeline(&*store, made.id).await.events;
+        assert_eq!(events.len(), lines + 3, "created, queued, ended");
+        commits.push(flushed(&registry) - before);
+    }
+    assert_eq!(commits, [2, 2]);
+}
+
+/// The bounds on all timelines together, in both stores.
+#[tokio::test]
+async fn the_timelines_that_ended_first_give_way() {
+    let clock = ManualClock::at(START);
+    let bounds = TimelineBounds { total: 30_000, rows: 3, ..TimelineBounds::default() };
+    let memory = Arc::new(crate::MemoryStore::new(clock.clone()).with_timelines(bounds));
+    let folder = folder();
+    let of_sqlite = SqliteOptions { timeline: bounds, ..SqliteOptions::new(clock.clone()) };
+    let sqlite = SqliteStore::open(folder.path(), of_sqlite).expect("opens");
+    let stores: [Arc<dyn Store>; 2] = [memory, sqlite];
+    for store in stores {
+        clock.set(START);
+        let mut made = Vec::new();
+        for _ in 0..5 {
+            clock.advance(1);
+            let task = created(&*store, task(&owner("a"))).await;
+            store.append(task.id, log(&"x".repeat(9_000)));
+            made.push(finish(&*store, &task, result()).await.id);
+        }
+        store.tidy_timeline().await.expect("tidies");
+        let mut kinds = Vec::new();
+        for id in &made {
+            kinds.push(timeline(&*store, *id).await.events.len());
+        }
+        assert_eq!(kinds, [1, 1, 4, 4, 4], "a gap is left of the oldest");
+        clock.advance(TTL);
+        assert_eq!(store.remove(&made).await.expect("removes"), 5);
+        store.tidy_timeline().await.expect("tidies");
+        let mut runs = Vec::new();
+        for id in &made {
+            runs.push(timeline(&*store, *id).await.runs.len());
+        }
+        assert_eq!(runs, [0, 0, 1, 1, 1], "the oldest records go first");
+    }
 }

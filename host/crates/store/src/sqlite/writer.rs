@@ -5,6 +5,7 @@ use super::audit;
 use super::counts::Counts;
 use super::error::failed;
 use super::sessions;
+use super::timeline::Recorder;
 use super::watch::Watch;
 use crate::audit_buffer::AuditBuffer;
 use crate::audit_lines::Lines;
@@ -15,6 +16,7 @@ use crate::group_commit::{
 use crate::last_seen_buffer::LastSeenBuffer;
 use crate::metrics::Metrics;
 use crate::monotonic_clock::MonotonicClock;
+use crate::timeline_buffer::{Relaxed, TimelineBuffer};
 use rusqlite::{Connection, ErrorCode};
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -30,6 +32,8 @@ pub(super) struct WriterState {
     pub(super) watch: Arc<Watch>,
     pub(super) last_seen: Arc<LastSeenBuffer<Timestamp>>,
     pub(super) audit: Arc<AuditBuffer<Timestamp>>,
+    pub(super) timeline: Arc<TimelineBuffer<Timestamp>>,
+    pub(super) recorder: Recorder,
 }
 
 /// The open transaction, as an operation sees it.
@@ -61,6 +65,12 @@ where
     }
 }
 
+impl<W: Operation> Operation for Relaxed<W> {
+    fn attempt(&mut self, writing: &mut SqliteTransaction<'_>) -> rusqlite::Result<()> {
+        self.0.attempt(writing)
+    }
+}
+
 /// Queues operations for the writing thread.
 pub(super) struct Writer {
     pub(super) queue: Queue<dyn Operation>,
@@ -77,7 +87,7 @@ impl Writer {
     ) -> io::Result<Self> {
         // If this fails, the first check reports a change that did not happen.
         let seen = data_version(&on).ok();
-        let database = SqliteDatabase { on, state, counts: Counts::default(), seen };
+        let database = SqliteDatabase { on, state, counts: Counts::default(), flushed: true, seen };
         let (queue, committer) = Committer::new(database, limits, metrics);
         // This thread has its own runtime, so that a blocking transaction delays nothing else.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
@@ -125,6 +135,8 @@ struct SqliteDatabase {
     on: Connection,
     state: WriterState,
     counts: Counts,
+    /// Whether commits are on the disk when they return.
+    flushed: bool,
     /// The last `data_version` that was read.
     seen: Option<i64>,
 }
@@ -133,6 +145,7 @@ impl Database for SqliteDatabase {
     type Write = dyn Operation;
 
     async fn transaction(&mut self, writes: &mut [Box<dyn Operation>]) -> Result<(), TransactionError> {
+        self.flush_commits(writes.iter().any(|write| write.needs_flush()))?;
         self.execute("BEGIN IMMEDIATE").map_err(|error| TransactionError::Unavailable(failed(error)))?;
         self.write_and_commit(writes).map_err(|error| {
             self.counts.forget();
@@ -152,13 +165,20 @@ impl Database for SqliteDatabase {
 
     fn due(&self, now: Instant) -> Option<Instant> {
         let state = &self.state;
-        [state.watch.due(now), state.last_seen.due(), state.audit.due()].into_iter().flatten().min()
+        [state.watch.due(now), state.last_seen.due(), state.audit.due(), state.timeline.due()]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     fn buffered(&self, anyway: bool, now: Instant) -> Vec<Box<dyn Operation>> {
         let mut writes = Vec::new();
         if let Some(noted) = self.state.audit.take(anyway, now) {
             writes.push(audit::notes(&self.state.audit, noted));
+        }
+        let reported = self.state.timeline.take(anyway, now);
+        if !reported.is_empty() {
+            writes.push(self.state.recorder.write(reported));
         }
         let touched = self.state.last_seen.take(anyway, now);
         if !touched.is_empty() {
@@ -182,6 +202,18 @@ impl Database for SqliteDatabase {
 }
 
 impl SqliteDatabase {
+    /// Chooses whether commits are on the disk when they return. A commit that is not flushed is flushed
+    /// with the next one that is, because both are in the same log.
+    fn flush_commits(&mut self, flushed: bool) -> Result<(), TransactionError> {
+        if self.flushed != flushed {
+            let level = if flushed { "FULL" } else { "NORMAL" };
+            let set = self.on.pragma_update(None, "synchronous", level);
+            set.map_err(|error| TransactionError::Unavailable(failed(error)))?;
+            self.flushed = flushed;
+        }
+        Ok(())
+    }
+
     fn write_and_commit(&mut self, writes: &mut [Box<dyn Operation>]) -> rusqlite::Result<()> {
         // Checked under the lock, so that no other process writes between this check and the
         // commit.

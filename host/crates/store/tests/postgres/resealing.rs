@@ -8,7 +8,7 @@ use tokio_postgres::{Client, NoTls};
 use toolyard_store::contract::{self, created, eventually, finish, owner, task};
 use toolyard_store::postgres::{PostgresLocation, PostgresOpenError};
 use toolyard_store::{Keyring, PostgresOptions, PostgresStore, ReencryptionReport, SealWith};
-use toolyard_task::store::{CommitStatus, StoreError};
+use toolyard_task::store::{CommitStatus, Records, StoreError};
 use toolyard_task::{Task, TaskId, TaskStore as _};
 
 const OLD: [u8; 32] = [1; 32];
@@ -177,7 +177,7 @@ async fn hosts_change_and_create_tasks_meanwhile_and_find_nothing_stale() {
             let mut task = task;
             for message in ["one", "two"] {
                 task = next(&task, message);
-                let committed = host.commit(&task, Vec::new()).await.expect("commits");
+                let committed = host.commit(&task, Records::default()).await.expect("commits");
                 assert_eq!(committed, CommitStatus::Done);
             }
             now.push(task);
@@ -206,7 +206,7 @@ async fn a_key_that_somebody_still_seals_with_is_not_taken_out() {
     let meanwhile = |_| {
         // Behind the walk, which runs on this thread and has already passed this task.
         let changed = next(&before, "late");
-        let commit = || runtime.block_on(old.commit(&changed, Vec::new())).expect("commits");
+        let commit = || runtime.block_on(old.commit(&changed, Records::default())).expect("commits");
         assert_eq!(
             std::thread::scope(|scope| scope.spawn(commit).join().expect("is done")),
             CommitStatus::Done

@@ -9,7 +9,7 @@ use toolyard_store::contract::{AMPLE, owner, task};
 use toolyard_store::postgres::{PostgresLocation, PostgresOpenError};
 use toolyard_store::{PostgresOptions, PostgresStore};
 use toolyard_task::keys::{KeyStore as _, KeyUse};
-use toolyard_task::store::{Quota, TaskStore as _};
+use toolyard_task::store::{Quota, Records, TaskStore as _};
 
 /// The role that hosts connect as, another role, and the name of a schema that neither has created
 /// yet.
@@ -237,7 +237,7 @@ async fn no_lock_that_a_stranger_can_take_holds_a_host_up() {
     let store = PostgresStore::open(place, PostgresOptions::default()).await.expect("opens");
     // Near a quota, hosts create tasks one at a time.
     let quota = Quota { per_owner: 2, ..AMPLE };
-    store.create(task(&owner("a")), quota, Vec::new()).await.expect("there is room");
+    store.create(task(&owner("a")), quota, Records::default()).await.expect("there is room");
     store.rotate(KeyUse::Cursor, 1).await.expect("rotates");
     store.shut_down().await;
     assert!(began.elapsed() < Duration::from_secs(20), "it took {:?}", began.elapsed());
@@ -308,7 +308,7 @@ async fn an_older_schema_is_brought_forward_with_all_that_is_in_it() {
     let place = PostgresLocation::parse(&roles.address(&roles.host), &roles.schema).expect("an address");
     let store = PostgresStore::open(place, PostgresOptions::default()).await.expect("opens");
     assert_eq!(store.keys(KeyUse::Cursor).await.expect("reads")[0].secret, [7; 32]);
-    let made = store.create(task(&owner("a")), AMPLE, Vec::new()).await.expect("is created");
+    let made = store.create(task(&owner("a")), AMPLE, Records::default()).await.expect("is created");
     assert!(store.read(made.id, None).await.expect("reads").is_some());
     store.shut_down().await;
 }

@@ -1,0 +1,427 @@
+//! Timelines in SQLite. Lifecycle events are written in the transaction of their change; the events of runs
+//! wait in a buffer and join the next transaction.
+
+use super::SqliteStore;
+use super::error::{corrupt, failed};
+use super::tasks::{id, number};
+use super::writer::{Operation, SqliteTransaction};
+use crate::codec::CodecError;
+use crate::encryption::{Column, Sealing};
+use crate::group_commit::{PendingWrite, log_failure};
+use crate::reencryption::{ReencryptionReport, StoredBody};
+use crate::timeline_buffer::{Note, Relaxed, log_events_not_stored};
+use async_trait::async_trait;
+use rusqlite::{Connection, Row, params};
+use toolyard_task::store::StoreError;
+use toolyard_task::task::Task;
+use toolyard_task::timeline::{
+    EventKind, LOST, LeftOut, NewEvent, RunRecord, Timeline, TimelineBounds, TimelineEvent, TimelineStore,
+    cut,
+};
+use toolyard_task::tool::RunUsage;
+use toolyard_task::wire::{RawJson, Timestamp};
+use toolyard_task::{Digest, Incarnation, TaskId};
+
+const UPSERT: &str = "
+    INSERT INTO run (task, attempt, tool, digest, owner, incarnation, created, started, ended, outcome, bytes)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
+    ON CONFLICT (task, attempt) DO UPDATE SET digest = excluded.digest, incarnation = excluded.incarnation,
+        started = excluded.started, ended = excluded.ended, outcome = excluded.outcome,
+        bytes = bytes + excluded.bytes";
+const LOSE: &str =
+    "UPDATE run SET ended = ?3, outcome = ?4 WHERE task = ?1 AND attempt < ?2 AND ended IS NULL";
+const USED: &str = "UPDATE run SET cpu_us = ?3, memory = ?4 WHERE task = ?1 AND attempt = ?2";
+const GROWN: &str = "UPDATE run SET bytes = bytes + ?3 WHERE task = ?1 AND attempt = ?2";
+const EXISTS: &str = "SELECT 1 FROM task WHERE id = ?1";
+const INSERT: &str = "
+    INSERT INTO run_event (task, seq, attempt, at, kind, body)
+    SELECT ?1, coalesce(max(seq), 0) + 1, ?2, ?3, ?4, ?5 FROM run_event WHERE task = ?1";
+const BYTES: &str = "SELECT coalesce(sum(bytes), 0) FROM run WHERE task = ?1";
+const EVENTS: &str = "SELECT seq, kind, octet_length(body) FROM run_event WHERE task = ?1 ORDER BY seq";
+const GAPS: &str = "SELECT body FROM run_event WHERE task = ?1 AND seq BETWEEN ?2 AND ?3 AND kind = ?4";
+const LEAVE_OUT: &str = "DELETE FROM run_event WHERE task = ?1 AND seq > ?2 AND seq <= ?3";
+const PUT_GAP: &str = "UPDATE run_event SET kind = ?3, body = ?4 WHERE task = ?1 AND seq = ?2";
+const COUNT_AGAIN: &str = "
+    UPDATE run SET bytes = (
+        SELECT coalesce(sum(octet_length(body)), 0) FROM run_event
+        WHERE run_event.task = run.task AND run_event.attempt = run.attempt)
+    WHERE task = ?1";
+const RUNS: &str = "
+    SELECT attempt, tool, digest, owner, incarnation, created, started, ended, outcome, cpu_us, memory, bytes
+    FROM run WHERE task = ?1 ORDER BY attempt";
+const PAGE: &str = "
+    SELECT seq, attempt, at, kind, body FROM run_event WHERE task = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3";
+
+const OLD: &str = "
+    DELETE FROM run WHERE (task, attempt) IN (
+        SELECT task, attempt FROM run INDEXED BY run_by_ended
+        WHERE ended <= ?1 AND NOT EXISTS (SELECT 1 FROM task WHERE id = run.task)
+        ORDER BY ended LIMIT ?2)";
+const ROWS: &str = "SELECT count(*) FROM run";
+const TOTAL: &str = "SELECT coalesce(sum(bytes), 0) FROM run";
+/// Tasks whose last attempt has ended, the first to end first.
+const ENDED: &str = "
+    SELECT task, sum(bytes) FROM run WHERE task IN (SELECT task FROM run WHERE ended IS NOT NULL AND bytes > 0)
+    GROUP BY task HAVING count(*) = count(ended) ORDER BY max(ended) LIMIT ?1";
+
+const NEXT: &str = "
+    SELECT task, seq, body FROM run_event WHERE (task, seq) > (?1, ?2) ORDER BY task, seq LIMIT ?3";
+const RESEAL: &str = "UPDATE run_event SET body = ?3 WHERE task = ?1 AND seq = ?2";
+
+/// The most records or tasks that one transaction tidies.
+const AT_ONCE: i64 = 500;
+
+/// How events are written.
+#[derive(Clone)]
+pub(super) struct Recorder {
+    pub(super) sealing: Sealing,
+    pub(super) bounds: TimelineBounds,
+}
+
+/// An event, encoded by its caller.
+struct EncodedEvent {
+    attempt: u32,
+    kind: EventKind,
+    body: Vec<u8>,
+}
+
+/// The events of a change, encoded by its caller.
+pub(super) struct EncodedRecord {
+    recorder: Recorder,
+    task: TaskId,
+    events: Vec<EncodedEvent>,
+}
+
+impl Recorder {
+    fn is_on(&self) -> bool {
+        self.bounds.task > 0
+    }
+
+    fn encoded(&self, task: TaskId, event: NewEvent) -> Result<EncodedEvent, CodecError> {
+        let NewEvent { attempt, kind, body } = event;
+        let body = self.sealing.bytes(task, Column::Event, body.as_bytes())?.into_owned();
+        Ok(EncodedEvent { attempt, kind, body })
+    }
+
+    /// The events of a change of this task.
+    pub(super) fn record(&self, task: TaskId, events: Vec<NewEvent>) -> Result<EncodedRecord, CodecError> {
+        let events = if self.is_on() { events } else { Vec::new() };
+        let events = events.into_iter().map(|event| self.encoded(task, event)).collect::<Result<_, _>>()?;
+        Ok(EncodedRecord { recorder: self.clone(), task, events })
+    }
+
+    fn insert(
+        &self,
+        writing: &mut SqliteTransaction<'_>,
+        task: TaskId,
+        at: Timestamp,
+        event: &EncodedEvent,
+    ) -> rusqlite::Result<()> {
+        let EncodedEvent { attempt, kind, body } = event;
+        let mut insert = writing.on.prepare_cached(INSERT)?;
+        insert.execute(params![task.0.as_bytes(), attempt, at.0, kind.number(), body])?;
+        writing.counts.sealed(writing.on, self.sealing.key())
+    }
+
+    /// Leaves out what exceeds the bound of one task.
+    fn trim(&self, on: &Connection, task: TaskId) -> rusqlite::Result<()> {
+        let key = task.0.as_bytes();
+        let limit = number(self.bounds.task);
+        if on.prepare_cached(BYTES)?.query_row(params![key], |row| row.get::<_, i64>(0))? <= limit {
+            return Ok(());
+        }
+        let events = lengths(on, task)?;
+        match cut(&events, self.bounds.task) {
+            Some(cut) => self.leave_out(on, task, &events, (cut.from, cut.to)),
+            None => Ok(()),
+        }
+    }
+
+    /// Puts one event in the place of these.
+    fn leave_out(
+        &self,
+        on: &Connection,
+        task: TaskId,
+        events: &[(u64, EventKind, u64)],
+        (from, to): (u64, u64),
+    ) -> rusqlite::Result<()> {
+        let (key, gap) = (task.0.as_bytes(), EventKind::LeftOut.number());
+        let mut missing = events
+            .iter()
+            .filter(|(seq, kind, _)| *seq >= from && *seq <= to && *kind != EventKind::LeftOut)
+            .fold(LeftOut::default(), |sum, (.., bytes)| sum.and(LeftOut { events: 1, bytes: *bytes }));
+        let mut gaps = on.prepare_cached(GAPS)?;
+        let mut rows = gaps.query(params![key, number(from), number(to), gap])?;
+        while let Some(row) = rows.next()? {
+            // A gap that cannot be read stays a gap; only its numbers are lost.
+            let earlier = self.sealing.open(task, Column::Event, row.get(0)?).ok();
+            let earlier = earlier.and_then(|body| serde_json::from_slice(&body).ok());
+            missing = missing.and(earlier.unwrap_or_default());
+        }
+        drop(rows);
+        let body = RawJson::of(&missing);
+        let Ok(body) = self.sealing.bytes(task, Column::Event, body.as_bytes()) else { return Ok(()) };
+        on.prepare_cached(LEAVE_OUT)?.execute(params![key, number(from), number(to)])?;
+        on.prepare_cached(PUT_GAP)?.execute(params![key, number(from), gap, body])?;
+        on.prepare_cached(COUNT_AGAIN)?.execute(params![key]).map(drop)
+    }
+
+    /// The write of reports that have waited.
+    pub(super) fn write(&self, waiting: Vec<(TaskId, Vec<Note<Timestamp>>)>) -> Box<dyn Operation> {
+        let recorder = self.clone();
+        let encoded = waiting.into_iter().map(|(task, notes)| {
+            let notes = notes.into_iter().filter_map(|note| self.encoded_note(task, note));
+            (task, notes.collect::<Vec<_>>())
+        });
+        let encoded: Vec<_> = encoded.collect();
+        let operation = move |writing: &mut SqliteTransaction<'_>| {
+            encoded.iter().try_for_each(|(task, notes)| recorder.write_notes(writing, *task, notes))
+        };
+        let reply = log_failure(log_events_not_stored);
+        Box::new(Relaxed(PendingWrite { operation, result: None, task: None, reply }))
+    }
+
+    fn encoded_note(&self, task: TaskId, note: Note<Timestamp>) -> Option<EncodedNote> {
+        match note {
+            Note::Usage { attempt, used } => Some(EncodedNote::Usage { attempt, used }),
+            Note::Event { at, event } => match self.encoded(task, event) {
+                Ok(event) => Some(EncodedNote::Event { at, event }),
+                Err(error) => {
+                    log_events_not_stored(&StoreError::Corrupt(error.into()));
+                    None
+                }
+            },
+        }
+    }
+
+    fn write_notes(
+        &self,
+        writing: &mut SqliteTransaction<'_>,
+        task: TaskId,
+        notes: &[EncodedNote],
+    ) -> rusqlite::Result<()> {
+        let key = task.0.as_bytes();
+        if !writing.on.prepare_cached(EXISTS)?.exists(params![key])? {
+            return Ok(());
+        }
+        for note in notes {
+            match note {
+                EncodedNote::Usage { attempt, used } => {
+                    let cpu = i64::try_from(used.cpu.as_micros()).unwrap_or(i64::MAX);
+                    let given = params![key, attempt, cpu, used.memory.map(number)];
+                    writing.on.prepare_cached(USED)?.execute(given)?;
+                }
+                EncodedNote::Event { at, event } => {
+                    self.insert(writing, task, *at, event)?;
+                    let given = params![key, event.attempt, event.body.len() as i64];
+                    writing.on.prepare_cached(GROWN)?.execute(given)?;
+                }
+            }
+        }
+        self.trim(writing.on, task)
+    }
+}
+
+enum EncodedNote {
+    Event { at: Timestamp, event: EncodedEvent },
+    Usage { attempt: u32, used: RunUsage },
+}
+
+impl EncodedRecord {
+    /// Writes the events, at this time, and the record of the attempt that `task` is at.
+    pub(super) fn write(
+        &self,
+        writing: &mut SqliteTransaction<'_>,
+        run: &RunRecord,
+        at: Timestamp,
+    ) -> rusqlite::Result<()> {
+        if self.events.is_empty() {
+            return Ok(());
+        }
+        let key = self.task.0.as_bytes();
+        let bytes: usize = self.events.iter().map(|event| event.body.len()).sum();
+        writing.on.prepare_cached(UPSERT)?.execute(params![
+            key,
+            run.attempt,
+            run.tool,
+            run.digest.0,
+            run.owner,
+            number(run.incarnation.0),
+            run.created.0,
+            run.started.map(|at| at.0),
+            run.ended.map(|at| at.0),
+            run.outcome,
+            bytes as i64,
+        ])?;
+        if run.attempt > 1 {
+            writing.on.prepare_cached(LOSE)?.execute(params![key, run.attempt, at.0, LOST])?;
+        }
+        for event in &self.events {
+            self.recorder.insert(writing, self.task, at, event)?;
+        }
+        self.recorder.trim(writing.on, self.task)
+    }
+
+    /// As [`EncodedRecord::write`], for a new task with these times.
+    pub(super) fn write_first(
+        &self,
+        writing: &mut SqliteTransaction<'_>,
+        task: &Task,
+    ) -> rusqlite::Result<()> {
+        self.write(writing, &RunRecord::of(task), task.created_at)
+    }
+}
+
+#[async_trait]
+impl TimelineStore for SqliteStore {
+    fn append(&self, task: TaskId, event: NewEvent) {
+        let state = &self.state;
+        if state.recorder.is_on() && state.timeline.append(task, state.clock.now(), event) {
+            self.writer.queue.wake();
+        }
+    }
+
+    fn append_usage(&self, task: TaskId, attempt: u32, used: RunUsage) {
+        let state = &self.state;
+        if state.recorder.is_on() && state.timeline.append_usage(task, attempt, used) {
+            self.writer.queue.wake();
+        }
+    }
+
+    async fn timeline(&self, task: TaskId, after: Option<u64>, limit: u32) -> Result<Timeline, StoreError> {
+        let sealing = self.sealing.clone();
+        self.readers.read(move |on| timeline(on, &sealing, task, after, limit.max(1))).await
+    }
+
+    async fn tidy_timeline(&self) -> Result<(), StoreError> {
+        let recorder = self.state.recorder.clone();
+        self.writer.write(move |writing| tidy(writing, &recorder)).await
+    }
+}
+
+fn timeline(
+    on: &Connection,
+    sealing: &Sealing,
+    task: TaskId,
+    after: Option<u64>,
+    limit: u32,
+) -> Result<Timeline, StoreError> {
+    // Both statements read one snapshot, so that an event's attempt is always among the attempts.
+    let moment = on.unchecked_transaction().map_err(failed)?;
+    let key = task.0.as_bytes();
+    let mut runs = moment.prepare_cached(RUNS).map_err(failed)?;
+    let runs = runs.query_map(params![key], run).map_err(failed)?;
+    let runs = runs.collect::<Result<Vec<_>, _>>().map_err(failed)?;
+    let mut page = moment.prepare_cached(PAGE).map_err(failed)?;
+    let given = params![key, after.map_or(0, number), i64::from(limit) + 1];
+    let mut rows = page.query(given).map_err(failed)?;
+    let mut events = Vec::new();
+    while let Some(row) = rows.next().map_err(failed)? {
+        let columns = |row: &Row<'_>| {
+            Ok((row.get::<_, i64>(0)?, row.get(1)?, row.get(2)?, row.get::<_, i16>(3)?, row.get(4)?))
+        };
+        let (seq, attempt, at, kind, body) = columns(row).map_err(failed)?;
+        let kind = EventKind::of_number(kind).ok_or(CodecError::Event(kind)).map_err(corrupt)?;
+        let body = sealing.open(task, Column::Event, body).map_err(corrupt)?;
+        let body = RawJson::parse(body).map_err(|error| corrupt(CodecError::Body(error)))?;
+        events.push(TimelineEvent { seq: seq.unsigned_abs(), attempt, at: Timestamp(at), kind, body });
+    }
+    let more = events.len() > limit as usize;
+    events.truncate(limit as usize);
+    Ok(Timeline { runs, events, more })
+}
+
+fn run(row: &Row<'_>) -> rusqlite::Result<RunRecord> {
+    let time = |column| Ok::<_, rusqlite::Error>(row.get::<_, Option<i64>>(column)?.map(Timestamp));
+    let count = |column| Ok::<_, rusqlite::Error>(row.get::<_, Option<i64>>(column)?.map(i64::unsigned_abs));
+    Ok(RunRecord {
+        attempt: row.get(0)?,
+        tool: row.get(1)?,
+        digest: Digest(row.get(2)?),
+        owner: row.get(3)?,
+        incarnation: Incarnation(row.get::<_, i64>(4)?.unsigned_abs()),
+        created: Timestamp(row.get(5)?),
+        started: time(6)?,
+        ended: time(7)?,
+        outcome: row.get(8)?,
+        cpu_us: count(9)?,
+        memory: count(10)?,
+        bytes: row.get::<_, i64>(11)?.unsigned_abs(),
+    })
+}
+
+fn tidy(writing: &mut SqliteTransaction<'_>, recorder: &Recorder) -> rusqlite::Result<()> {
+    let (on, bounds) = (writing.on, recorder.bounds);
+    let now = writing.clock.now();
+    let old = now.0.saturating_sub(number(bounds.keep_ms));
+    on.prepare_cached(OLD)?.execute(params![old, AT_ONCE])?;
+    let count = |sql| on.prepare_cached(sql)?.query_row([], |row| row.get::<_, i64>(0));
+    let too_many = count(ROWS)?.saturating_sub(number(bounds.rows));
+    if too_many > 0 {
+        on.prepare_cached(OLD)?.execute(params![i64::MAX, too_many.min(AT_ONCE)])?;
+    }
+    let mut excess = count(TOTAL)?.saturating_sub(number(bounds.total));
+    if excess <= 0 {
+        return Ok(());
+    }
+    let mut ended = on.prepare_cached(ENDED)?;
+    let ended = ended.query_map(params![AT_ONCE], |row| Ok((id(row, 0)?, row.get::<_, i64>(1)?)))?;
+    for (task, bytes) in ended.collect::<Result<Vec<_>, _>>()? {
+        if excess <= 0 {
+            break;
+        }
+        recorder.empty(on, task)?;
+        let left: i64 = on.prepare_cached(BYTES)?.query_row(params![task.0.as_bytes()], |row| row.get(0))?;
+        excess -= bytes - left;
+    }
+    Ok(())
+}
+
+impl Recorder {
+    /// Leaves out all events of a task.
+    fn empty(&self, on: &Connection, task: TaskId) -> rusqlite::Result<()> {
+        let events = lengths(on, task)?;
+        match (events.first(), events.last()) {
+            (Some(first), Some(last)) => self.leave_out(on, task, &events, (first.0, last.0)),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The number, the kind and the length of each event of a task.
+fn lengths(on: &Connection, task: TaskId) -> rusqlite::Result<Vec<(u64, EventKind, u64)>> {
+    let mut read = on.prepare_cached(EVENTS)?;
+    let event = |row: &Row<'_>| {
+        let kind = EventKind::of_number(row.get(1)?).unwrap_or(EventKind::LeftOut);
+        Ok((row.get::<_, i64>(0)?.unsigned_abs(), kind, row.get::<_, i64>(2)?.unsigned_abs()))
+    };
+    read.query_map(params![task.0.as_bytes()], event)?.collect()
+}
+
+/// The last event that was examined: its task and its number.
+pub(super) type EventPosition = ([u8; 16], i64);
+
+/// Encrypts the next bodies again. Returns where it ended; `None` at the end of the table.
+pub(super) fn reseal(
+    writing: &mut SqliteTransaction<'_>,
+    after: EventPosition,
+    from: &Sealing,
+    to: &Sealing,
+    done: &mut ReencryptionReport,
+) -> rusqlite::Result<Option<EventPosition>> {
+    let mut next = writing.on.prepare_cached(NEXT)?;
+    let row = |row: &Row<'_>| Ok((id(row, 0)?, row.get::<_, i64>(1)?, row.get::<_, Vec<u8>>(2)?));
+    let found = next.query_map(params![after.0, after.1, AT_ONCE], row)?.collect::<Result<Vec<_>, _>>()?;
+    let (mut last, mut written) = (None, false);
+    for (task, seq, body) in found {
+        last = Some((*task.0.as_bytes(), seq));
+        if let Some(body) = StoredBody(body).anew(task, from, to, done) {
+            writing.on.prepare_cached(RESEAL)?.execute(params![task.0.as_bytes(), seq, body.0])?;
+            written = true;
+        }
+    }
+    if written {
+        writing.counts.sealed(writing.on, to.key())?;
+    }
+    Ok(last)
+}
