@@ -5,10 +5,12 @@ use rusqlite::Connection;
 use std::path::Path;
 use std::sync::Arc;
 use tempfile::TempDir;
+use toolyard_store::contract::timeline::{kinds, log};
 use toolyard_store::contract::{self, AMPLE, ManualClock, START, created, finish, owner, task};
 use toolyard_store::{Keyring, ReencryptionReport, SealWith, SqliteOpenError, SqliteOptions, SqliteStore};
 use toolyard_task::store::{CommitStatus, ListQuery, Records, StoreError};
 use toolyard_task::task::Question;
+use toolyard_task::timeline::{EventKind, TimelineStore as _};
 use toolyard_task::wire::{QuestionKind, RawJson, Timestamp};
 use toolyard_task::{Outcome, Task, TaskId, TaskStore};
 
@@ -30,13 +32,15 @@ fn open(folder: &Path, keys: &[[u8; 32]]) -> Arc<SqliteStore> {
 }
 
 /// Words that occur only in the data of users and tools.
-const WORDS: [&str; 6] = ["argwort", "langwort", "ergebniswort", "antwortwort", "fragewort", "meldungswort"];
+const WORDS: [&str; 7] =
+    ["argwort", "langwort", "ergebniswort", "antwortwort", "fragewort", "meldungswort", "logwort"];
 
 /// A task with each of these words in its place.
 async fn told(store: &SqliteStore) -> Task {
     let arguments = format!(r#"{{"a":"argwort","more":"{}"}}"#, "langwort".repeat(600));
     let given = Task { arguments: RawJson::trusted(arguments), ..task(&owner("a")) };
     let mut made = created(store, given).await;
+    store.append(made.id, log("logwort"));
     made.version += 1;
     made.status_message = Some("meldungswort".into());
     made.questions = vec![Question {
@@ -66,6 +70,9 @@ fn found(folder: &Path) -> Vec<&'static str> {
     let stands = |word: &&&str| bytes.windows(word.len()).any(|window| window == word.as_bytes());
     WORDS.iter().filter(stands).copied().collect()
 }
+
+/// The events of such a task.
+const KINDS: [EventKind; 4] = [EventKind::Created, EventKind::Queued, EventKind::Log, EventKind::Ended];
 
 async fn read(store: &SqliteStore, id: TaskId) -> Task {
     store.read(id, None).await.expect("reads").expect("is there").task
@@ -221,6 +228,7 @@ async fn a_rotation_writes_all_anew_and_then_the_old_key_may_go() {
     let store = open(folder.path(), &[NEW]);
     for task in &made {
         assert_eq!(read(&store, task.id).await, *task);
+        assert_eq!(kinds(&*store, task.id).await, KINDS);
     }
     let done = store.reseal(SealWith::Nothing, |_| {}).await.expect("opens all");
     assert_eq!((done.written, done.needed.len()), (152, 0));
@@ -228,6 +236,7 @@ async fn a_rotation_writes_all_anew_and_then_the_old_key_may_go() {
     let store = open(folder.path(), &[]);
     for task in &made {
         assert_eq!(read(&store, task.id).await, *task);
+        assert_eq!(kinds(&*store, task.id).await, KINDS);
     }
 }
 
