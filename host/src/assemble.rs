@@ -436,6 +436,7 @@ pub async fn open_store(config: &Config) -> anyhow::Result<Arc<dyn Backend>> {
                 lease: config.limits.lease,
                 start_wait: config.limits.start_wait,
                 audit: audited(config),
+                timeline: config.limits.timelines(),
                 keys: encryption::keys(config.key_file.as_deref())?,
                 ..PostgresOptions::default()
             };

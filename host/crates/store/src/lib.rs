@@ -55,6 +55,8 @@ mod search_plan;
 pub mod sqlite;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod timeline_buffer;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod timeline_encoding;
 
 pub use encryption::{KeyId, Keyring};
 pub use memory::MemoryStore;

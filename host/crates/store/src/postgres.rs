@@ -36,6 +36,7 @@ use crate::group_commit::QueueLimits;
 use crate::last_seen_buffer::LastSeenBuffer;
 use crate::metrics::Metrics;
 use crate::monotonic_clock::{LatestTime, warn_if_ahead};
+use crate::timeline_encoding::Recorder;
 use audit::Log;
 use connections::Readers;
 use hints::Listener;
@@ -46,6 +47,7 @@ use std::sync::atomic::AtomicI64;
 use std::time::Duration;
 use toolyard_task::Incarnation;
 use toolyard_task::store::StoreError;
+use toolyard_task::timeline::TimelineBounds;
 use toolyard_task::wire::Timestamp;
 use writer::{Writer, WriterState};
 
@@ -84,6 +86,8 @@ pub struct PostgresOptions {
     pub note: Duration,
     /// Audit entries that another host has not exported for this long are exported here.
     pub adopt_after: Duration,
+    /// How much is kept of timelines.
+    pub timeline: TimelineBounds,
     /// The keys that encrypt tasks; without keys, tasks are stored plain.
     pub keys: Option<Arc<Keyring>>,
 }
@@ -104,6 +108,7 @@ impl Default for PostgresOptions {
             notes: 4096,
             note: Duration::from_secs(1),
             adopt_after: Duration::from_secs(60),
+            timeline: TimelineBounds::default(),
             keys: None,
         }
     }
@@ -165,6 +170,8 @@ impl PostgresStore {
             floor: Arc::new(floor),
             last_seen: Arc::new(LastSeenBuffer::new(options.touch)),
             audit: Arc::new(AuditBuffer::new(options.audit, options.notes, options.note)),
+            timeline: Arc::default(),
+            recorder: Recorder { sealing: sealing.clone(), bounds: options.timeline },
             hint_sender,
             longest: Arc::new(AtomicI64::new(longest)),
             log: Arc::new(Log {

@@ -49,7 +49,12 @@ impl ReencryptionReport {
     pub(crate) fn add(&mut self, step: Self) {
         self.seen += step.seen;
         self.written += step.written;
-        self.unreadable.extend(step.unreadable);
+        for id in step.unreadable {
+            // Its events may be unreadable as well.
+            if !self.unreadable.contains(&id) {
+                self.unreadable.push(id);
+            }
+        }
     }
 }
 

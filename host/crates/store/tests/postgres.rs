@@ -11,6 +11,9 @@ mod resealing;
 #[path = "postgres/strangers.rs"]
 mod strangers;
 
+#[path = "postgres/timelines.rs"]
+mod timelines;
+
 use std::sync::Arc;
 use std::sync::mpsc;
 use std::time::Duration;
@@ -99,6 +102,7 @@ fn clock(server: &server::Server, schema: String) -> Arc<ManualClock> {
 macro_rules! over_postgres {
     ($keys:expr) => {
         toolyard_store::contract_tests! { match fixture($keys, true) { Some(fixture) => fixture, None => return } }
+        toolyard_store::timeline_tests! { match fixture($keys, true) { Some(fixture) => fixture, None => return } }
     };
 }
 

@@ -94,7 +94,8 @@ async fn log_notes(writing: &PostgresTransaction<'_>, noted: &AuditEntries<Insta
     Ok(())
 }
 
-async fn time(writing: &PostgresTransaction<'_>) -> Result<Timestamp, Error> {
+/// The time of the server.
+pub(super) async fn time(writing: &PostgresTransaction<'_>) -> Result<Timestamp, Error> {
     let rows = writing.rows("SELECT store_time($1)", &[&writing.state.floor.get()]).await?;
     let now = rows.first().map_or(Ok(writing.state.floor.get()), |row| row.try_get(0))?;
     Ok(writing.state.floor.saw(now))

@@ -4,6 +4,7 @@
 use super::PostgresStore;
 use super::error::{corrupt, unreadable};
 use super::tasks::summary;
+use super::timeline;
 use crate::audit_lines;
 use std::sync::Arc;
 use tokio_postgres::Row;
@@ -86,6 +87,7 @@ pub(super) async fn discard(store: &PostgresStore, tasks: Vec<(TaskId, Entry)>) 
                 let bodies = tasks.iter().filter(|(of, _)| *of == id).flat_map(|(_, bodies)| bodies);
                 writing.log(|lines| bodies.for_each(|body| lines.push(Timestamp(now), body)));
             }
+            timeline::remove_events(writing, &rows).await?;
             Ok(rows.len())
         })
     });

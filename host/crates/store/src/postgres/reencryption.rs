@@ -1,8 +1,8 @@
 //! Encrypts all values of the schema again with the newest key, or decrypts them. Hosts that have
 //! the keys keep running meanwhile.
 //!
-//! As in SQLite, the old keys are marked first. Then the walk reads every task and rewrites those
-//! that need it, a few in each transaction. Finally, the keys that are still marked are removed. A
+//! As in SQLite, the old keys are marked first. Then the walk reads every task and every event, and rewrites
+//! those that need it, a few in each transaction. Finally, the keys that are still marked are removed. A
 //! host that seals with a marked key removes the mark in the same transaction (`SEALED`). Here
 //! several hosts write concurrently, so marking waits for them: a transaction that found its key
 //! unmarked has ended before the walk begins.
@@ -16,8 +16,8 @@ use super::error::failed;
 use super::schema::sealed_with;
 use super::tasks::SEALED;
 use crate::StoreRefusal;
-use crate::encryption::{HEAD, KeyId, RECORD_HEAD, Sealing};
-use crate::reencryption::{ENOUGH, ROWS, ReencryptionReport, SealWith, StoredValues};
+use crate::encryption::{HEAD, KeyId, RECORD_HEAD, Sealing, sealed_with as sealed_with_key};
+use crate::reencryption::{ENOUGH, ROWS, ReencryptionReport, SealWith, StoredBody, StoredValues};
 use deadpool_postgres::ClientWrapper;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
@@ -55,6 +55,15 @@ const VALUES: &str = "
     SELECT id, record, arguments, outcome FROM task WHERE id = ANY($1) ORDER BY id FOR UPDATE";
 const UPDATE: &str = "UPDATE task SET record = $2, arguments = $3, outcome = $4 WHERE id = $1";
 
+const EVENT_HEADS: &str = "
+    SELECT task, seq, substring(body FROM 1 FOR $4) FROM run_event WHERE (task, seq) > ($1, $2)
+    ORDER BY task, seq LIMIT $3";
+const LOCK_TASKS: &str = "SELECT FROM task WHERE id = ANY($1) ORDER BY id FOR UPDATE";
+const BODIES: &str = "
+    SELECT task, seq, body FROM run_event
+    WHERE (task, seq) IN (SELECT * FROM unnest($1::uuid[], $2::bigint[])) ORDER BY task, seq";
+const UPDATE_EVENT: &str = "UPDATE run_event SET body = $3 WHERE task = $1 AND seq = $2";
+
 impl PostgresStore {
     /// Encrypts every task that is not yet encrypted as `with` says. Calls `progress` with the
     /// number of tasks read. After an interruption, the next call continues with the rest.
@@ -87,6 +96,15 @@ impl PostgresStore {
             }
             progress(done.seen);
         }
+        let mut after = Some((Uuid::nil(), i64::MIN));
+        while let Some(position) = after {
+            if walk.turn.is_closed() {
+                return Err(StoreError::Unavailable(StoreRefusal::LostTurn.into()));
+            }
+            let (next, unreadable) = walk.next_events(position).await?;
+            done.add(unreadable);
+            after = next;
+        }
         let all = done.unreadable.is_empty();
         if walk.turn.is_closed() {
             return Err(StoreError::Unavailable(StoreRefusal::LostTurn.into()));
@@ -103,6 +121,9 @@ struct Head {
     /// The full length of its values.
     length: usize,
 }
+
+/// The task and the number of an event.
+type EventPosition = (Uuid, i64);
 
 /// A walk over all tasks.
 struct ReencryptionWalk {
@@ -187,6 +208,62 @@ impl ReencryptionWalk {
             if let Some(new) = values(&row)?.anew(TaskId(id), &self.from, &self.to, &mut done) {
                 let given: [&(dyn ToSql + Sync); 4] = [&id, &new.record, &new.arguments, &new.outcome];
                 step.execute(&update, &given).await?;
+            }
+        }
+        step.commit().await?;
+        Ok(done)
+    }
+
+    /// Writes the events after this one that do not have the new form. Returns the last event that was
+    /// examined; `None` after the last event of all.
+    async fn next_events(
+        &mut self,
+        after: EventPosition,
+    ) -> Result<(Option<EventPosition>, ReencryptionReport), StoreError> {
+        let heads = self.event_heads(after).await.map_err(failed)?;
+        let mut done = ReencryptionReport::default();
+        let old: Vec<EventPosition> = heads
+            .iter()
+            .filter(|(_, head)| sealed_with_key(head) != self.to.key())
+            .map(|(position, _)| *position)
+            .collect();
+        for batch in old.chunks(ROWS) {
+            done.add(self.rewritten_events(batch).await?);
+        }
+        Ok((heads.last().map(|(position, _)| *position), done))
+    }
+
+    async fn event_heads(&mut self, after: EventPosition) -> Result<Vec<(EventPosition, Vec<u8>)>, Error> {
+        let statement = self.on.prepare_cached(EVENT_HEADS).await?;
+        let rows = self.on.query(&statement, &[&after.0, &after.1, &LOOK, &(HEAD as i32)]).await?;
+        rows.iter().map(|row| Ok(((row.try_get(0)?, row.try_get(1)?), row.try_get(2)?))).collect()
+    }
+
+    /// As [`ReencryptionWalk::rewritten`], for events.
+    async fn rewritten_events(&mut self, events: &[EventPosition]) -> Result<ReencryptionReport, StoreError> {
+        loop {
+            match self.rewrite_events(events).await {
+                Err(error) if error.code() == Some(&SqlState::T_R_DEADLOCK_DETECTED) => {}
+                done => return done.map_err(failed),
+            }
+        }
+    }
+
+    async fn rewrite_events(&mut self, events: &[EventPosition]) -> Result<ReencryptionReport, Error> {
+        let mut done = ReencryptionReport::default();
+        let (tasks, numbers): (Vec<Uuid>, Vec<i64>) = events.iter().copied().unzip();
+        let step = self.on.transaction().await?;
+        if let Some(key) = self.to.key() {
+            step.execute(SEALED, &[&&key.0[..]]).await?;
+        }
+        // Hosts that add or leave out events of these tasks wait.
+        step.execute(LOCK_TASKS, &[&tasks]).await?;
+        let update = step.prepare_cached(UPDATE_EVENT).await?;
+        for row in step.query(BODIES, &[&tasks, &numbers]).await? {
+            let (task, seq): EventPosition = (row.try_get(0)?, row.try_get(1)?);
+            let body = StoredBody(row.try_get(2)?);
+            if let Some(body) = body.anew(TaskId(task), &self.from, &self.to, &mut done) {
+                step.execute(&update, &[&task, &seq, &body.0]).await?;
             }
         }
         step.commit().await?;

@@ -2,7 +2,7 @@
 
 use super::error::{corrupt, unreadable};
 use super::writer::PostgresTransaction;
-use super::{PostgresStore, kept, search, waiting};
+use super::{PostgresStore, kept, search, timeline, waiting};
 use crate::codec::{self, CodecError, Columns};
 use crate::encryption::{Column, KeyId, Sealing};
 use crate::{StoreRefusal, audit_lines};
@@ -18,6 +18,7 @@ use toolyard_task::store::{
     CommitStatus, CreateError, Hints, ListQuery, Quota, QuotaScope, ReadTask, Records, StoreError, TaskStore,
 };
 use toolyard_task::task::{Summary, Task};
+use toolyard_task::timeline::RunRecord;
 use toolyard_task::wire::Timestamp;
 use toolyard_task::{Digest, Incarnation, Owner, TaskId};
 use uuid::Uuid;
@@ -80,7 +81,8 @@ const HELD: &str = "SELECT id FROM task WHERE incarnation = $1 AND status <= 2 O
 const REMOVE: &str = "
     DELETE FROM task WHERE id IN (
         SELECT id FROM task WHERE id = ANY($2) AND status > 2 AND due <= (SELECT store_time($1))
-        ORDER BY id FOR UPDATE)";
+        ORDER BY id FOR UPDATE)
+    RETURNING id";
 
 /// The longest span is stored in steps of this many milliseconds, so that changes of old tasks do
 /// not write it each time.
@@ -93,11 +95,19 @@ const FIRST: Uuid = Uuid::nil();
 impl TaskStore for PostgresStore {
     async fn create(&self, task: Task, quota: Quota, records: Records) -> Result<Task, CreateError> {
         let bodies = audit_lines::bodies(self.state.audit.on, &records.audit).map_err(corrupt)?;
-        let new = Arc::new((NewTask::of(task, &self.sealing).map_err(corrupt)?, bodies));
+        let events = self.state.recorder.encode_events(task.id, records.timeline).map_err(corrupt)?;
+        let new = Arc::new((NewTask::of(task, &self.sealing).map_err(corrupt)?, bodies, events));
         let in_all = self.live_quota.to_check(&self.readers, quota.in_all).await?;
         let created = self.writer.write(move |writing| {
             let new = new.clone();
-            Box::pin(async move { create(writing, &new.0, &new.1, quota, in_all).await })
+            Box::pin(async move {
+                let created = create(writing, &new.0, &new.1, quota, in_all).await?;
+                if let Ok(task) = &created {
+                    let (run, at) = (RunRecord::of(task), task.created_at);
+                    writing.timeline(|rows| rows.add_change(task.id, run, at, &new.2));
+                }
+                Ok(created)
+            })
         });
         let created = created.await?;
         if created.is_ok() {
@@ -121,14 +131,16 @@ impl TaskStore for PostgresStore {
     async fn commit(&self, task: &Task, records: Records) -> Result<CommitStatus, StoreError> {
         let change = EncodedTask::of(task, &self.sealing).map_err(corrupt)?;
         let bodies = audit_lines::bodies(self.state.audit.on, &records.audit).map_err(corrupt)?;
+        let events = self.state.recorder.encode_events(task.id, records.timeline).map_err(corrupt)?;
         let (id, at) = (task.id, task.updated_at);
-        let change = Arc::new((change, bodies));
+        let change = Arc::new((change, bodies, events, RunRecord::of(task)));
         let committed = self.writer.write_to(Some(id), move |writing| {
             let change = change.clone();
             Box::pin(async move {
                 let committed = change.0.write(writing).await?;
                 if committed == CommitStatus::Done {
                     writing.log(|lines| change.1.iter().for_each(|body| lines.push(at, body)));
+                    writing.timeline(|rows| rows.add_change(id, change.3.clone(), at, &change.2));
                 }
                 Ok(committed)
             })
@@ -182,7 +194,11 @@ impl TaskStore for PostgresStore {
         let ids: Arc<Vec<Uuid>> = Arc::new(ids.iter().map(|id| id.0).collect());
         let removed = self.writer.write(move |writing| {
             let ids = ids.clone();
-            Box::pin(async move { writing.execute(REMOVE, &[&writing.state.floor.get(), &*ids]).await })
+            Box::pin(async move {
+                let rows = writing.rows(REMOVE, &[&writing.state.floor.get(), &*ids]).await?;
+                timeline::remove_events(writing, &rows).await?;
+                Ok(rows.len())
+            })
         });
         Ok(u32::try_from(removed.await?).unwrap_or(u32::MAX))
     }
@@ -326,7 +342,7 @@ fn timed(task: Task, created_at: Timestamp, updated_at: Timestamp) -> Task {
 }
 
 /// Makes sure that the key of a sealed value is in the store.
-async fn sealed(writing: &PostgresTransaction<'_>, key: Option<KeyId>) -> Result<(), Error> {
+pub(super) async fn sealed(writing: &PostgresTransaction<'_>, key: Option<KeyId>) -> Result<(), Error> {
     if let Some(key) = key {
         writing.execute(SEALED, &[&&key.0[..]]).await?;
     }

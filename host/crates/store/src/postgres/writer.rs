@@ -14,6 +14,7 @@ use super::connections::PostgresLocation;
 use super::error::{failed, silent, unreadable};
 use super::hints::HintSender;
 use super::sessions;
+use super::timeline::{self, TimelineRows};
 use crate::audit_buffer::AuditBuffer;
 use crate::audit_lines::Lines;
 use crate::group_commit::{
@@ -22,6 +23,8 @@ use crate::group_commit::{
 use crate::last_seen_buffer::LastSeenBuffer;
 use crate::metrics::Metrics;
 use crate::monotonic_clock::LatestTime;
+use crate::timeline_buffer::{Relaxed, TimelineBuffer};
+use crate::timeline_encoding::Recorder;
 use async_trait::async_trait;
 use deadpool_postgres::ClientWrapper;
 use futures_util::future::{BoxFuture, join_all};
@@ -34,6 +37,9 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error, Row};
 use toolyard_task::TaskId;
 use toolyard_task::store::StoreError;
+
+/// The server commits the transaction without a flush of the disk.
+const BEGIN_UNFLUSHED: &str = "BEGIN; SET LOCAL synchronous_commit = off";
 
 /// Runs in each transaction.
 const NUMBERED: &str = "
@@ -53,6 +59,8 @@ pub(super) struct WriterState {
     pub(super) floor: Arc<LatestTime>,
     pub(super) last_seen: Arc<LastSeenBuffer<()>>,
     pub(super) audit: Arc<AuditBuffer<Instant>>,
+    pub(super) timeline: Arc<TimelineBuffer<Instant>>,
+    pub(super) recorder: Recorder,
     pub(super) hint_sender: HintSender,
     /// The longest known time from a task's creation to a change of it.
     pub(super) longest: Arc<AtomicI64>,
@@ -65,6 +73,8 @@ pub(super) struct PostgresTransaction<'a> {
     pub(super) state: &'a WriterState,
     /// The audit entries of the transaction, which are committed with it.
     lines: Mutex<Lines>,
+    /// The rows of timelines, which are committed with it.
+    timeline: Mutex<TimelineRows>,
     /// The tasks that it changes.
     changed: Mutex<Vec<TaskId>>,
     /// The longest span that it has written.
@@ -86,6 +96,11 @@ impl PostgresTransaction<'_> {
     /// Adds to the audit entries.
     pub(super) fn log(&self, add: impl FnOnce(&mut Lines)) {
         add(&mut self.lines.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Adds to the rows of timelines. The transaction must have locked their tasks.
+    pub(super) fn timeline(&self, add: impl FnOnce(&mut TimelineRows)) {
+        add(&mut self.timeline.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
     /// Records that the transaction wrote this span, which others may rely on after the commit.
@@ -118,6 +133,13 @@ where
     }
 }
 
+#[async_trait]
+impl<W: Operation> Operation for Relaxed<W> {
+    async fn attempt(&mut self, writing: &PostgresTransaction<'_>) -> Result<(), Error> {
+        self.0.attempt(writing).await
+    }
+}
+
 /// An operation that changes this task, or none, and whose result goes to `reply`.
 pub(super) fn pending<T, F>(task: Option<TaskId>, operation: F, reply: Reply<T>) -> Box<dyn Operation>
 where
@@ -125,6 +147,14 @@ where
     F: for<'a> Fn(&'a PostgresTransaction<'a>) -> BoxFuture<'a, Result<T, Error>> + Send + Sync + 'static,
 {
     Box::new(PendingWrite { operation, result: None, task, reply })
+}
+
+/// As [`pending`], for an operation that may be lost in a power failure.
+pub(super) fn relaxed<F>(task: TaskId, operation: F, reply: Reply<()>) -> Box<dyn Operation>
+where
+    F: for<'a> Fn(&'a PostgresTransaction<'a>) -> BoxFuture<'a, Result<(), Error>> + Send + Sync + 'static,
+{
+    Box::new(Relaxed(PendingWrite { operation, result: None, task: Some(task), reply }))
 }
 
 /// Queues operations for the writing task.
@@ -248,13 +278,17 @@ impl Database for PostgresDatabase {
     }
 
     fn due(&self, _now: Instant) -> Option<Instant> {
-        [self.state.last_seen.due(), self.state.audit.due()].into_iter().flatten().min()
+        let state = &self.state;
+        [state.last_seen.due(), state.audit.due(), state.timeline.due()].into_iter().flatten().min()
     }
 
     fn buffered(&self, anyway: bool, now: Instant) -> Vec<Box<dyn Operation>> {
         let mut writes = Vec::new();
         if let Some(noted) = self.state.audit.take(anyway, now) {
             writes.push(audit::notes(&self.state.audit, noted));
+        }
+        for (task, waiting) in self.state.timeline.take(anyway, now) {
+            writes.push(timeline::write_reports(&self.state.recorder, task, waiting));
         }
         let touched = self.state.last_seen.take(anyway, now);
         if !touched.is_empty() {
@@ -302,10 +336,13 @@ async fn attempt(
         on,
         state,
         lines: Mutex::default(),
+        timeline: Mutex::default(),
         changed: Mutex::default(),
         longest: AtomicI64::default(),
     };
-    let begin = on.batch_execute("BEGIN");
+    // A commit that is not flushed is flushed with the next one that is, because both are in the same log.
+    let flushed = writes.iter().any(|write| write.needs_flush());
+    let begin = on.batch_execute(if flushed { "BEGIN" } else { BEGIN_UNFLUSHED });
     let numbering = [&state.log.writer as &(dyn ToSql + Sync), &number];
     let numbered = writing.execute(NUMBERED, &numbering);
     let attempts = join_all(writes.iter_mut().map(|write| write.attempt(&writing)));
@@ -315,7 +352,11 @@ async fn attempt(
     attempts.into_iter().collect::<Result<(), Error>>()?;
     numbered?;
     let lines = std::mem::take(&mut *writing.lines.lock().unwrap_or_else(PoisonError::into_inner));
-    audit::insert(&writing, &lines).await?;
+    let rows = std::mem::take(&mut *writing.timeline.lock().unwrap_or_else(PoisonError::into_inner));
+    let (logged, recorded) =
+        tokio::join!(biased; audit::insert(&writing, &lines), timeline::insert(&writing, rows));
+    logged?;
+    recorded?;
     let changed = std::mem::take(&mut *writing.changed.lock().unwrap_or_else(PoisonError::into_inner));
     Ok(CommittedChanges { changed, longest: writing.longest.load(Ordering::Relaxed) })
 }

@@ -10,13 +10,13 @@ use crate::encryption::{Column, Sealing};
 use crate::group_commit::{PendingWrite, log_failure};
 use crate::reencryption::{ReencryptionReport, StoredBody};
 use crate::timeline_buffer::{Note, Relaxed, log_events_not_stored};
+use crate::timeline_encoding::{EncodedEvent, EncodedNote, EventLength, Recorder, SMALL};
 use async_trait::async_trait;
 use rusqlite::{Connection, Row, params};
 use toolyard_task::store::StoreError;
 use toolyard_task::task::Task;
 use toolyard_task::timeline::{
-    EventKind, LOST, LeftOut, NewEvent, RunRecord, Timeline, TimelineBounds, TimelineEvent, TimelineStore,
-    cut,
+    Cut, EventKind, LOST, NewEvent, RunRecord, Timeline, TimelineEvent, TimelineStore, cut,
 };
 use toolyard_task::tool::RunUsage;
 use toolyard_task::wire::{RawJson, Timestamp};
@@ -59,10 +59,10 @@ const OLD: &str = "
         ORDER BY ended LIMIT ?2)";
 const ROWS: &str = "SELECT count(*) FROM run";
 const TOTAL: &str = "SELECT coalesce(sum(bytes), 0) FROM run";
-/// Tasks whose last attempt has ended, the first to end first.
+/// Tasks whose last attempt has ended and that have more than a gap, the first to end first.
 const ENDED: &str = "
     SELECT task, sum(bytes) FROM run WHERE task IN (SELECT task FROM run WHERE ended IS NOT NULL AND bytes > 0)
-    GROUP BY task HAVING count(*) = count(ended) ORDER BY max(ended) LIMIT ?1";
+    GROUP BY task HAVING count(*) = count(ended) AND sum(bytes) > ?2 ORDER BY max(ended) LIMIT ?1";
 
 const NEXT: &str = "
     SELECT task, seq, body FROM run_event WHERE (task, seq) > (?1, ?2) ORDER BY task, seq LIMIT ?3";
@@ -70,20 +70,6 @@ const RESEAL: &str = "UPDATE run_event SET body = ?3 WHERE task = ?1 AND seq = ?
 
 /// The most records or tasks that one transaction tidies.
 const AT_ONCE: i64 = 500;
-
-/// How events are written.
-#[derive(Clone)]
-pub(super) struct Recorder {
-    pub(super) sealing: Sealing,
-    pub(super) bounds: TimelineBounds,
-}
-
-/// An event, encoded by its caller.
-struct EncodedEvent {
-    attempt: u32,
-    kind: EventKind,
-    body: Vec<u8>,
-}
 
 /// The events of a change, encoded by its caller.
 pub(super) struct EncodedRecord {
@@ -93,21 +79,9 @@ pub(super) struct EncodedRecord {
 }
 
 impl Recorder {
-    fn is_on(&self) -> bool {
-        self.bounds.task > 0
-    }
-
-    fn encoded(&self, task: TaskId, event: NewEvent) -> Result<EncodedEvent, CodecError> {
-        let NewEvent { attempt, kind, body } = event;
-        let body = self.sealing.bytes(task, Column::Event, body.as_bytes())?.into_owned();
-        Ok(EncodedEvent { attempt, kind, body })
-    }
-
     /// The events of a change of this task.
     pub(super) fn record(&self, task: TaskId, events: Vec<NewEvent>) -> Result<EncodedRecord, CodecError> {
-        let events = if self.is_on() { events } else { Vec::new() };
-        let events = events.into_iter().map(|event| self.encoded(task, event)).collect::<Result<_, _>>()?;
-        Ok(EncodedRecord { recorder: self.clone(), task, events })
+        Ok(EncodedRecord { recorder: self.clone(), task, events: self.encode_events(task, events)? })
     }
 
     fn insert(
@@ -132,7 +106,7 @@ impl Recorder {
         }
         let events = lengths(on, task)?;
         match cut(&events, self.bounds.task) {
-            Some(cut) => self.leave_out(on, task, &events, (cut.from, cut.to)),
+            Some(cut) => self.leave_out(on, task, &events, cut),
             None => Ok(()),
         }
     }
@@ -142,37 +116,24 @@ impl Recorder {
         &self,
         on: &Connection,
         task: TaskId,
-        events: &[(u64, EventKind, u64)],
-        (from, to): (u64, u64),
+        events: &[EventLength],
+        cut: Cut,
     ) -> rusqlite::Result<()> {
         let (key, gap) = (task.0.as_bytes(), EventKind::LeftOut.number());
-        let mut missing = events
-            .iter()
-            .filter(|(seq, kind, _)| *seq >= from && *seq <= to && *kind != EventKind::LeftOut)
-            .fold(LeftOut::default(), |sum, (.., bytes)| sum.and(LeftOut { events: 1, bytes: *bytes }));
+        let (from, to) = (number(cut.from), number(cut.to));
         let mut gaps = on.prepare_cached(GAPS)?;
-        let mut rows = gaps.query(params![key, number(from), number(to), gap])?;
-        while let Some(row) = rows.next()? {
-            // A gap that cannot be read stays a gap; only its numbers are lost.
-            let earlier = self.sealing.open(task, Column::Event, row.get(0)?).ok();
-            let earlier = earlier.and_then(|body| serde_json::from_slice(&body).ok());
-            missing = missing.and(earlier.unwrap_or_default());
-        }
-        drop(rows);
-        let body = RawJson::of(&missing);
-        let Ok(body) = self.sealing.bytes(task, Column::Event, body.as_bytes()) else { return Ok(()) };
-        on.prepare_cached(LEAVE_OUT)?.execute(params![key, number(from), number(to)])?;
-        on.prepare_cached(PUT_GAP)?.execute(params![key, number(from), gap, body])?;
+        let gaps = gaps.query_map(params![key, from, to, gap], |row| row.get(0))?;
+        let gaps = gaps.collect::<Result<Vec<_>, _>>()?;
+        let Ok(body) = self.gap(task, events, cut, gaps) else { return Ok(()) };
+        on.prepare_cached(LEAVE_OUT)?.execute(params![key, from, to])?;
+        on.prepare_cached(PUT_GAP)?.execute(params![key, from, gap, body])?;
         on.prepare_cached(COUNT_AGAIN)?.execute(params![key]).map(drop)
     }
 
     /// The write of reports that have waited.
     pub(super) fn write(&self, waiting: Vec<(TaskId, Vec<Note<Timestamp>>)>) -> Box<dyn Operation> {
         let recorder = self.clone();
-        let encoded = waiting.into_iter().map(|(task, notes)| {
-            let notes = notes.into_iter().filter_map(|note| self.encoded_note(task, note));
-            (task, notes.collect::<Vec<_>>())
-        });
+        let encoded = waiting.into_iter().map(|(task, notes)| (task, self.encode_notes(task, notes)));
         let encoded: Vec<_> = encoded.collect();
         let operation = move |writing: &mut SqliteTransaction<'_>| {
             encoded.iter().try_for_each(|(task, notes)| recorder.write_notes(writing, *task, notes))
@@ -181,24 +142,11 @@ impl Recorder {
         Box::new(Relaxed(PendingWrite { operation, result: None, task: None, reply }))
     }
 
-    fn encoded_note(&self, task: TaskId, note: Note<Timestamp>) -> Option<EncodedNote> {
-        match note {
-            Note::Usage { attempt, used } => Some(EncodedNote::Usage { attempt, used }),
-            Note::Event { at, event } => match self.encoded(task, event) {
-                Ok(event) => Some(EncodedNote::Event { at, event }),
-                Err(error) => {
-                    log_events_not_stored(&StoreError::Corrupt(error.into()));
-                    None
-                }
-            },
-        }
-    }
-
     fn write_notes(
         &self,
         writing: &mut SqliteTransaction<'_>,
         task: TaskId,
-        notes: &[EncodedNote],
+        notes: &[EncodedNote<Timestamp>],
     ) -> rusqlite::Result<()> {
         let key = task.0.as_bytes();
         if !writing.on.prepare_cached(EXISTS)?.exists(params![key])? {
@@ -220,11 +168,6 @@ impl Recorder {
         }
         self.trim(writing.on, task)
     }
-}
-
-enum EncodedNote {
-    Event { at: Timestamp, event: EncodedEvent },
-    Usage { attempt: u32, used: RunUsage },
 }
 
 impl EncodedRecord {
@@ -365,7 +308,7 @@ fn tidy(writing: &mut SqliteTransaction<'_>, recorder: &Recorder) -> rusqlite::R
         return Ok(());
     }
     let mut ended = on.prepare_cached(ENDED)?;
-    let ended = ended.query_map(params![AT_ONCE], |row| Ok((id(row, 0)?, row.get::<_, i64>(1)?)))?;
+    let ended = ended.query_map(params![AT_ONCE, SMALL], |row| Ok((id(row, 0)?, row.get::<_, i64>(1)?)))?;
     for (task, bytes) in ended.collect::<Result<Vec<_>, _>>()? {
         if excess <= 0 {
             break;
@@ -382,14 +325,13 @@ impl Recorder {
     fn empty(&self, on: &Connection, task: TaskId) -> rusqlite::Result<()> {
         let events = lengths(on, task)?;
         match (events.first(), events.last()) {
-            (Some(first), Some(last)) => self.leave_out(on, task, &events, (first.0, last.0)),
+            (Some(first), Some(last)) => self.leave_out(on, task, &events, Cut { from: first.0, to: last.0 }),
             _ => Ok(()),
         }
     }
 }
 
-/// The number, the kind and the length of each event of a task.
-fn lengths(on: &Connection, task: TaskId) -> rusqlite::Result<Vec<(u64, EventKind, u64)>> {
+fn lengths(on: &Connection, task: TaskId) -> rusqlite::Result<Vec<EventLength>> {
     let mut read = on.prepare_cached(EVENTS)?;
     let event = |row: &Row<'_>| {
         let kind = EventKind::of_number(row.get(1)?).unwrap_or(EventKind::LeftOut);

@@ -5,10 +5,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio_postgres::{Client, NoTls};
+use toolyard_store::contract::timeline::kinds;
 use toolyard_store::contract::{self, created, eventually, finish, owner, task};
 use toolyard_store::postgres::{PostgresLocation, PostgresOpenError};
 use toolyard_store::{Keyring, PostgresOptions, PostgresStore, ReencryptionReport, SealWith};
 use toolyard_task::store::{CommitStatus, Records, StoreError};
+use toolyard_task::timeline::EventKind;
 use toolyard_task::{Task, TaskId, TaskStore as _};
 
 const OLD: [u8; 32] = [1; 32];
@@ -77,6 +79,7 @@ async fn read(store: &PostgresStore, id: TaskId) -> Task {
 async fn all_read(store: &PostgresStore, tasks: &[Task]) {
     for task in tasks {
         assert_eq!(read(store, task.id).await, *task);
+        assert_eq!(kinds(store, task.id).await[0], EventKind::Created);
     }
 }
 
@@ -122,6 +125,7 @@ async fn a_rotation_writes_all_anew_and_then_the_old_key_may_go() {
     assert!(seen.is_sorted() && seen.last() == Some(&all), "{seen:?}");
     assert_eq!(schema.needed().await, 1);
     assert_eq!(schema.count("SELECT count(*) FROM task WHERE record LIKE '{%'").await, 0, "plain ones");
+    assert_eq!(schema.count("SELECT count(*) FROM run_event WHERE get_byte(body, 0) <> 1").await, 0);
     all_read(&store, &made).await;
     assert_eq!(reseal(&store).await, ReencryptionReport { seen: all, ..ReencryptionReport::default() });
     store.shut_down().await;
