@@ -524,6 +524,7 @@ pub fn dispatch_settings(config: &Config, capacity: u32) -> Settings {
         kept_bytes: limits.kept_bytes.as_u64(),
         question_ms: milliseconds(limits.question_wait),
         question_settle_ms: milliseconds(QUESTION_SETTLE),
+        approval_ms: milliseconds(limits.approval_wait),
         state_ms: milliseconds(limits.question_state),
         inline_for_ms: milliseconds(limits.inline_for),
         bridge: config.bridge.clone(),

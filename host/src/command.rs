@@ -1,6 +1,7 @@
 //! The commands, one file each. All but `stdio` print their results on stdout; for `stdio`, stdout carries
 //! the protocol.
 
+pub mod approvals;
 pub mod background;
 pub mod build;
 pub mod call;

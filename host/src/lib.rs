@@ -89,6 +89,8 @@ enum Command {
     Hosts(command::hosts::Options),
     /// List and revoke the permissions that people gave when asked.
     Grants(command::grants::Options),
+    /// List, approve and deny calls that wait for an approval (`confirm`).
+    Approvals(command::approvals::Options),
     /// Explain what the access rules of the configuration allow.
     Rules(command::rules::Options),
     /// Make a token for a client, to be allowed in the configuration.
@@ -129,6 +131,7 @@ pub fn run() -> ExitCode {
         Command::Tasks(options) => command::tasks::run(&cli.flags, options),
         Command::Hosts(options) => command::hosts::run(&cli.flags, options),
         Command::Grants(options) => command::grants::run(&cli.flags, options),
+        Command::Approvals(options) => command::approvals::run(&cli.flags, options),
         Command::Rules(options) => command::rules::run(&cli.flags, options),
         Command::Token(options) => command::token::run(options),
         Command::Generate(options) => command::generate::run(options, Cli::command()),

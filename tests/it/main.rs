@@ -1,6 +1,7 @@
 //! End-to-end tests: the real binary, real sockets and pipes, real components. Tests cite the clauses of
 //! `host/docs/spec`.
 
+mod approvals;
 mod audit;
 mod authentication;
 mod authority;

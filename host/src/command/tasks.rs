@@ -145,7 +145,7 @@ async fn act(dispatch: &Dispatch, config: &Config, options: &Options) -> anyhow:
     }
 }
 
-fn said(fault: &Fault, id: &str) -> anyhow::Error {
+pub(super) fn said(fault: &Fault, id: &str) -> anyhow::Error {
     match fault {
         Fault::UnknownTask => anyhow::anyhow!("no task {id} in this store; `toolyard tasks list` shows all"),
         other => anyhow::anyhow!("{}", visible::line(&other.to_string())),

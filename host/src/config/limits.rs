@@ -268,6 +268,8 @@ limits! {
         "Bytes of audit entries that wait in the store while they cannot be exported; over it the host drops the oldest and counts them. Raise it to survive longer outages of the export.";
     admin_on_network: bool = "admin.on-network", "false",
         "Whether `admin.listen` may be an address that other machines reach; the listener asks for no credentials. Turn it on if Prometheus or an orchestrator runs on another machine and the network is trusted.";
+    approval_wait: Duration = "approvals.wait", "15min",
+        "How long a call waits for its [approval](../guides/secure/approvals.md); without a decision by then it is denied. Raise it if approvers are not always there.";
     console_session: Duration = "console.session", "12h",
         "How long a login to the [console](../guides/operate/console.md) lasts; two hours without use end it too. Lower it on a machine that others use.";
     console_sessions: u32 = "console.sessions", "32",

@@ -23,6 +23,7 @@ pub const SETTINGS: Settings = Settings {
     kept_bytes: 8 << 30,
     question_ms: 60_000,
     question_settle_ms: 0,
+    approval_ms: 900_000,
     state_ms: 3_600_000,
     inline_for_ms: 2_000,
     bridge: None,

@@ -5,6 +5,7 @@ use futures_util::future::BoxFuture;
 use std::sync::Arc;
 use std::time::Duration;
 use toolyard_dispatch::{RawJson, TaskSupport, ToolSpec};
+use toolyard_task::approval::{Confirm, ConfirmBy, ConfirmTerms};
 use toolyard_task::tool::{ArgumentCheck, AskedQuestion, ReportBounds};
 use toolyard_task::wire::{Execution, ToolDescription, text_result};
 use toolyard_task::{Digest, Durability, Reservation, RunContext, RunEnd, Tool};
@@ -67,6 +68,7 @@ pub fn native(name: &str) -> Native {
         concurrency: None,
         queue: None,
         rate: None,
+        confirm: ConfirmTerms::default(),
         reports: ReportBounds::default(),
     })
 }
@@ -84,6 +86,21 @@ impl Native {
     #[must_use]
     pub fn durability(mut self, durability: Durability) -> Self {
         self.0.durability = durability;
+        self
+    }
+
+    /// Makes its calls wait for an approval by these.
+    #[must_use]
+    pub fn confirm(mut self, by: ConfirmBy) -> Self {
+        self.0.confirm =
+            ConfirmTerms { confirm: Confirm::Ask, by, message: Some("Deploys to production.".to_owned()) };
+        self
+    }
+
+    /// Sets the version of its plugin.
+    #[must_use]
+    pub fn digest(mut self, digest: &str) -> Self {
+        self.0.digest = Digest(digest.into());
         self
     }
 

@@ -3,6 +3,7 @@
 
 use toolyard_protocol::stateless::TASKS;
 use toolyard_protocol::stateless::error::MISSING_CAPABILITY;
+use toolyard_task::Refusal;
 use toolyard_task::store::StoreError;
 use toolyard_task::wire::error::{INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND};
 use toolyard_task::wire::{RpcError, TaskStatus};
@@ -67,6 +68,23 @@ pub enum Fault {
     /// The rules allow the tool, but not with these arguments.
     #[error("The tool `{0}` may not be called with these arguments")]
     ArgumentsDenied(String),
+    /// The call needs an approval, which only a task can wait for.
+    #[error(
+        "`{tool}` runs only after an approval, and this call cannot wait for one{}. Nothing was run.",
+        if *.may_be_task { ": call it as a task" } else { "" }
+    )]
+    NeedsApproval {
+        /// The tool.
+        tool: String,
+        /// Whether it can be called as a task.
+        may_be_task: bool,
+    },
+    /// The operator lets nobody call the tool.
+    #[error("The operator of this host denies every call of `{0}`. Nothing was run.")]
+    NeverApproved(String),
+    /// The approval was not decided.
+    #[error("Nothing was decided: {0}")]
+    NotDecided(Refusal),
     /// The token lacks a scope that this needs. Nothing was done.
     #[error("Forbidden: this needs {} that the token does not have", scopes(.0))]
     InsufficientScope(Vec<String>),
@@ -137,6 +155,9 @@ impl Fault {
             | Self::RequestState(_)
             | Self::InvalidParams(_)
             | Self::ArgumentsDenied(_)
+            | Self::NeedsApproval { .. }
+            | Self::NeverApproved(_)
+            | Self::NotDecided(_)
             | Self::UnknownTask
             | Self::UnknownPrompt(_)
             | Self::NothingToComplete(_)

@@ -62,6 +62,7 @@ pub use toolyard_task::recovery::{Departure, Durability};
 pub mod search {
     pub use toolyard_task::search::{Direction, Filter, Page, Position, Window};
 }
+pub use toolyard_task::approval::{Approval, ConfirmBy, Decision as ApprovalDecision, MAX_NOTE};
 pub use toolyard_task::session::Session;
 pub use toolyard_task::store::After;
 pub use toolyard_task::task::{Era, Question, Summary};
@@ -69,8 +70,8 @@ pub use toolyard_task::timeline::{EventKind, LeftOut, RunRecord, Timeline, Timel
 pub use toolyard_task::tool::{AskError, GivenAnswer, OnClientTimeout, Report, RunUsage, ToolSpec};
 pub use toolyard_task::wire::{QuestionKind, TaskStatus};
 pub use toolyard_task::{
-    AccessRequest, AuditStore, Catalog, Clock, Digest, Ids, Outcome, Owner, Rate, SessionDigest, SessionId,
-    Task, TaskId,
+    AccessRequest, AuditStore, Catalog, Clock, Digest, Ids, Incarnation, Outcome, Owner, Rate, SessionDigest,
+    SessionId, Task, TaskId,
 };
 
 use access::Access;
@@ -83,7 +84,8 @@ use observe::metrics::GaugeCollector;
 use prometheus_client::registry::Registry;
 use run::deps::RunDeps;
 use slots::Slots;
-use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use task::Tasks;
 use tokio::sync::{broadcast, watch};
@@ -170,6 +172,7 @@ impl Dispatch {
             node,
             tasks,
             catalog,
+            console: OnceLock::new(),
         });
         let cluster = Cluster::new(deps.clone(), sessions.clone());
         Arc::new(Self { deps, sessions, cluster })
@@ -345,6 +348,12 @@ impl Dispatch {
         self.deps.observers.set_observer(observer);
     }
 
+    /// Sets the address of the console, which texts for models name. The first one stays.
+    pub fn set_console(&self, address: String) {
+        // A second one would be of a second console of the same host.
+        let _ = self.deps.console.set(address);
+    }
+
     /// Sets the collector of traces of calls. The first one stays.
     pub fn set_traces(&self, traces: Arc<dyn Traces>) {
         self.deps.observers.set_traces(traces);
@@ -368,6 +377,7 @@ impl Dispatch {
             asking: task_counts.asking,
             runs: self.deps.slots.admission.running(),
             questions: self.deps.tasks.inflight.count() + self.deps.clients.requests.count(),
+            approvals: self.deps.slots.unapproved.load(Ordering::Relaxed),
             bounds: self.deps.settings.admission,
             live_tasks: self.deps.settings.live_tasks,
         }

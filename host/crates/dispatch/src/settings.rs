@@ -39,6 +39,8 @@ pub struct Settings {
     /// How long a question of a task waits for a client to ask for the task's result before it is sent
     /// on any stream (milliseconds).
     pub question_settle_ms: u64,
+    /// How long a call waits for its approval (milliseconds).
+    pub approval_ms: u64,
     /// How long a client that carries the earlier questions and answers may take to repeat a request
     /// with its answers (milliseconds).
     pub state_ms: u64,

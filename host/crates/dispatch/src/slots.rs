@@ -27,6 +27,8 @@ pub(crate) struct Slots {
     pub leaving: Stop,
     /// Running calls of clients without tasks that may become tasks.
     pub promotable: AtomicUsize,
+    /// Calls of this host that wait for an approval.
+    pub unapproved: AtomicUsize,
     /// Set when nothing new is taken in.
     pub closing: Stop,
     /// Set once every run has ended or was handed over.
@@ -43,6 +45,7 @@ impl Slots {
             guests,
             leaving: Stop::default(),
             promotable: AtomicUsize::new(0),
+            unapproved: AtomicUsize::new(0),
             closing: Stop::default(),
             handed_over: Stop::default(),
             settings,

@@ -8,6 +8,7 @@ use serde::de::{Deserializer, Error as _};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Duration;
+use toolyard_task::approval::{Confirm, ConfirmBy, ConfirmTerms};
 use toolyard_task::wire::{RawJson, TaskSupport};
 use toolyard_task::{Durability, OnClientTimeout, Rate};
 
@@ -32,6 +33,8 @@ pub struct ToolOverride {
     pub bridge_after: Option<Duration>,
     /// Overrides the plugin's setting.
     pub on_client_timeout: Option<OnClientTimeout>,
+    /// Whether a person confirms its calls.
+    pub confirm: ConfirmTerms,
     /// Overrides the plugin's setting.
     pub durability: Option<Durability>,
     /// The tool's own limits, if any differs from the plugin's.
@@ -63,6 +66,10 @@ pub(crate) struct ToolSection {
     #[serde(deserialize_with = "values::time")]
     bridge_after: Option<Duration>,
     on_client_timeout: Option<OnClientTimeout>,
+    confirm: Option<Confirm>,
+    confirm_by: Option<ConfirmBy>,
+    #[serde(deserialize_with = "values::text_of::<500, _>")]
+    confirm_message: Option<String>,
     #[serde(deserialize_with = "durability")]
     durability: Option<Durability>,
     #[serde(deserialize_with = "values::text_of::<{ 64 << 10 }, _>")]
@@ -79,6 +86,11 @@ impl ToolSection {
     /// Checks the section of a tool whose plugin has these limits.
     pub fn check(self, plugin: &Limits) -> Result<ToolOverride, Error> {
         let limits = self.limits.map(|section| section.of_tool(plugin)).transpose()?;
+        let confirm = ConfirmTerms {
+            confirm: self.confirm.unwrap_or_default(),
+            by: self.confirm_by.unwrap_or_default(),
+            message: self.confirm_message,
+        };
         Ok(ToolOverride {
             enabled: self.enabled,
             task_support: self.task_support,
@@ -89,6 +101,7 @@ impl ToolSection {
             inline_for: self.inline_for,
             bridge_after: self.bridge_after,
             on_client_timeout: self.on_client_timeout,
+            confirm,
             durability: self.durability,
             limits: limits.map(Arc::new),
         })

@@ -152,6 +152,7 @@ pub fn task(owner: &Owner) -> Task {
         effects: false,
         rerun: false,
         bridged: None,
+        approval: None,
         questions: Vec::new(),
         outcome: None,
     }
@@ -286,7 +287,8 @@ macro_rules! contract_tests {
                 only_what_has_ended_is_discarded_and_the_log_says_so
             }
             races {
-                one_end_and_it_is_the_acknowledged_one
+                one_end_and_it_is_the_acknowledged_one,
+                one_decision_about_an_approval
             }
         }
     };

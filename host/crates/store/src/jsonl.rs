@@ -189,6 +189,7 @@ mod tests {
             effects: false,
             rerun: false,
             bridged: None,
+            approval: None,
             questions: Vec::new(),
             outcome: Some(Outcome::Error(RpcError::new(-1, "no"))),
         }

@@ -4,6 +4,7 @@
 //! Stores compare the version and write the new task. A writer that loses the compare reads again
 //! and applies the event again, so that a late writer is judged by the newest record.
 
+use crate::approval::{ApprovalObject, ApprovedBy, CONFIRM_KEY, ConfirmBy, Decision, NotApproved, approves};
 use crate::id::{Digest, Incarnation};
 use crate::recovery::{Departure, NotRerun};
 use crate::task::{Fence, Outcome, Question, Sent, Task};
@@ -88,6 +89,15 @@ pub enum Event {
         /// Diagnostics for the status message, if it failed (T-19).
         message: Option<String>,
     },
+    /// The operator decides about the call.
+    Decided {
+        /// The fingerprint of what the operator was shown.
+        fingerprint: String,
+        /// The decision.
+        decision: Decision,
+    },
+    /// The sender believes that nobody approved the call in time.
+    ApprovalExpired,
     /// The owner or the operator cancels (T-34).
     Cancelled {
         /// Why, for the status message.
@@ -140,6 +150,18 @@ pub enum Refusal {
     /// The ttl has not passed.
     #[error("the task's time is not up")]
     NotDue,
+    /// The call waits for no approval, or not for one of the operator.
+    #[error("the task does not wait for an approval of the operator")]
+    NoApproval,
+    /// The approver was shown another call.
+    #[error("the call has changed since it was shown")]
+    ApprovalChanged,
+    /// The time for the approval is up.
+    #[error("the time for an approval is up")]
+    ApprovalTooLate,
+    /// Nobody has approved the call.
+    #[error("the call is not approved")]
+    NotApproved,
     /// No question of this key waits for an answer.
     #[error("no such question is open")]
     NotAsked,
@@ -188,15 +210,15 @@ pub fn apply(task: &Task, event: Event, now: Timestamp) -> Result<Transition, Re
     if !task.is_live() && event != Event::Delivered {
         return Err(Refusal::Terminal);
     }
-    let stops = matches!(
-        event,
-        Event::Cancelled { .. } | Event::Expired | Event::Orphaned { .. } | Event::Released { .. }
-    );
+    let (is_finished, is_released) =
+        (matches!(event, Event::Finished { .. }), matches!(event, Event::Released { .. }));
     let mut next = task.clone();
     change(task, &mut next, event, now)?;
     let is_shown = task.status_message != next.status_message || task.status() != next.status();
+    let has_ended = task.is_live() && next.outcome.is_some();
+    let stops = is_released || (has_ended && !is_finished);
     let effects = [
-        (task.is_live() && next.outcome.is_some()).then_some(Effect::RecordEnd),
+        has_ended.then_some(Effect::RecordEnd),
         closes_questions(task, &next).then_some(Effect::WithdrawQuestions),
         is_shown.then_some(Effect::NotifyStatus),
         Some(Effect::WakeWaiters),
@@ -227,6 +249,9 @@ fn change(task: &Task, next: &mut Task, event: Event, now: Timestamp) -> Result<
             check_fence(task, fence)?;
             if task.started_at.is_some() {
                 return Err(Refusal::AlreadyStarted);
+            }
+            if task.open_approval().is_some() {
+                return Err(Refusal::NotApproved);
             }
             next.started_at = Some(now);
             next.status_message = None;
@@ -263,7 +288,33 @@ fn change(task: &Task, next: &mut Task, event: Event, now: Timestamp) -> Result<
             }
             question.client_task = Some(client_task);
         }
-        Event::Answered { key, answer } => open(next, &key)?.answer = Some(answer),
+        Event::Answered { key, answer } => {
+            open(next, &key)?.answer = Some(answer);
+            if key == CONFIRM_KEY {
+                settle_by_person(next);
+            }
+        }
+        Event::Decided { fingerprint, decision } => {
+            let approval = task.open_approval().filter(|approval| approval.is_for_operator());
+            let approval = approval.ok_or(Refusal::NoApproval)?;
+            if approval.fingerprint != fingerprint || !approval.is_of(task) {
+                return Err(Refusal::ApprovalChanged);
+            }
+            if now >= approval.expires_at(task) {
+                return Err(Refusal::ApprovalTooLate);
+            }
+            match decision {
+                Decision::Approve => approve(next, ApprovedBy::Operator),
+                Decision::Deny { note } => refuse(next, NotApproved::ByOperator(note.as_deref())),
+            }
+        }
+        Event::ApprovalExpired => {
+            let approval = task.open_approval().ok_or(Refusal::NoApproval)?;
+            if now < approval.expires_at(task) {
+                return Err(Refusal::NotDue);
+            }
+            refuse(next, NotApproved::InTime { wait_ms: approval.wait_ms });
+        }
         Event::AskedAgain { fence, key } => {
             fence.map_or(Ok(()), |fence| check_fence(task, fence))?;
             let meant = |question: &&mut Question| {
@@ -288,6 +339,9 @@ fn change(task: &Task, next: &mut Task, event: Event, now: Timestamp) -> Result<
         }
         Event::Finished { fence, outcome, message } => {
             check_fence(task, fence)?;
+            if task.open_approval().is_some() {
+                return Err(Refusal::NotApproved);
+            }
             // A status of the run ("step 3 of 4") says nothing about the end.
             next.status_message = message;
             next.outcome = Some(outcome);
@@ -321,11 +375,15 @@ fn change(task: &Task, next: &mut Task, event: Event, now: Timestamp) -> Result<
             next.fence = Fence { incarnation: by, attempt };
             next.digest = digest;
             next.started_at = None;
+            ask_for_approval_again(next, now);
             next.status_message = Some(if attempt == 1 {
                 "Waiting for its turn; the host that had accepted it stopped.".to_owned()
             } else {
                 format!("The host that ran it stopped; it is run again (attempt {attempt}).")
             });
+            if let Some(approval) = next.open_approval() {
+                next.status_message = Some(approval.status_message());
+            }
         }
         Event::Taken { from, by } => {
             check_holder(task, from)?;
@@ -350,6 +408,60 @@ fn change(task: &Task, next: &mut Task, event: Event, now: Timestamp) -> Result<
         next.updated_at = Timestamp(now.0.max(task.updated_at.0 + 1));
     }
     Ok(())
+}
+
+/// The call may run.
+fn approve(task: &mut Task, by: ApprovedBy) {
+    if let Some(approval) = &mut task.approval {
+        approval.given = Some(by);
+    }
+    close_confirm_question(task);
+    task.status_message = Some("Approved; waiting for its turn.".to_owned());
+}
+
+/// The call ends without having run.
+fn refuse(task: &mut Task, why: NotApproved<'_>) {
+    let (outcome, message) = why.outcome(&task.tool);
+    task.outcome = Some(outcome);
+    task.status_message = Some(message);
+}
+
+/// The person who calls has answered whether the call may run.
+fn settle_by_person(task: &mut Task) {
+    let Some(by) = task.open_approval().map(|approval| approval.by) else { return };
+    let mut questions = task.questions.iter();
+    let answer =
+        questions.find(|question| question.key == CONFIRM_KEY).and_then(|question| question.answer.as_ref());
+    match answer {
+        Some(Ok(answer)) if approves(answer) => approve(task, ApprovedBy::Person),
+        // Without an answer the operator may still decide.
+        Some(Err(_)) if by == ConfirmBy::Either => {}
+        _ => refuse(task, NotApproved::ByPerson),
+    }
+}
+
+/// The question to the person who calls is no longer open, because the operator decided.
+fn close_confirm_question(task: &mut Task) {
+    let open = |question: &&mut Question| question.key == CONFIRM_KEY && question.answer.is_none();
+    if let Some(question) = task.questions.iter_mut().find(open) {
+        question.answer = Some(Err(AskError::Cancelled));
+    }
+}
+
+/// An approval counts for one component. A task that another one takes over waits for a new approval.
+fn ask_for_approval_again(task: &mut Task, now: Timestamp) {
+    if task.approval.as_ref().is_none_or(|approval| approval.is_of(task)) {
+        return;
+    }
+    let Some(mut approval) = task.approval.take() else { return };
+    let object = ApprovalObject::of(task);
+    *approval = approval.asked_again(object, now);
+    let question = object.question(&approval, task.fence.attempt, approval.expires_at(task));
+    if let Some(asked) = task.questions.iter_mut().find(|asked| asked.key == CONFIRM_KEY) {
+        let asked_again = asked.asked_again + 1;
+        *asked = Question { asked_again, ..question };
+    }
+    task.approval = Some(approval);
 }
 
 /// The status message of a task whose caller stopped waiting before it knew the task.

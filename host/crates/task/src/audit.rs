@@ -5,6 +5,7 @@
 //! it has only names, shortened.
 
 use crate::apply::Event;
+use crate::approval::{CONFIRM_KEY, Decision};
 use crate::grant::{Grant, Verdict};
 use crate::id::{Digest, Owner, SessionId, TaskId};
 use crate::permission::AccessRequest;
@@ -73,6 +74,18 @@ pub enum Action {
     /// A question of a task is no longer open.
     #[serde(rename = "question.answered")]
     Answered,
+    /// A call waits for an approval.
+    #[serde(rename = "approval.asked")]
+    ApprovalAsked,
+    /// A call was approved.
+    #[serde(rename = "approval.given")]
+    ApprovalGiven,
+    /// A call was denied.
+    #[serde(rename = "approval.refused")]
+    ApprovalRefused,
+    /// Nobody approved a call in time.
+    #[serde(rename = "approval.expired")]
+    ApprovalExpired,
     /// A person permitted a plugin something.
     #[serde(rename = "permission.given")]
     Permitted,
@@ -267,6 +280,12 @@ impl Entry {
         Self::about(Action::Created, task, by)
     }
 
+    /// A new task waits for an approval.
+    #[must_use]
+    pub fn approval_asked(task: &Task) -> Option<Self> {
+        task.open_approval().map(|_| Self::about(Action::ApprovalAsked, task, &By::host()))
+    }
+
     /// An ended task was removed before its ttl had passed, because this limit was reached.
     #[must_use]
     pub fn discarded(task: &Summary, limit: &'static str) -> Self {
@@ -319,13 +338,38 @@ impl Entry {
                     ) => ("not_answered", None),
                 };
                 let entry = about(Action::Answered);
-                vec![Self { question: Some(short(key)), reason: Some(reason.to_owned()), code, ..entry }]
+                let answered =
+                    Self { question: Some(short(key)), reason: Some(reason.to_owned()), code, ..entry };
+                let mut entries = vec![answered];
+                if key == CONFIRM_KEY {
+                    entries.extend(Self::decided(after, by));
+                }
+                entries
+            }
+            Event::Decided { decision, .. } => {
+                let note = match decision {
+                    Decision::Deny { note } => note.as_deref(),
+                    Decision::Approve => None,
+                };
+                let entries = Self::decided(after, by).into_iter();
+                entries
+                    .map(|entry| match (note, entry.action) {
+                        (Some(note), Action::ApprovalRefused) => entry.for_reason(note),
+                        _ => entry,
+                    })
+                    .collect()
+            }
+            Event::ApprovalExpired => {
+                vec![about(Action::ApprovalExpired), about(Action::Ended).with_end(after)]
             }
             Event::Finished { .. } => vec![about(Action::Ended).with_end(after)],
             Event::Cancelled { .. } => vec![about(Action::Cancelled)],
             Event::Expired => vec![about(Action::Expired)],
             Event::Orphaned { .. } => vec![about(Action::Orphaned)],
-            Event::Claimed { .. } => vec![about(Action::Claimed)],
+            Event::Claimed { .. } => {
+                let asked = Self::approval_asked(after);
+                std::iter::once(about(Action::Claimed)).chain(asked).collect()
+            }
             Event::Released { .. } => vec![about(Action::Released)],
             Event::Started { .. }
             | Event::Said { .. }
@@ -335,6 +379,18 @@ impl Entry {
             | Event::Delivered
             | Event::CallerLeft
             | Event::Taken { .. } => Vec::new(),
+        }
+    }
+
+    /// A call was approved, or was denied and has ended with that. Neither, if it still waits.
+    fn decided(after: &Task, by: &By) -> Vec<Self> {
+        let about = |action| Self::about(action, after, by);
+        match &after.approval {
+            _ if !after.is_live() => {
+                vec![about(Action::ApprovalRefused), about(Action::Ended).with_end(after)]
+            }
+            Some(approval) if !approval.is_open() => vec![about(Action::ApprovalGiven)],
+            _ => Vec::new(),
         }
     }
 

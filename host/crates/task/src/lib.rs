@@ -4,6 +4,7 @@
 //! a store compares a version and writes the record that it gets.
 
 pub mod apply;
+pub mod approval;
 pub mod archive;
 pub mod argument;
 pub mod audit;

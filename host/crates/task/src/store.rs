@@ -89,7 +89,8 @@ impl Records {
     /// The records of a creation.
     #[must_use]
     pub fn created(task: &Task, by: &By) -> Self {
-        Self { audit: vec![Entry::created(task, by)], timeline: NewEvent::created(task) }
+        let audit = std::iter::once(Entry::created(task, by)).chain(Entry::approval_asked(task)).collect();
+        Self { audit, timeline: NewEvent::created(task) }
     }
 
     /// The records of a change.

@@ -1,5 +1,6 @@
 //! The record of a task.
 
+use crate::approval::Approval;
 use crate::id::{Digest, Incarnation, Owner, SessionId, TaskId};
 use crate::tool::AskError;
 use crate::wire::{QuestionKind, RawJson, RequestedTtl, RpcError, TaskStatus, TaskView, Timestamp};
@@ -153,6 +154,9 @@ pub struct Task {
     /// Present if its caller knows no tasks, so that the host tools replace the task methods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bridged: Option<Bridged>,
+    /// The approval that it waits for or was given, if the operator wants its call confirmed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<Box<Approval>>,
     /// The questions to the client.
     pub questions: Vec<Question>,
     /// The outcome. Once a task has one, only [`Bridged::undelivered`] still changes.
@@ -165,9 +169,7 @@ impl Task {
     #[must_use]
     pub fn status(&self) -> TaskStatus {
         match &self.outcome {
-            None if self.questions.iter().any(|question| question.answer.is_none()) => {
-                TaskStatus::InputRequired
-            }
+            None if self.asks() => TaskStatus::InputRequired,
             None => TaskStatus::Working,
             Some(Outcome::Result { is_error: false, .. }) => TaskStatus::Completed,
             Some(Outcome::Result { is_error: true, .. } | Outcome::Error(_) | Outcome::Expired) => {
@@ -175,6 +177,17 @@ impl Task {
             }
             Some(Outcome::Cancelled) => TaskStatus::Cancelled,
         }
+    }
+
+    /// Whether it waits for an approval, or for an answer to a question.
+    fn asks(&self) -> bool {
+        self.open_approval().is_some() || self.questions.iter().any(|question| question.answer.is_none())
+    }
+
+    /// The approval that it waits for.
+    #[must_use]
+    pub fn open_approval(&self) -> Option<&Approval> {
+        self.approval.as_deref().filter(|approval| self.is_live() && approval.is_open())
     }
 
     /// The questions that wait for an answer.
@@ -205,8 +218,8 @@ impl Task {
 
     /// Whether it waits for its turn, so that any host which has its component may run it.
     #[must_use]
-    pub const fn waits(&self) -> bool {
-        self.is_live() && self.started_at.is_none()
+    pub fn waits(&self) -> bool {
+        self.is_live() && self.started_at.is_none() && self.open_approval().is_none()
     }
 
     /// Whether a guest has ever begun to work on it.

@@ -28,6 +28,7 @@ pub fn task() -> Task {
         effects: false,
         rerun: false,
         bridged: None,
+        approval: None,
         questions: Vec::new(),
         outcome: None,
     }

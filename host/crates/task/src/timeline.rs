@@ -6,7 +6,10 @@
 //!
 //! [`Records`]: crate::store::Records
 
+mod details;
+
 use crate::apply::Event;
+use crate::approval::CONFIRM_KEY;
 use crate::id::{Digest, Incarnation, TaskId};
 use crate::store::StoreError;
 use crate::task::{Outcome, Task};
@@ -332,11 +335,36 @@ impl NewEvent {
     #[must_use]
     pub fn created(task: &Task) -> Vec<Self> {
         let attempt = task.fence.attempt;
-        let next = if task.started_at.is_some() { EventKind::Started } else { EventKind::Queued };
-        [EventKind::Created, next]
-            .into_iter()
-            .map(|kind| Self::new(attempt, kind, &Body::default()))
-            .collect()
+        let next = match task.open_approval() {
+            Some(_) => Self::confirm_asked(attempt),
+            None if task.started_at.is_some() => Self::new(attempt, EventKind::Started, &Body::default()),
+            None => Self::new(attempt, EventKind::Queued, &Body::default()),
+        };
+        vec![Self::new(attempt, EventKind::Created, &Body::default()), next]
+    }
+
+    /// The call waits for an approval.
+    fn confirm_asked(attempt: u32) -> Self {
+        let body = Body { key: Some(CONFIRM_KEY.to_owned()), ..Body::default() };
+        Self::new(attempt, EventKind::Asked, &body)
+    }
+
+    /// The call was approved or denied.
+    fn decided(after: &Task) -> Self {
+        let kind = if after.is_live() { EventKind::Approved } else { EventKind::Denied };
+        Self::new(after.fence.attempt, kind, &Body::default())
+    }
+
+    /// The call has ended.
+    fn ended(after: &Task) -> Self {
+        let message = after.status_message.as_deref().map(fitting);
+        let code = match &after.outcome {
+            Some(Outcome::Error(error)) => Some(error.code),
+            _ => None,
+        };
+        let (status, message) = (Some(after.status().as_str()), message.as_ref());
+        let body = Body { status, code, message, ..Body::default() };
+        Self::new(after.fence.attempt, EventKind::Ended, &body)
     }
 
     /// A log message of the guest. Data that is too long becomes a clipped text.
@@ -394,6 +422,12 @@ impl NewEvent {
                 EventKind::Asked,
                 Body { key: Some(clip(key, NAME)), reason: Some("does not fit"), ..Body::default() },
             ),
+            Event::Answered { key, .. } if key == CONFIRM_KEY && !after.is_live() => {
+                vec![Self::decided(after), Self::ended(after)]
+            }
+            Event::Answered { key, .. } if key == CONFIRM_KEY && after.open_approval().is_none() => {
+                vec![Self::decided(after)]
+            }
             Event::Answered { key, answer } => {
                 let reason = match answer {
                     Ok(_) => "answered",
@@ -412,15 +446,13 @@ impl NewEvent {
             Event::Released { incarnation } => {
                 one(EventKind::Released, Body { incarnation: Some(incarnation.0), ..Body::default() })
             }
-            Event::Finished { .. } | Event::Cancelled { .. } | Event::Expired | Event::Orphaned { .. } => {
-                let message = after.status_message.as_deref().map(fitting);
-                let code = match &after.outcome {
-                    Some(Outcome::Error(error)) => Some(error.code),
-                    _ => None,
-                };
-                let (status, message) = (Some(after.status().as_str()), message.as_ref());
-                one(EventKind::Ended, Body { status, code, message, ..Body::default() })
-            }
+            Event::Finished { .. }
+            | Event::Cancelled { .. }
+            | Event::Expired
+            | Event::Orphaned { .. }
+            | Event::ApprovalExpired => vec![Self::ended(after)],
+            Event::Decided { .. } if after.is_live() => vec![Self::decided(after)],
+            Event::Decided { .. } => vec![Self::decided(after), Self::ended(after)],
             Event::Sent { .. } | Event::Entrusted { .. } | Event::Delivered | Event::CallerLeft => Vec::new(),
         }
     }

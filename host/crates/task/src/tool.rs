@@ -1,5 +1,6 @@
 //! The port to tools, and the host's side of a running tool.
 
+use crate::approval::ConfirmTerms;
 use crate::argument::ArgumentValue;
 use crate::http_tape::HttpTape;
 use crate::id::{Digest, TaskId};
@@ -130,6 +131,8 @@ pub struct ToolSpec {
     pub queue: Option<u32>,
     /// How often it may be called, by all callers together.
     pub rate: Option<Rate>,
+    /// Whether a person confirms its calls.
+    pub confirm: ConfirmTerms,
     /// The limits on the reports of a run.
     pub reports: ReportBounds,
 }

@@ -181,6 +181,9 @@ fn told_by_fault(fault: &Fault) -> Option<(&'static str, &'static str)> {
         | Fault::TaskRequired(_)
         | Fault::InvalidParams(_)
         | Fault::ArgumentsDenied(_)
+        | Fault::NeedsApproval { .. }
+        | Fault::NeverApproved(_)
+        | Fault::NotDecided(_)
         | Fault::AlreadyOver(_)
         | Fault::TaskExtensionRequired
         | Fault::RequestState(_)

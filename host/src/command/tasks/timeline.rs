@@ -30,7 +30,7 @@ pub async fn show(dispatch: &Dispatch, id: &str, json: bool) -> anyhow::Result<(
                 format!("{:.3} s", (event.at.0 - *began) as f64 / 1_000.0),
                 event.attempt.to_string(),
                 event.kind.as_str().to_owned(),
-                details(event),
+                event.details(),
             ]);
         }
         after = found.last().map(|last| last.seq).or(after);
@@ -61,7 +61,7 @@ pub async fn logs(dispatch: &Dispatch, id: &str, follow: bool, json: bool) -> an
                     output::json(as_json(event));
                 }
                 EventKind::Log | EventKind::Stdout | EventKind::Stderr | EventKind::LeftOut => {
-                    say!("{}  {}", event.at, visible::line(&details(event)));
+                    say!("{}  {}", event.at, visible::line(&event.details()));
                 }
                 _ => {}
             }
@@ -93,66 +93,4 @@ fn as_json(event: &TimelineEvent) -> serde_json::Value {
         "event": event.kind.as_str(),
         "details": body(event),
     })
-}
-
-/// The details of an event in one line.
-fn details(event: &TimelineEvent) -> String {
-    let body = body(event);
-    let text = |name: &str| match &body[name] {
-        serde_json::Value::Null => None,
-        serde_json::Value::String(text) => Some(text.clone()),
-        other => Some(other.to_string()),
-    };
-    match event.kind {
-        EventKind::Log => {
-            let logger = text("logger").map(|logger| format!(" {logger}:")).unwrap_or_default();
-            let (level, data) = (text("level").unwrap_or_default(), text("data").unwrap_or_default());
-            format!("{level}{logger} {data}")
-        }
-        EventKind::LeftOut => {
-            let (events, bytes) = (text("events").unwrap_or_default(), text("bytes").unwrap_or_default());
-            format!("{events} events are missing here ({bytes} bytes)")
-        }
-        EventKind::Progress => {
-            let of = text("total").map(|total| format!(" of {total}")).unwrap_or_default();
-            let message = text("message").map(|message| format!(" {message}")).unwrap_or_default();
-            format!("{}{of}{message}", text("progress").unwrap_or_default())
-        }
-        _ => {
-            let names = ["status", "code", "key", "method", "reason", "message", "incarnation"];
-            names.into_iter().filter_map(text).collect::<Vec<_>>().join(" ")
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use toolyard_dispatch::{RawJson, Timestamp};
-
-    fn event(kind: EventKind, body: &'static str) -> TimelineEvent {
-        TimelineEvent { seq: 1, attempt: 1, at: Timestamp(0), kind, body: RawJson::trusted(body) }
-    }
-
-    #[test]
-    fn the_details_of_an_event_are_one_line_of_words() {
-        for (kind, body, expected) in [
-            (EventKind::Log, r#"{"level":"info","data":"so"}"#, "info so"),
-            (
-                EventKind::Log,
-                r#"{"level":"error","logger":"disk","data":{"full":1}}"#,
-                r#"error disk: {"full":1}"#,
-            ),
-            (EventKind::Progress, r#"{"progress":1.5,"total":3.0,"message":"half"}"#, "1.5 of 3.0 half"),
-            (
-                EventKind::Ended,
-                r#"{"status":"failed","code":-32603,"message":"broke"}"#,
-                "failed -32603 broke",
-            ),
-            (EventKind::LeftOut, r#"{"events":3,"bytes":99}"#, "3 events are missing here (99 bytes)"),
-            (EventKind::Queued, "{}", ""),
-        ] {
-            assert_eq!(details(&event(kind, body)), expected);
-        }
-    }
 }

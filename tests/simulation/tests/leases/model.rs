@@ -191,6 +191,7 @@ impl Record {
             effects: self.effects,
             rerun: self.rerun,
             bridged: None,
+            approval: None,
             questions: Vec::new(),
             outcome: self.end.map(|_| Outcome::Cancelled),
         }

@@ -3,7 +3,7 @@
 //!
 //! A check returns a permit, and nothing else makes one. A slot requires a permit, so nothing runs
 //! without one. A permit is bound to the account that pays for it, to the tool or the kind of
-//! object, and for a call to the arguments that the rules looked at. Names are checked before they
+//! object, and for a call to the arguments that the rules looked at, and says whether an approval is needed. Names are checked before they
 //! are looked up: the same code answers for a denied object and for one that does not exist.
 
 use crate::Fault;
@@ -15,6 +15,7 @@ use crate::observe::metrics::MeasuredTool;
 use std::sync::Arc;
 use toolyard_protocol::RawJson;
 use toolyard_task::Task;
+use toolyard_task::approval::{Confirm, ConfirmTerms};
 use toolyard_task::tool::CpuShare;
 
 /// The right to call this tool with these arguments. Made by the checks in this file only.
@@ -23,9 +24,15 @@ pub(crate) struct CallPermit {
     share: CpuShare,
     tool: Arc<MeasuredTool>,
     arguments: RawJson,
+    needs_approval: bool,
 }
 
 impl CallPermit {
+    /// The terms of the approval without which nothing runs; `None` if the call may run.
+    pub fn unapproved(&self) -> Option<&ConfirmTerms> {
+        self.needs_approval.then(|| &self.tool.spec().confirm)
+    }
+
     /// The account to which the call is charged.
     pub const fn share(&self) -> &CpuShare {
         &self.share
@@ -140,7 +147,15 @@ impl Access {
         let decision = policy.rules.allows_typed(&caller.principal, object, &arguments, typed);
         self.note(caller, &policy.rules, object, &decision);
         match decision {
-            Decision::Allowed(_) => Ok(CallPermit { share: Self::share(&policy, caller), tool, arguments }),
+            Decision::Allowed(place) => {
+                let ruled = place.map_or(Confirm::Never, |place| policy.rules.rules()[place].confirm);
+                let needs_approval = match ruled.max(tool.spec().confirm.confirm) {
+                    Confirm::Never => false,
+                    Confirm::Ask => true,
+                    Confirm::AlwaysDeny => return Err(Fault::NeverApproved(name.to_owned())),
+                };
+                Ok(CallPermit { share: Self::share(&policy, caller), tool, arguments, needs_approval })
+            }
             Decision::NeedsScopes(scopes) => Err(Fault::InsufficientScope(scopes)),
             Decision::Denied(_) => Err(Fault::ArgumentsDenied(name.to_owned())),
         }
@@ -150,7 +165,12 @@ impl Access {
     /// arguments that the record keeps. They are not applied again, because they look at the scopes and
     /// claims of a token, which no record keeps.
     pub(crate) fn permit_accepted(&self, task: &Task, tool: Arc<MeasuredTool>) -> CallPermit {
-        CallPermit { share: self.share_of(&task.owner), tool, arguments: task.arguments.clone() }
+        CallPermit {
+            share: self.share_of(&task.owner),
+            tool,
+            arguments: task.arguments.clone(),
+            needs_approval: task.open_approval().is_some(),
+        }
     }
 
     /// The right to ask plugins for their objects of this kind; `None` where a list would show none

@@ -15,6 +15,7 @@ use std::time::Duration;
 use toolyard_protocol::progress::Progress;
 use toolyard_protocol::question::form::{describe_form, example_content, one_line, quoted};
 use toolyard_protocol::{RawJson, RpcError, Timestamp};
+use toolyard_task::approval::ConfirmBy;
 
 /// The longest text of a guest that is shown whole, in characters.
 const MAX_GUEST_CHARS: usize = 200;
@@ -47,8 +48,17 @@ pub(crate) struct RunningTask<'a> {
     pub progress: Option<&'a Progress>,
     /// The latest status message.
     pub status: Option<&'a str>,
-    /// The number of calls that are running, if the task is in the queue.
-    pub queued_behind: Option<u32>,
+    pub state: RunState<'a>,
+}
+
+/// The state of a task that has not ended.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum RunState<'a> {
+    Running,
+    /// It waits for its turn behind this many running calls.
+    Queued(u32),
+    /// It waits for an approval by these. The text is the address of the console, if there is one.
+    Unapproved(ConfirmBy, Option<&'a str>),
 }
 
 /// A question that a task is waiting with.
@@ -87,8 +97,8 @@ pub(crate) fn hand_off(
     if let Some(response) = immediate_response {
         line(&mut text, format_args!("{}", one_line(response, MAX_MESSAGE_CHARS)));
     }
-    match task.queued_behind {
-        Some(running) => {
+    match task.state {
+        RunState::Queued(running) => {
             let queue = queue(running);
             line(
                 &mut text,
@@ -97,7 +107,13 @@ pub(crate) fn hand_off(
                 ),
             );
         }
-        None => line(
+        RunState::Unapproved(by, console) => {
+            line(
+                &mut text,
+                format_args!("{tool} runs only after an approval. {}", approval(id, by, console)),
+            );
+        }
+        RunState::Running => line(
             &mut text,
             format_args!(
                 "{tool} is still running. Nothing has failed. It continues in the background as task {id}."
@@ -127,9 +143,12 @@ pub(crate) fn hand_off(
 /// one included.
 pub(crate) fn still_running(task: &RunningTask<'_>, waits: u32, names: &ToolNames) -> String {
     let (head, wait) = (task_head(task.id, task.tool), &names.wait);
-    let mut text = match task.queued_behind {
-        Some(running) => format!("{head} is {} ({})", queue(running), so_far(task)),
-        None => format!("{head} is still running ({})", so_far(task)),
+    let mut text = match task.state {
+        RunState::Queued(running) => format!("{head} is {} ({})", queue(running), so_far(task)),
+        RunState::Unapproved(by, console) => {
+            format!("{head}: {}", approval(task.id, by, console).trim_end_matches('.'))
+        }
+        RunState::Running => format!("{head} is still running ({})", so_far(task)),
     };
     text += &format!(". To get the result, call {wait} again with {{\"task_id\": \"{}\"}}.", task.id);
     if waits >= MANY_WAITS {
@@ -301,6 +320,23 @@ pub(crate) fn no_such_question(id: &str, tool: &str, key: &str, names: &ToolName
 /// The result of a `task_answer` to a question that asks for a permission.
 pub(crate) fn only_the_user() -> &'static str {
     "Only the user of this host can allow this, not a model."
+}
+
+/// What a task waits for that needs an approval, and what the user can do.
+fn approval(id: &str, by: ConfirmBy, console: Option<&str>) -> String {
+    let operator = || match console {
+        Some(console) => format!("at {console}/q/{id} or by `toolyard approvals approve {id}`"),
+        None => format!("by `toolyard approvals approve {id}`"),
+    };
+    let who = match by {
+        ConfirmBy::Operator => format!("the operator of this host approves or denies it {}", operator()),
+        ConfirmBy::Person => "answer the question that your client shows".to_owned(),
+        ConfirmBy::Either => format!(
+            "answer the question that your client shows, or the operator of this host approves or denies it {}",
+            operator()
+        ),
+    };
+    format!("Nothing has run yet. It waits as task {id}. Tell the user: {who}. A model cannot approve it.")
 }
 
 /// `Task ID ("TOOL")`.

@@ -3,7 +3,7 @@
 
 use crate::access::caller::Caller;
 use crate::bridge::BridgeTerms;
-use crate::bridge::text::{self, OpenQuestion, OpenQuestionKind, RunningTask};
+use crate::bridge::text::{self, OpenQuestion, OpenQuestionKind, RunState, RunningTask};
 use crate::call::reply::{CallReply, HandOff};
 use crate::call::tools_call::{MayBeTask, PermittedCall, TaskOrigin, era_of};
 use crate::client::client_channel::ClientChannel;
@@ -21,6 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use toolyard_protocol::RawJson;
 use toolyard_protocol::tools::{RequestedTtl, TaskSupport};
+use toolyard_task::approval::CONFIRM_KEY;
 use toolyard_task::audit::By;
 use toolyard_task::task::Question;
 use toolyard_task::wire::QuestionKind;
@@ -58,7 +59,8 @@ impl Dispatch {
             // Nothing has been done, and the client may make the call again.
             return Err(self.stop_fault());
         }
-        let is_task = call.permit.tool().spec().task_support == TaskSupport::Required;
+        let required = call.permit.tool().spec().task_support == TaskSupport::Required;
+        let is_task = required || call.permit.unapproved().is_some();
         let slot = if is_task { None } else { self.admit_or_queue(&call)? };
         let Some(slot) = slot else {
             return Box::pin(self.call_as_bridged_task(caller, call, terms, round_trip)).await;
@@ -162,7 +164,7 @@ impl Dispatch {
             channel,
             progress_token,
             most: terms.after,
-            is_enough: &|task: &Task| asks_by_text(task, caller),
+            is_enough: &|task: &Task| asks_by_text(task, caller) || waits_for_operator(task),
         };
         let task = tokio::select! {
             biased;
@@ -272,7 +274,7 @@ impl Dispatch {
 
     /// A task that has not ended, for a text.
     pub(crate) fn running_task<'a>(
-        &self,
+        &'a self,
         caller: &Caller,
         task: &'a Task,
         id: &'a str,
@@ -285,11 +287,18 @@ impl Dispatch {
             id,
             elapsed: Duration::from_millis(elapsed),
             progress,
-            // The text itself says that it waits for its turn.
-            status: task.status_message.as_deref().filter(|_| !task.waits()),
-            queued_behind: task
-                .waits()
-                .then(|| self.deps.slots.admission.running_of_account(&caller.account())),
+            // The text itself says what it waits for.
+            status: task
+                .status_message
+                .as_deref()
+                .filter(|_| !task.waits() && task.open_approval().is_none()),
+            state: match task.open_approval() {
+                Some(approval) => RunState::Unapproved(approval.by, self.deps.console()),
+                None if task.waits() => {
+                    RunState::Queued(self.deps.slots.admission.running_of_account(&caller.account()))
+                }
+                None => RunState::Running,
+            },
         }
     }
 }
@@ -318,6 +327,12 @@ impl PermittedCall {
 /// Whether a task waits for an answer that this caller gives by a host tool only.
 pub(crate) fn asks_by_text(task: &Task, caller: &Caller) -> bool {
     task.open_questions().any(|question| is_asked_by_text(question, caller))
+}
+
+/// Whether a task waits for an approval that its client is not asked for, which may take longer than a client
+/// waits.
+fn waits_for_operator(task: &Task) -> bool {
+    task.open_approval().is_some() && !task.open_questions().any(|question| question.key == CONFIRM_KEY)
 }
 
 /// A question of the host itself is never answered by a tool.

@@ -46,7 +46,9 @@ impl Dispatch {
             let plain = self.begin_run(caller, call, slot, Some(round_trip), MayBeTask::No);
             return self.drive(caller, plain).await;
         }
-        let inline_for = spec.inline_for.unwrap_or(match support {
+        // A call that needs an approval is a task at once.
+        let now = call.permit.unapproved().map(|_| Duration::ZERO);
+        let inline_for = now.or(spec.inline_for).unwrap_or(match support {
             TaskSupport::Required => Duration::ZERO,
             _ => Duration::from_millis(self.deps.settings.inline_for_ms),
         });

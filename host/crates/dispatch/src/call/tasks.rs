@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use tokio::sync::watch;
 use toolyard_protocol::{RawJson, RpcError};
+use toolyard_task::approval::Decision;
 use toolyard_task::search::{Direction, Filter, Page, Position};
 use toolyard_task::store::After;
 use toolyard_task::task::Summary;
@@ -104,6 +105,23 @@ impl Dispatch {
     ) -> Result<Timeline, Fault> {
         self.recover_first().await?;
         self.deps.tasks.timeline(caller, id, after, limit).await
+    }
+
+    /// Decides about a call that waits for an approval of the operator (`confirm`). `fingerprint` is that of the
+    /// call that the operator was shown; for another one, nothing is decided. Only the operator decides: for any
+    /// other caller there is no such task.
+    ///
+    /// # Errors
+    /// [`Fault::NotDecided`], [`Fault::AlreadyOver`], else as [`Dispatch::task`].
+    pub async fn decide(
+        &self,
+        caller: &Caller,
+        id: &str,
+        fingerprint: &str,
+        decision: Decision,
+    ) -> Result<Task, Fault> {
+        self.recover_first().await?;
+        self.deps.tasks.decide(caller, id, fingerprint, decision).await
     }
 
     /// Cancels a task. The cancel is final before this returns, and the host stops the guest (T-34

@@ -162,6 +162,13 @@ impl Dispatch {
             Ok(CallStart::Boxed(reply)) => reply.await,
             Err(fault) => Err(fault),
         };
+        let reply = match reply {
+            // The model can read this and tell its user, so it is a result.
+            Err(fault @ (Fault::NeedsApproval { .. } | Fault::NeverApproved(_))) => {
+                Ok(CallReply::Result(text_result(&fault.to_string(), true)))
+            }
+            reply => reply,
+        };
         if let Some(observation) = observation {
             match &reply {
                 Ok(reply) => reply.outcome().into_iter().for_each(|outcome| observation.end(outcome)),
@@ -258,7 +265,8 @@ impl Dispatch {
         }
         let spec = call.permit.tool().spec();
         let terms = terms.of_tool(spec);
-        if spec.task_support == TaskSupport::Required || !self.deps.tasks.rejoin.is_empty() {
+        let is_task = spec.task_support == TaskSupport::Required || call.permit.unapproved().is_some();
+        if is_task || !self.deps.tasks.rejoin.is_empty() {
             return Ok(CallStart::Boxed(self.call_bridged(caller, call, terms, None).boxed()));
         }
         Ok(match self.admit_or_queue(&call)? {
@@ -272,13 +280,22 @@ impl Dispatch {
     /// A slot for this call, now.
     pub(crate) fn admit(&self, call: &PermittedCall) -> Result<Slot, Fault> {
         let slots = &self.deps.slots;
-        slots.admission.admit(SlotRequest::of_call(&call.permit)).map_err(|full| slots.busy(full))
+        slots.admission.admit(self.slot_request(call)?).map_err(|full| slots.busy(full))
+    }
+
+    /// The request for a slot. Fails for a call that needs an approval: only a task can wait for it.
+    fn slot_request(&self, call: &PermittedCall) -> Result<SlotRequest, Fault> {
+        SlotRequest::of_call(&call.permit).map_err(|_unapproved| {
+            let spec = call.permit.tool().spec();
+            let may_be_task = self.deps.settings.tasks && spec.task_support != TaskSupport::Forbidden;
+            Fault::NeedsApproval { tool: spec.name().to_owned(), may_be_task }
+        })
     }
 
     /// A slot for a call that may be a task. `None` if it waits for its turn as a task.
     pub(crate) fn admit_or_queue(&self, call: &PermittedCall) -> Result<Option<Slot>, Fault> {
         let slots = &self.deps.slots;
-        let full = match slots.admission.admit(SlotRequest::of_call(&call.permit)) {
+        let full = match slots.admission.admit(self.slot_request(call)?) {
             Ok(slot) => return Ok(Some(slot)),
             Err(full) => full,
         };
@@ -458,16 +475,18 @@ impl Dispatch {
         let TaskOrigin { era, ttl, round_trip, is_bridged } = origin;
         self.cluster.recover_once().await?;
         let incarnation = self.deps.node.ensure_registered().await?;
-        let request = SlotRequest::of_call(&call.permit);
-        let work = request.work().clone();
+        let work = RunTarget::Tool(call.permit.tool().clone());
         let admission = &self.deps.slots.admission;
-        let turn = match admission.admit(request.clone()) {
-            Ok(slot) => SlotTurn::Now(slot),
-            Err(_) => {
-                SlotTurn::Queued(admission.enqueue(request).map_err(|full| self.deps.slots.busy(full))?)
-            }
+        let turn = match SlotRequest::of_call(&call.permit) {
+            Err(unapproved) => SlotTurn::Approval(unapproved),
+            Ok(request) => match admission.admit(request.clone()) {
+                Ok(slot) => SlotTurn::Now(slot),
+                Err(_) => {
+                    SlotTurn::Queued(admission.enqueue(request).map_err(|full| self.deps.slots.busy(full))?)
+                }
+            },
         };
-        let waiting = matches!(turn, SlotTurn::Queued(_));
+        let waiting = !matches!(turn, SlotTurn::Now(_));
         let fence = Fence { incarnation, attempt: 1 };
         let progress_token = call.progress_token.clone();
         let undelivered = caller.rejoins_as().is_some();
@@ -476,8 +495,13 @@ impl Dispatch {
         let mut task = self.deps.new_task(caller, &call.permit, progress_token, fence, terms);
         if waiting {
             task.started_at = None;
-            let running = admission.running_of_account(&call.permit.share().account);
-            task.status_message = Some(format!("{QUEUED}; {running} of your calls are running."));
+            task.status_message = Some(match &task.approval {
+                Some(approval) => approval.status_message(),
+                None => {
+                    let running = admission.running_of_account(&call.permit.share().account);
+                    format!("{QUEUED}; {running} of your calls are running.")
+                }
+            });
         }
         let share = call.permit.share().clone();
         let mut client = Client::of(caller, share, call.task_channel, call.progress_token);

@@ -9,6 +9,7 @@ use crate::run::run::Run;
 use crate::run::setup::Setup;
 use crate::run::task_run::SlotTurn;
 use crate::slots::admission::SlotRequest;
+use crate::slots::work::RunTarget;
 use crate::task::commit::{CommitOutcome, log_end};
 use futures_util::{StreamExt as _, TryStreamExt as _};
 use std::sync::Arc;
@@ -196,8 +197,7 @@ impl Cluster {
         by: Incarnation,
     ) -> Result<RecoveryOutcome, StoreError> {
         let permit = self.deps.access.permit_accepted(&task, tool.clone());
-        let slot_request = SlotRequest::of_call(&permit);
-        let work = slot_request.work().clone();
+        let work = RunTarget::Tool(tool.clone());
         let name = name_of(&task.owner);
         let client = Client {
             channel: Arc::new(RecoveredClient {
@@ -232,7 +232,12 @@ impl Cluster {
             %from_node, ?pause,
             "task recovered"
         );
-        self.deps.spawn_task(task, tool, run, SlotTurn::After(pause, slot_request), guard);
+        // Of the task as it is now: another component needs another approval.
+        let turn = match SlotRequest::of_call(&self.deps.access.permit_accepted(&task, tool.clone())) {
+            Ok(request) => SlotTurn::After(pause, request),
+            Err(unapproved) => SlotTurn::Approval(unapproved),
+        };
+        self.deps.spawn_task(task, tool, run, turn, guard);
         Ok(RecoveryOutcome::Claimed)
     }
 

@@ -15,6 +15,8 @@ pub struct Load {
     pub runs: u32,
     /// Questions that clients have received and not answered.
     pub questions: usize,
+    /// Calls of this host that wait for an approval.
+    pub approvals: usize,
     /// How much may run and wait at once on this host.
     pub bounds: Bounds,
     /// How many live tasks the whole store may have, those of other hosts included.

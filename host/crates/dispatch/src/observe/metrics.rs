@@ -347,7 +347,10 @@ impl<F: Fn() -> Option<Load> + Send + Sync + 'static> Collector for GaugeCollect
         number(now.runs as usize).encode(runs)?;
         let help = "Questions that are out with clients.";
         let open = encoder.encode_descriptor("toolyard_questions_open", help, None, MetricType::Gauge)?;
-        number(now.questions).encode(open)
+        number(now.questions).encode(open)?;
+        let help = "Calls that wait for an approval.";
+        let open = encoder.encode_descriptor("toolyard_approvals_open", help, None, MetricType::Gauge)?;
+        number(now.approvals).encode(open)
     }
 }
 

@@ -43,7 +43,7 @@ impl RunDeps {
             RequestedTtl::Milliseconds(ms) => ms,
         };
         let now = self.clock.now();
-        Task {
+        let new = Task {
             id: TaskId(self.ids.uuid()),
             owner: match bridged {
                 Some(_) => caller.owns_bridged(),
@@ -69,8 +69,13 @@ impl RunDeps {
             effects: false,
             rerun: spec.durability == Durability::Rerun,
             bridged,
+            approval: None,
             questions: Vec::new(),
             outcome: None,
+        };
+        match permit.unapproved() {
+            None => new,
+            Some(terms) => self.unapproved(new, terms),
         }
     }
 

@@ -8,7 +8,7 @@ use crate::node::Node;
 use crate::observe::Observers;
 use crate::slots::Slots;
 use crate::task::Tasks;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use toolyard_task::{Clock, Ids};
 
 /// The components of the host, for runs and for the facade.
@@ -23,4 +23,13 @@ pub(crate) struct RunDeps {
     pub node: Arc<Node>,
     pub tasks: Arc<Tasks>,
     pub catalog: Arc<LiveCatalog>,
+    /// The address of the console, once it listens.
+    pub console: OnceLock<String>,
+}
+
+impl RunDeps {
+    /// The address of the console, if there is one.
+    pub fn console(&self) -> Option<&str> {
+        self.console.get().map(String::as_str)
+    }
 }

@@ -29,10 +29,10 @@ use toolyard_task::tool::{AnswerCheck, AskError, AskedQuestion, GivenAnswer};
 use toolyard_task::{Event, Fence, Refusal, Task, TaskId};
 
 /// How often the host retries a question that no client has received.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
+pub(crate) const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// How long a client whose connection broke may take to come back before a question is sent on another
 /// route.
-const COMES_BACK: Duration = Duration::from_secs(10);
+pub(crate) const COMES_BACK: Duration = Duration::from_secs(10);
 /// The longest key of a question.
 const KEY_BYTES: usize = 128;
 

@@ -4,7 +4,7 @@ use crate::error::RETRY_AFTER_MS;
 use crate::observe::metrics::MeasuredTool;
 use crate::run::deps::RunDeps;
 use crate::run::run::{Run, RunTask};
-use crate::slots::admission::{PendingSlot, Slot, SlotRequest};
+use crate::slots::admission::{PendingSlot, Slot, SlotRequest, UnapprovedRequest};
 use crate::slots::registry::RunGuard;
 use crate::task::commit::{CommitOutcome, log_end};
 use std::sync::Arc;
@@ -18,6 +18,8 @@ use toolyard_task::{Event, Outcome, Refusal, RunEnd, Task, TaskId};
 pub(crate) enum SlotTurn {
     Now(Slot),
     Queued(PendingSlot),
+    /// The task enters the queue once it is approved.
+    Approval(UnapprovedRequest),
     /// The task enters the queue after a pause.
     After(Duration, SlotRequest),
 }
@@ -53,13 +55,13 @@ impl RunDeps {
         let RunTask { id, fence, expires_at, .. } = as_task;
         let (arguments, mut slot) = match turn {
             SlotTurn::Now(slot) => (task.arguments.detached(), slot),
-            SlotTurn::Queued(_) | SlotTurn::After(..) => {
+            SlotTurn::Queued(_) | SlotTurn::After(..) | SlotTurn::Approval(_) => {
                 // The arguments may be large. The store keeps them until the task has a slot.
                 drop(task);
                 let slot = tokio::select! {
                     biased;
                     () = run.stop.wait() => return,
-                    slot = Box::pin(self.slot_in_turn(turn)) => slot,
+                    slot = Box::pin(self.slot_in_turn(&run, turn)) => slot,
                 };
                 let Some(slot) = slot else { return };
                 if !guard.mark_started() {
@@ -85,10 +87,11 @@ impl RunDeps {
     }
 
     /// Waits for a slot.
-    async fn slot_in_turn(&self, turn: SlotTurn) -> Option<Slot> {
+    async fn slot_in_turn(&self, run: &Run, turn: SlotTurn) -> Option<Slot> {
         let request = match turn {
             SlotTurn::Now(slot) => return Some(slot),
             SlotTurn::Queued(pending) => return pending.slot().await,
+            SlotTurn::Approval(unapproved) => run.approved(unapproved).await?,
             SlotTurn::After(pause, request) => {
                 tokio::time::sleep(pause).await;
                 request

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
-use toolyard_task::{Provider, Reservation, ReservationError, SessionId};
+use toolyard_task::{Provider, Reservation, ReservationError, SessionId, Task};
 
 /// How long the counts of another host are valid without news from it.
 const SILENCE: Duration = Duration::from_secs(5);
@@ -27,8 +27,13 @@ pub(crate) struct SlotRequest {
 
 impl SlotRequest {
     /// For the call that this permits.
-    pub fn of_call(permit: &CallPermit) -> Self {
-        Self { owner: permit.share().account.clone(), work: RunTarget::Tool(permit.tool().clone()) }
+    ///
+    /// # Errors
+    /// If it needs an approval first.
+    pub fn of_call(permit: &CallPermit) -> Result<Self, UnapprovedRequest> {
+        let owner = permit.share().account.clone();
+        let request = Self { owner, work: RunTarget::Tool(permit.tool().clone()) };
+        if permit.unapproved().is_some() { Err(UnapprovedRequest(request)) } else { Ok(request) }
     }
 
     /// For a plugin that is asked for what this permits.
@@ -39,6 +44,21 @@ impl SlotRequest {
     /// The target of the run.
     pub const fn work(&self) -> &RunTarget {
         &self.work
+    }
+}
+
+/// The request of a call that needs an approval. Only the approval of its task makes it a request for a slot.
+pub(crate) struct UnapprovedRequest(SlotRequest);
+
+impl UnapprovedRequest {
+    /// The request for a slot.
+    ///
+    /// # Errors
+    /// The same, if nobody has approved this call.
+    pub fn approved(self, task: &Task) -> Result<SlotRequest, Self> {
+        let is_approved =
+            task.approval.as_ref().is_some_and(|approval| !approval.is_open() && approval.is_of(task));
+        if is_approved { Ok(self.0) } else { Err(self) }
     }
 }
 

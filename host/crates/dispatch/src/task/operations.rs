@@ -3,6 +3,7 @@
 
 use crate::Fault;
 use crate::access::caller::Caller;
+use crate::access::principal::Principal;
 use crate::client::client_channel::{ClientChannel, Notice, RouteScope};
 use crate::slots::heartbeat::Heartbeat;
 use crate::task::Tasks;
@@ -20,6 +21,7 @@ use toolyard_protocol::stateless::error::MISSING_CAPABILITY;
 use toolyard_protocol::tools::text_result;
 use toolyard_protocol::{RawJson, RpcError};
 use toolyard_task::apply::MAX_ASKED_AGAIN;
+use toolyard_task::approval::Decision;
 use toolyard_task::audit::{By, name_of};
 use toolyard_task::search::{Direction, Filter, OrderBy, Page, Position, Search, SortOrder};
 use toolyard_task::store::{After, ListQuery, ReadTask};
@@ -186,6 +188,29 @@ impl Tasks {
         let id = TaskId::parse(id).ok_or(Fault::UnknownTask)?;
         let timeline = self.timeline.timeline(id, after, limit).await?;
         if is_there || !timeline.runs.is_empty() { Ok(timeline) } else { Err(Fault::UnknownTask) }
+    }
+
+    /// Decides about a call that waits for the operator. `fingerprint` is that of the call that the operator was
+    /// shown.
+    pub async fn decide(
+        &self,
+        caller: &Caller,
+        id: &str,
+        fingerprint: &str,
+        decision: Decision,
+    ) -> Result<Task, Fault> {
+        // No client is the operator, whatever it sends.
+        if !matches!(*caller.principal, Principal::Operator) {
+            return Err(Fault::UnknownTask);
+        }
+        let task = self.task(caller, id).await?;
+        let decided = Event::Decided { fingerprint: fingerprint.to_owned(), decision };
+        match self.change(task.id, &decided, &caller.by()).await? {
+            CommitOutcome::Done(task) => Ok(task),
+            CommitOutcome::Refused(task, Refusal::Terminal) => Err(Fault::AlreadyOver(task.status())),
+            CommitOutcome::Refused(_, refusal) => Err(Fault::NotDecided(refusal)),
+            CommitOutcome::Gone => Err(Fault::UnknownTask),
+        }
     }
 
     pub(crate) async fn cancel_by(&self, caller: &Caller, id: &str, by: By) -> Result<Task, Fault> {

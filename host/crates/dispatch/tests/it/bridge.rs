@@ -1,7 +1,7 @@
 //! Plain calls of clients that know no tasks: hand-off, collection, timeouts, equal calls, questions and the
 //! queue.
 
-mod stage;
+pub mod stage;
 
 use crate::kit::application::eventually;
 use crate::kit::client::Client;

@@ -1,6 +1,7 @@
 //! The application over stores in memory, with tools written in Rust.
 
 mod application;
+mod approvals;
 mod asking;
 mod audit;
 mod bridge;

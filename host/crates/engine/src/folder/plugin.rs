@@ -14,9 +14,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use toolyard_manifest::{Manifest, ManifestError, ToolOverride};
+use toolyard_task::approval::Confirm;
 use toolyard_task::provider::ProviderSpec;
 use toolyard_task::tool::ToolSpec;
-use toolyard_task::wire::{PromptDescription, ToolDescription, is_tool_name};
+use toolyard_task::wire::{PromptDescription, TaskSupport, ToolDescription, is_tool_name};
 
 pub(crate) struct Plugin {
     pub base: Arc<PluginBase>,
@@ -123,7 +124,11 @@ fn tool(
     if !is_tool_name(&name) {
         return Err(Refusal::ToolName(name));
     }
-    let task_support = said.task_support.unwrap_or_else(|| describe::task_support(given.execution));
+    let task_support = said.task_support.unwrap_or_else(|| match describe::task_support(given.execution) {
+        // A call waits for its approval as a task.
+        TaskSupport::Forbidden if said.confirm.confirm == Confirm::Ask => TaskSupport::Optional,
+        declared => declared,
+    });
     let description = ToolDescription {
         name,
         title: said.title.clone().or_else(|| given.title.clone()),
@@ -154,6 +159,7 @@ fn tool(
         concurrency: manifest.concurrency,
         queue: manifest.queue,
         rate: said.rate,
+        confirm: said.confirm.clone(),
         reports: limits.reports(),
     };
     let guest_name = given.name.as_str().into();

@@ -2,6 +2,7 @@ use super::*;
 use proptest::collection::vec;
 use proptest::option::of;
 use proptest::prelude::*;
+use toolyard_task::approval::{Approval, ApprovedBy, ConfirmBy};
 use toolyard_task::task::{Era, Question, Sent};
 use toolyard_task::tool::AskError;
 use toolyard_task::wire::{QuestionKind, RequestedTtl};
@@ -90,6 +91,21 @@ fn question() -> impl Strategy<Value = Question> {
         })
 }
 
+fn approval() -> impl Strategy<Value = Approval> {
+    let by = prop_oneof![Just(ConfirmBy::Operator), Just(ConfirmBy::Person), Just(ConfirmBy::Either)];
+    let given = prop_oneof![Just(ApprovedBy::Operator), Just(ApprovedBy::Person)];
+    ("[0-9a-f]{64}", by, of(any::<String>()), any::<u64>(), of(any::<i64>()), of(given)).prop_map(
+        |(fingerprint, by, message, wait_ms, asked_again, given)| Approval {
+            fingerprint,
+            by,
+            message,
+            wait_ms,
+            asked_again: asked_again.map(Timestamp),
+            given,
+        },
+    )
+}
+
 fn requested() -> impl Strategy<Value = RequestedTtl> {
     prop_oneof![
         Just(RequestedTtl::Absent),
@@ -103,7 +119,14 @@ fn any_task() -> impl Strategy<Value = Task> {
         (any::<u128>(), owner(), of("[0-9a-f]{32}"), any::<bool>(), json(), any::<String>(), "[0-9a-f]{64}"),
         (json(), of(json()), requested(), any::<u64>(), any::<u64>()),
         (any::<i64>(), any::<i64>(), of(any::<String>()), any::<u64>(), any::<u64>(), any::<u32>()),
-        (of(any::<i64>()), any::<bool>(), any::<bool>(), vec(question(), 0..3), of(any_outcome())),
+        (
+            of(any::<i64>()),
+            any::<bool>(),
+            any::<bool>(),
+            vec(question(), 0..3),
+            of(any_outcome()),
+            of(approval()),
+        ),
     )
         .prop_map(|(who, asked, when, rest)| Task {
             id: TaskId(Uuid::from_u128(who.0)),
@@ -127,6 +150,7 @@ fn any_task() -> impl Strategy<Value = Task> {
             effects: rest.1,
             rerun: rest.2,
             bridged: None,
+            approval: rest.5.map(Box::new),
             questions: rest.3,
             outcome: rest.4,
         })

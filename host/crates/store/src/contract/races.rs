@@ -5,6 +5,7 @@ use crate::Store;
 use std::sync::Arc;
 use tokio::task::JoinSet;
 use toolyard_task::apply::Refusal;
+use toolyard_task::approval::{Approval, ApprovalObject, ConfirmTerms, Decision};
 use toolyard_task::wire::RawJson;
 use toolyard_task::{Event, Outcome, Task};
 
@@ -59,4 +60,57 @@ async fn race(hosts: &[Arc<dyn Store>; 2], salt: u32) -> usize {
         assert_eq!(read.task, acknowledged, "an acknowledged end was changed");
     }
     usize::from(matches!(acknowledged.outcome, Some(Outcome::Result { .. })))
+}
+
+/// Of two approvers, an end of time and a cancel, one decides whether a call runs; and no call ends without a
+/// decision.
+pub async fn one_decision_about_an_approval(fixture: Fixture) {
+    let hosts = [fixture.store(), fixture.store()];
+    let mut lanes = JoinSet::new();
+    for lane in 0..LANES {
+        let hosts = hosts.clone();
+        // As many as the issue of approvals names.
+        let rounds = fixture.races.min(10_000).div_ceil(LANES);
+        lanes.spawn(async move {
+            for round in 0..rounds {
+                decide(&hosts, lane + round).await;
+            }
+        });
+    }
+    lanes.join_all().await;
+}
+
+async fn decide(hosts: &[Arc<dyn Store>; 2], salt: u32) {
+    let new = task(&owner("a"));
+    // An approval whose time is up at once, so that this joins the race.
+    let wait_ms = if salt.is_multiple_of(4) { 0 } else { TTL };
+    let approval = Approval::asked(&ConfirmTerms::default(), ApprovalObject::of(&new), wait_ms);
+    let fingerprint = approval.fingerprint.clone();
+    let made = created(&*hosts[0], Task { approval: Some(Box::new(approval)), ..new }).await;
+    let decided = |decision| Event::Decided { fingerprint: fingerprint.clone(), decision };
+    let events = [
+        decided(Decision::Approve),
+        decided(Decision::Deny { note: None }),
+        Event::ApprovalExpired,
+        Event::Cancelled { message: "stop".into() },
+    ];
+    let at = |number: usize| &*hosts[(salt as usize + number) % 2];
+    let (yes, no, late, cancel) = tokio::join!(
+        change(at(0), made.id, &events[0]),
+        change(at(1), made.id, &events[1]),
+        change(at(2), made.id, &events[2]),
+        change(at(3), made.id, &events[3]),
+    );
+    let [yes, no, late, cancel] = [yes, no, late, cancel].map(|end| end.expect("is there").is_ok());
+    let read = hosts[1].read(made.id, None).await.expect("reads").expect("is there").task;
+    let given = read.approval.as_ref().is_some_and(|approval| approval.given.is_some());
+    assert_eq!(given, yes, "an approval that nobody gave, or that was lost");
+    match &read.outcome {
+        None => assert!(yes && !no && !late && !cancel, "approved"),
+        Some(Outcome::Result { is_error: true, .. }) => assert!(!yes && (no ^ late) && !cancel, "denied"),
+        // An approved call can be cancelled.
+        Some(Outcome::Cancelled) => assert!(cancel && !no && !late),
+        other => panic!("{other:?}"),
+    }
+    assert!(wait_ms > 0 || (!yes && !no), "decided after its time");
 }

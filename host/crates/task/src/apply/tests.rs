@@ -7,6 +7,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
+mod approval;
 mod delivery;
 mod table;
 

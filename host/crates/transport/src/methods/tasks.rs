@@ -112,7 +112,7 @@ pub(crate) fn snapshot(task: &Task, client: &ClientCapabilities) -> Result<RawJs
         }
         None => {
             let open: Vec<_> = task.open_questions().collect();
-            if open.is_empty() {
+            if open.is_empty() && task.open_approval().is_none() {
                 return Ok(detailed(&view, &Payload::None));
             }
             let questions = open.iter().map(|question| (question.kind, &question.params));

@@ -8,6 +8,7 @@ use globset::{Glob, GlobMatcher};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use toolyard_task::approval::Confirm;
 
 /// The effect of a rule that matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -37,6 +38,9 @@ pub struct RuleSpec {
     pub name: Option<String>,
     /// The effect of a match.
     pub effect: Effect,
+    /// Whether a person confirms the calls that it allows.
+    #[serde(default)]
+    pub confirm: Confirm,
     /// The principals: `anonymous`, `local`, `token:NAME`, `ISSUER#SUBJECT` with globs on either
     /// side, or `*`.
     pub principals: Option<Vec<String>>,
@@ -105,6 +109,8 @@ pub struct Rule {
     pub name: String,
     /// The effect of a match.
     pub effect: Effect,
+    /// Whether a person confirms the calls that it allows.
+    pub confirm: Confirm,
     /// The scopes that it requires.
     pub scopes: BTreeSet<String>,
     principals: Option<Vec<PrincipalPattern>>,
@@ -133,6 +139,9 @@ impl Rule {
         if spec.tools.is_none() && spec.resources.is_none() && spec.prompts.is_none() {
             return Err(wrong("tools")("a rule is about `tools`, `resources` or `prompts`".to_owned()));
         }
+        if spec.confirm != Confirm::Never && (spec.effect == Effect::Deny || spec.tools.is_none()) {
+            return Err(wrong("confirm")("only a rule that allows `tools` can have it".to_owned()));
+        }
         if !spec.arguments.is_empty() && (spec.resources.is_some() || spec.prompts.is_some()) {
             let what = "conditions on arguments are for rules about `tools` alone";
             return Err(wrong("arguments")(what.to_owned()));
@@ -148,6 +157,7 @@ impl Rule {
         });
         Ok(Self {
             effect: spec.effect,
+            confirm: spec.confirm,
             scopes: spec.scopes,
             principals: principals.transpose()?,
             clients: globs("clients", spec.clients)?,

@@ -5,6 +5,7 @@ use crate::Subject;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use toolyard_task::approval::Confirm;
 
 /// Rules as an operator writes them.
 pub(super) fn rules(written: Value) -> AccessRules {
@@ -345,6 +346,7 @@ fn any_rule() -> impl Strategy<Value = RuleSpec> {
         .prop_map(|(effect, principals, scopes, claims, tools, arguments)| RuleSpec {
             name: None,
             effect,
+            confirm: Confirm::Never,
             principals,
             clients: None,
             scopes,

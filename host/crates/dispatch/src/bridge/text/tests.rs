@@ -22,7 +22,7 @@ fn names() -> ToolNames {
 
 fn running() -> RunningTask<'static> {
     let elapsed = Duration::from_secs(45);
-    RunningTask { tool: "render", id: ID, elapsed, progress: None, status: None, queued_behind: None }
+    RunningTask { tool: "render", id: ID, elapsed, progress: None, status: None, state: RunState::Running }
 }
 
 fn deploy(form: &RawJson) -> OpenQuestion<'_> {
@@ -67,7 +67,7 @@ fn a_hand_off_from_the_queue_counts_the_calls_that_run() {
         (1, "\"render\" is waiting for its turn; 1 call is running. Nothing has failed. It will run"),
         (64, "\"render\" is waiting for its turn; 64 calls are running. Nothing has failed. It will run"),
     ] {
-        let text = handed_off(&RunningTask { queued_behind: Some(running_calls), ..running() });
+        let text = handed_off(&RunningTask { state: RunState::Queued(running_calls), ..running() });
         assert!(text.starts_with(expected), "{text}");
         assert!(text.contains(&format!("as task {ID}.\nSo far: 45 s.\n\nTo get the result")), "{text}");
     }
@@ -95,7 +95,7 @@ fn a_wait_that_ends_early_says_how_far_the_task_is() {
     let third = format!("{first} You may also tell the user that it takes longer, and come back later.");
     assert_eq!(still_running(&task, 3, &names()), third);
     assert_eq!(still_running(&task, 30, &names()), third);
-    let task = RunningTask { queued_behind: Some(2), ..running() };
+    let task = RunningTask { state: RunState::Queued(2), ..running() };
     assert_eq!(
         still_running(&task, 1, &names()),
         format!(

@@ -20,6 +20,7 @@ fn the_documented_transitions_and_effects_are_those_of_the_state_machine() {
 
 fn transitions() -> String {
     let states = [
+        ("unapproved", approval::unapproved(ConfirmBy::Either)),
         ("waiting", after([], IN_TIME)),
         ("running", after([started()], IN_TIME)),
         ("asking", after([started(), asked(&["q"])], IN_TIME)),
@@ -38,6 +39,9 @@ fn transitions() -> String {
         ("Entrusted", entrusted, IN_TIME),
         ("Answered", answered("q"), IN_TIME),
         ("AskedAgain", again, IN_TIME),
+        ("Decided (approve)", approval::decided(Decision::Approve), IN_TIME),
+        ("Decided (deny)", approval::decided(Decision::Deny { note: None }), IN_TIME),
+        ("ApprovalExpired", Event::ApprovalExpired, approval::WAIT_OVER),
         ("Delivered", Event::Delivered, IN_TIME),
         ("CallerLeft", Event::CallerLeft, IN_TIME),
         ("Finished", finished(result(false)), IN_TIME),
@@ -51,9 +55,9 @@ fn transitions() -> String {
     ];
     let mut table = "| event |".to_owned();
     states.iter().for_each(|(name, _)| table += &format!(" {name} |"));
-    table += "\n|---|---|---|---|---|\n";
+    table += "\n|---|---|---|---|---|---|\n";
     for (name, event, now) in events {
-        let name = if name.contains(' ') { name.to_owned() } else { format!("`{name}`") };
+        let name = if name.starts_with(char::is_lowercase) { name.to_owned() } else { format!("`{name}`") };
         table += &format!("| {name} |");
         for (_, state) in &states {
             table += &match transition(state, event.clone(), Timestamp(now)) {
@@ -73,6 +77,7 @@ fn transitions() -> String {
 /// The name of a state, as used in the table.
 fn name_of(task: &Task) -> &'static str {
     match task.status() {
+        _ if task.open_approval().is_some() => "unapproved",
         Working if task.waits() => "waiting",
         Working => "running",
         InputRequired => "asking",

@@ -1,0 +1,116 @@
+//! Waits for the approval of a call (`confirm`). The call is a task, and nothing of its guest runs before.
+
+use crate::client::client_channel::RouteScope;
+use crate::run::deps::RunDeps;
+use crate::run::elicitation::{COMES_BACK, LOOK_AGAIN};
+use crate::run::run::Run;
+use crate::slots::admission::{SlotRequest, UnapprovedRequest};
+use crate::task::questions::QuestionRecipient;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tokio::time::Instant;
+use toolyard_protocol::ClientCapabilities;
+use toolyard_task::approval::{Approval, ApprovalObject, ConfirmBy, ConfirmTerms};
+use toolyard_task::audit::By;
+use toolyard_task::store::{ReadTask, StoreError};
+use toolyard_task::{Event, Task};
+
+impl RunDeps {
+    /// The new task, waiting for an approval on these terms.
+    pub(crate) fn unapproved(&self, new: Task, terms: &ConfirmTerms) -> Task {
+        let object = ApprovalObject::of(&new);
+        let approval = Approval::asked(terms, object, self.settings.approval_ms);
+        let deadline = approval.expires_at(&new);
+        let is_asked =
+            terms.by != ConfirmBy::Operator && ClientCapabilities::of(&new.client_capabilities).form;
+        let questions =
+            is_asked.then(|| object.question(&approval, new.fence.attempt, deadline)).into_iter().collect();
+        Task { approval: Some(Box::new(approval)), questions, ..new }
+    }
+}
+
+impl Run {
+    /// Waits until the call is approved. `None` if it has ended instead.
+    pub(crate) async fn approved(&self, mut unapproved: UnapprovedRequest) -> Option<SlotRequest> {
+        let (id, fence) = self.task()?;
+        let _counted = OpenApproval::new(&self.deps);
+        let tasks = &self.deps.tasks;
+        let watch = tasks.waiters.watch(id);
+        let mut scope = RouteScope::Expected;
+        let settle = Duration::from_millis(self.deps.settings.question_settle_ms);
+        let mut next_look = Instant::now() + settle;
+        loop {
+            let changed = watch.changed();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            let (task, now) = match tasks.store.read(id, None).await {
+                Ok(Some(ReadTask { task, now })) if task.is_live() && task.fence == fence => (task, now),
+                Ok(_) => return None,
+                Err(error) => {
+                    self.retry_store(&error).await;
+                    continue;
+                }
+            };
+            unapproved = match unapproved.approved(&task) {
+                Ok(request) => return Some(request),
+                Err(unapproved) => unapproved,
+            };
+            let left = task.open_approval()?.expires_at(&task).since(now);
+            let step = match left {
+                0 => tasks.change(id, &Event::ApprovalExpired, &By::host()).await.map(drop),
+                _ => self.offer_approval(&task, std::mem::replace(&mut scope, RouteScope::Expected)).await,
+            };
+            if let Err(error) = step {
+                self.retry_store(&error).await;
+                continue;
+            }
+            tokio::select! {
+                biased;
+                () = changed => {}
+                () = tokio::time::sleep(Duration::from_millis(left)) => {}
+                () = tokio::time::sleep_until(next_look) => {
+                    next_look = Instant::now() + LOOK_AGAIN;
+                    scope = RouteScope::Anywhere;
+                }
+            }
+        }
+    }
+
+    /// Sends the question to the person who calls, if they may approve.
+    async fn offer_approval(&self, task: &Task, scope: RouteScope) -> Result<(), StoreError> {
+        let to = QuestionRecipient {
+            session: self.client.session.as_ref(),
+            capabilities: &self.client.capabilities,
+            channel: self.question_channel(),
+            scope,
+            patience: COMES_BACK,
+        };
+        self.deps.tasks.offer_questions(task, to).await
+    }
+
+    async fn retry_store(&self, error: &StoreError) {
+        tracing::warn!(
+            event = "store.retrying",
+            task = self.task().map(|(id, _)| id.to_string()),
+            error = error as &dyn std::error::Error,
+            "store failed; trying again"
+        );
+        tokio::time::sleep(LOOK_AGAIN).await;
+    }
+}
+
+/// Counts a call that waits for its approval on this host.
+struct OpenApproval<'a>(&'a RunDeps);
+
+impl<'a> OpenApproval<'a> {
+    fn new(deps: &'a RunDeps) -> Self {
+        deps.slots.unapproved.fetch_add(1, Ordering::Relaxed);
+        Self(deps)
+    }
+}
+
+impl Drop for OpenApproval<'_> {
+    fn drop(&mut self) {
+        self.0.slots.unapproved.fetch_sub(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,313 @@
+//! Calls that the operator wants confirmed: nothing runs before an approval, whoever calls and however.
+
+use crate::bridge::stage::{Stage, hand_off, plain};
+use crate::kit::application::{dispatch_by, eventually};
+use crate::kit::calls::{call, create};
+use crate::kit::client::Client;
+use crate::kit::stateless;
+use serde_json::json;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+use toolyard_dispatch::rules::AccessRules;
+use toolyard_dispatch::{
+    ApprovalDecision, CallReply, Caller, Dispatch, DrainMode, Fault, NoClientChannel, Outcome, Policy, Rates,
+    RawJson, Settings, Task, TaskSupport,
+};
+use toolyard_kit::{Native, SETTINGS, done, local_caller, memory, native};
+use toolyard_protocol::stateless::input::Retry;
+use toolyard_store::MemoryStore;
+use toolyard_task::Tool;
+use toolyard_task::approval::ConfirmBy;
+use toolyard_task::wire::TaskStatus;
+
+/// The tool `deploy`, and how often it ran.
+#[derive(Default, Clone)]
+struct Deploys(Arc<AtomicU32>);
+
+impl Deploys {
+    fn tool(&self, native: Native) -> Arc<dyn Tool> {
+        let runs = self.0.clone();
+        native.runs(move |_| {
+            runs.fetch_add(1, Ordering::SeqCst);
+            async { done("deployed") }
+        })
+    }
+
+    fn confirmed_by(&self, by: ConfirmBy) -> Arc<dyn Tool> {
+        self.tool(native("deploy").confirm(by))
+    }
+
+    fn ran(&self) -> u32 {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+fn host(store: &Arc<MemoryStore>, tool: Arc<dyn Tool>) -> Arc<Dispatch> {
+    dispatch_by(SETTINGS, store, vec![tool])
+}
+
+/// A task whose client cannot be asked.
+async fn created(dispatch: &Arc<Dispatch>) -> String {
+    create(dispatch, &local_caller(), "deploy", Arc::new(NoClientChannel)).await
+}
+
+async fn seen(dispatch: &Dispatch, id: &str) -> Task {
+    dispatch.task(&Caller::operator(), id).await.expect("found")
+}
+
+/// A call of a stateless client that knows tasks.
+async fn call_statelessly(dispatch: &Arc<Dispatch>, caller: &Caller) -> Result<CallReply, Fault> {
+    dispatch.call(caller, stateless::call("deploy", Retry::default(), &Arc::default())).await
+}
+
+/// Decides as the operator who was shown this task.
+async fn decide(dispatch: &Dispatch, shown: &Task, decision: ApprovalDecision) -> Result<Task, Fault> {
+    let fingerprint = &shown.approval.as_ref().expect("waits for an approval").fingerprint;
+    dispatch.decide(&Caller::operator(), &shown.id.to_string(), fingerprint, decision).await
+}
+
+async fn ended(dispatch: &Dispatch, id: &str) -> String {
+    let owner = local_caller();
+    let result = dispatch.task_result(&owner, id, Arc::new(NoClientChannel));
+    let result =
+        tokio::time::timeout(Duration::from_secs(30), result).await.expect("ends").expect("readable");
+    result.expect("a result").as_str().to_owned()
+}
+
+const DENY: ApprovalDecision = ApprovalDecision::Deny { note: None };
+
+#[tokio::test]
+async fn a_task_runs_after_its_approval_and_not_before() {
+    let (store, deploys) = (memory(), Deploys::default());
+    let dispatch = host(&store, deploys.confirmed_by(ConfirmBy::Operator));
+    let id = created(&dispatch).await;
+    let shown = seen(&dispatch, &id).await;
+    assert_eq!(shown.status(), TaskStatus::InputRequired);
+    assert!(
+        shown.status_message.as_ref().is_some_and(|text| text.contains("Waiting for approval")),
+        "{shown:?}"
+    );
+    eventually("the wait", || dispatch.load().approvals == 1).await;
+    assert_eq!((dispatch.load().runs, deploys.ran()), (0, 0), "it holds no slot");
+    decide(&dispatch, &shown, ApprovalDecision::Approve).await.expect("in time");
+    assert!(ended(&dispatch, &id).await.contains("deployed"));
+    assert_eq!((dispatch.load().approvals, deploys.ran()), (0, 1));
+    let again = decide(&dispatch, &shown, DENY).await;
+    assert!(matches!(again, Err(Fault::AlreadyOver(_))), "{again:?}");
+}
+
+#[tokio::test]
+async fn a_denied_or_cancelled_call_never_runs() {
+    let (store, deploys) = (memory(), Deploys::default());
+    let dispatch = host(&store, deploys.confirmed_by(ConfirmBy::Operator));
+    let denied = created(&dispatch).await;
+    let deny = ApprovalDecision::Deny { note: Some("Not on a Friday.".to_owned()) };
+    decide(&dispatch, &seen(&dispatch, &denied).await, deny).await.expect("in time");
+    assert!(ended(&dispatch, &denied).await.contains("Not on a Friday."));
+    let cancelled = created(&dispatch).await;
+    let shown = seen(&dispatch, &cancelled).await;
+    dispatch.cancel_task(&local_caller(), &cancelled).await.expect("live");
+    assert!(matches!(decide(&dispatch, &shown, ApprovalDecision::Approve).await, Err(Fault::AlreadyOver(_))));
+    eventually("the end of both waits", || dispatch.load().approvals == 0).await;
+    assert_eq!(deploys.ran(), 0);
+}
+
+#[tokio::test]
+async fn without_a_decision_in_time_the_call_is_denied() {
+    let (store, deploys) = (memory(), Deploys::default());
+    let settings = Settings { approval_ms: 30, ..SETTINGS };
+    let dispatch = dispatch_by(settings, &store, vec![deploys.confirmed_by(ConfirmBy::Operator)]);
+    let id = created(&dispatch).await;
+    assert!(ended(&dispatch, &id).await.contains("no approval"));
+    assert_eq!(deploys.ran(), 0);
+}
+
+#[tokio::test]
+async fn nobody_but_the_operator_decides_and_only_about_what_was_shown() {
+    let (store, deploys) = (memory(), Deploys::default());
+    let dispatch = host(&store, deploys.confirmed_by(ConfirmBy::Operator));
+    let (id, other) = (created(&dispatch).await, created(&dispatch).await);
+    let (shown, of_other) = (seen(&dispatch, &id).await, seen(&dispatch, &other).await);
+    let fingerprint = &shown.approval.as_ref().expect("asked").fingerprint;
+    for caller in [local_caller(), stateless::signed_in("alice")] {
+        let decided = dispatch.decide(&caller, &id, fingerprint, ApprovalDecision::Approve).await;
+        assert!(matches!(decided, Err(Fault::UnknownTask)), "{decided:?}");
+    }
+    // The question of a person is not open, under any name.
+    for key in ["host:confirm", "confirm"] {
+        let yes = RawJson::of(&json!({"action": "accept", "content": {"approve": true}}));
+        let answers = HashMap::from([(key.to_owned(), yes)]);
+        dispatch.update_task(&local_caller(), &id, answers).await.expect("ignored");
+    }
+    let other = of_other.approval.as_ref().expect("asked").fingerprint.clone();
+    let swapped = dispatch.decide(&Caller::operator(), &id, &other, ApprovalDecision::Approve).await;
+    assert!(matches!(swapped, Err(Fault::NotDecided(_))), "{swapped:?}");
+    assert_eq!(seen(&dispatch, &id).await.status(), TaskStatus::InputRequired);
+    assert_eq!(deploys.ran(), 0);
+}
+
+#[tokio::test]
+async fn a_person_approves_by_their_client_where_the_manifest_says_so() {
+    let (store, deploys) = (memory(), Deploys::default());
+    let dispatch = host(&store, deploys.confirmed_by(ConfirmBy::Person));
+    for (yes, runs) in [(false, 0), (true, 1)] {
+        let client = Client::default();
+        let id = create(&dispatch, &local_caller(), "deploy", Arc::new(client.clone())).await;
+        eventually("the question", || !client.asked().is_empty()).await;
+        let shown = seen(&dispatch, &id).await;
+        assert!(matches!(
+            decide(&dispatch, &shown, ApprovalDecision::Approve).await,
+            Err(Fault::NotDecided(_))
+        ));
+        let answer = json!({"action": "accept", "content": {"approve": yes}});
+        let (asked, answer) = (client.asked().remove(0), Ok(RawJson::of(&answer)));
+        dispatch.take_response(&local_caller(), &asked, answer).await.expect("stored");
+        assert_eq!(ended(&dispatch, &id).await.contains("deployed"), yes);
+        assert_eq!(deploys.ran(), runs);
+    }
+}
+
+#[tokio::test]
+async fn a_client_without_tasks_is_told_at_once_where_the_operator_decides() {
+    let deploys = Deploys::default();
+    let stage = Stage::new(Duration::from_secs(600), vec![deploys.confirmed_by(ConfirmBy::Operator)]);
+    stage.dispatch.set_console("http://127.0.0.1:7422".to_owned());
+    let caller = Caller::local(RawJson::empty_object());
+    let (text, result) = hand_off(stage.call(&caller, "deploy").await);
+    let id = result["_meta"]["io.toolyard/task"]["taskId"].as_str().expect("an id").to_owned();
+    assert!(text.contains(&format!("http://127.0.0.1:7422/q/{id}")), "{text}");
+    assert!(text.contains("A model cannot approve it"), "{text}");
+    let arguments =
+        json!({"task_id": id, "key": "host:confirm", "action": "accept", "content": {"approve": true}});
+    let refused = plain(stage.host_tool(&caller, "task_answer", arguments).await);
+    assert!(refused.contains("Only the user"), "{refused}");
+    let waits = plain(stage.host_tool(&caller, "task_wait", json!({"task_id": id, "seconds": 0})).await);
+    assert!(waits.contains("approves or denies"), "{waits}");
+    assert_eq!(deploys.ran(), 0);
+    let shown = seen(&stage.dispatch, &id).await;
+    decide(&stage.dispatch, &shown, ApprovalDecision::Approve).await.expect("in time");
+    let (_, result) = hand_off(stage.host_tool(&caller, "task_wait", json!({"task_id": id})).await);
+    assert_eq!(result["content"][1]["text"], "deployed");
+}
+
+#[tokio::test]
+async fn a_stateless_client_gets_a_task_and_a_plain_call_is_refused() {
+    let (store, deploys) = (memory(), Deploys::default());
+    let slow_to_be_one = native("deploy").confirm(ConfirmBy::Operator).inline_for(Duration::from_secs(600));
+    let dispatch = host(&store, deploys.tool(slow_to_be_one));
+    let made = call_statelessly(&dispatch, &stateless::client()).await;
+    assert_eq!(stateless::created(made).view.status, TaskStatus::InputRequired);
+    let Ok(CallReply::Result(refused)) =
+        dispatch.call(&local_caller(), call("deploy", false, Arc::new(NoClientChannel))).await
+    else {
+        panic!("a result that the model reads")
+    };
+    assert!(refused.as_str().contains("call it as a task"), "{refused:?}");
+    let never_a_task = native("deploy").confirm(ConfirmBy::Operator).task_support(TaskSupport::Forbidden);
+    let dispatch = host(&memory(), deploys.tool(never_a_task));
+    let made = call_statelessly(&dispatch, &stateless::client()).await;
+    assert!(stateless::text(&made.expect("a result")).contains("only after an approval"));
+    assert_eq!(deploys.ran(), 0);
+}
+
+#[tokio::test]
+async fn a_rule_asks_for_an_approval_of_some_calls_and_denies_others() {
+    let (store, deploys) = (memory(), Deploys::default());
+    let dispatch = host(&store, deploys.tool(native("deploy")));
+    let rules = json!([
+        {"effect": "allow", "tools": ["deploy"], "principals": ["local"], "confirm": "ask"},
+        {"effect": "allow", "tools": ["deploy"], "confirm": "always-deny"},
+    ]);
+    let rules = AccessRules::new(serde_json::from_value(rules).expect("rules")).expect("valid");
+    dispatch.enforce(Policy::new(rules, &Rates::default()));
+    let id = created(&dispatch).await;
+    assert_eq!(seen(&dispatch, &id).await.status(), TaskStatus::InputRequired);
+    let denied = call_statelessly(&dispatch, &stateless::signed_in("alice")).await;
+    assert!(stateless::text(&denied.expect("a result")).contains("denies every call"));
+    assert_eq!(deploys.ran(), 0);
+}
+
+#[tokio::test]
+async fn an_approval_survives_its_host_and_another_component_asks_again() {
+    let (store, deploys) = (memory(), Deploys::default());
+    let node = Arc::new(store.node());
+    let first = host(&node, deploys.confirmed_by(ConfirmBy::Operator));
+    let id = created(&first).await;
+    let shown = seen(&first, &id).await;
+    node.kill();
+    let next = Arc::new(store.node());
+    let second = host(&next, deploys.confirmed_by(ConfirmBy::Operator));
+    second.recover_now().await;
+    eventually("the wait on the next host", || second.load().approvals == 1).await;
+    next.kill();
+    let changed = deploys.tool(native("deploy").confirm(ConfirmBy::Operator).digest("11"));
+    let third = host(&Arc::new(store.node()), changed);
+    third.recover_now().await;
+    eventually("the wait for another component", || third.load().approvals == 1).await;
+    assert!(matches!(decide(&third, &shown, ApprovalDecision::Approve).await, Err(Fault::NotDecided(_))));
+    let shown = seen(&third, &id).await;
+    decide(&third, &shown, ApprovalDecision::Approve).await.expect("in time");
+    assert!(ended(&third, &id).await.contains("deployed"));
+    assert_eq!(deploys.ran(), 1);
+}
+
+#[tokio::test]
+async fn a_host_that_leaves_hands_the_wait_to_the_next_one() {
+    let (store, deploys) = (memory(), Deploys::default());
+    let first = host(&Arc::new(store.node()), deploys.confirmed_by(ConfirmBy::Operator));
+    let id = created(&first).await;
+    first.drain(Duration::from_secs(5), DrainMode::HandOver).await;
+    let second = host(&Arc::new(store.node()), deploys.confirmed_by(ConfirmBy::Operator));
+    second.recover_now().await;
+    let shown = seen(&second, &id).await;
+    assert_eq!(shown.status(), TaskStatus::InputRequired);
+    decide(&second, &shown, ApprovalDecision::Approve).await.expect("in time");
+    assert!(ended(&second, &id).await.contains("deployed"));
+}
+
+/// Two approvers, a cancel and the end of the time at once: one outcome, and a run only if it was approved.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_racing_decisions_one_counts() {
+    let races: u32 = std::env::var("RACES").ok().and_then(|races| races.parse().ok()).unwrap_or(100);
+    let (store, deploys) = (memory(), Deploys::default());
+    let settings = Settings { approval_ms: 40, ..SETTINGS };
+    let dispatch = dispatch_by(settings, &store, vec![deploys.confirmed_by(ConfirmBy::Operator)]);
+    let mut approved = 0;
+    for race in 0..races {
+        let id = created(&dispatch).await;
+        let shown = seen(&dispatch, &id).await;
+        let owner = local_caller();
+        let late = Duration::from_micros(u64::from(race % 50) * 1_000);
+        let (yes, no, cancel) = tokio::join!(
+            async {
+                tokio::time::sleep(late).await;
+                decide(&dispatch, &shown, ApprovalDecision::Approve).await
+            },
+            async {
+                tokio::time::sleep(late).await;
+                decide(&dispatch, &shown, DENY).await
+            },
+            async {
+                tokio::time::sleep(late).await;
+                dispatch.cancel_task(&owner, &id).await
+            },
+        );
+        approved += u32::from(yes.is_ok());
+        assert!(!(yes.is_ok() && no.is_ok()), "two decisions");
+        assert!(!(no.is_ok() && cancel.is_ok()), "denied, and cancelled after its end");
+        let mut last = seen(&dispatch, &id).await;
+        while last.is_live() {
+            tokio::task::yield_now().await;
+            last = seen(&dispatch, &id).await;
+        }
+        match last.outcome.expect("ended") {
+            Outcome::Result { is_error: false, .. } => assert!(yes.is_ok() && no.is_err(), "ran unapproved"),
+            Outcome::Result { is_error: true, .. } => assert!(yes.is_err() && cancel.is_err(), "denied"),
+            Outcome::Cancelled => assert!(cancel.is_ok() && no.is_err()),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(deploys.ran() <= approved, "{} runs of {approved} approved calls", deploys.ran());
+}

@@ -1,0 +1,69 @@
+//! The details of an event in words.
+
+use super::{EventKind, TimelineEvent};
+use serde_json::Value;
+
+impl TimelineEvent {
+    /// The details in one line. The text is the guest's or the caller's; whoever shows it escapes it.
+    #[must_use]
+    pub fn details(&self) -> String {
+        let body: Value = self.body.decode().unwrap_or_default();
+        let text = |name: &str| match &body[name] {
+            Value::Null => None,
+            Value::String(text) => Some(text.clone()),
+            other => Some(other.to_string()),
+        };
+        match self.kind {
+            EventKind::Log => {
+                let logger = text("logger").map(|logger| format!(" {logger}:")).unwrap_or_default();
+                let (level, data) = (text("level").unwrap_or_default(), text("data").unwrap_or_default());
+                format!("{level}{logger} {data}")
+            }
+            EventKind::LeftOut => {
+                let (events, bytes) = (text("events").unwrap_or_default(), text("bytes").unwrap_or_default());
+                format!("{events} events are missing here ({bytes} bytes)")
+            }
+            EventKind::Progress => {
+                let of = text("total").map(|total| format!(" of {total}")).unwrap_or_default();
+                let message = text("message").map(|message| format!(" {message}")).unwrap_or_default();
+                format!("{}{of}{message}", text("progress").unwrap_or_default())
+            }
+            _ => {
+                let names = ["status", "code", "key", "method", "reason", "message", "incarnation"];
+                names.into_iter().filter_map(text).collect::<Vec<_>>().join(" ")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::{RawJson, Timestamp};
+
+    fn event(kind: EventKind, body: &'static str) -> TimelineEvent {
+        TimelineEvent { seq: 1, attempt: 1, at: Timestamp(0), kind, body: RawJson::trusted(body) }
+    }
+
+    #[test]
+    fn the_details_of_an_event_are_one_line_of_words() {
+        for (kind, body, expected) in [
+            (EventKind::Log, r#"{"level":"info","data":"so"}"#, "info so"),
+            (
+                EventKind::Log,
+                r#"{"level":"error","logger":"disk","data":{"full":1}}"#,
+                r#"error disk: {"full":1}"#,
+            ),
+            (EventKind::Progress, r#"{"progress":1.5,"total":3.0,"message":"half"}"#, "1.5 of 3.0 half"),
+            (
+                EventKind::Ended,
+                r#"{"status":"failed","code":-32603,"message":"broke"}"#,
+                "failed -32603 broke",
+            ),
+            (EventKind::LeftOut, r#"{"events":3,"bytes":99}"#, "3 events are missing here (99 bytes)"),
+            (EventKind::Queued, "{}", ""),
+        ] {
+            assert_eq!(event(kind, body).details(), expected);
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! `toolyard approvals`: calls that wait for the operator's approval.
+
+use super::operator;
+use super::table::table;
+use super::tasks::{owner, said};
+use crate::config::{Config, Flags};
+use anyhow::{Context as _, bail};
+use clap::{Args, Subcommand};
+use std::io::{self, BufRead as _, IsTerminal as _};
+use std::process::ExitCode;
+use toolyard_cli::{output, say, tell};
+use toolyard_dispatch::search::{Direction, Filter};
+use toolyard_dispatch::{
+    Approval, ApprovalDecision, Caller, Dispatch, MAX_NOTE, Task, TaskStatus, Timestamp, visible,
+};
+
+/// The most tasks that are read at once.
+const PAGE: u32 = 100;
+/// The longest arguments in the table (characters).
+const SHORT: usize = 60;
+
+/// The options of `approvals`.
+#[derive(Debug, Args)]
+pub struct Options {
+    #[command(subcommand)]
+    action: Action,
+    /// Print JSON.
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// List the calls that wait for an approval, the oldest first.
+    List,
+    /// Show a call and ask on the terminal whether it may run.
+    Approve {
+        /// The id of its task, as `list` shows it.
+        id: String,
+    },
+    /// Deny a call, which then ends without having run.
+    Deny {
+        /// The id of its task, as `list` shows it.
+        id: String,
+        /// A text for the caller.
+        #[arg(long, value_name = "TEXT")]
+        note: Option<String>,
+    },
+}
+
+/// Runs the chosen command.
+pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
+    let config = operator::configured(flags)?;
+    if !operator::has_store(&config, matches!(options.action, Action::List))? {
+        return Ok(none(&config, options.json));
+    }
+    operator::with_store(&config, async |dispatch| match &options.action {
+        Action::List => list(&dispatch, &config, options.json).await,
+        Action::Approve { id } => approve(&dispatch, id, options.json).await,
+        Action::Deny { id, note } => {
+            if note.as_ref().is_some_and(|note| note.chars().count() > MAX_NOTE) {
+                bail!("a note has at most {MAX_NOTE} characters");
+            }
+            let task = waiting(&dispatch, id).await?;
+            decide(&dispatch, &task, ApprovalDecision::Deny { note: note.clone() }, options.json).await
+        }
+    })
+}
+
+async fn list(dispatch: &Dispatch, config: &Config, json: bool) -> anyhow::Result<ExitCode> {
+    let operator = Caller::operator();
+    let (mut after, mut found) = (None, Vec::new());
+    loop {
+        let filter = Filter { statuses: Some(vec![TaskStatus::InputRequired]), ..Filter::default() };
+        let page = dispatch.find_tasks(&operator, filter, Direction::Ascending, after, PAGE).await?;
+        for summary in page.tasks {
+            match dispatch.task(&operator, &summary.id.to_string()).await {
+                Ok(task) if task.open_approval().is_some() => found.push(task),
+                // It waits for an answer, or has ended meanwhile.
+                _ => {}
+            }
+        }
+        match page.next {
+            Some(next) => after = Some(next),
+            None => break,
+        }
+    }
+    if found.is_empty() {
+        return Ok(none(config, json));
+    }
+    let now = dispatch.now();
+    let mut rows = table(&["TASK", "TOOL", "CALLER", "TIME LEFT", "ARGUMENTS"]);
+    for task in &found {
+        let Some(approval) = task.open_approval() else { continue };
+        if json {
+            output::json(as_json(task, approval));
+            continue;
+        }
+        let arguments = task.arguments.as_str();
+        let short: String = arguments.chars().take(SHORT).collect();
+        let more = if short.len() < arguments.len() { "…" } else { "" };
+        rows.add_row([
+            task.id.to_string(),
+            task.tool.clone(),
+            owner(&task.owner),
+            left(task, approval, now),
+            visible::line(&format!("{short}{more}")).into_owned(),
+        ]);
+    }
+    if !json {
+        say!("{rows}");
+        tell!("`toolyard approvals approve ID` shows a call whole and asks whether it may run.");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn none(config: &Config, json: bool) -> ExitCode {
+    if !json {
+        say!("No call in {} waits for an approval.", config.data.display());
+    }
+    ExitCode::SUCCESS
+}
+
+fn left(task: &Task, approval: &Approval, now: Timestamp) -> String {
+    let seconds = approval.expires_at(task).since(now) / 1_000;
+    format!("{} min {:02} s", seconds / 60, seconds % 60)
+}
+
+fn as_json(task: &Task, approval: &Approval) -> serde_json::Value {
+    serde_json::json!({
+        "taskId": task.id.to_string(),
+        "tool": task.tool,
+        "digest": task.digest.to_string(),
+        "owner": owner(&task.owner),
+        "createdAt": task.created_at.to_string(),
+        "expiresAt": approval.expires_at(task).to_string(),
+        "message": approval.message,
+        "fingerprint": approval.fingerprint,
+        "arguments": task.arguments.decode::<serde_json::Value>().unwrap_or_default(),
+    })
+}
+
+/// The task of this id, which waits for the operator.
+async fn waiting(dispatch: &Dispatch, id: &str) -> anyhow::Result<Task> {
+    let task = dispatch.task(&Caller::operator(), id).await.map_err(|fault| said(&fault, id))?;
+    match task.open_approval() {
+        Some(approval) if approval.is_for_operator() => Ok(task),
+        Some(_) => bail!("only the person who called decides about {id} (`confirm-by = \"person\"`)"),
+        None => bail!("task {id} does not wait for an approval; `toolyard approvals list` shows all that do"),
+    }
+}
+
+/// Approves after a question on the terminal: a program that starts this command decides nothing.
+async fn approve(dispatch: &Dispatch, id: &str, json: bool) -> anyhow::Result<ExitCode> {
+    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+        bail!("to approve a call, run this on a terminal or open the console (`toolyard console`)");
+    }
+    let task = waiting(dispatch, id).await?;
+    let approval = task.open_approval().context("it was decided just now")?;
+    let arguments: serde_json::Value = task.arguments.decode().unwrap_or_default();
+    let arguments = serde_json::to_string_pretty(&arguments).unwrap_or_default();
+    tell!("       tool  {}", visible::line(&task.tool));
+    tell!("  component  {}", task.digest);
+    tell!("     caller  {}", owner(&task.owner));
+    if let Some(message) = &approval.message {
+        tell!("    message  {}", visible::line(message));
+    }
+    tell!("  time left  {}", left(&task, approval, dispatch.now()));
+    tell!("  arguments");
+    arguments.lines().for_each(|line| tell!("    {}", visible::line(line)));
+    tell!("Run it? Type yes or no:");
+    let answer = tokio::task::spawn_blocking(|| {
+        let mut answer = String::new();
+        io::stdin().lock().read_line(&mut answer).map(|_| answer)
+    });
+    match answer.await.context("cannot read the answer")?.context("cannot read the answer")?.trim() {
+        "yes" => decide(dispatch, &task, ApprovalDecision::Approve, json).await,
+        "no" => decide(dispatch, &task, ApprovalDecision::Deny { note: None }, json).await,
+        _ => {
+            tell!("Nothing was decided; the call goes on waiting.");
+            Ok(ExitCode::FAILURE)
+        }
+    }
+}
+
+async fn decide(
+    dispatch: &Dispatch,
+    shown: &Task,
+    decision: ApprovalDecision,
+    json: bool,
+) -> anyhow::Result<ExitCode> {
+    let id = shown.id.to_string();
+    let approval = shown.open_approval().context("it was decided just now")?;
+    let word = match &decision {
+        ApprovalDecision::Approve => "approved",
+        ApprovalDecision::Deny { .. } => "denied",
+    };
+    let decided = dispatch.decide(&Caller::operator(), &id, &approval.fingerprint, decision).await;
+    let task = decided.map_err(|fault| said(&fault, &id))?;
+    if json {
+        output::json(task.view().render().as_str());
+    } else {
+        say!("{word} {id}");
+    }
+    Ok(ExitCode::SUCCESS)
+}

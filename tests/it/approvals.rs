@@ -1,0 +1,103 @@
+//! Calls that wait for the operator's approval (`confirm`), through clients and the command line.
+
+use crate::command_line::{err, out};
+use serde_json::{Value, json};
+use std::process::Stdio;
+use toolyard_tests::host::Setup;
+use toolyard_tests::{Host, Session, eventually};
+
+/// The probe, whose `echo` needs an approval.
+fn setup() -> Setup {
+    Setup::probe()
+        .manifest("probe", "[tools.echo]\nconfirm = \"ask\"\nconfirm-message = \"Repeats what it gets.\"\n")
+}
+
+async fn waiting(session: &Session, text: &str) -> String {
+    let id = session.create("echo", json!({"text": text})).await;
+    assert_eq!(session.task(&id).await["status"], "input_required");
+    id
+}
+
+/// Runs a command on a terminal of its own, and types this line into it.
+async fn on_terminal(host: &Host, args: &[&str], line: &str) -> (Option<i32>, String) {
+    let data = host.data();
+    let words: Vec<String> = [toolyard_tests::guests::binary().display().to_string()]
+        .into_iter()
+        .chain(["--data".to_owned(), data.display().to_string()])
+        .chain(args.iter().map(|arg| (*arg).to_owned()))
+        .map(|word| format!("'{word}'"))
+        .collect();
+    let mut script = tokio::process::Command::new("script");
+    script.args(["--quiet", "--return", "--command", &words.join(" "), "/dev/null"]);
+    script.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
+    let mut child = script.spawn().expect("script of util-linux");
+    let mut stdin = child.stdin.take().expect("is piped");
+    tokio::io::AsyncWriteExt::write_all(&mut stdin, format!("{line}\n").as_bytes()).await.expect("typed");
+    let done = child.wait_with_output().await.expect("ends");
+    drop(stdin);
+    (done.status.code(), String::from_utf8_lossy(&done.stdout).into_owned())
+}
+
+#[tokio::test]
+async fn an_operator_lists_approves_and_denies_at_the_command_line() {
+    let (host, session) = setup().open().await;
+    let none = host.command(&["approvals", "list"]).await;
+    assert!(out(&none).contains("No call"), "{}", out(&none));
+    let (first, second) = (waiting(&session, "to production").await, waiting(&session, "again").await);
+    let listed = host.command(&["approvals", "list", "--json"]).await;
+    let listed: Vec<Value> =
+        out(&listed).lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert_eq!(listed.len(), 2);
+    assert_eq!((&listed[0]["taskId"], &listed[0]["tool"]), (&json!(first), &json!("echo")));
+    assert_eq!(listed[0]["arguments"], json!({"text": "to production"}));
+    assert_eq!(listed[0]["message"], "Repeats what it gets.");
+
+    let piped = host.command(&["approvals", "approve", &first]).await;
+    assert_eq!(piped.status.code(), Some(1));
+    assert!(err(&piped).contains("on a terminal"), "{}", err(&piped));
+    assert_eq!(session.task(&first).await["status"], "input_required", "a program approves nothing");
+    let (code, shown) = on_terminal(&host, &["approvals", "approve", &first], "perhaps").await;
+    assert_eq!(code, Some(1), "{shown}");
+    let (code, shown) = on_terminal(&host, &["approvals", "approve", &first], "yes").await;
+    assert_eq!(code, Some(0), "{shown}");
+    assert!(shown.contains("to production") && shown.contains("Repeats what it gets."), "{shown}");
+    session.until(&first, "completed").await;
+
+    let denied = host.command(&["approvals", "deny", &second, "--note", "Once is enough."]).await;
+    assert_eq!(denied.status.code(), Some(0), "{}", err(&denied));
+    session.until(&second, "failed").await;
+    let result = session.result("tasks/result", json!({"taskId": second})).await;
+    assert!(result["content"][0]["text"].as_str().expect("a text").contains("Once is enough."), "{result}");
+    let late = host.command(&["approvals", "deny", &second]).await;
+    assert!(err(&late).contains("does not wait for an approval"), "{}", err(&late));
+
+    let actions = || async {
+        let log = std::fs::read_to_string(host.data().join("audit.jsonl")).unwrap_or_default();
+        let entries: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+        let of = |id: &str| -> Vec<String> {
+            let entries = entries.iter().filter(|entry| entry["task"] == id);
+            entries.map(|entry| entry["action"].as_str().unwrap_or_default().to_owned()).collect()
+        };
+        let (first, second) = (of(&first), of(&second));
+        (first.contains(&"task.ended".to_owned()) && second.contains(&"task.ended".to_owned()))
+            .then_some((first, second))
+    };
+    let (first, second) = eventually("the audit entries", actions).await;
+    assert!(
+        first.starts_with(&["task.created", "approval.asked", "approval.given"].map(str::to_owned)),
+        "{first:?}"
+    );
+    let expected = ["task.created", "approval.asked", "approval.refused", "task.ended"];
+    assert!(second.starts_with(&expected.map(str::to_owned)), "{second:?}");
+}
+
+#[tokio::test]
+async fn an_approval_waits_while_its_host_is_dead() {
+    let (host, session) = setup().open().await;
+    let id = waiting(&session, "later").await;
+    let host = host.killed_and_restarted().await;
+    let (code, shown) = on_terminal(&host, &["approvals", "approve", &id], "yes").await;
+    assert_eq!(code, Some(0), "{shown}");
+    let result = host.command(&["tasks", "result", &id]).await;
+    assert!(out(&result).contains("later"), "{}", err(&result));
+}
