@@ -84,6 +84,7 @@ impl ConsoleService {
         };
         let state = Arc::new(State { health, plugins: assembled.plugins.clone() });
         let dispatch = assembled.server.dispatch.clone();
+        dispatch.set_console(format!("http://{}", listener.local_addr()?));
         let console = Console::new(dispatch, state, settings, listener.local_addr()?)
             .and_then(|console| Ok((console.link()?.url, console)));
         let (link, console) = console.context("cannot start the console (`console.listen = \"off\"`)")?;

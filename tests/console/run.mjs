@@ -7,7 +7,7 @@ import { PAGES, context, logIn, open } from "./browser.mjs";
 const [origin, link, plainLink, keyboardLink, given] = process.argv.slice(2);
 const tasks = JSON.parse(given);
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-const all = [...PAGES, `/tasks/${tasks.hostile}`, `/tasks/${tasks.asks}`];
+const all = [...PAGES, `/tasks/${tasks.hostile}`, `/tasks/${tasks.asks}`, `/tasks/${tasks.approve}`];
 
 const browser = await open();
 let failed = false;
@@ -89,6 +89,25 @@ await scenario("a question is answered", async () => {
   await page.goto(`${origin}/tasks/${tasks.confirms}`);
   await page.getByRole("button", { name: "Decline" }).click();
   await page.locator(".lead .state.asks").waitFor({ state: "detached" });
+});
+
+await scenario("a call is approved or denied", async () => {
+  await page.goto(`${origin}/waiting`);
+  const deny = page.locator(`[id="t-${tasks.deny}"]`);
+  check((await deny.innerText()).includes("Waits in production."), "the operator's words");
+  await deny.getByLabel("Note for the caller").fill("Not today.");
+  await deny.getByRole("button", { name: "Deny" }).click();
+  await page.goto(`${origin}/tasks/${tasks.deny}`);
+  await page.locator(".lead .state.bad").waitFor();
+  check((await page.locator("main").innerText()).includes("Not today."), "the note");
+  await page.goto(`${origin}/q/${tasks.approve}`);
+  check(new URL(page.url()).pathname === `/tasks/${tasks.approve}`, page.url());
+  const approve = page.getByRole("button", { name: "Approve" });
+  check(await approve.isDisabled(), "it can be pressed at once");
+  await approve.click();
+  await page.locator(".lead .state.ok").waitFor();
+  const events = await page.locator("#timeline ~ .scroll tbody tr").allInnerTexts();
+  check(events.some((event) => event.includes("approved")), `its timeline: ${events.join(" | ")}`);
 });
 
 await scenario("lists are filtered by their address", async () => {

@@ -13,12 +13,15 @@ fn folder() -> PathBuf {
     root().join("tests/console")
 }
 
+/// The calls of `wait` need an approval.
+const CONFIRM: &str = "[tools.wait]\nconfirm = \"ask\"\nconfirm-message = \"Waits in production.\"\n";
+
 fn can_ask() -> Value {
     json!({"elicitation": {"form": {}}})
 }
 
 async fn open(capabilities: Value) -> (Host, Session) {
-    Setup::probe().set("console.listen", "127.0.0.1:0").open_as(capabilities).await
+    Setup::probe().manifest("probe", CONFIRM).set("console.listen", "127.0.0.1:0").open_as(capabilities).await
 }
 
 /// A new login link: its origin and its code.
@@ -94,18 +97,31 @@ fn token(page: &str, action: &str) -> String {
         .to_owned()
 }
 
+/// The fingerprint of the call that a page shows for approval.
+fn fingerprint(page: &str) -> Option<&str> {
+    page.split("name=\"fingerprint\" value=\"").nth(1)?.split('"').next()
+}
+
+/// A call that waits for an approval.
+async fn confirms(session: &Session) -> String {
+    session.create("wait", json!({"ms": 1})).await
+}
+
 #[tokio::test]
 async fn an_action_needs_the_page_of_its_login_and_nothing_changes_without_it() {
     let (host, session) = open(can_ask()).await;
     let spins = session.create("spin", json!({"ms": 600_000})).await;
     let asks = session.create("ask", json!({"question": "Name?"})).await;
     session.until(&asks, "input_required").await;
+    let (denied, approved) = (confirms(&session).await, confirms(&session).await);
     let (ada, bob) = (Sender::logged_in(&host).await, Sender::logged_in(&host).await);
     let actions = [
         ("/logout".to_owned(), "/tasks"),
         ("/theme".to_owned(), "/tasks"),
         (format!("/tasks/{spins}/cancel"), &*format!("/tasks/{spins}")),
         (format!("/tasks/{asks}/answer"), &*format!("/tasks/{asks}")),
+        (format!("/tasks/{denied}/deny"), &*format!("/tasks/{denied}")),
+        (format!("/tasks/{approved}/approve"), &*format!("/tasks/{approved}")),
     ]
     .map(|(action, page)| (action, page.to_owned()));
     for (action, page) in &actions {
@@ -138,16 +154,29 @@ async fn an_action_needs_the_page_of_its_login_and_nothing_changes_without_it() 
         assert_eq!(status, 404, "{action}: GET");
     }
     assert_eq!(session.task(&spins).await["status"], "working");
-    assert_eq!(session.task(&asks).await["status"], "input_required");
+    for waits in [&asks, &denied, &approved] {
+        assert_eq!(session.task(waits).await["status"], "input_required");
+    }
     assert_eq!(ada.get("/tasks").await.0, 200, "still logged in");
     // The valid ones work.
     for (action, page) in actions.iter().skip(2) {
-        let valid = token(&ada.get(page).await.1, action);
-        let done = ada.post(action, &format!("token={valid}&key=answer&do=decline"), &[]).await;
+        let shown = ada.get(page).await.1;
+        let valid = token(&shown, action);
+        // An approval of another call decides nothing.
+        let other = format!("token={valid}&fingerprint={}", "00".repeat(32));
+        if action.ends_with("/approve") {
+            assert_eq!(ada.post(action, &other, &[]).await.status, 303);
+            assert_eq!(session.task(&approved).await["status"], "input_required");
+        }
+        let fingerprint = fingerprint(&shown).unwrap_or_default();
+        let body = format!("token={valid}&key=answer&do=decline&fingerprint={fingerprint}&note=No.");
+        let done = ada.post(action, &body, &[]).await;
         assert_eq!(done.status, 303, "{action}");
     }
     session.until(&spins, "cancelled").await;
     session.until(&asks, "completed").await;
+    session.until(&denied, "failed").await;
+    session.until(&approved, "completed").await;
     let audited = || async {
         let log = std::fs::read_to_string(host.data().join("audit.jsonl")).unwrap_or_default();
         let lines: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
@@ -211,6 +240,8 @@ async fn a_person_uses_it_in_a_browser() {
         ("byKeyboard", "ask", json!({"question": "By keys?"})),
         ("withoutScript", "ask", json!({"question": "Without a script?"})),
         ("confirms", "confirm", json!({"question": "Deploy?"})),
+        ("approve", "wait", json!({"ms": 1})),
+        ("deny", "wait", json!({"ms": 2})),
     ] {
         tasks.insert(name.to_owned(), session.create(tool, arguments).await.into());
     }
@@ -229,7 +260,7 @@ async fn a_person_uses_it_in_a_browser() {
         tokio::time::timeout(Duration::from_secs(180), node.output()).await.expect("ends").expect("node");
     let told = String::from_utf8_lossy(&done.stdout);
     assert!(
-        done.status.success() && told.lines().count() == 10,
+        done.status.success() && told.lines().count() == 11,
         "{told}\n{}",
         String::from_utf8_lossy(&done.stderr)
     );
@@ -241,6 +272,7 @@ async fn the_pictures_of_the_docs_show_every_page() {
     let pictures = root().join("host/docs/pictures");
     if std::env::var_os("UPDATE_DOCS").is_some() {
         let (host, session) = Setup::probe()
+            .manifest("probe", CONFIRM)
             .with(&[plugin("csv")])
             .set("console.listen", "127.0.0.1:0")
             .open_as(can_ask())
@@ -251,6 +283,7 @@ async fn the_pictures_of_the_docs_show_every_page() {
             ("spin", json!({"ms": 600_000})),
             ("ask", json!({"question": "Which branch shall I use?"})),
             ("confirm", json!({"question": "Deploy version 2.1 to production?"})),
+            ("wait", json!({"ms": 250})),
         ] {
             session.create(tool, arguments).await;
         }

@@ -20,6 +20,18 @@ logIn();
 const menu = document.querySelector("nav.side details");
 if (menu && matchMedia("(max-width: 900px)").matches) menu.open = false;
 
+// What is approved must be what a person has read: the button works a second after its call came onto the page.
+let guarded = "";
+function guard() {
+  const buttons = [...document.querySelectorAll("button[data-guarded]")];
+  const shown = buttons.map((button) => button.form.elements.fingerprint.value).join();
+  if (shown === guarded) return;
+  guarded = shown;
+  for (const button of buttons) button.disabled = true;
+  setTimeout(() => { for (const button of buttons) button.disabled = false; }, 1000);
+}
+guard();
+
 // Live pages: the stream only says that something changed. The page is fetched again, from the same address and by the
 // same renderer, and its parts are replaced where they differ.
 const live = document.querySelector("main[data-live]");
@@ -46,6 +58,7 @@ async function refresh() {
     const fresh = new DOMParser().parseFromString(policy.createHTML(await answer.text()), "text/html");
     document.title = fresh.title;
     replace("main", fresh);
+    guard();
     replace("#waiting-count", fresh);
     label.textContent = "live";
   } catch {

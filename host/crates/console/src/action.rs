@@ -7,7 +7,7 @@ use crate::session::Session;
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
-use toolyard_dispatch::{Caller, Fault, Form, RawJson, Task};
+use toolyard_dispatch::{ApprovalDecision, Caller, Fault, Form, MAX_NOTE, RawJson, Task};
 use toolyard_protocol::question::form::misfit;
 
 /// An action.
@@ -21,6 +21,10 @@ pub(crate) enum Action<'a> {
     Cancel(&'a str),
     /// Answers a question of a task.
     Answer(&'a str),
+    /// Lets a call run.
+    Approve(&'a str),
+    /// Ends a call that has not run.
+    Deny(&'a str),
 }
 
 impl<'a> Action<'a> {
@@ -32,6 +36,8 @@ impl<'a> Action<'a> {
             _ => match path.strip_prefix("/tasks/")?.split_once('/')? {
                 (id, "cancel") => Some(Self::Cancel(id)),
                 (id, "answer") => Some(Self::Answer(id)),
+                (id, "approve") => Some(Self::Approve(id)),
+                (id, "deny") => Some(Self::Deny(id)),
                 _ => None,
             },
         }
@@ -43,6 +49,8 @@ impl<'a> Action<'a> {
             Self::Theme => "/theme".to_owned(),
             Self::Cancel(id) => format!("/tasks/{id}/cancel"),
             Self::Answer(id) => format!("/tasks/{id}/answer"),
+            Self::Approve(id) => format!("/tasks/{id}/approve"),
+            Self::Deny(id) => format!("/tasks/{id}/deny"),
         }
     }
 
@@ -52,6 +60,8 @@ impl<'a> Action<'a> {
             Self::Theme => "theme",
             Self::Cancel(_) => "cancel",
             Self::Answer(_) => "answer",
+            Self::Approve(_) => "approve",
+            Self::Deny(_) => "deny",
         }
     }
 
@@ -59,7 +69,7 @@ impl<'a> Action<'a> {
     pub const fn target(self) -> &'a str {
         match self {
             Self::Logout | Self::Theme => "",
-            Self::Cancel(id) | Self::Answer(id) => id,
+            Self::Cancel(id) | Self::Answer(id) | Self::Approve(id) | Self::Deny(id) => id,
         }
     }
 
@@ -83,8 +93,28 @@ impl<'a> Action<'a> {
                 Err(fault) => failed(&fault),
             },
             Self::Answer(id) => answer(console, &console.caller(session), id, form).await,
+            Self::Approve(id) | Self::Deny(id) => {
+                let decision = match self {
+                    Self::Approve(_) => ApprovalDecision::Approve,
+                    _ => ApprovalDecision::Deny { note: note(form) },
+                };
+                let fingerprint = value(form, "fingerprint").unwrap_or_default();
+                let decided =
+                    console.dispatch.decide(&console.caller(session), id, fingerprint, decision).await;
+                match decided {
+                    // Somebody decided first, or the call has changed; the page shows it.
+                    Ok(_) | Err(Fault::AlreadyOver(_) | Fault::NotDecided(_)) => back(),
+                    Err(fault) => failed(&fault),
+                }
+            }
         }
     }
+}
+
+/// The note to the caller of a denied call.
+fn note(form: &Pairs) -> Option<String> {
+    let note = value(form, "note").unwrap_or_default().trim();
+    (!note.is_empty()).then(|| note.chars().take(MAX_NOTE).collect())
 }
 
 /// Whether a path stays within this console.
@@ -185,7 +215,8 @@ mod tests {
 
     #[test]
     fn each_action_has_its_own_path() {
-        let all = [Action::Logout, Action::Theme, Action::Cancel("7"), Action::Answer("7")];
+        let of_task = [Action::Cancel("7"), Action::Answer("7"), Action::Approve("7"), Action::Deny("7")];
+        let all = [Action::Logout, Action::Theme].into_iter().chain(of_task);
         for action in all {
             assert_eq!(Action::of(&action.path()), Some(action));
         }

@@ -115,6 +115,13 @@ impl Console {
         }))
     }
 
+    /// The address of a task's page.
+    fn task_address(&self, id: &str) -> String {
+        let is_id = id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+        let path = if is_id { format!("/tasks/{id}") } else { "/".to_owned() };
+        format!("http://{}:{}{path}", self.name, self.address.port())
+    }
+
     /// A new login link.
     ///
     /// # Errors

@@ -1,11 +1,13 @@
 //! The pages.
 
+mod approval;
 mod content;
 mod json_tree;
 mod overview;
 mod question;
 pub(crate) mod task;
 mod tasks;
+mod timeline;
 mod tools;
 mod waiting;
 

@@ -25,7 +25,7 @@ pub(super) async fn page(view: &View<'_>, waiting: &[Summary]) -> Result<Rendere
             @if waiting.is_empty() {
                 (empty(html! { "Nothing waits for you." }))
             } @else {
-                p { a href="/waiting" { (count(waiting.len(), "task", "tasks")) " with a question" } }
+                p { a href="/waiting" { (count(waiting.len(), "task", "tasks")) " with a question or a call to approve" } }
             }
         }
         section aria-labelledby="failures" {

@@ -1,6 +1,6 @@
-//! One task: its state, its questions, its result, its arguments.
+//! One task: its state, its approval and its questions, its result, its timeline, its arguments.
 
-use super::{Rendered, content as blocks, json_tree, question};
+use super::{Rendered, approval, content as blocks, json_tree, question, timeline};
 use crate::action::Action;
 use crate::html::{View, state};
 use crate::reply::{self, Reply};
@@ -10,10 +10,18 @@ use maud::{Markup, html};
 use toolyard_dispatch::{Caller, Fault, Outcome, Summary, Task, name_of};
 
 pub(super) async fn page(view: &View<'_>, id: &str) -> Result<Rendered, Fault> {
-    let task = view.console.dispatch.task(&Caller::operator(), id).await?;
+    let dispatch = &view.console.dispatch;
+    let task = dispatch.task(&Caller::operator(), id).await?;
+    let timeline = timeline::read(dispatch, id).await?;
     let questions: Vec<_> = task.open_questions().collect();
     let content = html! {
         (head(view, &task))
+        @if let Some(approval) = task.open_approval() {
+            section aria-labelledby="approval" {
+                h2 #approval { "Waits for an approval" }
+                (approval::form(view, &task, approval))
+            }
+        }
         @if !questions.is_empty() {
             section aria-labelledby="questions" {
                 h2 #questions { "Waits for an answer" }
@@ -21,6 +29,10 @@ pub(super) async fn page(view: &View<'_>, id: &str) -> Result<Rendered, Fault> {
             }
         }
         section aria-labelledby="result" { h2 #result { "Result" } (outcome(&task)) }
+        section aria-labelledby="timeline" {
+            h2 #timeline { "Timeline" }
+            (timeline::section(&timeline, dispatch.now(), task.is_live()))
+        }
         section aria-labelledby="arguments" { h2 #arguments { "Arguments" } (json_tree::of(&task.arguments)) }
         @if task.is_live() {
             section aria-label="Actions" {

@@ -1,6 +1,6 @@
-//! The open questions of tasks, the oldest first.
+//! Approvals and open questions of tasks, the oldest first.
 
-use super::{Rendered, json_tree, question};
+use super::{Rendered, approval, json_tree, question};
 use crate::html::{View, empty};
 use crate::text::{ago, line};
 use maud::html;
@@ -25,9 +25,11 @@ pub(super) async fn page(view: &View<'_>, waiting: &[Summary]) -> Result<Rendere
         @for task in &tasks {
             article.waits id={ "t-" (task.id) } {
                 h2 { a href={ "/tasks/" (task.id) } { (line(&task.tool)) } }
+                @if let Some(approval) = task.open_approval() { (approval::form(view, task, approval)) } @else {
                 p.muted { "called by " (line(&name_of(&task.owner))) ", " (ago(task.created_at, now)) }
                 @for question in task.open_questions() { (question::form(view, task, question)) }
                 details { summary { "Arguments of the call" } (json_tree::of(&task.arguments)) }
+                }
             }
         }
         @if waiting.len() > SHOWN {
