@@ -69,6 +69,8 @@ struct Start {
     first_load: FirstLoad,
     /// The observer of calls and of loaded plugins.
     call_log: Option<Arc<CallLog>>,
+    /// Whether the operator makes all calls, so that nobody confirms them.
+    is_operators_own: bool,
 }
 
 /// The assembled parts.
@@ -93,7 +95,19 @@ impl Assembled {
     /// Starts the parts and loads the plugin folder; gives up if `stop` is cancelled meanwhile. Services end
     /// when [`Assembled::shut_down`] is called, which the caller must do in any case.
     pub async fn start(config: &Config, guests: Handle, stop: &CancellationToken) -> anyhow::Result<Self> {
-        let start = Start { adopts: true, first_load: FirstLoad::Complete, call_log: None };
+        let first_load = FirstLoad::Complete;
+        let start = Start { adopts: true, first_load, call_log: None, is_operators_own: false };
+        Self::start_as(config, guests, stop, start).await
+    }
+
+    /// Like [`Assembled::start`], for a command whose only caller is the operator: nobody confirms their calls.
+    pub async fn start_for_operator(
+        config: &Config,
+        guests: Handle,
+        stop: &CancellationToken,
+    ) -> anyhow::Result<Self> {
+        let first_load = FirstLoad::Complete;
+        let start = Start { adopts: true, first_load, call_log: None, is_operators_own: true };
         Self::start_as(config, guests, stop, start).await
     }
 
@@ -105,7 +119,8 @@ impl Assembled {
         stop: &CancellationToken,
     ) -> anyhow::Result<Self> {
         let first_load = FirstLoad::Within(config.limits.plugin_wait);
-        Self::start_as(config, guests, stop, Start { adopts: true, first_load, call_log: None }).await
+        let start = Start { adopts: true, first_load, call_log: None, is_operators_own: false };
+        Self::start_as(config, guests, stop, start).await
     }
 
     /// Like [`Assembled::start_promptly`], but does not wait at all: requests that depend on the plugins wait
@@ -118,17 +133,19 @@ impl Assembled {
         adopts: bool,
     ) -> anyhow::Result<Self> {
         let first_load = FirstLoad::Later(config.limits.plugin_wait);
-        Self::start_as(config, guests, stop, Start { adopts, first_load, call_log: None }).await
+        let start = Start { adopts, first_load, call_log: None, is_operators_own: false };
+        Self::start_as(config, guests, stop, start).await
     }
 
-    /// Like [`Assembled::start`], with an observer of calls and of loaded plugins.
+    /// Like [`Assembled::start_for_operator`], with an observer of calls and of loaded plugins.
     pub async fn start_observed(
         config: &Config,
         guests: Handle,
         stop: &CancellationToken,
         call_log: Arc<CallLog>,
     ) -> anyhow::Result<Self> {
-        let start = Start { adopts: true, first_load: FirstLoad::Complete, call_log: Some(call_log) };
+        let first_load = FirstLoad::Complete;
+        let start = Start { adopts: true, first_load, call_log: Some(call_log), is_operators_own: true };
         Self::start_as(config, guests, stop, start).await
     }
 
@@ -136,7 +153,7 @@ impl Assembled {
         config: &Config,
         guests: Handle,
         stop: &CancellationToken,
-        Start { adopts, first_load, call_log }: Start,
+        Start { adopts, first_load, call_log, is_operators_own }: Start,
     ) -> anyhow::Result<Self> {
         plugin_folder::check(config)?;
         let engine = start_engine(config)?;
@@ -151,7 +168,8 @@ impl Assembled {
             Arc::new(RandomIds),
             guests,
         );
-        dispatch.enforce(policy(config)?);
+        let policy = policy(config)?;
+        dispatch.enforce(if is_operators_own { policy.for_operator_alone() } else { policy });
         if let Some(call_log) = &call_log {
             dispatch.set_observer(call_log.clone());
         }

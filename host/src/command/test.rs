@@ -66,7 +66,7 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
             return Ok(code);
         }
         let began = Instant::now();
-        let assembled = Assembled::start(&config, guests, &stop).await?;
+        let assembled = Assembled::start_for_operator(&config, guests, &stop).await?;
         let code = tests
             .run(&assembled.server.dispatch, &assembled.first_load().await.plugins, began, &stop)
             .await?;

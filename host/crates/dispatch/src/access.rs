@@ -28,6 +28,8 @@ pub struct Policy {
     rules: rules::AccessRules,
     rate_limits: RateLimits,
     weights: Weights,
+    /// Whether calls are the operator's own, so that nobody has to confirm them.
+    is_operators_own: bool,
 }
 
 impl Policy {
@@ -35,7 +37,15 @@ impl Policy {
     /// allowed.
     #[must_use]
     pub fn new(rules: rules::AccessRules, rates: &Rates) -> Self {
-        Self { rules, rate_limits: RateLimits::new(rates), weights: Weights::default() }
+        let rate_limits = RateLimits::new(rates);
+        Self { rules, rate_limits, weights: Weights::default(), is_operators_own: false }
+    }
+
+    /// The same policy for a process whose only caller is the operator, at the command line: no call is confirmed
+    /// by another person.
+    #[must_use]
+    pub fn for_operator_alone(self) -> Self {
+        Self { is_operators_own: true, ..self }
     }
 
     /// The same policy with these weights of principals.

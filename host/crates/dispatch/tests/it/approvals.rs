@@ -227,6 +227,15 @@ async fn a_rule_asks_for_an_approval_of_some_calls_and_denies_others() {
     let denied = call_statelessly(&dispatch, &stateless::signed_in("alice")).await;
     assert!(stateless::text(&denied.expect("a result")).contains("denies every call"));
     assert_eq!(deploys.ran(), 0);
+    // A process whose only caller is the operator asks nobody.
+    let dispatch = host(&store, deploys.confirmed_by(ConfirmBy::Operator));
+    dispatch.enforce(Policy::default().for_operator_alone());
+    let CallReply::Result(result) =
+        dispatch.call(&local_caller(), call("deploy", false, Arc::new(NoClientChannel))).await.expect("runs")
+    else {
+        panic!("a plain call")
+    };
+    assert!(result.as_str().contains("deployed"));
 }
 
 #[tokio::test]
