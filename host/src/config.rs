@@ -3,6 +3,7 @@
 
 pub mod auth;
 mod clients;
+pub mod console;
 mod dropped;
 pub mod encryption;
 mod fingerprint;
@@ -15,6 +16,7 @@ use anyhow::{Context as _, bail};
 use auth::Auth;
 use clap::Args;
 use clients::BridgeTables;
+use console::{Console, ConsoleTables};
 use http::Http;
 use limits::{Limits, TABLE};
 use serde::Deserialize;
@@ -173,8 +175,8 @@ pub struct Config {
     pub instructions: Option<String>,
     /// The listener for the operator.
     pub admin: Admin,
-    /// The address of the console, or the rule that chooses it.
-    pub console_listen: ConsoleListen,
+    /// The console.
+    pub console: Console,
     /// The destination of traces.
     pub trace: Trace,
     /// The limits in force.
@@ -209,17 +211,6 @@ pub struct Admin {
     pub names: Vec<String>,
 }
 
-/// The address of the console, or the rule that chooses it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ConsoleListen {
-    /// On a free port of loopback, if the host serves on loopback and a person sees its terminal.
-    Auto,
-    /// Nowhere.
-    Off,
-    /// At this address of loopback.
-    At(SocketAddr),
-}
-
 /// The destination of traces.
 #[derive(Debug, Clone)]
 pub struct Trace {
@@ -235,7 +226,7 @@ const DEFAULT_FILE: &str = "toolyard.toml";
 const MAX_BYTES: u64 = 4 << 20;
 
 /// The keys that are not limits.
-const PLAIN_KEYS: [&str; 19] = [
+const PLAIN_KEYS: [&str; 20] = [
     "plugins",
     "plugins.folder",
     "plugins.require-digest",
@@ -253,12 +244,13 @@ const PLAIN_KEYS: [&str; 19] = [
     "admin.listen",
     "admin.names",
     "console.listen",
+    "console.names",
     "trace.endpoint",
     "trace.service",
 ];
 
 /// The keys that hold lists of words.
-const LISTS: [&str; 2] = ["plugins.require-digest", "admin.names"];
+const LISTS: [&str; 3] = ["plugins.require-digest", "admin.names", "console.names"];
 
 impl Config {
     /// Replaces the plugin folder by one that this program chose.
@@ -318,6 +310,8 @@ struct Tables {
     #[serde(default)]
     bridge: BridgeTables,
     #[serde(default)]
+    console: ConsoleTables,
+    #[serde(default)]
     http: Http,
     #[serde(default)]
     rules: Vec<RuleSpec>,
@@ -342,7 +336,7 @@ impl Written {
     fn take_table(&mut self, prefix: &str, table: &toml::Table) -> anyhow::Result<()> {
         for (name, value) in table {
             let key = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
-            if clients::KEYS.contains(&key.as_str()) {
+            if clients::KEYS.contains(&key.as_str()) || console::KEYS.contains(&key.as_str()) {
                 continue;
             }
             match value {
@@ -422,7 +416,8 @@ impl Written {
             listen: parse_admin(text("admin.listen").as_deref(), self.limits.admin_on_network)?,
             names: text("admin.names").map(|names| words(&names)).unwrap_or_default(),
         };
-        let text_of_console = text("console.listen");
+        let console_listen = text("console.listen");
+        let console_names = text("console.names").map(|names| words(&names)).unwrap_or_default();
         let trace = Trace {
             endpoint: text("trace.endpoint").filter(|endpoint| !endpoint.is_empty()),
             service: text("trace.service").unwrap_or_else(|| name.clone()),
@@ -431,7 +426,7 @@ impl Written {
             bail!("`tasks.ttl-default` is longer than `tasks.ttl-cap`; lower it, or raise the cap");
         }
         let require_digest = text("plugins.require-digest").map(|listed| digests(&listed)).transpose()?;
-        let Tables { auth, bridge, http, rules, weights } = self.tables;
+        let Tables { auth, bridge, console, http, rules, weights } = self.tables;
         let listen = parse_address(address.as_deref(), &auth)?;
         // The host reports a bad rule before it starts anything.
         AccessRules::new(rules.clone())?;
@@ -452,7 +447,7 @@ impl Written {
             auth: auth.meaning(base, &self.limits)?,
             allowed_names: http.meaning()?,
             admin,
-            console_listen: parse_console(text_of_console.as_deref())?,
+            console: console.meaning(console_listen.as_deref(), console_names, &self.limits)?,
             trace,
             bridge: bridge.meaning(&self.limits)?.map(Arc::new),
             limits: self.limits,
@@ -512,26 +507,6 @@ fn parse_admin(address: Option<&str>, on_network: bool) -> anyhow::Result<Option
         );
     }
     Ok(Some(address))
-}
-
-/// The address of the console, which may change tasks, so it is for this machine only.
-fn parse_console(text: Option<&str>) -> anyhow::Result<ConsoleListen> {
-    match text {
-        None | Some("auto") => Ok(ConsoleListen::Auto),
-        Some("off") => Ok(ConsoleListen::Off),
-        Some(text) => match spelled_out(text).parse::<SocketAddr>() {
-            Ok(address) if address.ip().is_loopback() => Ok(ConsoleListen::At(address)),
-            Ok(address) => bail!(
-                "`console.listen`: {address} can be reached from other machines; the console serves only this one, \
-                 at an address such as 127.0.0.1:7422"
-            ),
-            Err(_) => {
-                bail!(
-                    "`console.listen`: expected auto, off, or ADDRESS:PORT such as 127.0.0.1:7422, not `{text}`"
-                )
-            }
-        },
-    }
 }
 
 /// The address that `localhost` stands for.

@@ -1,7 +1,8 @@
 //! The console of a host that serves: where it listens, and the parts of the host that it shows.
 
 use crate::assemble::Assembled;
-use crate::config::{Config, ConsoleListen};
+use crate::config::Config;
+use crate::config::console::ConsoleListen;
 use crate::health::Health;
 use anyhow::Context as _;
 use futures_util::future::BoxFuture;
@@ -71,13 +72,17 @@ impl ConsoleService {
         assembled: &Assembled,
         health: Arc<Health>,
     ) -> anyhow::Result<Option<Self>> {
-        let Some(listener) = listener(config.console_listen, served_at).await? else { return Ok(None) };
+        let Some(listener) = listener(config.console.listen, served_at).await? else { return Ok(None) };
         let limits = &config.limits;
         let settings = ConsoleSettings {
             version: env!("CARGO_PKG_VERSION"),
             endpoint: format!("http://{served_at}/mcp"),
             data: config.data.clone(),
             plugins: config.plugins.clone(),
+            on_network: !listener.local_addr()?.ip().is_loopback(),
+            names: config.console.names.clone(),
+            users: config.console.users.clone(),
+            not_own: limits.console_not_own,
             session: limits.console_session,
             sessions: limits.console_sessions as usize,
             connections: limits.console_connections as usize,

@@ -61,7 +61,7 @@ await scenario("what a tool says does nothing", async () => {
   await page.goto(`${origin}/tasks/${tasks.hostile}`);
   const text = await page.locator("main").innerText();
   check(text.includes("<script>") && text.includes("\\u{202e}"), `the text is shown as text: ${text.slice(0, 300)}`);
-  check((await page.locator("main script, main iframe, main svg, main a[href^='javascript']").count()) === 0, "an element");
+  check((await page.locator("main script, main iframe, main svg:not(.bar), main a[href^='javascript']").count()) === 0, "an element");
   await page.goto(`${origin}/tasks/${tasks.hostileQuestion}`);
   check((await page.locator("main").innerText()).includes("<img"), "the question is shown as text");
   check(main.faults.length === 0, main.faults.join("; "));

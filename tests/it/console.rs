@@ -266,6 +266,63 @@ async fn a_person_uses_it_in_a_browser() {
     );
 }
 
+#[tokio::test]
+async fn users_log_in_by_their_tokens_and_may_do_what_their_role_allows() {
+    let digest = |token: &str| {
+        sha2::Digest::finalize(sha2::Digest::chain_update(sha2::Sha256::default(), token))
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect::<String>()
+    };
+    let user = |name: &str, role: &str, rest: &str| {
+        let token = digest(&format!("token of {name}"));
+        format!(
+            "[[console.users]]\nname = \"{name}\"\ntoken-sha256 = \"{token}\"\nrole = \"{role}\"\n{rest}\n"
+        )
+    };
+    let config = ["vera", "petra", "carla"].map(|name| match name {
+        "vera" => user(name, "viewer", ""),
+        "petra" => user(name, "approver", ""),
+        _ => user(name, "viewer", "contents = true"),
+    });
+    let (host, session) = Setup::probe()
+        .manifest("probe", CONFIRM)
+        .config(&config.concat())
+        .set("console.listen", "127.0.0.1:0")
+        .open_as(can_ask())
+        .await;
+    let waits = session.create("wait", json!({"ms": 4_321})).await;
+    let page = format!("/tasks/{waits}");
+    let log_in = async |name: &str| {
+        let mut sender = Sender::logged_in(&host).await;
+        sender.cookie = String::new();
+        let answer = sender.post("/login", &format!("code=token+of+{name}"), &[]).await;
+        assert_eq!(answer.status, 303, "{name}");
+        sender.cookie = answer.header("set-cookie").split(';').next().expect("a value").to_owned();
+        sender
+    };
+    let (vera, carla, petra) = (log_in("vera").await, log_in("carla").await, log_in("petra").await);
+    for (who, sees, decides) in [(&vera, false, false), (&carla, true, false), (&petra, true, true)] {
+        let (_, shown) = who.get(&page).await;
+        assert_eq!(shown.contains("4321"), sees, "{shown}");
+        assert_eq!(shown.contains("/approve\""), decides);
+        assert!(!shown.contains("/cancel\""), "only an admin cancels");
+    }
+    let (_, shown) = petra.get(&page).await;
+    let action = format!("{page}/approve");
+    let body = |form: &str| {
+        format!("token={}&fingerprint={}", token(form, &action), fingerprint(form).expect("one"))
+    };
+    assert_eq!(vera.post(&action, &body(&shown), &[]).await.status, 403, "with the form of another login");
+    assert_eq!(petra.post(&action, &body(&shown), &[]).await.status, 303);
+    session.until(&waits, "completed").await;
+    let names_her = || async {
+        let log = std::fs::read_to_string(host.data().join("audit.jsonl")).unwrap_or_default();
+        log.lines().any(|line| line.contains("approval.given") && line.contains("\"petra-")).then_some(())
+    };
+    eventually("the entry with her name", names_her).await;
+}
+
 /// `make screenshots` draws them.
 #[tokio::test]
 async fn the_pictures_of_the_docs_show_every_page() {

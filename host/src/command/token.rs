@@ -8,6 +8,7 @@ use clap::Args;
 use sha2::{Digest as _, Sha256};
 use std::process::ExitCode;
 use toolyard_cli::{output, say, tell};
+use toolyard_console::Role;
 use toolyard_dispatch::Timestamp;
 use toolyard_transport::auth::is_scope;
 
@@ -25,6 +26,12 @@ pub struct Options {
     /// The bearer is you: the principal of stdio, with its tasks.
     #[arg(long, conflicts_with_all = ["scopes", "expires"])]
     local: bool,
+    /// The bearer is a person who logs in to the console.
+    #[arg(long, conflicts_with_all = ["scopes", "expires", "local"])]
+    console: bool,
+    /// What this person may do: viewer, approver or admin.
+    #[arg(long, value_name = "ROLE", requires = "console", default_value = "viewer")]
+    role: String,
 }
 
 /// The prefix of every token, so that scanners for leaked secrets recognize it.
@@ -51,11 +58,16 @@ pub fn run(options: &Options) -> anyhow::Result<ExitCode> {
             WrongUsage(format!("expected a time such as 2027-01-01T00:00:00Z, not `{moment}`")).into()
         );
     }
+    if Role::of_name(&options.role).is_none() {
+        let role = &options.role;
+        return Err(WrongUsage(format!("expected the role viewer, approver or admin, not `{role}`")).into());
+    }
     let mut secret = [0; 32];
     getrandom::fill(&mut secret).context("cannot get random numbers from this machine")?;
     let token = format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(secret));
     say!("{token}");
-    tell!("\nGive the token to the client; it is not shown again. In toolyard.toml write:\n");
+    let whom = if options.console { "person" } else { "client" };
+    tell!("\nGive the token to the {whom}; it is not shown again. In toolyard.toml write:\n");
     output::tell_text(&stanza(options, &token));
     Ok(ExitCode::SUCCESS)
 }
@@ -63,6 +75,10 @@ pub fn run(options: &Options) -> anyhow::Result<ExitCode> {
 fn stanza(options: &Options, token: &str) -> String {
     let digest: String = Sha256::digest(token.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
     let quoted = |text: &String| toml::Value::String(text.clone()).to_string();
+    if options.console {
+        let (name, role) = (quoted(&options.name), &options.role);
+        return format!("[[console.users]]\nname = {name}\ntoken-sha256 = \"{digest}\"\nrole = \"{role}\"\n");
+    }
     let mut stanza = format!("[[auth.tokens]]\nname = {}\nsha256 = \"{digest}\"\n", quoted(&options.name));
     if !options.scopes.is_empty() {
         let scopes: Vec<_> = options.scopes.iter().map(quoted).collect();

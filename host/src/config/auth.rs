@@ -224,7 +224,7 @@ fn check_scopes(key: &str, scopes: &[String]) -> anyhow::Result<()> {
     }
 }
 
-fn digest(text: &str) -> Option<[u8; 32]> {
+pub(super) fn digest(text: &str) -> Option<[u8; 32]> {
     if text.len() != 64 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return None;
     }

@@ -270,6 +270,10 @@ limits! {
         "Whether `admin.listen` may be an address that other machines reach; the listener asks for no credentials. Turn it on if Prometheus or an orchestrator runs on another machine and the network is trusted.";
     approval_wait: Duration = "approvals.wait", "15min",
         "How long a call waits for its [approval](../guides/secure/approvals.md); without a decision by then it is denied. Raise it if approvers are not always there.";
+    console_on_network: bool = "console.on-network", "false",
+        "Whether `console.listen` may be an address that other machines reach; there only `[[console.users]]` log in. Turn it on behind a proxy that adds TLS.";
+    console_not_own: bool = "console.not-own", "false",
+        "Whether a user of the console may not approve or deny calls of a principal of the same name. Turn it on if two people must see each call.";
     console_session: Duration = "console.session", "12h",
         "How long a login to the [console](../guides/operate/console.md) lasts; two hours without use end it too. Lower it on a machine that others use.";
     console_sessions: u32 = "console.sessions", "32",

@@ -7,7 +7,7 @@ use crate::session::Session;
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
-use toolyard_dispatch::{ApprovalDecision, Caller, Fault, Form, MAX_NOTE, RawJson, Task};
+use toolyard_dispatch::{ApprovalDecision, Caller, Fault, Form, MAX_NOTE, RawJson, Task, name_of};
 use toolyard_protocol::question::form::misfit;
 
 /// An action.
@@ -98,6 +98,10 @@ impl<'a> Action<'a> {
                     Self::Approve(_) => ApprovalDecision::Approve,
                     _ => ApprovalDecision::Deny { note: note(form) },
                 };
+                if console.settings.not_own && is_own_call(console, session, id).await {
+                    let text = "you made this call, so somebody else decides about it (`console.not-own`)\n";
+                    return reply::text(StatusCode::FORBIDDEN, text);
+                }
                 let fingerprint = value(form, "fingerprint").unwrap_or_default();
                 let decided =
                     console.dispatch.decide(&console.caller(session), id, fingerprint, decision).await;
@@ -109,6 +113,16 @@ impl<'a> Action<'a> {
             }
         }
     }
+}
+
+/// Whether the caller of a task has the name of this user.
+async fn is_own_call(console: &Console, session: &Session, id: &str) -> bool {
+    let Some(user) = &session.user else { return false };
+    let Ok(task) = console.dispatch.task(&console.caller(session), id).await else { return false };
+    let owner = name_of(&task.owner);
+    owner == *user
+        || owner.strip_prefix("token:") == Some(user)
+        || owner.rsplit_once('#').is_some_and(|(_, name)| name == user)
 }
 
 /// The note to the caller of a denied call.

@@ -3,6 +3,7 @@
 use crate::action::Action;
 use crate::route::Pairs;
 use crate::session::Session;
+use crate::user::Role;
 use crate::{Console, asset};
 use maud::{DOCTYPE, Markup, html};
 use toolyard_dispatch::TaskStatus;
@@ -112,8 +113,16 @@ impl View<'_> {
         )
     }
 
-    /// A form that does an action and leads back to this page.
+    /// Stands in the place of content that this login does not see.
+    pub fn hidden(&self) -> Markup {
+        html! { p.muted { "Your login does not show contents (" code { "contents" } " of " code { "[[console.users]]" } ")." } }
+    }
+
+    /// A form that does an action and leads back to this page; nothing, if this login may not do it.
     pub fn form(&self, action: Action<'_>, fields: Markup) -> Markup {
+        if self.session.role < Role::of_action(action) {
+            return html! {};
+        }
         let token = self.console.sessions.form_token(self.session, action.name(), action.target());
         html! {
             form method="post" action=(action.path()) data-action=(action.name()) {

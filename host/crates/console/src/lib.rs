@@ -19,9 +19,11 @@ mod request_check;
 mod route;
 mod session;
 mod text;
+mod user;
 
 pub use connection::serve;
 pub use link::{Link, LinkFolder};
+pub use user::{ConsoleUser, Role};
 
 use futures_util::future::BoxFuture;
 use session::Sessions;
@@ -68,6 +70,14 @@ pub struct ConsoleSettings {
     pub plugins: PathBuf,
     /// How long a login lasts.
     pub session: Duration,
+    /// Whether it may be reached from other machines. Then only `users` log in, not the holders of a link.
+    pub on_network: bool,
+    /// Host names under which it may be addressed, besides its own and those of loopback.
+    pub names: Vec<String>,
+    /// The people who log in by a token.
+    pub users: Vec<ConsoleUser>,
+    /// Whether the caller of a call may not approve it, by a user of the same name.
+    pub not_own: bool,
     /// The maximum number of logins at once.
     pub sessions: usize,
     /// The maximum number of connections.

@@ -5,6 +5,7 @@ use crate::html;
 use crate::reply::{self, Reply};
 use crate::route::{Pairs, value};
 use crate::session::Session;
+use crate::user::of_token;
 use http::StatusCode;
 use maud::html;
 use toolyard_dispatch::{Action, Caller};
@@ -16,14 +17,18 @@ pub(crate) fn page(console: &Console, is_dark: Option<bool>, error: Option<&str>
             h1 { "Log in to Toolyard" }
             @if let Some(error) = error { p.bad role="alert" { (error) } }
             form method="post" action="/login" id="login" {
-                label for="code" { "Code from the terminal" }
-                input id="code" name="code" autocomplete="off" spellcheck="false" required autofocus;
+                label for="code" { @if console.settings.on_network { "Your token" } @else { "Code from the terminal, or your token" } }
+                input id="code" name="code" type="password" autocomplete="off" spellcheck="false" required autofocus;
                 button { "Log in" }
             }
             p.muted {
-                "The code is the part behind " code { "#" } " of the link that " code { "toolyard serve" }
-                " has printed. It works once, for five minutes. "
-                code { "toolyard console" } " prints a new one."
+                @if console.settings.on_network {
+                    "The operator gives people tokens: " code { "toolyard token NAME --console" } "."
+                } @else {
+                    "The code is the part behind " code { "#" } " of the link that " code { "toolyard serve" }
+                    " has printed. It works once, for five minutes. "
+                    code { "toolyard console" } " prints a new one."
+                }
             }
         }
     };
@@ -31,24 +36,28 @@ pub(crate) fn page(console: &Console, is_dark: Option<bool>, error: Option<&str>
     reply::page(status, html::document("Log in", is_dark, None, body, console.settings.version))
 }
 
-/// Takes a code.
-pub(crate) fn redeem(console: &Console, form: &Pairs) -> Reply {
+/// Takes the code of a link, or the token of a user.
+pub(crate) fn redeem(console: &Console, form: &Pairs, is_encrypted: bool) -> Reply {
     if console.sessions.is_guessed() {
         console.note_refused("too many wrong codes");
         return reply::text(StatusCode::TOO_MANY_REQUESTS, "too many wrong codes; wait a minute\n");
     }
     let code = value(form, "code").unwrap_or_default().trim();
-    if !console.links.redeem(code, console.dispatch.now()) {
+    let user = of_token(&console.settings.users, code);
+    // Whoever can write the data folder is the operator; on a network, people have names.
+    let is_operator = !console.settings.on_network && console.links.redeem(code, console.dispatch.now());
+    if user.is_none() && !is_operator {
         console.sessions.note_wrong();
         console.note_refused("a wrong or expired code");
         let error = "This code is wrong, used or expired. Run `toolyard console` for a new link.";
         return page(console, None, Some(error));
     }
-    match console.sessions.begin() {
+    match console.sessions.begin(user) {
         Ok((secret, session)) => {
             console.note_login(&session);
             let seconds = console.settings.session.as_secs();
-            reply::with_cookie(reply::see("/"), &console.cookie(&secret, seconds))
+            let secure = if is_encrypted { "; Secure" } else { "" };
+            reply::with_cookie(reply::see("/"), &format!("{}{secure}", console.cookie(&secret, seconds)))
         }
         Err(_) => reply::text(StatusCode::INTERNAL_SERVER_ERROR, "this machine has no random numbers\n"),
     }

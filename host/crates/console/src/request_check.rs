@@ -16,6 +16,8 @@ pub(crate) enum ActionRefusal {
     Token,
     /// The form is not readable, or too large.
     Form,
+    /// The login may not do this.
+    Role,
 }
 
 impl ActionRefusal {
@@ -26,13 +28,14 @@ impl ActionRefusal {
             Self::Site => "another site caused the request",
             Self::Token => "the form is not of this login",
             Self::Form => "the form cannot be read",
+            Self::Role => "the role of the login does not allow it",
         }
     }
 }
 
 /// The value of the `Host` header, if it names this console: a page in a browser can make its own name
 /// resolve to loopback.
-pub(crate) fn named_host<B>(request: &Request<B>, own: &str) -> Option<String> {
+pub(crate) fn named_host<B>(request: &Request<B>, own: &str, more: &[String]) -> Option<String> {
     let mut hosts = request.headers().get_all(HOST).iter();
     let header = hosts.next().and_then(|value| value.to_str().ok()?.parse::<Authority>().ok());
     if hosts.next().is_some() {
@@ -47,7 +50,8 @@ pub(crate) fn named_host<B>(request: &Request<B>, own: &str) -> Option<String> {
         let address = host.trim_matches(['[', ']']).parse::<IpAddr>();
         address.is_ok_and(|address| address.is_loopback())
     };
-    let is_known = host.eq_ignore_ascii_case(own) || host.eq_ignore_ascii_case("localhost") || is_loopback();
+    let is = |name: &str| host.eq_ignore_ascii_case(name);
+    let is_known = is(own) || is("localhost") || more.iter().any(|name| is(name)) || is_loopback();
     is_known.then(|| named.as_str().to_ascii_lowercase())
 }
 
@@ -67,6 +71,11 @@ pub(crate) fn check_origin(headers: &HeaderMap, host: &str) -> Result<(), Action
     Ok(())
 }
 
+/// Whether the page of an action came by https, through a proxy.
+pub(crate) fn is_from_https(headers: &HeaderMap) -> bool {
+    headers.get(ORIGIN).is_some_and(|origin| origin.as_bytes().starts_with(b"https://"))
+}
+
 /// The value of a cookie.
 pub(crate) fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     let cookies = headers.get_all(COOKIE).iter().filter_map(|header| header.to_str().ok());
@@ -81,14 +90,19 @@ mod tests {
 
     fn host(value: &str) -> Option<String> {
         let request = Request::builder().header(HOST, value).body(()).expect("a request");
-        named_host(&request, "abcd.localhost")
+        named_host(&request, "abcd.localhost", &["console.example".to_owned()])
     }
 
     #[test]
     fn only_names_of_this_console_are_served() {
-        for name in
-            ["abcd.localhost:7422", "ABCD.localhost", "localhost:7422", "127.0.0.1:7422", "[::1]:7422"]
-        {
+        for name in [
+            "abcd.localhost:7422",
+            "ABCD.localhost",
+            "localhost:7422",
+            "127.0.0.1:7422",
+            "[::1]:7422",
+            "console.example",
+        ] {
             assert!(host(name).is_some(), "{name}");
         }
         for name in [
@@ -102,7 +116,7 @@ mod tests {
             assert!(host(name).is_none(), "{name}");
         }
         let two = Request::builder().header(HOST, "localhost").header(HOST, "localhost").body(());
-        assert!(named_host(&two.expect("a request"), "abcd.localhost").is_none());
+        assert!(named_host(&two.expect("a request"), "abcd.localhost", &[]).is_none());
     }
 
     fn check(headers: &[(&'static str, &str)]) -> Result<(), ActionRefusal> {

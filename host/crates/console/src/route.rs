@@ -3,8 +3,9 @@
 use crate::action::Action;
 use crate::html::View;
 use crate::reply::{self, Reply};
-use crate::request_check::{ActionRefusal, check_origin, cookie, named_host};
+use crate::request_check::{ActionRefusal, check_origin, cookie, is_from_https, named_host};
 use crate::session::Session;
+use crate::user::Role;
 use crate::{Console, asset, live, login, page};
 use bytes::Bytes;
 use http::{Method, Request, StatusCode};
@@ -65,7 +66,7 @@ pub(crate) async fn answer(
     request: Request<Incoming>,
     stop: CancellationToken,
 ) -> Reply {
-    let Some(host) = named_host(&request, &console.name) else {
+    let Some(host) = named_host(&request, &console.name, &console.settings.names) else {
         return reply::text(StatusCode::MISDIRECTED_REQUEST, "the Host header does not name this console\n");
     };
     let path = request.uri().path().to_owned();
@@ -116,12 +117,14 @@ async fn post(
     host: &str,
     session: Option<Session>,
 ) -> Reply {
-    if let Err(refusal) = check_origin(request.headers(), host) {
+    let headers = request.headers().clone();
+    if let Err(refusal) = check_origin(&headers, host) {
         return refused(console, refusal);
     }
     let Some(form) = form(request).await else { return refused(console, ActionRefusal::Form) };
     if path == "/login" {
-        return login::redeem(console, &form);
+        let is_encrypted = is_from_https(&headers);
+        return login::redeem(console, &form, is_encrypted);
     }
     let Some(session) = session else { return reply::see("/login") };
     let Some(action) = Action::of(path) else {
@@ -130,6 +133,9 @@ async fn post(
     let token = value(&form, "token").unwrap_or_default();
     if !console.sessions.accepts(token, &session, action.name(), action.target()) {
         return refused(console, ActionRefusal::Token);
+    }
+    if session.role < Role::of_action(action) {
+        return refused(console, ActionRefusal::Role);
     }
     action.act(console, &session, &form).await
 }

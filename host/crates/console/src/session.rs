@@ -1,5 +1,6 @@
 //! Logins. Their secrets are kept as digests, in memory only: a restart logs everybody out.
 
+use crate::user::{ConsoleUser, Role};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hmac::{Hmac, KeyInit as _, Mac as _};
@@ -19,14 +20,19 @@ const WRONG_WITHIN: Duration = Duration::from_secs(60);
 /// A login.
 #[derive(Debug, Clone)]
 pub(crate) struct Session {
-    /// Its name in the audit log.
+    /// Its name in the audit log: of the user, if it is one, and of the login.
     pub id: String,
+    /// The user, unless it is the operator by a link.
+    pub user: Option<String>,
+    pub role: Role,
+    /// Whether it sees arguments, results, questions and log messages.
+    pub sees_contents: bool,
     /// The key of the tokens of its forms.
     digest: [u8; 32],
 }
 
 struct Record {
-    id: String,
+    session: Session,
     began: Instant,
     seen: Instant,
 }
@@ -47,19 +53,26 @@ impl Sessions {
         Ok(Self { lifetime, most: most.max(1), key, records: Mutex::default(), wrong: Mutex::default() })
     }
 
-    /// Begins a login and returns its secret, for the cookie. The least recently used one ends if there
+    /// Begins a login, of this user or of the operator, and returns its secret, for the cookie. The least recently used one ends if there
     /// are too many.
-    pub fn begin(&self) -> io::Result<(String, Session)> {
+    pub fn begin(&self, user: Option<&ConsoleUser>) -> io::Result<(String, Session)> {
         let (secret, id) = (random_code()?, random_hex::<4>()?);
         let digest = digest(&secret);
+        let session = Session {
+            id: user.map_or_else(|| id.clone(), |user| format!("{}-{id}", user.name)),
+            user: user.map(|user| user.name.clone()),
+            role: user.map_or(Role::Admin, |user| user.role),
+            sees_contents: user.is_none_or(|user| user.contents || user.role == Role::Admin),
+            digest,
+        };
         let mut records = self.live();
         if records.len() >= self.most {
             let oldest = records.iter().min_by_key(|(_, record)| record.seen).map(|(digest, _)| *digest);
             oldest.and_then(|oldest| records.remove(&oldest));
         }
         let now = Instant::now();
-        records.insert(digest, Record { id: id.clone(), began: now, seen: now });
-        Ok((secret, Session { id, digest }))
+        records.insert(digest, Record { session: session.clone(), began: now, seen: now });
+        Ok((secret, session))
     }
 
     /// The login with this secret.
@@ -68,7 +81,7 @@ impl Sessions {
         let mut records = self.live();
         let record = records.get_mut(&digest)?;
         record.seen = Instant::now();
-        Some(Session { id: record.id.clone(), digest })
+        Some(record.session.clone())
     }
 
     pub fn end(&self, session: &Session) {
@@ -163,22 +176,22 @@ mod tests {
     #[test]
     fn a_login_is_found_by_its_secret_until_it_ends() {
         let sessions = sessions(2);
-        let (secret, session) = sessions.begin().expect("begins");
+        let (secret, session) = sessions.begin(None).expect("begins");
         assert_eq!(sessions.find(&secret).expect("a login").id, session.id);
         assert!(sessions.find("another").is_none());
         sessions.end(&session);
         assert!(sessions.find(&secret).is_none());
         let short = Sessions::new(Duration::ZERO, 1).expect("random numbers");
-        let (secret, _) = short.begin().expect("begins");
+        let (secret, _) = short.begin(None).expect("begins");
         assert!(short.find(&secret).is_none(), "it has lasted long enough");
     }
 
     #[test]
     fn the_least_recently_used_login_makes_room() {
         let sessions = sessions(2);
-        let secrets: Vec<_> = (0..2).map(|_| sessions.begin().expect("begins").0).collect();
+        let secrets: Vec<_> = (0..2).map(|_| sessions.begin(None).expect("begins").0).collect();
         assert!(sessions.find(&secrets[0]).is_some());
-        let (third, _) = sessions.begin().expect("begins");
+        let (third, _) = sessions.begin(None).expect("begins");
         let found = [&secrets[0], &secrets[1], &third].map(|secret| sessions.find(secret).is_some());
         assert_eq!(found, [true, false, true]);
     }
@@ -186,7 +199,8 @@ mod tests {
     #[test]
     fn the_token_of_a_form_holds_for_its_login_action_and_target_only() {
         let sessions = sessions(2);
-        let ((_, ada), (_, bob)) = (sessions.begin().expect("begins"), sessions.begin().expect("begins"));
+        let ((_, ada), (_, bob)) =
+            (sessions.begin(None).expect("begins"), sessions.begin(None).expect("begins"));
         let token = sessions.form_token(&ada, "cancel", "task-1");
         assert!(sessions.accepts(&token, &ada, "cancel", "task-1"));
         assert!(!sessions.accepts(&token, &bob, "cancel", "task-1"), "another login");

@@ -5,6 +5,7 @@ use super::json_tree;
 use crate::action::Action;
 use crate::html::View;
 use crate::text::{ago, line, span};
+use crate::user::Role;
 use maud::{Markup, html};
 use toolyard_dispatch::{Approval, MAX_NOTE, Task, name_of};
 use toolyard_protocol::visible;
@@ -16,6 +17,8 @@ pub(super) fn form(view: &View<'_>, task: &Task, approval: &Approval) -> Markup 
     let catalog = view.console.dispatch.catalog();
     let tool = catalog.tools().find(|tool| tool.spec().name() == task.tool);
     let described = tool.as_ref().and_then(|tool| tool.spec().description.description.as_deref());
+    // Whoever decides must see what about.
+    let may_decide = view.session.role >= Role::of_action(Action::Approve(&id));
     let shown = html! { input type="hidden" name="fingerprint" value=(approval.fingerprint); };
     html! {
         div.approval {
@@ -29,12 +32,18 @@ pub(super) fn form(view: &View<'_>, task: &Task, approval: &Approval) -> Markup 
                 dt { "Component" } dd { code { (line(&task.digest.to_string())) } }
                 dt { "Called by" } dd { (line(&name_of(&task.owner))) ", " (ago(task.created_at, now)) }
             }
-            p.muted { "Arguments of the call, which the caller wrote:" }
-            (json_tree::of(&task.arguments))
+            @if view.session.sees_contents || may_decide {
+                p.muted { "Arguments of the call, which the caller wrote:" }
+                (json_tree::of(&task.arguments))
+            } @else {
+                (view.hidden())
+            }
             @if let Some(described) = described {
                 details { summary { "The tool's own description" } p.said { (visible::text(described)) } }
             }
-            @if approval.is_for_operator() {
+            @if !may_decide {
+                p.muted { "Your login may not decide." }
+            } @else if approval.is_for_operator() {
                 div.decide {
                     (view.form(Action::Deny(&id), html! {
                         (shown)

@@ -4,6 +4,7 @@ use crate::action::{Action, FIELD};
 use crate::html::View;
 use crate::route::value;
 use crate::text::{line, span};
+use crate::user::Role;
 use maud::{Markup, html};
 use serde_json::Value;
 use toolyard_dispatch::{Field, Form, Question, QuestionKind, Task};
@@ -20,6 +21,9 @@ pub(super) fn form(view: &View<'_>, task: &Task, question: &Question) -> Markup 
     let left = question.deadline.0.saturating_sub(view.console.dispatch.now().0).max(0);
     let misfit = value(view.query, "misfit").filter(|_| value(view.query, "key") == Some(&*key));
     let id = task.id.to_string();
+    if view.session.role < Role::of_action(Action::Answer(&id)) {
+        return view.hidden();
+    }
     let fields = match (question.kind, Form::read(&question.params)) {
         (QuestionKind::Form | QuestionKind::Url, Ok(form)) => html! {
             p.muted { "The tool " (line(&task.tool)) " asks (" code { (line(&question.key)) } ", " (span(left)) " left):" }

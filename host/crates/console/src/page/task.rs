@@ -14,6 +14,7 @@ pub(super) async fn page(view: &View<'_>, id: &str) -> Result<Rendered, Fault> {
     let task = dispatch.task(&Caller::operator(), id).await?;
     let timeline = timeline::read(dispatch, id).await?;
     let questions: Vec<_> = task.open_questions().collect();
+    let shows = view.session.sees_contents;
     let content = html! {
         (head(view, &task))
         @if let Some(approval) = task.open_approval() {
@@ -28,12 +29,15 @@ pub(super) async fn page(view: &View<'_>, id: &str) -> Result<Rendered, Fault> {
                 @for question in questions { (question::form(view, &task, question)) }
             }
         }
-        section aria-labelledby="result" { h2 #result { "Result" } (outcome(&task)) }
+        section aria-labelledby="result" { h2 #result { "Result" } @if shows { (outcome(&task)) } @else { (view.hidden()) } }
         section aria-labelledby="timeline" {
             h2 #timeline { "Timeline" }
-            (timeline::section(&timeline, dispatch.now(), task.is_live()))
+            (timeline::section(&timeline, dispatch.now(), task.is_live(), shows))
         }
-        section aria-labelledby="arguments" { h2 #arguments { "Arguments" } (json_tree::of(&task.arguments)) }
+        section aria-labelledby="arguments" {
+            h2 #arguments { "Arguments" }
+            @if shows { (json_tree::of(&task.arguments)) } @else { (view.hidden()) }
+        }
         @if task.is_live() {
             section aria-label="Actions" {
                 (view.form(Action::Cancel(&task.id.to_string()), html! { button.danger { "Cancel this task" } }))
@@ -50,7 +54,9 @@ fn head(view: &View<'_>, task: &Task) -> Markup {
     html! {
         p.lead {
             (state(summary.status, summary.has_started)) " "
-            @if let Some(message) = &task.status_message { span { (line(message)) } }
+            @if let Some(message) = task.status_message.as_ref().filter(|_| view.session.sees_contents) {
+                span { (line(message)) }
+            }
         }
         dl.facts {
             dt { "Tool" } dd { a href={ "/tasks?" (query("tool", &task.tool)) } { (line(&task.tool)) } }
@@ -93,6 +99,7 @@ fn outcome(task: &Task) -> Markup {
 pub(crate) async fn content(view: &View<'_>, id: &str, number: &str) -> Reply {
     let task = view.console.dispatch.task(&Caller::operator(), id).await;
     let found = match (&task, number.parse()) {
+        _ if !view.session.sees_contents => None,
         (Ok(Task { outcome: Some(Outcome::Result { result, .. }), .. }), Ok(number)) => {
             blocks::file(result, number)
         }

@@ -116,7 +116,7 @@ pub(super) fn table(view: &View<'_>, tasks: &[Summary]) -> Markup {
                             td { (ago(task.created_at, now)) }
                             td { (took(task, now)) }
                             td { (line(&name_of(&task.owner))) }
-                            td.long { (line(task.status_message.as_deref().unwrap_or_default())) }
+                            td.long { @if view.session.sees_contents { (line(task.status_message.as_deref().unwrap_or_default())) } }
                         }
                     }
                 }

@@ -24,7 +24,7 @@ pub(super) async fn read(dispatch: &Dispatch, id: &str) -> Result<Timeline, Faul
     }
 }
 
-pub(super) fn section(timeline: &Timeline, now: Timestamp, is_live: bool) -> Markup {
+pub(super) fn section(timeline: &Timeline, now: Timestamp, is_live: bool, shows: bool) -> Markup {
     let events = &timeline.events;
     let hidden = events.len().saturating_sub(FIRST + LATEST);
     let end = if is_live { now } else { events.last().map_or(now, |event| event.at) };
@@ -37,7 +37,7 @@ pub(super) fn section(timeline: &Timeline, now: Timestamp, is_live: bool) -> Mar
             tr.(event.kind.as_str()) {
                 td { time datetime=(event.at) title=(event.at) { "+" (span(event.at.0.saturating_sub(began.0).max(0))) } }
                 td { span aria-hidden="true" { (shape) } " " (word) }
-                td.long { (line(&event.details())) }
+                td.long { @if shows || !is_content(event.kind) { (line(&event.details())) } }
             }
         }
     };
@@ -49,7 +49,7 @@ pub(super) fn section(timeline: &Timeline, now: Timestamp, is_live: bool) -> Mar
             @if timeline.runs.len() > 1 { h3 { "Attempt " (run.attempt) } }
             (bar(run, events, end))
             (facts(run))
-            div.scroll { table {
+            div.scroll tabindex="0" role="region" aria-label={ "Events of attempt " (run.attempt) } { table {
                 thead { tr { th scope="col" { "After" } th scope="col" { "Event" } th scope="col" { "Details" } } }
                 tbody {
                     @for event in of_run(0, head) { (row(event)) }
@@ -68,6 +68,20 @@ pub(super) fn section(timeline: &Timeline, now: Timestamp, is_live: bool) -> Mar
         @for run in &timeline.runs { (attempt(run)) }
         @if is_live { p.muted { "Log messages and progress appear within a quarter of a second, and so much may be lost if the host is killed." } }
     }
+}
+
+/// Whether the details of an event are content of a caller or a guest.
+const fn is_content(kind: EventKind) -> bool {
+    matches!(
+        kind,
+        EventKind::Progress
+            | EventKind::Status
+            | EventKind::Log
+            | EventKind::Stdout
+            | EventKind::Stderr
+            | EventKind::Asked
+            | EventKind::Ended
+    )
 }
 
 fn facts(run: &RunRecord) -> Markup {
@@ -233,7 +247,7 @@ mod tests {
     fn a_long_timeline_shows_its_begin_and_its_end() {
         let events: Vec<_> = (0..1_000).map(|at| event(at, EventKind::Log)).collect();
         let timeline = Timeline { runs: vec![run()], events, more: false };
-        let shown = section(&timeline, Timestamp(1_000), false).into_string();
+        let shown = section(&timeline, Timestamp(1_000), false, true).into_string();
         assert_eq!(shown.matches("</tr>").count(), 1 + FIRST + 1 + LATEST);
         assert!(shown.contains("800 events are not shown"));
     }

@@ -28,7 +28,7 @@ pub(super) async fn page(view: &View<'_>, waiting: &[Summary]) -> Result<Rendere
                 @if let Some(approval) = task.open_approval() { (approval::form(view, task, approval)) } @else {
                 p.muted { "called by " (line(&name_of(&task.owner))) ", " (ago(task.created_at, now)) }
                 @for question in task.open_questions() { (question::form(view, task, question)) }
-                details { summary { "Arguments of the call" } (json_tree::of(&task.arguments)) }
+                @if view.session.sees_contents { details { summary { "Arguments of the call" } (json_tree::of(&task.arguments)) } }
                 }
             }
         }
