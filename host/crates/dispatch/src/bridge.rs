@@ -187,7 +187,7 @@ impl HostToolNames {
         let [wait, list, cancel, answer] = self.0.clone();
         let answers = settings.bridge.as_ref().is_some_and(|bridge| bridge.answers);
         let answer = (answers && !caller.takes_forms()).then_some(answer);
-        ToolNames { wait, list, cancel, answer }
+        ToolNames { wait, list, cancel, answer, console: None }
     }
 }
 

@@ -35,6 +35,15 @@ pub(crate) struct ToolNames {
     pub cancel: String,
     /// `None` for a client that is not offered this tool.
     pub answer: Option<String>,
+    /// The address of the console, if there is one.
+    pub console: Option<String>,
+}
+
+impl ToolNames {
+    /// The same, with the address of the console.
+    pub fn at(self, console: Option<&str>) -> Self {
+        Self { console: console.map(str::to_owned), ..self }
+    }
 }
 
 /// A task that has not ended.
@@ -48,17 +57,17 @@ pub(crate) struct RunningTask<'a> {
     pub progress: Option<&'a Progress>,
     /// The latest status message.
     pub status: Option<&'a str>,
-    pub state: RunState<'a>,
+    pub state: RunState,
 }
 
 /// The state of a task that has not ended.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum RunState<'a> {
+pub(crate) enum RunState {
     Running,
     /// It waits for its turn behind this many running calls.
     Queued(u32),
-    /// It waits for an approval by these. The text is the address of the console, if there is one.
-    Unapproved(ConfirmBy, Option<&'a str>),
+    /// It waits for an approval by these.
+    Unapproved(ConfirmBy),
 }
 
 /// A question that a task is waiting with.
@@ -107,11 +116,8 @@ pub(crate) fn hand_off(
                 ),
             );
         }
-        RunState::Unapproved(by, console) => {
-            line(
-                &mut text,
-                format_args!("{tool} runs only after an approval. {}", approval(id, by, console)),
-            );
+        RunState::Unapproved(by) => {
+            line(&mut text, format_args!("{tool} runs only after an approval. {}", approval(id, by, names)));
         }
         RunState::Running => line(
             &mut text,
@@ -145,8 +151,8 @@ pub(crate) fn still_running(task: &RunningTask<'_>, waits: u32, names: &ToolName
     let (head, wait) = (task_head(task.id, task.tool), &names.wait);
     let mut text = match task.state {
         RunState::Queued(running) => format!("{head} is {} ({})", queue(running), so_far(task)),
-        RunState::Unapproved(by, console) => {
-            format!("{head}: {}", approval(task.id, by, console).trim_end_matches('.'))
+        RunState::Unapproved(by) => {
+            format!("{head}: {}", approval(task.id, by, names).trim_end_matches('.'))
         }
         RunState::Running => format!("{head} is still running ({})", so_far(task)),
     };
@@ -272,6 +278,9 @@ fn question_block(text: &mut String, head: &str, id: &str, question: &OpenQuesti
             format_args!("If the user refuses, call {answer} with \"action\": \"decline\" and no content."),
         );
     }
+    if let Some(console) = &names.console {
+        line(text, format_args!("Or the user answers at {console}/q/{id}."));
+    }
 }
 
 /// The result of a `task_answer` that the task received.
@@ -323,8 +332,8 @@ pub(crate) fn only_the_user() -> &'static str {
 }
 
 /// What a task waits for that needs an approval, and what the user can do.
-fn approval(id: &str, by: ConfirmBy, console: Option<&str>) -> String {
-    let operator = || match console {
+fn approval(id: &str, by: ConfirmBy, names: &ToolNames) -> String {
+    let operator = || match &names.console {
         Some(console) => format!("at {console}/q/{id} or by `toolyard approvals approve {id}`"),
         None => format!("by `toolyard approvals approve {id}`"),
     };

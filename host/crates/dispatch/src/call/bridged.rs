@@ -250,7 +250,7 @@ impl Dispatch {
         if let Some(tool) = &tool {
             tool.count_handoff();
         }
-        let names = snapshot.host_tools().for_client(&self.deps.settings, caller);
+        let names = snapshot.host_tools().for_client(&self.deps.settings, caller).at(self.deps.console());
         let id = task.id.to_string();
         let now = self.deps.clock.now();
         let progress = self.deps.slots.runs.progress(task.id);
@@ -274,7 +274,7 @@ impl Dispatch {
 
     /// A task that has not ended, for a text.
     pub(crate) fn running_task<'a>(
-        &'a self,
+        &self,
         caller: &Caller,
         task: &'a Task,
         id: &'a str,
@@ -293,7 +293,7 @@ impl Dispatch {
                 .as_deref()
                 .filter(|_| !task.waits() && task.open_approval().is_none()),
             state: match task.open_approval() {
-                Some(approval) => RunState::Unapproved(approval.by, self.deps.console()),
+                Some(approval) => RunState::Unapproved(approval.by),
                 None if task.waits() => {
                     RunState::Queued(self.deps.slots.admission.running_of_account(&caller.account()))
                 }

@@ -119,6 +119,7 @@ impl Dispatch {
         }
         self.cluster.recover_once().await?;
         let names = self.deps.catalog.snapshot().host_tools().for_client(&self.deps.settings, caller);
+        let names = names.at(self.deps.console());
         let stop = call.stop.clone();
         let done = async {
             match tool {

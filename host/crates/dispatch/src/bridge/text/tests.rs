@@ -17,6 +17,7 @@ fn names() -> ToolNames {
         list: "task_list".to_owned(),
         cancel: "task_cancel".to_owned(),
         answer: Some("task_answer".to_owned()),
+        console: None,
     }
 }
 
@@ -220,6 +221,9 @@ fn a_question_is_shown_with_its_fields_and_the_call_that_answers_it() {
     );
     let form = ok_form();
     assert_eq!(waiting_for_answer(ID, "deploy", &[deploy(&form)], &names()), expected);
+    let at_console = names().at(Some("http://127.0.0.1:7422"));
+    let elsewhere = waiting_for_answer(ID, "deploy", &[deploy(&form)], &at_console);
+    assert_eq!(elsewhere, format!("{expected}\nOr the user answers at http://127.0.0.1:7422/q/{ID}."));
     let second = OpenQuestion { key: "deploy (2)", ..deploy(&form) };
     let both = waiting_for_answer(ID, "deploy", &[deploy(&form), second], &names());
     assert!(both.starts_with(&expected) && both.contains("\"key\": \"deploy (2)\""), "{both}");
@@ -317,6 +321,7 @@ fn texts_use_the_names_that_the_client_knows() {
         list: "yard_task_list".to_owned(),
         cancel: "yard_task_cancel".to_owned(),
         answer: Some("yard_task_answer".to_owned()),
+        console: None,
     };
     let form = ok_form();
     let others = [unknown_task(ID, &names), no_task(&names)];
