@@ -3,6 +3,7 @@
 mod approval;
 mod content;
 mod json_tree;
+mod markdown;
 mod overview;
 mod question;
 pub(crate) mod task;

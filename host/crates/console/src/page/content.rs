@@ -1,6 +1,6 @@
 //! Results of tools: text, images, files, structured content.
 
-use super::json_tree;
+use super::{json_tree, markdown};
 use crate::text::{block, line};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -64,7 +64,25 @@ fn one(value: &Value, address: &str) -> Markup {
     }
 }
 
+/// A text as what it seems to be: JSON, Markdown or text.
 fn text(text: &str) -> Markup {
+    if text.len() > LONGEST_TEXT {
+        return plain(text);
+    }
+    let is_json = text.trim_start().starts_with(['{', '[']);
+    if let Some(value) = is_json.then(|| serde_json::from_str::<Value>(text).ok()).flatten() {
+        return json_tree::of_value(&value);
+    }
+    match markdown::is_likely(text) {
+        true => html! {
+            (markdown::render(text))
+            details.raw { summary { "As it was written" } (block(text)) }
+        },
+        false => block(text),
+    }
+}
+
+fn plain(text: &str) -> Markup {
     let end = text.floor_char_boundary(LONGEST_TEXT);
     html! {
         (block(&text[..end]))
