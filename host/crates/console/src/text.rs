@@ -52,6 +52,14 @@ pub(crate) fn span(milliseconds: i64) -> String {
     }
 }
 
+/// A span of milliseconds, exact to a hundredth of a second below a minute.
+pub(crate) fn precise(milliseconds: i64) -> String {
+    match milliseconds {
+        1_000..60_000 => format!("{:.2} s", milliseconds as f64 / 1_000.0),
+        _ => span(milliseconds),
+    }
+}
+
 /// A count with its noun.
 pub(crate) fn count(number: usize, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
@@ -64,6 +72,7 @@ mod tests {
     #[test]
     fn a_span_has_its_two_largest_units() {
         let shown = [0, 999, 1_000, 95_000, 3_600_000, 3_660_000, 90_000_000, 86_400_000 * 3].map(span);
+        assert_eq!([999, 1_211, 59_999, 95_000].map(precise), ["999 ms", "1.21 s", "60.00 s", "1 min 35 s"]);
         assert_eq!(shown, ["0 ms", "999 ms", "1 s", "1 min 35 s", "1 h", "1 h 1 min", "1 d 1 h", "3 d"]);
     }
 

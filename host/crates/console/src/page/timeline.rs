@@ -1,6 +1,6 @@
 //! The timeline of a task: its attempts, and what happened in each.
 
-use crate::text::{count, line, span};
+use crate::text::{count, line, precise};
 use maud::{Markup, PreEscaped, html};
 use toolyard_dispatch::{Caller, Dispatch, EventKind, Fault, RunRecord, Timeline, TimelineEvent, Timestamp};
 
@@ -35,7 +35,7 @@ pub(super) fn section(timeline: &Timeline, now: Timestamp, is_live: bool, shows:
         let (shape, word) = word(event.kind);
         html! {
             tr.(event.kind.as_str()) {
-                td { time datetime=(event.at) title=(event.at) { "+" (span(event.at.0.saturating_sub(began.0).max(0))) } }
+                td { time datetime=(event.at) title=(event.at) { "+" (precise(event.at.0.saturating_sub(began.0).max(0))) } }
                 td { span aria-hidden="true" { (shape) } " " (word) }
                 td.long { @if shows || !is_content(event.kind) { (line(&event.details())) } }
             }
@@ -49,7 +49,7 @@ pub(super) fn section(timeline: &Timeline, now: Timestamp, is_live: bool, shows:
             @if timeline.runs.len() > 1 { h3 { "Attempt " (run.attempt) } }
             (bar(run, events, end))
             (facts(run))
-            div.scroll tabindex="0" role="region" aria-label={ "Events of attempt " (run.attempt) } { table {
+            div.scroll tabindex="0" role="region" aria-label={ "Events of attempt " (run.attempt) } { table.events {
                 thead { tr { th scope="col" { "After" } th scope="col" { "Event" } th scope="col" { "Details" } } }
                 tbody {
                     @for event in of_run(0, head) { (row(event)) }
@@ -86,10 +86,11 @@ const fn is_content(kind: EventKind) -> bool {
 
 fn facts(run: &RunRecord) -> Markup {
     let parts = [
-        run.started.map(|started| format!("waited {}", span(started.0.saturating_sub(run.created.0).max(0)))),
+        run.started
+            .map(|started| format!("waited {}", precise(started.0.saturating_sub(run.created.0).max(0)))),
         run.started
             .zip(run.ended)
-            .map(|(started, ended)| format!("ran {}", span(ended.0.saturating_sub(started.0).max(0)))),
+            .map(|(started, ended)| format!("ran {}", precise(ended.0.saturating_sub(started.0).max(0)))),
         run.cpu_us.map(|cpu| format!("{:.1} ms of CPU time", cpu as f64 / 1_000.0)),
         run.memory.map(|memory| format!("{:.1} MiB of memory at most", memory as f64 / 1_048_576.0)),
         run.outcome.as_deref().map(line),
@@ -176,8 +177,10 @@ fn bar(run: &RunRecord, events: &[TimelineEvent], end: Timestamp) -> Markup {
     let phases = phases(run, events, end);
     let (Some((_, first, _)), Some((.., last))) = (phases.first(), phases.last()) else { return html! {} };
     let all = (last - first).max(1) as f64;
-    let label: Vec<String> =
-        phases.iter().map(|(phase, from, to)| format!("{} {}", phase.words().1, span(to - from))).collect();
+    let label: Vec<String> = phases
+        .iter()
+        .map(|(phase, from, to)| format!("{} {}", phase.words().1, precise(to - from)))
+        .collect();
     html! {
         svg.bar viewBox="0 0 1000 12" preserveAspectRatio="none" role="img" aria-label=(label.join(", ")) {
             @for ((phase, from, to), label) in phases.iter().zip(&label) {

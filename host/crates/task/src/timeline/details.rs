@@ -1,6 +1,7 @@
 //! The details of an event in words.
 
 use super::{EventKind, TimelineEvent};
+use crate::approval::CONFIRM_KEY;
 use serde_json::Value;
 
 impl TimelineEvent {
@@ -11,6 +12,8 @@ impl TimelineEvent {
         let text = |name: &str| match &body[name] {
             Value::Null => None,
             Value::String(text) => Some(text.clone()),
+            // Whole numbers without a fraction.
+            Value::Number(number) if number.is_f64() => number.as_f64().map(|value| value.to_string()),
             other => Some(other.to_string()),
         };
         match self.kind {
@@ -23,6 +26,7 @@ impl TimelineEvent {
                 let (events, bytes) = (text("events").unwrap_or_default(), text("bytes").unwrap_or_default());
                 format!("{events} events are missing here ({bytes} bytes)")
             }
+            EventKind::Asked if body["key"] == CONFIRM_KEY => "for an approval".to_owned(),
             EventKind::Progress => {
                 let of = text("total").map(|total| format!(" of {total}")).unwrap_or_default();
                 let message = text("message").map(|message| format!(" {message}")).unwrap_or_default();
@@ -54,7 +58,7 @@ mod tests {
                 r#"{"level":"error","logger":"disk","data":{"full":1}}"#,
                 r#"error disk: {"full":1}"#,
             ),
-            (EventKind::Progress, r#"{"progress":1.5,"total":3.0,"message":"half"}"#, "1.5 of 3.0 half"),
+            (EventKind::Progress, r#"{"progress":1.5,"total":3.0,"message":"half"}"#, "1.5 of 3 half"),
             (
                 EventKind::Ended,
                 r#"{"status":"failed","code":-32603,"message":"broke"}"#,
