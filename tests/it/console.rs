@@ -266,6 +266,43 @@ async fn a_person_uses_it_in_a_browser() {
     );
 }
 
+/// As at claude.ai: the client knows neither tasks nor elicitation.
+#[tokio::test]
+async fn a_question_and_an_approval_of_a_client_that_cannot_be_asked_are_settled_at_the_console() {
+    let (host, session) = Setup::probe()
+        .manifest("probe", CONFIRM)
+        .set("console.listen", "127.0.0.1:0")
+        .set("bridge.enabled", "true")
+        .open()
+        .await;
+    let ada = Sender::logged_in(&host).await;
+    for (tool, arguments, action, answer, expected) in [
+        (
+            "ask",
+            json!({"question": "Your name?"}),
+            "answer",
+            "key=answer&do=accept&f.answer=Ada+L.",
+            "Ada L.",
+        ),
+        ("wait", json!({"ms": 3}), "approve", "", "waited 3"),
+    ] {
+        let handed_off = session.call(tool, arguments).await;
+        let text = handed_off["content"][0]["text"].as_str().expect("a text");
+        let id = handed_off["_meta"]["io.toolyard/task"]["taskId"].as_str().expect("an id").to_owned();
+        let shortcut = format!("/q/{id}");
+        assert!(text.contains(&shortcut), "{text}");
+        let leads = ada.send(hyper::Method::GET, &shortcut, String::new(), &[("cookie", "")]).await;
+        assert_eq!(leads.header("location"), format!("{}/tasks/{id}", ada.origin()));
+        let (_, shown) = ada.get(&format!("/tasks/{id}")).await;
+        let action = format!("/tasks/{id}/{action}");
+        let fingerprint = fingerprint(&shown).unwrap_or_default();
+        let body = format!("token={}&fingerprint={fingerprint}&{answer}", token(&shown, &action));
+        assert_eq!(ada.post(&action, &body, &[]).await.status, 303);
+        let done = session.call("task_wait", json!({"task_id": id})).await;
+        assert!(done.to_string().contains(expected), "{done}");
+    }
+}
+
 #[tokio::test]
 async fn users_log_in_by_their_tokens_and_may_do_what_their_role_allows() {
     let digest = |token: &str| {

@@ -96,6 +96,8 @@ pub struct Console {
     links: LinkFolder,
     sessions: Sessions,
     rendering: Semaphore,
+    /// Permits of event streams: at most half of the connections, so that pages are served in any case.
+    streams: Arc<Semaphore>,
 }
 
 impl Console {
@@ -113,6 +115,7 @@ impl Console {
         let links = LinkFolder::open(&settings.data)?;
         links.write_address(&format!("http://{name}:{}", address.port()))?;
         let sessions = Sessions::new(settings.session, settings.sessions)?;
+        let streams = Arc::new(Semaphore::new((settings.connections / 2).max(1)));
         Ok(Arc::new(Self {
             dispatch,
             host,
@@ -122,6 +125,7 @@ impl Console {
             links,
             sessions,
             rendering: Semaphore::new(RENDERED_AT_ONCE),
+            streams,
         }))
     }
 

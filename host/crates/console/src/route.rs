@@ -94,7 +94,10 @@ pub(crate) async fn answer(
         };
     };
     if path == "/events" {
-        return reply::events(live::events(console, stop));
+        return match console.streams.clone().try_acquire_owned() {
+            Ok(permit) => reply::events(live::events(console, stop, permit)),
+            Err(_) => reply::text(StatusCode::SERVICE_UNAVAILABLE, "too many pages follow changes\n"),
+        };
     }
     let Ok(_permit) = console.rendering.acquire().await else {
         return reply::text(StatusCode::SERVICE_UNAVAILABLE, "the host stops\n");
