@@ -1,5 +1,9 @@
 //! Assembles the parts (engine, stores, dispatcher, services) and shuts them down in the right order.
 
+mod settings;
+
+pub use settings::dispatch_settings;
+
 use crate::audit::{Destination, Exporter, LogFile};
 use crate::config::value::AuditTo;
 use crate::config::{Config, StoreChoice, encryption};
@@ -10,16 +14,14 @@ use crate::system::{RandomIds, SystemClock};
 use crate::traces::Otlp;
 use anyhow::Context as _;
 use prometheus_client::registry::Registry;
+use settings::{plugin_files, policy, wire_settings};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::SetOnce;
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
-use toolyard_dispatch::rules::AccessRules;
-use toolyard_dispatch::{
-    Bounds, Departure, Dispatch, DrainMode, DrainReport, Policy, Rates, Settings, Stores, Weights, visible,
-};
+use toolyard_dispatch::{Departure, Dispatch, DrainMode, DrainReport, Settings, Stores, visible};
 use toolyard_engine::{Compiler, Engine, PluginState, Plugins, Snapshot};
 use toolyard_manifest::Limits;
 use toolyard_store::postgres::PostgresLocation;
@@ -30,14 +32,6 @@ use toolyard_workshop::CallLog;
 
 /// The time that each service may take to end after its stop token is cancelled.
 const SERVICES_END: Duration = Duration::from_secs(5);
-
-/// The time after which the host cuts an HTTP connection whose client reads nothing. A slow client reads
-/// something each minute. A client that reads nothing is gone, and resumes its stream later.
-const WRITE_TIME: Duration = Duration::from_secs(60);
-
-/// How long a question of a task waits for the client to request the task's result. After that the host sends
-/// it on any open stream. Clients that poll ask about once a second (`tasks.poll-interval`).
-const QUESTION_SETTLE: Duration = Duration::from_millis(1_500);
 
 /// Runs `main` with two runtimes: one serves clients, the other runs guests that take longer than their first
 /// poll. So a guest that computes for ever never delays a client.
@@ -69,7 +63,7 @@ struct Start {
     first_load: FirstLoad,
     /// The observer of calls and of loaded plugins.
     call_log: Option<Arc<CallLog>>,
-    /// Whether the operator makes all calls, so that nobody confirms them.
+    /// Whether the operator makes all calls, which then need no approval.
     is_operators_own: bool,
 }
 
@@ -100,7 +94,7 @@ impl Assembled {
         Self::start_as(config, guests, stop, start).await
     }
 
-    /// Like [`Assembled::start`], for a command whose only caller is the operator: nobody confirms their calls.
+    /// Like [`Assembled::start`], for a command whose only caller is the operator: calls need no approval.
     pub async fn start_for_operator(
         config: &Config,
         guests: Handle,
@@ -522,103 +516,4 @@ pub fn exporter(config: &Config, stores: &Stores) -> anyhow::Result<Option<Expor
     };
     let backlog = limits.audit_backlog.as_u64();
     Ok(Some(Exporter::new(stores.audit.clone(), to, &config.data, backlog)))
-}
-
-/// The dispatcher's settings. `capacity` is the number of runs that the machine can execute at once.
-pub fn dispatch_settings(config: &Config, capacity: u32) -> Settings {
-    let limits = &config.limits;
-    Settings {
-        tasks: limits.tasks,
-        ttl_default_ms: milliseconds(limits.ttl_default),
-        ttl_cap_ms: milliseconds(limits.ttl_cap),
-        poll_interval_ms: milliseconds(limits.poll_interval),
-        admission: Bounds {
-            running: limits.running.min(capacity),
-            running_per_principal: limits.running_per_principal,
-            waiting_per_principal: limits.waiting_per_principal,
-        },
-        live_tasks: limits.live_tasks,
-        kept_bytes_per_owner: limits.kept_bytes_per_principal.as_u64(),
-        kept_bytes: limits.kept_bytes.as_u64(),
-        question_ms: milliseconds(limits.question_wait),
-        question_settle_ms: milliseconds(QUESTION_SETTLE),
-        approval_ms: milliseconds(limits.approval_wait),
-        state_ms: milliseconds(limits.question_state),
-        inline_for_ms: milliseconds(limits.inline_for),
-        bridge: config.bridge.clone(),
-        queue_when_busy: limits.queue_when_busy,
-        attempts: limits.attempts,
-        rerun_after_ms: milliseconds(limits.rerun_after),
-        adopts: true,
-        shares: limits.share,
-        related_task: limits.question_related_task,
-        page: limits.page,
-        list_ms: milliseconds(limits.list_time),
-        sessions: limits.sessions,
-        session_idle_ms: milliseconds(limits.session_idle),
-    }
-}
-
-/// The access rules, rate limits and weights.
-fn policy(config: &Config) -> anyhow::Result<Policy> {
-    let limits = &config.limits;
-    let rates = Rates {
-        requests: limits.rate_requests,
-        calls: limits.rate_calls,
-        creation: limits.rate_creation,
-        polling: limits.rate_polling,
-        failed_lookups: limits.rate_failed_lookups,
-        sessions: limits.rate_sessions,
-        local: limits.rate_local,
-    };
-    let weights = Weights::new(&config.weights).map_err(anyhow::Error::msg)?;
-    Ok(Policy::new(AccessRules::new(config.rules.clone())?, &rates).weighing(weights))
-}
-
-fn wire_settings(config: &Config) -> toolyard_transport::Settings {
-    let limits = &config.limits;
-    let count = |number: u32| number as usize;
-    toolyard_transport::Settings {
-        message_bytes: limits.message.as_u64() as usize,
-        connections: connections(limits.connections),
-        head_time: limits.head_time,
-        body_time: limits.body_time,
-        write_time: WRITE_TIME,
-        requests_per_session: count(limits.requests_per_session),
-        subscriptions: count(limits.subscriptions),
-        cache: limits.cache,
-        stream_after: limits.stream_after,
-        keep_alive: limits.keep_alive,
-        replay_bytes: limits.replay_bytes.as_u64() as usize,
-        replay_bytes_per_session: limits.replay_bytes_per_session.as_u64() as usize,
-        replay_bytes_in_all: limits.replay_bytes_in_all.as_u64() as usize,
-        replay_bytes_per_principal: limits.replay_bytes_per_principal.as_u64() as usize,
-        eof_grace: limits.eof_grace,
-    }
-}
-
-/// Clients get half of the descriptors at most; the host needs the others for its store and its plugins.
-fn connections(wanted: u32) -> usize {
-    let wanted = wanted as usize;
-    let half = crate::system::descriptor_limit().and_then(|most| usize::try_from(most / 2).ok());
-    let most = half.unwrap_or(wanted);
-    if most < wanted {
-        tracing::warn!(
-            event = "http.connections_limited",
-            setting = "wire.connections",
-            wanted,
-            limit = most,
-            "descriptors of this process limit the connections"
-        );
-    }
-    wanted.min(most)
-}
-
-/// Components get a quarter of the descriptors at most: each loaded one keeps one open.
-fn plugin_files(wanted: u32) -> usize {
-    crate::system::descriptor_limit().map_or(u64::MAX, |most| most / 4).min(wanted.into()) as usize
-}
-
-fn milliseconds(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

@@ -29,7 +29,7 @@ pub struct Options {
     /// The bearer is a person who logs in to the console.
     #[arg(long, conflicts_with_all = ["scopes", "expires", "local"])]
     console: bool,
-    /// What this person may do: viewer, approver or admin.
+    /// The role of this person: viewer, approver or admin.
     #[arg(long, value_name = "ROLE", requires = "console", default_value = "viewer")]
     role: String,
 }

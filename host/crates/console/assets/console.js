@@ -20,7 +20,7 @@ logIn();
 const menu = document.querySelector("nav.side details");
 if (menu && matchMedia("(max-width: 900px)").matches) menu.open = false;
 
-// What is approved must be what a person has read: the button works a second after its call came onto the page.
+// A person must have read the call that they approve: the button works a second after the call came onto the page.
 let guarded = "";
 function guard() {
   const buttons = [...document.querySelectorAll("button[data-guarded]")];

@@ -99,14 +99,14 @@ impl<'a> Action<'a> {
                     _ => ApprovalDecision::Deny { note: note(form) },
                 };
                 if console.settings.not_own && is_own_call(console, session, id).await {
-                    let text = "you made this call, so somebody else decides about it (`console.not-own`)\n";
+                    let text = "you made this call, so another person decides about it (`console.not-own`)\n";
                     return reply::text(StatusCode::FORBIDDEN, text);
                 }
                 let fingerprint = value(form, "fingerprint").unwrap_or_default();
                 let decided =
                     console.dispatch.decide(&console.caller(session), id, fingerprint, decision).await;
                 match decided {
-                    // Somebody decided first, or the call has changed; the page shows it.
+                    // Another decision came first, or the call has changed; the page shows it.
                     Ok(_) | Err(Fault::AlreadyOver(_) | Fault::NotDecided(_)) => back(),
                     Err(fault) => failed(&fault),
                 }

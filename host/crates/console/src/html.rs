@@ -113,7 +113,7 @@ impl View<'_> {
         )
     }
 
-    /// Stands in the place of content that this login does not see.
+    /// The words in place of content that this login does not see.
     pub fn hidden(&self) -> Markup {
         html! { p.muted { "Your login does not show contents (" code { "contents" } " of " code { "[[console.users]]" } ")." } }
     }

@@ -44,7 +44,7 @@ pub(crate) fn redeem(console: &Console, form: &Pairs, is_encrypted: bool) -> Rep
     }
     let code = value(form, "code").unwrap_or_default().trim();
     let user = of_token(&console.settings.users, code);
-    // Whoever can write the data folder is the operator; on a network, people have names.
+    // The operator can write the data folder. On a network, people have names.
     let is_operator = !console.settings.on_network && console.links.redeem(code, console.dispatch.now());
     if user.is_none() && !is_operator {
         console.sessions.note_wrong();

@@ -1,9 +1,9 @@
-//! What a login may do, and the people who may log in by a token of their own.
+//! Roles of logins, and the people who may log in by a token of their own.
 
 use crate::action::Action;
 use sha2::{Digest as _, Sha256};
 
-/// What a login may do. Each role may do what those before it may.
+/// The rights of a login. Each role may do what those before it may.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
     /// Reads.
@@ -42,7 +42,7 @@ pub struct ConsoleUser {
     pub name: String,
     /// SHA-256 of their token.
     pub token_sha256: [u8; 32],
-    /// What they may do.
+    /// Their role.
     pub role: Role,
     /// Whether they see arguments, results, questions and log messages. An admin does in any case.
     pub contents: bool,

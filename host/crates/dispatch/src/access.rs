@@ -28,7 +28,7 @@ pub struct Policy {
     rules: rules::AccessRules,
     rate_limits: RateLimits,
     weights: Weights,
-    /// Whether calls are the operator's own, so that nobody has to confirm them.
+    /// Whether calls are the operator's own, and need no approval.
     is_operators_own: bool,
 }
 

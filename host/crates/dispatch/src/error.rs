@@ -79,7 +79,7 @@ pub enum Fault {
         /// Whether it can be called as a task.
         may_be_task: bool,
     },
-    /// The operator lets nobody call the tool.
+    /// The operator denies every call of the tool.
     #[error("The operator of this host denies every call of `{0}`. Nothing was run.")]
     NeverApproved(String),
     /// The approval was not decided.

@@ -96,7 +96,7 @@ pub enum Event {
         /// The decision.
         decision: Decision,
     },
-    /// The sender believes that nobody approved the call in time.
+    /// The sender believes that the time for an approval is up.
     ApprovalExpired,
     /// The owner or the operator cancels (T-34).
     Cancelled {
@@ -159,7 +159,7 @@ pub enum Refusal {
     /// The time for the approval is up.
     #[error("the time for an approval is up")]
     ApprovalTooLate,
-    /// Nobody has approved the call.
+    /// The call is not approved.
     #[error("the call is not approved")]
     NotApproved,
     /// No question of this key waits for an answer.

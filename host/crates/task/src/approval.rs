@@ -1,4 +1,4 @@
-//! Approvals: a call that the operator wants confirmed waits as a task until somebody decides. Nothing of
+//! Approvals: a call that the operator wants confirmed waits as a task for a decision. Nothing of
 //! the guest runs before that.
 //!
 //! An approval is a part of its task, so the state machine decides between two approvers, a cancel and an
@@ -35,7 +35,7 @@ pub enum Confirm {
     AlwaysDeny,
 }
 
-/// Who may approve.
+/// The people who may approve.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ConfirmBy {
@@ -64,7 +64,7 @@ pub struct ConfirmTerms {
 pub struct Approval {
     /// SHA-256 of the task's id, its tool, its component and its arguments, in hexadecimal digits.
     pub fingerprint: String,
-    /// Who may decide.
+    /// The people who may decide.
     pub by: ConfirmBy,
     /// The operator's text for the approver.
     pub message: Option<String>,
@@ -135,7 +135,7 @@ impl Approval {
         self.asked_again.unwrap_or(of.created_at).plus(self.wait_ms).min(of.expires_at())
     }
 
-    /// Whether nobody has decided.
+    /// Whether it waits for a decision.
     #[must_use]
     pub const fn is_open(&self) -> bool {
         self.given.is_none()
@@ -242,7 +242,7 @@ pub(crate) enum NotApproved<'a> {
     ByOperator(Option<&'a str>),
     /// The person who calls denied it.
     ByPerson,
-    /// Nobody decided in time.
+    /// There was no decision in time.
     InTime {
         /// How long it waited.
         wait_ms: u64,

@@ -83,7 +83,7 @@ pub enum Action {
     /// A call was denied.
     #[serde(rename = "approval.refused")]
     ApprovalRefused,
-    /// Nobody approved a call in time.
+    /// There was no approval of a call in time.
     #[serde(rename = "approval.expired")]
     ApprovalExpired,
     /// A person permitted a plugin something.

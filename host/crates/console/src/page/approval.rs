@@ -17,7 +17,7 @@ pub(super) fn form(view: &View<'_>, task: &Task, approval: &Approval) -> Markup 
     let catalog = view.console.dispatch.catalog();
     let tool = catalog.tools().find(|tool| tool.spec().name() == task.tool);
     let described = tool.as_ref().and_then(|tool| tool.spec().description.description.as_deref());
-    // Whoever decides must see what about.
+    // An approver must see the call.
     let may_decide = view.session.role >= Role::of_action(Action::Approve(&id));
     let shown = html! { input type="hidden" name="fingerprint" value=(approval.fingerprint); };
     html! {

@@ -331,7 +331,7 @@ pub(crate) fn only_the_user() -> &'static str {
     "Only the user of this host can allow this, not a model."
 }
 
-/// What a task waits for that needs an approval, and what the user can do.
+/// The state of a task that needs an approval, and the ways for the user to decide.
 fn approval(id: &str, by: ConfirmBy, names: &ToolNames) -> String {
     let operator = || match &names.console {
         Some(console) => format!("at {console}/q/{id} or by `toolyard approvals approve {id}`"),

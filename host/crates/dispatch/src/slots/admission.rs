@@ -54,7 +54,7 @@ impl UnapprovedRequest {
     /// The request for a slot.
     ///
     /// # Errors
-    /// The same, if nobody has approved this call.
+    /// The same, if this call is not approved.
     pub fn approved(self, task: &Task) -> Result<SlotRequest, Self> {
         let is_approved =
             task.approval.as_ref().is_some_and(|approval| !approval.is_open() && approval.is_of(task));

@@ -199,7 +199,7 @@ impl Tasks {
         fingerprint: &str,
         decision: Decision,
     ) -> Result<Task, Fault> {
-        // No client is the operator, whatever it sends.
+        // A client is never the operator.
         if !matches!(*caller.principal, Principal::Operator) {
             return Err(Fault::UnknownTask);
         }

@@ -1,4 +1,4 @@
-//! Calls that the operator wants confirmed: nothing runs before an approval, whoever calls and however.
+//! Calls that the operator wants confirmed: nothing runs before an approval, in any way of calling.
 
 use crate::bridge::stage::{Stage, hand_off, plain};
 use crate::kit::application::{dispatch_by, eventually};
@@ -227,7 +227,7 @@ async fn a_rule_asks_for_an_approval_of_some_calls_and_denies_others() {
     let denied = call_statelessly(&dispatch, &stateless::signed_in("alice")).await;
     assert!(stateless::text(&denied.expect("a result")).contains("denies every call"));
     assert_eq!(deploys.ran(), 0);
-    // A process whose only caller is the operator asks nobody.
+    // A process whose only caller is the operator needs no approval.
     let dispatch = host(&store, deploys.confirmed_by(ConfirmBy::Operator));
     dispatch.enforce(Policy::default().for_operator_alone());
     let CallReply::Result(result) =

@@ -104,7 +104,7 @@ async fn decide(hosts: &[Arc<dyn Store>; 2], salt: u32) {
     let [yes, no, late, cancel] = [yes, no, late, cancel].map(|end| end.expect("is there").is_ok());
     let read = hosts[1].read(made.id, None).await.expect("reads").expect("is there").task;
     let given = read.approval.as_ref().is_some_and(|approval| approval.given.is_some());
-    assert_eq!(given, yes, "an approval that nobody gave, or that was lost");
+    assert_eq!(given, yes, "an approval was invented or lost");
     match &read.outcome {
         None => assert!(yes && !no && !late && !cancel, "approved"),
         Some(Outcome::Result { is_error: true, .. }) => assert!(!yes && (no ^ late) && !cancel, "denied"),

@@ -5,7 +5,7 @@ use crate::approval::CONFIRM_KEY;
 use serde_json::Value;
 
 impl TimelineEvent {
-    /// The details in one line. The text is the guest's or the caller's; whoever shows it escapes it.
+    /// The details in one line. The text is the guest's or the caller's, and is not escaped.
     #[must_use]
     pub fn details(&self) -> String {
         let body: Value = self.body.decode().unwrap_or_default();
