@@ -2,8 +2,8 @@
 //!
 //! The manifest names the granted hosts. `policy` holds the grants of one run and its refusals,
 //! `permission` decides on one request, `name_lookup` finds addresses, `address` classifies them,
-//! `connect` opens the connection, `exchange` handles one request and its response, and `body`
-//! counts the transferred bytes. `http_tape` answers requests of runs whose exchanges are recorded, and
+//! `connect` opens the connection, `exchange` handles one request and its response, `exchange_report` reports
+//! both, and `body` counts the transferred bytes. `http_tape` answers requests of runs whose exchanges are recorded, and
 //! `recording` records one.
 //!
 //! A name is resolved once for each request, and the host connects to one of the addresses that it
@@ -19,6 +19,7 @@ mod body;
 mod connect;
 mod error;
 mod exchange;
+mod exchange_report;
 pub(crate) mod http;
 pub(crate) mod http_tape;
 mod name_lookup;

@@ -12,6 +12,7 @@ pub mod broadcast;
 pub mod catalog;
 pub mod clock;
 pub mod grant;
+pub mod host_call;
 pub mod http_tape;
 pub mod id;
 pub mod keys;

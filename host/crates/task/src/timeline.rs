@@ -10,10 +10,11 @@ mod details;
 
 use crate::apply::Event;
 use crate::approval::CONFIRM_KEY;
+use crate::host_call::{HostCall, HostCallCounts};
 use crate::id::{Digest, Incarnation, TaskId};
 use crate::store::StoreError;
 use crate::task::{Outcome, Task};
-use crate::tool::{AskError, RunUsage};
+use crate::tool::{AskError, OutputStream, RunUsage};
 use crate::wire::error::clip;
 use crate::wire::{LogLevel, Progress, RawJson, Timestamp};
 use async_trait::async_trait;
@@ -303,6 +304,10 @@ struct Body<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<&'a RawJson>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    further: Option<HostCallCounts>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     code: Option<i32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     incarnation: Option<u64>,
@@ -391,6 +396,28 @@ impl NewEvent {
             ..Body::default()
         };
         Self::new(attempt, EventKind::Progress, &body)
+    }
+
+    /// Text of the guest on one of its streams, clipped.
+    #[must_use]
+    pub fn output(attempt: u32, stream: OutputStream, text: &str) -> Self {
+        let kind = match stream {
+            OutputStream::Stdout => EventKind::Stdout,
+            OutputStream::Stderr => EventKind::Stderr,
+        };
+        Self::new(attempt, kind, &Body { text: Some(&fitting(text)), ..Body::default() })
+    }
+
+    /// The host has done something for the guest.
+    #[must_use]
+    pub fn host_call(attempt: u32, call: &HostCall) -> Self {
+        Self { attempt, kind: EventKind::HostCall, body: RawJson::of(call) }
+    }
+
+    /// The host has done more for the guest than is listed.
+    #[must_use]
+    pub fn further_host_calls(attempt: u32, further: HostCallCounts) -> Self {
+        Self::new(attempt, EventKind::HostCall, &Body { further: Some(further), ..Body::default() })
     }
 
     /// Events were lost before they were stored.

@@ -2,6 +2,7 @@
 
 use crate::approval::ConfirmTerms;
 use crate::argument::ArgumentValue;
+use crate::host_call::HostCall;
 use crate::http_tape::HttpTape;
 use crate::id::{Digest, TaskId};
 use crate::permission::{AccessRequest, NotPermitted, WhyNot};
@@ -300,11 +301,40 @@ pub enum Report {
     },
     /// The run has ended, or was dropped, and used this much. The last report.
     Usage(RunUsage),
+    /// The host has done something for the guest.
+    HostCall(Box<HostCall>),
+    /// The guest has written a line to standard output or standard error.
+    Output {
+        /// Which of the two.
+        stream: OutputStream,
+        /// The line, without secrets and control characters.
+        line: String,
+    },
     /// The client's connection may be closed for so many milliseconds.
     ReleaseStream {
         /// When the client should come back.
         retry_ms: u64,
     },
+}
+
+/// A stream that a guest writes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OutputStream {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+}
+
+impl OutputStream {
+    /// Its name.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Stdout => "stdout",
+            Self::Stderr => "stderr",
+        }
+    }
 }
 
 /// The resources that a run used.

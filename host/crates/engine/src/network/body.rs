@@ -1,6 +1,7 @@
 //! Bodies that count their bytes during the transfer. They buffer nothing: a body that exceeds its
 //! limit ends the exchange.
 
+use super::exchange_report::ExchangeReport;
 use super::recording::Recording;
 use crate::network::policy::NetworkPolicy;
 use bytes::Bytes;
@@ -9,6 +10,7 @@ use http_body_util::combinators::UnsyncBoxBody;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
@@ -21,6 +23,7 @@ pub(super) struct RequestBody {
     inner: UnsyncBoxBody<Bytes, Error>,
     left: u64,
     policy: Arc<NetworkPolicy>,
+    report: Arc<ExchangeReport>,
 }
 
 /// The source of a response's body.
@@ -44,11 +47,16 @@ pub(super) struct ResponseBody {
     place: Option<OwnedSemaphorePermit>,
     /// Records what the guest reads.
     recording: Option<Arc<Recording>>,
+    report: Arc<ExchangeReport>,
 }
 
 impl RequestBody {
-    pub fn new(inner: UnsyncBoxBody<Bytes, Error>, policy: Arc<NetworkPolicy>) -> Self {
-        Self { inner, left: policy.limits.http_request, policy }
+    pub fn new(
+        inner: UnsyncBoxBody<Bytes, Error>,
+        policy: Arc<NetworkPolicy>,
+        report: Arc<ExchangeReport>,
+    ) -> Self {
+        Self { inner, left: policy.limits.http_request, policy, report }
     }
 
     /// Records that the body is too large and returns the error.
@@ -74,6 +82,7 @@ impl Body for RequestBody {
                 return Poll::Ready(Some(Err(Self::too_large(&self.policy))));
             };
             self.left = left;
+            self.report.sent.fetch_add(data.len() as u64, Ordering::Relaxed);
         }
         polled
     }
@@ -103,7 +112,7 @@ impl BodySource {
 
 impl ResponseBody {
     pub fn new(
-        (inner, recording): (BodySource, Option<Arc<Recording>>),
+        (inner, (recording, report)): (BodySource, (Option<Arc<Recording>>, Arc<ExchangeReport>)),
         (policy, target): (Arc<NetworkPolicy>, Target),
         end: Instant,
         patience: Option<Duration>,
@@ -112,7 +121,7 @@ impl ResponseBody {
         let left = policy.limits.http_response;
         let end = Box::pin(sleep_until(end));
         let patience = patience.map(|time| (time, Box::pin(sleep(time))));
-        Self { inner, left, end, patience, policy, target, place: Some(place), recording }
+        Self { inner, left, end, patience, policy, target, place: Some(place), recording, report }
     }
 
     fn next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
@@ -161,6 +170,12 @@ impl Body for ResponseBody {
                 Some(Ok(frame)) => recording.add(frame.data_ref().map_or(&[], |data| data)),
             }
         }
+        match &polled {
+            Poll::Pending => {}
+            Poll::Ready(Some(Ok(frame))) => self.report.receive(frame.data_ref().map_or(0, Bytes::len)),
+            Poll::Ready(Some(Err(error))) => self.report.fail(error),
+            Poll::Ready(None) => self.report.end(None),
+        }
         if let Poll::Ready(None | Some(Err(_))) = &polled {
             self.place = None;
         }
@@ -179,5 +194,11 @@ impl Body for ResponseBody {
             BodySource::Network(body) => body.size_hint(),
             BodySource::Tape(body) => body.size_hint(),
         }
+    }
+}
+
+impl Drop for ResponseBody {
+    fn drop(&mut self) {
+        self.report.abandon();
     }
 }

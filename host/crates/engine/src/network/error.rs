@@ -60,6 +60,24 @@ pub(super) fn why(error: &Error) -> Option<&str> {
     })
 }
 
+/// The name of a WASI error, without its details.
+pub(super) fn code(error: &Error) -> &'static str {
+    if let Some(name) = name_of(error) {
+        return name.as_str();
+    }
+    match error {
+        Error::HttpRequestDenied => "HTTP-request-denied",
+        Error::DestinationIpProhibited => "destination-IP-prohibited",
+        Error::HttpRequestUriInvalid => "HTTP-request-URI-invalid",
+        Error::HttpRequestMethodInvalid => "HTTP-request-method-invalid",
+        Error::HttpRequestBodySize(_) => "HTTP-request-body-size",
+        Error::HttpResponseBodySize(_) => "HTTP-response-body-size",
+        Error::HttpResponseHeaderSectionSize(_) => "HTTP-response-header-section-size",
+        Error::ConfigurationError => "configuration-error",
+        _ => "internal-error",
+    }
+}
+
 /// The WASI error of this name.
 pub(super) fn of_name(name: HttpErrorName) -> Error {
     match name.as_str() {

@@ -4,6 +4,7 @@
 use super::body::{BodySource, RequestBody, ResponseBody};
 use super::connect;
 use super::error::{HEAD_BYTES, NOT_RESOLVED, of_connection};
+use super::exchange_report::ExchangeReport;
 use super::http_tape::{Consulted, consult};
 use super::permission::{self, RequestPermit};
 use crate::network::policy::NetworkPolicy;
@@ -34,7 +35,7 @@ pub(super) type Body = UnsyncBoxBody<Bytes, Error>;
 pub(super) type Rest = Box<dyn Future<Output = Result<(), Error>> + Send>;
 pub(super) type Exchanged = Result<(Response<Body>, Rest), Error>;
 
-/// Sends a request for which the run has a permit, if its grants allow it.
+/// Sends a request for which the run has a permit, if its grants allow it, and reports it.
 pub(super) async fn exchange(
     policy: Arc<NetworkPolicy>,
     place: OwnedSemaphorePermit,
@@ -45,6 +46,18 @@ pub(super) async fn exchange(
         policy.refused(format!("a request was not sent: {what}"));
         Error::HttpRequestUriInvalid
     })?;
+    let report = ExchangeReport::new(&policy, &target, request.method());
+    let exchanged = permitted_exchange(policy, place, (target, report.clone()), request, options).await;
+    exchanged.inspect_err(|error| report.fail(error))
+}
+
+async fn permitted_exchange(
+    policy: Arc<NetworkPolicy>,
+    place: OwnedSemaphorePermit,
+    (target, report): (Target, Arc<ExchangeReport>),
+    request: Request<Body>,
+    options: RequestOptions,
+) -> Exchanged {
     if let Some(never) = NEVER.iter().find(|never| is(request.method(), never)) {
         policy.refused(format!("a request to {target} was not sent: the method {never} never is"));
         return Err(Error::HttpRequestMethodInvalid);
@@ -53,13 +66,14 @@ pub(super) async fn exchange(
     if !policy.may_act() {
         return Err(Error::HttpRequestDenied);
     }
-    let (request, unwanted) = prepared(&policy, &target, request)?;
+    report.begin();
+    let (request, unwanted) = prepared((&policy, &report), &target, request)?;
     let time = policy.limits.http_time;
     let end = Instant::now() + time;
     let sent = async {
         let consulted = match policy.context.http_tape() {
             None => Consulted::Send(request, None),
-            Some(tape) => consult(&policy, tape, &target, request).await?,
+            Some(tape) => consult((&policy, &report), tape, &target, request).await?,
         };
         let (response, connection, recording) = match consulted {
             Consulted::Answered(response) => (response.map(BodySource::Tape), None, None),
@@ -75,9 +89,11 @@ pub(super) async fn exchange(
                 (response.map(BodySource::Network), connection, recording)
             }
         };
+        report.respond(response.status().as_u16());
         let patience = options.between_bytes_timeout.filter(|patience| *patience < time);
         let body = |body| {
-            ResponseBody::new((body, recording), (policy.clone(), target.clone()), end, patience, place)
+            let watchers = (recording, report.clone());
+            ResponseBody::new((body, watchers), (policy.clone(), target.clone()), end, patience, place)
                 .boxed_unsync()
         };
         let rest: Rest = Box::new(async move {
@@ -137,7 +153,7 @@ fn refuse_body(policy: &NetworkPolicy, target: &Target) -> Error {
 
 /// Prepares the outgoing request. Also returns the guest's body if the request must not have one.
 fn prepared(
-    policy: &Arc<NetworkPolicy>,
+    (policy, report): (&Arc<NetworkPolicy>, &Arc<ExchangeReport>),
     target: &Target,
     request: Request<Body>,
 ) -> Result<(Request<RequestBody>, Option<Body>), Error> {
@@ -174,7 +190,7 @@ fn prepared(
     } else {
         (body, None)
     };
-    Ok((Request::from_parts(head, RequestBody::new(body, policy.clone())), unwanted))
+    Ok((Request::from_parts(head, RequestBody::new(body, policy.clone(), report.clone())), unwanted))
 }
 
 /// Adds the trace headers, unless the guest has set its own.

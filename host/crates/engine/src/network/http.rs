@@ -69,6 +69,13 @@ impl Sender {
     }
 }
 
+impl Drop for Sender {
+    fn drop(&mut self) {
+        // It is part of the run's state. Requests under way are dropped later, by tasks of their own.
+        self.policy.end_exchanges();
+    }
+}
+
 impl WasiHttpHooks for Sender {
     fn forbidden_header_filter(&mut self) -> ForbiddenHeaderFilter {
         Arc::new(is_forbidden)

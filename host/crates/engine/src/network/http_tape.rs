@@ -2,12 +2,14 @@
 
 use super::body::RequestBody;
 use super::error::of_name;
+use super::exchange_report::ExchangeReport;
 use super::recording::Recording;
 use crate::network::policy::NetworkPolicy;
 use bytes::Bytes;
 use http::{Request, Response, Uri};
 use http_body_util::{BodyExt as _, Full};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use toolyard_manifest::Target;
 use toolyard_task::http_tape::{HttpTape, TapeAnswer, TapeRequest, TapeResponse};
 use wasmtime_wasi_http::Error;
@@ -23,7 +25,7 @@ pub(super) enum Consulted {
 /// Consults the tape about a request that the grants and limits allow. Reads its whole body first, because
 /// an entry may expect one.
 pub(super) async fn consult(
-    policy: &Arc<NetworkPolicy>,
+    (policy, report): (&Arc<NetworkPolicy>, &Arc<ExchangeReport>),
     tape: &dyn HttpTape,
     target: &Target,
     request: Request<RequestBody>,
@@ -46,7 +48,10 @@ pub(super) async fn consult(
         }
     };
     let body = Full::new(body).map_err(|never| match never {}).boxed_unsync();
-    Ok(Consulted::Send(Request::from_parts(head, RequestBody::new(body, policy.clone())), recording))
+    // The guest's body has been counted.
+    report.sent.store(0, Ordering::Relaxed);
+    let body = RequestBody::new(body, policy.clone(), report.clone());
+    Ok(Consulted::Send(Request::from_parts(head, body), recording))
 }
 
 fn answered(recorded: TapeResponse) -> Result<Response<Full<Bytes>>, Error> {

@@ -7,11 +7,15 @@ use crate::grant::Grants;
 use crate::grant::http::HttpGrant;
 use crate::limits::failure;
 use crate::network::Network;
+use crate::network::exchange_report::ExchangeReport;
 use crate::network::resolved_peers::ResolvedPeers;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
-use toolyard_manifest::{Limits, Target};
+use std::time::Duration;
+use toolyard_manifest::{Limits, Protocol, Target};
 use toolyard_task::RunContext;
+use toolyard_task::host_call::{HostAction, HostCall};
+use toolyard_task::tool::Report;
 use wasmtime_wasi_http::Error;
 
 /// The maximum number of reasons of a run that are kept and logged.
@@ -27,6 +31,10 @@ pub(crate) struct NetworkPolicy {
     /// The addresses of names that the run has looked up for raw sockets.
     pub resolved: ResolvedPeers,
     reasons: Mutex<Vec<String>>,
+    /// Exchanges that are not reported yet.
+    exchanges: Mutex<Vec<Arc<ExchangeReport>>>,
+    /// The peer of the last datagram.
+    last_datagram: Mutex<Option<SocketAddr>>,
 }
 
 impl NetworkPolicy {
@@ -37,8 +45,18 @@ impl NetworkPolicy {
         network: Arc<Network>,
         context: Arc<dyn RunContext>,
     ) -> Self {
-        let (resolved, reasons) = (ResolvedPeers::default(), Mutex::default());
-        Self { plugin, function, grants, limits, network, context, resolved, reasons }
+        Self {
+            plugin,
+            function,
+            grants,
+            limits,
+            network,
+            context,
+            resolved: ResolvedPeers::default(),
+            reasons: Mutex::default(),
+            exchanges: Mutex::default(),
+            last_datagram: Mutex::default(),
+        }
     }
 
     /// A policy for tests.
@@ -53,6 +71,32 @@ impl NetworkPolicy {
     /// not be resolved.
     pub async fn addresses(&self, name: &str) -> Option<Arc<[IpAddr]>> {
         self.network.lookups.find(name, &self.context.share().account).await
+    }
+
+    /// An exchange has begun.
+    pub fn open_exchange(&self, report: Arc<ExchangeReport>) {
+        let mut open = self.exchanges.lock().unwrap_or_else(PoisonError::into_inner);
+        // `http-concurrent` bounds what is left.
+        open.retain(|other| !other.is_over());
+        open.push(report);
+    }
+
+    /// The run has ended, and with it every exchange.
+    pub fn end_exchanges(&self) {
+        let open = std::mem::take(&mut *self.exchanges.lock().unwrap_or_else(PoisonError::into_inner));
+        open.iter().for_each(|report| report.abandon());
+    }
+
+    /// Reports the use of a raw socket. Datagrams to the same peer are one use.
+    pub fn report_socket(&self, protocol: Protocol, peer: SocketAddr, is_allowed: bool) {
+        if protocol == Protocol::Udp {
+            let mut last = self.last_datagram.lock().unwrap_or_else(PoisonError::into_inner);
+            if last.replace(peer) == Some(peer) {
+                return;
+            }
+        }
+        let what = HostAction::Socket { protocol: protocol.as_str(), peer: peer.to_string(), is_allowed };
+        self.context.report(Report::HostCall(Box::new(HostCall { took: Duration::ZERO, what })));
     }
 
     /// The file name of the manifest that would have to grant more.

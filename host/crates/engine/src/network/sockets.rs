@@ -52,5 +52,9 @@ fn may_use(policy: &NetworkPolicy, address: SocketAddr, used: SocketAddrUse) -> 
             "{protocol} to {address} is not granted; `sockets.{protocol}` of {manifest} would have to name it"
         ));
     }
-    may && !policy.is_offline(|| format!("{} to {address}", protocol.as_str()))
+    let may = may && !policy.is_offline(|| format!("{} to {address}", protocol.as_str()));
+    if !matches!(used, SocketAddrUse::UdpReceive) {
+        policy.report_socket(protocol, address, may);
+    }
+    may
 }

@@ -5,7 +5,8 @@ use crate::bindings::toolyard::plugin::{host, types};
 use crate::convert::form::Forms;
 use crate::convert::guest_input;
 use crate::guest::state::GuestState;
-use std::time::Duration;
+use crate::wasi::clocks;
+use std::time::{Duration, Instant};
 use toolyard_task::tool::{AskError, GivenAnswer, OfferChange, Report};
 use toolyard_task::wire::{Progress, RawJson, RpcError, Timestamp, is_uri};
 
@@ -48,7 +49,9 @@ impl host::Host for GuestState {
         // not end before the limit is noticed.
         let time = Duration::from_millis(milliseconds).min(self.about.limits.wall.saturating_mul(2));
         if !time.is_zero() {
+            let began = Instant::now();
             tokio::time::sleep(time).await;
+            clocks::report_sleep(&self.context, began);
         }
         Ok(())
     }

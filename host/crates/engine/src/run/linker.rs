@@ -2,7 +2,7 @@
 
 use crate::bindings::FullPlugin;
 use crate::guest::state::GuestState;
-use crate::wasi::{files, logging, outgoing_handler};
+use crate::wasi::{clocks, files, logging, outgoing_handler};
 use wasmtime::component::{HasSelf, Linker};
 use wasmtime_wasi::p2::bindings::sockets::ip_name_lookup;
 
@@ -13,6 +13,7 @@ pub(crate) fn linker(engine: &wasmtime::Engine) -> wasmtime::Result<Linker<Guest
     wasmtime_wasi_http::p2::add_only_http_to_linker_async(&mut linker)?;
     linker.allow_shadowing(true);
     outgoing_handler::add_to_linker(&mut linker)?;
+    clocks::add_to_linker(&mut linker)?;
     // Replaces wasmtime's own name look-up, which can only be allowed for all names or for none.
     ip_name_lookup::add_to_linker::<_, HasSelf<GuestState>>(&mut linker, |run| run)?;
     linker.allow_shadowing(false);

@@ -1,11 +1,21 @@
-//! The clocks and random numbers of guests.
+//! The clocks, timers and random numbers of guests.
 
+use crate::guest::state::GuestState;
+use async_trait::async_trait;
 use rand::SeedableRng as _;
 use rand::rngs::SmallRng;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use toolyard_manifest::{ClockGrant, RandomGrant};
+use toolyard_task::RunContext;
+use toolyard_task::host_call::{HostAction, HostCall, MIN_WAIT};
+use toolyard_task::tool::Report;
+use wasmtime::StoreContextMut;
+use wasmtime::component::{Linker, Resource};
 use wasmtime_wasi::WasiCtxBuilder;
-use wasmtime_wasi::clocks::{HostMonotonicClock, HostWallClock};
+use wasmtime_wasi::clocks::{HostMonotonicClock, HostWallClock, WasiClocksView as _};
+use wasmtime_wasi::p2::bindings::clocks::monotonic_clock::Host as _;
+use wasmtime_wasi::p2::{DynPollable, Pollable, subscribe};
 
 /// The step of coarse clocks: fine enough to measure work, too coarse to measure caches.
 const STEP: Duration = Duration::from_micros(100);
@@ -41,6 +51,58 @@ pub(crate) fn grant(wasi: &mut WasiCtxBuilder, clock: ClockGrant, random: Random
         wasi.secure_random(SmallRng::seed_from_u64(SEED))
             .insecure_random(SmallRng::seed_from_u64(SEED))
             .insecure_random_seed(u128::from(SEED));
+    }
+}
+
+/// Reports that the guest has waited since `began`, unless that is not worth reporting.
+pub(crate) fn report_sleep(context: &Arc<dyn RunContext>, began: Instant) {
+    let took = began.elapsed();
+    if took >= MIN_WAIT {
+        context.report(Report::HostCall(Box::new(HostCall { took, what: HostAction::Sleep })));
+    }
+}
+
+/// Guests may import another version of WASI 0.2; the linker matches them.
+const MONOTONIC_CLOCK: &str = "wasi:clocks/monotonic-clock@0.2.12";
+
+/// Replaces wasmtime's timers by those that report how long the guest has waited for them.
+pub(crate) fn add_to_linker(linker: &mut Linker<GuestState>) -> wasmtime::Result<()> {
+    let mut clock = linker.instance(MONOTONIC_CLOCK)?;
+    clock
+        .func_wrap("subscribe-duration", |mut store: StoreContextMut<'_, GuestState>, (nanos,): (u64,)| {
+            Ok((timer(store.data_mut(), nanos)?,))
+        })?;
+    clock.func_wrap("subscribe-instant", |mut store: StoreContextMut<'_, GuestState>, (when,): (u64,)| {
+        let run = store.data_mut();
+        let now = run.clocks().now()?;
+        Ok((timer(run, when.saturating_sub(now))?,))
+    })
+}
+
+fn timer(run: &mut GuestState, nanos: u64) -> wasmtime::Result<Resource<DynPollable>> {
+    let time = Duration::from_nanos(nanos);
+    let until = tokio::time::Instant::now().checked_add(time).filter(|_| time >= MIN_WAIT);
+    let Some(until) = until else { return run.clocks().subscribe_duration(nanos) };
+    let timer = run.table.push(Timer { until, context: run.context.clone(), is_reported: false })?;
+    subscribe(&mut run.table, timer)
+}
+
+/// A timer of a guest.
+struct Timer {
+    until: tokio::time::Instant,
+    context: Arc<dyn RunContext>,
+    is_reported: bool,
+}
+
+#[async_trait]
+impl Pollable for Timer {
+    async fn ready(&mut self) {
+        let began = Instant::now();
+        tokio::time::sleep_until(self.until).await;
+        // Not reached if the guest waits for several things and another one is ready first.
+        if !std::mem::replace(&mut self.is_reported, true) {
+            report_sleep(&self.context, began);
+        }
     }
 }
 

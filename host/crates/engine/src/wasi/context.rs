@@ -5,6 +5,7 @@ use crate::guest::state::GuestState;
 use crate::network::sockets;
 use crate::wasi::clocks;
 use crate::wasi::stdio::{self, GuestOutput};
+use toolyard_task::tool::OutputStream;
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
 /// The maximum number of random bytes that a guest may request at once.
@@ -14,10 +15,13 @@ const MAX_RANDOM: u64 = 1 << 20;
 fn context(run: &GuestState) -> WasiCtx {
     let About { plugin, function, grants, limits, .. } = &run.about;
     let budget = stdio::budget(limits.stdio);
-    let output = |stream| GuestOutput::new((plugin, function), stream, &budget, grants.redactor.clone());
+    let output = |stream| {
+        let redactor = grants.redactor.clone();
+        GuestOutput::new((plugin, function), stream, &budget, redactor, run.context.clone())
+    };
     let mut wasi = WasiCtx::builder();
-    wasi.stdout(output("stdout"))
-        .stderr(output("stderr"))
+    wasi.stdout(output(OutputStream::Stdout))
+        .stderr(output(OutputStream::Stderr))
         .max_random_size(MAX_RANDOM)
         .allow_tcp(false)
         .allow_udp(false)

@@ -1,5 +1,5 @@
-//! The standard output and error of guests. They go to the host's log line by line, up to a limit
-//! for each run. Further output is discarded, because writing must never fail a guest.
+//! The standard output and error of guests. They go to the host's log and to the run's context line by
+//! line, up to a limit for each run. Further output is discarded, because writing must never fail a guest.
 
 use crate::grant::redact::Redactor;
 use async_trait::async_trait;
@@ -7,6 +7,8 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use tokio::io::AsyncWrite;
+use toolyard_task::RunContext;
+use toolyard_task::tool::{OutputStream as Stream, Report};
 use toolyard_task::wire::visible;
 use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
 use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
@@ -37,10 +39,11 @@ pub(crate) fn budget(bytes: u64) -> Budget {
 struct Lines {
     plugin: Arc<str>,
     tool: Arc<str>,
-    stream: &'static str,
+    stream: Stream,
     line: Vec<u8>,
     budget: Budget,
     redactor: Option<Arc<Redactor>>,
+    context: Arc<dyn RunContext>,
     /// Whether output was discarded because the budget was spent.
     swallows: bool,
 }
@@ -48,13 +51,15 @@ struct Lines {
 impl GuestOutput {
     pub fn new(
         (plugin, tool): (&Arc<str>, &Arc<str>),
-        stream: &'static str,
+        stream: Stream,
         budget: &Budget,
         redactor: Option<Arc<Redactor>>,
+        context: Arc<dyn RunContext>,
     ) -> Self {
         let line = Vec::new();
         let (plugin, tool, budget) = (plugin.clone(), tool.clone(), budget.clone());
-        Self(Arc::new(Mutex::new(Lines { plugin, tool, stream, line, budget, redactor, swallows: false })))
+        let lines = Lines { plugin, tool, stream, line, budget, redactor, context, swallows: false };
+        Self(Arc::new(Mutex::new(lines)))
     }
 
     fn take(&self, bytes: &[u8]) {
@@ -89,7 +94,7 @@ impl Lines {
             self.flush();
             tracing::warn!(
                 target: "guest", event = "guest.output_limit_reached", plugin = %self.plugin,
-                tool = %self.tool, stream = self.stream, setting = "limits.stdio",
+                tool = %self.tool, stream = self.stream.as_str(), setting = "limits.stdio",
                 "run writes more than its limit; the rest is dropped"
             );
         }
@@ -112,10 +117,11 @@ impl Lines {
         let line = self.shown();
         tracing::info!(
             target: "guest", event = "guest.log", plugin = %self.plugin, tool = %self.tool,
-            stream = self.stream,
+            stream = self.stream.as_str(),
             "{line}"
         );
         self.line.clear();
+        self.context.report(Report::Output { stream: self.stream, line });
     }
 
     /// The line in the form that is logged.
@@ -197,11 +203,13 @@ impl AsyncWrite for GuestOutput {
 mod tests {
     use super::*;
     use crate::grant::secret::Secret;
+    use toolyard_task::Unattended;
 
     fn output(budget: &Budget, secret: Option<&str>) -> GuestOutput {
         let secrets = secret.map(|value| Secret::new("KEY", value).expect("long enough"));
         let redactor = Redactor::new(secrets.as_slice()).expect("small").map(Arc::new);
-        GuestOutput::new((&"p.wasm".into(), &"t".into()), "stdout", budget, redactor)
+        let names = (&"p.wasm".into(), &"t".into());
+        GuestOutput::new(names, Stream::Stdout, budget, redactor, Arc::new(Unattended))
     }
 
     fn shown(output: &GuestOutput) -> String {

@@ -61,6 +61,9 @@ impl CallLog {
             Report::Changed(_)
             | Report::ElicitationComplete { .. }
             | Report::Usage(_)
+            // The log of the host shows the lines of guests.
+            | Report::Output { .. }
+            | Report::HostCall(_)
             | Report::ReleaseStream { .. } => {}
         }
     }

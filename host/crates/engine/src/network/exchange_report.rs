@@ -1,0 +1,105 @@
+//! Reports one HTTP exchange to the context of its run: once, at its end or at that of the run. It has no
+//! path, query or body.
+
+use super::error::code;
+use crate::network::policy::NetworkPolicy;
+use http::Method;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+use toolyard_manifest::Target;
+use toolyard_task::RunContext;
+use toolyard_task::host_call::{HostAction, HostCall, HttpRequest};
+use toolyard_task::tool::Report;
+use toolyard_task::wire::error::clip;
+use wasmtime_wasi_http::Error;
+
+/// The longest name of a method or host (characters).
+const NAME: usize = 128;
+/// The error of an exchange that its run did not wait for.
+const NOT_FINISHED: &str = "not-finished";
+
+/// An exchange under way.
+pub(crate) struct ExchangeReport {
+    context: Arc<dyn RunContext>,
+    /// Bytes of the request's body so far.
+    pub sent: AtomicU64,
+    progress: Mutex<Progress>,
+}
+
+struct Progress {
+    began: Instant,
+    request: HttpRequest,
+    is_over: bool,
+}
+
+impl ExchangeReport {
+    pub fn new(policy: &NetworkPolicy, target: &Target, method: &Method) -> Arc<Self> {
+        // A guest chooses both names, and may put a secret into them.
+        let name = |text: String| clip(&policy.grants.clean(text), NAME);
+        let request = HttpRequest {
+            method: name(method.as_str().to_owned()),
+            scheme: target.scheme.as_str(),
+            host: name(target.host.to_string()),
+            port: target.port,
+            ..HttpRequest::default()
+        };
+        let report = Arc::new(Self {
+            context: policy.context.clone(),
+            sent: AtomicU64::new(0),
+            progress: Mutex::new(Progress { began: Instant::now(), request, is_over: false }),
+        });
+        policy.open_exchange(report.clone());
+        report
+    }
+
+    /// Nothing has been sent before: a person may take any time to permit a request.
+    pub fn begin(&self) {
+        self.lock().began = Instant::now();
+    }
+
+    /// The head of the response is there.
+    pub fn respond(&self, status: u16) {
+        let mut progress = self.lock();
+        progress.request.status = Some(status);
+        progress.request.first_byte = Some(progress.began.elapsed());
+    }
+
+    /// The guest has read this many bytes.
+    pub fn receive(&self, bytes: usize) {
+        self.lock().request.received += bytes as u64;
+    }
+
+    /// The exchange has ended with this error.
+    pub fn fail(&self, error: &Error) {
+        self.end(Some(code(error)));
+    }
+
+    /// The exchange, or its run, has ended. Only the first end counts.
+    pub fn end(&self, error: Option<&'static str>) {
+        let mut progress = self.lock();
+        if std::mem::replace(&mut progress.is_over, true) {
+            return;
+        }
+        let took = progress.began.elapsed();
+        let mut request = std::mem::take(&mut progress.request);
+        drop(progress);
+        request.sent = self.sent.load(Ordering::Relaxed);
+        request.error = error;
+        self.context.report(Report::HostCall(Box::new(HostCall { took, what: HostAction::Http(request) })));
+    }
+
+    /// The run has ended, or the guest has dropped the response. It does not need a body to its end.
+    pub fn abandon(&self) {
+        let has_response = self.lock().request.status.is_some();
+        self.end((!has_response).then_some(NOT_FINISHED));
+    }
+
+    pub fn is_over(&self) -> bool {
+        self.lock().is_over
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
