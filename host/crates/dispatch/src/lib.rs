@@ -39,6 +39,10 @@ pub use cluster::drain::{DrainMode, DrainReport};
 
 pub use error::{Fault, RETRY_AFTER_MS};
 pub use observe::call_end::CallEnd;
+pub use observe::call_history::{
+    CallDetails, CallHistory, CallOrder, CallPosition, CallRecord, Capture, CapturedText,
+};
+pub use observe::host_call_log::{HostCalls, TimedHostCall};
 pub use observe::load::Load;
 pub use observe::observer::{CallEvent, CallOutcome, ObservedCall, Observer};
 pub use observe::trace::{EndedCall, Traces};
@@ -52,6 +56,10 @@ pub use toolyard_protocol::tools::{CallParams, RequestedTtl, TaskSupport};
 pub use toolyard_protocol::{RawJson, RpcError, Timestamp, TraceContext, visible};
 pub use toolyard_task::audit::{Action, By, Entry, fingerprint, name_of};
 pub use toolyard_task::grant::{AfterGrant, Grant, GrantId, GrantStore, Verdict};
+/// What the host did for a guest.
+pub mod host_call {
+    pub use toolyard_task::host_call::{HostAction, HostCall, HostCallCounts, HttpRequest};
+}
 pub use toolyard_task::http_tape::{
     HttpErrorName, HttpTape, MAX_TAPE_BODY, TapeAnswer, TapeEntry, TapeExchange, TapeOutcome, TapeRequest,
     TapeResponse,
@@ -352,6 +360,17 @@ impl Dispatch {
     pub fn set_console(&self, address: String) {
         // A second one would be of a second console of the same host.
         let _ = self.deps.console.set(address);
+    }
+
+    /// Keeps a history of plain calls from now on, for the console. The first setting stays.
+    pub fn keep_call_history(&self, capture: Capture) {
+        self.deps.observers.keep_history(capture);
+    }
+
+    /// The history of plain calls; `None` if it is not kept.
+    #[must_use]
+    pub fn call_history(&self) -> Option<&CallHistory> {
+        self.deps.observers.history.get().map(|history| &**history)
     }
 
     /// Sets the collector of traces of calls. The first one stays.

@@ -1,12 +1,15 @@
-//! Observation of calls: metrics, traces, observers.
+//! Observation of calls: metrics, traces, observers, the history of plain calls.
 
 pub(crate) mod call_end;
+pub(crate) mod call_history;
+pub(crate) mod host_call_log;
 pub(crate) mod load;
 pub(crate) mod metrics;
 pub(crate) mod observer;
 pub(crate) mod run_timeline;
 pub(crate) mod trace;
 
+use call_history::CallHistory;
 use metrics::Metrics;
 use observer::ObserverHandle;
 use std::sync::{Arc, OnceLock};
@@ -20,4 +23,6 @@ pub(crate) struct Observers {
     traces: OnceLock<Arc<dyn Traces>>,
     /// The observer of calls, if one is set.
     observer: ObserverHandle,
+    /// The history of plain calls, if something shows it.
+    pub history: OnceLock<Arc<CallHistory>>,
 }

@@ -60,7 +60,12 @@ pub async fn logs(dispatch: &Dispatch, id: &str, follow: bool, json: bool) -> an
                 EventKind::Log | EventKind::Stdout | EventKind::Stderr | EventKind::LeftOut if json => {
                     output::json(as_json(event));
                 }
-                EventKind::Log | EventKind::Stdout | EventKind::Stderr | EventKind::LeftOut => {
+                EventKind::Stdout | EventKind::Stderr => {
+                    for line in event.details().lines() {
+                        say!("{}  {} {}", event.at, event.kind.as_str(), visible::line(line));
+                    }
+                }
+                EventKind::Log | EventKind::LeftOut => {
                     say!("{}  {}", event.at, visible::line(&event.details()));
                 }
                 _ => {}

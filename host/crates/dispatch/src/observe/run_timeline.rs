@@ -3,23 +3,60 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
-use toolyard_task::timeline::NewEvent;
-use toolyard_task::tool::Report;
+use toolyard_task::timeline::{MAX_EVENT, NewEvent};
+use toolyard_task::tool::{OutputStream, Report};
 use toolyard_task::wire::Progress;
 
 /// Progress is stored at most this often: a timeline of nothing but progress tells a person nothing.
 const PROGRESS: Duration = Duration::from_secs(1);
+/// The text of a stream is stored at most this often. The lines of the time between are one event.
+const OUTPUT: Duration = Duration::from_millis(250);
 
 /// Makes events of the reports of one run. It is used only once the run is that of a task.
 #[derive(Default)]
-pub(crate) struct RunTimeline(Mutex<MergedProgress>);
+pub(crate) struct RunTimeline(Mutex<Merged>);
 
 #[derive(Default)]
-struct MergedProgress {
+struct Merged {
     /// When progress was last stored.
-    stored: Option<Instant>,
+    progress_stored: Option<Instant>,
     /// The latest progress since then.
-    held: Option<Progress>,
+    progress: Option<Progress>,
+    stdout: MergedText,
+    stderr: MergedText,
+}
+
+/// The text of a stream that is not stored yet.
+#[derive(Default)]
+struct MergedText {
+    stored: Option<Instant>,
+    /// At most [`MAX_EVENT`] bytes and a line; the event is clipped.
+    held: String,
+}
+
+impl MergedText {
+    fn add(&mut self, line: &str) {
+        if self.held.len() > MAX_EVENT {
+            return;
+        }
+        if !self.held.is_empty() {
+            self.held.push('\n');
+        }
+        self.held.push_str(line);
+    }
+
+    fn due(&self, now: Instant) -> Option<Instant> {
+        (!self.held.is_empty()).then(|| self.stored.map_or(now, |stored| stored + OUTPUT))
+    }
+
+    /// The held text, if it may be stored now.
+    fn take(&mut self, now: Instant, is_last: bool) -> Option<String> {
+        let due = self.due(now)?;
+        (is_last || due <= now).then(|| {
+            self.stored = Some(now);
+            std::mem::take(&mut self.held)
+        })
+    }
 }
 
 impl RunTimeline {
@@ -30,31 +67,92 @@ impl RunTimeline {
             Report::Progress(progress) => {
                 let mut merged = self.lock();
                 let now = Instant::now();
-                if merged.stored.is_some_and(|stored| now < stored + PROGRESS) {
-                    merged.held = Some(progress.clone());
+                if merged.progress_stored.is_some_and(|stored| now < stored + PROGRESS) {
+                    merged.progress = Some(progress.clone());
                     return None;
                 }
-                *merged = MergedProgress { stored: Some(now), held: None };
+                (merged.progress_stored, merged.progress) = (Some(now), None);
                 Some(NewEvent::progress(attempt, progress))
             }
             Report::Log { level, logger, data } => {
                 Some(NewEvent::log(attempt, *level, logger.as_deref(), data))
             }
+            Report::Output { stream, line } => {
+                let mut merged = self.lock();
+                let text = match stream {
+                    OutputStream::Stdout => &mut merged.stdout,
+                    OutputStream::Stderr => &mut merged.stderr,
+                };
+                text.add(line);
+                text.take(Instant::now(), false).map(|text| NewEvent::output(attempt, *stream, &text))
+            }
             Report::Status(_)
             | Report::Changed(_)
             | Report::ElicitationComplete { .. }
             | Report::Usage(_)
+            | Report::HostCall(_)
             | Report::ReleaseStream { .. } => None,
         }
     }
 
-    /// The last progress of the run, if it is not stored yet.
-    pub fn last(&self, attempt: u32) -> Option<NewEvent> {
-        let held = self.lock().held.take();
-        held.map(|progress| NewEvent::progress(attempt, &progress))
+    /// When held text may be stored.
+    pub fn due(&self) -> Option<Instant> {
+        let (merged, now) = (self.lock(), Instant::now());
+        [&merged.stdout, &merged.stderr].into_iter().filter_map(|text| text.due(now)).min()
     }
 
-    fn lock(&self) -> MutexGuard<'_, MergedProgress> {
+    /// The held text that may be stored now.
+    pub fn due_output(&self, attempt: u32) -> Vec<NewEvent> {
+        self.output(attempt, false)
+    }
+
+    /// Everything that is held. The run has ended.
+    pub fn last(&self, attempt: u32) -> Vec<NewEvent> {
+        let mut events = self.output(attempt, true);
+        let progress = self.lock().progress.take();
+        events.extend(progress.map(|progress| NewEvent::progress(attempt, &progress)));
+        events
+    }
+
+    fn output(&self, attempt: u32, is_last: bool) -> Vec<NewEvent> {
+        let (mut merged, now) = (self.lock(), Instant::now());
+        let stdout = merged.stdout.take(now, is_last).map(|text| (OutputStream::Stdout, text));
+        let stderr = merged.stderr.take(now, is_last).map(|text| (OutputStream::Stderr, text));
+        drop(merged);
+        let texts = stdout.into_iter().chain(stderr);
+        texts.map(|(stream, text)| NewEvent::output(attempt, stream, &text)).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Merged> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use toolyard_task::timeline::EventKind;
+
+    #[tokio::test(start_paused = true)]
+    async fn lines_are_merged_to_four_events_a_second_and_each_is_bounded() {
+        let timeline = RunTimeline::default();
+        let line = |text: &str| Report::Output { stream: OutputStream::Stderr, line: text.to_owned() };
+        let first = timeline.event(1, &line("a")).expect("the first line is stored at once");
+        assert_eq!((first.kind, first.body.as_str()), (EventKind::Stderr, r#"{"text":"a"}"#));
+        assert_eq!((timeline.event(1, &line("b")), timeline.event(1, &line("c"))), (None, None));
+        assert!(timeline.due_output(1).is_empty());
+        assert_eq!(timeline.due(), Some(Instant::now() + OUTPUT));
+        tokio::time::advance(OUTPUT).await;
+        assert_eq!(timeline.due_output(1)[0].body.as_str(), r#"{"text":"b\nc"}"#);
+        assert_eq!(timeline.due(), None);
+        for _ in 0..1_000 {
+            assert_eq!(timeline.event(1, &line(&"x".repeat(1_000))), None);
+        }
+        let last = timeline.last(1);
+        assert!(
+            last.len() == 1
+                && last[0].body.as_bytes().len() <= MAX_EVENT
+                && last[0].body.as_str().contains('…')
+        );
     }
 }

@@ -5,6 +5,7 @@
 
 use crate::observe::Observers;
 use crate::observe::call_end::CallEnd;
+use crate::observe::host_call_log::HostCalls;
 use crate::observe::metrics::MeasuredTool;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use toolyard_protocol::TraceContext;
@@ -44,6 +45,8 @@ pub struct EndedCall<'a> {
     pub end: CallEnd,
     /// The resources that the guest used.
     pub spent: Option<RunUsage>,
+    /// What the host did for the guest.
+    pub host_calls: &'a HostCalls,
 }
 
 impl Observers {
@@ -113,7 +116,7 @@ impl Recording {
     }
 
     /// Reports the end of the run.
-    pub fn end(&self, end: CallEnd) {
+    pub fn end(&self, end: CallEnd, host_calls: &HostCalls) {
         let (started, spent) = {
             let mut run = self.lock();
             if std::mem::replace(&mut run.told, true) {
@@ -131,6 +134,7 @@ impl Recording {
             ended: self.traces.now(),
             end,
             spent,
+            host_calls,
         });
     }
 
@@ -141,6 +145,6 @@ impl Recording {
 
 impl Drop for Recording {
     fn drop(&mut self) {
-        self.end(CallEnd::Stopped);
+        self.end(CallEnd::Stopped, &HostCalls::default());
     }
 }

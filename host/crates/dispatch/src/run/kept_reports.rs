@@ -1,6 +1,13 @@
-//! The reports of a run that are kept in the timeline of its task.
+//! The reports of a run that are kept: in the timeline of its task, in its trace, and in the history of
+//! calls.
 
+use crate::observe::call_end::CallEnd;
+use crate::observe::metrics::MeasuredTool;
 use crate::run::run::Run;
+use tokio::time::Instant;
+use toolyard_task::RunEnd;
+use toolyard_task::host_call::{HostAction, HostCall, MIN_WAIT};
+use toolyard_task::timeline::NewEvent;
 use toolyard_task::tool::Report;
 
 impl Run {
@@ -15,12 +22,60 @@ impl Run {
         }
     }
 
-    /// Adds the last progress of the run, if it is not stored yet.
-    pub(crate) fn keep_last_progress(&self) {
+    /// Adds what the host has just done for the guest.
+    pub(crate) fn keep_host_call(&self, call: &HostCall) {
+        let is_listed = self.host_calls.add(call, self.keeps_host_calls());
         if let Some((task, fence)) = self.task()
-            && let Some(progress) = self.timeline.last(fence.attempt)
+            && is_listed
         {
-            self.deps.tasks.timeline.append(task, progress);
+            self.deps.tasks.timeline.append(task, NewEvent::host_call(fence.attempt, call));
+        }
+    }
+
+    /// Adds a wait of the guest that began then, unless it is not worth a mention.
+    pub(crate) fn keep_wait(&self, began: Instant, what: HostAction) {
+        let took = began.elapsed();
+        if took >= MIN_WAIT {
+            self.keep_host_call(&HostCall { took, what });
+        }
+    }
+
+    /// Adds the text of the guest that was held back and may be stored now.
+    pub(crate) fn keep_due_output(&self) {
+        if let Some((task, fence)) = self.task() {
+            for event in self.timeline.due_output(fence.attempt) {
+                self.deps.tasks.timeline.append(task, event);
+            }
+        }
+    }
+
+    /// Adds everything that was held back. The guest is gone.
+    pub(crate) fn keep_last_events(&self) {
+        let Some((task, fence)) = self.task() else { return };
+        let further = self.host_calls.further();
+        let further = (!further.is_empty()).then(|| NewEvent::further_host_calls(fence.attempt, further));
+        for event in self.timeline.last(fence.attempt).into_iter().chain(further) {
+            self.deps.tasks.timeline.append(task, event);
+        }
+    }
+
+    /// Whether anything needs the host calls of the run at its end.
+    pub(crate) const fn keeps_host_calls(&self) -> bool {
+        self.observers.recording.is_some() || self.observers.history.is_some()
+    }
+
+    /// Reports the end to the trace and to the history of plain calls.
+    pub(crate) fn record_end(&self, tool: &MeasuredTool, called: CallEnd, end: &RunEnd) {
+        let host_calls = self.host_calls.take();
+        if let Some(recording) = &self.observers.recording {
+            recording.end(called, &host_calls);
+        }
+        if let Some(history) = &self.observers.history
+            && self.task().is_none()
+        {
+            let principal = self.client.principal.as_ref().map(ToString::to_string).unwrap_or_default();
+            let now = self.deps.clock.now();
+            history.end((tool.spec().name(), principal), (called, end), host_calls, now);
         }
     }
 }

@@ -3,6 +3,8 @@
 use crate::Fault;
 use crate::client::client_channel::Notice;
 use crate::observe::call_end::CallEnd;
+use crate::observe::call_history::HistoryEntry;
+use crate::observe::host_call_log::HostCallLog;
 use crate::observe::metrics::MeasuredTool;
 use crate::observe::observer::{CallEvent, Observation};
 use crate::observe::run_timeline::RunTimeline;
@@ -14,7 +16,7 @@ use crate::run::promotion::{NotPromoted, Promotion, PromotionCause};
 use crate::run::question_history::QuestionHistory;
 use crate::run::round_trip::RoundTrip;
 use crate::run::setup::Setup;
-use crate::run::throttle::{LogDecision, ReportThrottle};
+use crate::run::throttle::ReportThrottle;
 use crate::slots::admission::Slot;
 use crate::slots::heartbeat::Heartbeat;
 use crate::slots::registry::{LatestProgress, Registration};
@@ -33,13 +35,14 @@ use tokio::time::Instant;
 use toolyard_protocol::tools::text_result;
 use toolyard_protocol::{ClientCapabilities, TraceContext};
 use toolyard_task::audit::By;
+use toolyard_task::host_call::HostAction;
 use toolyard_task::task::Era;
 use toolyard_task::tool::{
     ArgumentCheck, AskError, AskedQuestion, CallInfo, CheckOrder, CpuShare, GivenAnswer, OfferChange, Report,
     RunUsage,
 };
 use toolyard_task::wire::error::URL_ELICITATION_REQUIRED;
-use toolyard_task::wire::{LogLevel, RawJson, RpcError, Timestamp};
+use toolyard_task::wire::{RawJson, RpcError, Timestamp};
 use toolyard_task::{
     AccessRequest, Event, Fence, HttpTape, NotPermitted, Reservation, RunContext, RunEnd, Task, TaskId,
 };
@@ -60,8 +63,9 @@ pub(crate) struct Run {
     /// Whether it begins on another thread than the one that serves its client.
     begins_elsewhere: bool,
     pub permissions: Permissions,
-    observers: RunObservers,
+    pub observers: RunObservers,
     pub timeline: RunTimeline,
+    pub host_calls: HostCallLog,
     /// How a stateless client is asked while this is a plain call.
     pub round_trip: Option<Box<RoundTrip>>,
     /// The parts that it needs to become a task, if it may.
@@ -76,13 +80,15 @@ pub(crate) struct Run {
 }
 
 /// The receivers of a run's events besides its client.
-struct RunObservers {
+pub(crate) struct RunObservers {
     /// The trace that the guest's own requests belong to.
-    trace: Option<TraceContext>,
+    pub trace: Option<TraceContext>,
     /// The record of the call, if it is traced.
-    recording: Option<Box<Recording>>,
+    pub recording: Option<Box<Recording>>,
     /// The observed call, if there is an observer.
-    observation: Option<Arc<Observation>>,
+    pub observation: Option<Arc<Observation>>,
+    /// Its entry in the history of plain calls, if there is one.
+    pub history: Option<Box<HistoryEntry>>,
 }
 
 /// The task that a run works on.
@@ -114,9 +120,9 @@ impl Run {
     /// Sets a run up. This is the only place that does, so that every run is observed and traced.
     pub fn new(deps: Arc<RunDeps>, setup: Setup) -> Arc<Self> {
         let Setup { work, stop, client, trace, observation, round_trip, promotion, .. } = setup;
-        let (trace, recording) = match &work {
-            RunTarget::Tool(tool) => deps.observers.trace(trace, tool),
-            RunTarget::Provider(_) => (trace, None),
+        let ((trace, recording), history) = match &work {
+            RunTarget::Tool(tool) => (deps.observers.trace(trace, tool), deps.observers.begin_history()),
+            RunTarget::Provider(_) => ((trace, None), None),
         };
         Arc::new(Self {
             deps,
@@ -128,8 +134,9 @@ impl Run {
             permissions: Permissions::new(setup.asks_permission),
             reports: Mutex::new(ReportThrottle::new(work.bounds())),
             work,
-            observers: RunObservers { trace, recording, observation },
+            observers: RunObservers { trace, recording, observation, history },
             timeline: RunTimeline::default(),
+            host_calls: HostCallLog::default(),
             round_trip,
             promotion,
             affected: AtomicBool::new(false),
@@ -210,6 +217,9 @@ impl Run {
         if let Some(recording) = &self.observers.recording {
             recording.set_started();
         }
+        if let Some(history) = &self.observers.history {
+            history.start(&arguments);
+        }
         let work = match self.is_checked {
             true => tool.tool().run(arguments, reservation, self.clone()),
             false => self.clone().check_and_run(tool.clone(), arguments, reservation).boxed(),
@@ -221,11 +231,11 @@ impl Run {
             DriveEnd::Stopped | DriveEnd::Suspended => RunEnd::Stopped,
         };
         // By now the guest is gone and has reported what it used.
-        self.keep_last_progress();
+        self.keep_last_events();
         let called = if self.is_suspended() { CallEnd::InputRequired } else { CallEnd::of(&end) };
         tool.count_end(called);
-        if let Some(recording) = &self.observers.recording {
-            recording.end(called);
+        if self.keeps_host_calls() {
+            self.record_end(&tool, called, &end);
         }
         if let Some(observation) = self.observation() {
             observation.tell_end(&end);
@@ -270,6 +280,9 @@ impl Run {
         }
         if let Some(recording) = &self.observers.recording {
             recording.set_spent(spent);
+        }
+        if let Some(history) = &self.observers.history {
+            history.set_usage(spent);
         }
     }
 
@@ -363,7 +376,10 @@ impl Run {
             let reported = self.reported.notified();
             tokio::pin!(reported);
             reported.as_mut().enable();
-            let due = self.lock().due(self.task().is_some());
+            let due = match self.task() {
+                Some(_) => self.lock().due(true).into_iter().chain(self.timeline.due()).min(),
+                None => self.lock().due(false),
+            };
             match due {
                 None => reported.await,
                 Some(due) => {
@@ -379,6 +395,7 @@ impl Run {
 
     async fn flush(&self) {
         self.send_progress(false);
+        self.keep_due_output();
         let Some((id, fence)) = self.task() else { return };
         let status = self.lock().take_due_status();
         if let Some(message) = status
@@ -416,46 +433,8 @@ impl Run {
         }
     }
 
-    /// Logs a message of the guest: to the client and, within bounds, to the host's own log.
-    fn log(&self, level: LogLevel, logger: Option<String>, data: RawJson) {
-        let shown = logger.as_deref().unwrap_or_default();
-        let (ours, theirs, bounds) = {
-            let mut reports = self.lock();
-            let ours = reports.count_log(data.as_bytes().len() + shown.len() + 1);
-            (ours, reports.admit_log(Instant::now()), reports.bounds())
-        };
-        match ours {
-            LogDecision::Yes => {
-                tracing::info!(
-                    target: "guest", event = "guest.log", plugin = self.work.plugin(),
-                    tool = self.work.tool_name(), log_level = level.as_str(), logger = shown,
-                    "{}", data.as_str()
-                );
-            }
-            LogDecision::NoMore => tracing::warn!(
-                target: "guest", event = "guest.log_limit_reached", plugin = self.work.plugin(),
-                tool = self.work.tool_name(), setting = "limits.log", limit = bounds.log_bytes,
-                "run logs more than its limit; the rest is dropped"
-            ),
-            LogDecision::No => {}
-        }
-        match theirs {
-            LogDecision::Yes => self.notify(Notice::Log { level, logger, data }),
-            LogDecision::NoMore => self.notify(Notice::Log {
-                level: LogLevel::Warning,
-                logger: Some("toolyard".to_owned()),
-                data: RawJson::of(&format!(
-                    "The tool logs more than {} messages a second (`limits.log-rate`); the rest of this second \
-                     is left out.",
-                    bounds.logs_per_second
-                )),
-            }),
-            LogDecision::No => {}
-        }
-    }
-
     /// Sends the client a notice, tied to the task if there is one.
-    fn notify(&self, notice: Notice) {
+    pub(crate) fn notify(&self, notice: Notice) {
         match self.as_task.get() {
             // Its answer has left, or will; nothing may follow it.
             Some(task) if task.bridged => {}
@@ -468,7 +447,7 @@ impl Run {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn lock(&self) -> MutexGuard<'_, ReportThrottle> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, ReportThrottle> {
         self.reports.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -523,6 +502,10 @@ impl RunContext for Run {
                 return;
             }
             Report::Usage(spent) => return self.spent(spent),
+            Report::HostCall(call) => return self.keep_host_call(&call),
+            // Text that is held back leaves in time.
+            Report::Output { .. } if self.task().is_none() => return,
+            Report::Output { .. } => {}
             Report::ReleaseStream { retry_ms } => {
                 // A task has no connection of its own to free.
                 if self.task().is_none() {
@@ -559,11 +542,20 @@ impl RunContext for Run {
     }
 
     async fn ask(&self, questions: Vec<AskedQuestion>) -> Result<Vec<GivenAnswer>, AskError> {
-        self.ask_client(questions).await
+        let (began, count) = (Instant::now(), questions.len());
+        let answers = self.ask_client(questions).await;
+        let what = HostAction::Question { count, is_answered: answers.is_ok() };
+        self.keep_wait(began, what);
+        answers
     }
 
     async fn permission(&self, wanted: Vec<AccessRequest>) -> Result<(), NotPermitted> {
-        self.permitted(wanted).await
+        let began = Instant::now();
+        let permitted = self.permitted(wanted).await;
+        let what = HostAction::Permission { is_given: permitted.is_ok() };
+        // A verdict that is known already takes no time.
+        self.keep_wait(began, what);
+        permitted
     }
 
     async fn begin_task(&self) -> Result<(), String> {

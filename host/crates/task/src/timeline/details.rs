@@ -26,6 +26,8 @@ impl TimelineEvent {
                 let (events, bytes) = (text("events").unwrap_or_default(), text("bytes").unwrap_or_default());
                 format!("{events} events are missing here ({bytes} bytes)")
             }
+            EventKind::Stdout | EventKind::Stderr => text("text").unwrap_or_default(),
+            EventKind::HostCall => host_call(&body),
             EventKind::Asked if body["key"] == CONFIRM_KEY => "for an approval".to_owned(),
             EventKind::Progress => {
                 let of = text("total").map(|total| format!(" of {total}")).unwrap_or_default();
@@ -37,6 +39,39 @@ impl TimelineEvent {
                 names.into_iter().filter_map(text).collect::<Vec<_>>().join(" ")
             }
         }
+    }
+}
+
+/// A host call in one line.
+fn host_call(body: &Value) -> String {
+    let text = |name: &str| body[name].as_str().unwrap_or_default();
+    if let Some(further) = body["further"].as_object() {
+        let counts: Vec<_> = further.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+        return format!("further ones: {}", counts.join(", "));
+    }
+    let took = format!("{} ms", body["took_ms"]);
+    let yes = |name: &str, yes: &'static str, no: &'static str| if body[name] == true { yes } else { no };
+    match text("kind") {
+        "http" => {
+            let status = body["status"].as_u64().map(|status| format!(" {status}")).unwrap_or_default();
+            let error = body["error"].as_str().map(|error| format!(" {error}")).unwrap_or_default();
+            format!(
+                "{} {}://{}:{}{status}{error}, {took}, sent {} B, received {} B",
+                text("method"),
+                text("scheme"),
+                text("host"),
+                body["port"],
+                body["sent"],
+                body["received"]
+            )
+        }
+        "socket" => {
+            let allowed = yes("allowed", "allowed", "refused");
+            format!("{} to {}, {allowed}", text("protocol"), text("peer"))
+        }
+        "question" => format!("question, {}, {took}", yes("answered", "answered", "not answered")),
+        "permission" => format!("permission, {}, {took}", yes("given", "given", "not given")),
+        other => format!("{other}, {took}"),
     }
 }
 
@@ -65,6 +100,13 @@ mod tests {
                 "failed -32603 broke",
             ),
             (EventKind::LeftOut, r#"{"events":3,"bytes":99}"#, "3 events are missing here (99 bytes)"),
+            (EventKind::Stderr, r#"{"text":"a\nb"}"#, "a\nb"),
+            (
+                EventKind::HostCall,
+                r#"{"kind":"http","took_ms":3.5,"method":"GET","scheme":"http","host":"a.example","port":80,"status":200,"sent":0,"received":7}"#,
+                "GET http://a.example:80 200, 3.5 ms, sent 0 B, received 7 B",
+            ),
+            (EventKind::HostCall, r#"{"further":{"http":1,"sleep":9}}"#, "further ones: 1 http, 9 sleep"),
             (EventKind::Queued, "{}", ""),
         ] {
             assert_eq!(event(kind, body).details(), expected);
