@@ -3,6 +3,8 @@
 //! Spans are made when a call ends, and sent in batches by a thread of their own. Its queue is bounded: a
 //! slow or absent collector loses spans, never calls.
 
+mod host_calls;
+
 use crate::config::Config;
 use crate::system::{RandomIds, unix_nanos};
 use anyhow::{Context as _, bail};
@@ -25,7 +27,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::net::TcpStream;
 use tokio::runtime::Handle;
-use toolyard_dispatch::{CallEnd, EndedCall, Ids as _, TraceContext, Traces};
+use toolyard_dispatch::{CallEnd, EndedCall, Ids as _, TimedHostCall, TraceContext, Traces};
 
 /// The time limit for sending one batch.
 const EXPORT_TIME: Duration = Duration::from_secs(5);
@@ -48,6 +50,8 @@ pub struct Otlp {
     /// The sampling ratio of traces that begin here, as an upper bound on trace ids.
     below: u128,
     scope: InstrumentationScope,
+    /// Whether host calls are spans.
+    has_host_calls: bool,
     recorded: Counter,
     watched: Watched,
     /// The state of the generator of span ids, seeded once.
@@ -110,6 +114,7 @@ impl Otlp {
             processor,
             below: limits.trace_sample.of(u128::from(u64::MAX)),
             scope: InstrumentationScope::builder("toolyard").with_version(env!("CARGO_PKG_VERSION")).build(),
+            has_host_calls: limits.trace_host_calls,
             recorded: Counter::default(),
             watched,
             ids: AtomicU64::new(high ^ low.rotate_left(1)),
@@ -147,6 +152,28 @@ impl Otlp {
             if id != 0 {
                 return id;
             }
+        }
+    }
+
+    /// Makes the host calls of a guest its children.
+    fn end_host_calls(&self, call: &EndedCall<'_>, guest: &SpanContext) {
+        for TimedHostCall { before_end, call: host_call } in &call.host_calls.listed {
+            let began = call.ended.saturating_sub(nanos(*before_end));
+            let id = SpanId::from(self.id());
+            let state = guest.trace_state().clone();
+            let own = SpanContext::new(guest.trace_id(), id, guest.trace_flags(), false, state);
+            let (name, span_kind, attributes) = host_calls::described(&host_call.what);
+            let span = SpanData {
+                name,
+                span_kind,
+                start_time: time(began),
+                end_time: time(began.saturating_add(nanos(host_call.took))),
+                attributes,
+                status: host_calls::status(&host_call.what),
+                ..self.span(own, guest.span_id(), false)
+            };
+            self.recorded.inc();
+            self.processor.on_end(span);
         }
     }
 
@@ -214,10 +241,13 @@ impl Traces for Otlp {
                 start_time: time(started),
                 end_time: time(call.ended),
                 attributes: share(&call),
-                ..self.span(child, own.span_id(), false)
+                ..self.span(child.clone(), own.span_id(), false)
             };
             self.recorded.inc();
             self.processor.on_end(guest);
+            if self.has_host_calls {
+                self.end_host_calls(&call, &child);
+            }
         }
     }
 }
@@ -258,6 +288,13 @@ fn share(call: &EndedCall<'_>) -> Vec<KeyValue> {
             attributes.push(KeyValue::new("toolyard.guest.memory", i64::try_from(bytes).unwrap_or(i64::MAX)));
         }
     }
+    for (kind, count) in call.host_calls.further.iter() {
+        // Host calls beyond those that are spans.
+        attributes.push(KeyValue::new(
+            format!("toolyard.host_calls.further.{kind}"),
+            i64::try_from(count).unwrap_or(i64::MAX),
+        ));
+    }
     attributes
 }
 
@@ -286,6 +323,10 @@ fn context(of: &TraceContext, remote: bool) -> SpanContext {
 
 fn time(nanos: u64) -> SystemTime {
     UNIX_EPOCH + Duration::from_nanos(nanos)
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 fn seconds(from: u64, to: u64) -> f64 {

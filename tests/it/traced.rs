@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex};
 use tokio::net::TcpListener;
 use toolyard_tests::host::Setup;
 use toolyard_tests::http::Connection;
-use toolyard_tests::{Host, Session, eventually, guests};
+use toolyard_tests::{Host, Session, Site, eventually, guests};
 
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
@@ -238,6 +238,34 @@ async fn a_guest_learns_of_the_span_that_its_requests_belong_to() {
     let session = Session::open(untraced.port()).await;
     let (parent, _) = told(&call_with(&untraced, &session, &[], info).await);
     assert_eq!(parent, PARENT, "where nothing is traced the caller's trace goes on");
+}
+
+#[tokio::test]
+async fn host_calls_are_children_of_the_guests_span_unless_they_are_turned_off() {
+    let site = Site::start().await;
+    let manifest = format!("[http]\nallow = [\"localhost:{}\"]", site.port());
+    let setup = || Setup::new().with(&[guests::fixture("net_try")]).manifest("net_try", &manifest);
+    let request = json!({"name": "request", "arguments": {"url": site.url("/page?a=b")}});
+    let (host, collector) = traced(setup()).await;
+    let session = Session::open(host.port()).await;
+    call_with(&host, &session, &[], request.clone()).await;
+    let sent = collector.span("GET").await;
+    let call = collector.span("tools/call request").await;
+    assert_eq!(sent.parent_span_id, guest_of(&collector.spans(), &call).span_id);
+    assert_eq!(sent.kind(), SpanKind::Client);
+    assert_eq!(text(&sent.attributes, "server.address"), "localhost");
+    assert_eq!(attribute(&sent.attributes, "server.port"), Any::IntValue(site.port().into()));
+    assert_eq!(attribute(&sent.attributes, "http.response.status_code"), Any::IntValue(200));
+    assert!(!format!("{sent:?}").contains("page"), "no path: {sent:?}");
+    assert!(sent.start_time_unix_nano >= call.start_time_unix_nano);
+    assert!(sent.end_time_unix_nano <= call.end_time_unix_nano);
+
+    let (mut host, collector) = traced(setup().set("trace.host-calls", "false")).await;
+    let session = Session::open(host.port()).await;
+    call_with(&host, &session, &[], request).await;
+    host.signal(Signal::TERM);
+    assert!(host.ended().await.success());
+    assert_eq!(collector.spans().len(), 2, "the call and its guest");
 }
 
 #[tokio::test]

@@ -282,6 +282,8 @@ limits! {
         "How many connections the console serves at once; a page that follows changes holds one. Raise it if many pages are open.";
     trace_sample: Ratio = "trace.sample", "1",
         "The part of the traces that begin here that the host records; callers decide about theirs. Lower it if the collector or its storage is expensive.";
+    trace_host_calls: bool = "trace.host-calls", "true",
+        "Whether outgoing requests, sockets and waits of a guest are spans of their own, at most 200 a call. Turn it off if guests make many requests and the collector or its storage is expensive.";
     trace_queue: u32 = "trace.queue", "2048",
         "Spans that wait to be sent; the host drops further ones. Raise it if busy hosts lose spans; lower it to save memory.";
     drain: Duration = "shutdown.drain", "10s",
