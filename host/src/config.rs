@@ -226,7 +226,7 @@ const DEFAULT_FILE: &str = "toolyard.toml";
 const MAX_BYTES: u64 = 4 << 20;
 
 /// The keys that are not limits.
-const PLAIN_KEYS: [&str; 20] = [
+const PLAIN_KEYS: [&str; 21] = [
     "plugins",
     "plugins.folder",
     "plugins.require-digest",
@@ -245,6 +245,7 @@ const PLAIN_KEYS: [&str; 20] = [
     "admin.names",
     "console.listen",
     "console.names",
+    "console.capture",
     "trace.endpoint",
     "trace.service",
 ];
@@ -418,6 +419,7 @@ impl Written {
         };
         let console_listen = text("console.listen");
         let console_names = text("console.names").map(|names| words(&names)).unwrap_or_default();
+        let console_capture = text("console.capture");
         let trace = Trace {
             endpoint: text("trace.endpoint").filter(|endpoint| !endpoint.is_empty()),
             service: text("trace.service").unwrap_or_else(|| name.clone()),
@@ -447,7 +449,12 @@ impl Written {
             auth: auth.meaning(base, &self.limits)?,
             allowed_names: http.meaning()?,
             admin,
-            console: console.meaning(console_listen.as_deref(), console_names, &self.limits)?,
+            console: console.meaning(
+                console_listen.as_deref(),
+                console_names,
+                console_capture.as_deref(),
+                &self.limits,
+            )?,
             trace,
             bridge: bridge.meaning(&self.limits)?.map(Arc::new),
             limits: self.limits,

@@ -87,6 +87,7 @@ impl ConsoleService {
             sessions: limits.console_sessions as usize,
             connections: limits.console_connections as usize,
         };
+        assembled.server.dispatch.keep_call_history(config.console.capture);
         let state = Arc::new(State { health, plugins: assembled.plugins.clone() });
         let dispatch = assembled.server.dispatch.clone();
         dispatch.set_console(format!("http://{}", listener.local_addr()?));

@@ -1,7 +1,7 @@
 // For the scenarios and the screenshots: a browser, and a log of everything that a page must not do.
 import { chromium } from "playwright-core";
 
-export const PAGES = ["/", "/tasks", "/waiting", "/tools"];
+export const PAGES = ["/", "/tasks", "/waiting", "/tools", "/calls", "/calls?show=failed", "/calls/1"];
 
 export async function open() {
   return chromium.launch({ executablePath: "/usr/bin/chromium", args: ["--no-sandbox"] });

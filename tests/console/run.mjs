@@ -64,6 +64,12 @@ await scenario("what a tool says does nothing", async () => {
   check((await page.locator("main script, main iframe, main svg:not(.bar), main a[href^='javascript']").count()) === 0, "an element");
   await page.goto(`${origin}/tasks/${tasks.hostileQuestion}`);
   check((await page.locator("main").innerText()).includes("<img"), "the question is shown as text");
+  await page.goto(`${origin}/calls?show=failed`);
+  await page.locator("tbody a").first().click();
+  const call = await page.locator("main").innerText();
+  check(call.includes("<script>") && call.includes("\\u{202e}"), `a failed call is shown as text: ${call.slice(0, 300)}`);
+  check((await page.locator("main script, main iframe, main img, main a[href^='javascript']").count()) === 0, "an element");
+  check((await page.locator("svg.bar rect").first().getAttribute("width")) > 0, "its waterfall has bars");
   check(main.faults.length === 0, main.faults.join("; "));
 });
 
@@ -118,6 +124,8 @@ await scenario("lists are filtered by their address", async () => {
   check(states.length > 0 && states.every((state) => state.includes("failed")), states.join());
   await page.goto(`${origin}/tasks?tool=nothing`);
   check((await page.locator("main").innerText()).includes("No task matches"), "an empty list says so");
+  await page.goto(`${origin}/calls?show=slowest&tool=wait`);
+  check((await page.locator("tbody tr").count()) === 1, "the calls of one tool");
 });
 
 await scenario("every page passes axe", async () => {

@@ -200,7 +200,17 @@ async fn reading_changes_nothing_and_other_names_are_not_served() {
     session.until(&asks, "input_required").await;
     let before = session.result("tasks/list", json!({})).await;
     let ada = Sender::logged_in(&host).await;
-    let paths = ["/", "/tasks", "/waiting", "/tools", "/nothing", "/tasks/none", &*format!("/tasks/{asks}")];
+    let paths = [
+        "/",
+        "/tasks",
+        "/waiting",
+        "/tools",
+        "/calls",
+        "/calls/1",
+        "/nothing",
+        "/tasks/none",
+        &*format!("/tasks/{asks}"),
+    ];
     for path in paths {
         let answer = ada.send(hyper::Method::GET, path, String::new(), &[]).await;
         let policy = answer.header("content-security-policy").to_owned();
@@ -231,6 +241,9 @@ async fn a_person_uses_it_in_a_browser() {
     let (host, session) = open(can_ask()).await;
     let hostile =
         "<script>alert(1)</script><img src=x onerror=alert(2)> \u{202e}\u{0}[x](javascript:alert(3))";
+    // The first call is `/calls/1`.
+    session.call("wait", json!({"ms": 50})).await;
+    session.call("fail", json!({"message": hostile})).await;
     let mut tasks = serde_json::Map::new();
     for (name, tool, arguments) in [
         ("hostile", "fail", json!({"message": hostile})),
@@ -358,6 +371,35 @@ async fn users_log_in_by_their_tokens_and_may_do_what_their_role_allows() {
         log.lines().any(|line| line.contains("approval.given") && line.contains("\"petra-")).then_some(())
     };
     eventually("the entry with her name", names_her).await;
+}
+
+/// The history needs the console, and the console shows what the settings keep.
+#[tokio::test]
+async fn plain_calls_are_shown_with_what_the_host_did_for_them() {
+    let (host, session) = Setup::probe()
+        .set("console.listen", "127.0.0.1:0")
+        .set("console.capture", "all")
+        .open_as(json!({}))
+        .await;
+    session.call("wait", json!({"ms": 30})).await;
+    session.call("echo", json!({"text": "a < b"})).await;
+    session.call("fail", json!({"message": "no"})).await;
+    let id = session.create("wait", json!({"ms": 1})).await;
+    session.until(&id, "completed").await;
+    let ada = Sender::logged_in(&host).await;
+    let (_, list) = ada.get("/calls").await;
+    assert!(list.contains("this host only") && list.contains("href=\"/calls/3\""), "{list}");
+    assert!(!list.contains("href=\"/calls/4\""), "a task is no plain call: {list}");
+    let (_, failed) = ada.get("/calls?show=failed").await;
+    assert!(failed.contains("/calls/3") && !failed.contains("/calls/2\""), "{failed}");
+    let (_, slowest) = ada.get("/calls?show=slowest").await;
+    let first = slowest.find("/calls/1\"").expect("the slow call");
+    assert!(slowest.find("/calls/2\"").is_some_and(|second| first < second), "{slowest}");
+    let (_, waited) = ada.get("/calls/1").await;
+    assert!(waited.contains("sleep") && waited.contains("<rect") && !waited.contains("style="), "{waited}");
+    let (_, echoed) = ada.get("/calls/2").await;
+    assert!(echoed.contains("a &lt; b"), "{echoed}");
+    assert_eq!(ada.get("/calls/9").await.0, 404);
 }
 
 /// `make screenshots` draws them.

@@ -7,6 +7,7 @@ use anyhow::{Context as _, bail, ensure};
 use serde::Deserialize;
 use std::net::SocketAddr;
 use toolyard_console::{ConsoleUser, Role};
+use toolyard_dispatch::Capture;
 
 /// The users as written. The other keys of `[console]` are flat.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -39,6 +40,8 @@ pub struct Console {
     pub names: Vec<String>,
     /// The people who log in by a token.
     pub users: Vec<ConsoleUser>,
+    /// The plain calls whose arguments and results are kept.
+    pub capture: Capture,
 }
 
 /// The address of the console, or the rule that chooses it.
@@ -61,6 +64,7 @@ impl ConsoleTables {
         self,
         listen: Option<&str>,
         names: Vec<String>,
+        capture: Option<&str>,
         limits: &Limits,
     ) -> anyhow::Result<Console> {
         let mut users: Vec<ConsoleUser> = Vec::new();
@@ -81,7 +85,7 @@ impl ConsoleTables {
                  log in; there is none (`toolyard token NAME --console` makes one)"
             );
         }
-        Ok(Console { listen, names, users })
+        Ok(Console { listen, names, users, capture: parse_capture(capture)? })
     }
 }
 
@@ -122,5 +126,14 @@ fn parse_listen(text: Option<&str>, on_network: bool) -> anyhow::Result<ConsoleL
                 )
             }
         },
+    }
+}
+
+fn parse_capture(text: Option<&str>) -> anyhow::Result<Capture> {
+    match text {
+        Some("off") => Ok(Capture::Off),
+        None | Some("errors") => Ok(Capture::Errors),
+        Some("all") => Ok(Capture::All),
+        Some(text) => bail!("`console.capture`: expected off, errors or all, not `{text}`"),
     }
 }

@@ -20,8 +20,13 @@ pub(crate) struct View<'a> {
 }
 
 /// The entries of the menu: address and name.
-const MENU: [(&str, &str); 4] =
-    [("/", "Overview"), ("/tasks", "Tasks"), ("/waiting", "Waiting"), ("/tools", "Tools")];
+const MENU: [(&str, &str); 5] = [
+    ("/", "Overview"),
+    ("/tasks", "Tasks"),
+    ("/waiting", "Waiting"),
+    ("/tools", "Tools"),
+    ("/calls", "Calls"),
+];
 
 /// A whole document.
 pub(crate) fn document(

@@ -1,6 +1,8 @@
 //! The pages.
 
 mod approval;
+mod call;
+mod calls;
 mod content;
 mod json_tree;
 mod markdown;
@@ -35,6 +37,11 @@ pub(crate) async fn render(view: &View<'_>, page: Page<'_>) -> Reply {
         Page::Task(id) => task::page(view, id).await,
         Page::Waiting => waiting::page(view, &waiting).await,
         Page::Tools => Ok(tools::page(view)),
+        Page::Calls => Ok(calls::page(view)),
+        Page::Call(number) => match call::page(view, number) {
+            Some(rendered) => Ok(rendered),
+            None => return unknown_call(view, waiting.len()),
+        },
     };
     match rendered {
         Ok(Rendered { title, is_live, content }) => {
@@ -49,6 +56,14 @@ pub(crate) async fn render(view: &View<'_>, page: Page<'_>) -> Reply {
         }
         Err(fault) => broken(view, &fault),
     }
+}
+
+fn unknown_call(view: &View<'_>, waiting: usize) -> Reply {
+    let content = html! {
+        p { "There is no call of this number any more. Newer, slower and failed calls have taken its place." }
+        p { a href="/calls" { "All calls" } }
+    };
+    reply::page(StatusCode::NOT_FOUND, view.page("Unknown call", waiting, false, content))
 }
 
 pub(crate) async fn not_found(view: &View<'_>) -> Reply {

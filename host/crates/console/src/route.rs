@@ -40,6 +40,8 @@ pub(crate) enum Page<'a> {
     Task(&'a str),
     Waiting,
     Tools,
+    Calls,
+    Call(u64),
 }
 
 impl<'a> Page<'a> {
@@ -49,7 +51,11 @@ impl<'a> Page<'a> {
             "/tasks" => Self::Tasks,
             "/waiting" => Self::Waiting,
             "/tools" => Self::Tools,
+            "/calls" => Self::Calls,
             _ => {
+                if let Some(number) = path.strip_prefix("/calls/") {
+                    return number.parse().ok().map(Self::Call);
+                }
                 let id = path.strip_prefix("/tasks/")?;
                 if id.contains('/') {
                     return None;
@@ -166,7 +172,8 @@ mod tests {
     fn a_path_is_a_page_or_nothing() {
         assert_eq!(Page::of("/"), Some(Page::Overview));
         assert_eq!(Page::of("/tasks/0193"), Some(Page::Task("0193")));
-        for path in ["/tasks/0193/cancel", "/task", "//", "/../tasks"] {
+        assert_eq!(Page::of("/calls/7"), Some(Page::Call(7)));
+        for path in ["/tasks/0193/cancel", "/task", "//", "/../tasks", "/calls/", "/calls/x", "/calls/7/8"] {
             assert_eq!(Page::of(path), None, "{path}");
         }
     }

@@ -1,6 +1,7 @@
 //! Foreign text, times and sizes for pages.
 
 use maud::{Markup, html};
+use std::time::Duration;
 use toolyard_dispatch::{Timestamp, visible};
 
 /// The longest foreign text that a line of a list shows (characters).
@@ -60,6 +61,18 @@ pub(crate) fn precise(milliseconds: i64) -> String {
     }
 }
 
+/// A short time, to three digits.
+pub(crate) fn micros(time: Duration) -> String {
+    let micros = time.as_micros();
+    match micros {
+        0..1_000 => format!("{micros} µs"),
+        1_000..10_000 => format!("{:.2} ms", micros as f64 / 1e3),
+        10_000..1_000_000 => format!("{:.0} ms", micros as f64 / 1e3),
+        1_000_000..10_000_000 => format!("{:.2} s", micros as f64 / 1e6),
+        _ => span(i64::try_from(time.as_millis()).unwrap_or(i64::MAX)),
+    }
+}
+
 /// A count with its noun.
 pub(crate) fn count(number: usize, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
@@ -74,6 +87,13 @@ mod tests {
         let shown = [0, 999, 1_000, 95_000, 3_600_000, 3_660_000, 90_000_000, 86_400_000 * 3].map(span);
         assert_eq!([999, 1_211, 59_999, 95_000].map(precise), ["999 ms", "1.21 s", "60.00 s", "1 min 35 s"]);
         assert_eq!(shown, ["0 ms", "999 ms", "1 s", "1 min 35 s", "1 h", "1 h 1 min", "1 d 1 h", "3 d"]);
+    }
+
+    #[test]
+    fn a_short_time_has_three_digits() {
+        let shown =
+            [0, 999, 1_500, 12_345, 1_234_567, 95_000_000].map(|time| micros(Duration::from_micros(time)));
+        assert_eq!(shown, ["0 µs", "999 µs", "1.50 ms", "12 ms", "1.23 s", "1 min 35 s"]);
     }
 
     #[test]
