@@ -90,7 +90,7 @@ async fn the_log_of_a_second_attempt_is_there_after_a_kill() {
     assert_eq!((kinds(&all).last(), &all[6]["details"]["status"]), (Some(&"ended"), &json!("cancelled")));
 }
 
-/// What the host does for a guest, and what the guest prints, without secrets and paths.
+/// Neither contains a secret or a path.
 #[tokio::test]
 async fn a_timeline_has_the_requests_and_the_output_of_the_guest() {
     let site = Site::start().await;

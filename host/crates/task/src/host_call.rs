@@ -1,4 +1,4 @@
-//! What a host did for the guest of one run outside the sandbox: requests, connections and waits.
+//! The work of a host for the guest of one run, outside the sandbox: requests, connections and waits.
 //!
 //! A host call has neither paths, queries nor bodies. Names that a guest chose are redacted before they come
 //! here.

@@ -20,7 +20,7 @@ pub(super) fn page(view: &View<'_>, number: u64) -> Option<Rendered> {
     let content = html! {
         (head(view, &call))
         section aria-labelledby="waterfall" {
-            h2 #waterfall { "Where the time went" }
+            h2 #waterfall { "Time of each part" }
             (waterfall(&call, &details.host_calls))
         }
         section aria-labelledby="arguments" { h2 #arguments { "Arguments" } (contents(view, details.arguments.as_ref())) }
@@ -62,7 +62,7 @@ struct Row {
     class: &'static str,
 }
 
-/// What a call spent its time on, as a table with a bar in each row. The numbers say the same as the bars.
+/// The waits and host calls of a call, as a table with a bar in each row. The numbers say the same as the bars.
 fn waterfall(call: &CallRecord, host_calls: &HostCalls) -> Markup {
     let mut rows = Vec::with_capacity(host_calls.listed.len() + 2);
     let row = |name: &str, begins, took, class| Row {
@@ -86,10 +86,10 @@ fn waterfall(call: &CallRecord, host_calls: &HostCalls) -> Markup {
     listed.sort_by_key(|row| row.begins);
     rows.extend(listed);
     html! {
-        div.scroll tabindex="0" role="region" aria-label="Where the time went" {
+        div.scroll tabindex="0" role="region" aria-label="Time of each part" {
             table {
                 thead { tr {
-                    th scope="col" { "What" } th scope="col" { "Began at" } th scope="col" { "Took" }
+                    th scope="col" { "Part" } th scope="col" { "Began at" } th scope="col" { "Took" }
                     th scope="col" { "Of the call" } th scope="col" { "Details" }
                 } }
                 tbody { @for row in &rows {

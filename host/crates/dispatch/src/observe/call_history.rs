@@ -60,7 +60,7 @@ pub struct CallRecord {
 /// The parts of a call that need more memory. They are kept for a shorter time.
 #[derive(Debug, Clone, Default)]
 pub struct CallDetails {
-    /// What the host did for the guest.
+    /// Requests, sockets and waits of the guest.
     pub host_calls: HostCalls,
     /// The arguments.
     pub arguments: Option<CapturedText>,

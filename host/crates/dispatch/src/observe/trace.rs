@@ -45,7 +45,7 @@ pub struct EndedCall<'a> {
     pub end: CallEnd,
     /// The resources that the guest used.
     pub spent: Option<RunUsage>,
-    /// What the host did for the guest.
+    /// Requests, sockets and waits of the guest.
     pub host_calls: &'a HostCalls,
 }
 
