@@ -5,6 +5,7 @@ mod asking;
 mod cached;
 mod calls;
 mod folders;
+mod host_calls;
 mod http_tape;
 mod kit;
 mod limits;
