@@ -80,8 +80,8 @@ mod tests {
     use super::*;
     use toolyard_task::host_call::HostAction;
 
-    #[tokio::test(start_paused = true)]
-    async fn the_first_calls_are_listed_and_the_rest_is_counted() {
+    #[test]
+    fn the_first_calls_are_listed_and_the_rest_is_counted() {
         let log = HostCallLog::default();
         assert_eq!(log.take(), HostCalls::default());
         let call = HostCall { took: Duration::from_millis(5), what: HostAction::Sleep };
@@ -89,10 +89,9 @@ mod tests {
             assert!(log.add(&call, true));
         }
         assert!(!log.add(&call, true));
-        tokio::time::advance(Duration::from_millis(2)).await;
         let all = log.take();
         assert_eq!(all.listed.len(), MAX_HOST_CALLS);
-        assert_eq!(all.listed[0].before_end, Duration::from_millis(7));
+        assert!(all.listed[0].before_end >= call.took);
         assert_eq!(all.further.iter().collect::<Vec<_>>(), [("sleep", 1)]);
     }
 }
