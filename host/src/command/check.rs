@@ -11,8 +11,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use toolyard_cli::output;
 use toolyard_dispatch::{TaskSupport, visible};
-use toolyard_engine::{CheckReport, CheckedTool, FolderGrant, ImportUse};
-use toolyard_manifest::{GrantedBy, LimitRow, Limits};
+use toolyard_engine::{CheckReport, CheckedTool, ImportUse};
+use toolyard_manifest::{LimitRow, Limits};
 
 /// The options of `check`.
 #[derive(Debug, Args)]
@@ -103,11 +103,11 @@ fn as_text(report: &CheckReport) -> String {
     for (index, grant) in grants(report).into_iter().enumerate() {
         line(if index == 0 { "granted" } else { "" }, grant);
     }
-    for (index, used) in ungranted(report).enumerate() {
+    for (index, used) in report.grants.ungranted().enumerate() {
         let what = format!("[{}], if a tool {}", used.section(), used.does());
         line(if index == 0 { "may need" } else { "" }, what);
     }
-    for (index, used) in unused(report).enumerate() {
+    for (index, used) in report.grants.unused().enumerate() {
         let what = format!("[{}]: nothing in it {}; take the grant away", used.section(), used.does());
         line(if index == 0 { "unused" } else { "" }, what);
     }
@@ -133,55 +133,19 @@ fn tasks_of(tool: &CheckedTool) -> String {
 
 /// The grants, one line each.
 fn grants(report: &CheckReport) -> Vec<String> {
-    let folder = |folder: &FolderGrant| {
-        let asked = if folder.by == GrantedBy::Person { ", if the person agrees" } else { "" };
-        format!("{} {} as {}{asked}", folder.mode.as_str(), folder.host.display(), folder.guest)
-    };
-    let mut granted: Vec<String> = report.folders.iter().map(folder).collect();
-    granted.extend(report.hosts.iter().map(|host| format!("requests to {host}")));
-    granted.extend(report.peers.iter().map(|peer| format!("connections to {peer}")));
-    if !report.env.is_empty() {
-        granted.push(format!("environment: {}", report.env.join(", ")));
-    }
-    granted.extend(report.secrets.iter().map(|secret| {
-        let name = &secret.name;
-        let seen = if secret.exposed {
-            "as an environment variable"
-        } else {
-            "only in headers, unseen by the guest"
-        };
-        let absent =
-            if secret.is_there { "" } else { "; it is not set, so this host cannot serve the plugin" };
-        format!("the secret {name}, {seen}{absent}")
-    }));
-    if granted.is_empty() {
-        granted.push("nothing".to_owned());
-    }
-    granted
+    let granted = report.grants.lines();
+    if granted.is_empty() { vec!["nothing".to_owned()] } else { granted }
 }
 
 /// The note after an import: its use, and whether a grant covers it.
 fn beside(report: &CheckReport, import: &str) -> String {
     let name = import.split('@').next().unwrap_or_default();
-    let used = report.imports_used.iter().find(|used| used.interface() == name);
+    let used = report.grants.imports_used.iter().find(|used| used.interface() == name);
     used.map_or_else(String::new, |used| {
-        let granted = report.granted.contains(used);
+        let granted = report.grants.granted.contains(used);
         let granted = if granted { "granted by" } else { "nothing is granted by" };
         format!("  {}; {granted} [{}]", used.does(), used.section())
     })
-}
-
-/// The uses that its imports allow and its manifest does not grant. Only some of it may be missing: the runtime of a
-/// language imports what few tools use. Every standard library reads the environment, so that import says
-/// nothing.
-fn ungranted(report: &CheckReport) -> impl Iterator<Item = ImportUse> {
-    let wanted = report.imports_used.iter().copied().filter(|used| *used != ImportUse::Environment);
-    wanted.filter(|used| !report.granted.contains(used))
-}
-
-/// The grants that it never uses.
-fn unused(report: &CheckReport) -> impl Iterator<Item = ImportUse> {
-    report.granted.iter().copied().filter(|used| !report.imports_used.contains(used))
 }
 
 /// A minimal manifest for the component: its current one without the grants that it never uses, and examples
@@ -189,7 +153,9 @@ fn unused(report: &CheckReport) -> impl Iterator<Item = ImportUse> {
 fn suggestion(report: &CheckReport) -> anyhow::Result<String> {
     let stem = report.file.strip_suffix(".wasm").unwrap_or(&report.file);
     let mut manifest: toml::Table = report.manifest.as_deref().unwrap_or_default().parse()?;
-    let useless = |used: &ImportUse| !report.granted.contains(used) || !report.imports_used.contains(used);
+    let useless = |used: &ImportUse| {
+        !report.grants.granted.contains(used) || !report.grants.imports_used.contains(used)
+    };
     for used in ImportUse::ALL.into_iter().filter(useless) {
         match used.section().split_once('.') {
             None => drop(manifest.remove(used.section())),
@@ -210,7 +176,7 @@ fn suggestion(report: &CheckReport) -> anyhow::Result<String> {
         // Writing to a String does not fail.
         let _ = write!(out, "\n{}", toml::to_string(&manifest)?);
     }
-    for used in ungranted(report) {
+    for used in report.grants.ungranted() {
         let (table, _) = used.section().split_once('.').unwrap_or((used.section(), ""));
         let _ = write!(out, "\n# If a tool {}:\n# [{table}]\n# {}\n", used.does(), used.example());
     }
@@ -251,15 +217,15 @@ fn as_json(report: &CheckReport) -> serde_json::Value {
         "completion": report.has_completion,
         "imports": report.imports,
         "exports": report.exports,
-        "reaches": names(&report.imports_used),
-        "granted": names(&report.granted),
-        "mayNeed": names(&ungranted(report).collect::<Vec<_>>()),
-        "unused": names(&unused(report).collect::<Vec<_>>()),
-        "hosts": report.hosts,
-        "peers": report.peers,
-        "secrets": report.secrets.iter().map(|secret| &secret.name).collect::<Vec<_>>(),
-        "environment": report.env,
-        "folders": report.folders.iter().map(|folder| serde_json::json!({
+        "reaches": names(&report.grants.imports_used),
+        "granted": names(&report.grants.granted),
+        "mayNeed": names(&report.grants.ungranted().collect::<Vec<_>>()),
+        "unused": names(&report.grants.unused().collect::<Vec<_>>()),
+        "hosts": report.grants.hosts,
+        "peers": report.grants.peers,
+        "secrets": report.grants.secrets.iter().map(|secret| &secret.name).collect::<Vec<_>>(),
+        "environment": report.grants.env,
+        "folders": report.grants.folders.iter().map(|folder| serde_json::json!({
             "guest": folder.guest,
             "host": folder.host,
             "mode": folder.mode.as_str(),

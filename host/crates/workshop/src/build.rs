@@ -51,7 +51,8 @@ pub async fn build(
         offers.push("resources".to_owned());
     }
     say!("{}: {}", built.summary(project), visible::line(&offers.join("; ")));
-    let absent = report.secrets.iter().filter(|secret| !secret.is_there).map(|secret| secret.name.as_str());
+    let absent =
+        report.grants.secrets.iter().filter(|secret| !secret.is_there).map(|secret| secret.name.as_str());
     let absent: Vec<&str> = absent.collect();
     if !absent.is_empty() {
         say!("before you serve it, set what the manifest names as its secrets: {}", absent.join(", "));

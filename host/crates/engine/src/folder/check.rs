@@ -1,12 +1,10 @@
 //! A report on one component, for `toolyard check`.
 
 use crate::component::describe;
-use crate::component::imports_used::{self, ImportUse};
 use crate::error::{LoadError, Refusal, Skipped};
+use crate::folder::grant_summary::GrantSummary;
 use crate::folder::loader::FileLoader;
 use crate::folder::scan;
-use crate::grant::FolderGrant;
-use crate::grant::secret::Secret;
 use crate::run::engine::Engine;
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
@@ -17,23 +15,6 @@ use tokio::runtime::Handle;
 use toolyard_manifest::Limits;
 use toolyard_task::Digest;
 use toolyard_task::wire::TaskSupport;
-
-/// A secret that a manifest names.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CheckedSecret {
-    /// Its name.
-    pub name: String,
-    /// Whether the guest sees it.
-    pub exposed: bool,
-    /// Whether its value is there. If not, a host with the real secrets can serve the plugin; this one cannot.
-    pub is_there: bool,
-}
-
-impl CheckedSecret {
-    fn of(secret: &Secret) -> Self {
-        Self { name: secret.name().to_owned(), exposed: secret.exposed, is_there: secret.is_there }
-    }
-}
 
 /// A description of one component, to review before deployment.
 #[derive(Debug, Clone)]
@@ -58,22 +39,10 @@ pub struct CheckReport {
     pub imports: Vec<String>,
     /// Its exports, by interface.
     pub exports: Vec<String>,
-    /// The imports that it uses beyond pure computation, found by the functions that it imports.
-    pub imports_used: Vec<ImportUse>,
-    /// The uses that its manifest grants.
-    pub granted: Vec<ImportUse>,
+    /// Its grants beside the imports that it uses.
+    pub grants: GrantSummary,
     /// The limits of a run.
     pub limits: Limits,
-    /// The names of the environment variables that the manifest grants.
-    pub env: Vec<String>,
-    /// Folders that the manifest grants.
-    pub folders: Vec<FolderGrant>,
-    /// The hosts that the manifest allows requests to, as written there.
-    pub hosts: Vec<String>,
-    /// The peers of raw sockets, each after its protocol.
-    pub peers: Vec<String>,
-    /// Its secrets.
-    pub secrets: Vec<CheckedSecret>,
     /// The text of the manifest.
     pub manifest: Option<String>,
     /// Whether the manifest enables the plugin.
@@ -150,8 +119,6 @@ fn check(engine: Arc<Engine>, runtime: Handle, path: &Path, name: String) -> Res
     let plugin = file.plugin()?;
     let code = &plugin.base.component;
     let manifest = &plugin.base.manifest;
-    let grants = &plugin.base.grants;
-    let folders: Vec<FolderGrant> = grants.folders.iter().map(|folder| folder.grant.clone()).collect();
     let prompts = plugin.provider.iter().flat_map(|provider| &provider.spec.prompts);
     let prompts = prompts.map(|prompt| CheckedPrompt {
         name: prompt.name.clone(),
@@ -166,15 +133,6 @@ fn check(engine: Arc<Engine>, runtime: Handle, path: &Path, name: String) -> Res
         declared_task_support: describe::task_support(tool.declared.description.execution),
         header_fault: describe::header_fault(&tool.spec.description.input_schema),
     });
-    let is_granted = |used: &ImportUse| match used {
-        ImportUse::Files => !grants.folders.is_empty(),
-        ImportUse::Http => !grants.http.rules.is_empty(),
-        ImportUse::Tcp => !grants.sockets.tcp.is_empty(),
-        ImportUse::Udp => !grants.sockets.udp.is_empty(),
-        ImportUse::Environment => grants.environment().next().is_some(),
-    };
-    let tcp = grants.sockets.tcp.iter().map(|rule| format!("tcp {rule}"));
-    let udp = grants.sockets.udp.iter().map(|rule| format!("udp {rule}"));
     Ok(CheckReport {
         file: file.name.clone(),
         digest: code.digest.clone(),
@@ -186,15 +144,9 @@ fn check(engine: Arc<Engine>, runtime: Handle, path: &Path, name: String) -> Res
         has_completion: code.exports.complete.is_some(),
         imports: code.surface.imports.clone(),
         exports: code.surface.exports.clone(),
-        imports_used: imports_used::of(code.pre.component()),
-        granted: ImportUse::ALL.into_iter().filter(is_granted).collect(),
-        folders,
-        hosts: grants.http.rules.iter().map(ToString::to_string).collect(),
-        peers: tcp.chain(udp).collect(),
-        secrets: grants.secrets.iter().map(CheckedSecret::of).collect(),
+        grants: GrantSummary::of(&plugin.base),
         manifest: file.manifest_text()?,
         limits: (*manifest.limits).clone(),
-        env: manifest.env.iter().map(|(name, _)| name.clone()).collect(),
         enabled: manifest.enabled,
         compiled_in: code.compiled_in,
     })

@@ -1,7 +1,9 @@
 //! Reports on the files of the folder, for the operator and the log.
 
+use crate::folder::grant_summary::GrantSummary;
 use crate::folder::serving::{FileOutcome, Served};
 use crate::folder::snapshot::{PluginReport, PluginState};
+use std::sync::Arc;
 use toolyard_task::provider::ProviderSpec;
 
 /// The report on one file.
@@ -17,6 +19,7 @@ pub(crate) fn of(file: &str, outcome: FileOutcome) -> PluginReport {
         digest: plugin.map(|plugin| plugin.base.component.digest.clone()),
         tools: tools().map(|tool| tool.spec.name().to_owned()).collect(),
         limits: tools().map(|tool| tool.limits.clone()).collect(),
+        grants: plugin.map(|plugin| Arc::new(GrantSummary::of(&plugin.base))),
         concurrency: plugin.and_then(|plugin| plugin.base.manifest.concurrency),
         queue: plugin.and_then(|plugin| plugin.base.manifest.queue),
         prompts: provider

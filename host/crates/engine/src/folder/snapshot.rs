@@ -1,5 +1,6 @@
 //! The offer of the folder at one moment, for the dispatcher and the operator.
 
+use crate::folder::grant_summary::GrantSummary;
 use std::sync::Arc;
 use std::time::Duration;
 use toolyard_manifest::Limits;
@@ -28,6 +29,8 @@ pub struct PluginReport {
     pub tools: Vec<String>,
     /// The limits of a run of each tool, in the order of `tools`.
     pub limits: Vec<Arc<Limits>>,
+    /// Its grants beside the imports that it uses; `None` if nothing is served.
+    pub grants: Option<Arc<GrantSummary>>,
     /// The maximum number of concurrent runs of the plugin, if its manifest sets one.
     pub concurrency: Option<u32>,
     /// The maximum number of its waiting tasks, if its manifest sets one.

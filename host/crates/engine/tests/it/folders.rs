@@ -103,9 +103,9 @@ async fn another_grant_acts_at_once_and_a_check_shows_it() {
 
     place.folder.replace("files.toml", WRITE.as_bytes());
     let report = place.engine.check(&place.folder.file("files.wasm")).await.expect("a plugin");
-    let [grant] = &report.folders[..] else { panic!("{report:?}") };
+    let [grant] = &report.grants.folders[..] else { panic!("{report:?}") };
     assert_eq!((grant.guest.as_str(), grant.mode), ("/data", FolderMode::Write));
     assert!(grant.host.ends_with("data") && grant.host.is_absolute());
-    assert_eq!(report.granted, [ImportUse::Files], "{report:?}");
-    assert!(report.imports_used.contains(&ImportUse::Files), "{report:?}");
+    assert_eq!(report.grants.granted, [ImportUse::Files], "{report:?}");
+    assert!(report.grants.imports_used.contains(&ImportUse::Files), "{report:?}");
 }

@@ -149,33 +149,35 @@ async fn a_check_reports_what_a_folder_would_load() {
     assert_eq!(support, (TaskSupport::Forbidden, TaskSupport::Optional), "the manifest overrides the tool");
     assert_eq!((found.limits.memory, found.size), (16 << 20, guest("probe").len() as u64));
     assert_eq!(
-        (found.env.as_slice(), found.manifest.is_some(), found.enabled),
+        (found.grants.env.as_slice(), found.manifest.is_some(), found.enabled),
         (["A".to_owned()].as_slice(), true, true)
     );
     assert!(found.exports.iter().any(|name| name == "toolyard:plugin/tools@0.1.0"), "{:?}", found.exports);
     assert!(found.imports.iter().any(|name| name == "toolyard:plugin/host@0.1.0"), "{:?}", found.imports);
     assert_eq!(
-        (found.imports_used, found.granted),
+        (found.grants.imports_used, found.grants.granted),
         (vec![ImportUse::Environment], vec![ImportUse::Environment])
     );
     folder.put("files.toml", b"[http]\nallow = [\"api.example.com:8080\"]");
     folder.put("files.wasm", &guest("files"));
     let files = engine.check(&folder.file("files.wasm")).await.expect("a plugin");
     assert!(
-        files.imports_used.contains(&ImportUse::Files) && !files.imports_used.contains(&ImportUse::Http),
+        files.grants.imports_used.contains(&ImportUse::Files)
+            && !files.grants.imports_used.contains(&ImportUse::Http),
         "{:?}",
-        files.imports_used
+        files.grants.imports_used
     );
     assert_eq!(
-        (files.granted, files.hosts),
+        (files.grants.granted, files.grants.hosts),
         (vec![ImportUse::Http], vec!["api.example.com:8080".to_owned()])
     );
     folder.put("fetch.wasm", &guest("fetch"));
     let fetch = engine.check(&folder.file("fetch.wasm")).await.expect("a plugin");
     assert!(
-        fetch.imports_used.contains(&ImportUse::Http) && !fetch.imports_used.contains(&ImportUse::Files),
+        fetch.grants.imports_used.contains(&ImportUse::Http)
+            && !fetch.grants.imports_used.contains(&ImportUse::Files),
         "{:?}",
-        fetch.imports_used
+        fetch.grants.imports_used
     );
     let error = engine.check(&folder.file("dup.wasm")).await.expect_err("refused");
     assert_eq!(error.to_string(), "dup.wasm: two tools are called `twin`");
