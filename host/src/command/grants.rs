@@ -2,12 +2,11 @@
 
 use super::operator;
 use super::table::table;
-use super::tasks::owner;
 use crate::config::{Config, Flags};
 use clap::{Args, Subcommand};
 use std::process::ExitCode;
 use toolyard_cli::{output, say};
-use toolyard_dispatch::{AfterGrant, Caller, Dispatch, Grant, GrantId, visible};
+use toolyard_dispatch::{Caller, Dispatch, Grant, GrantFilter, GrantId, owner_name, visible};
 
 /// The number of digest characters that the table shows.
 const SHORT_DIGEST: usize = 12;
@@ -53,13 +52,8 @@ struct Which {
 }
 
 impl Which {
-    fn has(&self, grant: &Grant) -> bool {
-        let of = owner(&grant.owner);
-        self.plugin.as_ref().is_none_or(|plugin| *plugin == grant.plugin)
-            // The name of an anonymous client is followed by text that tells its session from others.
-            && self.principal.as_ref().is_none_or(|name| {
-                of == *name || (name == "anonymous" && of.starts_with("anonymous "))
-            })
+    fn filter(&self) -> GrantFilter {
+        GrantFilter { plugin: self.plugin.clone(), principal: self.principal.clone() }
     }
 }
 
@@ -75,7 +69,7 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
 async fn act(dispatch: &Dispatch, config: &Config, options: &Options) -> anyhow::Result<ExitCode> {
     match &options.action {
         Action::List(which) => {
-            let found = found(dispatch, which).await?;
+            let found = dispatch.find_grants(&which.filter()).await?;
             Ok(if found.is_empty() { none(config, options.json) } else { list(&found, options.json) })
         }
         Action::Revoke { id: Some(id), .. } => {
@@ -86,27 +80,9 @@ async fn act(dispatch: &Dispatch, config: &Config, options: &Options) -> anyhow:
             Ok(ExitCode::SUCCESS)
         }
         Action::Revoke { id: None, which, .. } => {
-            let mut gone = Vec::new();
-            for grant in found(dispatch, which).await? {
-                // Another process may have revoked it first.
-                gone.extend(dispatch.revoke_grant(&Caller::operator(), grant.id).await?);
-            }
+            let gone = dispatch.revoke_grants(&Caller::operator(), &which.filter()).await?;
             revoked(&gone, options.json);
             Ok(ExitCode::SUCCESS)
-        }
-    }
-}
-
-async fn found(dispatch: &Dispatch, which: &Which) -> anyhow::Result<Vec<Grant>> {
-    const PAGE: u32 = 500;
-    let (mut all, mut after) = (Vec::new(), None);
-    loop {
-        let page = dispatch.grants(after, PAGE).await?;
-        after = page.last().map(|last| AfterGrant { given_at: last.given_at, id: last.id });
-        let last = page.len() < PAGE as usize;
-        all.extend(page.into_iter().filter(|grant| which.has(grant)));
-        if last {
-            return Ok(all);
         }
     }
 }
@@ -120,7 +96,7 @@ fn list(grants: &[Grant], json: bool) -> ExitCode {
     for grant in grants {
         table.add_row([
             grant.id.to_string(),
-            owner(&grant.owner),
+            owner_name(&grant.owner),
             grant.plugin.clone(),
             grant.digest.0.chars().take(SHORT_DIGEST).collect(),
             grant.wanted.to_string(),
@@ -157,7 +133,7 @@ fn none(config: &Config, json: bool) -> ExitCode {
 fn as_json(grant: &Grant) -> serde_json::Value {
     serde_json::json!({
         "grantId": grant.id.to_string(),
-        "principal": owner(&grant.owner),
+        "principal": owner_name(&grant.owner),
         "by": grant.by,
         "plugin": grant.plugin,
         "digest": grant.digest.to_string(),

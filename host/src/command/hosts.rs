@@ -4,10 +4,9 @@ use super::table::table;
 use super::{WrongUsage, operator};
 use crate::config::Flags;
 use clap::Args;
-use std::collections::BTreeMap;
 use std::process::ExitCode;
 use toolyard_cli::{output, say};
-use toolyard_dispatch::{Digest, Neighbour};
+use toolyard_dispatch::{Neighbour, lacked_components};
 
 /// The options of `hosts`.
 #[derive(Debug, Args)]
@@ -59,7 +58,7 @@ fn print(hosts: &[Neighbour]) {
         ]);
     }
     say!("{listed}");
-    let lacked = lacked(hosts);
+    let lacked = lacked_components(hosts);
     if lacked.is_empty() {
         say!("\nAll have the same components.");
         return;
@@ -71,15 +70,4 @@ fn print(hosts: &[Neighbour]) {
         differences.add_row([component.to_string(), by.join(", ")]);
     }
     say!("{differences}");
-}
-
-/// The components that some hosts have and others lack, with the hosts that lack them.
-fn lacked(hosts: &[Neighbour]) -> BTreeMap<&Digest, Vec<&Neighbour>> {
-    let all = hosts.iter().flat_map(|host| &host.components);
-    let mut lacked: BTreeMap<_, Vec<_>> = all.map(|component| (component, Vec::new())).collect();
-    for (component, by) in &mut lacked {
-        by.extend(hosts.iter().filter(|host| !host.components.contains(component)));
-    }
-    lacked.retain(|_, by| !by.is_empty());
-    lacked
 }

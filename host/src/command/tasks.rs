@@ -14,7 +14,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use toolyard_cli::{INTERRUPTED, output, say};
 use toolyard_dispatch::{
-    After, Caller, Dispatch, Fault, NoClientChannel, Owner, Summary, Task, fingerprint, name_of, visible,
+    After, Caller, Dispatch, Fault, NoClientChannel, Summary, Task, owner_name, visible,
 };
 
 /// The options of `tasks`.
@@ -182,7 +182,7 @@ async fn list(dispatch: &Dispatch, config: &Config, json: bool) -> anyhow::Resul
             summary.status.as_str().to_owned(),
             summary.tool.clone(),
             summary.created_at.to_string(),
-            owner(&summary.owner),
+            owner_name(&summary.owner),
             summary.status_message.clone().unwrap_or_default(),
         ]);
     }
@@ -204,7 +204,7 @@ fn as_json(summary: &Summary) -> serde_json::Value {
         "statusMessage": summary.status_message,
         "tool": summary.tool,
         "digest": summary.digest.to_string(),
-        "owner": owner(&summary.owner),
+        "owner": owner_name(&summary.owner),
         "createdAt": summary.created_at.to_string(),
         "lastUpdatedAt": summary.updated_at.to_string(),
         "ttl": summary.ttl_ms,
@@ -226,14 +226,5 @@ fn show(task: &Task, json: bool) {
     for (name, member) in value.as_object().into_iter().flatten() {
         let text = member.as_str().map_or_else(|| member.to_string(), str::to_owned);
         say!("{name:>14}  {}", visible::line(&text));
-    }
-}
-
-/// The owner of a task. An anonymous client proves its ownership with nothing but its session's id, so this
-/// shows the fingerprint of that id, as the audit log does; a fingerprint grants no access.
-pub(super) fn owner(owner: &Owner) -> String {
-    match owner {
-        Owner::Session(id) => format!("anonymous {}", fingerprint(id)),
-        Owner::Local | Owner::Anyone | Owner::Subject { .. } => name_of(owner),
     }
 }

@@ -20,6 +20,7 @@ mod task;
 pub use access::Policy;
 pub use access::caller::Caller;
 pub use access::fair_share::{WeightSpec, Weights};
+pub use access::grants::{GrantFilter, owner_name};
 pub use access::principal::{Principal, Subject};
 pub use access::rate_limit::{Operation, RateKey, Rates};
 pub use access::rules;
@@ -38,6 +39,7 @@ pub use client::signed_token::{open as open_cursor, seal as seal_cursor};
 pub use cluster::drain::{DrainMode, DrainReport};
 
 pub use error::{Fault, RETRY_AFTER_MS};
+pub use node::membership::Lease;
 pub use observe::call_end::CallEnd;
 pub use observe::call_history::{
     CallDetails, CallHistory, CallOrder, CallPosition, CallRecord, Capture, CapturedText,
@@ -64,7 +66,7 @@ pub use toolyard_task::http_tape::{
     HttpErrorName, HttpTape, MAX_TAPE_BODY, TapeAnswer, TapeEntry, TapeExchange, TapeOutcome, TapeRequest,
     TapeResponse,
 };
-pub use toolyard_task::node::Neighbour;
+pub use toolyard_task::node::{Neighbour, lacked_components};
 pub use toolyard_task::recovery::{Departure, Durability};
 /// The search of tasks; [`Dispatch::find_tasks`] takes these.
 pub mod search {
@@ -75,7 +77,9 @@ pub use toolyard_task::session::Session;
 pub use toolyard_task::store::After;
 pub use toolyard_task::task::{Era, Question, Summary};
 pub use toolyard_task::timeline::{EventKind, LeftOut, RunRecord, Timeline, TimelineEvent};
-pub use toolyard_task::tool::{AskError, GivenAnswer, OnClientTimeout, Report, RunUsage, ToolSpec};
+pub use toolyard_task::tool::{
+    ArgumentCheck, AskError, GivenAnswer, OnClientTimeout, Report, RunUsage, ToolSpec,
+};
 pub use toolyard_task::wire::{QuestionKind, TaskStatus};
 pub use toolyard_task::{
     AccessRequest, AuditStore, Catalog, Clock, Digest, Ids, Incarnation, Outcome, Owner, Rate, SessionDigest,
@@ -244,24 +248,6 @@ impl Dispatch {
         self.deps.clock.now()
     }
 
-    /// The grants of all owners after this one, the oldest first. For the operator only; no client
-    /// request reaches this.
-    ///
-    /// # Errors
-    /// [`Fault::Store`].
-    pub async fn grants(&self, after: Option<AfterGrant>, limit: u32) -> Result<Vec<Grant>, Fault> {
-        self.deps.access.list_grants(after, limit).await
-    }
-
-    /// Revokes a grant on every host of the store: it no longer counts at the next use. Returns the
-    /// grant, if it existed.
-    ///
-    /// # Errors
-    /// [`Fault::Store`].
-    pub async fn revoke_grant(&self, caller: &Caller, id: GrantId) -> Result<Option<Grant>, Fault> {
-        self.deps.access.revoke_grant(caller, id).await
-    }
-
     /// Puts a new catalog in place of the old. Calls under way keep the tools
     /// that they resolved.
     pub fn publish(&self, catalog: Arc<Catalog>) {
@@ -410,6 +396,20 @@ impl Dispatch {
     /// Passes a notice on to the host where its client listens. Does nothing if there is no other host.
     pub fn pass_on(&self, session: &SessionId, task: Option<TaskId>, notice: &Notice) {
         self.deps.node.pass_on(session, task, notice);
+    }
+
+    /// The living hosts that share the store, the oldest first. Empty if the store has one host.
+    ///
+    /// # Errors
+    /// [`Fault::Store`].
+    pub async fn hosts(&self) -> Result<Vec<Neighbour>, Fault> {
+        Ok(self.deps.node.store.living().await?)
+    }
+
+    /// The lease of this host; `None` before its first task, and while it has lost its incarnation.
+    #[must_use]
+    pub fn lease(&self) -> Option<Lease> {
+        self.deps.node.lease()
     }
 
     /// Whether hosts on other machines share the store.

@@ -251,7 +251,8 @@ macro_rules! contract_tests {
             }
             sessions {
                 a_session_is_kept_and_closed, what_a_client_set_is_remembered_and_nothing_else,
-                the_session_longest_unseen_gives_way, idle_sessions_are_swept_unless_they_work
+                the_session_longest_unseen_gives_way, sessions_are_listed_by_their_last_use,
+                idle_sessions_are_swept_unless_they_work
             }
             hosts {
                 hosts_have_incarnations_of_their_own, the_dead_are_found_and_forgotten,

@@ -122,6 +122,9 @@ pub enum Action {
     /// The console refused a login or an action.
     #[serde(rename = "console.refused")]
     ConsoleRefused,
+    /// The operator ended a session.
+    #[serde(rename = "session.ended")]
+    SessionEnded,
     /// Entries were not written, or dropped before they were exported.
     #[serde(rename = "audit.lost")]
     Lost,

@@ -4,6 +4,7 @@ use crate::id::{Digest, Incarnation};
 use crate::store::StoreError;
 use crate::wire::Timestamp;
 use async_trait::async_trait;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// How long a host counts as alive.
@@ -37,6 +38,18 @@ pub struct Neighbour {
     pub since: Timestamp,
     /// The components that it has, in no order.
     pub components: Vec<Digest>,
+}
+
+/// The components that some hosts have and others lack, with the hosts that lack them.
+#[must_use]
+pub fn lacked_components(hosts: &[Neighbour]) -> BTreeMap<&Digest, Vec<&Neighbour>> {
+    let all = hosts.iter().flat_map(|host| &host.components);
+    let mut lacked: BTreeMap<_, Vec<_>> = all.map(|component| (component, Vec::new())).collect();
+    for (component, by) in &mut lacked {
+        by.extend(hosts.iter().filter(|host| !host.components.contains(component)));
+    }
+    lacked.retain(|_, by| !by.is_empty());
+    lacked
 }
 
 /// The registry of living hosts.

@@ -37,6 +37,14 @@ pub struct Session {
     pub seen_at: Timestamp,
 }
 
+impl Session {
+    /// The name of its client, without the version.
+    #[must_use]
+    pub fn client_name(&self) -> &str {
+        self.client.rsplit_once(' ').map_or(&*self.client, |(name, _)| name)
+    }
+}
+
 /// The store of sessions.
 #[async_trait]
 pub trait SessionStore: Send + Sync + 'static {
@@ -46,6 +54,9 @@ pub trait SessionStore: Send + Sync + 'static {
 
     /// Reads a session.
     async fn session(&self, id: &SessionId) -> Result<Option<Session>, StoreError>;
+
+    /// The open sessions, the latest used first.
+    async fn sessions(&self, limit: u32) -> Result<Vec<Session>, StoreError>;
 
     /// Notes that it was used now.
     async fn touch(&self, id: &SessionId) -> Result<(), StoreError>;

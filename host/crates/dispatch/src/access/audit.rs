@@ -5,7 +5,8 @@ use crate::access::Access;
 use crate::access::caller::Caller;
 use crate::access::rate_limit::Operation;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use toolyard_task::audit::{Action, By, Entry};
+use toolyard_task::audit::{Action, By, Entry, fingerprint, name_of};
+use toolyard_task::session::Session;
 use toolyard_task::wire::Timestamp;
 use toolyard_task::{Task, TaskId};
 
@@ -137,6 +138,16 @@ impl Access {
             }
             _ => self.audit.note(entry),
         }
+    }
+
+    /// Records that the operator ended a session.
+    pub(crate) fn note_session_ended(&self, by: &By, session: &Session) {
+        let entry = Entry::new(Action::SessionEnded, by);
+        self.audit.note(Entry {
+            owner: Some(name_of(&session.owner)),
+            session: Some(fingerprint(&session.id)),
+            ..entry
+        });
     }
 
     /// Records that the outcome of a task was handed out.

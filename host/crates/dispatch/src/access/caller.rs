@@ -72,6 +72,12 @@ impl Caller {
         Self::new(Arc::new(Principal::Local), None, capabilities)
     }
 
+    /// The user of this machine, by this login to the console: the rules for that user apply.
+    #[must_use]
+    pub fn local_at_console(login: &str, capabilities: RawJson) -> Self {
+        Self { console: Some(login.into()), ..Self::local(capabilities) }
+    }
+
     /// The owner of tasks that the caller creates. The operator's tasks belong to the local user.
     /// An anonymous caller without a session creates none, since it could never find them again.
     pub(crate) fn creates_for(&self) -> Option<Owner> {

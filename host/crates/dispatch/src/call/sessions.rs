@@ -4,7 +4,7 @@
 use crate::access::caller::Caller;
 use crate::{Dispatch, Fault, Principal};
 use std::sync::Arc;
-use toolyard_protocol::{RawJson, Revision};
+use toolyard_protocol::{ClientCapabilities, RawJson, Revision};
 use toolyard_task::session::Session;
 use toolyard_task::store::ListQuery;
 use toolyard_task::wire::Timestamp;
@@ -51,6 +51,43 @@ impl Dispatch {
     /// [`Fault::Store`].
     pub async fn session(&self, id: &SessionId) -> Result<Option<Session>, Fault> {
         Ok(self.sessions.session(id).await?)
+    }
+
+    /// The open sessions, the latest used first. For the operator only; no client request reaches this.
+    ///
+    /// # Errors
+    /// [`Fault::Store`].
+    pub async fn sessions(&self, limit: u32) -> Result<Vec<Session>, Fault> {
+        Ok(self.sessions.sessions(limit).await?)
+    }
+
+    /// Whether long calls of this session's client are handed off, because it knows no tasks.
+    #[must_use]
+    pub fn is_bridged(&self, session: &Session) -> bool {
+        let bridge = self.deps.settings.bridge.as_ref().filter(|_| self.deps.settings.tasks);
+        let declares_tasks = ClientCapabilities::of(&session.client_capabilities).tasks;
+        let knows_tasks = session.task_aware || declares_tasks;
+        bridge.is_some_and(|bridge| !knows_tasks && !bridge.knows_tasks(session.client_name()))
+    }
+
+    /// Ends the session of this digest for the operator, as its client could. Returns whether it was
+    /// open.
+    ///
+    /// # Errors
+    /// [`Fault::Store`].
+    pub async fn end_session(&self, caller: &Caller, digest: &str) -> Result<bool, Fault> {
+        let open = self.sessions(self.deps.settings.sessions).await?;
+        let Some(session) = open.into_iter().find(|session| session.id.digest().to_string() == digest) else {
+            return Ok(false);
+        };
+        let closed = self.close_session(&session).await?;
+        if let Some(lookup) = self.deps.clients.lookup() {
+            lookup.end(&session.id);
+        }
+        if closed {
+            self.deps.access.note_session_ended(&caller.by(), &session);
+        }
+        Ok(closed)
     }
 
     /// Notes that a session is in use.

@@ -12,6 +12,11 @@ pub trait ClientLookup: Send + Sync + 'static {
     /// Where notices go for the client of a task, and where it is asked.
     fn channel(&self, session: Option<&SessionId>) -> Arc<dyn ClientChannel>;
 
+    /// The operator has ended this session: its streams end, and its calls stop.
+    fn end(&self, session: &SessionId) {
+        let _ = session;
+    }
+
     /// The session of this digest, if its client has a stream open here that may carry what
     /// belongs to the task.
     fn listening(&self, session: &SessionDigest, task: Option<TaskId>) -> Option<SessionId> {

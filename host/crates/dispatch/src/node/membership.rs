@@ -98,7 +98,24 @@ impl Membership {
     }
 }
 
+/// The lease of this host, as its operator sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lease {
+    /// Its incarnation.
+    pub incarnation: u64,
+    /// How long it counts as alive unless it renews its lease. `None` if it counts as alive as long as its
+    /// process.
+    pub left: Option<Duration>,
+}
+
 impl Node {
+    /// Its lease; `None` before its first task, and while it has lost its incarnation.
+    pub fn lease(&self) -> Option<Lease> {
+        let held = self.membership.held_lease()?;
+        let left = held.until.map(|until| until.saturating_duration_since(Instant::now()));
+        Some(Lease { incarnation: held.incarnation.0, left })
+    }
+
     /// The incarnation, as long as it holds.
     pub fn current(&self) -> Option<Incarnation> {
         self.membership.current()

@@ -92,6 +92,22 @@ pub async fn the_session_longest_unseen_gives_way(fixture: Fixture) {
     }
 }
 
+/// The open sessions are listed, the latest used first.
+pub async fn sessions_are_listed_by_their_last_use(fixture: Fixture) {
+    let (here, there) = (fixture.store(), fixture.store());
+    let mut opened = Vec::new();
+    for _ in 0..3 {
+        opened.push(here.open(session(), MANY).await.expect("opens"));
+        fixture.clock.advance(10);
+    }
+    let listed = async |limit: u32| there.sessions(limit).await.expect("lists");
+    let [first, second, third] = &opened[..] else { panic!("three sessions") };
+    assert_eq!(listed(10).await, [third.clone(), second.clone(), first.clone()]);
+    assert_eq!(listed(1).await, [third.clone()]);
+    assert!(here.close(&second.id).await.expect("answers"));
+    assert_eq!(listed(10).await, [third.clone(), first.clone()]);
+}
+
 /// Sessions that have not been seen for long are removed, unless they have live tasks.
 pub async fn idle_sessions_are_swept_unless_they_work(fixture: Fixture) {
     let store = fixture.store();

@@ -161,6 +161,13 @@ impl SessionStore for MemoryStore {
         Ok(self.state()?.sessions.get(id).cloned())
     }
 
+    async fn sessions(&self, limit: u32) -> Result<Vec<Session>, StoreError> {
+        let mut all: Vec<Session> = self.state()?.sessions.values().cloned().collect();
+        all.sort_by(|one, other| (other.seen_at, &other.id).cmp(&(one.seen_at, &one.id)));
+        all.truncate(limit as usize);
+        Ok(all)
+    }
+
     async fn touch(&self, id: &SessionId) -> Result<(), StoreError> {
         if let Some(session) = self.state()?.sessions.get_mut(id) {
             session.seen_at = self.shared.clock.now();

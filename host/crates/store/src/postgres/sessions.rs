@@ -9,7 +9,7 @@ use crate::codec::CodecError;
 use crate::group_commit::{log_failure, log_sessions_not_updated};
 use async_trait::async_trait;
 use std::sync::Arc;
-use tokio_postgres::Error;
+use tokio_postgres::{Error, Row};
 use toolyard_task::SessionId;
 use toolyard_task::session::{Session, SessionStore};
 use toolyard_task::store::StoreError;
@@ -30,6 +30,7 @@ const EVICT: &str = "
         ORDER BY seen, id LIMIT greatest((SELECT count(*) FROM session) - $2, 0) FOR UPDATE SKIP LOCKED)";
 
 const READ: &str = "SELECT created, seen, record FROM session WHERE id = $1";
+const LATEST: &str = "SELECT created, seen, record FROM session ORDER BY seen DESC, id DESC LIMIT $1";
 /// In the order of their ids, like every statement that locks several.
 const SEEN: &str = "
     UPDATE session SET seen = greatest(seen, (SELECT store_time($1))) WHERE id IN (
@@ -55,10 +56,12 @@ impl SessionStore for PostgresStore {
 
     async fn session(&self, id: &SessionId) -> Result<Option<Session>, StoreError> {
         let rows = self.readers.rows(READ, &[&id.as_str()]).await?;
-        let Some(row) = rows.first() else { return Ok(None) };
-        let session = decode(row.try_get(2).map_err(unreadable)?)?;
-        let times = (row.try_get(0).map_err(unreadable)?, row.try_get(1).map_err(unreadable)?);
-        Ok(Some(Session { created_at: Timestamp(times.0), seen_at: Timestamp(times.1), ..session }))
+        rows.first().map(decode_row).transpose()
+    }
+
+    async fn sessions(&self, limit: u32) -> Result<Vec<Session>, StoreError> {
+        let rows = self.readers.rows(LATEST, &[&i64::from(limit)]).await?;
+        rows.iter().map(decode_row).collect()
     }
 
     async fn touch(&self, id: &SessionId) -> Result<(), StoreError> {
@@ -127,6 +130,12 @@ async fn remember(
         Ok(changed) => writing.execute(REMEMBER, &[&set.id.as_str(), &changed]).await.map(|_| Ok(true)),
         Err(error) => Ok(Err(error)),
     }
+}
+
+fn decode_row(row: &Row) -> Result<Session, StoreError> {
+    let session = decode(row.try_get(2).map_err(unreadable)?)?;
+    let times = (row.try_get(0).map_err(unreadable)?, row.try_get(1).map_err(unreadable)?);
+    Ok(Session { created_at: Timestamp(times.0), seen_at: Timestamp(times.1), ..session })
 }
 
 fn encode(session: &Session) -> Result<String, StoreError> {

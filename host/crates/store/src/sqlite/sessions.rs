@@ -14,6 +14,8 @@ use toolyard_task::wire::Timestamp;
 
 const INSERT: &str = "INSERT INTO session (id, seen, record) VALUES (?1, ?2, ?3) ON CONFLICT (id) DO NOTHING";
 const READ: &str = "SELECT seen, record FROM session WHERE id = ?1";
+const LATEST: &str =
+    "SELECT seen, record FROM session INDEXED BY session_by_seen ORDER BY seen DESC, id DESC LIMIT ?1";
 const SEEN: &str = "UPDATE session SET seen = ?2 WHERE id = ?1 AND seen < ?2";
 const RECORD: &str = "SELECT record FROM session WHERE id = ?1";
 const REMEMBER: &str = "UPDATE session SET record = ?2 WHERE id = ?1";
@@ -41,13 +43,17 @@ impl SessionStore for SqliteStore {
         let id = id.clone();
         let operation = move |on: &Connection| {
             let mut statement = on.prepare_cached(READ).map_err(failed)?;
-            let row = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?));
-            let Some((seen, record)) = statement.query_row(params![id.0], row).optional().map_err(failed)?
-            else {
-                return Ok(None);
-            };
-            let session = decode(&record)?;
-            Ok(Some(Session { seen_at: Timestamp(seen), ..session }))
+            let row = statement.query_row(params![id.0], seen_and_record).optional().map_err(failed)?;
+            row.map(decode_seen).transpose()
+        };
+        self.readers.read(operation).await
+    }
+
+    async fn sessions(&self, limit: u32) -> Result<Vec<Session>, StoreError> {
+        let operation = move |on: &Connection| {
+            let mut statement = on.prepare_cached(LATEST).map_err(failed)?;
+            let rows = statement.query_map(params![limit], seen_and_record).map_err(failed)?;
+            rows.map(|row| decode_seen(row.map_err(failed)?)).collect()
         };
         self.readers.read(operation).await
     }
@@ -126,6 +132,14 @@ fn remember(on: &Connection, set: &Session) -> rusqlite::Result<Result<bool, Sto
         Ok(changed) => on.prepare_cached(REMEMBER)?.execute(params![set.id.0, changed]).map(|_| Ok(true)),
         Err(error) => Ok(Err(error)),
     }
+}
+
+fn seen_and_record(row: &rusqlite::Row<'_>) -> rusqlite::Result<(i64, String)> {
+    Ok((row.get(0)?, row.get(1)?))
+}
+
+fn decode_seen((seen, record): (i64, String)) -> Result<Session, StoreError> {
+    Ok(Session { seen_at: Timestamp(seen), ..decode(&record)? })
 }
 
 fn encode(session: &Session) -> Result<String, StoreError> {

@@ -41,6 +41,12 @@ impl ClientLookup for SessionLookup {
         }
     }
 
+    fn end(&self, session: &SessionId) {
+        if let Some(registry) = self.0.upgrade() {
+            registry.close(session);
+        }
+    }
+
     fn listening(&self, session: &SessionDigest, task: Option<TaskId>) -> Option<SessionId> {
         let live = self.0.upgrade()?.in_memory_by_digest(session)?;
         live.has_stream(task).then(|| live.session.id.clone())

@@ -35,11 +35,6 @@ const MAX_IN_MEMORY: usize = 2_000;
 /// The most GET streams of one session; clients have one, or a few while they reconnect.
 const STANDALONE: usize = 8;
 
-/// The name of a session's client, without its version.
-fn client_name(session: &Session) -> String {
-    session.client.rsplit_once(' ').map_or(&*session.client, |(name, _)| name).to_owned()
-}
-
 /// A session in use.
 pub(crate) struct LiveSession {
     pub session: Session,
@@ -256,7 +251,7 @@ impl Registry {
                                 subscriptions: session.subscriptions.clone(),
                                 session: Some(session.clone()),
                             },
-                            client: client_name(&session),
+                            client: session.client_name().to_owned(),
                         },
                         SessionChannel::new(self.me.clone(), session.id.clone()),
                     )),
