@@ -4,6 +4,7 @@
 
 mod file;
 mod lock;
+pub mod search;
 
 pub use file::LogFile;
 
