@@ -109,7 +109,35 @@ impl Form {
     }
 }
 
+/// Keywords of JSON Schema by which the properties alone do not describe an object.
+const COMBINATIONS: [&str; 6] = ["$ref", "allOf", "anyOf", "oneOf", "if", "patternProperties"];
+
+impl Form {
+    /// The fields of a JSON Schema that describes an object by its properties, such as the input schema of a tool, in
+    /// the order of the text. `None` for any other schema.
+    #[must_use]
+    pub fn fields_of(schema: &RawJson) -> Option<Vec<Field>> {
+        let described: Value = schema.decode().ok()?;
+        if !is_object_of_properties(&described) {
+            return None;
+        }
+        Some(schema.decode::<FormSchema>().ok()?.fields())
+    }
+}
+
+fn is_object_of_properties(schema: &Value) -> bool {
+    let has_fields = schema["properties"].as_object().is_some_and(|fields| fields.len() <= MAX_FIELDS);
+    schema["type"] == "object" && has_fields && COMBINATIONS.iter().all(|key| schema.get(key).is_none())
+}
+
 impl Field {
+    /// The fields of an object within an object, by name. `None` if its properties do not describe it.
+    #[must_use]
+    pub fn members(&self) -> Option<Vec<Self>> {
+        let is_described = is_object_of_properties(&self.schema);
+        is_described.then(|| FormSchema::deserialize(&self.schema).ok().map(FormSchema::fields)).flatten()
+    }
+
     /// The JSON type of its values.
     #[must_use]
     pub fn type_name(&self) -> Option<&str> {
