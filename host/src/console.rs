@@ -1,19 +1,25 @@
 //! The console of a host that serves: where it listens, and the parts of the host that it shows.
 
 use crate::assemble::Assembled;
+use crate::audit;
 use crate::config::Config;
 use crate::config::console::ConsoleListen;
+use crate::config::value::AuditTo;
 use crate::health::Health;
 use anyhow::Context as _;
 use futures_util::future::BoxFuture;
 use std::io::IsTerminal as _;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use toolyard_console::{Console, ConsoleSettings, HostState, PluginState};
-use toolyard_engine::PluginReport;
+use toolyard_console::{
+    AuditHits, AuditSearch, Console, ConsoleSettings, HostState, PluginDetail, PluginState,
+};
+use toolyard_engine::{GrantSummary, ImportUse, PluginReport};
+use toolyard_manifest::Limits;
 use toolyard_transport::http::admin::Health as _;
 
 /// The port of `console.listen = "auto"`, and how many further ones are tried.
@@ -24,6 +30,14 @@ const PORTS: u16 = 8;
 struct State {
     health: Arc<Health>,
     plugins: Arc<PluginReports>,
+    audit: AuditFiles,
+}
+
+/// The files of the audit log.
+struct AuditFiles {
+    to: AuditTo,
+    path: PathBuf,
+    keep: u32,
 }
 
 /// The reports of the plugin folder, as they are now.
@@ -38,6 +52,51 @@ impl HostState for State {
         let reports = self.plugins.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         reports.iter().map(shown).collect()
     }
+
+    fn plugin(&self, file: &str) -> Option<PluginDetail> {
+        let reports = self.plugins.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        reports.iter().find(|report| report.file == file).map(detail)
+    }
+
+    fn search_audit(&self, search: AuditSearch) -> BoxFuture<'_, AuditHits> {
+        let incomplete = |why: String| AuditHits { incomplete: Some(why), ..AuditHits::default() };
+        Box::pin(async move {
+            match self.audit.to {
+                AuditTo::File => {}
+                AuditTo::Stderr => {
+                    let why =
+                        "The audit log goes to stderr (`audit.to`), so search it where stderr is collected.";
+                    return incomplete(why.to_owned());
+                }
+                AuditTo::Auto | AuditTo::Off => {
+                    return incomplete("There is no audit log (`audit.to`).".to_owned());
+                }
+            }
+            let (path, keep) = (self.audit.path.clone(), self.audit.keep);
+            let found =
+                tokio::task::spawn_blocking(move || audit::search::search(&path, keep, &search)).await;
+            found.unwrap_or_else(|error| incomplete(format!("The search failed: {error}.")))
+        })
+    }
+}
+
+/// A plugin with its grants and limits.
+fn detail(report: &PluginReport) -> PluginDetail {
+    let grants = report.grants.as_deref();
+    let need = |used: ImportUse| format!("[{}], if a tool {}", used.section(), used.does());
+    let useless = |used: ImportUse| format!("[{}]: nothing in it {}", used.section(), used.does());
+    let rows = |limits: &Arc<Limits>| -> Vec<(&'static str, String)> {
+        Limits::ROWS.iter().map(|row| (row.key, row.shown(limits).replace(".0 ", " "))).collect()
+    };
+    PluginDetail {
+        state: shown(report),
+        left_out: report.left_out.clone(),
+        granted: grants.map(GrantSummary::lines).unwrap_or_default(),
+        missing: grants.into_iter().flat_map(GrantSummary::ungranted).map(need).collect(),
+        unused: grants.into_iter().flat_map(GrantSummary::unused).map(useless).collect(),
+        limits: report.tools.iter().cloned().zip(report.limits.iter().map(rows)).collect(),
+        bounds: (report.concurrency, report.queue),
+    }
 }
 
 fn shown(report: &PluginReport) -> PluginState {
@@ -50,7 +109,13 @@ fn shown(report: &PluginReport) -> PluginState {
         Engine::Refused { why } => (false, Some(why.clone())),
         Engine::Disabled => (false, Some("its manifest says `enabled = false`".to_owned())),
     };
-    PluginState { file: report.file.clone(), tools: is_served.then_some(report.tools.len()), problem }
+    PluginState {
+        file: report.file.clone(),
+        digest: report.digest.as_ref().map(ToString::to_string),
+        tools: is_served.then_some(report.tools.len()),
+        problem,
+        asks: report.grants.as_ref().map(|grants| grants.asked.clone()).unwrap_or_default(),
+    }
 }
 
 /// The console of this host, while it listens.
@@ -88,7 +153,12 @@ impl ConsoleService {
             connections: limits.console_connections as usize,
         };
         assembled.server.dispatch.keep_call_history(config.console.capture);
-        let state = Arc::new(State { health, plugins: assembled.plugins.clone() });
+        let audit = AuditFiles {
+            to: limits.audit_to,
+            path: config.data.join(&limits.audit_file),
+            keep: limits.audit_keep,
+        };
+        let state = Arc::new(State { health, plugins: assembled.plugins.clone(), audit });
         let dispatch = assembled.server.dispatch.clone();
         dispatch.set_console(format!("http://{}", listener.local_addr()?));
         let console = Console::new(dispatch, state, settings, listener.local_addr()?)

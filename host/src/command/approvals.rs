@@ -2,7 +2,7 @@
 
 use super::operator;
 use super::table::table;
-use super::tasks::{owner, said};
+use super::tasks::said;
 use crate::config::{Config, Flags};
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use toolyard_cli::{output, say, tell};
 use toolyard_dispatch::search::{Direction, Filter};
 use toolyard_dispatch::{
-    Approval, ApprovalDecision, Caller, Dispatch, MAX_NOTE, Task, TaskStatus, Timestamp, visible,
+    Approval, ApprovalDecision, Caller, Dispatch, MAX_NOTE, Task, TaskStatus, Timestamp, owner_name, visible,
 };
 
 /// The most tasks that are read at once.
@@ -102,7 +102,7 @@ async fn list(dispatch: &Dispatch, config: &Config, json: bool) -> anyhow::Resul
         rows.add_row([
             task.id.to_string(),
             task.tool.clone(),
-            owner(&task.owner),
+            owner_name(&task.owner),
             left(task, approval, now),
             visible::line(&format!("{short}{more}")).into_owned(),
         ]);
@@ -131,7 +131,7 @@ fn as_json(task: &Task, approval: &Approval) -> serde_json::Value {
         "taskId": task.id.to_string(),
         "tool": task.tool,
         "digest": task.digest.to_string(),
-        "owner": owner(&task.owner),
+        "owner": owner_name(&task.owner),
         "createdAt": task.created_at.to_string(),
         "expiresAt": approval.expires_at(task).to_string(),
         "message": approval.message,
@@ -161,7 +161,7 @@ async fn approve(dispatch: &Dispatch, id: &str, json: bool) -> anyhow::Result<Ex
     let arguments = serde_json::to_string_pretty(&arguments).unwrap_or_default();
     tell!("       tool  {}", visible::line(&task.tool));
     tell!("  component  {}", task.digest);
-    tell!("     caller  {}", owner(&task.owner));
+    tell!("     caller  {}", owner_name(&task.owner));
     if let Some(message) = &approval.message {
         tell!("    message  {}", visible::line(message));
     }

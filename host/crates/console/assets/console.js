@@ -101,7 +101,7 @@ if (live) {
 }
 
 // Keys move and open; none of them acts on anything. They are off while one types.
-const goTo = { o: "/", t: "/tasks", w: "/waiting", l: "/tools", c: "/calls" };
+const goTo = { o: "/", t: "/tasks", w: "/waiting", l: "/tools", p: "/permissions", s: "/clients", c: "/calls", h: "/hosts", a: "/audit" };
 let isGoing = false;
 document.addEventListener("keydown", (event) => {
   const typed = event.target.closest("input, textarea, select");

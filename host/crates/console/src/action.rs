@@ -1,13 +1,19 @@
 //! The actions of pages. Each is a POST with a token of its form; a new one is one more variant.
 
 use crate::Console;
+use crate::fields::{FIELD, Reading, read};
+use crate::html::View;
+use crate::page::try_tool;
 use crate::reply::{self, Reply};
 use crate::route::{Pairs, value};
 use crate::session::Session;
+use crate::text::named;
 use http::StatusCode;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, json};
 use std::collections::HashMap;
-use toolyard_dispatch::{ApprovalDecision, Caller, Fault, Form, MAX_NOTE, RawJson, Task, name_of};
+use toolyard_dispatch::{
+    ApprovalDecision, Caller, Fault, Form, GrantFilter, GrantId, MAX_NOTE, RawJson, Task, name_of,
+};
 use toolyard_protocol::question::form::misfit;
 
 /// An action.
@@ -25,6 +31,16 @@ pub(crate) enum Action<'a> {
     Approve(&'a str),
     /// Ends a call that has not run.
     Deny(&'a str),
+    /// Revokes a permission, by its id.
+    RevokeGrant(&'a str),
+    /// Revokes all permissions of a plugin; its file as a segment of the path.
+    RevokePlugin(&'a str),
+    /// Revokes all permissions of a principal; its name as a segment of the path.
+    RevokePrincipal(&'a str),
+    /// Ends the session of a client, by its digest.
+    EndSession(&'a str),
+    /// Calls a tool; its name as a segment of the path.
+    Try(&'a str),
 }
 
 impl<'a> Action<'a> {
@@ -33,13 +49,24 @@ impl<'a> Action<'a> {
         match path {
             "/logout" => Some(Self::Logout),
             "/theme" => Some(Self::Theme),
-            _ => match path.strip_prefix("/tasks/")?.split_once('/')? {
-                (id, "cancel") => Some(Self::Cancel(id)),
-                (id, "answer") => Some(Self::Answer(id)),
-                (id, "approve") => Some(Self::Approve(id)),
-                (id, "deny") => Some(Self::Deny(id)),
-                _ => None,
-            },
+            _ => {
+                if let Some(tool) = path.strip_prefix("/try/").filter(|tool| !tool.contains('/')) {
+                    return Some(Self::Try(tool));
+                }
+                let mut parts = path.strip_prefix('/')?.split('/');
+                Some(match (parts.next()?, parts.next()?, parts.next()?, parts.next()) {
+                    ("tasks", id, "cancel", None) => Self::Cancel(id),
+                    ("tasks", id, "answer", None) => Self::Answer(id),
+                    ("tasks", id, "approve", None) => Self::Approve(id),
+                    ("tasks", id, "deny", None) => Self::Deny(id),
+                    ("permissions", id, "revoke", None) => Self::RevokeGrant(id),
+                    ("permissions", "plugin", file, Some("revoke")) => Self::RevokePlugin(file),
+                    ("permissions", "principal", name, Some("revoke")) => Self::RevokePrincipal(name),
+                    ("clients", digest, "end", None) => Self::EndSession(digest),
+                    _ => return None,
+                })
+                .filter(|_| parts.next().is_none())
+            }
         }
     }
 
@@ -51,6 +78,11 @@ impl<'a> Action<'a> {
             Self::Answer(id) => format!("/tasks/{id}/answer"),
             Self::Approve(id) => format!("/tasks/{id}/approve"),
             Self::Deny(id) => format!("/tasks/{id}/deny"),
+            Self::RevokeGrant(id) => format!("/permissions/{id}/revoke"),
+            Self::RevokePlugin(file) => format!("/permissions/plugin/{file}/revoke"),
+            Self::RevokePrincipal(name) => format!("/permissions/principal/{name}/revoke"),
+            Self::EndSession(digest) => format!("/clients/{digest}/end"),
+            Self::Try(tool) => format!("/try/{tool}"),
         }
     }
 
@@ -62,19 +94,33 @@ impl<'a> Action<'a> {
             Self::Answer(_) => "answer",
             Self::Approve(_) => "approve",
             Self::Deny(_) => "deny",
+            Self::RevokeGrant(_) => "revoke-grant",
+            Self::RevokePlugin(_) => "revoke-plugin",
+            Self::RevokePrincipal(_) => "revoke-principal",
+            Self::EndSession(_) => "end-session",
+            Self::Try(_) => "try",
         }
     }
 
-    /// The task that it changes.
+    /// The object that it changes.
     pub const fn target(self) -> &'a str {
         match self {
             Self::Logout | Self::Theme => "",
-            Self::Cancel(id) | Self::Answer(id) | Self::Approve(id) | Self::Deny(id) => id,
+            Self::Cancel(target)
+            | Self::Answer(target)
+            | Self::Approve(target)
+            | Self::Deny(target)
+            | Self::RevokeGrant(target)
+            | Self::RevokePlugin(target)
+            | Self::RevokePrincipal(target)
+            | Self::EndSession(target)
+            | Self::Try(target) => target,
         }
     }
 
     /// Does it, and sends the browser to a page that shows the outcome.
-    pub async fn act(self, console: &Console, session: &Session, form: &Pairs) -> Reply {
+    pub async fn act(self, view: &View<'_>, form: &Pairs) -> Reply {
+        let (console, session) = (view.console, view.session);
         let back = || reply::see(value(form, "back").filter(|back| is_own_path(back)).unwrap_or("/"));
         match self {
             Self::Logout => {
@@ -111,6 +157,23 @@ impl<'a> Action<'a> {
                     Err(fault) => failed(&fault),
                 }
             }
+            Self::RevokeGrant(id) => {
+                let Some(id) = GrantId::parse(id) else { return back() };
+                // If another revoked it first, the page shows that as well.
+                done(console.dispatch.revoke_grant(&console.caller(session), id).await, back)
+            }
+            Self::RevokePlugin(file) => {
+                let filter = GrantFilter { plugin: Some(named(file)), principal: None };
+                done(console.dispatch.revoke_grants(&console.caller(session), &filter).await, back)
+            }
+            Self::RevokePrincipal(name) => {
+                let filter = GrantFilter { plugin: None, principal: Some(named(name)) };
+                done(console.dispatch.revoke_grants(&console.caller(session), &filter).await, back)
+            }
+            Self::Try(tool) => try_tool::call(view, tool, form).await,
+            Self::EndSession(digest) => {
+                done(console.dispatch.end_session(&console.caller(session), digest).await, back)
+            }
         }
     }
 }
@@ -136,6 +199,10 @@ fn is_own_path(path: &str) -> bool {
     path.starts_with('/')
         && !path.starts_with("//")
         && path.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\')
+}
+
+fn done<T>(outcome: Result<T, Fault>, back: impl FnOnce() -> Reply) -> Reply {
+    outcome.map_or_else(|fault| failed(&fault), |_| back())
 }
 
 fn failed(fault: &Fault) -> Reply {
@@ -166,7 +233,7 @@ async fn answer(console: &Console, caller: &Caller, id: &str, form: &Pairs) -> R
     let answer = match value(form, "do") {
         Some("accept") => {
             let content = match Form::read(&question.params) {
-                Ok(form_shown) => content(&form_shown, form),
+                Ok(shown) => read(&shown.fields, form, Reading::Answer).0,
                 Err(_) => Map::new(),
             };
             let content = RawJson::of(&content);
@@ -190,51 +257,36 @@ async fn answer(console: &Console, caller: &Caller, id: &str, form: &Pairs) -> R
     }
 }
 
-/// The prefix of the fields of a question, so that they never clash with those of the page.
-pub(crate) const FIELD: &str = "f.";
-
-/// The content of an answer. A field without a text is left out, unless it is a required text.
-fn content(shown: &Form, form: &Pairs) -> Map<String, Value> {
-    let mut content = Map::new();
-    for field in &shown.fields {
-        let name = format!("{FIELD}{}", field.name);
-        let mut given = form.iter().filter(|(known, _)| *known == name).map(|(_, value)| value.as_str());
-        let value = match field.type_name() {
-            Some("boolean") => match given.next() {
-                Some("true") => Some(Value::Bool(true)),
-                Some("false") => Some(Value::Bool(false)),
-                _ => None,
-            },
-            Some("array") => {
-                let chosen: Vec<_> = given.filter(|text| !text.is_empty()).map(Value::from).collect();
-                (!chosen.is_empty() || field.required).then_some(Value::Array(chosen))
-            }
-            Some("integer" | "number") => given.next().filter(|text| !text.trim().is_empty()).map(|text| {
-                // Text that is not a number stays a text, so that the misfit names it.
-                serde_json::from_str::<serde_json::Number>(text.trim())
-                    .map_or_else(|_| text.into(), Value::Number)
-            }),
-            _ => given.next().filter(|text| !text.is_empty() || field.required).map(Value::from),
-        };
-        if let Some(value) = value {
-            content.insert(field.name.clone(), value);
-        }
-    }
-    content
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn each_action_has_its_own_path() {
-        let of_task = [Action::Cancel("7"), Action::Answer("7"), Action::Approve("7"), Action::Deny("7")];
-        let all = [Action::Logout, Action::Theme].into_iter().chain(of_task);
+        let all = [
+            Action::Logout,
+            Action::Theme,
+            Action::Cancel("7"),
+            Action::Answer("7"),
+            Action::Approve("7"),
+            Action::Deny("7"),
+            Action::RevokeGrant("7"),
+            Action::RevokePlugin("7"),
+            Action::RevokePrincipal("7"),
+            Action::EndSession("7"),
+            Action::Try("7"),
+        ];
         for action in all {
             assert_eq!(Action::of(&action.path()), Some(action));
         }
-        for path in ["/tasks/7", "/tasks/7/delete", "/", "/login"] {
+        for path in [
+            "/tasks/7",
+            "/tasks/7/delete",
+            "/tasks/7/cancel/x",
+            "/permissions/plugin/7/revoke/x",
+            "/",
+            "/login",
+        ] {
             assert_eq!(Action::of(path), None, "{path}");
         }
     }
@@ -245,34 +297,5 @@ mod tests {
         for path in ["//evil.example", "/\\evil.example", "https://evil.example", "", "/a b", "/a\r\nx"] {
             assert!(!is_own_path(path), "{path}");
         }
-    }
-
-    #[test]
-    fn fields_become_values_of_their_types() {
-        let params =
-            RawJson::of(&json!({"message": "m", "requestedSchema": {"type": "object", "properties": {
-            "name": {"type": "string"}, "note": {"type": "string"}, "count": {"type": "integer"},
-            "share": {"type": "number"}, "odd": {"type": "integer"}, "ok": {"type": "boolean"},
-            "unset": {"type": "boolean"}, "tags": {"type": "array", "items": {"enum": ["a", "b"]}},
-        }, "required": ["name"]}}));
-        let form: Pairs = [
-            ("f.name", ""),
-            ("f.note", ""),
-            ("f.count", " 7 "),
-            ("f.share", "0.5"),
-            ("f.odd", "x"),
-            ("f.ok", "true"),
-            ("f.unset", ""),
-            ("f.tags", "a"),
-            ("f.tags", "b"),
-            ("other", "1"),
-        ]
-        .map(|(name, value)| (name.to_owned(), value.to_owned()))
-        .into();
-        let shown = Form::read(&params).expect("a form");
-        let expected = json!({
-            "name": "", "count": 7, "share": 0.5, "odd": "x", "ok": true, "tags": ["a", "b"],
-        });
-        assert_eq!(Value::Object(content(&shown, &form)), expected);
     }
 }

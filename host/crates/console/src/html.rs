@@ -19,13 +19,19 @@ pub(crate) struct View<'a> {
     pub is_dark: Option<bool>,
 }
 
-/// The entries of the menu: address and name.
-const MENU: [(&str, &str); 5] = [
-    ("/", "Overview"),
-    ("/tasks", "Tasks"),
-    ("/waiting", "Waiting"),
-    ("/tools", "Tools"),
-    ("/calls", "Calls"),
+/// The entries of the menu: address, the beginning of the addresses below it, and name. Tools are tried from the list
+/// of tools.
+const MENU: [(&str, &str, &str); 10] = [
+    ("/", "/", "Overview"),
+    ("/tasks", "/tasks", "Tasks"),
+    ("/waiting", "/waiting", "Waiting"),
+    ("/tools", "/tools", "Tools"),
+    ("/tools", "/try", "Try"),
+    ("/calls", "/calls", "Calls"),
+    ("/permissions", "/permissions", "Permissions"),
+    ("/clients", "/clients", "Clients"),
+    ("/hosts", "/hosts", "Hosts"),
+    ("/audit", "/audit", "Audit"),
 ];
 
 /// A whole document.
@@ -80,8 +86,8 @@ impl View<'_> {
                     details open {
                         summary { "Menu" }
                         ul {
-                            @for (path, name) in MENU {
-                                li { a href=(path) aria-current=[self.is_current(path).then_some("page")] {
+                            @for (path, below, name) in MENU {
+                                li { a href=(path) aria-current=[self.is_current(below).then_some("page")] {
                                     (name)
                                     @if path == "/waiting" { " " span.badge #waiting-count aria-live="polite" {
                                         @if waiting > 0 { (waiting) }

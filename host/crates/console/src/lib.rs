@@ -8,7 +8,9 @@
 
 mod action;
 mod asset;
+mod audit;
 mod connection;
+mod fields;
 mod html;
 mod link;
 mod live;
@@ -21,6 +23,7 @@ mod session;
 mod text;
 mod user;
 
+pub use audit::{AuditHits, AuditSearch};
 pub use connection::serve;
 pub use link::{Link, LinkFolder};
 pub use user::{ConsoleUser, Role};
@@ -44,6 +47,12 @@ pub trait HostState: Send + Sync + 'static {
 
     /// The components of the plugin folder.
     fn plugins(&self) -> Vec<PluginState>;
+
+    /// The component of the plugin folder with this file name.
+    fn plugin(&self, file: &str) -> Option<PluginDetail>;
+
+    /// Searches the audit log, the newest entries first.
+    fn search_audit(&self, search: AuditSearch) -> BoxFuture<'_, AuditHits>;
 }
 
 /// A component of the plugin folder.
@@ -51,10 +60,33 @@ pub trait HostState: Send + Sync + 'static {
 pub struct PluginState {
     /// Its file name.
     pub file: String,
+    /// The digest of the component that is served.
+    pub digest: Option<String>,
     /// The number of its tools; `None` if it is not served.
     pub tools: Option<usize>,
     /// Why it is not served, or why the version before is served.
     pub problem: Option<String>,
+    /// The folders and hosts that its manifest leaves to the person who calls (`grant = "ask"`).
+    pub asks: Vec<String>,
+}
+
+/// A component of the plugin folder with its grants and limits.
+#[derive(Debug, Clone)]
+pub struct PluginDetail {
+    /// Its state.
+    pub state: PluginState,
+    /// The names of its tools that it does not serve, and why.
+    pub left_out: Vec<String>,
+    /// Its grants, one line each.
+    pub granted: Vec<String>,
+    /// The uses that its imports allow and its manifest does not grant.
+    pub missing: Vec<String>,
+    /// The grants that it never uses.
+    pub unused: Vec<String>,
+    /// The limits of its tools: the name of a tool, and the keys and values of its limits.
+    pub limits: Vec<(String, Vec<(&'static str, String)>)>,
+    /// The maximum number of concurrent runs, and of waiting tasks, if its manifest sets them.
+    pub bounds: (Option<u32>, Option<u32>),
 }
 
 /// The settings of the console.

@@ -1,17 +1,23 @@
 //! The pages.
 
 mod approval;
+pub(crate) mod audit;
 mod call;
 mod calls;
+mod clients;
 mod content;
+mod hosts;
 mod json_tree;
 mod markdown;
 mod overview;
+mod permissions;
+mod plugin;
 mod question;
 pub(crate) mod task;
 mod tasks;
 mod timeline;
 mod tools;
+pub(crate) mod try_tool;
 mod waiting;
 
 use crate::html::View;
@@ -42,6 +48,18 @@ pub(crate) async fn render(view: &View<'_>, page: Page<'_>) -> Reply {
             Some(rendered) => Ok(rendered),
             None => return unknown_call(view, waiting.len()),
         },
+        Page::Plugin(file) => match plugin::page(view, file) {
+            Some(rendered) => Ok(rendered),
+            None => return not_found(view).await,
+        },
+        Page::Try(tool) => match try_tool::page(view, tool) {
+            Some(rendered) => Ok(rendered),
+            None => return not_found(view).await,
+        },
+        Page::Permissions => permissions::page(view).await,
+        Page::Clients => clients::page(view).await,
+        Page::Hosts => hosts::page(view).await,
+        Page::Audit => Ok(audit::page(view).await),
     };
     match rendered {
         Ok(Rendered { title, is_live, content }) => {
@@ -64,6 +82,12 @@ fn unknown_call(view: &View<'_>, waiting: usize) -> Reply {
         p { a href="/calls" { "All calls" } }
     };
     reply::page(StatusCode::NOT_FOUND, view.page("Unknown call", waiting, false, content))
+}
+
+/// A page that is the answer to an action.
+async fn framed(view: &View<'_>, status: StatusCode, page: Rendered) -> Reply {
+    let waiting = waiting_tasks(view).await.map_or(0, |waiting| waiting.len());
+    reply::page(status, view.page(&page.title, waiting, page.is_live, page.content))
 }
 
 pub(crate) async fn not_found(view: &View<'_>) -> Reply {

@@ -67,6 +67,14 @@ pub(crate) fn content(kind: &'static str, body: Vec<u8>, is_shown: bool) -> Repl
     reply
 }
 
+/// A file to save.
+pub(crate) fn download(kind: &'static str, name: &'static str, body: String) -> Reply {
+    let mut reply = reply(StatusCode::OK, kind, body);
+    let name = HeaderValue::from_str(&format!("attachment; filename=\"{name}\""));
+    reply.headers_mut().insert(CONTENT_DISPOSITION, name.unwrap_or(HeaderValue::from_static("attachment")));
+    reply
+}
+
 /// A stream of server-sent events.
 pub(crate) fn events(events: impl Stream<Item = &'static str> + Send + 'static) -> Reply {
     use futures_util::StreamExt as _;

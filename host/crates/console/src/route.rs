@@ -42,6 +42,14 @@ pub(crate) enum Page<'a> {
     Tools,
     Calls,
     Call(u64),
+    /// A plugin, by its file as a segment of the path.
+    Plugin(&'a str),
+    /// A tool to try, by its name as a segment of the path.
+    Try(&'a str),
+    Permissions,
+    Clients,
+    Hosts,
+    Audit,
 }
 
 impl<'a> Page<'a> {
@@ -52,16 +60,18 @@ impl<'a> Page<'a> {
             "/waiting" => Self::Waiting,
             "/tools" => Self::Tools,
             "/calls" => Self::Calls,
-            _ => {
-                if let Some(number) = path.strip_prefix("/calls/") {
-                    return number.parse().ok().map(Self::Call);
-                }
-                let id = path.strip_prefix("/tasks/")?;
-                if id.contains('/') {
-                    return None;
-                }
-                Self::Task(id)
-            }
+            "/permissions" => Self::Permissions,
+            "/clients" => Self::Clients,
+            "/hosts" => Self::Hosts,
+            "/audit" => Self::Audit,
+            _ => match path.strip_prefix('/')?.split_once('/')? {
+                (_, rest) if rest.contains('/') => return None,
+                ("tasks", id) => Self::Task(id),
+                ("tools", file) => Self::Plugin(file),
+                ("try", tool) => Self::Try(tool),
+                ("calls", number) => Self::Call(number.parse().ok()?),
+                _ => return None,
+            },
         })
     }
 }
@@ -81,7 +91,7 @@ pub(crate) async fn answer(
     let session = secret.and_then(|secret| console.sessions.find(secret));
     let is_dark = cookie(request.headers(), "theme").map(|theme| theme == "dark");
     if request.method() == Method::POST {
-        return post(console, request, &path, &host, session).await;
+        return post(console, request, &path, &host, session, is_dark).await;
     }
     if request.method() != Method::GET {
         return reply::text(StatusCode::METHOD_NOT_ALLOWED, "GET or POST\n");
@@ -112,6 +122,9 @@ pub(crate) async fn answer(
     if let Some((id, number)) = path.strip_prefix("/tasks/").and_then(|rest| rest.split_once("/content/")) {
         return page::task::content(&view, id, number).await;
     }
+    if path == "/audit/export" {
+        return page::audit::export(&view).await;
+    }
     match Page::of(&path) {
         Some(wanted) => page::render(&view, wanted).await,
         None => page::not_found(&view).await,
@@ -125,6 +138,7 @@ async fn post(
     path: &str,
     host: &str,
     session: Option<Session>,
+    is_dark: Option<bool>,
 ) -> Reply {
     let headers = request.headers().clone();
     if let Err(refusal) = check_origin(&headers, host) {
@@ -146,7 +160,8 @@ async fn post(
     if session.role < Role::of_action(action) {
         return refused(console, ActionRefusal::Role);
     }
-    action.act(console, &session, &form).await
+    let view = View { console, session: &session, query: &Pairs::new(), path, is_dark };
+    action.act(&view, &form).await
 }
 
 fn refused(console: &Console, refusal: ActionRefusal) -> Reply {
@@ -173,7 +188,9 @@ mod tests {
         assert_eq!(Page::of("/"), Some(Page::Overview));
         assert_eq!(Page::of("/tasks/0193"), Some(Page::Task("0193")));
         assert_eq!(Page::of("/calls/7"), Some(Page::Call(7)));
-        for path in ["/tasks/0193/cancel", "/task", "//", "/../tasks", "/calls/", "/calls/x", "/calls/7/8"] {
+        assert_eq!(Page::of("/tools/a+b.wasm"), Some(Page::Plugin("a+b.wasm")));
+        let strange = ["/tasks/0193/cancel", "/task", "//", "/../tasks", "/calls/", "/calls/x", "/calls/7/8"];
+        for path in strange.into_iter().chain(["/audit/x", "/tools/a/b"]) {
             assert_eq!(Page::of(path), None, "{path}");
         }
     }

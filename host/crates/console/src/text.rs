@@ -25,6 +25,26 @@ pub(crate) fn short_id(id: &str) -> Markup {
     html! { code title=(id) { (id.get(..8).unwrap_or(id)) } }
 }
 
+/// The first twelve characters of a digest, with the full digest as its title.
+pub(crate) fn digest(digest: &str) -> Markup {
+    html! { code title=(line(digest)) { (line(digest.get(..12).unwrap_or(digest))) } }
+}
+
+/// A name as one segment of a path.
+pub(crate) fn segment(name: &str) -> String {
+    form_urlencoded::byte_serialize(name.as_bytes()).collect()
+}
+
+/// The name that a segment of a path stands for.
+pub(crate) fn named(segment: &str) -> String {
+    form_urlencoded::parse(segment.as_bytes()).next().map_or_else(String::new, |(name, _)| name.into_owned())
+}
+
+/// A query of one pair.
+pub(crate) fn query(name: &str, value: &str) -> String {
+    form_urlencoded::Serializer::new(String::new()).append_pair(name, value).finish()
+}
+
 /// A time, relative to now.
 pub(crate) fn ago(at: Timestamp, now: Timestamp) -> Markup {
     let since = now.0.saturating_sub(at.0);
@@ -94,6 +114,18 @@ mod tests {
         let shown =
             [0, 999, 1_500, 12_345, 1_234_567, 95_000_000].map(|time| micros(Duration::from_micros(time)));
         assert_eq!(shown, ["0 µs", "999 µs", "1.50 ms", "12 ms", "1.23 s", "1 min 35 s"]);
+    }
+
+    #[test]
+    fn a_name_is_one_segment_of_a_path_and_comes_back() {
+        for name in ["a b+c.wasm", "../x", "a/b?c#d&e=f", "é\u{202e}", "%2F", ""] {
+            let segment = segment(name);
+            assert!(
+                segment.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+%*-._".contains(&byte)),
+                "{segment}"
+            );
+            assert_eq!(named(&segment), name);
+        }
     }
 
     #[test]

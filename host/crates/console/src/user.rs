@@ -30,7 +30,12 @@ impl Role {
         match action {
             Action::Logout | Action::Theme => Self::Viewer,
             Action::Answer(_) | Action::Approve(_) | Action::Deny(_) => Self::Approver,
-            Action::Cancel(_) => Self::Admin,
+            Action::Cancel(_)
+            | Action::RevokeGrant(_)
+            | Action::RevokePlugin(_)
+            | Action::RevokePrincipal(_)
+            | Action::EndSession(_)
+            | Action::Try(_) => Self::Admin,
         }
     }
 }

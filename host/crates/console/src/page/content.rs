@@ -13,15 +13,16 @@ const LARGEST_IMAGE: usize = 8 << 20;
 /// The longest text that is shown (bytes).
 const LONGEST_TEXT: usize = 64 << 10;
 
-/// Shows a `CallToolResult`. `address` is where its files are: block N at `address/N`.
-pub(super) fn result(result: &RawJson, address: &str) -> Markup {
+/// Shows a `CallToolResult`. `address` is where its files are: block N at `address/N`. Without one, files are only
+/// named.
+pub(super) fn result(result: &RawJson, address: Option<&str>) -> Markup {
     let Ok(value) = result.decode::<Value>() else {
         return html! { p.bad { "The result cannot be read." } };
     };
     let blocks = value["content"].as_array().map(Vec::as_slice).unwrap_or_default();
     let structured = value.get("structuredContent").filter(|structured| !structured.is_null());
     let shown = html! {
-        @for (number, shown) in blocks.iter().enumerate() { (one(shown, &format!("{address}/{number}"))) }
+        @for (number, shown) in blocks.iter().enumerate() { (one(shown, address.map(|address| format!("{address}/{number}")).as_deref())) }
         @if blocks.is_empty() && structured.is_none() { p.muted { "The result is empty." } }
         @if let Some(structured) = structured { h3 { "Structured content" } (json_tree::of_value(structured)) }
     };
@@ -32,12 +33,12 @@ pub(super) fn result(result: &RawJson, address: &str) -> Markup {
     }
 }
 
-fn one(value: &Value, address: &str) -> Markup {
+fn one(value: &Value, address: Option<&str>) -> Markup {
     match value["type"].as_str() {
         Some("text") => text(value["text"].as_str().unwrap_or_default()),
         Some("image") => match decoded(value).map(|bytes| (image_kind(&bytes), bytes.len())) {
-            Some((Some(_), size)) if size <= LARGEST_IMAGE => {
-                html! { figure { img src=(address) alt="An image of the tool" loading="lazy"; } }
+            Some((Some(_), size)) if size <= LARGEST_IMAGE && address.is_some() => {
+                html! { figure { img src=[address] alt="An image of the tool" loading="lazy"; } }
             }
             Some((_, size)) => saved(address, "image", size),
             None => unreadable(),
@@ -90,8 +91,13 @@ fn plain(text: &str) -> Markup {
     }
 }
 
-fn saved(address: &str, what: &str, size: usize) -> Markup {
-    html! { p { a href=(address) download { "Save the " (what) } " (" (size) " bytes)" } }
+fn saved(address: Option<&str>, what: &str, size: usize) -> Markup {
+    html! {
+        @match address {
+            Some(address) => p { a href=(address) download { "Save the " (what) } " (" (size) " bytes)" },
+            None => p.muted { "One " (what) " of " (size) " bytes. Call the tool as a task to see or save it." },
+        }
+    }
 }
 
 fn unreadable() -> Markup {
@@ -139,7 +145,7 @@ mod tests {
     use serde_json::json;
 
     fn shown(value: Value) -> String {
-        result(&RawJson::of(&value), "/tasks/7/content").into_string()
+        result(&RawJson::of(&value), Some("/tasks/7/content")).into_string()
     }
 
     #[test]

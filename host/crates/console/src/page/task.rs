@@ -4,10 +4,13 @@ use super::{Rendered, approval, content as blocks, json_tree, question, timeline
 use crate::action::Action;
 use crate::html::{View, state};
 use crate::reply::{self, Reply};
-use crate::text::{ago, block, line, span};
+use crate::text::{ago, block, line, query, segment, span};
 use http::StatusCode;
 use maud::{Markup, html};
 use toolyard_dispatch::{Caller, Fault, Outcome, Summary, Task, name_of};
+
+/// The longest arguments that an address holds (bytes).
+const LONGEST_AGAIN: usize = 4 << 10;
 
 pub(super) async fn page(view: &View<'_>, id: &str) -> Result<Rendered, Fault> {
     let dispatch = &view.console.dispatch;
@@ -38,6 +41,9 @@ pub(super) async fn page(view: &View<'_>, id: &str) -> Result<Rendered, Fault> {
             h2 #arguments { "Arguments" }
             @if shows { (json_tree::of(&task.arguments)) } @else { (view.hidden()) }
         }
+        @if shows && let Some(again) = again(view, &task) {
+            p { a href=(again) { "Run again with the same arguments" } }
+        }
         @if task.is_live() {
             section aria-label="Actions" {
                 (view.form(Action::Cancel(&task.id.to_string()), html! { button.danger { "Cancel this task" } }))
@@ -45,6 +51,14 @@ pub(super) async fn page(view: &View<'_>, id: &str) -> Result<Rendered, Fault> {
         }
     };
     Ok(Rendered { title: format!("Task {}", &task.id.to_string()[..8]), is_live: true, content })
+}
+
+/// The page that calls the tool with the same arguments, if it is still served and they fit into an address.
+fn again(view: &View<'_>, task: &Task) -> Option<String> {
+    let arguments = task.arguments.as_str();
+    let is_offered =
+        arguments.len() <= LONGEST_AGAIN && view.console.dispatch.catalog().get(&task.tool).is_some();
+    is_offered.then(|| format!("/try/{}?{}", segment(&task.tool), query("arguments", arguments)))
 }
 
 fn head(view: &View<'_>, task: &Task) -> Markup {
@@ -74,15 +88,11 @@ fn head(view: &View<'_>, task: &Task) -> Markup {
     }
 }
 
-fn query(name: &str, value: &str) -> String {
-    form_urlencoded::Serializer::new(String::new()).append_pair(name, value).finish()
-}
-
 fn outcome(task: &Task) -> Markup {
     match &task.outcome {
         None => html! { p.muted { "It has not ended yet." } },
         Some(Outcome::Result { result, .. }) => {
-            blocks::result(result, &format!("/tasks/{}/content", task.id))
+            blocks::result(result, Some(&format!("/tasks/{}/content", task.id)))
         }
         Some(Outcome::Error(error)) => html! {
             div.error role="group" aria-label="Error" {

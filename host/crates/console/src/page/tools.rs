@@ -1,8 +1,8 @@
 //! The plugins and their tools.
 
-use super::Rendered;
+use super::{Rendered, plugin};
 use crate::html::{View, empty};
-use crate::text::{count, line};
+use crate::text::{line, query, segment};
 use maud::html;
 
 pub(super) fn page(view: &View<'_>) -> Rendered {
@@ -17,13 +17,8 @@ pub(super) fn page(view: &View<'_>) -> Rendered {
         }
         @for plugin in &plugins {
             section.plugin {
-                h2 { code { (line(&plugin.file)) } }
-                p {
-                    @match plugin.tools {
-                        Some(tools) => span.state.ok { span aria-hidden="true" { "✓" } " " (count(tools, "tool", "tools")) },
-                        None => span.state.bad { span aria-hidden="true" { "✕" } " not served" },
-                    }
-                }
+                h2 { a href={ "/tools/" (segment(&plugin.file)) } { code { (line(&plugin.file)) } } }
+                p { (plugin::summary(plugin)) }
                 @if let Some(problem) = &plugin.problem { p.bad { (line(problem)) } }
                 @let tools: Vec<_> = catalog.tools().filter(|tool| tool.spec().plugin == plugin.file).collect();
                 @if !tools.is_empty() {
@@ -32,7 +27,8 @@ pub(super) fn page(view: &View<'_>) -> Rendered {
                             li {
                                 strong { (line(tool.spec().name())) }
                                 @if let Some(text) = &tool.spec().description.description { " " span { (line(text)) } }
-                                " " a.muted href={ "/tasks?" (form_urlencoded::Serializer::new(String::new()).append_pair("tool", tool.spec().name()).finish()) } { "its tasks" }
+                                " " a.muted href={ "/try/" (segment(tool.spec().name())) } { "try" }
+                                " " a.muted href={ "/tasks?" (query("tool", tool.spec().name())) } { "its tasks" }
                             }
                         }
                     }

@@ -1,0 +1,143 @@
+//! One plugin: its state, its tools, its grants, its limits.
+
+use super::Rendered;
+use crate::html::View;
+use crate::text::{count, digest, line, named, query, segment};
+use crate::{PluginDetail, PluginState};
+use maud::{Markup, html};
+use toolyard_dispatch::{TaskSupport, ToolSpec, visible};
+
+/// The page of a file of the plugin folder. `None` if there is none: no other text of the address is shown.
+pub(super) fn page(view: &View<'_>, file: &str) -> Option<Rendered> {
+    let plugin = view.console.host.plugin(&named(file))?;
+    let state = &plugin.state;
+    let manifest = format!("{}.toml", state.file.strip_suffix(".wasm").unwrap_or(&state.file));
+    let catalog = view.console.dispatch.catalog();
+    let tools: Vec<_> = catalog.tools().filter(|tool| tool.spec().plugin == state.file).collect();
+    let content = html! {
+        p.lead { (summary(state)) }
+        @if let Some(problem) = &state.problem { p.bad { (visible::text(problem)) } }
+        dl.facts {
+            dt { "Component" } dd { @match &state.digest { Some(of) => (digest(of)), None => "none is served" } }
+            dt { "Manifest" } dd { code { (line(&manifest)) } }
+            @if let (Some(most), _) = plugin.bounds { dt { "Concurrent runs" } dd { (most) } }
+            @if let (_, Some(most)) = plugin.bounds { dt { "Waiting tasks" } dd { (most) } }
+        }
+        (grants(&plugin))
+        section aria-labelledby="tools" {
+            h2 #tools { "Tools" }
+            @if tools.is_empty() { p.muted { "It serves no tool." } }
+            @for tool in &tools { (tool_of(tool.spec(), &manifest)) }
+            @for left_out in &plugin.left_out { p.bad { (line(left_out)) } }
+        }
+        (limits(&plugin))
+        section aria-labelledby="off" {
+            h2 #off { "Switch it off" }
+            p { "The first line of " code { (line(&manifest)) } " that disables the plugin; `enabled` stands above all tables:" }
+            pre.text { "enabled = false" }
+        }
+    };
+    Some(Rendered { title: line(&state.file), is_live: false, content })
+}
+
+/// Whether a plugin is served, in words.
+pub(super) fn summary(plugin: &PluginState) -> Markup {
+    match (plugin.tools, &plugin.problem) {
+        (Some(tools), None) => {
+            html! { span.state.ok { span aria-hidden="true" { "✓" } " " (count(tools, "tool", "tools")) } }
+        }
+        (Some(tools), Some(_)) => {
+            html! { span.state.asks { span aria-hidden="true" { "◐" } " " (count(tools, "tool", "tools")) " of the version before" } }
+        }
+        (None, _) => html! { span.state.bad { span aria-hidden="true" { "✕" } " not served" } },
+    }
+}
+
+fn grants(plugin: &PluginDetail) -> Markup {
+    let lists = [
+        ("Granted", &plugin.granted, "Nothing is granted."),
+        ("Missing", &plugin.missing, "Everything that it imports is granted."),
+        ("Unused", &plugin.unused, "No grant is unused."),
+    ];
+    html! {
+        section aria-labelledby="grants" {
+            h2 #grants { "What it may reach, and what it reaches for" }
+            @if plugin.state.digest.is_none() {
+                p.muted { "No component is served. " code { "toolyard check FILE" } " describes the file." }
+            } @else {
+                dl.facts {
+                    @for (title, lines, none) in lists {
+                        dt { (title) }
+                        dd {
+                            @if lines.is_empty() { span.muted { (none) } }
+                            @for one in lines { div { (line(one)) } }
+                        }
+                    }
+                }
+                p.muted { "Imports are found by the functions that the component imports. The runtime of a language may import more than a tool uses." }
+            }
+        }
+    }
+}
+
+fn tool_of(tool: &ToolSpec, manifest: &str) -> Markup {
+    let name = tool.name();
+    let tasks = match tool.task_support {
+        TaskSupport::Forbidden => "cannot be called as a task",
+        TaskSupport::Optional => "can be called as a task",
+        TaskSupport::Required => "is always called as a task",
+    };
+    html! {
+        article.tool {
+            h3 { code { (line(name)) } @if let Some(title) = &tool.description.title { " " span.muted { (line(title)) } } }
+            p {
+                "It " (tasks) ". " a href={ "/try/" (segment(name)) } { "Try" } " · "
+                a href={ "/tasks?" (query("tool", name)) } { "Its tasks" }
+            }
+            @if let Some(description) = &tool.description.description {
+                p.muted { "The tool says:" }
+                p.said { (visible::text(&description[..description.floor_char_boundary(4 << 10)])) }
+            }
+            details {
+                summary { "Switch it off" }
+                p { "In " code { (line(manifest)) } ":" }
+                pre.text { "[tools." (toml_key(name)) "]\nenabled = false" }
+            }
+        }
+    }
+}
+
+/// A name as a key of TOML.
+fn toml_key(name: &str) -> String {
+    let is_bare =
+        !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
+    if is_bare { name.to_owned() } else { visible::line(&format!("{name:?}")).into_owned() }
+}
+
+fn limits(plugin: &PluginDetail) -> Markup {
+    let are_same = plugin.limits.windows(2).all(|pair| pair[0].1 == pair[1].1);
+    let shown = if are_same { &plugin.limits[..plugin.limits.len().min(1)] } else { &plugin.limits };
+    html! {
+        @if !shown.is_empty() {
+            section aria-labelledby="limits" {
+                h2 #limits { "Limits of a run" }
+                @for (tool, rows) in shown {
+                    details {
+                        summary { @if are_same { "All tools" } @else { code { (line(tool)) } } }
+                        dl.facts { @for (key, value) in rows { dt { code { (key) } } dd { (value) } } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_quoted_where_toml_needs_it() {
+        assert_eq!(["a_b-1", "a.b", "a\"b", ""].map(toml_key), ["a_b-1", "\"a.b\"", "\"a\\\"b\"", "\"\""]);
+    }
+}
