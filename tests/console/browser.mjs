@@ -1,7 +1,10 @@
 // For the scenarios and the screenshots: a browser, and a log of everything that a page must not do.
 import { chromium } from "playwright-core";
 
-export const PAGES = ["/", "/tasks", "/waiting", "/tools", "/calls", "/calls?show=failed", "/calls/1"];
+export const PAGES = [
+  "/", "/tasks", "/waiting", "/tools", "/tools/probe.wasm", "/try/echo", "/calls", "/calls?show=failed", "/calls/1", "/permissions",
+  "/clients", "/hosts", "/audit",
+];
 
 export async function open() {
   return chromium.launch({ executablePath: "/usr/bin/chromium", args: ["--no-sandbox"] });

@@ -128,6 +128,22 @@ await scenario("lists are filtered by their address", async () => {
   check((await page.locator("tbody tr").count()) === 1, "the calls of one tool");
 });
 
+await scenario("a tool is tried by its form", async () => {
+  await page.goto(`${origin}/tools`);
+  await page.locator('a[href="/try/echo"]').click();
+  await page.getByRole("textbox").first().fill("<b>tried</b>");
+  await page.getByRole("button", { name: "Call" }).click();
+  await page.getByRole("heading", { name: "Result" }).waitFor();
+  check((await page.locator("main").innerText()).includes("<b>tried</b>"), "the result is shown as text");
+  await page.goto(`${origin}/try/ask?arguments=${encodeURIComponent('{"question":"From a form?"}')}`);
+  await page.getByRole("radio", { name: /as a task/ }).check();
+  await page.getByRole("button", { name: "Call" }).click();
+  await page.getByRole("button", { name: "Send the answer" }).waitFor();
+  await page.getByRole("link", { name: "Run again with the same arguments" }).click();
+  check((await page.getByRole("textbox").first().inputValue()) === "From a form?", "the form is filled in");
+  check(main.faults.length === 0, main.faults.join("; "));
+});
+
 await scenario("every page passes axe", async () => {
   for (const colorScheme of ["light", "dark"]) {
     for (const width of [1280, 320]) {

@@ -1,0 +1,192 @@
+//! The pages of the console beyond tasks: permissions, clients, hosts, plugins, the audit log.
+
+use super::{Sender, audit_entries, refuses_what_no_page_sent, token as form_token};
+use crate::permissions::{ASK, allowed, call_saying, files, unasked};
+use crate::questions::everything;
+use serde_json::{Value, json};
+use toolyard_tests::host::Setup;
+use toolyard_tests::session::LATEST;
+use toolyard_tests::tokens::{stanza, token};
+use toolyard_tests::{Session, eventually};
+
+#[tokio::test]
+async fn a_person_revokes_permissions_one_by_one_and_all_of_a_plugin_or_a_principal() {
+    let host = files(ASK)
+        .config(&[stanza("alice", &[]), stanza("bob", &[])].concat())
+        .set("console.listen", "127.0.0.1:0")
+        .start()
+        .await;
+    let open = async |name: &str| {
+        Session::open_by(host.port(), LATEST, everything(), Some(&token(name))).await.session
+    };
+    let (alice, bob) = (open("alice").await, open("bob").await);
+    let (ada, eve) = (Sender::logged_in(&host).await, Sender::logged_in(&host).await);
+    let (_, none) = ada.get("/permissions").await;
+    assert!(none.contains("Nobody has given a permission"), "{none}");
+    assert!(none.contains("as /data"), "what the manifest leaves to the person: {none}");
+    allowed(&call_saying(&alice, "always").await);
+    call_saying(&bob, "never").await;
+    let (_, page) = ada.get("/permissions").await;
+    for text in ["token:alice", "token:bob", "files.wasm", "deny"] {
+        assert!(page.contains(text), "{text}: {page}");
+    }
+    // One: the first is of alice.
+    let one =
+        page.split("action=\"/permissions/").nth(1).and_then(|rest| rest.split('"').next()).expect("a form");
+    let one = format!("/permissions/{one}");
+    refuses_what_no_page_sent(&ada, &eve, &one, "/permissions", "").await;
+    allowed(&unasked(&alice).await);
+    let sent = ada.post(&one, &format!("token={}", form_token(&page, &one)), &[]).await;
+    assert_eq!(sent.status, 303);
+    allowed(&call_saying(&alice, "always").await);
+    // All of a principal: the permission of the other stays.
+    let (of_bob, all_of_bob) =
+        ("/permissions?principal=token%3Abob", "/permissions/principal/token%3Abob/revoke");
+    refuses_what_no_page_sent(&ada, &eve, all_of_bob, of_bob, "").await;
+    let (_, page) = ada.get(of_bob).await;
+    assert!(page.contains("1 permission of the principal") && !page.contains("token:alice"), "{page}");
+    ada.post(all_of_bob, &format!("token={}", form_token(&page, all_of_bob)), &[]).await;
+    allowed(&unasked(&alice).await);
+    allowed(&call_saying(&bob, "always").await);
+    // All of a plugin.
+    let (of_plugin, all_of_plugin) =
+        ("/permissions?plugin=files.wasm", "/permissions/plugin/files.wasm/revoke");
+    refuses_what_no_page_sent(&ada, &eve, all_of_plugin, of_plugin, "").await;
+    let (_, page) = ada.get(of_plugin).await;
+    ada.post(all_of_plugin, &format!("token={}", form_token(&page, all_of_plugin)), &[]).await;
+    assert!(ada.get("/permissions").await.1.contains("Nobody has given a permission"));
+    let revoked = eventually("the entries", || async {
+        let entries = audit_entries(&host, "permission.revoked");
+        (entries.len() == 4).then_some(entries)
+    })
+    .await;
+    assert!(revoked.iter().all(|entry| entry["principal"] == "operator" && entry["console"].is_string()));
+}
+
+#[tokio::test]
+async fn a_person_ends_the_session_of_a_client() {
+    let (host, session) =
+        Setup::probe().set("console.listen", "127.0.0.1:0").open_as(json!({"elicitation": {}})).await;
+    let (ada, eve) = (Sender::logged_in(&host).await, Sender::logged_in(&host).await);
+    let (_, page) = ada.get("/clients").await;
+    assert!(page.contains("can be asked by form") && page.contains(LATEST), "{page}");
+    assert!(!page.contains(session.id()), "the id of a session is a credential");
+    let end =
+        page.split("action=\"/clients/").nth(1).and_then(|rest| rest.split('"').next()).expect("a form");
+    let end = format!("/clients/{end}");
+    refuses_what_no_page_sent(&ada, &eve, &end, "/clients", "").await;
+    session.call("echo", json!({"text": "still open"})).await;
+    let sent = ada.post(&end, &format!("token={}", form_token(&page, &end)), &[]).await;
+    assert_eq!(sent.status, 303);
+    let call = json!({"jsonrpc": "2.0", "id": 77, "method": "tools/list", "params": {}});
+    assert_eq!(session.post(&call).await.status, 404, "the session has ended");
+    let (_, page) = ada.get("/clients").await;
+    assert!(page.contains("No client has a session"), "{page}");
+    let ended = eventually("the entry", || async { audit_entries(&host, "session.ended").pop() }).await;
+    assert_eq!(ended["principal"], "operator");
+    assert!(ended["console"].is_string() && ended["session"].is_string(), "{ended}");
+}
+
+#[tokio::test]
+async fn the_audit_log_is_searched_and_exported() {
+    let (host, session) =
+        Setup::probe().set("console.listen", "127.0.0.1:0").open_as(json!({"elicitation": {}})).await;
+    let spins = session.create("spin", json!({"ms": 600_000})).await;
+    let echo = session.create("echo", json!({"text": "hello"})).await;
+    session.until(&echo, "completed").await;
+    let ada = Sender::logged_in(&host).await;
+    eventually("the entries", || async {
+        (audit_entries(&host, "task.ended").len() == 1 && audit_entries(&host, "console.login").len() == 1)
+            .then_some(())
+    })
+    .await;
+    let (_, all) = ada.get("/audit").await;
+    assert!(all.contains("console.login") && all.contains(&spins[..8]) && all.contains(&echo[..8]), "{all}");
+    let (_, some) = ada.get(&format!("/audit?action=task.&task={}", &echo[..8])).await;
+    assert!(some.contains("task.created") && some.contains("task.ended"), "{some}");
+    assert!(!some.contains(&spins[..8]) && !some.contains("console.login"), "{some}");
+    assert!(ada.get("/audit?tool=none").await.1.contains("No entry matches"));
+    let export = ada.send(hyper::Method::GET, "/audit/export?tool=echo", String::new(), &[]).await;
+    assert!(export.header("content-disposition").starts_with("attachment"));
+    let text = String::from_utf8(export.bytes().await.to_vec()).expect("text");
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let actions: Vec<_> = lines.iter().map(|line| line["action"].as_str().expect("an action")).collect();
+    assert_eq!(actions, ["task.ended", "task.created"], "the newest first");
+}
+
+#[tokio::test]
+async fn a_plugin_shows_what_it_may_reach_and_other_names_are_no_page() {
+    let manifest = "[env]\nLANG = \"C\"\n[http]\nallow = [\"api.example.com\"]\n";
+    let setup = Setup::probe().manifest("probe", manifest).set("console.listen", "127.0.0.1:0");
+    let (host, _session) = setup.open_as(json!({})).await;
+    let ada = Sender::logged_in(&host).await;
+    let (_, tools) = ada.get("/tools").await;
+    assert!(tools.contains("href=\"/tools/probe.wasm\""), "{tools}");
+    let (status, page) = ada.get("/tools/probe.wasm").await;
+    assert_eq!(status, 200);
+    for text in [
+        "environment: LANG",
+        "requests to api.example.com",
+        "[http]: nothing in it",
+        "enabled = false",
+        "The tool says:",
+    ] {
+        assert!(page.contains(text), "{text}: {page}");
+    }
+    for other in ["/tools/none.wasm", "/tools/..%2Fprobe.wasm", "/tools/probe.toml", "/tools/%00", "/tools/"]
+    {
+        assert_eq!(ada.get(other).await.0, 404, "{other}");
+    }
+    let (_, hosts) = ada.get("/hosts").await;
+    assert!(hosts.contains("No other host shares this store"), "{hosts}");
+}
+
+#[tokio::test]
+async fn a_tool_is_tried_plainly_and_as_a_task_under_the_rules() {
+    let rules = "[[rules]]\nname = \"no traps\"\neffect = \"deny\"\ntools = [\"trap\"]\n\n[[rules]]\nname = \"rest\"\neffect = \"allow\"\nprincipals = [\"*\"]\ntools = [\"*\"]\n";
+    let setup = Setup::probe().config(rules).set("console.listen", "127.0.0.1:0");
+    let (host, _session) = setup.open_as(json!({})).await;
+    let (ada, eve) = (Sender::logged_in(&host).await, Sender::logged_in(&host).await);
+    refuses_what_no_page_sent(&ada, &eve, "/try/echo", "/try/echo", "&f.text=x&how=plain").await;
+    let send = async |tool: &str, fields: &str| {
+        let action = format!("/try/{tool}");
+        let valid = form_token(&ada.get(&action).await.1, &action);
+        let answer = ada.post(&action, &format!("token={valid}&{fields}"), &[]).await;
+        let (status, location) = (answer.status.as_u16(), answer.header("location").to_owned());
+        (status, location, String::from_utf8_lossy(&answer.bytes().await).into_owned())
+    };
+    let (status, _, page) = send("echo", "f.text=%3Cb%3Ehello&how=plain").await;
+    assert_eq!(status, 200);
+    for text in ["It took", "&lt;b&gt;hello</pre>", "curl -s http://127.0.0.1:", "call echo"] {
+        assert!(page.contains(text), "{text}: {page}");
+    }
+    // What does not fit is named at its field, and what was typed stays.
+    let (status, _, page) = send("spin", "f.ms=soon&how=plain").await;
+    assert_eq!(status, 422);
+    assert!(page.contains("must be a number") && page.contains("value=\"soon\""), "{page}");
+    let (status, _, page) = send("echo", "f.text=&how=plain").await;
+    assert!(status == 422 && page.contains("is required"), "{page}");
+    let (status, _, page) = send("echo", "mode=json&json=%5B1%5D&how=plain").await;
+    assert!(status == 422 && page.contains("must be a JSON object") && page.contains("[1]"), "{page}");
+    // The rules of the user of this machine apply.
+    let (status, _, page) = send("trap", "how=plain").await;
+    assert!(status == 200 && page.contains("Unknown tool"), "{page}");
+    // As a task: its page has the form of its question, and calls it again.
+    let (status, task, _) = send("ask", "f.question=Name%3F&how=task").await;
+    assert!(status == 303 && task.starts_with("/tasks/"), "{task}");
+    let page = eventually("the question", || async {
+        let (_, page) = ada.get(&task).await;
+        page.contains("Send the answer").then_some(page)
+    })
+    .await;
+    let again =
+        page.split("href=\"/try/ask?").nth(1).and_then(|rest| rest.split('"').next()).expect("a link");
+    let (_, filled) = ada.get(&format!("/try/ask?{}", again.replace("&amp;", "&"))).await;
+    assert!(filled.contains("value=\"Name?\""), "{filled}");
+    let created = eventually("the entry", || async { audit_entries(&host, "task.created").pop() }).await;
+    assert_eq!(created["principal"], "local");
+    assert!(created["console"].is_string(), "{created}");
+    for other in ["/try/none", "/try/..%2Fecho", "/try/"] {
+        assert_eq!(ada.get(other).await.0, 404, "{other}");
+    }
+}
