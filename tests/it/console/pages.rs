@@ -143,7 +143,7 @@ async fn a_plugin_shows_what_it_may_reach_and_other_names_are_no_page() {
 
 #[tokio::test]
 async fn a_tool_is_tried_plainly_and_as_a_task_under_the_rules() {
-    let rules = "[[rules]]\nname = \"no traps\"\neffect = \"deny\"\ntools = [\"trap\"]\n\n[[rules]]\nname = \"rest\"\neffect = \"allow\"\nprincipals = [\"*\"]\ntools = [\"*\"]\n";
+    let rules = "[[rules]]\nname = \"no traps\"\neffect = \"deny\"\ntools = [\"trap\"]\n\n[[rules]]\nname = \"rest\"\neffect = \"allow\"\ntools = [\"*\"]\n";
     let setup = Setup::probe().config(rules).set("console.listen", "127.0.0.1:0");
     let (host, _session) = setup.open_as(json!({})).await;
     let (ada, eve) = (Sender::logged_in(&host).await, Sender::logged_in(&host).await);

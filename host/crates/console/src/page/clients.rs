@@ -34,7 +34,7 @@ fn table(view: &View<'_>, sessions: &[Session]) -> Markup {
             table {
                 thead { tr {
                     th scope="col" { "Client" } th scope="col" { "Revision" } th scope="col" { "Principal" }
-                    th scope="col" { "Since" } th scope="col" { "Last seen" } th scope="col" { "It" }
+                    th scope="col" { "Since" } th scope="col" { "Last seen" } th scope="col" { "Capabilities" }
                     th scope="col" { "Action" }
                 } }
                 tbody {

@@ -27,7 +27,7 @@ pub(super) async fn page(view: &View<'_>) -> Result<Rendered, Fault> {
     let content = html! {
         p {
             "A plugin asks a person where its manifest says " code { "grant = \"ask\"" }
-            ". These are the answers that hold for all time. After a revocation, the next use asks again."
+            ". These are the answers that are kept: for all time, or until the session of an anonymous client ends. After a revocation, the next use asks again."
         }
         @if is_filtered {
             p {
@@ -40,7 +40,7 @@ pub(super) async fn page(view: &View<'_>) -> Result<Rendered, Fault> {
             (revoke_all(view, &filter, grants.len()))
         }
         @if shown.is_empty() {
-            (empty(html! { @if is_filtered || after.is_some() { "No permission matches." } @else { "Nobody has given a permission for all time yet." } }))
+            (empty(html! { @if is_filtered || after.is_some() { "No permission matches." } @else { "Nobody has given a permission that is kept." } }))
         } @else {
             (table(view, shown))
         }

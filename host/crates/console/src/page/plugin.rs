@@ -33,7 +33,7 @@ pub(super) fn page(view: &View<'_>, file: &str) -> Option<Rendered> {
         (limits(&plugin))
         section aria-labelledby="off" {
             h2 #off { "Switch it off" }
-            p { "The first line of " code { (line(&manifest)) } " that disables the plugin; `enabled` stands above all tables:" }
+            p { "This line of " code { (line(&manifest)) } " disables the plugin. It stands above all tables." }
             pre.text { "enabled = false" }
         }
     };
