@@ -4,7 +4,7 @@ use toolyard_task::RunEnd;
 fn record(took_ms: u64, end: CallEnd) -> CallRecord {
     CallRecord {
         number: 0,
-        tool: if took_ms % 2 == 0 { "even" } else { "odd" }.to_owned(),
+        tool: if took_ms.is_multiple_of(2) { "even" } else { "odd" }.to_owned(),
         principal: "local".to_owned(),
         began: Timestamp(0),
         waited: Duration::ZERO,
