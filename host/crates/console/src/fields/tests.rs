@@ -73,25 +73,25 @@ fn what_does_not_fit_is_named_at_its_field() {
     assert_eq!(
         found,
         [
-            ("/name", "is required"),
             ("/count", "must be a number"),
-            ("/level", "must be one of the choices"),
-            ("/numbers", "must be a number"),
-            ("/inner/a~1b", "is required"),
             ("/free", "is not valid JSON"),
+            ("/inner/a~1b", "is required"),
+            ("/level", "must be one of the choices"),
+            ("/name", "is required"),
+            ("/numbers", "must be a number"),
         ]
     );
     let page = inputs(&all_kinds(), "f", &form, &faults).into_string();
     for text in [
         "name=\"f.count\" type=\"number\" value=\"x\"",
-        "id=\"f-2-fault\">must be a number",
+        "id=\"f-0-fault\">must be a number",
         "name=\"f.inner/a~1b\"",
         "aria-invalid=\"true\"",
     ] {
         assert!(page.contains(text), "{text}: {page}");
     }
     let summary = summary(&all_kinds(), "f", &faults).into_string();
-    assert!(summary.contains("<a href=\"#f-11-0\">a/b</a> is required"), "{summary}");
+    assert!(summary.contains("<a href=\"#f-2-0\">a/b</a> is required"), "{summary}");
     // An optional object that was left out has no required members.
     assert_eq!(read(&all_kinds(), &pairs(&[("f.name", "Ada")]), Reading::Arguments).1, []);
 }
@@ -102,6 +102,14 @@ fn an_answer_may_have_an_empty_text() {
         fields(json!({"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}));
     let (value, faults) = read(&asked, &pairs(&[("f.name", "")]), Reading::Answer);
     assert_eq!((Value::Object(value), faults), (json!({"name": ""}), Vec::new()));
+}
+
+#[test]
+fn fields_have_the_order_of_the_schema() {
+    let schema = RawJson::trusted(r#"{"type": "object", "properties": {"b": {}, "a": {}}}"#);
+    let names: Vec<_> =
+        Form::fields_of(&schema).expect("fields").into_iter().map(|field| field.name).collect();
+    assert_eq!(names, ["b", "a"]);
 }
 
 #[test]
