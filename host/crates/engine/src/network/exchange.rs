@@ -25,9 +25,13 @@ use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, timeout, timeout_at};
 use toolyard_manifest::{Host, Target, is_forbidden};
+use toolyard_task::host_call::HttpRequest;
+use toolyard_task::wire::error::clip;
 use wasmtime_wasi_http::{Error, RequestOptions};
 
 const MAX_HEADERS: usize = 128;
+/// The longest name of a method or host in a report (characters).
+const MAX_NAME: usize = 128;
 
 /// The body of a request or a response.
 pub(super) type Body = UnsyncBoxBody<Bytes, Error>;
@@ -46,9 +50,23 @@ pub(super) async fn exchange(
         policy.refused(format!("a request was not sent: {what}"));
         Error::HttpRequestUriInvalid
     })?;
-    let report = ExchangeReport::new(&policy, &target, request.method());
+    let report = ExchangeReport::new(policy.context.clone(), described(&policy, &target, request.method()));
+    policy.open_exchange(report.clone());
     let exchanged = permitted_exchange(policy, place, (target, report.clone()), request, options).await;
     exchanged.inspect_err(|error| report.fail(error))
+}
+
+/// The report of a request that has not been sent yet.
+fn described(policy: &NetworkPolicy, target: &Target, method: &Method) -> HttpRequest {
+    // A guest chooses both names, and may put a secret into them.
+    let name = |text: String| clip(&policy.grants.clean(text), MAX_NAME);
+    HttpRequest {
+        method: name(method.as_str().to_owned()),
+        scheme: target.scheme.as_str(),
+        host: name(target.host.to_string()),
+        port: target.port,
+        ..HttpRequest::default()
+    }
 }
 
 async fn permitted_exchange(

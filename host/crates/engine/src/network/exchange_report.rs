@@ -2,20 +2,14 @@
 //! path, query or body.
 
 use super::error::code;
-use crate::network::policy::NetworkPolicy;
-use http::Method;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
-use toolyard_manifest::Target;
 use toolyard_task::RunContext;
 use toolyard_task::host_call::{HostAction, HostCall, HttpRequest};
 use toolyard_task::tool::Report;
-use toolyard_task::wire::error::clip;
 use wasmtime_wasi_http::Error;
 
-/// The longest name of a method or host (characters).
-const NAME: usize = 128;
 /// The error of an exchange that its run did not wait for.
 const NOT_FINISHED: &str = "not-finished";
 
@@ -34,23 +28,9 @@ struct Progress {
 }
 
 impl ExchangeReport {
-    pub fn new(policy: &NetworkPolicy, target: &Target, method: &Method) -> Arc<Self> {
-        // A guest chooses both names, and may put a secret into them.
-        let name = |text: String| clip(&policy.grants.clean(text), NAME);
-        let request = HttpRequest {
-            method: name(method.as_str().to_owned()),
-            scheme: target.scheme.as_str(),
-            host: name(target.host.to_string()),
-            port: target.port,
-            ..HttpRequest::default()
-        };
-        let report = Arc::new(Self {
-            context: policy.context.clone(),
-            sent: AtomicU64::new(0),
-            progress: Mutex::new(Progress { began: Instant::now(), request, is_over: false }),
-        });
-        policy.open_exchange(report.clone());
-        report
+    pub fn new(context: Arc<dyn RunContext>, request: HttpRequest) -> Arc<Self> {
+        let progress = Progress { began: Instant::now(), request, is_over: false };
+        Arc::new(Self { context, sent: AtomicU64::new(0), progress: Mutex::new(progress) })
     }
 
     /// Nothing has been sent before: a person may take any time to permit a request.
