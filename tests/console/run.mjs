@@ -124,7 +124,7 @@ await scenario("lists are filtered by their address", async () => {
   check(states.length > 0 && states.every((state) => state.includes("failed")), states.join());
   await page.goto(`${origin}/tasks?tool=nothing`);
   check((await page.locator("main").innerText()).includes("No task matches"), "an empty list says so");
-  await page.goto(`${origin}/calls?show=slowest&tool=wait`);
+  await page.goto(`${origin}/calls?show=slowest&tool=spin`);
   check((await page.locator("tbody tr").count()) === 1, "the calls of one tool");
 });
 

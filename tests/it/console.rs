@@ -262,7 +262,7 @@ async fn a_person_uses_it_in_a_browser() {
     let hostile =
         "<script>alert(1)</script><img src=x onerror=alert(2)> \u{202e}\u{0}[x](javascript:alert(3))";
     // The first call is `/calls/1`.
-    session.call("wait", json!({"ms": 50})).await;
+    session.call("spin", json!({"ms": 50})).await;
     session.call("fail", json!({"message": hostile})).await;
     let mut tasks = serde_json::Map::new();
     for (name, tool, arguments) in [

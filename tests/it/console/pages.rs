@@ -92,8 +92,8 @@ async fn the_audit_log_is_searched_and_exported() {
     let (host, session) =
         Setup::probe().set("console.listen", "127.0.0.1:0").open_as(json!({"elicitation": {}})).await;
     let spins = session.create("spin", json!({"ms": 600_000})).await;
-    let echo = session.create("echo", json!({"text": "hello"})).await;
-    session.until(&echo, "completed").await;
+    let waits = session.create("wait", json!({"ms": 1})).await;
+    session.until(&waits, "completed").await;
     let ada = Sender::logged_in(&host).await;
     eventually("the entries", || async {
         (audit_entries(&host, "task.ended").len() == 1 && audit_entries(&host, "console.login").len() == 1)
@@ -101,12 +101,12 @@ async fn the_audit_log_is_searched_and_exported() {
     })
     .await;
     let (_, all) = ada.get("/audit").await;
-    assert!(all.contains("console.login") && all.contains(&spins[..8]) && all.contains(&echo[..8]), "{all}");
-    let (_, some) = ada.get(&format!("/audit?action=task.&task={}", &echo[..8])).await;
+    assert!(all.contains("console.login") && all.contains(&spins[..8]) && all.contains(&waits[..8]), "{all}");
+    let (_, some) = ada.get(&format!("/audit?action=task.&task={}", &waits[..8])).await;
     assert!(some.contains("task.created") && some.contains("task.ended"), "{some}");
     assert!(!some.contains(&spins[..8]) && !some.contains("console.login"), "{some}");
     assert!(ada.get("/audit?tool=none").await.1.contains("No entry matches"));
-    let export = ada.send(hyper::Method::GET, "/audit/export?tool=echo", String::new(), &[]).await;
+    let export = ada.send(hyper::Method::GET, "/audit/export?tool=wait", String::new(), &[]).await;
     assert!(export.header("content-disposition").starts_with("attachment"));
     let text = String::from_utf8(export.bytes().await.to_vec()).expect("text");
     let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();

@@ -43,13 +43,17 @@ pub(super) fn page(view: &View<'_>, tool: &str) -> Option<Rendered> {
     let spec = catalog.get(&named(tool))?.spec();
     let fields = Form::fields_of(&spec.description.input_schema);
     let given = value(view.query, "arguments").map(serde_json::from_str::<Map<String, Value>>);
+    let are_given = matches!(given, Some(Ok(_)));
     let (arguments, is_unreadable) = match given {
         Some(Ok(arguments)) => (arguments, false),
         Some(Err(_)) => (Map::new(), true),
         None => (defaults(fields.as_deref().unwrap_or_default()), false),
     };
-    let fits = |fields: &[Field]| read(fields, &entered(fields, &arguments), Reading::Answer).0 == arguments;
-    let is_json = value(view.query, "mode") == Some(JSON) || !fields.as_deref().is_some_and(fits);
+    // A form shows the given arguments only if it would send the same ones again.
+    let shows = |fields: &[Field]| {
+        !are_given || read(fields, &entered(fields, &arguments), Reading::Arguments).0 == arguments
+    };
+    let is_json = value(view.query, "mode") == Some(JSON) || !fields.as_deref().is_some_and(shows);
     let entered = match &fields {
         Some(fields) if !is_json => entered(fields, &arguments),
         _ => vec![(JSON.to_owned(), serde_json::to_string_pretty(&arguments).unwrap_or_default())],
