@@ -3,7 +3,7 @@ import { logIn, open } from "./browser.mjs";
 
 const [link, folder] = process.argv.slice(2);
 const { origin } = new URL(link);
-const pages = { overview: "/", tasks: "/tasks", waiting: "/waiting", tools: "/tools" };
+const pages = { overview: "/", tasks: "/tasks", task: "/tasks?tool=count", waiting: "/waiting", tools: "/tools", try: "/try/csv_profile" };
 
 const browser = await open();
 const first = await browser.newContext();
@@ -15,7 +15,8 @@ for (const colorScheme of ["light", "dark"]) {
     const page = await made.newPage();
     for (const [name, path] of Object.entries(pages)) {
       await page.goto(origin + path);
-      await page.waitForTimeout(300);
+      if (name === "task") await page.locator("tbody a").first().click();
+      await page.waitForTimeout(1200);
       await page.screenshot({ path: `${folder}/console-${name}-${colorScheme}${suffix}.png` });
     }
     await made.close();

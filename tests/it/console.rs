@@ -440,6 +440,7 @@ async fn the_pictures_of_the_docs_show_every_page() {
             ("ask", json!({"question": "Which branch shall I use?"})),
             ("confirm", json!({"question": "Deploy version 2.1 to production?"})),
             ("wait", json!({"ms": 250})),
+            ("count", json!({"steps": 5, "ms": 400})),
         ] {
             session.create(tool, arguments).await;
         }
@@ -449,7 +450,7 @@ async fn the_pictures_of_the_docs_show_every_page() {
         let done = node.status().await.expect("node");
         assert!(done.success());
     }
-    for page in ["overview", "tasks", "waiting", "tools"] {
+    for page in ["overview", "tasks", "task", "waiting", "tools", "try"] {
         for form in ["light", "dark", "light-narrow", "dark-narrow"] {
             let picture = pictures.join(format!("console-{page}-{form}.png"));
             assert!(picture.exists(), "run make screenshots for {}", picture.display());
