@@ -199,6 +199,25 @@ async fn a_host_whose_store_is_gone_is_not_ready() {
     assert_eq!(look(port, "/readyz").await.status, 200);
 }
 
+/// Events of runs join commits that are made anyway.
+#[tokio::test]
+async fn a_task_that_logs_makes_no_more_commits() {
+    let host = observed().with(&[guests::fixture("script")]).start().await;
+    let session = Session::open_as(host.port(), "2025-11-25", json!({})).await.session;
+    let mut made = Vec::new();
+    for logs in [0, 100] {
+        let before = numbers(host.admin()).await.get("toolyard_store_commit_operations_count{}");
+        let log = json!({"log": {"level": "info", "data": "a line"}});
+        let mut steps = vec![log; logs];
+        steps.push(json!({"sleep": 600}));
+        let id = session.create_script(json!(steps)).await;
+        session.until(&id, "completed").await;
+        made.push(numbers(host.admin()).await.get("toolyard_store_commit_operations_count{}") - before);
+    }
+    // Whatever else the host writes from time to time.
+    assert!(made[1] <= made[0] + 1.0, "{made:?}");
+}
+
 #[tokio::test]
 async fn h_3_the_admin_listener_takes_three_paths_and_names_of_this_machine() {
     let host = observed().start().await;
