@@ -22,7 +22,7 @@ async fn a_person_revokes_permissions_one_by_one_and_all_of_a_plugin_or_a_princi
     let (alice, bob) = (open("alice").await, open("bob").await);
     let (ada, eve) = (Sender::logged_in(&host).await, Sender::logged_in(&host).await);
     let (_, none) = ada.get("/permissions").await;
-    assert!(none.contains("Nobody has given a permission"), "{none}");
+    assert!(none.contains("No permission is kept yet"), "{none}");
     assert!(none.contains("as /data"), "what the manifest leaves to the person: {none}");
     allowed(&call_saying(&alice, "always").await);
     call_saying(&bob, "never").await;
@@ -54,7 +54,7 @@ async fn a_person_revokes_permissions_one_by_one_and_all_of_a_plugin_or_a_princi
     refuses_what_no_page_sent(&ada, &eve, all_of_plugin, of_plugin, "").await;
     let (_, page) = ada.get(of_plugin).await;
     ada.post(all_of_plugin, &format!("token={}", form_token(&page, all_of_plugin)), &[]).await;
-    assert!(ada.get("/permissions").await.1.contains("Nobody has given a permission"));
+    assert!(ada.get("/permissions").await.1.contains("No permission is kept yet"));
     let revoked = eventually("the entries", || async {
         let entries = audit_entries(&host, "permission.revoked");
         (entries.len() == 4).then_some(entries)
@@ -160,7 +160,7 @@ async fn a_tool_is_tried_plainly_and_as_a_task_under_the_rules() {
     for text in ["It took", "&lt;b&gt;hello</pre>", "curl -s http://127.0.0.1:", "call echo"] {
         assert!(page.contains(text), "{text}: {page}");
     }
-    // What does not fit is named at its field, and what was typed stays.
+    // A misfit is named at its field, and the entered text stays.
     let (status, _, page) = send("spin", "f.ms=soon&how=plain").await;
     assert_eq!(status, 422);
     assert!(page.contains("must be a number") && page.contains("value=\"soon\""), "{page}");

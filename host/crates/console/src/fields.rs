@@ -1,11 +1,11 @@
 //! Fields of forms, as a JSON Schema describes them: their inputs, and the JSON of what was entered. The questions of
 //! tools and the calls of tools use them.
 
-mod inputs;
 mod reading;
+mod rendering;
 
-pub(crate) use inputs::{inputs, schema, summary};
 pub(crate) use reading::{Reading, entered, read};
+pub(crate) use rendering::{inputs, schema, summary};
 
 use serde_json::Value;
 use toolyard_dispatch::Field;
@@ -25,7 +25,7 @@ pub(crate) struct FieldFault {
     pub pointer: String,
     /// Its name for people.
     pub title: String,
-    /// What is wrong.
+    /// The fault, in words.
     pub text: String,
 }
 

@@ -40,7 +40,7 @@ pub(super) async fn page(view: &View<'_>) -> Result<Rendered, Fault> {
             (revoke_all(view, &filter, grants.len()))
         }
         @if shown.is_empty() {
-            (empty(html! { @if is_filtered || after.is_some() { "No permission matches." } @else { "Nobody has given a permission that is kept." } }))
+            (empty(html! { @if is_filtered || after.is_some() { "No permission matches." } @else { "No permission is kept yet." } }))
         } @else {
             (table(view, shown))
         }

@@ -61,7 +61,7 @@ fn grants(plugin: &PluginDetail) -> Markup {
     ];
     html! {
         section aria-labelledby="grants" {
-            h2 #grants { "What it may reach, and what it reaches for" }
+            h2 #grants { "Grants and imports" }
             @if plugin.state.digest.is_none() {
                 p.muted { "No component is served. " code { "toolyard check FILE" } " describes the file." }
             } @else {

@@ -26,7 +26,7 @@ const JSON: &str = "json";
 
 /// A call, as far as the page shows it.
 struct Attempt {
-    /// What was entered.
+    /// The entered values.
     entered: Pairs,
     faults: Vec<FieldFault>,
     /// Whether the arguments are entered as one JSON text.
@@ -135,7 +135,7 @@ fn misfits(text: &str) -> Vec<FieldFault> {
     found
 }
 
-/// Ends a call whose page nobody waits for any more.
+/// Ends a call when its page is closed.
 struct EndOnDrop(Arc<Stop>);
 
 impl Drop for EndOnDrop {
@@ -321,12 +321,12 @@ mod tests {
 
     #[test]
     fn complaints_stand_at_their_fields() {
-        let text = "The arguments do not fit the input schema of `t`: at `/count`: 7 is more than 3; at `/a~1b/0`: \"x\" is no number; at `/`: \"name\" is required";
+        let text = "The arguments do not fit the input schema of `t`: at `/count`: 7 is more than 3; at `/a~1b/0`: \"x\" is not a number; at `/`: \"name\" is required";
         let found: Vec<_> =
             misfits(text).into_iter().map(|fault| (fault.pointer, fault.title, fault.text)).collect();
         let expected = [
             ("/count", "count", "7 is more than 3"),
-            ("/a~1b/0", "0", "\"x\" is no number"),
+            ("/a~1b/0", "0", "\"x\" is not a number"),
             ("", "Arguments", "\"name\" is required"),
         ];
         assert_eq!(

@@ -1,4 +1,4 @@
-//! What a plugin may reach beyond pure computation, for people: its grants beside the imports that it uses.
+//! The grants of a plugin beside the imports that it uses, for people.
 
 use crate::component::imports_used::{self, ImportUse};
 use crate::grant::FolderGrant;
