@@ -214,7 +214,7 @@ async fn a_task_that_logs_makes_no_more_commits() {
         session.until(&id, "completed").await;
         made.push(numbers(host.admin()).await.get("toolyard_store_commit_operations_count{}") - before);
     }
-    // Whatever else the host writes from time to time.
+    // The host also writes other things from time to time.
     assert!(made[1] <= made[0] + 1.0, "{made:?}");
 }
 
