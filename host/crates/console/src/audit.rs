@@ -92,10 +92,10 @@ impl AuditSearch {
         [&self.action, &self.principal, &self.task, &self.tool, &self.from, &self.until].map(Option::as_deref)
     }
 
-    /// Whether a line of the log is a hit. A line that is no entry is none.
+    /// Whether a line of the log is a hit. A line that is not an entry is not a hit.
     #[must_use]
     pub fn has(&self, line: &str) -> bool {
-        // Most lines are no hits, and looking for a text costs far less than reading JSON.
+        // Few lines are hits, and a search for a text costs far less than reading JSON.
         let texts = [&self.action, &self.principal, &self.task, &self.tool];
         if texts.into_iter().flatten().any(|text| is_plain(text) && !line.contains(text.as_str())) {
             return false;

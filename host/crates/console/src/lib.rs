@@ -165,7 +165,7 @@ impl Console {
     fn task_address(&self, id: &str) -> String {
         let is_id = id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
         let path = if is_id { format!("/tasks/{id}") } else { "/".to_owned() };
-        format!("http://{}:{}{path}", self.name, self.address.port())
+        format!("{}{path}", self.origin())
     }
 
     /// A new login link.

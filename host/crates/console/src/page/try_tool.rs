@@ -59,7 +59,7 @@ pub(super) fn page(view: &View<'_>, tool: &str) -> Option<Rendered> {
         _ => vec![(JSON.to_owned(), serde_json::to_string_pretty(&arguments).unwrap_or_default())],
     };
     let outcome =
-        is_unreadable.then(|| html! { p.bad { "The arguments of the address are no JSON object." } });
+        is_unreadable.then(|| html! { p.bad { "The arguments in the address are not a JSON object." } });
     let as_task = spec.task_support == TaskSupport::Required;
     let attempt = Attempt { entered, faults: Vec::new(), is_json, as_task, arguments, outcome };
     Some(shown(view, spec, fields.as_deref(), &attempt))

@@ -20,7 +20,7 @@ use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
 use toolyard_protocol::RawJson;
-use toolyard_protocol::tools::{RequestedTtl, TaskSupport};
+use toolyard_protocol::tools::RequestedTtl;
 use toolyard_task::approval::CONFIRM_KEY;
 use toolyard_task::audit::By;
 use toolyard_task::task::Question;
@@ -59,9 +59,7 @@ impl Dispatch {
             // Nothing has been done, and the client may make the call again.
             return Err(self.stop_fault());
         }
-        let required = call.permit.tool().spec().task_support == TaskSupport::Required;
-        let is_task = required || call.permit.unapproved().is_some();
-        let slot = if is_task { None } else { self.admit_or_queue(&call)? };
+        let slot = if call.begins_as_task() { None } else { self.admit_or_queue(&call)? };
         let Some(slot) = slot else {
             return Box::pin(self.call_as_bridged_task(caller, call, terms, round_trip)).await;
         };

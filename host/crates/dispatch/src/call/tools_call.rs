@@ -87,6 +87,12 @@ pub(crate) struct PermittedCall {
 }
 
 impl PermittedCall {
+    /// Whether it is a task from its beginning: its tool wants that, or it waits for an approval.
+    pub fn begins_as_task(&self) -> bool {
+        let support = self.permit.tool().spec().task_support;
+        support == TaskSupport::Required || self.permit.unapproved().is_some()
+    }
+
     /// Checks its arguments, as far as can be done at once.
     pub fn check(&self) -> ArgumentCheck {
         let tool = self.permit.tool();
@@ -265,8 +271,7 @@ impl Dispatch {
         }
         let spec = call.permit.tool().spec();
         let terms = terms.of_tool(spec);
-        let is_task = spec.task_support == TaskSupport::Required || call.permit.unapproved().is_some();
-        if is_task || !self.deps.tasks.rejoin.is_empty() {
+        if call.begins_as_task() || !self.deps.tasks.rejoin.is_empty() {
             return Ok(CallStart::Boxed(self.call_bridged(caller, call, terms, None).boxed()));
         }
         Ok(match self.admit_or_queue(&call)? {
