@@ -20,8 +20,7 @@ use toolyard_dispatch::{
 };
 use toolyard_protocol::notification::Cancellation;
 use toolyard_protocol::{
-    ClientCapabilities, DecodeError, Id, LogLevel, Message, Method, RawJson, Revision, RpcError,
-    notification, response,
+    DecodeError, Id, LogLevel, Message, Method, RawJson, Revision, RpcError, notification, response,
 };
 
 /// One client.
@@ -83,9 +82,7 @@ impl ClientSession {
         let SessionTerms { revision, declared, audience, memory, client } = agreed;
         let bridge = server.dispatch.settings().bridge.as_ref().filter(|_| server.dispatch.settings().tasks);
         let remembered = memory.session.as_ref().is_some_and(|session| session.task_aware);
-        let task_aware = remembered
-            || ClientCapabilities::of(&caller.capabilities).tasks
-            || bridge.is_some_and(|bridge| bridge.knows_tasks(&client));
+        let task_aware = server.dispatch.knows_tasks(&client, &caller.capabilities, remembered);
         Self {
             bridge: bridge.map(|bridge| bridge.terms(Some(&client))),
             task_aware: AtomicBool::new(task_aware),

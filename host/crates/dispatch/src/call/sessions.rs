@@ -64,10 +64,19 @@ impl Dispatch {
     /// Whether long calls of this session's client are handed off, because it knows no tasks.
     #[must_use]
     pub fn is_bridged(&self, session: &Session) -> bool {
+        let (name, capabilities) = (session.client_name(), &session.client_capabilities);
+        let bridges = self.deps.settings.tasks && self.deps.settings.bridge.is_some();
+        bridges && !self.knows_tasks(name, capabilities, session.task_aware)
+    }
+
+    /// Whether a client knows tasks: it has used them (`task_aware`), declares them, or is one of those that
+    /// know them without saying so.
+    #[must_use]
+    pub fn knows_tasks(&self, name: &str, capabilities: &RawJson, task_aware: bool) -> bool {
         let bridge = self.deps.settings.bridge.as_ref().filter(|_| self.deps.settings.tasks);
-        let declares_tasks = ClientCapabilities::of(&session.client_capabilities).tasks;
-        let knows_tasks = session.task_aware || declares_tasks;
-        bridge.is_some_and(|bridge| !knows_tasks && !bridge.knows_tasks(session.client_name()))
+        task_aware
+            || ClientCapabilities::of(capabilities).tasks
+            || bridge.is_some_and(|bridge| bridge.knows_tasks(name))
     }
 
     /// Ends the session of this digest for the operator, as its client could. Returns whether it was
