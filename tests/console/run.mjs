@@ -74,7 +74,7 @@ await scenario("what a tool says does nothing", async () => {
 });
 
 await scenario("a task changes before one's eyes", async () => {
-  await page.goto(`${origin}/tasks/${tasks.spins}`);
+  await page.goto(`${origin}/tasks/${tasks.works}`);
   check((await page.locator(".lead .state").innerText()).includes("working"), "it works");
   await page.getByRole("button", { name: "Cancel this task" }).click();
   await page.locator(".lead .state.cancelled").waitFor();

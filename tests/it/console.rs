@@ -267,7 +267,7 @@ async fn a_person_uses_it_in_a_browser() {
     let mut tasks = serde_json::Map::new();
     for (name, tool, arguments) in [
         ("hostile", "fail", json!({"message": hostile})),
-        ("spins", "spin", json!({"ms": 600_000})),
+        ("works", "wait", json!({"ms": 600_000})),
         ("asks", "ask", json!({"question": "What is your name?"})),
         ("hostileQuestion", "ask", json!({"question": hostile})),
         ("byKeyboard", "ask", json!({"question": "By keys?"})),
@@ -334,6 +334,25 @@ async fn a_question_and_an_approval_of_a_client_that_cannot_be_asked_are_settled
         let done = session.call("task_wait", json!({"task_id": id})).await;
         assert!(done.to_string().contains(expected), "{done}");
     }
+}
+
+/// A proxy passes on the name that the browser asked for.
+#[tokio::test]
+async fn behind_a_proxy_the_address_of_a_task_is_that_of_the_proxy() {
+    let (host, session) = Setup::probe()
+        .manifest("probe", CONFIRM)
+        .set("console.listen", "127.0.0.1:0")
+        .set("console.names", "console.example.com")
+        .set("bridge.enabled", "true")
+        .open()
+        .await;
+    let handed_off = session.call("wait", json!({"ms": 3})).await;
+    let id = handed_off["_meta"]["io.toolyard/task"]["taskId"].as_str().expect("an id");
+    assert!(handed_off.to_string().contains(&format!("https://console.example.com/q/{id}")), "{handed_off}");
+    let ada = Sender::logged_in(&host).await;
+    let named = [("host", "console.example.com"), ("cookie", "")];
+    let leads = ada.send(hyper::Method::GET, &format!("/q/{id}"), String::new(), &named).await;
+    assert_eq!(leads.header("location"), format!("/tasks/{id}"));
 }
 
 #[tokio::test]

@@ -100,8 +100,8 @@ pub(crate) async fn answer(
         return reply::asset(asset.kind, asset.body);
     }
     if let Some(id) = path.strip_prefix("/q/") {
-        // Texts for models name this address, which grants nothing. The login is under the console's own name.
-        return reply::see(&console.task_address(id));
+        // Texts for models name this address, which grants nothing.
+        return reply::see(&console.task_address(id, &host));
     }
     let Some(session) = session else {
         return match path.as_str() {
