@@ -68,14 +68,20 @@ async fn all_tasks_leave_a_host_that_runs_and_come_into_another_store() {
     let text = std::fs::read_to_string(&file).expect("reads");
     assert_eq!(lines(&text).len(), 5);
     assert_eq!(session.task(&live).await["status"], "working", "the export does not disturb it");
+    let with_events = out(&host.command(&["tasks", "export", "--timeline"]).await);
+    for line in lines(&with_events) {
+        assert_eq!(line["timeline"][0]["event"], "created", "{line}");
+    }
 
     // An import into a new folder, twice, and an export from there.
     let elsewhere = host.folder().join("elsewhere");
     let imported = command(&elsewhere, &["tasks", "import", "tasks.jsonl"], "").await;
     assert_eq!(imported.status.code(), Some(0), "{}", err(&imported));
     assert_eq!(out(&imported), "imported 5 tasks, skipped 0 that were there\n");
-    let again = command(&elsewhere, &["tasks", "import", "-", "--json"], &text).await;
-    assert_eq!(out(&again), "{\"imported\":0,\"skipped\":5}\n", "{}", err(&again));
+    for again in [&text, &with_events] {
+        let again = command(&elsewhere, &["tasks", "import", "-", "--json"], again).await;
+        assert_eq!(out(&again), "{\"imported\":0,\"skipped\":5}\n", "{}", err(&again));
+    }
     let back = command(&elsewhere, &["tasks", "export"], "").await;
     assert!(out(&back) == text, "not the same lines");
     let result = command(&elsewhere, &["tasks", "result", &over[2]], "").await;

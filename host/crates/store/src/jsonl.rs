@@ -1,6 +1,7 @@
 //! The export format of tasks: one JSON object a line.
 
 use crate::monotonic_clock::SKEW_MS;
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use toolyard_task::wire::{RawJson, Timestamp};
 use toolyard_task::{Incarnation, Outcome, Task};
@@ -54,6 +55,8 @@ struct TaskLine<'a> {
     task: &'a Task,
     arguments: &'a RawJson,
     outcome: &'a Option<Outcome>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timeline: Option<&'a [serde_json::Value]>,
 }
 
 #[derive(Deserialize)]
@@ -69,16 +72,20 @@ struct ParsedLine {
     task: Task,
     arguments: RawJson,
     outcome: Option<Outcome>,
+    /// For people and other programs. A store makes the timeline of its tasks itself.
+    #[serde(rename = "timeline", default)]
+    _timeline: IgnoredAny,
 }
 
 /// A task as one line, without the line end. Line breaks within JSON that is stored verbatim become
-/// spaces; they can only occur between two of its tokens.
+/// spaces; they can only occur between two of its tokens. The events of its timeline are added if they are
+/// given; [`read_line`] ignores them.
 ///
 /// # Errors
 /// The error of `serde_json` if the JSON in the task is invalid.
-pub fn line(task: &Task) -> Result<String, serde_json::Error> {
+pub fn line(task: &Task, timeline: Option<&[serde_json::Value]>) -> Result<String, serde_json::Error> {
     let Task { arguments, outcome, .. } = task;
-    let line = serde_json::to_string(&TaskLine { format: FORMAT, task, arguments, outcome })?;
+    let line = serde_json::to_string(&TaskLine { format: FORMAT, task, arguments, outcome, timeline })?;
     Ok(if line.contains(['\n', '\r']) { line.replace(['\n', '\r'], " ") } else { line })
 }
 

@@ -1,6 +1,6 @@
 //! `toolyard tasks export` and `import`: all tasks as JSON lines.
 
-use super::operator;
+use super::{operator, timeline};
 use crate::config::Config;
 use anyhow::{Context as _, bail};
 use bytesize::ByteSize;
@@ -31,6 +31,9 @@ pub struct Export {
     /// The file to write, replacing an existing one. [default: stdout]
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Add the events of each task as `timeline`. `import` ignores them.
+    #[arg(long)]
+    timeline: bool,
 }
 
 /// Read tasks that `export` wrote, on this or another machine.
@@ -58,7 +61,7 @@ pub fn export(config: &Config, options: &Export) -> anyhow::Result<ExitCode> {
         let (written, unreadable) = match output {
             None => {
                 let mut out = BufWriter::new(output::json_lines());
-                let done = write(store, &mut out).await?;
+                let done = write(store, options.timeline, &mut out).await?;
                 out.flush().context("cannot write to stdout")?;
                 done
             }
@@ -68,7 +71,7 @@ pub fn export(config: &Config, options: &Export) -> anyhow::Result<ExitCode> {
                 // Created with mode 600, and removed unless it is renamed to its final name.
                 let partial = NamedTempFile::new_in(folder.unwrap_or(Path::new("."))).with_context(cannot)?;
                 let mut out = BufWriter::new(partial);
-                let done = write(store, &mut out).await?;
+                let done = write(store, options.timeline, &mut out).await?;
                 let partial =
                     out.into_inner().map_err(io::IntoInnerError::into_error).with_context(cannot)?;
                 partial.as_file().sync_all().with_context(cannot)?;
@@ -86,7 +89,7 @@ pub fn export(config: &Config, options: &Export) -> anyhow::Result<ExitCode> {
 }
 
 /// Writes the lines. Returns the number of tasks, and of tasks that could not be read.
-async fn write(store: &dyn Backend, out: &mut impl Write) -> anyhow::Result<(u64, u64)> {
+async fn write(store: &dyn Backend, with_timeline: bool, out: &mut impl Write) -> anyhow::Result<(u64, u64)> {
     let bar = progress("exporting");
     let (mut written, mut unreadable) = (0, 0);
     let mut export = store.export().await?;
@@ -99,7 +102,12 @@ async fn write(store: &dyn Backend, out: &mut impl Write) -> anyhow::Result<(u64
         for task in page {
             match task {
                 Ok(task) => {
-                    writeln!(out, "{}", jsonl::line(&task)?).context("cannot write the output")?;
+                    let events = match with_timeline {
+                        true => Some(timeline::events(store, task.id).await?),
+                        false => None,
+                    };
+                    let line = jsonl::line(&task, events.as_deref())?;
+                    writeln!(out, "{line}").context("cannot write the output")?;
                     written += 1;
                 }
                 Err(error) => {

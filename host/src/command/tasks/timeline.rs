@@ -5,7 +5,8 @@ use crate::command::table::table;
 use std::process::ExitCode;
 use std::time::Duration;
 use toolyard_cli::{output, say};
-use toolyard_dispatch::{Caller, Dispatch, EventKind, Fault, Timeline, TimelineEvent, visible};
+use toolyard_dispatch::{Caller, Dispatch, EventKind, Fault, TaskId, Timeline, TimelineEvent, visible};
+use toolyard_store::Backend;
 
 /// Events that are read at once.
 const PAGE: u32 = 500;
@@ -84,6 +85,19 @@ pub async fn logs(dispatch: &Dispatch, id: &str, follow: bool, json: bool) -> an
 
 async fn page(dispatch: &Dispatch, id: &str, after: Option<u64>) -> anyhow::Result<Timeline> {
     dispatch.timeline(&Caller::operator(), id, after, PAGE).await.map_err(|fault| said(&fault, id))
+}
+
+/// All events of a task, for an export.
+pub(super) async fn events(store: &dyn Backend, task: TaskId) -> anyhow::Result<Vec<serde_json::Value>> {
+    let (mut all, mut after) = (Vec::new(), None);
+    loop {
+        let Timeline { events, more, .. } = store.timeline(task, after, PAGE).await?;
+        all.extend(events.iter().map(as_json));
+        after = events.last().map(|last| last.seq).or(after);
+        if !more {
+            return Ok(all);
+        }
+    }
 }
 
 fn body(event: &TimelineEvent) -> serde_json::Value {

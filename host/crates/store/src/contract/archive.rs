@@ -17,7 +17,9 @@ async fn exported(store: &dyn Store) -> Vec<String> {
         if page.is_empty() {
             return all;
         }
-        all.extend(page.into_iter().map(|task| jsonl::line(&task.expect("can be read")).expect("encodes")));
+        all.extend(
+            page.into_iter().map(|task| jsonl::line(&task.expect("can be read"), None).expect("encodes")),
+        );
     }
 }
 
