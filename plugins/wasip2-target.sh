@@ -18,6 +18,7 @@ set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
+. tests/debian.sh
 
 target=wasm32-wasip2
 sysroot=$root/target/wasip2-sysroot
@@ -89,56 +90,10 @@ add_by_rustup() {
 
 # --- The third way -----------------------------------------------------------
 
-# Prints the mirror that this system uses for its own release. apt parses its sources, in either of their two
-# formats.
-debian_mirror() {
-    local codename
-    codename=$(. /etc/os-release && printf '%s' "${VERSION_CODENAME:-sid}")
-    apt-get indextargets --format '$(REPO_URI) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' |
-        awk -v release="$codename" '$2 == release && $3 == "main" { print $1; exit }'
-}
-
-# Makes a private apt state: the system's lists, caches and hooks stay unchanged, and its proxy and
-# certificate settings still apply.
-write_apt_settings() {
-    local stage=$1 mirror=$2 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
-    local options='' suite
-    [ -r "$keyring" ] && options="[signed-by=$keyring] "
-    mkdir -p "$stage"/apt/{lists,cache}/partial
-    # Suites with the standard library of a current compiler, and wasi-libc with files for wasip2. Suites that
-    # lack one of them cost a few megabytes.
-    for suite in trixie-backports forky sid trixie; do
-        printf 'deb %s%s %s main\n' "$options" "$mirror" "$suite"
-    done >"$stage/apt/sources"
-    {
-        [ -r /etc/apt/apt.conf ] && printf '#include "/etc/apt/apt.conf";\n'
-        printf '#clear APT::Update::%s;\n' Pre-Invoke Post-Invoke Post-Invoke-Success
-    } >"$stage/apt/main.conf"
-    {
-        printf 'Dir::Etc::main "%s";\n' "$stage/apt/main.conf"
-        printf 'Dir::Etc::sourcelist "%s";\n' "$stage/apt/sources"
-        printf 'Dir::Etc::sourceparts "/dev/null";\n'
-        printf 'Dir::State::Lists "%s";\n' "$stage/apt/lists"
-        printf 'Dir::Cache "%s";\n' "$stage/apt/cache"
-        printf 'Acquire::Languages "none";\n'
-        printf 'Acquire::PDiffs "false";\n'
-        printf 'Acquire::IndexTargets::deb::DEP-11::DefaultEnabled "false";\n'
-        printf 'Acquire::http::Timeout "30";\n'
-        # The sandbox user cannot write to this folder.
-        printf 'APT::Sandbox::User "%s";\n' "$(id -un)"
-    } >"$stage/apt/apt.conf"
-}
-
 fetch_debian_sources() {
     local stage=$1 release=$2
-    export APT_CONFIG=$stage/apt/apt.conf
-    apt-get -q update
-    mkdir -p "$stage"/{packages,unpacked}
-    (cd "$stage/packages" && apt-get -q download "rust-src=$release*" wasi-libc)
-    local package
-    for package in "$stage"/packages/*.deb; do
-        dpkg-deb -x "$package" "$stage/unpacked"
-    done
+    APT_CONFIG=$stage/apt/apt.conf apt-get -q update
+    unpack_debian "$stage" "rust-src=$release*" wasi-libc
 }
 
 lay_out_sysroot() {
@@ -200,7 +155,9 @@ build_from_debian() {
     set +e
     (
         set -e
-        write_apt_settings "$stage" "$mirror"
+        # Suites with the standard library of a current compiler, and wasi-libc with files for wasip2. Suites
+        # that lack one of them cost a few megabytes.
+        write_apt_settings "$stage" "$mirror" trixie-backports forky sid trixie
         fetch_debian_sources "$stage" "$release"
         lay_out_sysroot "$stage" "$release" "$host"
         compile_std "$stage"

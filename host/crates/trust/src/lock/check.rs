@@ -1,0 +1,221 @@
+//! The check of a component against its entry, when the host loads it. It is offline and takes less than a
+//! millisecond.
+
+use super::{Entry, Signer};
+use crate::Digest;
+use crate::definition::escape;
+use crate::manifest::is_of_component;
+use crate::policy::{Policy, Requirement};
+use crate::provenance::{Provenance, ProvenanceError};
+use crate::signature::{Subject, VerifyError, verify};
+
+/// A component that the host is about to load.
+#[derive(Debug, Clone, Copy)]
+pub struct Loaded<'a> {
+    /// The digest of the component's bytes.
+    pub digest: Digest,
+    /// The grants of its manifest, written like those of the entry.
+    pub grants: &'a [String],
+    /// The bytes of its provenance file, if there is one.
+    pub provenance: Option<&'a [u8]>,
+}
+
+/// Why the host does not load a component.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// The component is another one.
+    #[error(
+        "is not the component that toolyard.lock names; `toolyard accept {name}` shows what changed and takes it"
+    )]
+    OtherComponent {
+        /// The name of the plugin.
+        name: String,
+    },
+    /// The manifest grants more than a person accepted.
+    #[error(
+        "has grants that toolyard.lock does not list: {}; remove them from {name}.toml, or take them with `toolyard \
+         accept {name}`",
+        listed(grants)
+    )]
+    WiderGrants {
+        /// The name of the plugin.
+        name: String,
+        /// The grants that are new.
+        grants: Vec<String>,
+    },
+    /// The policy wants a signature, and the entry pins no signer.
+    #[error(
+        "is unsigned, and the policy for {} demands a signature; pin its signer with `toolyard accept {name} --key FILE`",
+        escape(source_text)
+    )]
+    Unsigned {
+        /// The name of the plugin.
+        name: String,
+        /// The source in the entry.
+        source_text: String,
+    },
+    /// The policy names keys, and the pinned one is not among them.
+    #[error(
+        "is pinned to the key {}, which `plugins.signers` does not name for {}; add the key there, or pin another one \
+         with `toolyard accept {name} --key FILE`",
+        escape(pinned),
+        escape(source_text)
+    )]
+    OtherSigner {
+        /// The name of the plugin.
+        name: String,
+        /// The fingerprint in the entry.
+        pinned: String,
+        /// The source in the entry.
+        source_text: String,
+    },
+    /// The signer is an identity.
+    #[error(
+        "is pinned to the identity {}, and Toolyard cannot verify keyless signatures yet; pin a key with `toolyard \
+         accept {name} --key FILE`",
+        escape(identity)
+    )]
+    Keyless {
+        /// The name of the plugin.
+        name: String,
+        /// The identity in the entry.
+        identity: String,
+    },
+    /// The signer is pinned, and there is no provenance file.
+    #[error("has a pinned signer, and {file}.provenance.json is missing; `toolyard install` writes it again")]
+    NoProvenance {
+        /// The file of the component.
+        file: String,
+    },
+    /// The provenance file cannot be read.
+    #[error("{file}.provenance.json: {error}")]
+    Provenance {
+        /// The file of the component.
+        file: String,
+        /// The fault.
+        error: ProvenanceError,
+    },
+    /// The provenance file has not the OCI manifest of the entry.
+    #[error(
+        "has a {file}.provenance.json without the OCI manifest that toolyard.lock names; `toolyard install` writes it \
+         again"
+    )]
+    OtherManifest {
+        /// The file of the component.
+        file: String,
+    },
+    /// The OCI manifest is that of another component.
+    #[error(
+        "has an OCI manifest that does not list the component as its only layer of application/wasm; `toolyard update \
+         {name}` fetches it again"
+    )]
+    NotInManifest {
+        /// The name of the plugin.
+        name: String,
+    },
+    /// The public key with the pinned fingerprint is not at hand.
+    #[error(
+        "is pinned to the key {}, and neither {file}.provenance.json nor `plugins.signers` has that key; `toolyard \
+         update {name}` with the key in `plugins.signers` adds it",
+        escape(pinned)
+    )]
+    NoKey {
+        /// The file of the component.
+        file: String,
+        /// The name of the plugin.
+        name: String,
+        /// The fingerprint in the entry.
+        pinned: String,
+    },
+    /// The pinned signer did not sign it.
+    #[error("is not signed as toolyard.lock says: {error}")]
+    Signature {
+        /// The fault.
+        error: VerifyError,
+    },
+}
+
+fn listed(grants: &[String]) -> String {
+    grants.iter().map(|grant| escape(grant)).collect::<Vec<_>>().join(", ")
+}
+
+impl Entry {
+    /// Checks a component against this entry: its bytes, its grants and its signature. Definitions are compared
+    /// elsewhere.
+    ///
+    /// # Errors
+    /// If the component must not be loaded.
+    pub fn check(&self, loaded: &Loaded<'_>, policy: &Policy) -> Result<(), Refusal> {
+        self.check_component(loaded.digest)?;
+        self.check_grants(loaded.grants)?;
+        self.check_signature(loaded.provenance, policy)
+    }
+
+    /// Compares the bytes of the component.
+    ///
+    /// # Errors
+    /// If it is another component.
+    pub fn check_component(&self, digest: Digest) -> Result<(), Refusal> {
+        if digest != self.digest {
+            return Err(Refusal::OtherComponent { name: self.name().to_owned() });
+        }
+        Ok(())
+    }
+
+    /// Compares the grants of its manifest.
+    ///
+    /// # Errors
+    /// If they are wider than those of the entry.
+    pub fn check_grants(&self, grants: &[String]) -> Result<(), Refusal> {
+        let wider: Vec<_> = grants.iter().filter(|grant| !self.grants.contains(grant)).cloned().collect();
+        if !wider.is_empty() {
+            return Err(Refusal::WiderGrants { name: self.name().to_owned(), grants: wider });
+        }
+        Ok(())
+    }
+
+    /// Verifies the signature of the component of this entry. A signer that is pinned is always required.
+    ///
+    /// # Errors
+    /// If the pinned signer did not sign it, or the policy demands another one.
+    pub fn check_signature(&self, provenance: Option<&[u8]>, policy: &Policy) -> Result<(), Refusal> {
+        let (file, name) = (|| self.file.clone(), || self.name().to_owned());
+        let ruling = policy.for_source(&self.source);
+        let pinned = match &self.signer {
+            Signer::Identity { identity, .. } => {
+                return Err(Refusal::Keyless { name: name(), identity: identity.clone() });
+            }
+            Signer::None { .. } if ruling.require == Requirement::Always => {
+                return Err(Refusal::Unsigned { name: name(), source_text: self.source.clone() });
+            }
+            Signer::None { .. } => return Ok(()),
+            Signer::Key { fingerprint, .. } => fingerprint,
+        };
+        let allowed = ruling.keys.iter().find(|key| key.fingerprint() == *pinned);
+        if !ruling.keys.is_empty() && allowed.is_none() {
+            let source_text = self.source.clone();
+            return Err(Refusal::OtherSigner { name: name(), pinned: pinned.clone(), source_text });
+        }
+        let provenance = provenance.ok_or_else(|| Refusal::NoProvenance { file: file() })?;
+        let provenance =
+            Provenance::parse(provenance).map_err(|error| Refusal::Provenance { file: file(), error })?;
+        if let Some(manifest) = self.manifest {
+            let Some(bytes) = provenance.manifest.as_ref().filter(|bytes| Digest::of(bytes) == manifest)
+            else {
+                return Err(Refusal::OtherManifest { file: file() });
+            };
+            if !is_of_component(bytes, &self.digest) {
+                return Err(Refusal::NotInManifest { name: name() });
+            }
+        }
+        let key = allowed.or_else(|| provenance.keys.iter().find(|key| key.fingerprint() == *pinned));
+        let Some(key) = key else {
+            return Err(Refusal::NoKey { file: file(), name: name(), pinned: pinned.clone() });
+        };
+        let subject = Subject { manifest: self.manifest, component: self.digest };
+        match verify(&[key], &subject, &provenance.signatures) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(Refusal::Signature { error }),
+        }
+    }
+}

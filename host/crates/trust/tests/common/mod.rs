@@ -1,0 +1,67 @@
+//! Keys and signatures that cosign made (`tests/fixtures/signed`).
+
+#![allow(dead_code, reason = "each test binary uses some of them")]
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use std::path::PathBuf;
+use std::sync::LazyLock;
+use toolyard_trust::Digest;
+use toolyard_trust::key::{PrivateKey, PublicKey};
+use toolyard_trust::signature::{Signature, Subject};
+
+pub const PASSWORD: &str = "correct horse";
+
+pub fn path(name: &str) -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../tests/fixtures/signed")).join(name)
+}
+
+pub fn bytes(name: &str) -> Vec<u8> {
+    std::fs::read(path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+pub fn text(name: &str) -> String {
+    String::from_utf8(bytes(name)).expect("text")
+}
+
+pub fn public(name: &str) -> PublicKey {
+    PublicKey::from_pem(&text(name)).expect("a public key")
+}
+
+/// A private key. Each is decrypted once, because that is slow by design.
+pub fn private(name: &str) -> &'static PrivateKey {
+    static KEYS: LazyLock<[(&str, PrivateKey); 3]> = LazyLock::new(|| {
+        ["cosign1.key", "cosign2.key", "cosign3.key"]
+            .map(|name| (name, PrivateKey::from_encrypted_pem(&text(name), PASSWORD).expect("a private key")))
+    });
+    KEYS.iter().find(|(known, _)| *known == name).map(|(_, key)| key).expect("a key of the fixtures")
+}
+
+pub fn component() -> Digest {
+    Digest::of(&bytes("component.wasm"))
+}
+
+pub fn manifest() -> Digest {
+    Digest::of(&bytes("manifest.json"))
+}
+
+/// The component as it came from a registry.
+pub fn pulled() -> Subject {
+    Subject { manifest: Some(manifest()), component: component() }
+}
+
+/// The component as a file.
+pub fn file() -> Subject {
+    Subject { manifest: None, component: component() }
+}
+
+/// The signature of cosign 2 over the manifest.
+pub fn simple() -> Signature {
+    let signature = STANDARD.decode(text("simple.sig").trim()).expect("base64");
+    Signature::SimpleSigning { payload: bytes("simple.payload.json"), signature }
+}
+
+/// The signature of cosign 3 over the manifest.
+pub fn manifest_bundle() -> Signature {
+    Signature::Bundle(bytes("manifest.bundle.json"))
+}

@@ -1,0 +1,295 @@
+//! The check of a component when the host loads it: each row of the table in `toolyard-lock.md`.
+
+use crate::common::{bytes, component, manifest, manifest_bundle, private, public, pulled, simple};
+use toolyard_trust::Digest;
+use toolyard_trust::key::{PrivateKey, PublicKey};
+use toolyard_trust::lock::{Entry, Loaded, Refusal, Signer};
+use toolyard_trust::policy::{Policy, Requirement, SignerRule};
+use toolyard_trust::provenance::{Provenance, ProvenanceError};
+use toolyard_trust::signature::{Signature, VerifyError, sign_bundle, sign_simple};
+
+fn pinned(key: &PublicKey) -> Signer {
+    Signer::Key { fingerprint: key.fingerprint(), file: None }
+}
+
+/// An entry of the component in the fixtures, which cosign 3 signed.
+fn entry() -> Entry {
+    Entry {
+        file: "fetch.wasm".to_owned(),
+        source: "oci://ghcr.io/acme/fetch:1".to_owned(),
+        manifest: Some(manifest()),
+        digest: component(),
+        signer: pinned(&public("cosign3.pub")),
+        grants: vec!["env LANG".to_owned(), "http *.wikipedia.org".to_owned()],
+        definitions: Vec::new(),
+    }
+}
+
+/// An entry of the component as an unsigned file.
+fn unsigned() -> Entry {
+    let signer = Signer::None { accepted: "2026-11-24".to_owned() };
+    Entry { source: "file:/tmp/fetch.wasm".to_owned(), manifest: None, signer, ..entry() }
+}
+
+fn provenance() -> Provenance {
+    Provenance {
+        manifest: Some(bytes("manifest.json")),
+        signatures: vec![simple(), manifest_bundle()],
+        keys: vec![public("cosign2.pub"), public("cosign3.pub")],
+    }
+}
+
+fn policy(keys: &[PublicKey], require: Requirement) -> Policy {
+    let rule = SignerRule { from: vec!["oci://ghcr.io/acme/*".to_owned()], keys: keys.to_vec(), require };
+    Policy { rules: vec![rule], default: require }
+}
+
+/// Checks the component of the fixtures with this provenance, under the default policy.
+fn check(entry: &Entry, provenance: &Provenance) -> Result<(), Refusal> {
+    check_by(entry, provenance, &Policy::default())
+}
+
+fn check_by(entry: &Entry, provenance: &Provenance, policy: &Policy) -> Result<(), Refusal> {
+    let provenance = provenance.to_json();
+    entry.check(&Loaded { digest: component(), grants: &entry.grants, provenance: Some(&provenance) }, policy)
+}
+
+fn check_without_provenance(entry: &Entry, policy: &Policy) -> Result<(), Refusal> {
+    entry.check(&Loaded { digest: component(), grants: &entry.grants, provenance: None }, policy)
+}
+
+#[test]
+fn the_component_of_the_entry_is_loaded() {
+    assert_eq!(check(&entry(), &provenance()), Ok(()));
+}
+
+#[test]
+fn another_component_is_refused() {
+    for entry in [entry(), unsigned()] {
+        let loaded =
+            Loaded { digest: Digest::of(b"other"), grants: &[], provenance: Some(&provenance().to_json()) };
+        let refused = entry.check(&loaded, &Policy::default()).unwrap_err();
+        assert!(matches!(refused, Refusal::OtherComponent { .. }));
+        assert_eq!(
+            refused.to_string(),
+            "is not the component that toolyard.lock names; `toolyard accept fetch` shows what changed and takes it"
+        );
+    }
+}
+
+#[test]
+fn wider_grants_are_refused_and_named() {
+    let grants = ["env LANG", "fs:/data=./data:write", "http *"].map(str::to_owned);
+    let loaded = Loaded { digest: component(), grants: &grants, provenance: None };
+    let refused = unsigned().check(&loaded, &Policy::default()).unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "has grants that toolyard.lock does not list: fs:/data=./data:write, http *; remove them from fetch.toml, or \
+         take them with `toolyard accept fetch`"
+    );
+}
+
+#[test]
+fn fewer_grants_are_loaded() {
+    let loaded = Loaded { digest: component(), grants: &entry().grants[..1], provenance: None };
+    assert_eq!(unsigned().check(&loaded, &Policy::default()), Ok(()));
+}
+
+#[test]
+fn an_unsigned_component_is_loaded_if_the_policy_lets_it() {
+    for require in [Requirement::None, Requirement::FirstUse] {
+        assert_eq!(check_without_provenance(&unsigned(), &policy(&[], require)), Ok(()));
+    }
+}
+
+#[test]
+fn an_unsigned_component_is_refused_if_the_policy_wants_a_signature() {
+    let refused = check_without_provenance(&unsigned(), &policy(&[], Requirement::Always)).unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "is unsigned, and the policy for file:/tmp/fetch.wasm demands a signature; pin its signer with `toolyard \
+         accept fetch --key FILE`"
+    );
+    let from_acme = Entry { source: entry().source, ..unsigned() };
+    let keys = policy(&[public("cosign3.pub")], Requirement::None);
+    assert!(matches!(check_without_provenance(&from_acme, &keys), Err(Refusal::Unsigned { .. })));
+}
+
+#[test]
+fn a_pinned_signer_is_required_from_the_first_use_on() {
+    for require in [Requirement::FirstUse, Requirement::Always] {
+        let refused = check_without_provenance(&entry(), &policy(&[], require)).unwrap_err();
+        assert_eq!(
+            refused.to_string(),
+            "has a pinned signer, and fetch.wasm.provenance.json is missing; `toolyard install` writes it again"
+        );
+    }
+}
+
+#[test]
+fn a_pinned_signer_is_required_even_if_the_policy_wants_none() {
+    let refused = check_without_provenance(&entry(), &policy(&[], Requirement::None));
+    assert!(matches!(refused, Err(Refusal::NoProvenance { .. })));
+}
+
+#[test]
+fn a_component_that_lost_its_signatures_is_refused() {
+    let refused = check(&entry(), &Provenance { signatures: Vec::new(), ..provenance() }).unwrap_err();
+    assert!(matches!(refused, Refusal::Signature { error: VerifyError::Unsigned, .. }));
+    assert_eq!(
+        refused.to_string(),
+        "is not signed as toolyard.lock says: it carries no signature; ask its author to sign it, or set \
+         require-signature for its source"
+    );
+}
+
+#[test]
+fn a_signature_by_another_key_is_refused() {
+    let stranger = PrivateKey::generate();
+    let forged = Provenance {
+        signatures: vec![sign_bundle(&stranger, manifest()), simple()],
+        keys: vec![stranger.public(), public("cosign3.pub")],
+        ..provenance()
+    };
+    let refused = check(&entry(), &forged).unwrap_err();
+    assert!(matches!(refused, Refusal::Signature { error: VerifyError::OtherKey { .. }, .. }), "{refused}");
+}
+
+#[test]
+fn a_signature_over_another_manifest_is_refused() {
+    let signatures = vec![sign_simple(private("cosign3.key"), "x", Digest::of(b"other"))];
+    let refused = check(&entry(), &Provenance { signatures, ..provenance() }).unwrap_err();
+    assert!(
+        matches!(refused, Refusal::Signature { error: VerifyError::OtherSubject { .. }, .. }),
+        "{refused}"
+    );
+}
+
+#[test]
+fn another_manifest_than_the_locked_one_is_refused() {
+    for manifest in [None, Some(b"{}".to_vec()), Some([&bytes("manifest.json")[..], b"\n"].concat())] {
+        let refused = check(&entry(), &Provenance { manifest, ..provenance() }).unwrap_err();
+        assert!(matches!(refused, Refusal::OtherManifest { .. }), "{refused}");
+    }
+}
+
+#[test]
+fn a_manifest_of_another_component_is_refused() {
+    let key = private("cosign3.key");
+    let text = String::from_utf8(bytes("manifest.json")).unwrap();
+    let layer = format!(r#"{{"mediaType":"application/wasm","digest":"{}","size":142}}"#, component());
+    assert!(text.contains(&layer));
+    let others = [
+        text.replace(&layer, &layer.replace(&component().to_string(), &Digest::of(b"other").to_string())),
+        text.replace(&layer, &format!("{layer},{layer}")),
+        text.replace(&layer, ""),
+        "no JSON".to_owned(),
+    ];
+    for other in others {
+        let digest = Digest::of(other.as_bytes());
+        let entry = Entry { manifest: Some(digest), ..entry() };
+        let provenance = Provenance {
+            manifest: Some(other.into_bytes()),
+            signatures: vec![sign_bundle(key, digest)],
+            ..provenance()
+        };
+        let refused = check(&entry, &provenance).unwrap_err();
+        assert!(matches!(refused, Refusal::NotInManifest { .. }), "{refused}");
+    }
+}
+
+#[test]
+fn a_file_is_checked_by_the_signature_over_its_bytes() {
+    let file = Entry { manifest: None, source: "file:/tmp/fetch.wasm".to_owned(), ..entry() };
+    let blob = Signature::Bundle(bytes("component.cosign3.bundle.json"));
+    let provenance = Provenance { manifest: None, signatures: vec![blob.clone()], ..provenance() };
+    assert_eq!(check(&file, &provenance), Ok(()));
+    assert!(check(&entry(), &Provenance { signatures: vec![blob], ..self::provenance() }).is_err());
+}
+
+#[test]
+fn the_pinned_key_comes_from_the_provenance_or_from_the_policy() {
+    let without = Provenance { keys: Vec::new(), ..provenance() };
+    let keys = policy(&[public("cosign2.pub"), public("cosign3.pub")], Requirement::None);
+    assert_eq!(check_by(&entry(), &without, &keys), Ok(()));
+    assert_eq!(
+        check(&entry(), &without).unwrap_err().to_string(),
+        format!(
+            "is pinned to the key {}, and neither fetch.wasm.provenance.json nor `plugins.signers` has that key; \
+             `toolyard update fetch` with the key in `plugins.signers` adds it",
+            public("cosign3.pub").fingerprint()
+        )
+    );
+}
+
+#[test]
+fn a_key_in_the_provenance_counts_only_if_it_is_pinned() {
+    let only_2 = Provenance { keys: vec![public("cosign2.pub")], ..provenance() };
+    assert!(matches!(check(&entry(), &only_2), Err(Refusal::NoKey { .. })));
+    let pins_2 = Entry { signer: pinned(&public("cosign2.pub")), ..entry() };
+    assert_eq!(check(&pins_2, &only_2), Ok(()));
+}
+
+#[test]
+fn a_pinned_key_that_the_policy_does_not_name_is_refused() {
+    let refused = check_by(&entry(), &provenance(), &policy(&[public("cosign2.pub")], Requirement::None));
+    assert_eq!(
+        refused.unwrap_err().to_string(),
+        format!(
+            "is pinned to the key {}, which `plugins.signers` does not name for oci://ghcr.io/acme/fetch:1; add the key \
+             there, or pin another one with `toolyard accept fetch --key FILE`",
+            public("cosign3.pub").fingerprint()
+        )
+    );
+}
+
+#[test]
+fn a_provenance_that_cannot_be_read_is_refused() {
+    let loaded = Loaded { digest: component(), grants: &[], provenance: Some(b"{") };
+    let refused = entry().check(&loaded, &Policy::default()).unwrap_err();
+    assert!(matches!(refused, Refusal::Provenance { error: ProvenanceError::Malformed(_), .. }));
+    assert!(
+        refused.to_string().starts_with("fetch.wasm.provenance.json: the provenance cannot be read: "),
+        "{refused}"
+    );
+}
+
+#[test]
+fn keyless_signers_are_not_supported_yet() {
+    let signer =
+        Signer::Identity { identity: "https://x/\u{202e}".to_owned(), issuer: "https://y".to_owned() };
+    let keyless = Entry { signer, ..entry() };
+    for require in [Requirement::None, Requirement::FirstUse, Requirement::Always] {
+        let refused = check_by(&keyless, &provenance(), &policy(&[], require)).unwrap_err();
+        assert_eq!(
+            refused.to_string(),
+            "is pinned to the identity https://x/\\u{202e}, and Toolyard cannot verify keyless signatures yet; pin a key \
+             with `toolyard accept fetch --key FILE`"
+        );
+    }
+}
+
+/// Run with `cargo test --release -p toolyard-trust --test it -- --ignored --nocapture`.
+#[test]
+#[ignore = "a measurement; it needs an optimised build"]
+#[allow(clippy::print_stdout, reason = "the time is the report of a test")]
+fn a_check_takes_less_than_a_millisecond() {
+    let entry = entry();
+    let mut kept = provenance();
+    kept.keep_signatures_of(&public("cosign3.pub"), &pulled());
+    kept.keys.remove(0);
+    for provenance in [kept, provenance()] {
+        let file = provenance.to_json();
+        let loaded = Loaded { digest: component(), grants: &entry.grants, provenance: Some(&file) };
+        let mut times: Vec<_> = (0..200)
+            .map(|_| {
+                let start = std::time::Instant::now();
+                assert_eq!(entry.check(&loaded, &Policy::default()), Ok(()));
+                start.elapsed()
+            })
+            .collect();
+        times.sort();
+        println!("{} signatures: {:?}, median {:?}", provenance.signatures.len(), times[0], times[100]);
+        assert!(cfg!(debug_assertions) || times[100].as_micros() < 1_000);
+    }
+}

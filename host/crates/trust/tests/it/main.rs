@@ -1,0 +1,13 @@
+//! Digests, keys, signatures, definitions and the lock file, tested with files that cosign made.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod check;
+mod decide;
+mod definitions;
+mod keys;
+mod lock;
+mod provenance;
+mod reference;
+mod signatures;

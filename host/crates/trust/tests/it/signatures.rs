@@ -1,0 +1,460 @@
+//! Signatures of cosign 2 and 3, and of our own.
+
+use crate::common::{bytes, component, file, manifest, manifest_bundle, private, public, pulled, simple};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+use toolyard_trust::Digest;
+use toolyard_trust::key::{PrivateKey, PublicKey};
+use toolyard_trust::signature::{
+    Keys, MAX_BUNDLE, MAX_SIGNATURES, Signature, Subject, Verify, VerifyError, sign_blob, sign_bundle,
+    sign_simple,
+};
+
+const OTHER: &[u8] = b"other bytes";
+
+fn verify(key: &PublicKey, subject: &Subject, signature: Signature) -> Result<String, VerifyError> {
+    Keys(vec![key.clone()]).verify(subject, &[signature])
+}
+
+/// A subject of other bytes.
+fn other() -> Subject {
+    Subject { manifest: Some(Digest::of(OTHER)), component: Digest::of(OTHER) }
+}
+
+/// The JSON of a bundle after a change.
+fn changed(bundle: &Signature, change: impl FnOnce(&mut Value)) -> Signature {
+    let Signature::Bundle(json) = bundle else { panic!("not a bundle") };
+    let mut value = serde_json::from_slice(json).expect("JSON");
+    change(&mut value);
+    Signature::Bundle(value.to_string().into_bytes())
+}
+
+fn malformed(result: Result<String, VerifyError>) -> String {
+    match result {
+        Err(VerifyError::Malformed { why }) => why,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Signs any payload in an envelope, as an author who errs, or means harm, could.
+fn envelope(key: &PrivateKey, payload: &Value) -> Signature {
+    let (payload, kind) = (payload.to_string(), "application/vnd.in-toto+json");
+    let pae = format!("DSSEv1 {} {kind} {} {payload}", kind.len(), payload.len());
+    let Signature::Bundle(json) = sign_blob(key, pae.as_bytes()) else { panic!("not a bundle") };
+    let blob: Value = serde_json::from_slice(&json).expect("JSON");
+    changed(&sign_bundle(key, Digest::of(OTHER)), |bundle| {
+        bundle["dsseEnvelope"]["payload"] = STANDARD.encode(payload).into();
+        bundle["dsseEnvelope"]["signatures"][0]["sig"] = blob["messageSignature"]["signature"].clone();
+    })
+}
+
+fn statement(manifest: Digest) -> Value {
+    json!({
+        "_type": "https://in-toto.io/Statement/v1",
+        "subject": [{"digest": {"sha256": manifest.hex()}}],
+        "predicateType": "https://sigstore.dev/cosign/sign/v1",
+        "predicate": {},
+    })
+}
+
+/// A simple signature over any payload.
+fn simple_over(key: &PrivateKey, payload: &str) -> Signature {
+    let Signature::Bundle(json) = sign_blob(key, payload.as_bytes()) else { panic!("not a bundle") };
+    let blob: Value = serde_json::from_slice(&json).expect("JSON");
+    let signature = blob["messageSignature"]["signature"].as_str().expect("a signature");
+    let signature = STANDARD.decode(signature).expect("base64");
+    Signature::SimpleSigning { payload: payload.as_bytes().to_vec(), signature }
+}
+
+#[test]
+fn a_signature_of_cosign_2_over_the_manifest_counts() {
+    let key = public("cosign2.pub");
+    assert_eq!(verify(&key, &pulled(), simple()), Ok(key.fingerprint()));
+}
+
+#[test]
+fn a_bundle_of_cosign_3_over_the_manifest_counts() {
+    let key = public("cosign3.pub");
+    assert_eq!(verify(&key, &pulled(), manifest_bundle()), Ok(key.fingerprint()));
+}
+
+#[test]
+fn bundles_of_sign_blob_over_the_component_count() {
+    for version in ["cosign2", "cosign3"] {
+        let key = public(&format!("{version}.pub"));
+        let bundle = Signature::Bundle(bytes(&format!("component.{version}.bundle.json")));
+        assert_eq!(verify(&key, &file(), bundle), Ok(key.fingerprint()), "{version}");
+    }
+}
+
+#[test]
+fn our_signatures_count() {
+    let key = private("cosign3.key");
+    let fingerprint = key.public().fingerprint();
+    let all = [
+        (pulled(), sign_simple(key, "ghcr.io/acme/tiny", manifest())),
+        (pulled(), sign_bundle(key, manifest())),
+        (file(), sign_blob(key, &bytes("component.wasm"))),
+    ];
+    for (subject, signature) in all {
+        assert_eq!(verify(&key.public(), &subject, signature), Ok(fingerprint.clone()));
+    }
+}
+
+#[test]
+fn our_simple_payload_is_that_of_cosign() {
+    let Signature::SimpleSigning { payload: theirs, .. } = simple() else { panic!("not simple") };
+    let value: Value = serde_json::from_slice(&theirs).unwrap();
+    let reference = value["critical"]["identity"]["docker-reference"].as_str().unwrap();
+    let Signature::SimpleSigning { payload, .. } = sign_simple(private("cosign2.key"), reference, manifest())
+    else {
+        panic!("not simple")
+    };
+    assert_eq!(String::from_utf8(payload).unwrap(), String::from_utf8(theirs).unwrap());
+}
+
+#[test]
+fn equal_keys_and_bytes_give_equal_signatures() {
+    let key = private("cosign3.key");
+    assert_eq!(sign_bundle(key, manifest()), sign_bundle(key, manifest()));
+}
+
+#[test]
+fn without_signatures_it_is_unsigned() {
+    let unsigned = Keys(vec![public("cosign2.pub")]).verify(&pulled(), &[]);
+    assert_eq!(unsigned, Err(VerifyError::Unsigned));
+}
+
+#[test]
+fn a_signature_by_another_key_does_not_count() {
+    let key = PrivateKey::generate().public();
+    let component = Signature::Bundle(bytes("component.cosign3.bundle.json"));
+    for (subject, signature) in [(pulled(), simple()), (pulled(), manifest_bundle()), (file(), component)] {
+        let refused = verify(&key, &subject, signature).unwrap_err();
+        assert_eq!(refused, VerifyError::OtherKey { keys: vec![key.fingerprint()] });
+    }
+}
+
+#[test]
+fn without_keys_nothing_counts() {
+    let refused = Keys(Vec::new()).verify(&pulled(), &[simple()]);
+    assert_eq!(refused, Err(VerifyError::NoKeys));
+    assert_eq!(Keys(Vec::new()).verify(&pulled(), &[]), Err(VerifyError::Unsigned));
+}
+
+#[test]
+fn any_of_several_keys_may_have_signed() {
+    let keys = Keys(vec![PrivateKey::generate().public(), public("cosign3.pub"), public("cosign2.pub")]);
+    assert_eq!(keys.verify(&pulled(), &[simple()]), Ok(public("cosign2.pub").fingerprint()));
+    assert_eq!(keys.verify(&pulled(), &[manifest_bundle()]), Ok(public("cosign3.pub").fingerprint()));
+}
+
+#[test]
+fn any_good_signature_of_several_counts() {
+    let key = public("cosign2.pub");
+    let bad = [
+        sign_simple(&PrivateKey::generate(), "x", manifest()),
+        sign_simple(private("cosign2.key"), "x", Digest::of(OTHER)),
+        Signature::Bundle(b"garbage".to_vec()),
+        manifest_bundle(),
+    ];
+    for bad in bad {
+        let keys = Keys(vec![key.clone()]);
+        assert_eq!(keys.verify(&pulled(), &[bad.clone(), simple()]), Ok(key.fingerprint()));
+        assert_eq!(keys.verify(&pulled(), &[simple(), bad]), Ok(key.fingerprint()));
+    }
+}
+
+#[test]
+fn a_signature_over_another_manifest_does_not_count() {
+    let key = private("cosign3.key");
+    for signature in [sign_simple(key, "ghcr.io/acme/tiny", manifest()), sign_bundle(key, manifest())] {
+        let refused = verify(&key.public(), &other(), signature).unwrap_err();
+        let expected = Digest::of(OTHER);
+        assert_eq!(refused, VerifyError::OtherSubject { signed: manifest().to_string(), expected });
+    }
+}
+
+#[test]
+fn a_signature_over_another_component_does_not_count() {
+    let key = private("cosign3.key");
+    let refused = verify(&key.public(), &file(), sign_blob(key, OTHER)).unwrap_err();
+    let signed = Digest::of(OTHER).to_string();
+    assert_eq!(refused, VerifyError::OtherSubject { signed, expected: component() });
+}
+
+#[test]
+fn a_message_digest_that_lies_does_not_count() {
+    let key = private("cosign3.key");
+    let lie = changed(&sign_blob(key, OTHER), |bundle| {
+        bundle["messageSignature"]["messageDigest"]["digest"] =
+            STANDARD.encode(component().as_bytes()).into();
+    });
+    assert!(matches!(verify(&key.public(), &file(), lie), Err(VerifyError::OtherKey { .. })));
+}
+
+#[test]
+fn a_signature_over_the_component_alone_does_not_count_for_a_manifest() {
+    let bundle = Signature::Bundle(bytes("component.cosign3.bundle.json"));
+    let refused = verify(&public("cosign3.pub"), &pulled(), bundle).unwrap_err();
+    let signed = format!("the bytes of the file {}", component());
+    assert_eq!(refused, VerifyError::OtherSubject { signed, expected: manifest() });
+}
+
+#[test]
+fn a_signature_over_a_manifest_does_not_count_for_a_file() {
+    let subject = Subject { manifest: None, component: manifest() };
+    for (key, signature) in [("cosign2.pub", simple()), ("cosign3.pub", manifest_bundle())] {
+        let refused = verify(&public(key), &subject, signature);
+        assert!(matches!(refused, Err(VerifyError::OtherSubject { .. })), "{refused:?}");
+    }
+}
+
+#[test]
+fn a_statement_may_have_several_subjects() {
+    let key = private("cosign3.key");
+    let mut statement = statement(Digest::of(OTHER));
+    statement["subject"].as_array_mut().unwrap().push(json!({"digest": {"sha256": manifest().hex()}}));
+    assert_eq!(verify(&key.public(), &pulled(), envelope(key, &statement)), Ok(key.public().fingerprint()));
+}
+
+#[test]
+fn a_statement_without_our_subject_does_not_count() {
+    let key = private("cosign3.key");
+    for subject in [json!([]), json!([{"digest": {"sha512": "00"}}]), json!([{"digest": {"sha256": "00"}}])] {
+        let mut statement = statement(manifest());
+        statement["subject"] = subject;
+        let refused = verify(&key.public(), &pulled(), envelope(key, &statement));
+        assert!(matches!(refused, Err(VerifyError::OtherSubject { .. })), "{refused:?}");
+    }
+}
+
+#[test]
+fn a_statement_of_another_type_does_not_count() {
+    let key = private("cosign3.key");
+    for (field, value) in [
+        ("_type", "https://in-toto.io/Statement/v0.1"),
+        ("predicateType", "https://slsa.dev/provenance/v1"),
+        ("predicateType", "https://sigstore.dev/cosign/sign/v2"),
+    ] {
+        let mut statement = statement(manifest());
+        statement[field] = value.into();
+        let why = malformed(verify(&key.public(), &pulled(), envelope(key, &statement)));
+        assert!(why.contains("says something else"), "{why}");
+    }
+}
+
+#[test]
+fn a_payload_of_another_type_does_not_count() {
+    let key = private("cosign2.key");
+    let payload = String::from_utf8(bytes("simple.payload.json")).unwrap();
+    let payload = payload.replace("cosign container image signature", "atomic container signature");
+    let why = malformed(verify(&key.public(), &pulled(), simple_over(key, &payload)));
+    assert!(why.contains("another type"), "{why}");
+}
+
+#[test]
+fn a_payload_with_a_key_twice_does_not_count() {
+    let key = private("cosign2.key");
+    let payload = String::from_utf8(bytes("simple.payload.json")).unwrap();
+    let twice =
+        payload.replace(r#""image":{"#, r#""image":{"docker-manifest-digest":"sha256:00"},"image":{"#);
+    assert_ne!(payload, twice);
+    let why = malformed(verify(&key.public(), &pulled(), simple_over(key, &twice)));
+    assert!(why.contains("duplicate field"), "{why}");
+}
+
+#[test]
+fn the_repository_in_a_payload_is_not_compared() {
+    let key = private("cosign2.key");
+    let signature = sign_simple(key, "mirror.example/elsewhere", manifest());
+    assert!(verify(&key.public(), &pulled(), signature).is_ok());
+}
+
+#[test]
+fn a_changed_payload_does_not_count() {
+    let Signature::SimpleSigning { mut payload, signature } = simple() else { panic!("not simple") };
+    payload.push(b' ');
+    let refused = verify(&public("cosign2.pub"), &pulled(), Signature::SimpleSigning { payload, signature });
+    assert!(matches!(refused, Err(VerifyError::OtherKey { .. })), "{refused:?}");
+}
+
+#[test]
+fn der_that_is_not_a_signature_is_malformed() {
+    let Signature::SimpleSigning { payload, signature } = simple() else { panic!("not simple") };
+    let garbage = [
+        Vec::new(),
+        vec![0x30, 0x80],
+        signature[..signature.len() - 1].to_vec(),
+        [&signature[..], &[0]].concat(),
+        vec![0x30, 6, 2, 1, 0, 2, 1, 0],
+        vec![0xff; 64],
+        vec![0x30; 1 << 20],
+    ];
+    for signature in garbage {
+        let signature = Signature::SimpleSigning { payload: payload.clone(), signature };
+        let why = malformed(verify(&public("cosign2.pub"), &pulled(), signature));
+        assert!(why.contains("DER"), "{why}");
+    }
+}
+
+/// The signature with the other value of `s`. Go's ECDSA accepts it, so cosign does; tests/live.rs shows
+/// that.
+#[test]
+fn both_values_of_s_are_accepted() {
+    let Signature::SimpleSigning { payload, signature } = simple() else { panic!("not simple") };
+    let low = p256::ecdsa::Signature::from_der(&signature).unwrap();
+    let high = p256::ecdsa::Signature::from_scalars(low.r(), -low.s()).unwrap();
+    assert_ne!(low, high);
+    for signature in [low, high] {
+        let signature = signature.to_der().as_bytes().to_vec();
+        let signature = Signature::SimpleSigning { payload: payload.clone(), signature };
+        assert!(verify(&public("cosign2.pub"), &pulled(), signature).is_ok());
+    }
+}
+
+#[test]
+fn truncated_base64_is_malformed() {
+    let key = public("cosign3.pub");
+    for part in ["/dsseEnvelope/payload", "/dsseEnvelope/signatures/0/sig"] {
+        let bundle = changed(&manifest_bundle(), |bundle| {
+            let part = bundle.pointer_mut(part).unwrap();
+            *part = part
+                .as_str()
+                .unwrap()
+                .trim_end_matches('=')
+                .strip_suffix(char::is_alphanumeric)
+                .unwrap()
+                .into();
+        });
+        assert_eq!(malformed(verify(&key, &pulled(), bundle)), "a part of it is not base64");
+    }
+}
+
+#[test]
+fn an_envelope_has_one_signature() {
+    for signatures in [json!([]), json!([{"sig": ""}, {"sig": ""}])] {
+        let bundle = changed(&manifest_bundle(), |bundle| bundle["dsseEnvelope"]["signatures"] = signatures);
+        let why = malformed(verify(&public("cosign3.pub"), &pulled(), bundle));
+        assert_eq!(why, "its envelope has not exactly one signature");
+    }
+}
+
+#[test]
+fn bundles_of_other_shapes_are_malformed() {
+    let key = public("cosign3.pub");
+    type Change = fn(&mut Value);
+    let changes: [(&str, Change); 6] = [
+        ("media type", |b| b["mediaType"] = "application/vnd.dev.sigstore.bundle+json;version=0.1".into()),
+        ("media type", |b| b["mediaType"] = "\u{202e}".into()),
+        ("in-toto", |b| b["dsseEnvelope"]["payloadType"] = "text/plain".into()),
+        ("exactly one", |b| b["dsseEnvelope"] = Value::Null),
+        ("exactly one", |b| {
+            b["messageSignature"] =
+                json!({"messageDigest": {"algorithm": "SHA2_256", "digest": ""}, "signature": ""});
+        }),
+        ("sigstore bundle", |b| b["dsseEnvelope"]["signatures"] = "sig".into()),
+    ];
+    for (place, (word, change)) in changes.into_iter().enumerate() {
+        let why = malformed(verify(&key, &pulled(), changed(&manifest_bundle(), change)));
+        assert!(why.contains(word) && !why.contains('\u{202e}'), "{place}: {why}");
+    }
+}
+
+#[test]
+fn message_digests_of_other_algorithms_are_malformed() {
+    let key = private("cosign3.key");
+    for (field, value, word) in [("algorithm", "SHA2_512", "SHA2_256"), ("digest", "AAAA", "32 bytes")] {
+        let bundle = changed(&sign_blob(key, OTHER), |bundle| {
+            bundle["messageSignature"]["messageDigest"][field] = value.into();
+        });
+        let why = malformed(verify(&key.public(), &file(), bundle));
+        assert!(why.contains(word), "{why}");
+    }
+}
+
+#[test]
+fn a_bundle_with_a_key_twice_is_malformed() {
+    let text = String::from_utf8(bytes("manifest.bundle.json")).unwrap();
+    let text = text.replace(r#""dsseEnvelope":"#, r#""dsseEnvelope":null,"dsseEnvelope":"#);
+    let why = malformed(verify(&public("cosign3.pub"), &pulled(), Signature::Bundle(text.into_bytes())));
+    assert!(why.contains("duplicate field"), "{why}");
+}
+
+#[test]
+fn the_older_format_of_cosign_2_is_refused_with_a_hint() {
+    let bundle = Signature::Bundle(bytes("component.cosign2.old.json"));
+    let why = malformed(verify(&public("cosign2.pub"), &file(), bundle));
+    assert!(why.contains("--new-bundle-format"), "{why}");
+}
+
+#[test]
+fn material_is_bounded_before_it_is_parsed() {
+    let text = String::from_utf8(bytes("manifest.bundle.json")).unwrap();
+    let largest = format!("{}{text}", " ".repeat(MAX_BUNDLE - text.len())).into_bytes();
+    assert!(verify(&public("cosign3.pub"), &pulled(), Signature::Bundle(largest.clone())).is_ok());
+    for larger in [[&largest[..], b" "].concat(), vec![b'['; 1 << 20]] {
+        let why = malformed(verify(&public("cosign3.pub"), &pulled(), Signature::Bundle(larger)));
+        assert!(why.contains("at most 65536 are read"), "{why}");
+    }
+    let payload = " ".repeat(MAX_BUNDLE + 1);
+    let why =
+        malformed(verify(&public("cosign2.pub"), &pulled(), simple_over(private("cosign2.key"), &payload)));
+    assert!(why.contains("at most 65536 are read"), "{why}");
+}
+
+#[test]
+fn deep_json_is_malformed() {
+    let bundle = Signature::Bundle(vec![b'['; MAX_BUNDLE]);
+    malformed(verify(&public("cosign3.pub"), &pulled(), bundle));
+}
+
+#[test]
+fn the_number_of_signatures_is_bounded() {
+    let key = Keys(vec![public("cosign2.pub")]);
+    let mut signatures = vec![Signature::Bundle(Vec::new()); MAX_SIGNATURES - 1];
+    signatures.push(simple());
+    assert!(key.verify(&pulled(), &signatures).is_ok());
+    signatures.push(simple());
+    assert_eq!(key.verify(&pulled(), &signatures), Err(VerifyError::TooMany(MAX_SIGNATURES + 1)));
+}
+
+#[test]
+fn the_nearest_fault_is_reported() {
+    let key = private("cosign2.key");
+    let keys = Keys(vec![key.public()]);
+    let garbage = Signature::Bundle(Vec::new());
+    let other_key = sign_simple(&PrivateKey::generate(), "x", manifest());
+    let other_subject = sign_simple(key, "x", Digest::of(OTHER));
+    let refused = |signatures: &[&Signature]| {
+        let signatures: Vec<_> = signatures.iter().copied().cloned().collect();
+        keys.verify(&pulled(), &signatures).unwrap_err()
+    };
+    assert!(matches!(refused(&[&other_key, &other_subject, &garbage]), VerifyError::OtherSubject { .. }));
+    assert!(matches!(refused(&[&other_key, &garbage]), VerifyError::OtherKey { .. }));
+    assert!(matches!(refused(&[&garbage]), VerifyError::Malformed { .. }));
+}
+
+#[test]
+fn the_component_of_the_fixtures_is_that_of_its_text() {
+    let text = String::from_utf8(bytes("component.wat")).unwrap();
+    assert_eq!(wat::parse_str(text).unwrap(), bytes("component.wasm"));
+}
+
+#[test]
+fn faults_say_what_to_do() {
+    let other = VerifyError::OtherSubject { signed: "sha256:00".to_owned(), expected: Digest::of(b"") };
+    assert_eq!(
+        other.to_string(),
+        format!(
+            "the signature is for sha256:00, not for {}; fetch the plugin again, or ask its author to sign it",
+            Digest::of(b"")
+        )
+    );
+    let other = VerifyError::OtherKey { keys: vec!["SHA256:a".to_owned(), "SHA256:b".to_owned()] };
+    assert_eq!(
+        other.to_string(),
+        "none of the keys SHA256:a, SHA256:b made a signature of it; name the signer's key with --key"
+    );
+}
