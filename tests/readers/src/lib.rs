@@ -21,6 +21,11 @@ use toolyard_protocol::{RawJson, response};
 use toolyard_schema::{Allowance, Bounds, Budget, Halt, Schema};
 use toolyard_task::keys::Key;
 use toolyard_transport::auth::{Address, Algorithm, IssuerSettings, KeySet, KeySource, TokenRules};
+use toolyard_trust::Digest;
+use toolyard_trust::key::PublicKey;
+use toolyard_trust::lock::Lock;
+use toolyard_trust::provenance::Provenance;
+use toolyard_trust::signature::{self, Keys, Signature, Verify};
 
 /// A reader of data from outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,12 +42,27 @@ pub enum Reader {
     Cursor,
     /// Manifests.
     Manifest,
+    /// Signatures of plugins, in bundles.
+    Bundle,
+    /// Lock files of plugin folders.
+    Lock,
+    /// Provenance files of components.
+    Provenance,
 }
 
 impl Reader {
     /// All readers.
-    pub const ALL: [Self; 6] =
-        [Self::Decode, Self::Schema, Self::Rules, Self::Token, Self::Cursor, Self::Manifest];
+    pub const ALL: [Self; 9] = [
+        Self::Decode,
+        Self::Schema,
+        Self::Rules,
+        Self::Token,
+        Self::Cursor,
+        Self::Manifest,
+        Self::Bundle,
+        Self::Lock,
+        Self::Provenance,
+    ];
 
     /// The name of the reader and of its fuzz target.
     #[must_use]
@@ -54,6 +74,9 @@ impl Reader {
             Self::Token => "jwt",
             Self::Cursor => "cursor",
             Self::Manifest => "manifest",
+            Self::Bundle => "bundle",
+            Self::Lock => "lock",
+            Self::Provenance => "provenance",
         }
     }
 
@@ -62,7 +85,8 @@ impl Reader {
         match self {
             Self::Token => _ = LazyLock::force(&TRUSTED),
             Self::Rules => _ = LazyLock::force(&AUTHORITY),
-            Self::Decode | Self::Schema | Self::Cursor | Self::Manifest => {}
+            Self::Bundle => _ = LazyLock::force(&SIGNERS),
+            Self::Decode | Self::Schema | Self::Cursor | Self::Manifest | Self::Lock | Self::Provenance => {}
         }
     }
 
@@ -75,6 +99,9 @@ impl Reader {
             Self::Token => token(data),
             Self::Cursor => cursor(data),
             Self::Manifest => manifest(data),
+            Self::Bundle => bundle(data),
+            Self::Lock => lock(data),
+            Self::Provenance => drop(black_box(Provenance::parse(data))),
         }
     }
 }
@@ -179,4 +206,24 @@ fn cursor(data: &[u8]) {
 fn manifest(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let _ = black_box(Manifest::parse("plugin.toml", text, &Limits::default()));
+}
+
+/// The key of an operator, and the component and manifest in `tests/fixtures/signed`.
+static SIGNERS: LazyLock<(Keys, [signature::Subject; 2])> = LazyLock::new(|| {
+    let key = PublicKey::from_pem(include_str!("../../fixtures/signed/cosign3.pub")).expect("a key");
+    let component = Digest::of(include_bytes!("../../fixtures/signed/component.wasm"));
+    let manifest = Digest::of(include_bytes!("../../fixtures/signed/manifest.json"));
+    (Keys(vec![key]), [Some(manifest), None].map(|manifest| signature::Subject { manifest, component }))
+});
+
+/// A signature over the manifest, and one over the component.
+fn bundle(data: &[u8]) {
+    let (keys, subjects) = &*SIGNERS;
+    let signatures = [Signature::Bundle(data.to_vec())];
+    subjects.iter().for_each(|subject| drop(black_box(keys.verify(subject, &signatures))));
+}
+
+fn lock(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let _ = black_box(Lock::parse(text));
 }

@@ -1,0 +1,89 @@
+use super::*;
+
+fn manifest(carrier: &Carrier) -> ImageManifest {
+    Document::parse(&carrier.manifest).and_then(Document::image).expect("a manifest")
+}
+
+fn simple(payload: &[u8]) -> Signature {
+    Signature::SimpleSigning { payload: payload.to_vec(), signature: vec![1, 2, 3] }
+}
+
+#[test]
+fn the_tags_of_a_digest_are_those_of_cosign_and_of_the_specification() {
+    let digest = Digest::of(b"x");
+    assert_eq!(referrers_tag(digest), format!("sha256-{}", digest.hex()));
+    assert_eq!(signature_tag(digest), format!("sha256-{}.sig", digest.hex()));
+}
+
+#[test]
+fn a_bundle_is_read_from_its_manifest() {
+    let carrier = bundle_carrier(b"subject", b"{}");
+    let manifest = manifest(&carrier);
+    let layer = bundle_layer(&manifest, Digest::of(b"subject")).expect("a bundle");
+    assert_eq!(layer.digest, Digest::of(b"{}"));
+    assert!(bundle_layer(&manifest, Digest::of(b"other")).is_none());
+}
+
+#[test]
+fn a_bundle_with_a_statement_names_its_type() {
+    let statement = STANDARD.encode(r#"{"predicateType":"https://sigstore.dev/cosign/sign/v1"}"#);
+    let bundle = json!({ "dsseEnvelope": { "payload": statement } }).to_string();
+    let annotations = manifest(&bundle_carrier(b"subject", bundle.as_bytes())).annotations;
+    assert_eq!(annotations["dev.sigstore.bundle.content"], "dsse-envelope");
+    assert_eq!(annotations["dev.sigstore.bundle.predicateType"], "https://sigstore.dev/cosign/sign/v1");
+    let annotations = manifest(&bundle_carrier(b"subject", b"not JSON")).annotations;
+    assert_eq!(annotations["dev.sigstore.bundle.content"], "message-signature");
+}
+
+#[test]
+fn every_layer_of_cosign_2_is_a_signature() {
+    let carrier = simple_carrier(None, &[simple(b"one"), simple(b"two")]).expect("a manifest");
+    let manifest = manifest(&carrier);
+    let digests: Vec<_> = simple_layers(&manifest).into_iter().map(|(layer, _)| layer.digest).collect();
+    assert_eq!(digests, [Digest::of(b"one"), Digest::of(b"two")]);
+}
+
+#[test]
+fn layers_without_a_valid_signature_are_skipped() {
+    let carrier = simple_carrier(None, &[simple(b"one")]).expect("a manifest");
+    let text = String::from_utf8(carrier.manifest).expect("text");
+    for broken in [text.replace(&STANDARD.encode([1, 2, 3]), "%"), text.replace("simplesigning", "other")] {
+        let manifest = Document::parse(broken.as_bytes()).and_then(Document::image).expect("a manifest");
+        assert!(simple_layers(&manifest).is_empty());
+    }
+}
+
+#[test]
+fn a_new_signature_follows_the_former_ones_once() {
+    let former = simple_carrier(None, &[simple(b"one")]).expect("a manifest").manifest;
+    let both = [simple(b"one"), simple(b"two")];
+    let carrier = simple_carrier(Some(&former), &both).expect("a manifest");
+    assert_eq!(carrier.blobs.len(), 2, "the new payload and the configuration");
+    assert_eq!(simple_layers(&manifest(&carrier)).len(), 2);
+    assert!(simple_carrier(Some(&carrier.manifest), &both).is_none());
+}
+
+#[test]
+fn an_index_keeps_its_entries_and_their_unknown_fields() {
+    let former = br#"{"manifests":[{"digest":"a","x":1}],"annotations":{"y":"z"}}"#;
+    let index = extended_index(Some(former), json!({ "digest": "b" })).expect("an index");
+    let value: Value = serde_json::from_slice(&index).expect("JSON");
+    assert_eq!(value["manifests"], json!([{ "digest": "a", "x": 1 }, { "digest": "b" }]));
+    assert_eq!(value["annotations"]["y"], "z");
+    assert!(extended_index(Some(&index), json!({ "digest": "b" })).is_none());
+}
+
+#[test]
+fn likely_signatures_are_read_first_and_large_ones_never() {
+    let entry = |kind: Option<&str>, size: u64| -> Descriptor {
+        let digest = Digest::of(size.to_string().as_bytes()).to_string();
+        let entry = json!({ "mediaType": "x", "digest": digest, "size": size, "artifactType": kind });
+        serde_json::from_value(entry).expect("a descriptor")
+    };
+    let mut referrers: Vec<_> = (10..100).map(|size| entry(Some("application/spdx+json"), size)).collect();
+    referrers.extend([entry(None, 2), entry(Some(EMPTY), 3), entry(Some(BUNDLE), 1)]);
+    referrers.push(entry(Some(BUNDLE), MAX_SIGNATURE + 1));
+    let likely: Vec<_> = likely_bundles(referrers).iter().map(|referrer| referrer.size).collect();
+    assert_eq!(likely.len(), MAX_SIGNATURES);
+    assert_eq!(likely[..4], [1, 2, 3, 10]);
+}

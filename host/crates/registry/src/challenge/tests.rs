@@ -1,0 +1,37 @@
+use super::*;
+use proptest::prelude::*;
+
+fn bearer(realm: &str, service: Option<&str>) -> Challenge {
+    Challenge::Bearer { realm: realm.to_owned(), service: service.map(str::to_owned) }
+}
+
+#[test]
+fn a_token_server_is_named_by_realm_and_service() {
+    let header = r#"Bearer realm="https://ghcr.io/token",service="ghcr.io",scope="repository:a/b:pull""#;
+    assert_eq!(parse(header), [bearer("https://ghcr.io/token", Some("ghcr.io"))]);
+}
+
+#[test]
+fn a_header_may_have_several_challenges() {
+    let header = r#"Negotiate, Basic realm="a, b", bearer service=s , realm = "x\"y""#;
+    assert_eq!(parse(header), [Challenge::Basic, bearer("x\"y", Some("s"))]);
+}
+
+#[test]
+fn a_bearer_challenge_without_a_realm_is_skipped() {
+    assert_eq!(parse(r#"Bearer service="x""#), []);
+}
+
+#[test]
+fn broken_headers_end() {
+    for header in ["", ",", "=", "\"", "Bearer realm=\"x", "a=b=c", "Basic \"\"\"", "Bearer realm=\"\\"] {
+        let _ = parse(header);
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_read(header in "[ -~\t]{0,80}") {
+        let _ = parse(&header);
+    }
+}

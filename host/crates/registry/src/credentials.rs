@@ -1,0 +1,161 @@
+//! Credentials of docker and podman: their configuration files and credential helpers.
+
+mod config;
+mod credential_helper;
+
+use crate::{Error, Problem};
+use config::DockerConfig;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use zeroize::Zeroizing;
+
+/// How long a credential helper may take. It may ask the person for the password of a keychain.
+const HELPER_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A credential for one registry.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Credential {
+    /// A name and a password, or a personal access token.
+    Password {
+        /// The name.
+        user: String,
+        /// The password.
+        password: Zeroizing<String>,
+    },
+    /// A refresh token, which the token server exchanges for a token.
+    IdentityToken(Zeroizing<String>),
+    /// A token that the registry takes as it is.
+    AccessToken(Zeroizing<String>),
+}
+
+impl Credential {
+    /// A name and a password.
+    #[must_use]
+    pub fn password(user: &str, password: &str) -> Self {
+        Self::Password { user: user.to_owned(), password: Zeroizing::new(password.to_owned()) }
+    }
+}
+
+impl fmt::Debug for Credential {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Password { user, .. } => write!(f, "Password({user:?})"),
+            Self::IdentityToken(_) => f.write_str("IdentityToken"),
+            Self::AccessToken(_) => f.write_str("AccessToken"),
+        }
+    }
+}
+
+/// The place of a saved credential.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Saved {
+    /// The configuration file.
+    pub file: PathBuf,
+    /// The credential helper that holds the password. Without one, the file holds it in base64.
+    pub helper: Option<String>,
+}
+
+/// The credentials of this machine.
+#[derive(Debug, Clone)]
+pub struct Store {
+    places: Vec<PathBuf>,
+    helper_timeout: Duration,
+}
+
+impl Store {
+    /// The files of docker (`$DOCKER_CONFIG/config.json`, else `~/.docker/config.json`) and of podman
+    /// (`$XDG_RUNTIME_DIR/containers/auth.json`).
+    #[must_use]
+    pub fn from_environment() -> Self {
+        let folder = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let docker = folder("DOCKER_CONFIG")
+            .or_else(|| std::env::home_dir().map(|home| home.join(".docker")))
+            .map(|folder| folder.join("config.json"));
+        let podman = folder("XDG_RUNTIME_DIR").map(|folder| folder.join("containers/auth.json"));
+        Self::new(docker.into_iter().chain(podman).collect())
+    }
+
+    /// These files, the first of which takes new credentials.
+    #[must_use]
+    pub fn new(places: Vec<PathBuf>) -> Self {
+        Self { places, helper_timeout: HELPER_TIMEOUT }
+    }
+
+    /// The same files with another timeout for credential helpers.
+    #[must_use]
+    pub fn with_helper_timeout(self, helper_timeout: Duration) -> Self {
+        Self { helper_timeout, ..self }
+    }
+
+    /// The files, in the order in which they are searched.
+    #[must_use]
+    pub fn places(&self) -> Vec<PathBuf> {
+        self.places.clone()
+    }
+
+    /// The credential for this registry.
+    ///
+    /// # Errors
+    /// If a file cannot be read or is malformed, or a credential helper fails.
+    pub async fn find(&self, host: &str) -> Result<Option<Credential>, Error> {
+        self.look_up(host).await.map_err(Error::Local)
+    }
+
+    pub(crate) async fn look_up(&self, host: &str) -> Result<Option<Credential>, Problem> {
+        for place in &self.places {
+            let Some(config) = DockerConfig::read(place).await? else { continue };
+            if let Some(program) = config.helper(host)
+                && let Some(found) =
+                    credential_helper::get(&program, &config.key(host), self.helper_timeout).await?
+            {
+                return Ok(Some(found));
+            }
+            let inline = config.inline(host).map_err(|why| file_problem(place, why))?;
+            if inline.is_some() {
+                return Ok(inline);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Keeps a credential for this registry: in the credential helper that the first file names, else in that
+    /// file.
+    ///
+    /// # Errors
+    /// If the file cannot be changed, or the credential helper fails.
+    pub async fn save(&self, host: &str, credential: Credential) -> Result<Saved, Error> {
+        self.keep(host, credential).await.map_err(Error::Local)
+    }
+
+    async fn keep(&self, host: &str, credential: Credential) -> Result<Saved, Problem> {
+        let Some(place) = self.places.first() else {
+            let text = "there is no file for credentials; set DOCKER_CONFIG to a folder";
+            return Err(Problem::Setting(text.to_owned()));
+        };
+        let mut config = DockerConfig::read(place).await?.unwrap_or_default();
+        let helper = config.helper(host);
+        match &helper {
+            Some(program) => {
+                credential_helper::store(program, &config.key(host), &credential, self.helper_timeout)
+                    .await?;
+            }
+            None => {
+                config.set(host, &credential).map_err(|why| file_problem(place, why))?;
+                config.write(place).await?;
+            }
+        }
+        Ok(Saved { file: place.clone(), helper })
+    }
+}
+
+fn file_problem(path: &Path, why: impl ToString) -> Problem {
+    Problem::File { path: path.to_path_buf(), why: why.to_string() }
+}
+
+/// Reads everything that a docker configuration can make this module read.
+pub(crate) fn examine(bytes: &[u8], host: &str) -> Option<Credential> {
+    let config = DockerConfig::parse(bytes).ok()?;
+    let _ = std::hint::black_box(config.helper(host));
+    config.inline(host).ok()?
+}

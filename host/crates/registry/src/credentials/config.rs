@@ -1,0 +1,162 @@
+//! The configuration file of docker, which podman writes too.
+
+use super::{Credential, file_problem};
+use crate::Problem;
+use crate::limits::MAX_DOCKER_CONFIG;
+use crate::reference::canonical;
+use base64::Engine as _;
+use base64::alphabet::STANDARD as ALPHABET;
+use base64::engine::general_purpose::STANDARD;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use serde_json::{Map, Value, json};
+use std::io::{Read as _, Write as _};
+use std::path::Path;
+use zeroize::Zeroizing;
+
+/// Docker Hub has another name in configuration files.
+const DOCKER_HUB: &str = "https://index.docker.io/v1/";
+
+/// People also write these values by hand, without padding.
+const LENIENT: GeneralPurpose = GeneralPurpose::new(
+    &ALPHABET,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
+
+/// The whole file, so that a change keeps everything else.
+#[derive(Debug, Default)]
+pub struct DockerConfig(Map<String, Value>);
+
+impl DockerConfig {
+    /// Reads a file; `None` if there is none.
+    pub async fn read(path: &Path) -> Result<Option<Self>, Problem> {
+        let owned = path.to_path_buf();
+        let reading = tokio::task::spawn_blocking(move || {
+            let mut bytes = Zeroizing::new(Vec::new());
+            let file = std::fs::File::open(owned)?;
+            file.take(MAX_DOCKER_CONFIG + 1).read_to_end(&mut bytes)?;
+            Ok::<_, std::io::Error>(bytes)
+        });
+        let bytes = match reading.await {
+            Ok(Ok(bytes)) => bytes,
+            Ok(Err(error)) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Ok(Err(error)) => return Err(file_problem(path, error)),
+            Err(error) => return Err(file_problem(path, error)),
+        };
+        if bytes.len() as u64 > MAX_DOCKER_CONFIG {
+            return Err(file_problem(path, format!("it is larger than {MAX_DOCKER_CONFIG} bytes")));
+        }
+        Self::parse(&bytes).map(Some).map_err(|why| file_problem(path, why))
+    }
+
+    pub fn parse(bytes: &[u8]) -> Result<Self, String> {
+        if bytes.trim_ascii().is_empty() {
+            return Ok(Self::default());
+        }
+        // The error has a line and a column, and no part of the file.
+        let config = serde_json::from_slice(bytes);
+        config.map(Self).map_err(|error| format!("this is not a docker configuration: {error}"))
+    }
+
+    /// The program of the credential helper for this registry.
+    pub fn helper(&self, host: &str) -> Option<String> {
+        let helpers = self.0.get("credHelpers").and_then(Value::as_object);
+        let own = helpers.and_then(|helpers| entry(helpers, host)).and_then(|(_, name)| name.as_str());
+        let name = own.or_else(|| self.0.get("credsStore")?.as_str()).filter(|name| !name.is_empty())?;
+        Some(format!("docker-credential-{name}"))
+    }
+
+    /// The name under which this file and its helpers know the registry.
+    pub fn key(&self, host: &str) -> String {
+        let tables = ["auths", "credHelpers"].into_iter().filter_map(|table| self.0.get(table)?.as_object());
+        let known = tables.filter_map(|table| entry(table, host)).next();
+        known.map_or_else(|| new_key(host).to_owned(), |(key, _)| key.clone())
+    }
+
+    /// The credential that the file itself holds. An empty entry says that a helper has it.
+    pub fn inline(&self, host: &str) -> Result<Option<Credential>, String> {
+        let auths = self.0.get("auths").and_then(Value::as_object);
+        let Some((key, auth)) = auths.and_then(|auths| entry(auths, host)) else { return Ok(None) };
+        let text = |name: &str| auth.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
+        if let Some(token) = text("identitytoken") {
+            return Ok(Some(Credential::IdentityToken(Zeroizing::new(token.to_owned()))));
+        }
+        if let Some(token) = text("registrytoken") {
+            return Ok(Some(Credential::AccessToken(Zeroizing::new(token.to_owned()))));
+        }
+        let Some(encoded) = text("auth") else {
+            let pair = text("username").zip(text("password"));
+            return Ok(pair.map(|(user, password)| Credential::password(user, password)));
+        };
+        let wrong = || format!("`auths.\"{key}\".auth` is not a name and a password in base64");
+        let decoded = Zeroizing::new(LENIENT.decode(encoded.trim()).map_err(|_| wrong())?);
+        let pair = std::str::from_utf8(&decoded).ok().and_then(|pair| pair.split_once(':'));
+        let (user, password) = pair.ok_or_else(wrong)?;
+        // docker pads passwords with zero bytes.
+        Ok(Some(Credential::password(user, password.trim_end_matches('\0'))))
+    }
+
+    /// Sets the credential for this registry.
+    pub fn set(&mut self, host: &str, credential: &Credential) -> Result<(), String> {
+        let value = match credential {
+            Credential::Password { user, .. } if user.contains(':') => {
+                return Err("a name with a colon cannot be stored in this file".to_owned());
+            }
+            Credential::Password { user, password } => {
+                let pair = Zeroizing::new(format!("{user}:{}", password.as_str()));
+                json!({ "auth": STANDARD.encode(pair.as_bytes()) })
+            }
+            Credential::IdentityToken(token) => json!({ "identitytoken": token.as_str() }),
+            Credential::AccessToken(token) => json!({ "registrytoken": token.as_str() }),
+        };
+        let key = self.key(host);
+        let auths = self.0.entry("auths").or_insert_with(|| json!({}));
+        let auths = auths.as_object_mut().ok_or("`auths` is not an object")?;
+        auths.insert(key, value);
+        Ok(())
+    }
+
+    /// Replaces the file, readable by its owner alone.
+    pub async fn write(&self, path: &Path) -> Result<(), Problem> {
+        let text = serde_json::to_string_pretty(&self.0).map_err(|error| file_problem(path, error))?;
+        let text = Zeroizing::new(text);
+        let owned = path.to_path_buf();
+        let writing = tokio::task::spawn_blocking(move || {
+            // A link stays a link: dotfiles are often kept elsewhere.
+            let target = std::fs::canonicalize(&owned).unwrap_or(owned);
+            let folder = target.parent().unwrap_or(Path::new("."));
+            std::fs::create_dir_all(folder)?;
+            let mut file = tempfile::NamedTempFile::new_in(folder)?;
+            file.write_all(text.as_bytes())?;
+            file.write_all(b"\n")?;
+            file.as_file().sync_all()?;
+            file.persist(target).map_err(|error| error.error)?;
+            Ok::<_, std::io::Error>(())
+        });
+        match writing.await {
+            Ok(written) => written.map_err(|error| file_problem(path, error)),
+            Err(error) => Err(file_problem(path, error)),
+        }
+    }
+}
+
+/// The entry of a table for this registry. docker writes hosts, addresses with `/v1/`, and both.
+fn entry<'a>(table: &'a Map<String, Value>, host: &str) -> Option<(&'a String, &'a Value)> {
+    table.get_key_value(host).or_else(|| table.iter().find(|(key, _)| is_about(key, host)))
+}
+
+fn is_about(key: &str, host: &str) -> bool {
+    let address = key.strip_prefix("https://").or_else(|| key.strip_prefix("http://"));
+    let name = match address {
+        Some(address) => address.split('/').next().unwrap_or_default(),
+        // podman's entries for a part of a registry have a path without a scheme.
+        None => key.strip_suffix("/v1/").or_else(|| key.strip_suffix("/v2/")).unwrap_or(key),
+    };
+    canonical(name) == canonical(host) || (new_key(host) == DOCKER_HUB && name == "index.docker.io")
+}
+
+fn new_key(host: &str) -> &str {
+    if matches!(host, "docker.io" | "index.docker.io" | "registry-1.docker.io") { DOCKER_HUB } else { host }
+}
+
+#[cfg(test)]
+mod tests;

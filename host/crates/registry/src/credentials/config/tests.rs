@@ -1,0 +1,122 @@
+use super::*;
+use crate::credentials::{Saved, Store};
+use std::os::unix::fs::PermissionsExt as _;
+
+fn config(text: &str) -> DockerConfig {
+    DockerConfig::parse(text.as_bytes()).expect("a configuration")
+}
+
+fn found(key: &str, host: &str) -> bool {
+    let auth = STANDARD.encode("user:password");
+    let text = json!({ "auths": { key: { "auth": auth } } }).to_string();
+    let credential = config(&text).inline(host).expect("valid");
+    credential.is_some_and(|found| found == Credential::password("user", "password"))
+}
+
+#[test]
+fn a_registry_is_found_by_each_form_of_its_name() {
+    for key in [
+        "ghcr.io",
+        "https://ghcr.io",
+        "https://ghcr.io/",
+        "https://ghcr.io/v1/",
+        "http://GHCR.io/v2/",
+        "ghcr.io:443",
+    ] {
+        assert!(found(key, "ghcr.io"), "{key}");
+    }
+    for key in ["ghcr.io:444", "https://ghcr.io.evil", "ghcr.io/acme", "evil.ghcr.io", "ghcr.io.evil"] {
+        assert!(!found(key, "ghcr.io"), "{key}");
+    }
+    assert!(found("localhost:5000", "localhost:5000"));
+    assert!(!found("localhost:5000", "localhost"));
+}
+
+#[test]
+fn docker_hub_has_its_old_name() {
+    assert!(found("https://index.docker.io/v1/", "docker.io"));
+    assert!(!found("https://index.docker.io/v1/", "ghcr.io"));
+}
+
+#[test]
+fn a_password_may_have_colons_and_an_encoding_without_padding() {
+    let config = config(r#"{"auths":{"h":{"auth":"dXNlcjphOmI"}}}"#);
+    assert_eq!(config.inline("h").expect("valid"), Some(Credential::password("user", "a:b")));
+}
+
+#[test]
+fn an_entry_may_be_a_token_or_empty() {
+    let config =
+        config(r#"{"auths":{"a":{"identitytoken":"x","auth":"dXNlcjo="},"b":{"registrytoken":"y"},"c":{}}}"#);
+    let token = |text: &str| Zeroizing::new(text.to_owned());
+    assert_eq!(config.inline("a").expect("valid"), Some(Credential::IdentityToken(token("x"))));
+    assert_eq!(config.inline("b").expect("valid"), Some(Credential::AccessToken(token("y"))));
+    assert_eq!(config.inline("c").expect("valid"), None);
+}
+
+#[test]
+fn a_broken_entry_is_named_without_its_content() {
+    let error = config(r#"{"auths":{"h":{"auth":"c2VjcmV0"}}}"#).inline("h").expect_err("refused");
+    assert_eq!(error, "`auths.\"h\".auth` is not a name and a password in base64");
+    DockerConfig::parse(b"[1]").expect_err("not an object");
+    DockerConfig::parse(b"").expect("an empty file is an empty configuration");
+}
+
+#[test]
+fn the_helper_of_a_registry_comes_before_the_one_for_all() {
+    let config = config(r#"{"credsStore":"all","credHelpers":{"ghcr.io":"own"}}"#);
+    assert_eq!(config.helper("ghcr.io").as_deref(), Some("docker-credential-own"));
+    assert_eq!(config.helper("quay.io").as_deref(), Some("docker-credential-all"));
+    assert_eq!(DockerConfig::default().helper("quay.io"), None);
+}
+
+#[tokio::test]
+async fn a_saved_credential_keeps_the_rest_of_the_file_and_is_private() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("config.json");
+    std::fs::write(&file, r#"{"auths":{"https://h/v1/":{"auth":"eDp5"},"i":{}},"psFormat":"x"}"#)
+        .expect("written");
+    let store = Store::new(vec![file.clone()]);
+    let saved = store.save("h", Credential::password("user", "password")).await.expect("saved");
+    assert_eq!(saved, Saved { file: file.clone(), helper: None });
+    assert_eq!(store.find("h").await.expect("read"), Some(Credential::password("user", "password")));
+    let value: Value = serde_json::from_slice(&std::fs::read(&file).expect("read")).expect("JSON");
+    assert_eq!(value["psFormat"], "x");
+    assert_eq!(value["auths"].as_object().map(Map::len), Some(2), "the entry of the registry is replaced");
+    assert_eq!(std::fs::metadata(&file).expect("a file").permissions().mode() & 0o777, 0o600);
+}
+
+#[tokio::test]
+async fn a_saved_credential_makes_the_folder_and_follows_links() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join(".docker/config.json");
+    Store::new(vec![file.clone()]).save("h", Credential::password("u", "p")).await.expect("saved");
+    let link = folder.path().join("link.json");
+    std::os::unix::fs::symlink(&file, &link).expect("a link");
+    Store::new(vec![link.clone()]).save("i", Credential::password("u", "p")).await.expect("saved");
+    assert!(link.is_symlink());
+    let store = Store::new(vec![file]);
+    assert!(store.find("h").await.expect("read").is_some() && store.find("i").await.expect("read").is_some());
+}
+
+#[tokio::test]
+async fn files_are_searched_in_order_and_may_be_missing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let files = ["none.json", "docker.json", "podman.json"].map(|name| folder.path().join(name));
+    std::fs::write(&files[1], r#"{"auths":{"a":{"auth":"eDox"}}}"#).expect("written");
+    std::fs::write(&files[2], r#"{"auths":{"a":{"auth":"eDoy"},"b":{"auth":"eDoz"}}}"#).expect("written");
+    let store = Store::new(files.to_vec());
+    assert_eq!(store.find("a").await.expect("read"), Some(Credential::password("x", "1")));
+    assert_eq!(store.find("b").await.expect("read"), Some(Credential::password("x", "3")));
+    assert_eq!(store.find("c").await.expect("read"), None);
+}
+
+#[tokio::test]
+async fn a_large_file_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("config.json");
+    std::fs::write(&file, " ".repeat(usize::try_from(MAX_DOCKER_CONFIG).expect("small") + 1))
+        .expect("written");
+    let error = Store::new(vec![file]).find("h").await.expect_err("refused").to_string();
+    assert!(error.ends_with("config.json: it is larger than 1048576 bytes"), "{error}");
+}

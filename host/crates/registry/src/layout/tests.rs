@@ -1,0 +1,230 @@
+use super::*;
+use crate::{Artifact, SUGGESTED_MANIFEST};
+use std::collections::BTreeMap;
+use tar::{Archive, Builder, EntryType, Header};
+use toolyard_trust::Digest;
+use toolyard_trust::signature::Signature;
+
+const MAX_COMPONENT: u64 = 1 << 20;
+/// The smallest component.
+const COMPONENT: &[u8] = b"\0asm\x0d\0\x01\0";
+
+fn artifact() -> Artifact {
+    let annotations = BTreeMap::from([(SUGGESTED_MANIFEST.to_owned(), "[http]".to_owned())]);
+    let simple = |number: u8| Signature::SimpleSigning { payload: vec![number], signature: vec![48, number] };
+    let bundle = |number: u8| Signature::Bundle(vec![b'{', b'}', number]);
+    let signatures = vec![bundle(1), bundle(2), simple(1), simple(2)];
+    Artifact { signatures, ..Artifact::new(COMPONENT.to_vec(), annotations, None).expect("an artifact") }
+}
+
+fn written(artifact: &Artifact) -> Vec<u8> {
+    let mut tar = Vec::new();
+    write(artifact, Some("1"), &mut tar).expect("written");
+    tar
+}
+
+/// The files of a tar with their names.
+fn members(tar: &[u8]) -> Vec<(String, Vec<u8>)> {
+    let mut archive = Archive::new(tar);
+    let entries = archive.entries().expect("a tar").map(|entry| {
+        let mut entry = entry.expect("an entry");
+        let mut bytes = Vec::new();
+        std::io::Read::read_to_end(&mut entry, &mut bytes).expect("read");
+        (String::from_utf8_lossy(&entry.path_bytes()).into_owned(), bytes)
+    });
+    entries.collect()
+}
+
+fn packed(members: &[(String, Vec<u8>)]) -> Vec<u8> {
+    let mut builder = Builder::new(Vec::new());
+    for (name, bytes) in members {
+        append(&mut builder, EntryType::Regular, name, bytes);
+    }
+    builder.into_inner().expect("a tar")
+}
+
+/// Appends a member whose name is not checked.
+fn append(builder: &mut Builder<Vec<u8>>, kind: EntryType, name: &str, bytes: &[u8]) {
+    let mut header = Header::new_ustar();
+    header.as_mut_bytes()[..name.len()].copy_from_slice(name.as_bytes());
+    header.set_entry_type(kind);
+    header.set_size(bytes.len() as u64);
+    header.set_mode(0o644);
+    header.set_cksum();
+    builder.append(&header, bytes).expect("appended");
+}
+
+fn refusal(tar: &[u8]) -> String {
+    read(tar, MAX_COMPONENT).expect_err("refused").to_string()
+}
+
+/// The layout with its index changed.
+fn with_index(change: impl FnOnce(&mut serde_json::Value)) -> Vec<u8> {
+    let mut members = members(&written(&artifact()));
+    let index = members.iter_mut().find(|(name, _)| name == INDEX).expect("an index");
+    let mut value = serde_json::from_slice(&index.1).expect("JSON");
+    change(&mut value);
+    index.1 = value.to_string().into_bytes();
+    packed(&members)
+}
+
+#[test]
+fn a_written_artifact_is_read_with_all_signatures() {
+    assert_eq!(read(&written(&artifact())[..], MAX_COMPONENT).expect("read"), artifact());
+}
+
+#[test]
+fn equal_artifacts_give_equal_tars() {
+    let tar = written(&artifact());
+    assert_eq!(tar, written(&artifact()));
+    assert_eq!(
+        Digest::of(&tar).to_string(),
+        "sha256:426aa7a225ca3b604a699427a95190a8d4195529c74c272d02ada7daf4a24606"
+    );
+}
+
+#[test]
+fn members_are_read_in_any_order_and_with_a_dot_in_front() {
+    let mut members = members(&written(&artifact()));
+    members.reverse();
+    members.iter_mut().for_each(|(name, _)| name.insert_str(0, "./"));
+    members.push(("./ingest/x".to_owned(), b"of another program".to_vec()));
+    assert_eq!(read(&packed(&members)[..], MAX_COMPONENT).expect("read"), artifact());
+}
+
+#[test]
+fn folders_are_skipped() {
+    let mut builder = Builder::new(Vec::new());
+    append(&mut builder, EntryType::Directory, "./", b"");
+    append(&mut builder, EntryType::Directory, "blobs/sha256/", b"");
+    for (name, bytes) in members(&written(&artifact())) {
+        append(&mut builder, EntryType::Regular, &name, &bytes);
+    }
+    let tar = builder.into_inner().expect("a tar");
+    assert_eq!(read(&tar[..], MAX_COMPONENT).expect("read"), artifact());
+}
+
+#[test]
+fn links_and_devices_are_refused() {
+    for kind in [EntryType::Symlink, EntryType::Link, EntryType::Char, EntryType::Fifo] {
+        let mut builder = Builder::new(Vec::new());
+        append(&mut builder, kind, "index.json", b"");
+        let text = refusal(&builder.into_inner().expect("a tar"));
+        assert!(text.ends_with("`index.json` is neither a file nor a folder"), "{text}");
+    }
+}
+
+#[test]
+fn names_that_leave_the_folder_are_refused() {
+    for name in ["../index.json", "/etc/passwd", "blobs/../../x", "blobs\\..\\x", "./../x"] {
+        let text = refusal(&packed(&[(name.to_owned(), Vec::new())]));
+        assert!(text.contains("leaves the folder"), "{name}: {text}");
+    }
+}
+
+#[test]
+fn a_blob_must_have_the_digest_of_its_name() {
+    let mut members = members(&written(&artifact()));
+    let blob = members.iter_mut().find(|(name, _)| name.starts_with(BLOBS)).expect("a blob");
+    blob.1.push(0);
+    assert!(refusal(&packed(&members)).contains("a blob of the tar has sha256:"));
+    let text = refusal(&packed(&[("blobs/sha256/xyz".to_owned(), Vec::new())]));
+    assert!(text.ends_with("`blobs/sha256/xyz` is not named by a digest"), "{text}");
+}
+
+#[test]
+fn two_members_of_one_name_are_refused() {
+    for name in [INDEX, MARK] {
+        let mut members = members(&written(&artifact()));
+        members.push((format!("./{name}"), b"{}".to_vec()));
+        let text = refusal(&packed(&members));
+        assert!(text.ends_with(&format!("it has two members `{name}`")), "{text}");
+    }
+}
+
+#[test]
+fn too_large_members_are_refused_before_they_are_read() {
+    let mut header = Header::new_gnu();
+    header.set_path("blobs/sha256/x").expect("a name");
+    header.set_entry_type(EntryType::Regular);
+    header.set_size(1 << 40);
+    header.set_cksum();
+    let text = refusal(header.as_bytes());
+    assert!(text.contains("the tar is larger than"), "{text}");
+}
+
+#[test]
+fn many_members_are_refused() {
+    let members: Vec<_> = (0..600).map(|number| (format!("x{number}"), Vec::new())).collect();
+    assert!(refusal(&packed(&members)).ends_with("it has more than 512 members"));
+}
+
+#[test]
+fn a_component_above_the_limit_is_refused() {
+    let error = read(&written(&artifact())[..], 7).expect_err("refused").to_string();
+    assert!(error.contains("the component is larger than 7 bytes"), "{error}");
+}
+
+#[test]
+fn a_tar_that_is_cut_off_is_refused() {
+    let tar = written(&artifact());
+    for length in [1, 100, 511, 512, 513, 1_100, 2_000, tar.len() / 2] {
+        read(&tar[..length], MAX_COMPONENT).expect_err("refused");
+    }
+}
+
+#[test]
+fn a_tar_without_the_parts_of_a_layout_is_refused() {
+    for (missing, text) in [
+        (MARK, "it has no member `oci-layout`, so it is not an OCI image layout"),
+        (INDEX, "it has no index.json"),
+        (BLOBS, "is missing"),
+    ] {
+        let mut members = members(&written(&artifact()));
+        members.retain(|(name, _)| !name.starts_with(missing));
+        let error = refusal(&packed(&members));
+        assert!(error.ends_with(text), "{error}");
+    }
+    refusal(b"PK\x03\x04 this is a zip file");
+    refusal(b"");
+}
+
+#[test]
+fn an_index_with_two_components_is_refused() {
+    let other = Artifact::new(COMPONENT.to_vec(), BTreeMap::new(), None).expect("an artifact");
+    let mut both = members(&written(&artifact()));
+    both.extend(members(&written(&other)).into_iter().filter(|(name, _)| name.starts_with(BLOBS)));
+    both.sort();
+    both.dedup();
+    let index = both.iter_mut().find(|(name, _)| name == INDEX).expect("an index");
+    let mut value: serde_json::Value = serde_json::from_slice(&index.1).expect("JSON");
+    let entry = crate::carrier::describe("application/vnd.oci.image.manifest.v1+json", &other.manifest);
+    value["manifests"].as_array_mut().expect("entries").push(entry);
+    index.1 = value.to_string().into_bytes();
+    assert!(refusal(&packed(&both)).ends_with("its index names 2 components; expected one"));
+}
+
+#[test]
+fn a_wrong_size_in_the_index_is_refused() {
+    let tar = with_index(|index| index["manifests"][0]["size"] = 1.into());
+    assert!(refusal(&tar).ends_with("the manifest does not have the size that its descriptor says"));
+}
+
+#[test]
+fn signatures_about_another_manifest_are_ignored() {
+    let tar = with_index(|index| {
+        let entries = index["manifests"].as_array_mut().expect("entries");
+        let tagged = entries.last_mut().expect("the signatures of cosign 2");
+        tagged["annotations"][TAG] = format!("sha256-{}.sig", "0".repeat(64)).into();
+        entries.remove(1);
+    });
+    let signatures = read(&tar[..], MAX_COMPONENT).expect("read").signatures;
+    assert_eq!(signatures, artifact().signatures[1..2]);
+}
+
+#[test]
+fn a_newer_layout_is_refused() {
+    let mut members = members(&written(&artifact()));
+    members[0].1 = br#"{"imageLayoutVersion":"2.0.0"}"#.to_vec();
+    assert!(refusal(&packed(&members)).ends_with("its layout has the version 2.0.0"));
+}

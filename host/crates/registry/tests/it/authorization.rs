@@ -1,0 +1,148 @@
+//! Logins: passwords, and tokens of the server that the registry names.
+
+use crate::kit::{
+    Access, PASSWORD, Proxy, Server, USER, artifact, client, client_with, failure, reference, settings,
+};
+use toolyard_registry::credentials::Store;
+use toolyard_registry::{Client, Problem, Settings};
+
+#[tokio::test]
+async fn a_registry_gets_the_password_of_the_docker_configuration() {
+    let Some(server) = Server::start(Access::Basic) else { return };
+    let (client, _folder) = client_with(&server.host, USER, PASSWORD).await;
+    let reference = reference(&server.host, "acme/fetch:1");
+    let artifact = artifact("fetch");
+    client.push(&reference, &artifact).await.expect("pushed");
+    assert_eq!(client.pull(&reference).await.expect("pulled"), artifact);
+}
+
+#[tokio::test]
+async fn a_missing_login_names_the_searched_files_and_the_command() {
+    let Some(server) = Server::start(Access::Basic) else { return };
+    let store = Store::new(vec!["/nowhere/config.json".into(), "/nowhere/auth.json".into()]);
+    let client = Client::new(Settings { credentials: store, ..settings() }).expect("a client");
+    let host = &server.host;
+    assert_eq!(
+        failure(client.pull(&reference(host, "acme/fetch:1")).await),
+        format!(
+            "{host}/acme/fetch:1: 401, the registry wants a login (looked in /nowhere/config.json and \
+             /nowhere/auth.json); toolyard login {host} -u USER"
+        )
+    );
+}
+
+#[tokio::test]
+async fn a_wrong_password_is_told_apart_from_a_missing_one() {
+    let Some(server) = Server::start(Access::Basic) else { return };
+    let (client, _folder) = client_with(&server.host, USER, "wrong").await;
+    let error = client.pull(&reference(&server.host, "acme/fetch:1")).await.expect_err("refused");
+    assert!(matches!(error.problem(), Some(Problem::LoginRefused { .. })), "{error}");
+}
+
+#[tokio::test]
+async fn login_tries_the_password() {
+    let Some(server) = Server::start(Access::Basic) else { return };
+    client().login(&server.host, USER, PASSWORD).await.expect("accepted");
+    let error = client().login(&server.host, USER, "wrong").await.expect_err("refused");
+    assert!(matches!(error.problem(), Some(Problem::LoginRefused { .. })), "{error}");
+}
+
+#[tokio::test]
+async fn login_tries_the_password_at_the_token_server() {
+    let Some(server) = Server::start(Access::Open) else { return };
+    let proxy = Proxy::with_tokens(&server.host).await;
+    client().login(&proxy.host, USER, PASSWORD).await.expect("accepted");
+    assert_eq!(proxy.lines(), ["GET /v2/", "GET /token?service=test&account=ada", "GET /v2/"]);
+    let error = client().login(&proxy.host, USER, "wrong").await.expect_err("refused");
+    assert!(matches!(error.problem(), Some(Problem::LoginRefused { .. })), "{error}");
+}
+
+#[tokio::test]
+async fn the_token_server_gets_the_password_and_the_registry_only_the_token() {
+    let Some(server) = Server::start(Access::Open) else { return };
+    let proxy = Proxy::with_tokens(&server.host).await;
+    let (client, _folder) = client_with(&proxy.host, USER, PASSWORD).await;
+    let reference = reference(&proxy.host, "acme/fetch:1");
+    client.push(&reference, &artifact("fetch")).await.expect("pushed");
+    client.pull(&reference).await.expect("pulled");
+    for seen in proxy.seen() {
+        let is_basic = seen.authorization.is_some_and(|text| text.starts_with("Basic "));
+        assert_eq!(is_basic, seen.path.starts_with("/token"), "{}", seen.path);
+    }
+}
+
+#[tokio::test]
+async fn a_pull_asks_for_less_than_a_push() {
+    let Some(server) = Server::start(Access::Open) else { return };
+    let proxy = Proxy::with_tokens(&server.host).await;
+    let (client, _folder) = client_with(&proxy.host, USER, PASSWORD).await;
+    let reference = reference(&proxy.host, "acme/fetch:1");
+    client.push(&reference, &artifact("fetch")).await.expect("pushed");
+    client.pull(&reference).await.expect("pulled");
+    let tokens: Vec<_> = proxy.lines().into_iter().filter(|line| line.contains("/token")).collect();
+    let token = |actions: &str| {
+        format!("GET /token?service=test&scope=repository%3Aacme%2Ffetch%3A{actions}&account=ada")
+    };
+    assert_eq!(tokens, [token("pull%2Cpush"), token("pull")]);
+}
+
+#[tokio::test]
+async fn a_token_server_on_another_host_gets_the_password_if_the_registry_names_it() {
+    let Some(server) = Server::start(Access::Open) else { return };
+    let tokens = Proxy::with_tokens("127.0.0.1:1").await;
+    let proxy = Proxy::with_realm(&server.host, &format!("http://{}/token", tokens.host)).await;
+    let (client, _folder) = client_with(&proxy.host, USER, PASSWORD).await;
+    // The proxy does not know the token of the other server, so the pull fails after the exchange.
+    let error = client.resolve(&reference(&proxy.host, "acme/fetch:1")).await.expect_err("refused");
+    assert!(matches!(error.problem(), Some(Problem::LoginRefused { .. })), "{error}");
+    assert!(tokens.seen()[0].authorization.as_deref().is_some_and(|text| text.starts_with("Basic ")));
+}
+
+#[tokio::test]
+async fn a_password_does_not_go_to_a_token_server_without_encryption() {
+    let Some(server) = Server::start(Access::Open) else { return };
+    let proxy = Proxy::with_realm(&server.host, "http://tokens.example/token").await;
+    let (client, _folder) = client_with(&proxy.host, USER, PASSWORD).await;
+    let text = failure(client.pull(&reference(&proxy.host, "acme/fetch:1")).await);
+    assert!(text.contains("the connection to its token server is not encrypted"), "{text}");
+}
+
+#[tokio::test]
+async fn an_identity_token_is_exchanged_for_a_token() {
+    let Some(server) = Server::start(Access::Open) else { return };
+    let proxy = Proxy::with_tokens(&server.host).await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("config.json");
+    let config = format!(r#"{{"auths":{{"{}":{{"identitytoken":"refresh"}}}}}}"#, proxy.host);
+    std::fs::write(&file, config).expect("written");
+    let client =
+        Client::new(Settings { credentials: Store::new(vec![file]), ..settings() }).expect("a client");
+    client.push(&reference(&proxy.host, "acme/fetch:1"), &artifact("fetch")).await.expect("pushed");
+    assert!(proxy.lines().contains(&"POST /token".to_owned()));
+}
+
+#[tokio::test]
+async fn an_expired_token_is_replaced() {
+    let Some(server) = Server::start(Access::Open) else { return };
+    let proxy = Proxy::with_tokens(&server.host).await;
+    let (client, _folder) = client_with(&proxy.host, USER, PASSWORD).await;
+    let reference = reference(&proxy.host, "acme/fetch:1");
+    client.push(&reference, &artifact("fetch")).await.expect("pushed");
+    client.resolve(&reference).await.expect("resolved");
+    let challenge = format!(r#"Bearer realm="http://{}/token",service="test""#, proxy.host);
+    let expired = crate::kit::Fault::Answer(401, vec![("www-authenticate", challenge)], Vec::new());
+    proxy.faults().add_times(1, http::Method::GET, "/manifests/1", expired);
+    client.resolve(&reference).await.expect("resolved again");
+}
+
+#[tokio::test]
+async fn a_broken_docker_configuration_is_named() {
+    let Some(server) = Server::start(Access::Basic) else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("config.json");
+    std::fs::write(&file, "{").expect("written");
+    let store = Store::new(vec![file.clone()]);
+    let client = Client::new(Settings { credentials: store, ..settings() }).expect("a client");
+    let error = client.pull(&reference(&server.host, "acme/fetch:1")).await.expect_err("refused");
+    assert!(matches!(error.problem(), Some(Problem::File { path, .. }) if *path == file), "{error}");
+}

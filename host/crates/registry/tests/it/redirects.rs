@@ -1,0 +1,98 @@
+//! Redirects, and the hosts to which they lead.
+
+use crate::kit::{
+    Access, Fault, PASSWORD, Proxy, Server, USER, artifact, client, client_with, failure, reference,
+};
+use http::Method;
+use toolyard_trust::Digest;
+
+fn redirect(target: &str) -> Fault {
+    Fault::Answer(307, vec![("location", target.to_owned())], Vec::new())
+}
+
+#[tokio::test]
+async fn a_blob_is_read_from_another_host_without_authorization() {
+    let Some(server) = Server::start(Access::Basic) else { return };
+    let (proxy, storage) = (Proxy::before(&server.host).await, Proxy::before("127.0.0.1:1").await);
+    let (client, _folder) = client_with(&proxy.host, USER, PASSWORD).await;
+    let (reference, artifact) = (reference(&proxy.host, "acme/fetch:1"), artifact("fetch"));
+    client.push(&reference, &artifact).await.expect("pushed");
+    let path = format!("/blobs/{}", Digest::of(&artifact.component));
+    proxy.faults().add(Method::GET, path, redirect(&format!("http://{}/signed?x=1", storage.host)));
+    storage.faults().add(Method::GET, "/signed", Fault::Answer(200, Vec::new(), artifact.component.clone()));
+    assert_eq!(client.pull(&reference).await.expect("pulled"), artifact);
+    assert_eq!(storage.seen()[0].path, "/signed?x=1");
+    assert_eq!(storage.seen()[0].authorization, None);
+}
+
+#[tokio::test]
+async fn a_host_that_a_redirect_names_cannot_ask_for_the_password() {
+    let Some(server) = Server::start(Access::Basic) else { return };
+    let (proxy, storage) = (Proxy::before(&server.host).await, Proxy::before("127.0.0.1:1").await);
+    let (client, _folder) = client_with(&proxy.host, USER, PASSWORD).await;
+    let (reference, artifact) = (reference(&proxy.host, "acme/fetch:1"), artifact("fetch"));
+    client.push(&reference, &artifact).await.expect("pushed");
+    let path = format!("/blobs/{}", Digest::of(&artifact.component));
+    proxy.faults().add(Method::GET, path, redirect(&format!("http://{}/signed", storage.host)));
+    let challenge = vec![("www-authenticate", r#"Basic realm="x""#.to_owned())];
+    storage.faults().add(Method::GET, "/signed", Fault::Answer(401, challenge, Vec::new()));
+    let text = failure(client.pull(&reference).await);
+    assert!(text.contains(&format!("{} answered with the status 401", storage.host)), "{text}");
+    assert!(storage.seen().iter().all(|seen| seen.authorization.is_none()));
+}
+
+#[tokio::test]
+async fn an_upload_to_another_host_carries_no_authorization() {
+    let Some(server) = Server::start(Access::Basic) else { return };
+    let (proxy, storage) = (Proxy::before(&server.host).await, Proxy::before("127.0.0.1:1").await);
+    let (client, _folder) = client_with(&proxy.host, USER, PASSWORD).await;
+    let place = vec![("location", format!("http://{}/upload?state=1", storage.host))];
+    proxy.faults().add(Method::POST, "/uploads/", Fault::Answer(202, place, Vec::new()));
+    storage.faults().add(Method::PUT, "/upload", Fault::Answer(201, Vec::new(), Vec::new()));
+    // The registry does not get the blobs, so it refuses the manifest.
+    let artifact = artifact("fetch");
+    client.push(&reference(&proxy.host, "acme/fetch:1"), &artifact).await.expect_err("refused");
+    let uploads = storage.seen();
+    let digest = Digest::of(&artifact.config).hex();
+    assert_eq!(uploads[0].path, format!("/upload?state=1&digest=sha256%3A{digest}"));
+    assert_eq!(uploads[0].body, artifact.config);
+    assert!(uploads.iter().all(|seen| seen.authorization.is_none()));
+}
+
+#[tokio::test]
+async fn a_redirect_without_encryption_is_refused() {
+    let proxy = Proxy::before("127.0.0.1:1").await;
+    proxy.faults().add(Method::GET, "/manifests/1", redirect("http://storage.example/x?secret=1"));
+    let text = failure(client().pull(&reference(&proxy.host, "acme/fetch:1")).await);
+    assert!(text.contains("redirects to http://storage.example/x: http is not encrypted"), "{text}");
+}
+
+#[tokio::test]
+async fn a_circle_of_redirects_ends() {
+    let proxy = Proxy::before("127.0.0.1:1").await;
+    proxy.faults().add(Method::GET, "/manifests/1", redirect("/v2/acme/fetch/manifests/1"));
+    let text = failure(client().pull(&reference(&proxy.host, "acme/fetch:1")).await);
+    assert!(text.ends_with("these are too many redirects"), "{text}");
+    assert_eq!(proxy.lines().len(), 6);
+}
+
+#[tokio::test]
+async fn a_component_is_fetched_from_a_web_server_through_redirects() {
+    let proxy = Proxy::before("127.0.0.1:1").await;
+    proxy.faults().add(Method::GET, "/latest.wasm", redirect("1.0/fetch.wasm"));
+    let component = crate::kit::component("fetch");
+    proxy.faults().add(Method::GET, "/1.0/fetch.wasm", Fault::Answer(200, Vec::new(), component.clone()));
+    let address = format!("http://{}/latest.wasm", proxy.host).parse().expect("an address");
+    assert_eq!(client().fetch(&address).await.expect("fetched"), component);
+}
+
+#[tokio::test]
+async fn a_fetch_is_bounded_and_wants_https() {
+    let proxy = Proxy::before("127.0.0.1:1").await;
+    proxy.faults().add(Method::GET, "/endless.wasm", Fault::Endless);
+    let address = format!("http://{}/endless.wasm", proxy.host).parse().expect("an address");
+    let text = failure(client().fetch(&address).await);
+    assert!(text.contains("the component is larger than 1048576 bytes"), "{text}");
+    let text = failure(client().fetch(&http::Uri::from_static("http://example.com/a.wasm?token=x")).await);
+    assert_eq!(text, "http://example.com/a.wasm: a component is fetched by https only");
+}

@@ -1,0 +1,170 @@
+//! Signatures in both carriers.
+
+use crate::kit::{
+    Access, Fault, Proxy, Server, artifact, client, descriptor, failure, put, put_blob, reference,
+    signatures, signed_artifact,
+};
+use http::Method;
+use serde_json::json;
+use toolyard_registry::{Artifact, MAX_SIGNATURE, MAX_SIGNATURES};
+use toolyard_trust::signature::Signature;
+
+const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
+const INDEX: &str = "application/vnd.oci.image.index.v1+json";
+const BUNDLE: &str = "application/vnd.dev.sigstore.bundle.v0.3+json";
+
+#[tokio::test]
+async fn both_carriers_are_written_and_read() {
+    let Some(server) = Server::start(Access::Open) else { return };
+    let (reference, artifact) = (reference(&server.host, "acme/fetch:1"), signed_artifact("fetch"));
+    client().push(&reference, &artifact).await.expect("pushed");
+    assert_eq!(client().pull(&reference).await.expect("pulled"), artifact);
+}
+
+#[tokio::test]
+async fn the_referrers_api_replaces_the_tag() {
+    let Some(server) = Server::start(Access::Open) else { return };
+    let proxy = Proxy::with_referrers(&server.host).await;
+    let (reference, artifact) = (reference(&proxy.host, "acme/fetch:1"), signed_artifact("fetch"));
+    client().push(&reference, &artifact).await.expect("pushed");
+    assert_eq!(client().pull(&reference).await.expect("pulled"), artifact);
+    let tag = format!("/manifests/sha256-{}", artifact.digest().hex());
+    assert!(!proxy.lines().iter().any(|line| line.ends_with(&tag)), "{:?}", proxy.lines());
+}
+
+#[tokio::test]
+async fn a_page_for_people_is_not_a_list_of_referrers() {
+    let Some(server) = Server::start(Access::Open) else { return };
+    let proxy = Proxy::before(&server.host).await;
+    let (reference, artifact) = (reference(&proxy.host, "acme/fetch:1"), signed_artifact("fetch"));
+    client().push(&reference, &artifact).await.expect("pushed");
+    let page = Fault::Answer(200, Vec::new(), b"<html>".to_vec());
+    proxy.faults().add(Method::GET, format!("/referrers/{}", artifact.digest()), page);
+    assert_eq!(client().pull(&reference).await.expect("pulled"), artifact);
+}
+
+#[tokio::test]
+async fn a_second_push_adds_its_signatures() {
+    let Some(server) = Server::start(Access::Open) else { return };
+    let reference = reference(&server.host, "acme/fetch:1");
+    let first = signed_artifact("fetch");
+    let second = Artifact { signatures: signatures("another key"), ..first.clone() };
+    client().push(&reference, &first).await.expect("pushed");
+    client().push(&reference, &second).await.expect("pushed");
+    client().push(&reference, &second).await.expect("pushed once more");
+    let pulled = client().pull(&reference).await.expect("pulled").signatures;
+    assert_eq!(pulled.len(), 4);
+    assert!(first.signatures.iter().chain(&second.signatures).all(|signature| pulled.contains(signature)));
+}
+
+#[tokio::test]
+async fn a_list_that_another_push_replaces_is_written_again() {
+    let Some(server) = Server::start(Access::Open) else { return };
+    let proxy = Proxy::before(&server.host).await;
+    let (reference, artifact) = (reference(&proxy.host, "acme/fetch:1"), signed_artifact("fetch"));
+    let tag = format!("/v2/acme/fetch/manifests/sha256-{}", artifact.digest().hex());
+    let empty = json!({ "schemaVersion": 2, "mediaType": INDEX, "manifests": [] }).to_string().into_bytes();
+    proxy.faults().add_times(1, Method::PUT, tag.clone(), Fault::Replace(tag.clone(), INDEX, empty.clone()));
+    client().push(&reference, &artifact).await.expect("pushed");
+    assert_eq!(client().pull(&reference).await.expect("pulled"), artifact);
+    // Another push that always comes between ends in an error.
+    proxy.faults().add(Method::PUT, tag.clone(), Fault::Replace(tag, INDEX, empty));
+    let again = Artifact { signatures: signatures("another key"), ..artifact };
+    let text = failure(client().push(&reference, &again).await);
+    assert!(text.contains("another push replaced the signatures"), "{text}");
+}
+
+/// Publishes an artifact and a manifest about `subject` with this bundle, and lists the manifest as a referrer
+/// of the artifact.
+async fn publish(server: &Server, subject: &[u8], bundle: &[u8]) -> Artifact {
+    let artifact = artifact("fetch");
+    client().push(&reference(&server.host, "x:1"), &artifact).await.expect("pushed");
+    put_blob(&server.host, "x", b"{}").await;
+    put_blob(&server.host, "x", bundle).await;
+    let manifest = json!({
+        "schemaVersion": 2,
+        "mediaType": MANIFEST,
+        "artifactType": BUNDLE,
+        "config": descriptor("application/vnd.oci.empty.v1+json", b"{}"),
+        "layers": [descriptor(BUNDLE, bundle)],
+        "subject": descriptor(MANIFEST, subject),
+    });
+    list(server, &artifact, &[manifest.to_string().into_bytes()]).await;
+    artifact
+}
+
+async fn list(server: &Server, artifact: &Artifact, manifests: &[Vec<u8>]) {
+    let mut entries = Vec::new();
+    for manifest in manifests {
+        let digest = toolyard_trust::Digest::of(manifest);
+        put(&server.host, &format!("/v2/x/manifests/{digest}"), MANIFEST, manifest.clone()).await;
+        let mut entry = descriptor(MANIFEST, manifest);
+        // As cosign 3 writes it (sigstore/cosign#4422).
+        entry["artifactType"] = json!("application/vnd.oci.empty.v1+json");
+        entries.push(entry);
+    }
+    let index = json!({ "schemaVersion": 2, "mediaType": INDEX, "manifests": entries });
+    let path = format!("/v2/x/manifests/sha256-{}", artifact.digest().hex());
+    put(&server.host, &path, INDEX, index.to_string().into_bytes()).await;
+}
+
+async fn pulled(server: &Server) -> Vec<Signature> {
+    client().pull(&reference(&server.host, "x:1")).await.expect("pulled").signatures
+}
+
+#[tokio::test]
+async fn a_bundle_is_found_by_its_manifest_and_not_by_the_list() {
+    let Some(server) = Server::start(Access::Open) else { return };
+    publish(&server, &artifact("fetch").manifest, b"{}").await;
+    assert_eq!(pulled(&server).await, [Signature::Bundle(b"{}".to_vec())]);
+}
+
+#[tokio::test]
+async fn a_bundle_about_another_manifest_is_ignored() {
+    let Some(server) = Server::start(Access::Open) else { return };
+    publish(&server, &artifact("other").manifest, b"{}").await;
+    assert_eq!(pulled(&server).await, []);
+}
+
+#[tokio::test]
+async fn a_bundle_above_the_limit_is_ignored() {
+    let Some(server) = Server::start(Access::Open) else { return };
+    let large = vec![b' '; usize::try_from(MAX_SIGNATURE).expect("small") + 1];
+    publish(&server, &artifact("fetch").manifest, &large).await;
+    assert_eq!(pulled(&server).await, []);
+}
+
+#[tokio::test]
+async fn at_most_32_referrers_are_read() {
+    let Some(server) = Server::start(Access::Open) else { return };
+    let artifact = publish(&server, &artifact("fetch").manifest, b"{}").await;
+    let manifest = |number: usize| {
+        let manifest = json!({
+            "schemaVersion": 2,
+            "mediaType": MANIFEST,
+            "artifactType": BUNDLE,
+            "config": descriptor("application/vnd.oci.empty.v1+json", b"{}"),
+            "layers": [descriptor(BUNDLE, b"{}")],
+            "subject": descriptor(MANIFEST, &artifact.manifest),
+            "annotations": { "number": number.to_string() },
+        });
+        manifest.to_string().into_bytes()
+    };
+    list(&server, &artifact, &(0..MAX_SIGNATURES + 3).map(manifest).collect::<Vec<_>>()).await;
+    let proxy = Proxy::before(&server.host).await;
+    let pulled = client().pull(&reference(&proxy.host, "x:1")).await.expect("pulled");
+    assert_eq!(pulled.signatures.len(), MAX_SIGNATURES);
+    let manifests = proxy.lines().iter().filter(|line| line.contains("/manifests/sha256:")).count();
+    assert_eq!(manifests, MAX_SIGNATURES);
+}
+
+#[tokio::test]
+async fn a_list_of_referrers_that_cannot_be_read_is_an_error_and_not_an_unsigned_artifact() {
+    let Some(server) = Server::start(Access::Open) else { return };
+    let proxy = Proxy::before(&server.host).await;
+    let (reference, artifact) = (reference(&proxy.host, "acme/fetch:1"), signed_artifact("fetch"));
+    client().push(&reference, &artifact).await.expect("pushed");
+    proxy.faults().add(Method::GET, ".sig", Fault::Answer(503, Vec::new(), Vec::new()));
+    let text = failure(client().pull(&reference).await);
+    assert!(text.contains("answered with the status 503"), "{text}");
+}

@@ -1,0 +1,88 @@
+//! TLS and proxies.
+
+use crate::kit::{Access, Server, Tunnel, artifact, client, failure, reference, settings};
+use std::collections::BTreeMap;
+use toolyard_registry::{Client, Proxies, Registry, Settings};
+
+fn with_registry(host: &str, registry: Registry) -> Settings {
+    Settings { registries: BTreeMap::from([(host.to_owned(), registry)]), ..settings() }
+}
+
+#[tokio::test]
+async fn a_private_ca_is_trusted_for_its_registry() {
+    let Some(server) = Server::start(Access::Tls) else { return };
+    let registry = Registry { ca: Some(server.ca()), plain_http: false };
+    let client = Client::new(with_registry(&server.host, registry)).expect("a client");
+    let (reference, artifact) = (reference(&server.host, "acme/fetch:1"), artifact("fetch"));
+    client.push(&reference, &artifact).await.expect("pushed");
+    assert_eq!(client.pull(&reference).await.expect("pulled"), artifact);
+}
+
+#[tokio::test]
+async fn a_certificate_of_another_ca_is_refused() {
+    let Some(server) = Server::start(Access::Tls) else { return };
+    let Some(other) = Server::start(Access::Tls) else { return };
+    let registry = Registry { ca: Some(other.ca()), plain_http: false };
+    let client = Client::new(with_registry(&server.host, registry)).expect("a client");
+    let text = failure(client.resolve(&reference(&server.host, "acme/fetch:1")).await);
+    assert!(text.contains("invalid peer certificate"), "{text}");
+}
+
+#[test]
+fn a_missing_ca_is_named() {
+    let registry = Registry { ca: Some("/nowhere/ca.pem".into()), plain_http: false };
+    let text = failure(Client::new(with_registry("registry.example", registry)));
+    assert!(text.starts_with("/nowhere/ca.pem: "), "{text}");
+}
+
+#[test]
+fn a_registry_cannot_have_both_a_ca_and_plain_http() {
+    let registry = Registry { ca: Some("/nowhere/ca.pem".into()), plain_http: true };
+    let text = failure(Client::new(with_registry("registry.example", registry)));
+    assert_eq!(text, "`registries.\"registry.example\"` has both `ca` and `plain-http`; keep one of them");
+}
+
+#[tokio::test]
+async fn a_registry_elsewhere_is_reached_through_the_proxy() {
+    let Some(server) = Server::start(Access::Open) else { return };
+    let tunnel = Tunnel::to(&server.host).await;
+    let mut settings = with_registry("registry.example", Registry { ca: None, plain_http: true });
+    settings.proxies = Proxies::all(&format!("http://user:secret@{}", tunnel.address), "");
+    let client = Client::new(settings).expect("a client");
+    let (reference, artifact) = (reference("registry.example", "acme/fetch:1"), artifact("fetch"));
+    client.push(&reference, &artifact).await.expect("pushed");
+    assert_eq!(client.pull(&reference).await.expect("pulled"), artifact);
+    let head = tunnel.heads().remove(0).to_lowercase();
+    assert!(head.starts_with("connect registry.example:80 http/1.1\r\n"), "{head}");
+    assert!(head.contains("proxy-authorization: basic dxnlcjpzzwnyzxq=\r\n"), "{head}");
+}
+
+#[tokio::test]
+async fn a_registry_elsewhere_is_reached_with_tls_and_not_without() {
+    let tunnel = Tunnel::to("127.0.0.1:1").await;
+    let mut settings = settings();
+    settings.proxies = Proxies::all(&format!("http://{}", tunnel.address), "other.example");
+    let client = Client::new(settings).expect("a client");
+    client.resolve(&reference("registry.example", "acme/fetch:1")).await.expect_err("nothing answers");
+    assert!(tunnel.heads()[0].starts_with("CONNECT registry.example:443 "), "{:?}", tunnel.heads());
+    client.resolve(&reference("other.example", "acme/fetch:1")).await.expect_err("it does not exist");
+    assert_eq!(tunnel.heads().len(), 1, "hosts of NO_PROXY are reached directly");
+}
+
+#[tokio::test]
+async fn a_registry_on_this_machine_is_reached_without_the_proxy() {
+    let Some(server) = Server::start(Access::Open) else { return };
+    let tunnel = Tunnel::to("127.0.0.1:1").await;
+    let mut settings = settings();
+    settings.proxies = Proxies::all(&format!("http://{}", tunnel.address), "");
+    let client = Client::new(settings).expect("a client");
+    client.push(&reference(&server.host, "acme/fetch:1"), &artifact("fetch")).await.expect("pushed");
+    assert!(tunnel.heads().is_empty());
+}
+
+#[tokio::test]
+async fn a_registry_that_does_not_answer_is_named() {
+    let text = failure(client().resolve(&reference("127.0.0.1:1", "acme/fetch:1")).await);
+    assert!(text.starts_with("127.0.0.1:1/acme/fetch:1: cannot reach 127.0.0.1:1: "), "{text}");
+    assert!(text.contains("Connection refused"), "{text}");
+}
