@@ -7,6 +7,7 @@
 mod deserializer;
 mod error;
 mod folders;
+mod grant_lines;
 mod http;
 mod limits;
 mod resources;

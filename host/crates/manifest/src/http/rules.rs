@@ -255,17 +255,24 @@ impl fmt::Display for Target {
     }
 }
 
-/// The manifest's text of the rule, with its methods and conditions.
-impl fmt::Display for Rule {
+impl fmt::Display for Written {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Written { scheme, hosts, port } = &self.written;
+        let Self { scheme, hosts, port } = self;
         if let Some(scheme) = scheme {
             write!(f, "{}://", scheme.as_str())?;
         }
         hosts.fmt(f)?;
-        if let Some(port) = port {
-            write!(f, ":{port}")?;
+        match port {
+            Some(port) => write!(f, ":{port}"),
+            None => Ok(()),
         }
+    }
+}
+
+/// The manifest's text of the rule, with its methods and conditions.
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.written.fmt(f)?;
         for (index, method) in self.methods.iter().enumerate() {
             write!(f, "{}{method}", if index == 0 { " " } else { "," })?;
         }
