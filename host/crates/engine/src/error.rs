@@ -82,6 +82,9 @@ pub enum Refusal {
     /// The operator requires digests, and this one is not listed.
     #[error("has the digest {0}, which is not among those that `plugins.require-digest` lists")]
     Unlisted(String),
+    /// The lock file does not allow it.
+    #[error("{0}")]
+    Locked(String),
     /// It is larger than the limit.
     #[error("is larger than the {limit} bytes that a component may have")]
     TooLarge {

@@ -23,8 +23,11 @@ pub use component::compile::compile_child;
 pub use component::componentize::componentize;
 pub use component::imports_used::ImportUse;
 pub use error::{LoadError, Refusal, Skipped, StartError};
-pub use folder::check::{CheckReport, CheckedPrompt, CheckedTool};
+pub use folder::check::{CheckReport, CheckedPrompt, CheckedTool, DeclaredDefinition};
 pub use folder::grant_summary::{CheckedSecret, GrantSummary};
+pub use folder::lock::{
+    LOCK_FILE, LockEntries, LockReader, LockedPlugin, MAX_LOCK_BYTES, MAX_PROVENANCE_BYTES, provenance_file,
+};
 pub use folder::outsiders::{Outsiders, outsiders};
 pub use folder::plugins::Plugins;
 pub use folder::snapshot::{PluginReport, PluginState, Snapshot};

@@ -1,9 +1,11 @@
 //! The settings of the engine. A library reads neither the environment nor the configuration: the
 //! host fills these structs.
 
+use crate::folder::lock::LockReader;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 use toolyard_manifest::Limits;
 use toolyard_schema::Bounds;
@@ -112,6 +114,8 @@ pub struct Settings {
     pub private: Vec<Protected>,
     /// The digests of the components that may be loaded. `None` allows any component.
     pub require_digest: Option<BTreeSet<String>>,
+    /// Reads the lock file of the folder. `None` ignores it.
+    pub lock: Option<Arc<dyn LockReader>>,
     /// Whether to accept a folder that every user of this machine can write to, and a component or
     /// a manifest that every user or another owner can change.
     pub others_may_write: bool,
@@ -144,6 +148,7 @@ impl Default for Settings {
             deals_names: false,
             private: Vec::new(),
             require_digest: None,
+            lock: None,
             others_may_write: false,
             rescan: Duration::from_secs(2),
             settle: Duration::from_millis(100),

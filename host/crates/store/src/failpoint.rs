@@ -19,7 +19,18 @@ const WHAT: [&str; 11] = [
 /// before any answer.
 const WHEN: [&str; 3] = ["before", "uncommitted", "committed"];
 /// Places outside the store.
-const ELSEWHERE: [&str; 1] = ["drain.begun"];
+const ELSEWHERE: [&str; 9] = [
+    "drain.begun",
+    // A change of the plugin folder, and its steps.
+    "install.staged",
+    "install.committed",
+    "install.step-0",
+    "install.step-1",
+    "install.step-2",
+    "install.step-3",
+    "install.step-4",
+    "install.done",
+];
 
 /// The place and the signal that ends the process.
 struct Armed {

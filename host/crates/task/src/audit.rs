@@ -125,6 +125,15 @@ pub enum Action {
     /// The operator ended a session.
     #[serde(rename = "session.ended")]
     SessionEnded,
+    /// A version of a plugin was taken into the plugin folder, or pinned there.
+    #[serde(rename = "plugin.accepted")]
+    PluginAccepted,
+    /// A new version of a plugin waits for a person, because it changes what the plugin says or reaches.
+    #[serde(rename = "plugin.held")]
+    PluginHeld,
+    /// A plugin was taken out of the plugin folder.
+    #[serde(rename = "plugin.removed")]
+    PluginRemoved,
     /// Entries were not written, or dropped before they were exported.
     #[serde(rename = "audit.lost")]
     Lost,

@@ -6,6 +6,7 @@ use crate::folder::grant_summary::GrantSummary;
 use crate::folder::loader::FileLoader;
 use crate::folder::scan;
 use crate::run::engine::Engine;
+use crate::run::loaded::LoadedComponent;
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use std::path::Path;
@@ -14,7 +15,7 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use toolyard_manifest::Limits;
 use toolyard_task::Digest;
-use toolyard_task::wire::TaskSupport;
+use toolyard_task::wire::{RawJson, TaskSupport};
 
 /// A description of one component, to review before deployment.
 #[derive(Debug, Clone)]
@@ -31,6 +32,10 @@ pub struct CheckReport {
     pub skipped: Vec<Skipped>,
     /// Its prompts, as its manifest changes them.
     pub prompts: Vec<CheckedPrompt>,
+    /// Its tools and prompts as the component itself declares them, before its manifest changes them.
+    pub definitions: Vec<DeclaredDefinition>,
+    /// The grants of its manifest, as [`Manifest::grant_lines`](toolyard_manifest::Manifest::grant_lines) says.
+    pub grant_lines: Vec<String>,
     /// Whether it has resources.
     pub has_resources: bool,
     /// Whether it completes arguments.
@@ -68,6 +73,17 @@ pub struct CheckedTool {
     pub header_fault: Option<String>,
 }
 
+/// A tool or a prompt as the component declares it.
+#[derive(Debug, Clone)]
+pub struct DeclaredDefinition {
+    /// `tool` or `prompt`.
+    pub kind: &'static str,
+    /// Its name in the component.
+    pub name: String,
+    /// The JSON that MCP lists for it, under this name.
+    pub json: RawJson,
+}
+
 /// A prompt in a [`CheckReport`].
 #[derive(Debug, Clone)]
 pub struct CheckedPrompt {
@@ -103,7 +119,7 @@ fn check(engine: Arc<Engine>, runtime: Handle, path: &Path, name: String) -> Res
     let unreadable = |error: std::io::Error| Refusal::Unreadable(error.to_string());
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let dir = Dir::open_ambient_dir(parent, ambient_authority()).map_err(unreadable)?;
-    let seen = scan::look(&dir, &name)
+    let seen = scan::look(&dir, &name, None)
         .map_err(unreadable)?
         .ok_or_else(|| Refusal::Unreadable("there is no such file".to_owned()))?;
     let file = FileLoader {
@@ -113,6 +129,7 @@ fn check(engine: Arc<Engine>, runtime: Handle, path: &Path, name: String) -> Res
         place: parent.to_owned(),
         name,
         seen,
+        lock: None,
         former: None,
         components: Arc::default(),
     };
@@ -140,6 +157,8 @@ fn check(engine: Arc<Engine>, runtime: Handle, path: &Path, name: String) -> Res
         tools: tools.collect(),
         skipped: code.functions.skipped.clone(),
         prompts: prompts.collect(),
+        definitions: definitions(code),
+        grant_lines: manifest.grant_lines(),
         has_resources: code.exports.resources.is_some(),
         has_completion: code.exports.complete.is_some(),
         imports: code.surface.imports.clone(),
@@ -150,4 +169,18 @@ fn check(engine: Arc<Engine>, runtime: Handle, path: &Path, name: String) -> Res
         enabled: manifest.enabled,
         compiled_in: code.compiled_in,
     })
+}
+
+fn definitions(code: &LoadedComponent) -> Vec<DeclaredDefinition> {
+    let tools = code.declared.iter().map(|tool| DeclaredDefinition {
+        kind: "tool",
+        name: tool.description.name.clone(),
+        json: RawJson::of(&tool.description),
+    });
+    let prompts = code.prompts.iter().map(|prompt| DeclaredDefinition {
+        kind: "prompt",
+        name: prompt.name.clone(),
+        json: RawJson::of(prompt),
+    });
+    tools.chain(prompts).collect()
 }

@@ -4,6 +4,7 @@ use crate::component::compile_turn::CompileTurn;
 use crate::error::Refusal;
 use crate::folder::component_loader;
 use crate::folder::component_registry::{ComponentRegistry, LoadPermit, Lookup};
+use crate::folder::lock::{self, LockEntries, LockedPlugin, MAX_PROVENANCE_BYTES};
 use crate::folder::plugin::Plugin;
 use crate::folder::scan::{self, FileStamps};
 use crate::grant::Pins;
@@ -105,6 +106,8 @@ pub(crate) struct FileLoader {
     pub place: PathBuf,
     pub name: String,
     pub seen: FileStamps,
+    /// The entries of the lock file, if it is obeyed.
+    pub lock: Option<Arc<dyn LockEntries>>,
     pub former: Option<Arc<LoadedFile>>,
     pub components: Arc<ComponentRegistry>,
 }
@@ -173,7 +176,9 @@ impl FileLoader {
             Err(NoCode::Interrupted(claim)) => return Step::Slow(claim),
         }
         held.built = match (&held.code, &held.fault) {
-            (Some(code), _) => self.build(code, &manifest, &held.pins),
+            (Some(code), _) => {
+                self.check_lock(code, &manifest).and_then(|()| self.build(code, &manifest, &held.pins))
+            }
             (None, Some(fault)) => Err(fault.clone()),
             (None, None) => Err(Refusal::Toolless),
         };
@@ -230,6 +235,10 @@ impl FileLoader {
         if settings.require_digest.as_ref().is_some_and(|listed| !listed.contains(&digest.0)) {
             return Err(NoCode::Refused(Refusal::Unlisted(digest.0)));
         }
+        if let Some(lock) = &self.lock {
+            let checked = lock.check_component(&self.name, &digest.0);
+            checked.map_err(|why| NoCode::Refused(Refusal::Locked(why)))?;
+        }
         let claim = match claim.filter(|claim| claim.digest() == digest.0) {
             Some(claim) => claim,
             None => match self.components.find(&digest.0) {
@@ -248,6 +257,22 @@ impl FileLoader {
                 loaded.map_err(NoCode::Refused)
             }
         }
+    }
+
+    /// Checks the grants and the signatures of a plugin against the lock file. The component may be the version
+    /// before the one in the folder.
+    fn check_lock(&self, code: &LoadedComponent, manifest: &Manifest) -> Result<(), Refusal> {
+        let (Some(lock), Some(seen)) = (&self.lock, self.seen.lock) else { return Ok(()) };
+        let bounds = (MAX_PROVENANCE_BYTES, self.engine.settings.others_may_write);
+        let name = lock::provenance_file(&self.name);
+        let provenance = seen.provenance.map(|seen| scan::read(&self.dir, &name, seen, bounds)).transpose();
+        let plugin = LockedPlugin {
+            file: &self.name,
+            digest: &code.digest.0,
+            grants: &manifest.grant_lines(),
+            provenance: provenance.as_ref().map(Option::as_deref).map_err(|why| format!("{name}: {why}")),
+        };
+        lock.check_plugin(&plugin).map_err(Refusal::Locked)
     }
 
     /// Makes the plugin. Returns the previous object if neither part changed.

@@ -15,6 +15,8 @@ const FORMER: &str = "former";
 const REFUSED: &str = "refused";
 const DISABLED: &str = "disabled";
 const STATES: [&str; 4] = [SERVING, FORMER, REFUSED, DISABLED];
+/// New versions that wait beside those that serve.
+const HELD: &str = "held";
 
 type Labels = [(&'static str, &'static str); 1];
 
@@ -47,6 +49,11 @@ impl Metrics {
             "Tools and prompts that are not served because another plugin has their names",
             self.left_out.clone(),
         );
+    }
+
+    /// Sets the number of new versions that wait for a person.
+    pub fn hold(&self, count: usize) {
+        self.plugins.get_or_create(&[(STATE, HELD)]).set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 
     /// Sets the gauges from the current reports.

@@ -51,7 +51,7 @@ impl Plugins {
         let dir = dir.into();
         let settings = &engine.settings;
         let names = settings.names.as_ref().map(|at| NameFile::new(at, &dir, settings.deals_names));
-        let folder = Folder::new(&dir, settings.max_files, settings.others_may_write);
+        let folder = Folder::new(&dir, settings.max_files, settings.others_may_write, settings.lock.clone());
         Self {
             engine,
             dir,
@@ -154,6 +154,9 @@ impl Plugins {
         let scan = tokio::task::spawn_blocking(look).await;
         let dir = self.dir.clone();
         let path = dir.display();
+        if let Some(lock) = &self.engine.settings.lock {
+            self.metrics.hold(lock.held());
+        }
         match scan.map_err(|error| ScanError::Io(std::io::Error::other(error))).flatten() {
             Ok(scan) => {
                 if self.fault.take().is_some() {
@@ -213,6 +216,7 @@ impl Plugins {
             components: self.loads.components.clone(),
             name: name.to_owned(),
             seen: *seen,
+            lock: scan.lock.clone(),
         });
     }
 

@@ -1,6 +1,7 @@
 //! Scans the plugin folder through a directory handle, which no symbolic link can escape.
 
 use crate::error::Refusal;
+use crate::folder::lock::{self, CurrentLock, LockEntries, LockReader};
 use crate::folder::outsiders::Outsiders;
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, Metadata, MetadataExt as _, OpenOptions, OpenOptionsExt as _};
@@ -22,6 +23,8 @@ pub(crate) struct Folder {
     most: usize,
     /// Whether the folder is used even if every user can write to it.
     trusted: bool,
+    /// The lock file, if it is obeyed.
+    lock: Option<CurrentLock>,
     open: Option<Open>,
 }
 
@@ -46,6 +49,8 @@ pub(crate) struct Scan {
     pub dir: Option<Arc<Dir>>,
     pub files: BTreeMap<String, FileStamps>,
     pub excess: Excess,
+    /// The entries of the lock file, if it is obeyed.
+    pub lock: Option<Arc<dyn LockEntries>>,
     /// The users besides the host's own and root who can add files to it.
     pub outsiders: Option<Outsiders>,
 }
@@ -70,12 +75,21 @@ pub(crate) enum ScanError {
     Outsiders(Outsiders),
 }
 
-/// The metadata of a component's file and of its manifest. If neither changed, neither did the
-/// contents.
+/// The metadata of a component's file and of the files that belong to it. If none of them changed, neither did
+/// the contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FileStamps {
     pub component: Stamp,
     pub manifest: Option<Stamp>,
+    /// Its provenance file and the lock file, if the lock file is obeyed.
+    pub lock: Option<LockStamps>,
+}
+
+/// The metadata of the files that decide whether a component may be loaded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LockStamps {
+    pub provenance: Option<Stamp>,
+    lock: Option<Stamp>,
 }
 
 /// The metadata that reveals a changed file without reading it.
@@ -115,8 +129,8 @@ impl Stamp {
 }
 
 impl Folder {
-    pub fn new(path: &Path, most: usize, trusted: bool) -> Self {
-        Self { path: path.to_owned(), most, trusted, open: None }
+    pub fn new(path: &Path, most: usize, trusted: bool, lock: Option<Arc<dyn LockReader>>) -> Self {
+        Self { path: path.to_owned(), most, trusted, lock: lock.map(CurrentLock::new), open: None }
     }
 
     /// Scans the folder. A missing folder counts as empty. Blocks.
@@ -155,13 +169,15 @@ impl Folder {
             }
         }
         let (names, excess) = names.within();
+        let locked = self.lock.as_mut().map(|lock| lock.look(dir, self.trusted)).transpose()?;
         let mut files = BTreeMap::new();
         for name in names {
-            if let Some(seen) = look(dir, &name)? {
+            if let Some(seen) = look(dir, &name, locked)? {
                 files.insert(name, seen);
             }
         }
-        Ok(Scan { dir: Some(dir.clone()), files, excess, outsiders })
+        let lock = self.lock.as_ref().map(|lock| lock.entries.clone());
+        Ok(Scan { dir: Some(dir.clone()), files, excess, lock, outsiders })
     }
 }
 
@@ -211,16 +227,30 @@ impl Names {
     }
 }
 
-/// Inspects one component and its manifest; `None` if the component does not exist. A manifest that
-/// cannot be inspected does not count as absent, because that would drop its restrictions.
-pub(crate) fn look(dir: &Dir, name: &str) -> std::io::Result<Option<FileStamps>> {
-    let stamp = |name: &str| match dir.symlink_metadata(name) {
+/// The metadata of a file; `None` if it does not exist.
+pub(crate) fn stamp(dir: &Dir, name: &str) -> std::io::Result<Option<Stamp>> {
+    match dir.symlink_metadata(name) {
         Ok(found) => Ok(Some(Stamp::of(&found))),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
+    }
+}
+
+/// Inspects one component and the files that belong to it; `None` if the component does not exist. A manifest
+/// that cannot be inspected does not count as absent, because that would drop its restrictions. `locked` is
+/// the metadata of the lock file, if it is obeyed.
+pub(crate) fn look(
+    dir: &Dir,
+    name: &str,
+    locked: Option<Option<Stamp>>,
+) -> std::io::Result<Option<FileStamps>> {
+    let Some(component) = stamp(dir, name)? else { return Ok(None) };
+    let manifest = stamp(dir, &toolyard_manifest::file_name(name))?;
+    let lock = match locked {
+        None => None,
+        Some(lock) => Some(LockStamps { provenance: stamp(dir, &lock::provenance_file(name))?, lock }),
     };
-    let Some(component) = stamp(name)? else { return Ok(None) };
-    Ok(Some(FileStamps { component, manifest: stamp(&toolyard_manifest::file_name(name))? }))
+    Ok(Some(FileStamps { component, manifest, lock }))
 }
 
 /// Reads a file that was scanned, if it is still the same. Unless `trusted`, fails if every user or
@@ -284,7 +314,7 @@ mod tests {
             return;
         }
         let read = || {
-            let seen = look(&dir, "a.wasm").expect("looks").expect("is there");
+            let seen = look(&dir, "a.wasm", None).expect("looks").expect("is there");
             read(&dir, "a.wasm", seen.component, (10, false))
         };
         assert_eq!(read(), Err(Refusal::ForeignOwner(65_534)));
@@ -299,7 +329,7 @@ mod tests {
         for name in ["a.wasm", "a.toml"] {
             std::fs::write(place.path().join(name), "x").expect("writes");
         }
-        let seen = look(&dir, "a.wasm").expect("looks").expect("is there");
+        let seen = look(&dir, "a.wasm", None).expect("looks").expect("is there");
         for (name, stamp) in [("a.wasm", seen.component), ("a.toml", seen.manifest.expect("is there"))] {
             let path = place.path().join(name);
             std::fs::remove_file(&path).expect("removes");

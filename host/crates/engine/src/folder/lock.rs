@@ -1,0 +1,91 @@
+//! The port to `toolyard.lock`, which says which components of the folder may be loaded, and with which grants.
+//! The host implements it.
+
+use crate::folder::scan::{self, Stamp};
+use cap_std::fs::Dir;
+use std::fmt::Debug;
+use std::sync::Arc;
+
+/// The name of the lock file in the plugin folder.
+pub const LOCK_FILE: &str = "toolyard.lock";
+/// The maximum size of the lock file, in bytes.
+pub const MAX_LOCK_BYTES: u64 = 4 << 20;
+/// The maximum size of a provenance file, in bytes.
+pub const MAX_PROVENANCE_BYTES: u64 = 256 << 10;
+
+/// The name of the file beside a component that has the signatures of its publisher.
+#[must_use]
+pub fn provenance_file(component: &str) -> String {
+    format!("{component}.provenance.json")
+}
+
+/// Reads the lock file.
+pub trait LockReader: Debug + Send + Sync {
+    /// The entries of a lock file. `text` is `None` if there is no file, and an error says why it cannot be read;
+    /// the entries then refuse every component that a lock file could restrict.
+    fn read(&self, text: Result<Option<&[u8]>, String>) -> Arc<dyn LockEntries>;
+
+    /// The number of new versions that wait for a person, for the metrics.
+    fn held(&self) -> usize;
+}
+
+/// The entries of one version of the lock file.
+pub trait LockEntries: Debug + Send + Sync {
+    /// Whether the component in the folder is the one of the entry of `file`. If it is not, the version before
+    /// goes on serving.
+    ///
+    /// # Errors
+    /// Why not, and the command that helps.
+    fn check_component(&self, file: &str, digest: &str) -> Result<(), String>;
+
+    /// Whether a plugin may have these grants, and is signed as its entry says. `grants` are those of
+    /// [`Manifest::grant_lines`](toolyard_manifest::Manifest::grant_lines), and `provenance` is the content of
+    /// [`provenance_file`]. If not, no version serves.
+    ///
+    /// # Errors
+    /// Why not, and the command that helps.
+    fn check_plugin(&self, plugin: &LockedPlugin<'_>) -> Result<(), String>;
+}
+
+/// The parts of a plugin that a lock file restricts.
+#[derive(Debug)]
+pub struct LockedPlugin<'a> {
+    /// The file's name.
+    pub file: &'a str,
+    /// The digest of the component that is to serve, in hexadecimal.
+    pub digest: &'a str,
+    /// The grants of its manifest.
+    pub grants: &'a [String],
+    /// The signatures of its publisher; an error says why they cannot be read.
+    pub provenance: Result<Option<&'a [u8]>, String>,
+}
+
+/// The lock file as last read, and the time of the file.
+#[derive(Debug, Clone)]
+pub(crate) struct CurrentLock {
+    reader: Arc<dyn LockReader>,
+    stamp: Option<Stamp>,
+    pub entries: Arc<dyn LockEntries>,
+}
+
+impl CurrentLock {
+    pub fn new(reader: Arc<dyn LockReader>) -> Self {
+        let entries = reader.read(Ok(None));
+        Self { reader, stamp: None, entries }
+    }
+
+    /// Reads the file again if it changed, and returns its stamp.
+    pub fn look(&mut self, dir: &Dir, trusted: bool) -> std::io::Result<Option<Stamp>> {
+        let stamp = scan::stamp(dir, LOCK_FILE)?;
+        if stamp != self.stamp {
+            let bytes = stamp.map(|stamp| scan::read(dir, LOCK_FILE, stamp, (MAX_LOCK_BYTES, trusted)));
+            let bytes = bytes.transpose().map_err(|why| why.to_string());
+            self.entries = self.reader.read(match &bytes {
+                Ok(bytes) => Ok(bytes.as_deref()),
+                Err(why) => Err(why.clone()),
+            });
+            self.stamp = stamp;
+        }
+        Ok(stamp)
+    }
+}
