@@ -8,6 +8,7 @@ use crate::audit::{Destination, Exporter, LogFile};
 use crate::config::value::AuditTo;
 use crate::config::{Config, StoreChoice, encryption};
 use crate::console::PluginReports;
+use crate::lock::PluginLock;
 use crate::plugin_folder::{self, FirstLoad};
 use crate::protect;
 use crate::system::{RandomIds, SystemClock};
@@ -419,6 +420,7 @@ pub fn start_engine(config: &Config) -> anyhow::Result<Arc<Engine>> {
         deals_names: config.deals_names,
         private: protect::withheld(config),
         require_digest: config.require_digest.clone(),
+        lock: PluginLock::new(config),
         others_may_write: limits.others_may_write,
         compile_time: limits.compile_time,
         compile_memory: limits.compile_memory.as_u64(),

@@ -1,6 +1,8 @@
 //! The commands, one file each. All but `stdio` print their results on stdout; for `stdio`, stdout carries
 //! the protocol.
 
+pub mod accept;
+pub mod add;
 pub mod approvals;
 pub mod background;
 pub mod build;
@@ -8,6 +10,7 @@ pub mod call;
 pub mod check;
 pub mod compile;
 pub mod componentize;
+pub mod config;
 pub mod connect;
 pub mod console;
 pub mod dev;
@@ -15,7 +18,13 @@ pub mod doctor;
 pub mod generate;
 pub mod grants;
 pub mod hosts;
+pub mod install;
+pub mod keygen;
+pub mod login;
 pub mod new;
+pub mod pull;
+pub mod push;
+pub mod remove;
 pub mod rules;
 pub mod serve;
 pub mod stdio;
@@ -23,9 +32,12 @@ pub mod tasks;
 pub mod test;
 pub mod token;
 pub mod tools;
+pub mod update;
+pub mod verify;
 pub mod wit;
 
 mod operator;
+mod plugins;
 mod table;
 
 use crate::config::value::LogFormat;

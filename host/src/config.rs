@@ -9,8 +9,11 @@ pub mod encryption;
 mod fingerprint;
 pub mod http;
 pub mod limits;
+pub mod plugins;
+mod settings;
 pub mod value;
 
+use crate::lock::LockMode;
 use crate::protect;
 use anyhow::{Context as _, bail};
 use auth::Auth;
@@ -19,8 +22,11 @@ use clients::BridgeTables;
 use console::{Console, ConsoleTables};
 use http::Http;
 use limits::{Limits, TABLE};
+use plugins::{PluginTables, RegistryTables};
 use serde::Deserialize;
-use std::collections::BTreeSet;
+use settings::Origin;
+pub use settings::Setting;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -32,6 +38,7 @@ use toolyard_dispatch::{BridgeSettings, WeightSpec, Weights};
 use toolyard_engine::QuickCode;
 use toolyard_store::postgres::SCHEMA;
 use toolyard_transport::http::host_origin::AllowedNames;
+use toolyard_trust::policy::Policy;
 
 /// The flags that most commands share. Each has an environment variable and a key in the configuration file.
 /// The flag overrides the variable, and the variable overrides the file.
@@ -193,6 +200,10 @@ pub struct Config {
     pub weights: Vec<WeightSpec>,
     /// The digests of the components that may be loaded. `None` allows any.
     pub require_digest: Option<BTreeSet<String>>,
+    /// Whose signature a plugin needs.
+    pub signers: Arc<Policy>,
+    /// How to reach the registries that plugins come from, by host and port.
+    pub registries: RegistryTables,
     /// Whether this process permanently decides which plugin has which tool name. A host does; a command that
     /// only inspects or tries a plugin does not.
     pub deals_names: bool,
@@ -200,6 +211,8 @@ pub struct Config {
     pub quick_code: QuickCode,
     /// Whether a plugin can be tried without its secrets.
     pub stand_ins: bool,
+    /// The settings that are not at their default, and where each was set.
+    set: BTreeMap<String, Origin>,
 }
 
 /// The listener for the operator.
@@ -258,6 +271,8 @@ impl Config {
     pub fn set_plugins(&mut self, folder: PathBuf) {
         self.plugins = folder;
         self.names_plugins = false;
+        // The lock file of the operator says nothing about it.
+        self.limits.lock = LockMode::Off;
     }
 
     /// Reads the file and the environment, and applies the flags on top.
@@ -280,6 +295,7 @@ impl Config {
                 protect::configuration(file, &found)?;
             }
             let text = read::text_of(opened, MAX_BYTES).with_context(cannot)?;
+            written.place = file.display().to_string();
             written.take_file(&text).with_context(|| format!("in {}", file.display()))?;
             base = file.parent().map(Path::to_path_buf).unwrap_or_default();
         }
@@ -288,6 +304,7 @@ impl Config {
             let Some((key, value)) = pair.split_once('=') else {
                 bail!("--set: expected KEY=VALUE, not `{pair}`");
             };
+            "--set".clone_into(&mut written.place);
             written.take(key.trim(), value).with_context(|| format!("in --set {pair}"))?;
         }
         written.meaning(flags, listen, &base)
@@ -299,8 +316,11 @@ impl Config {
 struct Written {
     file: PathBuf,
     limits: Limits,
-    plain: std::collections::BTreeMap<String, String>,
+    plain: BTreeMap<String, String>,
     tables: Tables,
+    /// The values that were set, and the place that is read now.
+    set: BTreeMap<String, Origin>,
+    place: String,
 }
 
 /// The tables with more structure than keys and values; only the file has them.
@@ -314,6 +334,10 @@ struct Tables {
     console: ConsoleTables,
     #[serde(default)]
     http: Http,
+    #[serde(default, deserialize_with = "plugins::table_or_text")]
+    plugins: PluginTables,
+    #[serde(default)]
+    registries: RegistryTables,
     #[serde(default)]
     rules: Vec<RuleSpec>,
     #[serde(default)]
@@ -321,7 +345,7 @@ struct Tables {
 }
 
 /// The names of these tables.
-const TABLES: [&str; 4] = ["auth", "http", "rules", "weights"];
+const TABLES: [&str; 5] = ["auth", "http", "registries", "rules", "weights"];
 
 impl Written {
     fn take_file(&mut self, text: &str) -> anyhow::Result<()> {
@@ -337,7 +361,8 @@ impl Written {
     fn take_table(&mut self, prefix: &str, table: &toml::Table) -> anyhow::Result<()> {
         for (name, value) in table {
             let key = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
-            if clients::KEYS.contains(&key.as_str()) || console::KEYS.contains(&key.as_str()) {
+            let of_tables = [&clients::KEYS[..], &console::KEYS, &plugins::KEYS];
+            if of_tables.iter().any(|keys| keys.contains(&key.as_str())) {
                 continue;
             }
             match value {
@@ -361,6 +386,7 @@ impl Written {
         for row in TABLE {
             let variable = row.variable();
             if let Some(value) = read(&variable) {
+                self.place.clone_from(&variable);
                 self.take(row.key, &value)
                     .with_context(|| format!("in the environment variable {variable}"))?;
             }
@@ -374,13 +400,22 @@ impl Written {
         for key in PLAIN_KEYS {
             let variable = limits::variable(key);
             if let Some(value) = read(&variable) {
+                self.place.clone_from(&variable);
+                self.note(key, &value);
                 self.plain.insert(key.to_owned(), value);
             }
         }
         Ok(())
     }
 
+    /// Remembers where a value was set.
+    fn note(&mut self, key: &str, value: &str) {
+        let origin = Origin { value: value.to_owned(), place: self.place.clone() };
+        self.set.insert(key.to_owned(), origin);
+    }
+
     fn take(&mut self, key: &str, value: &str) -> anyhow::Result<()> {
+        self.note(key, value);
         if PLAIN_KEYS.contains(&key) {
             self.plain.insert(key.to_owned(), value.to_owned());
             return Ok(());
@@ -428,7 +463,10 @@ impl Written {
             bail!("`tasks.ttl-default` is longer than `tasks.ttl-cap`; lower it, or raise the cap");
         }
         let require_digest = text("plugins.require-digest").map(|listed| digests(&listed)).transpose()?;
-        let Tables { auth, bridge, console, http, rules, weights } = self.tables;
+        let Tables { auth, bridge, console, http, plugins: signers, registries, rules, weights } =
+            self.tables;
+        let signers = Arc::new(signers.meaning(base, &self.limits)?);
+        let registries = registries.into_iter().map(|(host, table)| (host, table.under(base))).collect();
         let listen = parse_address(address.as_deref(), &auth)?;
         // The host reports a bad rule before it starts anything.
         AccessRules::new(rules.clone())?;
@@ -461,9 +499,12 @@ impl Written {
             rules,
             weights,
             require_digest,
+            signers,
+            registries,
             deals_names: false,
             quick_code: QuickCode::Never,
             stand_ins: false,
+            set: self.set,
         })
     }
 }

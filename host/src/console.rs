@@ -6,6 +6,9 @@ use crate::config::Config;
 use crate::config::console::ConsoleListen;
 use crate::config::value::AuditTo;
 use crate::health::Health;
+use crate::install::folder::PluginFolder;
+use crate::install::held;
+use crate::lock::stem;
 use anyhow::Context as _;
 use futures_util::future::BoxFuture;
 use std::io::IsTerminal as _;
@@ -16,11 +19,12 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use toolyard_console::{
-    AuditHits, AuditSearch, Console, ConsoleSettings, HostState, PluginDetail, PluginState,
+    AuditHits, AuditSearch, Console, ConsoleSettings, HostState, LockedPlugin, PluginDetail, PluginState,
 };
 use toolyard_engine::{GrantSummary, ImportUse, PluginReport};
 use toolyard_manifest::Limits;
 use toolyard_transport::http::admin::Health as _;
+use toolyard_trust::lock::Signer;
 
 /// The port of `console.listen = "auto"`, and how many further ones are tried.
 const PORT: u16 = 7422;
@@ -31,6 +35,27 @@ struct State {
     health: Arc<Health>,
     plugins: Arc<PluginReports>,
     audit: AuditFiles,
+    /// The plugin folder and the data folder.
+    folders: (PathBuf, PathBuf),
+}
+
+impl State {
+    /// The entry of a plugin in the lock file.
+    fn locked(&self, file: &str) -> Option<LockedPlugin> {
+        let (plugins, data) = &self.folders;
+        // A lock file that cannot be read refuses the plugin, which the page shows.
+        let lock = PluginFolder::read_only(plugins).lock().ok()?;
+        let entry = lock.entry(file)?;
+        Some(LockedPlugin {
+            source: entry.source.clone(),
+            signer: match &entry.signer {
+                Signer::Key { fingerprint, .. } => Some(format!("key {fingerprint}")),
+                Signer::Identity { identity, .. } => Some(identity.clone()),
+                Signer::None { .. } => None,
+            },
+            is_held: held::names(data).iter().any(|name| name == stem(file)),
+        })
+    }
 }
 
 /// The files of the audit log.
@@ -55,7 +80,8 @@ impl HostState for State {
 
     fn plugin(&self, file: &str) -> Option<PluginDetail> {
         let reports = self.plugins.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        reports.iter().find(|report| report.file == file).map(detail)
+        let report = reports.iter().find(|report| report.file == file)?;
+        Some(PluginDetail { locked: self.locked(file), ..detail(report) })
     }
 
     fn search_audit(&self, search: AuditSearch) -> BoxFuture<'_, AuditHits> {
@@ -90,6 +116,7 @@ fn detail(report: &PluginReport) -> PluginDetail {
     };
     PluginDetail {
         state: shown(report),
+        locked: None,
         left_out: report.left_out.clone(),
         granted: grants.map(GrantSummary::lines).unwrap_or_default(),
         missing: grants.into_iter().flat_map(GrantSummary::ungranted).map(need).collect(),
@@ -158,9 +185,14 @@ impl ConsoleService {
             path: config.data.join(&limits.audit_file),
             keep: limits.audit_keep,
         };
-        let state = Arc::new(State { health, plugins: assembled.plugins.clone(), audit });
+        let folders = (config.plugins.clone(), config.data.clone());
+        let state = Arc::new(State { health, plugins: assembled.plugins.clone(), audit, folders });
         let dispatch = assembled.server.dispatch.clone();
-        dispatch.set_console(format!("http://{}", listener.local_addr()?));
+        dispatch.set_console(match config.console.names.first() {
+            // A proxy in front of the console adds TLS.
+            Some(name) => format!("https://{name}"),
+            None => format!("http://{}", listener.local_addr()?),
+        });
         let console = Console::new(dispatch, state, settings, listener.local_addr()?)
             .and_then(|console| Ok((console.link()?.url, console)));
         let (link, console) = console.context("cannot start the console (`console.listen = \"off\"`)")?;

@@ -9,6 +9,8 @@ mod command;
 mod config;
 mod console;
 mod health;
+mod install;
+mod lock;
 mod log;
 mod plugin_folder;
 mod protect;
@@ -18,6 +20,7 @@ mod traces;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
 use config::Flags;
+use install::{UNDECIDED, Undecided};
 use std::process::ExitCode;
 use toolyard_cli::{WrongUsage, tell};
 
@@ -31,6 +34,7 @@ Examples:
   toolyard serve --plugins ./tools              serve the folder at http://127.0.0.1:7420/mcp
   toolyard stdio --plugins ./tools              the same over stdin and stdout
   toolyard check tool.wasm                      what a component offers and needs
+  toolyard add oci://ghcr.io/acme/fetch:1.2.0   fetch a plugin, verify it, and pin it
   toolyard call csv_profile '{\"text\":\"a\\n1\"}'   run one tool from the shell
   toolyard new hello --lang python              a plugin project that builds unchanged
   toolyard test hello                           build it and run its recorded cases
@@ -39,7 +43,7 @@ Examples:
   toolyard tasks list                           what clients have under way
 
 Exit codes: 0 done, 1 failed (of a server: calls had to be cut at its end),
-2 wrong usage, 128 + n ended by signal n (130: Ctrl-C).
+2 wrong usage, 3 a person has to decide (a held plugin, a grant), 128 + n ended by signal n (130: Ctrl-C).
 host/docs/reference/settings.md lists every setting.";
 
 /// A folder of WebAssembly tools, each sandboxed, served over MCP as plain calls
@@ -63,6 +67,26 @@ enum Command {
     Check(command::check::Options),
     /// Make a component from a core module.
     Componentize(command::componentize::Options),
+    /// Fetch a plugin from a registry or a file, verify it, and pin it.
+    Add(command::add::Options),
+    /// Take a plugin out of the folder.
+    Remove(command::remove::Options),
+    /// Fetch new versions of plugins; those that change what a tool says or reaches are held.
+    Update(command::update::Options),
+    /// Take a version that is held, or pin a component of the folder.
+    Accept(command::accept::Options),
+    /// Compare the plugin folder with toolyard.lock.
+    Verify(command::verify::Options),
+    /// Restore the plugin folder from toolyard.lock.
+    Install(command::install::Options),
+    /// Fetch a plugin into an OCI image layout, for machines without a network.
+    Pull(command::pull::Options),
+    /// Publish a plugin in a registry, signed if a key is given.
+    Push(command::push::Options),
+    /// Keep the credentials of a registry.
+    Login(command::login::Options),
+    /// Make a key pair to sign plugins with.
+    Keygen(command::keygen::Options),
     /// List what the plugin folder offers.
     Tools(command::tools::Options),
     /// Run one tool from the shell.
@@ -81,6 +105,8 @@ enum Command {
     Connect(command::connect::Options),
     /// Print a login link for the console of the host that runs.
     Console(command::console::Options),
+    /// Check the configuration, and print the settings in force.
+    Config(command::config::Options),
     /// Check the configuration of clients, the folders and the address of this host.
     Doctor(command::doctor::Options),
     /// List and cancel the stored tasks, and move them between stores.
@@ -118,6 +144,16 @@ pub fn run() -> ExitCode {
         Command::Stdio(options) => command::stdio::run(&cli.flags, options),
         Command::Check(options) => command::check::run(&cli.flags, options),
         Command::Componentize(options) => command::componentize::run(options),
+        Command::Add(options) => command::add::run(&cli.flags, options),
+        Command::Remove(options) => command::remove::run(&cli.flags, options),
+        Command::Update(options) => command::update::run(&cli.flags, options),
+        Command::Accept(options) => command::accept::run(&cli.flags, options),
+        Command::Verify(options) => command::verify::run(&cli.flags, options),
+        Command::Install(options) => command::install::run(&cli.flags, options),
+        Command::Pull(options) => command::pull::run(&cli.flags, options),
+        Command::Push(options) => command::push::run(&cli.flags, options),
+        Command::Login(options) => command::login::run(&cli.flags, options),
+        Command::Keygen(options) => command::keygen::run(options),
         Command::Tools(options) => command::tools::run(&cli.flags, options),
         Command::Call(options) => command::call::run(&cli.flags, options),
         Command::New(options) => command::new::run(options),
@@ -127,6 +163,7 @@ pub fn run() -> ExitCode {
         Command::Wit(options) => command::wit::run(options),
         Command::Connect(options) => command::connect::run(&cli.flags, options),
         Command::Console(options) => command::console::run(&cli.flags, options),
+        Command::Config(options) => command::config::run(&cli.flags, options),
         Command::Doctor(options) => command::doctor::run(&cli.flags, options),
         Command::Tasks(options) => command::tasks::run(&cli.flags, options),
         Command::Hosts(options) => command::hosts::run(&cli.flags, options),
@@ -142,8 +179,12 @@ pub fn run() -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             tell!("toolyard: {error:#}");
-            let wrong_usage = error.chain().any(|cause| cause.is::<WrongUsage>());
-            ExitCode::from(if wrong_usage { 2 } else { 1 })
+            let has = |is: fn(&(dyn std::error::Error + 'static)) -> bool| error.chain().any(is);
+            ExitCode::from(match () {
+                () if has(|cause| cause.is::<WrongUsage>()) => 2,
+                () if has(|cause| cause.is::<Undecided>()) => UNDECIDED,
+                () => 1,
+            })
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Loads the plugin folder and keeps its tools up to date, as a service of the host.
 
 use crate::config::Config;
+use crate::install::folder;
 use anyhow::bail;
 use std::path::{self, Path};
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use toolyard_engine::{Plugins, Snapshot};
 
 /// Refuses a named folder that does not exist: otherwise a misspelt name would be a host without tools. The default folder may appear later.
 pub fn check(config: &Config) -> anyhow::Result<()> {
+    folder::recover(&config.plugins);
     if !config.names_plugins || config.plugins.is_dir() {
         return Ok(());
     }

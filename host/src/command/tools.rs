@@ -5,6 +5,9 @@ use super::{configure, start_log};
 use crate::assemble;
 use crate::config::limits::Limits as HostLimits;
 use crate::config::{Config, Flags};
+use crate::install::folder::PluginFolder;
+use crate::install::held;
+use crate::lock::{LockMode, stem};
 use crate::plugin_folder;
 use clap::Args;
 use std::process::ExitCode;
@@ -12,6 +15,7 @@ use toolyard_cli::{output, say, tell};
 use toolyard_dispatch::{Catalog, OnClientTimeout, TaskSupport, visible};
 use toolyard_engine::{PluginReport, PluginState, Plugins};
 use toolyard_manifest::{Limits, Unit};
+use toolyard_trust::lock::Signer;
 
 /// The options of `tools`.
 #[derive(Debug, Args)]
@@ -98,8 +102,45 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
             }
             say!("{}  {}", spec.plugin, visible::line(&offers.join("; ")));
         }
+        print_locked(&config, options.json)?;
         Ok(print_refused(&snapshot.plugins, options.json))
     })
+}
+
+/// Prints the sources and the signers of the plugins that the lock file lists, and the versions that wait.
+fn print_locked(config: &Config, json: bool) -> anyhow::Result<()> {
+    if config.limits.lock == LockMode::Off {
+        return Ok(());
+    }
+    // A lock file that cannot be read refuses the plugins, which says why.
+    let Ok(lock) = PluginFolder::read_only(&config.plugins).lock() else { return Ok(()) };
+    let held = held::names(&config.data);
+    let mut table = table(&["PLUGIN", "SOURCE", "SIGNER"]);
+    let mut is_empty = true;
+    for entry in lock.entries() {
+        is_empty = false;
+        let signer = match &entry.signer {
+            Signer::Key { fingerprint, .. } => fingerprint.as_str(),
+            Signer::Identity { identity, .. } => identity,
+            Signer::None { .. } => "none",
+        };
+        let is_held = held.iter().any(|name| name == stem(&entry.file));
+        if json {
+            output::json(serde_json::json!({
+                "plugin": entry.file, "source": entry.source, "signer": signer, "held": is_held,
+            }));
+            continue;
+        }
+        table.add_row([entry.file.as_str(), &entry.source, signer]);
+        if is_held {
+            let name = stem(&entry.file);
+            tell!("held: a new version of {name} waits; `toolyard accept {name}` takes it");
+        }
+    }
+    if !json && !is_empty {
+        say!("\n{table}");
+    }
+    Ok(())
 }
 
 /// Prints when a call of each tool is handed off, if its client knows no tasks.

@@ -13,14 +13,15 @@ impl Config {
         // The background host itself starts without this setting.
         limits.detach = false;
         limits.log_format = LogFormat::Text;
-        let Self { store, schema, rules, weights, require_digest, .. } = self;
+        let Self { store, schema, rules, weights, require_digest, signers, .. } = self;
         let address = match store {
             StoreChoice::Postgres(address) => address.reveal(),
             StoreChoice::Sqlite | StoreChoice::Memory => "",
         };
         let kept = (store, address, schema);
         let version = env!("CARGO_PKG_VERSION");
-        fingerprint(&format!("{:?}", (version, plugins, kept, &limits, rules, weights, require_digest)))
+        let loaded = (require_digest, signers);
+        fingerprint(&format!("{:?}", (version, plugins, kept, &limits, rules, weights, loaded)))
     }
 }
 

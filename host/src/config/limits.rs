@@ -4,11 +4,13 @@
 //! once had.
 
 use super::value::{AuditTo, LogFormat, Prefix, Ratio, Value};
+use crate::lock::LockMode;
 use bytesize::ByteSize;
 use std::path::PathBuf;
 use std::time::Duration;
 use toolyard_dispatch::{OnClientTimeout, OutputSchemas, Rate};
 use toolyard_store::TimelineBounds;
+use toolyard_trust::policy::Requirement;
 
 /// One row of the table.
 #[derive(Debug, Clone, Copy)]
@@ -204,6 +206,10 @@ limits! {
         "Components of the plugin folder that the host loads; at most a quarter of the process's descriptors. Loaded components come first, then those that own a name of a tool or prompt, then the others by name. Raise it for a larger folder; lower it to save memory.";
     plugin_wait: Duration = "plugins.start-wait", "5s",
         "How long the start of `toolyard serve`, and the first list of `toolyard stdio`, wait for components that still compile; the host adds their tools later. Raise it if clients must find all tools in the first list; lower it to start sooner. Many clients give up a server that takes 10 seconds.";
+    lock: LockMode = "plugins.lock", "auto",
+        "How far `toolyard.lock` in the plugin folder is obeyed: with `auto`, components that it lists must be as it says and others load; with `enforce`, only those that it lists load; with `off`, it is ignored. Choose `enforce` where every plugin must have been accepted.";
+    require_signature: Requirement = "plugins.require-signature", "first-use",
+        "Whether plugins from a source that no `[[plugins.signers]]` names need a signature: `none`; `first-use`, where the signer of the first version must sign all later ones; or `always`. Choose `always` where unsigned plugins must not come in.";
     others_may_write: bool = "plugins.others-may-write", "false",
         "Whether the host accepts a plugin folder that everybody on this machine can write to, and a component or manifest that everybody can change or that belongs to a user other than root, the host's, and the folder's owner. Turn it on only if you trust all users of the machine.";
     data_others_may_write: bool = "data.others-may-write", "false",

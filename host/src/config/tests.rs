@@ -1,5 +1,6 @@
 use super::value::LogFormat;
 use super::*;
+use toolyard_trust::policy::Requirement;
 
 fn written(text: &str) -> anyhow::Result<Config> {
     let mut written = Written::default();
@@ -213,4 +214,29 @@ fn the_page_of_settings_is_the_table() {
     }
     let page = std::fs::read_to_string(file).expect("the page");
     assert_eq!(page, wanted, "UPDATE_DOCS=1 rewrites the page");
+}
+
+#[test]
+fn signers_and_registries_are_read_and_their_faults_are_named() {
+    let signers =
+        |keys: &str| format!("[plugins]\nfolder = \"p\"\nlock = \"enforce\"\n[[plugins.signers]]\n{keys}");
+    let config = written(&signers("from = [\"oci://a/*\"]\nrequire-signature = \"always\"")).expect("valid");
+    assert_eq!(config.limits.lock, LockMode::Enforce);
+    assert_eq!(config.signers.for_source("oci://a/b:1").require, Requirement::Always);
+    assert_eq!(config.signers.for_source("oci://b/b:1").require, Requirement::FirstUse);
+    assert!(written("plugins = \"p\"").expect("a path").signers.rules.is_empty());
+    for (text, says) in [
+        (signers("from = []\nkeys = [\"k.pub\"]"), "`from` is empty"),
+        (signers("from = [\"*\"]"), "name `keys` or `require-signature`"),
+        (signers("from = [\"*\"]\nkeys = [\"absent.pub\"]"), "cannot read the public key /base/absent.pub"),
+        (signers("from = [\"*\"]\nidentity = \"x\"\nissuer = \"y\""), "not supported yet"),
+        (signers("from = [\"*\"]\nkey = [\"x\"]"), "unknown field `key`"),
+        ("[plugins]\nlock = \"yes\"".to_owned(), "auto, enforce or off"),
+        ("[plugins]\nrequire-signature = \"maybe\"".to_owned(), "none, first-use or always"),
+        ("[registries.\"a.example\"]\nplain = true".to_owned(), "unknown field `plain`"),
+    ] {
+        assert!(refusal(&text).contains(says), "{says}: {}", refusal(&text));
+    }
+    let config = written("[registries.\"a.example:5000\"]\nca = \"ca.pem\"").expect("valid");
+    assert_eq!(config.registries["a.example:5000"].ca.as_deref(), Some(Path::new("/base/ca.pem")));
 }

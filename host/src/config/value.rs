@@ -1,10 +1,12 @@
 //! The values of the configuration in text form.
 
+use crate::lock::LockMode;
 use bytesize::ByteSize;
 use jiff::SignedDuration;
 use std::path::PathBuf;
 use std::time::Duration;
 use toolyard_dispatch::{OnClientTimeout, OutputSchemas, Rate};
+use toolyard_trust::policy::Requirement;
 
 /// A kind of value.
 pub trait Value: Sized {
@@ -178,6 +180,32 @@ impl Value for OutputSchemas {
         match text.trim() {
             "union" => Ok(Self::Union),
             "drop" => Ok(Self::Drop),
+            other => Err(format!("expected {}, not `{other}`", Self::KIND)),
+        }
+    }
+}
+
+impl Value for LockMode {
+    const KIND: &'static str = "auto, enforce or off";
+
+    fn read(text: &str) -> Result<Self, String> {
+        match text.trim() {
+            "auto" => Ok(Self::Auto),
+            "enforce" => Ok(Self::Enforce),
+            "off" => Ok(Self::Off),
+            other => Err(format!("expected {}, not `{other}`", Self::KIND)),
+        }
+    }
+}
+
+impl Value for Requirement {
+    const KIND: &'static str = "none, first-use or always";
+
+    fn read(text: &str) -> Result<Self, String> {
+        match text.trim() {
+            "none" => Ok(Self::None),
+            "first-use" => Ok(Self::FirstUse),
+            "always" => Ok(Self::Always),
             other => Err(format!("expected {}, not `{other}`", Self::KIND)),
         }
     }

@@ -70,11 +70,24 @@ pub struct PluginState {
     pub asks: Vec<String>,
 }
 
+/// The source and the signer of a plugin, as the lock file names them.
+#[derive(Debug, Clone)]
+pub struct LockedPlugin {
+    /// The source.
+    pub source: String,
+    /// The signer; `None` if it is not signed.
+    pub signer: Option<String>,
+    /// Whether a new version waits for a person.
+    pub is_held: bool,
+}
+
 /// A component of the plugin folder with its grants and limits.
 #[derive(Debug, Clone)]
 pub struct PluginDetail {
     /// Its state.
     pub state: PluginState,
+    /// The entry of the lock file, if it lists it.
+    pub locked: Option<LockedPlugin>,
     /// The names of its tools that it does not serve, and why.
     pub left_out: Vec<String>,
     /// Its grants, one line each.
@@ -104,7 +117,8 @@ pub struct ConsoleSettings {
     pub session: Duration,
     /// Whether it may be reached from other machines. Then only `users` log in, not the holders of a link.
     pub on_network: bool,
-    /// Host names under which it may be addressed, besides its own and those of loopback.
+    /// Host names under which it may be addressed, besides its own and those of loopback. Texts for models name the
+    /// first, by https.
     pub names: Vec<String>,
     /// The people who log in by a token.
     pub users: Vec<ConsoleUser>,
@@ -161,10 +175,15 @@ impl Console {
         }))
     }
 
-    /// The address of a task's page.
-    fn task_address(&self, id: &str) -> String {
+    /// The address of a task's page. A request to a name that the settings give stays there. All others go to the
+    /// console's own name, where the login is.
+    fn task_address(&self, id: &str, host: &str) -> String {
         let is_id = id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
         let path = if is_id { format!("/tasks/{id}") } else { "/".to_owned() };
+        let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
+        if self.settings.names.iter().any(|known| known.eq_ignore_ascii_case(name)) {
+            return path;
+        }
         format!("{}{path}", self.origin())
     }
 

@@ -16,10 +16,17 @@ pub(super) fn page(view: &View<'_>, file: &str) -> Option<Rendered> {
     let tools: Vec<_> = catalog.tools().filter(|tool| tool.spec().plugin == state.file).collect();
     let content = html! {
         p.lead { (summary(state)) }
+        @if plugin.locked.as_ref().is_some_and(|locked| locked.is_held) {
+            p.bad { "A new version waits, because it changes what the plugin says or reaches. " code { "toolyard accept " (line(state.file.strip_suffix(".wasm").unwrap_or(&state.file))) } " shows the changes and takes it." }
+        }
         @if let Some(problem) = &state.problem { p.bad { (visible::text(problem)) } }
         dl.facts {
             dt { "Component" } dd { @match &state.digest { Some(of) => (digest(of)), None => "none is served" } }
             dt { "Manifest" } dd { code { (line(&manifest)) } }
+            @if let Some(locked) = &plugin.locked {
+                dt { "Source" } dd { code { (line(&locked.source)) } }
+                dt { "Signer" } dd { @match &locked.signer { Some(signer) => code { (line(signer)) }, None => "none: the digest alone is pinned" } }
+            }
             @if let (Some(most), _) = plugin.bounds { dt { "Concurrent runs" } dd { (most) } }
             @if let (_, Some(most)) = plugin.bounds { dt { "Waiting tasks" } dd { (most) } }
         }

@@ -1,0 +1,172 @@
+//! `toolyard accept`: takes a version of a plugin that is held, or pins the one that lies in the folder.
+
+use super::plugins;
+use super::update::{Candidate, fetch_again};
+use crate::assemble;
+use crate::config::{Config, Flags};
+use crate::install::candidate::{self, NamedKey, Verified};
+use crate::install::fetch::{self, Fetched};
+use crate::install::folder::{Change, PluginFiles, PluginFolder};
+use crate::install::held;
+use crate::lock::stem;
+use anyhow::{Context as _, bail};
+use clap::Args;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use toolyard_cli::{output, say, tell};
+use toolyard_dispatch::Action;
+use toolyard_engine::{Engine, LOCK_FILE};
+use toolyard_registry::reference::Source;
+use toolyard_trust::Digest;
+use toolyard_trust::lock::{Decision, Entry, Lock, Signer, decide};
+
+/// The options of `accept`.
+#[derive(Debug, Args)]
+pub struct Options {
+    /// The plugins, without `.wasm`.
+    #[arg(required_unless_present = "all")]
+    names: Vec<String>,
+    /// Everything that is held, and every component of the folder.
+    #[arg(long, conflicts_with_all = ["names", "key"])]
+    all: bool,
+    /// The public key of its publisher, which is pinned in place of the signer before.
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
+}
+
+/// Accepts the plugins.
+pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
+    let config = plugins::configured(flags)?;
+    assemble::with_runtimes(|_| async move { plugins::until_stopped(accept_all(&config, options)).await })
+}
+
+async fn accept_all(config: &Config, options: &Options) -> anyhow::Result<ExitCode> {
+    let named = options.key.as_deref().map(NamedKey::read).transpose()?;
+    let folder = PluginFolder::open(&config.plugins)?;
+    let names = match options.all {
+        true => {
+            let mut names = folder.components()?;
+            names.extend(held::names(&config.data));
+            names.sort_unstable();
+            names.dedup();
+            names
+        }
+        false => options.names.iter().map(|name| stem(name).to_owned()).collect(),
+    };
+    let engine = assemble::start_engine(config)?;
+    let mut code = ExitCode::SUCCESS;
+    for name in names {
+        if let Err(error) = accept(config, &engine, &folder, &name, named.as_ref()).await {
+            tell!("toolyard: {name}: {error:#}");
+            code = ExitCode::FAILURE;
+        }
+    }
+    Ok(code)
+}
+
+async fn accept(
+    config: &Config,
+    engine: &Arc<Engine>,
+    folder: &PluginFolder,
+    name: &str,
+    key: Option<&NamedKey>,
+) -> anyhow::Result<()> {
+    let mut lock = folder.lock()?;
+    let files = PluginFiles::of(name);
+    let pinned = lock.entry(&files.component).cloned();
+    let waiting = match &pinned {
+        Some(entry) => match held::find(config, name, &entry.source)? {
+            // A version by another signer is not held, because nothing shows who signed it.
+            None if key.is_some() => Some(fetch_again(config, entry).await?),
+            held => held,
+        },
+        None => None,
+    };
+    if let (Some(entry), Some(fetched)) = (&pinned, waiting) {
+        let candidate = Candidate::check(config, engine, folder, fetched, entry, key).await?;
+        for reason in candidate.reasons(engine, folder, entry).await? {
+            output::say_text(&format!("{}\n", reason.trim_end()));
+        }
+        let digest = candidate.entry.digest;
+        candidate.take(folder, &mut lock)?;
+        held::forget(config, name)?;
+        say!("{name}  accepted: {} -> {}", entry.digest.short(), digest.short());
+        plugins::note(config, Action::PluginAccepted, &files.component, Some(digest)).await;
+        return Ok(());
+    }
+    let found = present(config, engine, folder, name, pinned.as_ref(), key).await?;
+    if let Some(before) = &pinned {
+        if *before == found.entry {
+            say!("{name}  unchanged: {}", before.digest.short());
+            return Ok(());
+        }
+        if let Decision::Hold(reasons) = decide(before, &found.entry) {
+            reasons
+                .iter()
+                .for_each(|reason| output::say_text(&format!("{}\n", reason.to_string().trim_end())));
+        }
+    }
+    let digest = found.entry.digest;
+    say!("{name}  accepted: {}", digest.short());
+    found.pin(folder, &files, &mut lock)?;
+    plugins::note(config, Action::PluginAccepted, &files.component, Some(digest)).await;
+    Ok(())
+}
+
+/// A component that lies in the folder.
+struct Present {
+    entry: Entry,
+    verified: Verified,
+}
+
+impl Present {
+    fn pin(self, folder: &PluginFolder, files: &PluginFiles, lock: &mut Lock) -> anyhow::Result<()> {
+        let mut change = Change::default();
+        match &self.verified.provenance {
+            Some(provenance) => change.write(&files.provenance, provenance.to_json()),
+            None => change.remove(&files.provenance),
+        }
+        lock.set(self.entry);
+        change.write(LOCK_FILE, lock.to_text());
+        folder.commit(change)
+    }
+}
+
+/// Checks the component in the folder. It keeps its source and its signer while its bytes are those that the lock file
+/// names; other bytes came by another way.
+async fn present(
+    config: &Config,
+    engine: &Arc<Engine>,
+    folder: &PluginFolder,
+    name: &str,
+    pinned: Option<&Entry>,
+    key: Option<&NamedKey>,
+) -> anyhow::Result<Present> {
+    let files = PluginFiles::of(name);
+    let limit = config.limits.component.as_u64();
+    let Some(component) = folder.read(&files.component, limit)? else {
+        bail!("it is neither held nor in {}", folder.path().display());
+    };
+    let report = engine.check(&folder.path().join(&files.component)).await?;
+    let digest = Digest::of(&component);
+    if let Some(before) = pinned.filter(|before| before.digest == digest) {
+        let entry = Entry {
+            grants: report.grant_lines.clone(),
+            definitions: candidate::definitions(&report)?,
+            ..before.clone()
+        };
+        let provenance = folder.provenance(&files.component)?;
+        let provenance = provenance.as_deref().map(toolyard_trust::provenance::Provenance::parse).transpose();
+        let provenance = provenance.with_context(|| files.provenance.clone())?;
+        return Ok(Present { entry, verified: Verified { signer: before.signer.clone(), provenance } });
+    }
+    let source = Source::File(Path::new(&files.component).to_owned());
+    let fetched: Fetched = fetch::plain(&source, component)?;
+    if let Some(Entry { signer: Signer::Key { fingerprint, .. }, .. }) = pinned {
+        tell!("toolyard: {name} was signed by {fingerprint}; the component in the folder has no signature");
+    }
+    let verified = candidate::verify(&fetched, &config.signers, key, None)?;
+    let entry = candidate::entry(&fetched, verified.signer.clone(), &report)?;
+    Ok(Present { entry, verified })
+}

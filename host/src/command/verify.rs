@@ -1,0 +1,153 @@
+//! `toolyard verify`: compares the plugin folder with its lock file, without a network.
+
+use super::plugins;
+use crate::assemble;
+use crate::config::{Config, Flags};
+use crate::install::candidate;
+use crate::install::folder::{PluginFiles, PluginFolder};
+use crate::install::{UNDECIDED, held};
+use crate::lock::{LockMode, stem};
+use clap::Args;
+use std::process::ExitCode;
+use std::sync::Arc;
+use toolyard_cli::{output, say, tell};
+use toolyard_engine::{Engine, LOCK_FILE, MAX_PROVENANCE_BYTES, provenance_file};
+use toolyard_trust::Digest;
+use toolyard_trust::definition;
+use toolyard_trust::lock::{Entry, Signer};
+
+/// The options of `verify`.
+#[derive(Debug, Args)]
+pub struct Options {
+    /// Print one JSON object a component.
+    #[arg(long)]
+    json: bool,
+}
+
+/// The state of one component.
+struct Finding {
+    file: String,
+    digest: Option<Digest>,
+    signer: Option<String>,
+    /// Why a person has to look at it.
+    problems: Vec<String>,
+    /// Remarks that are no reason to refuse it.
+    notes: Vec<String>,
+}
+
+/// Verifies the folder. The exit code is 3 if a component is not as the lock file says.
+pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
+    let config = plugins::configured(flags)?;
+    assemble::with_runtimes(|_| async move {
+        plugins::until_stopped(async {
+            let findings = verify(&config).await?;
+            findings.iter().for_each(|finding| show(finding, options.json));
+            if findings.is_empty() && !options.json {
+                say!("Nothing in {}.", config.plugins.display());
+            }
+            let is_fine = findings.iter().all(|finding| finding.problems.is_empty());
+            Ok(if is_fine { ExitCode::SUCCESS } else { ExitCode::from(UNDECIDED) })
+        })
+        .await
+    })
+}
+
+async fn verify(config: &Config) -> anyhow::Result<Vec<Finding>> {
+    let folder = PluginFolder::read_only(&config.plugins);
+    let lock = folder.lock()?;
+    let engine = assemble::start_engine(config)?;
+    let held = held::names(&config.data);
+    let mut findings = Vec::new();
+    for entry in lock.entries() {
+        let mut finding = compare(config, &engine, &folder, entry).await?;
+        if held.iter().any(|name| name == stem(&entry.file)) {
+            let name = stem(&entry.file);
+            finding.problems.push(format!("a new version is held; `toolyard accept {name}` takes it"));
+        }
+        findings.push(finding);
+    }
+    for name in folder.components()? {
+        let file = PluginFiles::of(&name).component;
+        if lock.entry(&file).is_some() {
+            continue;
+        }
+        let why = format!("{LOCK_FILE} does not list it; `toolyard accept {name}` pins it");
+        let digest = folder.read(&file, config.limits.component.as_u64())?.map(|bytes| Digest::of(&bytes));
+        let (problems, notes) = match config.limits.lock {
+            LockMode::Enforce => (vec![why], Vec::new()),
+            LockMode::Auto | LockMode::Off => (Vec::new(), vec![why]),
+        };
+        findings.push(Finding { file, digest, signer: None, problems, notes });
+    }
+    Ok(findings)
+}
+
+async fn compare(
+    config: &Config,
+    engine: &Arc<Engine>,
+    folder: &PluginFolder,
+    entry: &Entry,
+) -> anyhow::Result<Finding> {
+    let signer = match &entry.signer {
+        Signer::Key { fingerprint, .. } => format!("key {fingerprint}"),
+        Signer::None { .. } => "none".to_owned(),
+        Signer::Identity { identity, .. } => identity.clone(),
+    };
+    let mut finding = Finding {
+        file: entry.file.clone(),
+        digest: None,
+        signer: Some(signer),
+        problems: Vec::new(),
+        notes: Vec::new(),
+    };
+    let Some(bytes) = folder.read(&entry.file, config.limits.component.as_u64())? else {
+        finding.problems.push("is not in the folder; `toolyard install` fetches it".to_owned());
+        return Ok(finding);
+    };
+    let digest = Digest::of(&bytes);
+    finding.digest = Some(digest);
+    if let Err(why) = entry.check_component(digest) {
+        finding.problems.push(why.to_string());
+        return Ok(finding);
+    }
+    let provenance = folder.read(&provenance_file(&entry.file), MAX_PROVENANCE_BYTES)?;
+    if let Err(why) = entry.check_signature(provenance.as_deref(), &config.signers) {
+        finding.problems.push(why.to_string());
+    }
+    match engine.check(&folder.path().join(&entry.file)).await {
+        Err(error) => finding.problems.push(error.why.to_string()),
+        Ok(report) => {
+            if let Err(why) = entry.check_grants(&report.grant_lines) {
+                finding.problems.push(why.to_string());
+            }
+            let changes = definition::compare(&entry.definitions, &candidate::definitions(&report)?);
+            if !changes.is_empty() {
+                finding.notes.push(format!("this host lists its tools differently:\n{changes}"));
+            }
+        }
+    }
+    Ok(finding)
+}
+
+fn show(finding: &Finding, json: bool) {
+    let Finding { file, digest, signer, problems, notes } = finding;
+    if json {
+        output::json(serde_json::json!({
+            "plugin": file,
+            "digest": digest.map(|digest| digest.to_string()),
+            "signer": signer,
+            "problems": problems,
+            "notes": notes,
+        }));
+        return;
+    }
+    let digest = digest.map_or_else(|| "-".to_owned(), |digest| digest.short());
+    let state = if problems.is_empty() { "ok" } else { "NOT OK" };
+    say!("{file}  {state}  {digest}  signer {}", signer.as_deref().unwrap_or("none"));
+    for problem in problems {
+        tell!("  {problem}");
+    }
+    for note in notes {
+        tell!("  note: {}", note.trim_end());
+    }
+}

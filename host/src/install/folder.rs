@@ -1,0 +1,381 @@
+//! The plugin folder as the commands change it: several files together, all of them or none, whenever the command is
+//! killed. Several commands at once take turns.
+
+use super::fetch::spinner;
+use anyhow::{Context as _, bail};
+use serde::{Deserialize, Serialize};
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use toolyard_cli::{read, replace};
+use toolyard_engine::{
+    CheckReport, Engine, LOCK_FILE, LoadError, MAX_LOCK_BYTES, MAX_PROVENANCE_BYTES, Refusal, provenance_file,
+};
+use toolyard_manifest::ManifestError;
+use toolyard_trust::lock::Lock;
+
+/// Held by the command that changes the folder. Names with a dot in front are no plugins.
+const TURN: &str = ".toolyard-turn";
+/// The folder with the new files, while they are written.
+const STAGED: &str = ".toolyard-staged";
+/// The same folder once it is complete: from its renaming on, the change is certain.
+const COMMITTED: &str = ".toolyard-committed";
+/// The file in that folder that lists the steps.
+const STEPS: &str = "steps.json";
+/// A component that is checked before it is a plugin, and its manifest.
+const CHECKED: [&str; 2] = [".toolyard-check.wasm", ".toolyard-check.toml"];
+/// The largest list of steps, in bytes.
+const MAX_STEPS_BYTES: u64 = 1 << 20;
+
+/// The plugin folder, held by this command.
+#[derive(Debug)]
+pub struct PluginFolder {
+    path: PathBuf,
+    /// Held until the end.
+    turn: Option<File>,
+}
+
+impl Drop for PluginFolder {
+    /// Ctrl-C may have stopped a check.
+    fn drop(&mut self) {
+        if self.turn.is_some() {
+            // The next command removes them as well.
+            let _ = self.remove_checked();
+        }
+    }
+}
+
+/// The files of one plugin.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PluginFiles {
+    /// The component.
+    pub component: String,
+    /// The manifest.
+    pub manifest: String,
+    /// The signatures of its publisher.
+    pub provenance: String,
+}
+
+impl PluginFiles {
+    /// The files of the plugin `name`.
+    pub fn of(name: &str) -> Self {
+        let component = format!("{name}.wasm");
+        let provenance = provenance_file(&component);
+        Self { manifest: format!("{name}.toml"), provenance, component }
+    }
+}
+
+/// Files to write and to remove together, in this order.
+#[derive(Debug, Default)]
+pub struct Change(Vec<(String, Option<Vec<u8>>)>);
+
+impl Change {
+    /// Writes a file.
+    pub fn write(&mut self, name: &str, bytes: impl Into<Vec<u8>>) {
+        self.0.push((name.to_owned(), Some(bytes.into())));
+    }
+
+    /// Removes a file, if it is there.
+    pub fn remove(&mut self, name: &str) {
+        self.0.push((name.to_owned(), None));
+    }
+}
+
+/// One step of a change.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Step {
+    file: String,
+    /// Whether the file is written; else it is removed.
+    is_written: bool,
+}
+
+impl PluginFolder {
+    /// Opens the folder to change it, and makes it if it does not exist. Waits for its turn, and finishes or drops
+    /// the change of a command that was killed.
+    ///
+    /// # Errors
+    /// If the folder cannot be written.
+    pub fn open(path: &Path) -> anyhow::Result<Self> {
+        let cannot = || format!("cannot change the plugin folder {}", path.display());
+        fs::create_dir_all(path).with_context(cannot)?;
+        let turn = File::options().create(true).truncate(false).write(true).open(path.join(TURN));
+        let turn = turn.and_then(|turn| turn.lock().map(|()| turn)).with_context(cannot)?;
+        let folder = Self { path: path.to_owned(), turn: Some(turn) };
+        folder.recover().with_context(cannot)?;
+        Ok(folder)
+    }
+
+    /// The folder for a command that only reads it.
+    pub fn read_only(path: &Path) -> Self {
+        Self { path: path.to_owned(), turn: None }
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The lock file; an empty one if there is none.
+    ///
+    /// # Errors
+    /// If it cannot be read or is not valid.
+    pub fn lock(&self) -> anyhow::Result<Lock> {
+        let path = self.path.join(LOCK_FILE);
+        let cannot = || format!("cannot read {}", path.display());
+        match self.read(LOCK_FILE, MAX_LOCK_BYTES)? {
+            None => Ok(Lock::empty()),
+            Some(bytes) => crate::lock::parse(&bytes).map_err(anyhow::Error::msg).with_context(cannot),
+        }
+    }
+
+    /// The names of its components, sorted.
+    ///
+    /// # Errors
+    /// If it cannot be listed.
+    pub fn components(&self) -> anyhow::Result<Vec<String>> {
+        let cannot = || format!("cannot list the plugin folder {}", self.path.display());
+        let entries = match fs::read_dir(&self.path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries.with_context(cannot)?,
+        };
+        let mut names = Vec::new();
+        for entry in entries {
+            let name = entry.with_context(cannot)?.file_name();
+            let name = name.to_str().filter(|name| !name.starts_with(['.', '~', '#']));
+            names.extend(name.and_then(|name| name.strip_suffix(".wasm")).map(str::to_owned));
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    /// The provenance file of a component.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn provenance(&self, component: &str) -> anyhow::Result<Option<Vec<u8>>> {
+        self.read(&provenance_file(component), MAX_PROVENANCE_BYTES)
+    }
+
+    /// A file of the folder; `None` if it does not exist.
+    ///
+    /// # Errors
+    /// If it cannot be read, or is larger than `most` bytes.
+    pub fn read(&self, name: &str, most: u64) -> anyhow::Result<Option<Vec<u8>>> {
+        let path = self.path.join(name);
+        match read::bytes(&path, most) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
+        }
+    }
+
+    /// Makes a change: after a crash at any moment, all of it happens or none of it.
+    ///
+    /// # Errors
+    /// If the files cannot be written; then nothing has changed.
+    pub fn commit(&self, change: Change) -> anyhow::Result<()> {
+        if self.turn.is_none() {
+            bail!("the plugin folder was opened for reading");
+        }
+        let cannot = || format!("cannot write the plugin folder {}", self.path.display());
+        self.stage(change).with_context(cannot)?;
+        reach("install.staged");
+        fs::rename(self.path.join(STAGED), self.path.join(COMMITTED)).with_context(cannot)?;
+        self.sync().with_context(cannot)?;
+        reach("install.committed");
+        self.finish().with_context(cannot)
+    }
+
+    fn stage(&self, change: Change) -> io::Result<()> {
+        check_names(change.0.iter().map(|(file, _)| file.as_str()))?;
+        let staged = self.path.join(STAGED);
+        remove_folder(&staged)?;
+        DirBuilder::new().mode(0o700).create(&staged)?;
+        let mut steps = Vec::new();
+        for (file, bytes) in change.0 {
+            if let Some(bytes) = &bytes {
+                write(&staged.join(&file), bytes)?;
+            }
+            steps.push(Step { file, is_written: bytes.is_some() });
+        }
+        write(&staged.join(STEPS), &serde_json::to_vec(&steps)?)?;
+        File::open(&staged)?.sync_all()
+    }
+
+    /// Drops a change that was not complete, and finishes one that was.
+    fn recover(&self) -> io::Result<()> {
+        remove_folder(&self.path.join(STAGED))?;
+        self.remove_checked()?;
+        self.finish()
+    }
+
+    /// Checks a component with a manifest as the engine would load both from this folder, under other names.
+    ///
+    /// # Errors
+    /// If they cannot be written, or the engine refuses them as the plugin `name`.
+    pub async fn check(
+        &self,
+        engine: &Arc<Engine>,
+        name: &str,
+        component: &[u8],
+        manifest: Option<&str>,
+    ) -> anyhow::Result<CheckReport> {
+        let [component_file, manifest_file] = CHECKED.map(|file| self.path.join(file));
+        let write = || {
+            fs::write(&component_file, component)?;
+            manifest.map_or(Ok(()), |manifest| fs::write(&manifest_file, manifest))
+        };
+        let cannot = || format!("cannot write to the plugin folder {}", self.path.display());
+        let _spinner = spinner(&format!("checking {name}"));
+        let report = match write().with_context(cannot) {
+            Ok(()) => Ok(engine.check(&component_file).await),
+            Err(error) => Err(error),
+        };
+        self.remove_checked().with_context(cannot)?;
+        let files = PluginFiles::of(name);
+        match report? {
+            Ok(report) => Ok(CheckReport { file: files.component, ..report }),
+            Err(LoadError { why: Refusal::Manifest(error), .. }) => Err(LoadError {
+                file: files.component,
+                why: Refusal::Manifest(ManifestError { file: files.manifest, ..error }),
+            }
+            .into()),
+            Err(LoadError { why, .. }) => Err(LoadError { file: files.component, why }.into()),
+        }
+    }
+
+    fn remove_checked(&self) -> io::Result<()> {
+        for file in CHECKED {
+            match fs::remove_file(self.path.join(file)) {
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                other => other?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves the files of a committed change to their names. It can be repeated.
+    fn finish(&self) -> io::Result<()> {
+        let committed = self.path.join(COMMITTED);
+        let steps = match read::bytes(&committed.join(STEPS), MAX_STEPS_BYTES) {
+            Ok(bytes) => serde_json::from_slice::<Vec<Step>>(&bytes)?,
+            // The list goes first when the folder is removed, so all its steps were taken.
+            Err(error) if error.kind() == ErrorKind::NotFound => return remove_folder(&committed),
+            Err(error) => return Err(error),
+        };
+        // A user who may write to the folder must not choose files elsewhere.
+        check_names(steps.iter().map(|step| step.file.as_str()))?;
+        for (index, Step { file, is_written }) in steps.iter().enumerate() {
+            let to = self.path.join(file);
+            let moved = match is_written {
+                true => fs::rename(committed.join(file), &to),
+                false => fs::remove_file(&to),
+            };
+            match moved {
+                // It was done before a crash.
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                other => other?,
+            }
+            reach(&format!("install.step-{index}"));
+        }
+        self.sync()?;
+        fs::remove_file(committed.join(STEPS))?;
+        reach("install.done");
+        remove_folder(&committed)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        File::open(&self.path)?.sync_all()
+    }
+}
+
+/// Finishes the change of a command that was killed, before a host reads the folder. A folder that this process may
+/// not write to stays as it is.
+pub fn recover(path: &Path) {
+    if !path.join(COMMITTED).exists() {
+        return;
+    }
+    if let Err(error) = PluginFolder::open(path) {
+        tracing::warn!(
+            event = "plugin.change_not_finished", path = %path.display(), error = %format!("{error:#}"),
+            "cannot finish a change of the plugin folder that was interrupted"
+        );
+    }
+}
+
+/// Writes a file that all users may read, to the disk.
+fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    replace::replace(path, bytes, replace::readable())?;
+    File::open(path)?.sync_all()
+}
+
+/// Refuses a name of a file that is not in the folder, or that the commands use themselves.
+fn check_names<'a>(mut names: impl Iterator<Item = &'a str>) -> io::Result<()> {
+    match names.find(|name| name.is_empty() || name.starts_with('.') || name.contains(['/', '\0'])) {
+        Some(name) => {
+            Err(io::Error::other(format!("{name:?} is not the name of a file of the plugin folder")))
+        }
+        None => Ok(()),
+    }
+}
+
+fn remove_folder(path: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
+/// A place at which a test stops this process.
+#[cfg(feature = "failpoints")]
+fn reach(name: &str) {
+    toolyard_store::failpoint::reach(name);
+}
+
+#[cfg(not(feature = "failpoints"))]
+fn reach(_name: &str) {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn change(text: &str) -> Change {
+        let mut change = Change::default();
+        change.write("a.toml", text);
+        change.write("a.wasm", text);
+        change.remove("gone");
+        change
+    }
+
+    #[test]
+    fn a_change_that_was_committed_is_finished_and_any_other_is_dropped() {
+        let place = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| place.path().join(name);
+        let text = |name: &str| fs::read_to_string(at(name)).ok();
+        fs::write(at("gone"), "x").expect("writes");
+        let folder = PluginFolder::open(place.path()).expect("opens");
+        folder.commit(change("1")).expect("commits");
+        assert_eq!(
+            (text("a.toml"), text("a.wasm"), text("gone")),
+            (Some("1".into()), Some("1".into()), None)
+        );
+        // Killed before the commit.
+        folder.stage(change("2")).expect("stages");
+        drop(folder);
+        let folder = PluginFolder::open(place.path()).expect("opens");
+        assert_eq!(text("a.wasm").as_deref(), Some("1"));
+        // Killed after the commit and the first step.
+        folder.stage(change("3")).expect("stages");
+        fs::rename(at(STAGED), at(COMMITTED)).expect("renames");
+        fs::rename(at(COMMITTED).join("a.toml"), at("a.toml")).expect("renames");
+        drop(folder);
+        recover(place.path());
+        assert_eq!((text("a.toml"), text("a.wasm")), (Some("3".into()), Some("3".into())));
+        let left: Vec<_> =
+            fs::read_dir(place.path()).expect("lists").flatten().map(|file| file.file_name()).collect();
+        assert_eq!(left.len(), 3, "{left:?}");
+    }
+}

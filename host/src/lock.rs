@@ -1,0 +1,113 @@
+//! Obeys `toolyard.lock`: says for each file of the plugin folder whether it may be loaded.
+
+use crate::config::Config;
+use crate::install::held;
+use std::path::PathBuf;
+use std::sync::Arc;
+use toolyard_engine::{LOCK_FILE, LockEntries, LockReader, LockedPlugin};
+use toolyard_trust::Digest;
+use toolyard_trust::lock::Lock;
+use toolyard_trust::policy::Policy;
+
+/// How far the lock file is obeyed (`plugins.lock`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LockMode {
+    /// Its entries are enforced; a file without an entry is loaded.
+    Auto,
+    /// A file without an entry is refused.
+    Enforce,
+    /// It is ignored.
+    Off,
+}
+
+/// Reads the lock file of the plugin folder.
+#[derive(Debug)]
+pub struct PluginLock {
+    is_enforced: bool,
+    policy: Arc<Policy>,
+    data: PathBuf,
+}
+
+impl PluginLock {
+    /// The reader of this configuration; `None` if the lock file is ignored.
+    pub fn new(config: &Config) -> Option<Arc<dyn LockReader>> {
+        let is_enforced = match config.limits.lock {
+            LockMode::Off => return None,
+            LockMode::Auto => false,
+            LockMode::Enforce => true,
+        };
+        Some(Arc::new(Self { is_enforced, policy: config.signers.clone(), data: config.data.clone() }))
+    }
+}
+
+impl LockReader for PluginLock {
+    fn read(&self, text: Result<Option<&[u8]>, String>) -> Arc<dyn LockEntries> {
+        let lock = match text {
+            Ok(None) => Ok(Lock::empty()),
+            Ok(Some(text)) => parse(text),
+            Err(why) => Err(why),
+        };
+        let lock = lock.map_err(|why| format!("{LOCK_FILE}: {why}"));
+        if let Err(why) = &lock {
+            tracing::warn!(
+                event = "plugin.lock_not_read", error = %why,
+                "cannot read the lock file; no component of the folder is loaded"
+            );
+        }
+        Arc::new(Entries { lock, is_enforced: self.is_enforced, policy: self.policy.clone() })
+    }
+
+    fn held(&self) -> usize {
+        held::names(&self.data).len()
+    }
+}
+
+/// Parses the content of a lock file.
+///
+/// # Errors
+/// The fault, for people.
+pub fn parse(text: &[u8]) -> Result<Lock, String> {
+    let text = std::str::from_utf8(text).map_err(|_| "it is not UTF-8".to_owned())?;
+    Lock::parse(text).map_err(|error| error.to_string())
+}
+
+#[derive(Debug)]
+struct Entries {
+    lock: Result<Lock, String>,
+    is_enforced: bool,
+    policy: Arc<Policy>,
+}
+
+impl LockEntries for Entries {
+    fn check_component(&self, file: &str, digest: &str) -> Result<(), String> {
+        match self.lock.as_ref()?.entry(file) {
+            Some(entry) => entry.check_component(parse_digest(digest)?).map_err(|why| why.to_string()),
+            None if self.is_enforced => Err(format!(
+                "has no entry in {LOCK_FILE}, which `plugins.lock = \"enforce\"` demands; `toolyard accept {}` \
+                 adds one",
+                stem(file)
+            )),
+            None => Ok(()),
+        }
+    }
+
+    fn check_plugin(&self, plugin: &LockedPlugin<'_>) -> Result<(), String> {
+        let Some(entry) = self.lock.as_ref()?.entry(plugin.file) else { return Ok(()) };
+        entry.check_grants(plugin.grants).map_err(|why| why.to_string())?;
+        // The signatures of a version before the one in the folder were checked when it was loaded.
+        if parse_digest(plugin.digest)? != entry.digest {
+            return Ok(());
+        }
+        let provenance = plugin.provenance.as_ref().map_err(Clone::clone)?;
+        entry.check_signature(*provenance, &self.policy).map_err(|why| why.to_string())
+    }
+}
+
+/// The name of a plugin in commands.
+pub fn stem(file: &str) -> &str {
+    file.strip_suffix(".wasm").unwrap_or(file)
+}
+
+fn parse_digest(hex: &str) -> Result<Digest, String> {
+    format!("sha256:{hex}").parse().map_err(|error| format!("{error}"))
+}
