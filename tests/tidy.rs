@@ -23,7 +23,7 @@ use toolyard_tests::guests::root;
 
 /// The dependencies that each crate may have, without `toolyard-` in front. A dependency that is missing here
 /// needs a decision first (`host/docs/decisions/`).
-const EDGES: [(&str, &str); 18] = [
+const EDGES: [(&str, &str); 20] = [
     ("toolyard-protocol", ""),
     ("toolyard-task", "protocol"),
     ("toolyard-dispatch", "protocol task"),
@@ -36,18 +36,23 @@ const EDGES: [(&str, &str); 18] = [
     ("toolyard-connect", "cli"),
     ("toolyard-console", "dispatch protocol"),
     ("toolyard-detach", "transport"),
+    ("toolyard-trust", ""),
+    ("toolyard-registry", "trust"),
     ("toolyard-workshop", "cli dispatch engine"),
-    ("toolyard", "cli connect console detach dispatch engine manifest store transport workshop"),
+    (
+        "toolyard",
+        "cli connect console detach dispatch engine manifest registry store transport trust workshop",
+    ),
     ("toolyard-tests", ""),
     // It has the readers of data from outside that the fuzzer and the instruction counter run.
-    ("toolyard-readers", "protocol task dispatch manifest schema transport"),
+    ("toolyard-readers", "protocol task dispatch manifest schema transport trust"),
     ("toolyard-kit", "dispatch store task"),
     // It counts the instructions of each crate separately.
-    ("toolyard-load", "tests readers protocol task dispatch engine kit store"),
+    ("toolyard-load", "tests readers protocol task dispatch engine kit store trust"),
 ];
 
 /// Dependencies that the inner crates must not have, so that they build and test in seconds.
-const WITHOUT: [(&str, &[&str]); 12] = [
+const WITHOUT: [(&str, &[&str]); 14] = [
     ("toolyard-protocol", &["tokio", "wasmtime", "rusqlite", "hyper", "uuid"]),
     ("toolyard-task", &["tokio", "wasmtime", "rusqlite", "hyper"]),
     ("toolyard-dispatch", &["wasmtime", "rusqlite", "hyper"]),
@@ -60,6 +65,8 @@ const WITHOUT: [(&str, &[&str]); 12] = [
     ("toolyard-detach", &["clap", "wasmtime", "rusqlite", "hyper"]),
     // The simulation uses it.
     ("toolyard-kit", &["wasmtime", "rusqlite", "hyper"]),
+    ("toolyard-registry", &["clap", "wasmtime", "rusqlite"]),
+    ("toolyard-trust", &["clap", "tokio", "wasmtime", "rusqlite", "hyper"]),
     ("toolyard-workshop", &["clap", "wasmtime", "rusqlite", "hyper"]),
 ];
 

@@ -26,6 +26,7 @@ mod hostile;
 mod http_endpoint;
 mod identity;
 mod inspector;
+mod install;
 mod kept;
 mod languages;
 mod lifecycle;

@@ -20,6 +20,7 @@ pub mod process;
 pub mod project;
 pub mod pty;
 pub mod races;
+pub mod registry;
 pub mod schema;
 pub mod session;
 pub mod sink;

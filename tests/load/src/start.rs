@@ -15,10 +15,19 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use toolyard_tests::guests;
 use toolyard_tests::session::Session;
+use toolyard_trust::Digest;
+use toolyard_trust::key::PrivateKey;
+use toolyard_trust::lock::{Entry, Lock, Signer};
+use toolyard_trust::provenance::Provenance;
+use toolyard_trust::signature::sign_blob;
 
 const PLUGINS: [usize; 3] = [1, 100, 1_000];
 /// The aims with a warm cache, in milliseconds, for each number of plugins.
 const AIMS_MS: [(usize, f64); 2] = [(100, 100.0), (1_000, 1_000.0)];
+/// Plugins beside a lock file.
+const LOCKED: usize = 100;
+/// The largest ratio of a warm start with a lock file to one without.
+const AIM_LOCKED: f64 = 1.1;
 const CONNECTIONS: usize = 64;
 /// The longest time for a cold start.
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -72,7 +81,92 @@ pub async fn measure(effort: Effort, work: &Path) -> anyhow::Result<Vec<Section>
         server.stop().await?;
     }
     let binary = std::fs::metadata(guests::binary())?.len() as f64 / 1e6;
-    Ok(vec![start_section(&starts, binary), calls_section(&calls)])
+    Ok(vec![start_section(&starts, binary), calls_section(&calls), beside_lock(effort, work).await?])
+}
+
+/// Starts with plugins that a lock file lists with their signers, beside starts without a lock file.
+async fn beside_lock(effort: Effort, work: &Path) -> anyhow::Result<Section> {
+    let folders =
+        [("no lock file", work.join("start-plain")), ("locked and signed", work.join("start-locked"))];
+    for (_, folder) in &folders {
+        variants::plugins(&folder.join("plugins"), &guests::fixture("add"), LOCKED)?;
+    }
+    write_lock(&folders[1].1.join("plugins"))?;
+    let (warm, cold) = effort.starts;
+    let mut starts = Vec::new();
+    for round in 0..cold + warm {
+        let cache = if round < cold { "cold" } else { "warm" };
+        for (name, folder) in &folders {
+            let data = folder.join("data");
+            if cache == "cold" && data.exists() {
+                std::fs::remove_dir_all(&data)?;
+            }
+            starts.push((*name, start(folder, LOCKED, cache).await?));
+        }
+    }
+    let mut section = Section::new(
+        "Start with a lock file",
+        "100 plugins, each with its entry, its signature and its key, beside 100 without; the hosts take turns. Median of \
+         the starts, to the first answered call.",
+        "compile cache | no lock file ms | locked and signed ms | ratio",
+    );
+    let mut data = Vec::new();
+    for cache in ["cold", "warm"] {
+        let of = |name: &str| {
+            median(
+                starts
+                    .iter()
+                    .filter(|(of, start)| *of == name && start.cache == cache)
+                    .map(|(_, start)| start.called),
+            )
+        };
+        let (plain, locked) = (of(folders[0].0), of(folders[1].0));
+        let ratio = locked / plain;
+        section.row(vec![cache.to_owned(), shown(plain), shown(locked), format!("{ratio:.2}")]);
+        data.push(json!({"cache": cache, "plain_ms": plain, "locked_ms": locked, "ratio": ratio}));
+        if cache == "warm" {
+            section.aims.push(Aim {
+                what: "warm start of 100 locked, signed plugins, of one of 100 without a lock file"
+                    .to_owned(),
+                aim: format!("at most {AIM_LOCKED} times"),
+                reached: format!("{ratio:.2}"),
+                met: ratio <= AIM_LOCKED,
+            });
+        }
+    }
+    section.data = json!({ "locked_start": data });
+    Ok(section)
+}
+
+/// Pins all components of a folder, each signed by one key.
+fn write_lock(folder: &Path) -> anyhow::Result<()> {
+    let key = PrivateKey::generate();
+    let mut lock = Lock::empty();
+    for file in std::fs::read_dir(folder)? {
+        let path = file?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if !name.ends_with(".wasm") {
+            continue;
+        }
+        let component = std::fs::read(&path)?;
+        let provenance = Provenance {
+            manifest: None,
+            signatures: vec![sign_blob(&key, &component)],
+            keys: vec![key.public()],
+        };
+        std::fs::write(folder.join(format!("{name}.provenance.json")), provenance.to_json())?;
+        lock.set(Entry {
+            source: format!("https://plugins.example/{name}"),
+            file: name,
+            manifest: None,
+            digest: Digest::of(&component),
+            signer: Signer::Key { fingerprint: key.public().fingerprint(), file: None },
+            grants: Vec::new(),
+            definitions: Vec::new(),
+        });
+    }
+    std::fs::write(folder.join("toolyard.lock"), lock.to_text())?;
+    Ok(())
 }
 
 async fn start(folder: &Path, plugins: usize, cache: &'static str) -> anyhow::Result<Start> {

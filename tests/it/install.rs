@@ -1,0 +1,360 @@
+//! Plugins by address: published, added, updated, held, accepted, verified, restored and removed, with a real registry
+//! and a host that runs.
+
+mod lock;
+
+use crate::command_line::{err, out};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::process::Output;
+use toolyard_tests::host::Setup;
+use toolyard_tests::registry::RegistryServer;
+use toolyard_tests::{Host, guests};
+
+const PASSWORD: &str = "a password";
+
+/// A folder with a plugin folder, a data folder and key pairs.
+struct Place {
+    folder: PathBuf,
+    _owned: Option<tempfile::TempDir>,
+}
+
+impl Place {
+    fn new() -> Self {
+        let owned = tempfile::tempdir().expect("a folder");
+        std::fs::create_dir(owned.path().join("plugins")).expect("makes");
+        Self { folder: owned.path().to_owned(), _owned: Some(owned) }
+    }
+
+    /// The folder of a host.
+    fn of(host: &Host) -> Self {
+        Self { folder: host.folder().to_owned(), _owned: None }
+    }
+
+    fn at(&self, path: &str) -> PathBuf {
+        self.folder.join(path)
+    }
+
+    fn read(&self, path: &str) -> String {
+        std::fs::read_to_string(self.at(path)).unwrap_or_default()
+    }
+
+    fn write(&self, path: &str, bytes: impl AsRef<[u8]>) {
+        std::fs::write(self.at(path), bytes).expect("writes");
+    }
+
+    async fn run_by(&self, program: &Path, variables: &[(&str, &str)], args: &[&str]) -> Output {
+        tokio::process::Command::new(program)
+            .args(args)
+            .args(["--plugins", "plugins", "--data", "data"])
+            .env("COSIGN_PASSWORD", PASSWORD)
+            .env("HOME", &self.folder)
+            .envs(variables.iter().copied())
+            .current_dir(&self.folder)
+            .stdin(std::process::Stdio::null())
+            .output()
+            .await
+            .expect("runs")
+    }
+
+    async fn run(&self, args: &[&str]) -> Output {
+        self.run_by(&guests::binary(), &[], args).await
+    }
+
+    /// Runs a command that must end with this code; returns stdout and stderr.
+    async fn expect(&self, code: i32, args: &[&str]) -> String {
+        let done = self.run(args).await;
+        assert_eq!(done.status.code(), Some(code), "{args:?}:\n{}{}", out(&done), err(&done));
+        out(&done) + &err(&done)
+    }
+
+    /// A pair of keys with this name.
+    async fn keygen(&self, name: &str) {
+        self.expect(0, &["keygen", "-o", name]).await;
+    }
+
+    /// The component `versioned_v1` or `versioned_v2`, in this folder.
+    fn versioned(&self, version: u8) -> Vec<u8> {
+        std::fs::read(guests::fixture(&format!("versioned_v{version}"))).expect("a fixture")
+    }
+
+    /// The same component with another description of its tool `slow_version`.
+    fn with_description(&self, version: u8, description: &str) -> Vec<u8> {
+        let before = "A fixture.";
+        assert_eq!(before.len(), description.len(), "the text is replaced in place");
+        let mut bytes = self.versioned(version);
+        let mut replaced = 0;
+        for at in 0..bytes.len() - before.len() {
+            if bytes[at..].starts_with(before.as_bytes()) {
+                bytes[at..at + before.len()].copy_from_slice(description.as_bytes());
+                replaced += 1;
+            }
+        }
+        assert!(replaced > 0, "the component has the description");
+        bytes
+    }
+
+    /// Signs and pushes a component.
+    async fn publish(&self, component: &[u8], to: &str, key: &str) {
+        self.write("pushed.wasm", component);
+        let said = self.expect(0, &["push", "pushed.wasm", to, "--sign", &format!("{key}.key")]).await;
+        assert!(said.contains("pushed") && said.contains("@sha256:"), "{said}");
+    }
+}
+
+/// A host that runs on an empty plugin folder, with a pair of keys in its folder.
+async fn host() -> (Host, Place) {
+    let host = Setup::new().start().await;
+    let place = Place::of(&host);
+    place.keygen("acme").await;
+    (host, place)
+}
+
+async fn version_of(host: &Host) -> String {
+    let session = toolyard_tests::Session::open(host.port()).await;
+    let called = session.request("tools/call", json!({"name": "version", "arguments": {}})).await;
+    called["result"]["content"][0]["text"].as_str().unwrap_or("none").to_owned()
+}
+
+/// Waits until a call of the tool `version` answers this.
+async fn until_version(host: &Host, expected: &str) {
+    let reached = async {
+        while version_of(host).await != expected {
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+    };
+    let reached = tokio::time::timeout(std::time::Duration::from_secs(60), reached).await;
+    assert!(reached.is_ok(), "the version is {}:\n{}", version_of(host).await, host.log());
+}
+
+fn audited(place: &Place, action: &str) -> Option<Value> {
+    let log = place.read("data/audit.jsonl");
+    let mut entries = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    entries.find(|entry| entry["action"] == action)
+}
+
+#[tokio::test]
+async fn a_published_plugin_is_added_with_its_signer_pinned_and_served_at_once() {
+    let Some(registry) = RegistryServer::start() else { return };
+    let (host, place) = host().await;
+    let address = registry.address("acme/versioned:1");
+    place.publish(&place.versioned(1), &address, "acme").await;
+    let said = place.expect(0, &["add", &address, "--key", "acme.pub"]).await;
+    for line in [
+        "fetched    oci://127.0.0.1",
+        "signed by  key SHA256:",
+        "tools      version",
+        "granted    nothing",
+        "toolyard.lock",
+    ] {
+        assert!(said.contains(line), "{line}:\n{said}");
+    }
+    until_version(&host, "v1").await;
+    let lock = place.read("plugins/toolyard.lock");
+    for part in [
+        "file = \"versioned.wasm\"",
+        &address,
+        "key = \"SHA256:",
+        "file = \"acme.pub\"",
+        "name = \"version\"",
+        "inputSchema",
+    ] {
+        assert!(lock.contains(part), "{part}:\n{lock}");
+    }
+    assert!(place.expect(0, &["verify"]).await.contains("versioned.wasm  ok"));
+    let entry = audited(&place, "plugin.accepted").expect("an entry");
+    assert_eq!((&entry["principal"], &entry["plugin"]), (&json!("operator"), &json!("versioned.wasm")));
+
+    // The same code by another name, and a second time.
+    let taken = place.expect(1, &["add", &address, "--key", "acme.pub"]).await;
+    assert!(taken.contains("`toolyard update versioned`"), "{taken}");
+    let collides = place.expect(1, &["add", &address, "--name", "other"]).await;
+    assert!(collides.contains("has the name of a tool of versioned.wasm; --prefix"), "{collides}");
+    place.expect(0, &["add", &address, "--name", "other", "--prefix", "o"]).await;
+    // Removed again, with everything that belongs to it.
+    place.expect(0, &["remove", "other"]).await;
+    place.expect(0, &["remove", "versioned"]).await;
+    until_version(&host, "none").await;
+    let mut left: Vec<_> = std::fs::read_dir(place.at("plugins"))
+        .expect("lists")
+        .flatten()
+        .map(|file| file.file_name())
+        .collect();
+    left.sort();
+    assert_eq!(left, [".toolyard-turn", "toolyard.lock"]);
+    assert!(!place.read("plugins/toolyard.lock").contains("[[plugin]]"));
+    assert!(audited(&place, "plugin.removed").is_some());
+}
+
+#[tokio::test]
+async fn a_version_whose_description_changed_is_held_until_it_is_accepted() {
+    let Some(registry) = RegistryServer::start() else { return };
+    let (host, place) = host().await;
+    let address = registry.address("acme/versioned:1");
+    place.publish(&place.versioned(1), &address, "acme").await;
+    place.expect(0, &["add", &address, "--key", "acme.pub"]).await;
+    until_version(&host, "v1").await;
+    assert!(place.expect(0, &["update"]).await.contains("unchanged"));
+    // The same definitions: taken.
+    place.publish(&place.versioned(2), &address, "acme").await;
+    let before = place.read("plugins/toolyard.lock");
+    assert!(place.expect(0, &["update", "--dry-run"]).await.contains("would become"));
+    assert_eq!(place.read("plugins/toolyard.lock"), before);
+    assert!(place.expect(0, &["update"]).await.contains("updated"));
+    until_version(&host, "v2").await;
+    // The rug pull.
+    place.publish(&place.with_description(1, "\u{202e}Evil!.."), &address, "acme").await;
+    let before = place.read("plugins/toolyard.lock");
+    let held = place.expect(3, &["update", "versioned"]).await;
+    for part in ["slow_version", "A fixture.", "\\u{202e}Evil!..", "toolyard accept versioned"] {
+        assert!(held.contains(part), "{part}:\n{held}");
+    }
+    assert_eq!(place.read("plugins/toolyard.lock"), before);
+    assert_eq!(version_of(&host).await, "v2");
+    assert!(audited(&place, "plugin.held").is_some());
+    assert!(place.expect(3, &["verify"]).await.contains("a new version is held"));
+    let accepted = place.expect(0, &["accept", "versioned"]).await;
+    assert!(accepted.contains("slow_version") && accepted.contains("accepted"), "{accepted}");
+    until_version(&host, "v1").await;
+    place.expect(0, &["verify"]).await;
+    assert!(place.expect(0, &["update"]).await.contains("unchanged"));
+}
+
+#[tokio::test]
+async fn another_signer_or_none_is_refused_until_a_person_pins_it() {
+    let Some(registry) = RegistryServer::start() else { return };
+    let place = Place::new();
+    place.keygen("acme").await;
+    place.keygen("other").await;
+    let address = registry.address("acme/versioned:1");
+    place.publish(&place.versioned(1), &address, "acme").await;
+    // Nothing is left behind by a wrong key.
+    let wrong = place.expect(1, &["add", &address, "--key", "other.pub"]).await;
+    assert!(wrong.contains("key"), "{wrong}");
+    assert!(!place.at("plugins/versioned.wasm").exists() && !place.at("plugins/toolyard.lock").exists());
+    place.expect(0, &["add", &address, "--key", "acme.pub"]).await;
+    let locked = place.read("plugins/toolyard.lock");
+    place.publish(&place.versioned(2), &address, "other").await;
+    let refused = place.expect(1, &["update"]).await;
+    assert!(refused.contains("pins the signer SHA256:"), "{refused}");
+    place.write("pushed.wasm", place.with_description(2, "Unsigned.."));
+    place.expect(0, &["push", "pushed.wasm", &address]).await;
+    let refused = place.expect(1, &["update"]).await;
+    assert!(refused.contains("pins the signer SHA256:"), "{refused}");
+    assert_eq!(place.read("plugins/toolyard.lock"), locked);
+    place.publish(&place.versioned(2), &address, "other").await;
+    let accepted = place.expect(0, &["accept", "versioned", "--key", "other.pub"]).await;
+    assert!(accepted.contains("signed by"), "{accepted}");
+    assert!(place.read("plugins/toolyard.lock").contains("file = \"other.pub\""));
+    place.expect(0, &["verify"]).await;
+    // A policy that demands a signature of a source.
+    place.write(
+        "toolyard.toml",
+        "[[plugins.signers]]\nfrom = [\"oci://127.0.0.1:*\"]\nkeys = [\"other.pub\"]\n",
+    );
+    let other = Place::new();
+    let config = place.at("toolyard.toml");
+    let config = config.to_str().expect("text");
+    let unsigned = other.expect(1, &["--config", config, "add", &address]).await;
+    assert!(unsigned.contains("no signature") || unsigned.contains("unsigned"), "{unsigned}");
+    place.publish(&place.versioned(2), &address, "acme").await;
+    other.expect(1, &["--config", config, "add", &address]).await;
+    place.publish(&place.versioned(2), &address, "other").await;
+    assert!(other.expect(0, &["--config", config, "add", &address]).await.contains("signed by  key"));
+}
+
+#[tokio::test]
+async fn a_machine_without_a_network_adds_what_another_one_fetched() {
+    let Some(registry) = RegistryServer::start() else { return };
+    let place = Place::new();
+    place.keygen("acme").await;
+    let address = registry.address("acme/versioned:1");
+    place.publish(&place.versioned(1), &address, "acme").await;
+    place.expect(0, &["pull", &address, "-o", "versioned.tar"]).await;
+    let second = registry.address("mirror/versioned:1");
+    place.expect(0, &["push", "versioned.tar", &second]).await;
+    place.expect(0, &["add", &second, "--key", "acme.pub"]).await;
+    drop(registry);
+    let other = Place::new();
+    let tar = place.at("versioned.tar");
+    let key = place.at("acme.pub");
+    let args = ["add", tar.to_str().expect("text"), "--key", key.to_str().expect("text")];
+    other.expect(0, &args).await;
+    other.expect(0, &["verify"]).await;
+    let digest = |place: &Place| {
+        let lock = place.read("plugins/toolyard.lock");
+        lock.lines().find(|line| line.starts_with("manifest = ")).expect("a manifest").to_owned()
+    };
+    assert_eq!(digest(&place), digest(&other), "the mirror has the same image");
+}
+
+#[tokio::test]
+async fn a_folder_is_restored_from_its_lock_file_by_digests() {
+    let Some(registry) = RegistryServer::start() else { return };
+    let place = Place::new();
+    place.keygen("acme").await;
+    let address = registry.address("acme/versioned:1");
+    place.publish(&place.versioned(1), &address, "acme").await;
+    place.expect(0, &["add", &address, "--key", "acme.pub"]).await;
+    // The tag moves, and the files that a team does not commit are gone.
+    place.publish(&place.versioned(2), &address, "acme").await;
+    let lock = place.read("plugins/toolyard.lock");
+    let component = std::fs::read(place.at("plugins/versioned.wasm")).expect("reads");
+    std::fs::remove_file(place.at("plugins/versioned.wasm")).expect("removes");
+    assert!(place.expect(3, &["verify"]).await.contains("toolyard install"));
+    place.expect(0, &["install"]).await;
+    assert_eq!(std::fs::read(place.at("plugins/versioned.wasm")).expect("reads"), component);
+    assert_eq!(place.read("plugins/toolyard.lock"), lock);
+    assert!(place.expect(0, &["install"]).await.contains("as locked"));
+    std::fs::remove_file(place.at("plugins/versioned.wasm.provenance.json")).expect("removes");
+    let unknown = place.expect(1, &["install"]).await;
+    assert!(unknown.contains("--key"), "{unknown}");
+    place.expect(0, &["install", "--key", "acme.pub"]).await;
+    place.expect(0, &["verify"]).await;
+}
+
+#[tokio::test]
+async fn without_a_terminal_each_use_needs_a_grant() {
+    let place = Place::new();
+    let fetch = guests::plugin("fetch");
+    let fetch = fetch.to_str().expect("text");
+    let undecided = place.expect(3, &["add", fetch]).await;
+    assert!(undecided.contains("sends HTTP requests") && undecided.contains("--grant http="), "{undecided}");
+    assert!(!place.at("plugins/fetch.wasm").exists() && !place.at("plugins/toolyard.lock").exists());
+    place.expect(2, &["add", fetch, "--grant", "everything"]).await;
+    let said = place.expect(0, &["add", fetch, "--grant", "http=*.example.com", "--ask"]).await;
+    assert!(said.contains("granted    http *.example.com, if the person agrees"), "{said}");
+    assert!(place.read("plugins/toolyard.lock").contains("\"http *.example.com, if the person agrees\""));
+    place.expect(0, &["verify"]).await;
+    place.expect(0, &["remove", "fetch", "--keep-manifest"]).await;
+    assert!(place.read("plugins/fetch.toml").contains("*.example.com"));
+    // The manifest that was kept grants it.
+    place.expect(0, &["add", fetch]).await;
+    let wrong = place.expect(1, &["add", fetch, "--name", "b", "--sha256", &"0".repeat(64)]).await;
+    assert!(wrong.contains("--sha256 says"), "{wrong}");
+}
+
+#[tokio::test]
+async fn a_command_that_is_killed_leaves_the_old_state_or_the_new_one() {
+    let program = guests::binary_with_fail_points();
+    let points = ["staged", "committed", "step-0", "step-1", "step-2", "step-3", "done"];
+    for (index, point) in points.into_iter().enumerate() {
+        let place = Place::new();
+        place.write("versioned.wasm", place.versioned(1));
+        place.expect(0, &["add", "versioned.wasm", "--prefix", "p"]).await;
+        place.write("versioned.wasm", place.versioned(2));
+        let before = place.read("plugins/toolyard.lock");
+        let at = format!("install.{point}");
+        let killed = place.run_by(&program, &[("TOOLYARD_FAILPOINT", &at)], &["update"]).await;
+        if killed.status.code().is_some() {
+            assert_eq!(point, "step-3", "the point was not reached: {}", err(&killed));
+            continue;
+        }
+        let verified = place.expect(0, &["accept", "versioned"]).await;
+        let is_new = place.read("plugins/toolyard.lock") != before;
+        assert_eq!(is_new, index > 0, "{point}: {verified}");
+        place.expect(0, &["verify"]).await;
+        let left = std::fs::read_dir(place.at("plugins")).expect("lists").count();
+        assert_eq!(left, 4, "{point}: component, manifest, lock file, turn");
+    }
+}
