@@ -73,6 +73,8 @@ clients:
 	./tests/conformance/install.sh
 	./tests/postgres/install.sh
 	./tests/nginx/install.sh
+	./tests/registry/install.sh
+	./tests/registry/cosign.sh
 	./tests/valgrind/install.sh
 
 conformance: build fixtures ## Run the official conformance suites
