@@ -325,3 +325,30 @@ async fn tools_say_when_a_call_of_a_client_without_tasks_is_handed_off() {
     let wait = lines.iter().find(|line| line["tool"] == "wait").expect("a line for each tool");
     assert_eq!((&wait["handedOffAfterMs"], &wait["onClientTimeout"]), (&json!(45_000), &json!("keep")));
 }
+
+#[tokio::test]
+async fn a_configuration_is_checked_and_patterns_that_match_nothing_are_named() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("toolyard.toml");
+    let check = async |text: &str, args: &[&str]| {
+        std::fs::write(&file, text).expect("writes");
+        let mut all = vec!["--config", file.to_str().expect("text"), "config", "check"];
+        all.extend(args);
+        run(&all).await
+    };
+    let rules = "[tasks]\nttl-default = \"90s\"\n[[auth.tokens]]\nname = \"ci\"\nsha256 = \"00\"\n";
+    let rules = rules.replace("00", &"0".repeat(64))
+        + "[[rules]]\neffect = \"allow\"\ntools = [\"csv_*\", \"jqq\"]\nprincipals = [\"token:ci\", \"token:cd\"]\n";
+    let done = check(&rules, &["--print"]).await;
+    assert_eq!(done.status.code(), Some(0), "{}", err(&done));
+    for warned in ["`jqq` matches no tool", "`token:cd` matches no token"] {
+        assert!(err(&done).contains(warned), "{warned}: {}", err(&done));
+    }
+    assert!(!err(&done).contains("csv_*") && !err(&done).contains("token:ci`"), "{}", err(&done));
+    assert!(out(&done).contains("2 warnings"), "{}", out(&done));
+    let set = out(&done).lines().find(|line| line.contains("tasks.ttl-default")).map(str::to_owned);
+    assert!(set.is_some_and(|line| line.contains("90s") && line.contains("toolyard.toml")), "{}", out(&done));
+    let done = check("[tasks]\nttl-defualt = \"1h\"", &[]).await;
+    assert_eq!(done.status.code(), Some(2));
+    assert!(err(&done).contains("did you mean `tasks.ttl-default`"), "{}", err(&done));
+}

@@ -10,6 +10,9 @@ use toolyard_cli::output;
 use toolyard_dispatch::rules::{AccessRules, Decision, Effect, EvaluatedRule, Mismatch, Object};
 use toolyard_dispatch::{Principal, RawJson, Subject};
 
+/// The exit code for what the rules deny.
+const DENIED: u8 = 3;
+
 /// The options of `rules`.
 #[derive(Debug, Args)]
 pub struct Options {
@@ -75,7 +78,10 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     } else {
         output::say_text(&as_text(&principal, asked, &decision, &authority, &steps));
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(match decision {
+        Decision::Allowed(_) => ExitCode::SUCCESS,
+        Decision::Denied(_) | Decision::NeedsScopes(_) => ExitCode::from(DENIED),
+    })
 }
 
 impl Explain {
