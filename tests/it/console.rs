@@ -258,7 +258,12 @@ async fn a_person_uses_it_in_a_browser() {
         schema::skipped("the browser for the console is not installed: run tests/console/install.sh");
         return;
     }
-    let (host, session) = open(can_ask()).await;
+    let (host, session) = Setup::probe()
+        .with(&[toolyard_tests::guests::fixture("versioned_v1")])
+        .manifest("probe", CONFIRM)
+        .set("console.listen", "127.0.0.1:0")
+        .open_as(can_ask())
+        .await;
     let hostile =
         "<script>alert(1)</script><img src=x onerror=alert(2)> \u{202e}\u{0}[x](javascript:alert(3))";
     // The first call is `/calls/1`.
@@ -267,7 +272,7 @@ async fn a_person_uses_it_in_a_browser() {
     let mut tasks = serde_json::Map::new();
     for (name, tool, arguments) in [
         ("hostile", "fail", json!({"message": hostile})),
-        ("works", "wait", json!({"ms": 600_000})),
+        ("works", "slow_version", json!({"ms": 600_000})),
         ("asks", "ask", json!({"question": "What is your name?"})),
         ("hostileQuestion", "ask", json!({"question": hostile})),
         ("byKeyboard", "ask", json!({"question": "By keys?"})),

@@ -248,6 +248,8 @@ async fn another_signer_or_none_is_refused_until_a_person_pins_it() {
     assert!(place.read("plugins/toolyard.lock").contains("file = \"other.pub\""));
     place.expect(0, &["verify"]).await;
     // A policy that demands a signature of a source.
+    place.write("pushed.wasm", place.with_description(2, "Unsigned.."));
+    place.expect(0, &["push", "pushed.wasm", &address]).await;
     place.write(
         "toolyard.toml",
         "[[plugins.signers]]\nfrom = [\"oci://127.0.0.1:*\"]\nkeys = [\"other.pub\"]\n",
