@@ -200,7 +200,7 @@ pub struct Config {
     pub weights: Vec<WeightSpec>,
     /// The digests of the components that may be loaded. `None` allows any.
     pub require_digest: Option<BTreeSet<String>>,
-    /// Whose signature a plugin needs.
+    /// The signatures that plugins need.
     pub signers: Arc<Policy>,
     /// How to reach the registries that plugins come from, by host and port.
     pub registries: RegistryTables,

@@ -35,7 +35,7 @@ pub struct Options {
     /// The digest that the component must have.
     #[arg(long, value_name = "DIGEST", value_parser = plugins::digest)]
     sha256: Option<Digest>,
-    /// What it may reach: http=HOST, fs:GUEST=PATH:read, fs:GUEST=PATH:write, tcp=HOST:PORT, udp=HOST:PORT,
+    /// A grant: http=HOST, fs:GUEST=PATH:read, fs:GUEST=PATH:write, tcp=HOST:PORT, udp=HOST:PORT,
     /// env:NAME=VALUE or none; may be repeated. [default: ask on a terminal]
     #[arg(long = "grant", value_name = "GRANT")]
     grants: Vec<Grant>,

@@ -6,7 +6,6 @@ pub(crate) mod component_registry;
 pub(crate) mod grant_summary;
 pub(crate) mod loader;
 pub(crate) mod loads;
-pub(crate) mod lock;
 pub(crate) mod metrics;
 pub(crate) mod name_file;
 pub(crate) mod names;

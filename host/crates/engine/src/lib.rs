@@ -14,6 +14,7 @@ mod folder;
 mod grant;
 mod guest;
 mod limits;
+mod lock;
 mod network;
 mod run;
 mod settings;
@@ -25,13 +26,13 @@ pub use component::imports_used::ImportUse;
 pub use error::{LoadError, Refusal, Skipped, StartError};
 pub use folder::check::{CheckReport, CheckedPrompt, CheckedTool, DeclaredDefinition};
 pub use folder::grant_summary::{CheckedSecret, GrantSummary};
-pub use folder::lock::{
-    LOCK_FILE, LockEntries, LockReader, LockedPlugin, MAX_LOCK_BYTES, MAX_PROVENANCE_BYTES, provenance_file,
-};
 pub use folder::outsiders::{Outsiders, outsiders};
 pub use folder::plugins::Plugins;
 pub use folder::snapshot::{PluginReport, PluginState, Snapshot};
 pub use grant::FolderGrant;
+pub use lock::{
+    LOCK_FILE, LockEntries, LockReader, LockedPlugin, MAX_LOCK_BYTES, MAX_PROVENANCE_BYTES, provenance_file,
+};
 pub use network::http_tape::request_url;
 pub use run::engine::Engine;
 pub use settings::{Compiler, Protected, QuickCode, Scope, Settings};

@@ -1,7 +1,7 @@
 //! The settings of the engine. A library reads neither the environment nor the configuration: the
 //! host fills these structs.
 
-use crate::folder::lock::LockReader;
+use crate::lock::LockReader;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -1,5 +1,5 @@
-//! The grants of a manifest as lines of text: `toolyard.lock` lists them, so that a reviewer reads them and a
-//! manifest that somebody widened is noticed.
+//! The grants of a manifest as lines of text. `toolyard.lock` lists them: a reviewer reads them, and the host
+//! compares a changed manifest with them.
 
 use crate::{ClockGrant, GrantedBy, Manifest, Source};
 

@@ -4,11 +4,12 @@
 
 #![allow(clippy::print_stderr, reason = "a skipped test says so")]
 
-mod common;
+#[path = "it/signed.rs"]
+mod signed;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use common::{bytes, component, manifest, path};
+use signed::{bytes, component, manifest, path};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,8 +1,8 @@
 //! Scans the plugin folder through a directory handle, which no symbolic link can escape.
 
 use crate::error::Refusal;
-use crate::folder::lock::{self, CurrentLock, LockEntries, LockReader};
 use crate::folder::outsiders::Outsiders;
+use crate::lock::{self, LOCK_FILE, LockEntries, LockReader, MAX_LOCK_BYTES};
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, Metadata, MetadataExt as _, OpenOptions, OpenOptionsExt as _};
 use rustix::fs::{Mode, OFlags};
@@ -190,6 +190,36 @@ impl Open {
         let entries = rustix::fs::Dir::new(entries)?;
         let found = dir.dir_metadata()?;
         Ok(Self { dir: Arc::new(dir), entries, place: (found.dev(), found.ino()) })
+    }
+}
+
+/// The lock file as last read, and the time of the file.
+#[derive(Debug, Clone)]
+struct CurrentLock {
+    reader: Arc<dyn LockReader>,
+    stamp: Option<Stamp>,
+    entries: Arc<dyn LockEntries>,
+}
+
+impl CurrentLock {
+    fn new(reader: Arc<dyn LockReader>) -> Self {
+        let entries = reader.read(Ok(None));
+        Self { reader, stamp: None, entries }
+    }
+
+    /// Reads the file again if it changed, and returns its stamp.
+    fn look(&mut self, dir: &Dir, trusted: bool) -> std::io::Result<Option<Stamp>> {
+        let found = stamp(dir, LOCK_FILE)?;
+        if found != self.stamp {
+            let bytes = found.map(|stamp| read(dir, LOCK_FILE, stamp, (MAX_LOCK_BYTES, trusted)));
+            let bytes = bytes.transpose().map_err(|why| why.to_string());
+            self.entries = self.reader.read(match &bytes {
+                Ok(bytes) => Ok(bytes.as_deref()),
+                Err(why) => Err(why.clone()),
+            });
+            self.stamp = found;
+        }
+        Ok(found)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The decision about a candidate.
 
-use crate::common::{component, manifest};
+use crate::signed::{component, manifest};
 use serde_json::json;
 use toolyard_trust::Digest;
 use toolyard_trust::definition::{Definition, Kind};

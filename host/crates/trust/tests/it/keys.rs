@@ -1,6 +1,6 @@
 //! Key pairs of cosign and of our own.
 
-use crate::common::{PASSWORD, private, public, text};
+use crate::signed::{PASSWORD, private, public, text};
 use toolyard_trust::key::{KeyError, MAX_KEY, PrivateKey, PublicKey};
 
 /// The JSON of an encrypted key with these parameters of scrypt, as PEM text.

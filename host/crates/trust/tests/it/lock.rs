@@ -1,6 +1,6 @@
 //! The lock file.
 
-use crate::common::{component, manifest};
+use crate::signed::{component, manifest};
 use proptest::prelude::*;
 use serde_json::json;
 use toolyard_trust::Digest;

@@ -1,7 +1,6 @@
 //! Digests, keys, signatures, definitions and the lock file, tested with files that cosign made.
 
-#[path = "../common/mod.rs"]
-mod common;
+mod signed;
 
 mod check;
 mod decide;

@@ -1,6 +1,6 @@
 //! The provenance file.
 
-use crate::common::{bytes, manifest_bundle, public, pulled, simple};
+use crate::signed::{bytes, manifest_bundle, public, pulled, simple};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use toolyard_trust::provenance::{MAX_KEYS, MAX_PROVENANCE, Provenance, ProvenanceError};

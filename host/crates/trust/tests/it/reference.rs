@@ -1,7 +1,7 @@
 //! The examples in `host/docs/reference/toolyard-lock.md` are what this crate writes. `UPDATE_DOCS=1` rewrites them.
 
-use crate::common::public;
 use crate::lock::{entry, lock, unsigned};
+use crate::signed::public;
 use toolyard_trust::provenance::Provenance;
 use toolyard_trust::signature::Signature;
 

@@ -1,6 +1,6 @@
 //! Signatures of cosign 2 and 3, and of our own.
 
-use crate::common::{bytes, component, file, manifest, manifest_bundle, private, public, pulled, simple};
+use crate::signed::{bytes, component, file, manifest, manifest_bundle, private, public, pulled, simple};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};

@@ -1,8 +1,6 @@
 //! The port to `toolyard.lock`, which says which components of the folder may be loaded, and with which grants.
 //! The host implements it.
 
-use crate::folder::scan::{self, Stamp};
-use cap_std::fs::Dir;
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -58,34 +56,4 @@ pub struct LockedPlugin<'a> {
     pub grants: &'a [String],
     /// The signatures of its publisher; an error says why they cannot be read.
     pub provenance: Result<Option<&'a [u8]>, String>,
-}
-
-/// The lock file as last read, and the time of the file.
-#[derive(Debug, Clone)]
-pub(crate) struct CurrentLock {
-    reader: Arc<dyn LockReader>,
-    stamp: Option<Stamp>,
-    pub entries: Arc<dyn LockEntries>,
-}
-
-impl CurrentLock {
-    pub fn new(reader: Arc<dyn LockReader>) -> Self {
-        let entries = reader.read(Ok(None));
-        Self { reader, stamp: None, entries }
-    }
-
-    /// Reads the file again if it changed, and returns its stamp.
-    pub fn look(&mut self, dir: &Dir, trusted: bool) -> std::io::Result<Option<Stamp>> {
-        let stamp = scan::stamp(dir, LOCK_FILE)?;
-        if stamp != self.stamp {
-            let bytes = stamp.map(|stamp| scan::read(dir, LOCK_FILE, stamp, (MAX_LOCK_BYTES, trusted)));
-            let bytes = bytes.transpose().map_err(|why| why.to_string());
-            self.entries = self.reader.read(match &bytes {
-                Ok(bytes) => Ok(bytes.as_deref()),
-                Err(why) => Err(why.clone()),
-            });
-            self.stamp = stamp;
-        }
-        Ok(stamp)
-    }
 }
