@@ -2,7 +2,7 @@
 
 mod settings;
 
-pub use settings::dispatch_settings;
+pub use settings::{dispatch_settings, policy};
 
 use crate::audit::{Destination, Exporter, LogFile};
 use crate::config::value::AuditTo;
@@ -15,11 +15,11 @@ use crate::system::{RandomIds, SystemClock};
 use crate::traces::Otlp;
 use anyhow::Context as _;
 use prometheus_client::registry::Registry;
-use settings::{plugin_files, policy, wire_settings};
+use settings::{plugin_files, wire_settings};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tokio::runtime::{Builder, Handle};
-use tokio::sync::SetOnce;
+use tokio::sync::{Notify, SetOnce};
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use toolyard_dispatch::{Departure, Dispatch, DrainMode, DrainReport, Settings, Stores, visible};
@@ -28,6 +28,7 @@ use toolyard_manifest::Limits;
 use toolyard_store::postgres::PostgresLocation;
 use toolyard_store::{Backend, MemoryStore, PostgresOptions, PostgresStore, SqliteOptions, SqliteStore};
 use toolyard_transport::auth::Auth;
+use toolyard_transport::http::access::HttpAccess;
 use toolyard_transport::{Implementation, MessageBudget, Server, ServerIdentity};
 use toolyard_workshop::CallLog;
 
@@ -75,6 +76,8 @@ pub struct Assembled {
     first_load: Arc<SetOnce<Snapshot>>,
     /// The plugins as they are now.
     pub plugins: Arc<PluginReports>,
+    /// Makes the plugins read their secrets again.
+    pub secrets: Arc<Notify>,
     /// The metrics, for the admin listener.
     pub registry: Registry,
     traces: Option<Arc<Otlp>>,
@@ -175,6 +178,7 @@ impl Assembled {
             dispatch.set_traces(traces.clone());
         }
         let plugins = Plugins::open(engine, config.plugins.clone());
+        let secrets = plugins.refresher();
         plugins.register_metrics(&mut registry);
         dispatch.register_metrics(&mut registry);
         store.register_metrics(&mut registry);
@@ -233,12 +237,10 @@ impl Assembled {
                 tasks: config.limits.tasks,
             },
             settings: wire_settings(config),
-            auth: Auth::new(
-                config.auth.clone(),
-                Arc::new(SystemClock),
-                config.title.as_deref().unwrap_or(&config.name),
+            access: HttpAccess::new(
+                Auth::new(config.auth.clone(), Arc::new(SystemClock), config.shown_name()),
+                config.allowed_names.clone(),
             ),
-            allowed_names: config.allowed_names.clone(),
             messages: MessageBudget::new(
                 config.limits.body_bytes.as_u64() as usize,
                 config.limits.body_bytes_per_principal.as_u64() as usize,
@@ -251,6 +253,7 @@ impl Assembled {
             server,
             first_load,
             plugins: reports,
+            secrets,
             registry,
             traces,
             services,

@@ -14,6 +14,7 @@ mod lock;
 mod log;
 mod plugin_folder;
 mod protect;
+mod reload;
 mod signals;
 mod system;
 mod traces;

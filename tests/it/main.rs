@@ -54,6 +54,7 @@ mod recorded_http;
 mod recovery;
 mod refusals;
 mod reload;
+mod reload_config;
 mod requestor;
 mod rmcp;
 mod secrets;

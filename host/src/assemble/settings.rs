@@ -49,7 +49,7 @@ pub fn dispatch_settings(config: &Config, capacity: u32) -> Settings {
 }
 
 /// The access rules, rate limits and weights.
-pub(super) fn policy(config: &Config) -> anyhow::Result<Policy> {
+pub fn policy(config: &Config) -> anyhow::Result<Policy> {
     let limits = &config.limits;
     let rates = Rates {
         requests: limits.rate_requests,

@@ -5,11 +5,15 @@ use crate::assemble::{self, Assembled};
 use crate::config::{Config, Flags};
 use crate::console::ConsoleService;
 use crate::health::{Health, Listening};
-use crate::signals::stop_signal;
+use crate::reload::{Reload, ReloadMetrics};
+use crate::signals::stop_or_reload;
 use anyhow::Context as _;
 use clap::Args;
 use std::process::ExitCode;
+use std::sync::Arc;
 use tokio::net::TcpListener;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 use toolyard_cli::{output, tell};
 use toolyard_connect::CLIENTS;
 use toolyard_dispatch::{DrainMode, DrainReport};
@@ -30,7 +34,8 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     config.deals_names = true;
     start_log(&config, "info")?;
     assemble::with_runtimes(|guests| async move {
-        let stop = stop_signal()?;
+        let hangup = Arc::new(Notify::new());
+        let stop = stop_or_reload(hangup.clone())?;
         // Bound first: the host reports a port in use before it compiles any tool.
         let listener = TcpListener::bind(config.listen)
             .await
@@ -42,10 +47,23 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
             tell!("toolyard: http://{} has /healthz, /readyz and /metrics", admin.address);
         }
         let mut assembled = Assembled::start_promptly(&config, guests, &stop).await?;
+        let metrics = ReloadMetrics::default();
+        metrics.register(&mut assembled.registry);
         health.loaded(&mut assembled);
+        let reload = Reload {
+            flags: flags.clone(),
+            listen: options.listen.clone(),
+            started: config.clone(),
+            config: config.clone(),
+            server: assembled.server.clone(),
+            secrets: assembled.secrets.clone(),
+            metrics,
+        };
+        let end_reload = CancellationToken::new();
+        let reloading = tokio::spawn(reload.follow(hangup, end_reload.clone()));
         let console = ConsoleService::start(&config, address, &assembled, health).await?;
         greet(&config, &assembled, address, console.as_ref()).await;
-        if !assembled.server.auth.is_required() && !address.ip().is_loopback() {
+        if !assembled.server.access.current().auth.is_required() && !address.ip().is_loopback() {
             tracing::warn!(
                 event = "http.no_authentication", %address,
                 "everybody who reaches this address may use every tool"
@@ -57,6 +75,10 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
         let draining = async { left = assembled.drain(config.limits.drain, DrainMode::HandOver).await };
         let serving = http::serve(assembled.server.clone(), listener, stop.clone(), draining);
         tokio::join!(serving, recovering.recover_now());
+        end_reload.cancel();
+        if reloading.await.is_err() {
+            tracing::error!(event = "config.reload_panicked", "the reload of the configuration panicked");
+        }
         if let Some(console) = console {
             console.end().await;
         }
@@ -78,7 +100,7 @@ async fn greet(
     let url = format!("http://{address}/mcp");
     tell!("Toolyard {} serves {url}", env!("CARGO_PKG_VERSION"));
     output::tell_text(&assembled.greeting(config, assembled.first_load().await));
-    let token = if assembled.server.auth.is_required() { " --token-env VARIABLE" } else { "" };
+    let token = if assembled.server.access.current().auth.is_required() { " --token-env VARIABLE" } else { "" };
     tell!("  connect   toolyard connect CLIENT --http {url}{token}");
     let clients = CLIENTS.iter().filter(|client| client.has_http()).map(|client| client.name);
     tell!("            CLIENT is one of {}", clients.collect::<Vec<_>>().join(", "));

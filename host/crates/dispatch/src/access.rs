@@ -26,7 +26,7 @@ use toolyard_task::{AuditStore, Clock, Owner};
 #[derive(Debug, Default)]
 pub struct Policy {
     rules: rules::AccessRules,
-    rate_limits: RateLimits,
+    rate_limits: Arc<RateLimits>,
     weights: Weights,
     /// Whether calls are the operator's own, and need no approval.
     is_operators_own: bool,
@@ -37,7 +37,7 @@ impl Policy {
     /// allowed.
     #[must_use]
     pub fn new(rules: rules::AccessRules, rates: &Rates) -> Self {
-        let rate_limits = RateLimits::new(rates);
+        let rate_limits = Arc::new(RateLimits::new(rates));
         Self { rules, rate_limits, weights: Weights::default(), is_operators_own: false }
     }
 
@@ -90,7 +90,12 @@ impl Access {
         }
     }
 
-    pub fn enforce(&self, policy: Policy) {
+    /// Puts a policy in force. If its rates are those of the policy before, what callers have used still counts.
+    pub fn enforce(&self, mut policy: Policy) {
+        let former = self.policy.load();
+        if former.rate_limits.rates == policy.rate_limits.rates {
+            policy.rate_limits = former.rate_limits.clone();
+        }
         self.policy.store(Arc::new(policy));
     }
 

@@ -77,6 +77,13 @@ impl LiveCatalog {
         self.published.store(true, Ordering::Relaxed);
     }
 
+    /// Notifies clients that each list may show other entries than before, although the catalog is the same.
+    pub fn announce_lists(&self) {
+        if self.loaded.initialized() {
+            self.changes.rise_all(&self.current());
+        }
+    }
+
     /// Waits for the first catalog.
     pub async fn loaded(&self) {
         self.loaded.wait().await;

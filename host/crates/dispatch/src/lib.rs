@@ -202,10 +202,11 @@ impl Dispatch {
         self.deps.ids.uuid()
     }
 
-    /// Puts this policy in force, before any client is served. Until then, every caller may do
-    /// everything, as at the command line.
+    /// Puts this policy in force. Until the first one, every caller may do everything, as at the command line. Calls
+    /// under way keep their permits. Clients learn that lists may have changed.
     pub fn enforce(&self, policy: Policy) {
         self.deps.access.enforce(policy);
+        self.deps.catalog.announce_lists();
     }
 
     /// Counts an operation of this principal.

@@ -94,17 +94,37 @@ impl Auth {
     /// for people.
     #[must_use]
     pub fn new(settings: AuthSettings, clock: Arc<dyn Clock>, name: &str) -> Self {
-        let issuers: Vec<_> = settings
-            .issuers
-            .iter()
-            .map(|issuer| Arc::new(Issuer::new(issuer, settings.leeway, settings.keys)))
-            .collect();
+        Self::in_place_of(None, settings, clock, name)
+    }
+
+    /// The same with other settings. Tokens and issuers that did not change keep their principals and keys.
+    #[must_use]
+    pub fn with_settings(&self, settings: AuthSettings, name: &str) -> Self {
+        Self::in_place_of(Some(self), settings, self.clock.clone(), name)
+    }
+
+    fn in_place_of(
+        former: Option<&Self>,
+        settings: AuthSettings,
+        clock: Arc<dyn Clock>,
+        name: &str,
+    ) -> Self {
+        let kept = |issuer: &IssuerSettings| {
+            let former = former?;
+            let same = former.settings.leeway == settings.leeway && former.settings.keys == settings.keys;
+            let place = former.settings.issuers.iter().position(|other| same && other == issuer)?;
+            former.issuers.get(place).cloned()
+        };
+        let new = |issuer: &IssuerSettings| Arc::new(Issuer::new(issuer, settings.leeway, settings.keys));
+        let issuers: Vec<_> =
+            settings.issuers.iter().map(|issuer| kept(issuer).unwrap_or_else(|| new(issuer))).collect();
+        let former_tokens = former.map(|former| (&*former.settings.tokens, &former.tokens));
         let metadata = (!issuers.is_empty())
             .then(|| settings.resource.as_ref().map(|at| metadata::Document::new(at, &settings, name)))
             .flatten();
         Self {
             anonymous: Arc::new(Principal::Anonymous),
-            tokens: Tokens::new(&settings.tokens),
+            tokens: Tokens::new(&settings.tokens, former_tokens),
             verified: Cache::new(MAX_VERIFIED),
             challenges: Challenges::new(&settings, metadata.as_ref().map(metadata::Document::url)),
             metadata,
@@ -118,6 +138,28 @@ impl Auth {
     #[must_use]
     pub fn is_required(&self) -> bool {
         !self.tokens.is_empty() || !self.issuers.is_empty()
+    }
+
+    /// Whether requests of this principal, which `former` let in, would still be let in. A token of an issuer counts
+    /// as long as the issuer is configured as before.
+    pub(crate) fn still_admits(&self, principal: &Arc<Principal>, former: &Self) -> bool {
+        let is_kept = |name: &str| {
+            let issuer = |auth: &Self| {
+                let place = auth.settings.issuers.iter().position(|issuer| issuer.issuer.to_string() == name)?;
+                auth.issuers.get(place).cloned()
+            };
+            let both = issuer(self).zip(issuer(former));
+            both.is_some_and(|(one, other)| Arc::ptr_eq(&one, &other))
+        };
+        match &**principal {
+            Principal::Anonymous => !self.is_required(),
+            Principal::Subject(subject) if subject.issuer != toolyard_dispatch::Subject::TOKENS => {
+                is_kept(&subject.issuer)
+            }
+            // No request over HTTP is by the operator.
+            Principal::Operator => false,
+            Principal::Local | Principal::Subject(_) => self.tokens.has(principal),
+        }
     }
 
     /// The principal of a request, determined only by its `Authorization` header. Tasks of `tracker`

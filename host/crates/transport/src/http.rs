@@ -2,6 +2,7 @@
 //! generation (26B); GET and DELETE belong to sessions.
 
 mod accept;
+pub mod access;
 pub mod admin;
 mod body;
 mod client_channels;

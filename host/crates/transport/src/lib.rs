@@ -27,6 +27,7 @@ pub use settings::Settings;
 pub use stateless::ServerInfo;
 pub use toolyard_protocol::initialize::{Implementation, ServerIdentity};
 
+use http::access::HttpAccess;
 use std::sync::Arc;
 use toolyard_dispatch::Dispatch;
 
@@ -38,10 +39,8 @@ pub struct Server {
     pub identity: ServerIdentity,
     /// The settings.
     pub settings: Settings,
-    /// Authentication over HTTP. The client over stdio needs none, because it started this process.
-    pub auth: auth::Auth,
-    /// The host names that are served over HTTP, and the origins whose pages may call.
-    pub allowed_names: http::host_origin::AllowedNames,
+    /// Who may reach the endpoint over HTTP. The client over stdio may, because it started this process.
+    pub access: HttpAccess,
     /// The budget for the memory of large messages.
     pub messages: Arc<MessageBudget>,
     /// The metrics.

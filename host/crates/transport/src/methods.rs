@@ -218,7 +218,7 @@ impl Handler {
     fn listed_for(&self, result: RawJson, is_same_for_all: bool) -> Output {
         let server = &self.request.server;
         let ttl_ms = u64::try_from(server.settings.cache.as_millis()).unwrap_or(u64::MAX);
-        let public = is_same_for_all && !server.auth.is_required();
+        let public = is_same_for_all && !server.access.current().auth.is_required();
         self.complete(result, Some(&Cache { ttl_ms, public }))
     }
 

@@ -29,7 +29,7 @@ const MAKE_ROOM_EVERY: Duration = Duration::from_secs(1);
 const REPORT_EVERY: Duration = Duration::from_secs(60);
 
 /// The rates of one principal; none where absent.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Rates {
     /// Requests of any kind.
     pub requests: Option<Rate>,
@@ -161,6 +161,8 @@ pub(crate) struct RateLimits {
     local: bool,
     /// When the host last made room because there were too many.
     made_room: Mutex<Option<Instant>>,
+    /// The rates as configured.
+    pub rates: Rates,
 }
 
 impl RateLimits {
@@ -182,6 +184,7 @@ impl RateLimits {
             reported: Quota::with_period(REPORT_EVERY).map(KeyedLimiter::hashmap),
             local: rates.local,
             made_room: Mutex::default(),
+            rates: *rates,
         }
     }
 

@@ -48,6 +48,16 @@ impl CatalogChanges {
         self.lists.send_modify(|lists| *of(lists) += 1);
     }
 
+    /// Counts all lists that this catalog has: other rules may show other parts of them.
+    pub fn rise_all(&self, catalog: &Catalog) {
+        let offers = offers(catalog);
+        self.lists.send_modify(|lists| {
+            lists.tools += 1;
+            lists.prompts += u64::from(offers.prompts);
+            lists.resources += u64::from(offers.resources);
+        });
+    }
+
     /// Counts the lists that differ between two catalogs. Equal objects mean an equal list; a
     /// reloaded plugin is a different object.
     pub fn compare(&self, old: &Catalog, new: &Catalog) {

@@ -130,6 +130,7 @@ fn check(engine: Arc<Engine>, runtime: Handle, path: &Path, name: String) -> Res
         name,
         seen,
         lock: None,
+        reads_secrets: false,
         former: None,
         components: Arc::default(),
     };

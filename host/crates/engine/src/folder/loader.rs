@@ -108,6 +108,8 @@ pub(crate) struct FileLoader {
     pub seen: FileStamps,
     /// The entries of the lock file, if it is obeyed.
     pub lock: Option<Arc<dyn LockEntries>>,
+    /// Whether its secrets are read again, although no file changed.
+    pub reads_secrets: bool,
     pub former: Option<Arc<LoadedFile>>,
     pub components: Arc<ComponentRegistry>,
 }
@@ -134,7 +136,7 @@ impl FileLoader {
     /// Loads the file within a turn. `claim` is the permit from an earlier turn. Blocks.
     pub fn load(&self, turn: &mut CompileTurn, claim: Option<LoadPermit>) -> Step {
         let former = self.former.as_deref();
-        if let Some(former) = former.filter(|former| former.seen == self.seen)
+        if let Some(former) = former.filter(|former| former.seen == self.seen && !self.reads_secrets)
             && let Some((code, manifest)) = former.without_grants()
         {
             let mut held = former.clone();
@@ -196,7 +198,8 @@ impl FileLoader {
         if let Some(former) = &self.former
             && former.manifest_text == text
             && let Ok(manifest) = &former.manifest
-            && (manifest.secrets.is_empty() || former.seen.manifest == self.seen.manifest)
+            && (manifest.secrets.is_empty()
+                || former.seen.manifest == self.seen.manifest && !self.reads_secrets)
         {
             return (text, former.manifest.clone());
         }

@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
+use tokio::sync::Notify;
 use toolyard_task::{Catalog, Provider, Tool};
 
 /// The plugins of one folder.
@@ -35,6 +36,10 @@ pub struct Plugins {
     /// The file that records which plugin owns each name.
     names: Option<NameFile>,
     owners: Owners,
+    /// Asks to read the secrets of all plugins again.
+    pub(crate) refresh: Arc<Notify>,
+    /// Files whose secrets are to be read again.
+    pub(crate) stale: BTreeSet<String>,
     /// Files that were removed since the start.
     gone: BTreeSet<String>,
     /// Why the last scan of the folder failed.
@@ -63,6 +68,8 @@ impl Plugins {
             serving: Serving::new(),
             names,
             owners: Owners::new(),
+            refresh: Arc::default(),
+            stale: BTreeSet::new(),
             gone: BTreeSet::new(),
             fault: None,
             outsiders: None,
@@ -75,6 +82,20 @@ impl Plugins {
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.dir
+    }
+
+    /// Tells [`watch`](Self::watch) to read the secrets of all plugins again. They come from outside the folder, so
+    /// no change of a file reveals that they changed.
+    #[must_use]
+    pub fn refresher(&self) -> Arc<Notify> {
+        self.refresh.clone()
+    }
+
+    /// Marks the plugins that have secrets.
+    pub(crate) fn mark_stale(&mut self) {
+        let has_secrets = |file: &LoadedFile| file.manifest.as_ref().is_ok_and(|manifest| !manifest.secrets.is_empty());
+        let stale = self.files.iter().filter(|(_, file)| has_secrets(file)).map(|(name, _)| name.clone());
+        self.stale = stale.collect();
     }
 
     /// Registers the folder's metrics.
@@ -215,6 +236,7 @@ impl Plugins {
             former: self.files.get(name).cloned(),
             components: self.loads.components.clone(),
             name: name.to_owned(),
+            reads_secrets: self.stale.remove(name),
             seen: *seen,
             lock: scan.lock.clone(),
         });

@@ -8,6 +8,7 @@
 //! Files that change together are published together if their loads end soon. A slow load is
 //! published when it ends and delays no other.
 
+use crate::folder::loader::LoadedFile;
 use crate::folder::plugins::Plugins;
 use crate::folder::scan::Scan;
 use crate::folder::snapshot::Snapshot;
@@ -31,6 +32,7 @@ impl Plugins {
     pub async fn watch(mut self, stop: CancellationToken, publish: impl Fn(Snapshot) + Send + 'static) {
         let settings = &self.engine.settings;
         let (settle, rescan) = (settings.settle, settings.rescan);
+        let refresh = self.refresh.clone();
         let mut hints = Hints::default();
         let mut last = Scan::default();
         // The first scan finds the changes since `load`.
@@ -67,6 +69,10 @@ impl Plugins {
                     None => {}
                 },
                 () = late => {}
+                () = refresh.notified() => {
+                    self.mark_stale();
+                    (restless, next_look) = (true, Instant::now());
+                }
                 () = look => {
                     restless = self.look(&mut last).await;
                     next_look = Instant::now() + if restless { settle } else { rescan };
@@ -103,9 +109,11 @@ impl Plugins {
         let mut changes = Changes::default();
         for (name, seen) in &now.files {
             let loading = self.loads.seen(name);
+            let is_current = |held: &LoadedFile| {
+                held.seen == *seen && !held.may_pass() && !self.stale.contains(name)
+            };
             if loading == Some(*seen)
-                || loading.is_none()
-                    && self.files.get(name).is_some_and(|held| held.seen == *seen && !held.may_pass())
+                || loading.is_none() && self.files.get(name).is_some_and(|held| is_current(held))
             {
                 continue;
             }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use toolyard_dispatch::Timestamp;
 
 /// The tokens and issuers that are accepted.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuthSettings {
     /// The address of this server, as its clients know it. Present if there are issuers.
     pub resource: Option<Address>,
@@ -27,7 +27,7 @@ pub struct AuthSettings {
 }
 
 /// A token of the configuration.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TokenSettings {
     /// The name of its principal.
     pub name: String,
@@ -43,7 +43,7 @@ pub struct TokenSettings {
 }
 
 /// An issuer of tokens.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IssuerSettings {
     /// Its name: exactly the `iss` of its tokens.
     pub issuer: Address,
@@ -56,7 +56,7 @@ pub struct IssuerSettings {
 }
 
 /// The source of an issuer's keys.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeySource {
     /// At an address.
     Url(Address),
@@ -67,7 +67,7 @@ pub enum KeySource {
 }
 
 /// When the keys of issuers are fetched, and how much is read.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeyTimes {
     /// The age at which keys are fetched again.
     pub refresh: Duration,

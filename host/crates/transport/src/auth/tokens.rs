@@ -10,8 +10,22 @@ use toolyard_dispatch::{Principal, Subject};
 pub(super) struct Tokens(Vec<([u8; 32], Arc<Principal>)>);
 
 impl Tokens {
-    pub fn new(tokens: &[TokenSettings]) -> Self {
-        Self(tokens.iter().map(|token| (token.sha256, Arc::new(principal(token)))).collect())
+    /// The tokens of these settings. A token that `former` has as well, unchanged, keeps its principal.
+    pub fn new(tokens: &[TokenSettings], former: Option<(&[TokenSettings], &Self)>) -> Self {
+        let kept = |token: &TokenSettings| {
+            let (settings, tokens) = former?;
+            let place = settings.iter().position(|other| other == token)?;
+            tokens.0.get(place).map(|(_, principal)| principal.clone())
+        };
+        let with_principal = |token: &TokenSettings| {
+            (token.sha256, kept(token).unwrap_or_else(|| Arc::new(principal(token))))
+        };
+        Self(tokens.iter().map(with_principal).collect())
+    }
+
+    /// Whether this is the principal of one of these tokens.
+    pub fn has(&self, principal: &Arc<Principal>) -> bool {
+        self.0.iter().any(|(_, known)| Arc::ptr_eq(known, principal))
     }
 
     pub fn is_empty(&self) -> bool {

@@ -84,7 +84,7 @@ impl Endpoint {
 
     /// The answer to a request that the host/origin check refuses, or that needs no authentication.
     fn at_the_door(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> Option<Reply> {
-        if let Err(why) = self.server.allowed_names.check(uri.authority(), headers) {
+        if let Err(why) = self.server.access.current().allowed_names.check(uri.authority(), headers) {
             return Some(why.into());
         }
         self.metadata(method, uri, headers)
@@ -92,7 +92,7 @@ impl Endpoint {
 
     /// the metadata names the issuers of tokens for this server, so reading it needs no token.
     fn metadata(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> Option<Reply> {
-        let document = self.server.auth.metadata_at(uri.path())?;
+        let document = self.server.access.current().auth.metadata_at(uri.path())?;
         let mut reply = match *method {
             Method::GET | Method::HEAD => reply::json(document),
             Method::OPTIONS => cors::preflight(reply::METADATA_METHODS, headers),
@@ -133,7 +133,7 @@ impl Endpoint {
             _ => Err(reply::not_allowed(reply::METHODS).into()),
         };
         let reply = answered.unwrap_or_else(|refusal| *refusal);
-        reply::while_good(reply, self.server.auth.time_left(&visitor.principal))
+        reply::while_good(reply, &self.server, &visitor.principal)
     }
 
     /// Notifies every client once of changed lists and resources, and drops old streams.
@@ -170,7 +170,8 @@ impl Endpoint {
     /// Authenticates a request and counts it, or refuses it. Refused requests are counted by their
     /// address.
     async fn visitor(&self, headers: &HeaderMap, peer: IpAddr) -> Result<HttpCaller, RefusalReply> {
-        let auth = &self.server.auth;
+        let access = self.server.access.current();
+        let auth = &access.auth;
         let count = |key: &RateKey| self.count(key, Operation::Request);
         match auth.principal(headers, &self.requests).await {
             Ok(principal) => {
@@ -190,7 +191,7 @@ impl Endpoint {
     pub fn count(&self, key: &RateKey, operation: Operation) -> Result<(), RefusalReply> {
         self.server.count(key, operation).map_err(|failure| {
             let answer = failure.answer(&self.server, Generation::Sessions, None);
-            reply::answer(answer, &self.server.auth).into()
+            reply::answer(answer, &self.server.access.current().auth).into()
         })
     }
 

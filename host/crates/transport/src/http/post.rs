@@ -171,7 +171,7 @@ impl Endpoint {
         };
         if let Err(failure) = self.server.count(&by.key, Operation::Session) {
             let answer = failure.answer(&self.server, Generation::Sessions, Some(id));
-            return reply::answer(answer, &self.server.auth);
+            return reply::answer(answer, &self.server.access.current().auth);
         }
         let revision = Revision::negotiate(&params.protocol_version, Transport::Http);
         let client = format!("{} {}", params.client_info.name, params.client_info.version);
@@ -213,13 +213,13 @@ impl Endpoint {
         let channel = StreamChannel::new(&stream, &session.client);
         let mut answering = match session.client.answer(request, channel) {
             Ok(answering) => answering,
-            Err(answer) => return reply::answer(answer, &self.server.auth),
+            Err(answer) => return reply::answer(answer, &self.server.access.current().auth),
         };
         let mut reading = None;
         if how != AnswerForm::Stream {
             match (&mut answering).now_or_never() {
                 Some(Some(answer)) if stream.end_unwritten() => {
-                    return reply::answer(answer, &self.server.auth);
+                    return reply::answer(answer, &self.server.access.current().auth);
                 }
                 Some(answer) => stream.end_with(answer),
                 None => {}
@@ -252,7 +252,7 @@ impl Endpoint {
         if let Some(Some(message)) = stream.sole_message() {
             let handover = stream.take_handover();
             let answer = Answer { message, status: Status::Done, handover };
-            return reply::answer(answer, &self.server.auth);
+            return reply::answer(answer, &self.server.access.current().auth);
         }
         session.keep(&stream, purpose);
         reply::events(sse::events(&stream, 0, manner(&self.server, &session)))

@@ -3,6 +3,7 @@
 use super::body::BodyError;
 use super::host_origin::HostOriginError;
 use crate::answer::{Answer, Status};
+use crate::Server;
 use crate::auth::{Auth, AuthError};
 use crate::metrics::{CountedRefusal, OpenGauge};
 use bytes::Bytes;
@@ -15,9 +16,10 @@ use hyper::body::{Body, Frame, SizeHint};
 use prometheus_client::metrics::gauge::Gauge;
 use std::convert::Infallible;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use toolyard_dispatch::{Fault, Handover, RETRY_AFTER_MS};
+use toolyard_dispatch::{Fault, Handover, Principal, RETRY_AFTER_MS};
 use toolyard_protocol::{RpcError, response};
 
 /// The header that names a session (H-22).
@@ -198,13 +200,26 @@ fn turned_away(fault: Fault, headers: &mut HeaderMap, auth: &Auth) -> StatusCode
     }
 }
 
-/// A stream ends when the token that opened it expires; later messages are kept for a client that returns
-/// with another token. Other answers are not cut.
-pub(crate) fn while_good(reply: Reply, left: Option<Duration>) -> Reply {
-    let Some(left) = left else { return reply };
+/// A stream ends when the token that opened it expires or is taken back; later messages are kept for a client that
+/// returns with another token. Other answers are not cut.
+pub(crate) fn while_good(reply: Reply, server: &Arc<Server>, principal: &Arc<Principal>) -> Reply {
     reply.map(|body| match body {
         ReplyBody::Events(events, open) => {
-            ReplyBody::Events(Box::pin(events.take_until(Box::pin(tokio::time::sleep(left)))), open)
+            let left = server.access.current().auth.time_left(principal);
+            let (revoked, server) = (server.access.revoked(principal.clone()), server.clone());
+            let expired = async move {
+                match left {
+                    Some(left) => tokio::time::sleep(left).await,
+                    None => std::future::pending().await,
+                }
+            };
+            let over = async move {
+                tokio::select! {
+                    () = expired => {}
+                    () = revoked.wait(&server.access) => {}
+                }
+            };
+            ReplyBody::Events(Box::pin(events.take_until(Box::pin(over))), open)
         }
         whole @ (ReplyBody::Whole(_) | ReplyBody::HandingOver(_)) => whole,
     })

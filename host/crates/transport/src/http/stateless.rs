@@ -112,7 +112,7 @@ impl Endpoint {
         let stop = Arc::new(Stop::default());
         let mut answering = Box::pin(methods::answer(request, channel, stop.clone()));
         let answer = match (&mut answering).now_or_never() {
-            Some(Some(answer)) if stream.end_unwritten() => return reply::answer(answer, &self.server.auth),
+            Some(Some(answer)) if stream.end_unwritten() => return reply::answer(answer, &self.server.access.current().auth),
             answer => answer,
         };
         let (tell, told) = oneshot::channel();
@@ -128,7 +128,7 @@ impl Endpoint {
         // The wait may time out: then the answer is a stream.
         drop(tokio::time::timeout(settings.stream_after, stream.wait_for_change()).await);
         match stream.sole_message() {
-            Some(Some(message)) => reply::answer(leaving.now(message), &self.server.auth),
+            Some(Some(message)) => reply::answer(leaving.now(message), &self.server.access.current().auth),
             _ => reply::events(events(stream.read_after(0), leaving, settings.keep_alive)),
         }
     }
@@ -138,12 +138,12 @@ impl Endpoint {
         let keep_alive = self.server.settings.keep_alive;
         match Subscription::open(request, self.stopping.child_token()).await {
             Ok(subscription) => reply::events(subscription_events(subscription, keep_alive)),
-            Err(answer) => reply::answer(answer, &self.server.auth),
+            Err(answer) => reply::answer(answer, &self.server.access.current().auth),
         }
     }
 
     fn refuse(&self, failure: Failure, id: &Id) -> Reply {
-        reply::answer(failure.answer(&self.server, Generation::Stateless, Some(id)), &self.server.auth)
+        reply::answer(failure.answer(&self.server, Generation::Stateless, Some(id)), &self.server.access.current().auth)
     }
 }
 

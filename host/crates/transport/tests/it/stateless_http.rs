@@ -16,6 +16,7 @@ use toolyard_task::Tool;
 use toolyard_task::tool::Report;
 use toolyard_transport::Server;
 use toolyard_transport::auth::{self, Auth, TokenSettings};
+use toolyard_transport::http::host_origin::AllowedNames;
 
 /// The refusal, as HTTP and JSON-RPC express it.
 async fn refusal(served: &Served, headers: &[(&str, &str)], body: &str) -> (u16, i64) {
@@ -42,7 +43,7 @@ async fn t_26d_1_26j_5_26c_5_discover_is_answered_without_a_session() {
 
 /// A server with two tokens, each for its own subject.
 fn guarded(tools: Vec<Arc<dyn Tool>>) -> Arc<Server> {
-    let mut server = server(tools);
+    let server = server(tools);
     let token = |name: &str| TokenSettings {
         name: name.to_owned(),
         sha256: Sha256::digest(name).into(),
@@ -51,8 +52,7 @@ fn guarded(tools: Vec<Arc<dyn Tool>>) -> Arc<Server> {
         local: false,
     };
     let settings = auth::AuthSettings { tokens: vec![token("alice"), token("bob")], ..nobody_is_asked() };
-    let auth = Auth::new(settings, clock(), "test");
-    Arc::get_mut(&mut server).expect("not shared yet").auth = auth;
+    server.access.replace(Auth::new(settings, clock(), "test"), AllowedNames::default());
     server
 }
 

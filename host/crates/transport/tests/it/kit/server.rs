@@ -10,6 +10,7 @@ use toolyard_store::MemoryStore;
 use toolyard_task::wire::Progress;
 use toolyard_task::{RunContext, RunEnd, Tool};
 use toolyard_transport::auth::{self, Auth, KeyTimes};
+use toolyard_transport::http::access::HttpAccess;
 use toolyard_transport::http::host_origin::AllowedNames;
 use toolyard_transport::{
     Implementation, MessageBudget, Metrics, Server, ServerIdentity, ServerInfo, Settings,
@@ -88,8 +89,7 @@ pub fn server_on(store: Arc<MemoryStore>, clock: Arc<dyn Clock>, tools: Vec<Arc<
             tasks: true,
         },
         settings: wire(),
-        auth: Auth::new(nobody_is_asked(), clock, "test"),
-        allowed_names: AllowedNames::default(),
+        access: HttpAccess::new(Auth::new(nobody_is_asked(), clock, "test"), AllowedNames::default()),
         messages: MessageBudget::new(16 << 20, 4 << 20),
         metrics: Metrics::default(),
         server_info: ServerInfo::default(),

@@ -1,0 +1,200 @@
+//! Reloads the configuration while the host serves: at SIGHUP, and when the file changes. The whole configuration is
+//! checked first; one that is not valid changes nothing.
+
+use crate::assemble::policy;
+use crate::config::{Config, Flags};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::registry::Registry;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
+use std::os::unix::fs::MetadataExt as _;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+use toolyard_transport::Server;
+
+/// How often the host looks whether the file changed.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+
+/// The prefixes of the settings that a running host takes over. The tables `[auth]`, `[http]`, `[[rules]]` and
+/// `[[weights]]` count too.
+const RELOADED: [&str; 2] = ["rates.", "auth."];
+
+/// The outcomes of reloads, for the metrics.
+#[derive(Debug, Clone, Default)]
+pub struct ReloadMetrics(Family<[(&'static str, &'static str); 1], Counter>);
+
+const RELOADED_OUTCOME: [(&str, &str); 1] = [("outcome", "reloaded")];
+const REJECTED_OUTCOME: [(&str, &str); 1] = [("outcome", "rejected")];
+
+impl ReloadMetrics {
+    /// Registers them.
+    pub fn register(&self, registry: &mut Registry) {
+        for outcome in [RELOADED_OUTCOME, REJECTED_OUTCOME] {
+            drop(self.0.get_or_create(&outcome));
+        }
+        registry.register(
+            "toolyard_config_reloads",
+            "Reloads of the configuration, by outcome; a rejected one changes nothing",
+            self.0.clone(),
+        );
+    }
+}
+
+/// The configuration in force, and the parts of the host that follow it.
+pub struct Reload {
+    /// The flags and the address of the command, which override the file.
+    pub flags: Flags,
+    /// The address of the command line.
+    pub listen: Option<String>,
+    /// The configuration that the host started with. Settings that need a restart are still those.
+    pub started: Config,
+    /// The configuration that was read last. Settings that are reloaded are those.
+    pub config: Config,
+    /// The server whose access changes.
+    pub server: Arc<Server>,
+    /// Makes the plugins read their secrets again.
+    pub secrets: Arc<Notify>,
+    /// The metrics.
+    pub metrics: ReloadMetrics,
+}
+
+/// The metadata by which a change of the file is noticed; `None` if there is no file.
+type Stamp = Option<(u64, i64, i64, u64)>;
+
+impl Reload {
+    /// Follows the file and the signal until `stop` is cancelled.
+    pub async fn follow(mut self, hangup: Arc<Notify>, stop: CancellationToken) {
+        let mut last = self.stamp();
+        let mut changed = false;
+        loop {
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => return,
+                () = hangup.notified() => {
+                    self.secrets.notify_one();
+                    self.reload("signal");
+                    (last, changed) = (self.stamp(), false);
+                }
+                () = tokio::time::sleep(LOOK_EVERY) => {
+                    let now = self.stamp();
+                    // An editor may still be writing, so the file must have been unchanged for a while.
+                    if now == last && changed {
+                        self.reload("file");
+                        changed = false;
+                    } else if now != last {
+                        (last, changed) = (now, true);
+                    }
+                }
+            }
+        }
+    }
+
+    fn stamp(&self) -> Stamp {
+        let found = std::fs::metadata(&self.config.file).ok()?;
+        Some((found.len(), found.mtime(), found.mtime_nsec(), found.ino()))
+    }
+
+    /// Reads the configuration again, and puts into force what a running host can take over.
+    fn reload(&mut self, cause: &'static str) {
+        let read = Config::read(&self.flags, self.listen.as_deref());
+        let read = read.and_then(|config| policy(&config).map(|policy| (config, policy)));
+        let (config, policy) = match read {
+            Ok(read) => read,
+            Err(error) => {
+                self.metrics.0.get_or_create(&REJECTED_OUTCOME).inc();
+                tracing::error!(
+                    event = "config.rejected", cause, error = %format!("{error:#}"),
+                    "the configuration is not valid; the one before stays in force"
+                );
+                return;
+            }
+        };
+        let changes = changes(&self.started, &self.config, &config);
+        let access = self.server.access.current();
+        if self.config.auth != config.auth || differ(&self.config.allowed_names, &config.allowed_names) {
+            let auth = access.auth.with_settings(config.auth.clone(), config.shown_name());
+            self.server.access.replace(auth, config.allowed_names.clone());
+        }
+        drop(access);
+        if changes.iter().any(|change| change.concerns_policy()) {
+            self.server.dispatch.enforce(policy);
+        }
+        self.metrics.0.get_or_create(&RELOADED_OUTCOME).inc();
+        tracing::info!(event = "config.reloaded", cause, changes = changes.len(), "configuration reloaded");
+        for Change { key, before, after, is_reloaded } in &changes {
+            if *is_reloaded {
+                tracing::info!(event = "config.changed", key, before, after, "setting changed");
+            } else {
+                tracing::warn!(
+                    event = "config.restart_needed", key, before, after,
+                    "setting changes with the next start of the host"
+                );
+            }
+        }
+        self.config = config;
+    }
+}
+
+/// A difference between two configurations.
+#[derive(Debug, PartialEq, Eq)]
+struct Change {
+    key: String,
+    before: String,
+    after: String,
+    is_reloaded: bool,
+}
+
+impl Change {
+    fn concerns_policy(&self) -> bool {
+        self.key.starts_with("rates.") || self.key == "rules" || self.key == "weights"
+    }
+}
+
+/// What differs in a new configuration: from the last one in the settings that are reloaded, and in the others from that
+/// of the start.
+fn changes(started: &Config, last: &Config, new: &Config) -> Vec<Change> {
+    let values = |config: &Config| -> BTreeMap<&'static str, String> {
+        config.settings().into_iter().map(|setting| (setting.key, setting.value)).collect()
+    };
+    let (at_start, in_force, wanted) = (values(started), values(last), values(new));
+    let keys: BTreeSet<&str> = [&at_start, &in_force, &wanted].into_iter().flat_map(|of| of.keys().copied()).collect();
+    let mut changes = Vec::new();
+    for key in keys {
+        let is_reloaded = RELOADED.iter().any(|prefix| key.starts_with(prefix));
+        let text = |values: &BTreeMap<&str, String>| values.get(key).cloned().unwrap_or_default();
+        let before = text(if is_reloaded { &in_force } else { &at_start });
+        let after = text(&wanted);
+        if before != after {
+            changes.push(Change { key: key.to_owned(), before, after, is_reloaded });
+        }
+    }
+    let mut table = |key: &str, differs: bool, before: usize, after: usize, is_reloaded: bool| {
+        if differs {
+            let count = |entries: usize| format!("{entries} entries");
+            changes.push(Change { key: key.to_owned(), before: count(before), after: count(after), is_reloaded });
+        }
+    };
+    let old = last;
+    let tokens = old.auth.tokens != new.auth.tokens;
+    table("auth.tokens", tokens, old.auth.tokens.len(), new.auth.tokens.len(), true);
+    let issuers = old.auth.issuers != new.auth.issuers;
+    table("auth.issuers", issuers, old.auth.issuers.len(), new.auth.issuers.len(), true);
+    table("http", differ(&old.allowed_names, &new.allowed_names), 1, 1, true);
+    table("rules", differ(&old.rules, &new.rules), old.rules.len(), new.rules.len(), true);
+    table("weights", differ(&old.weights, &new.weights), old.weights.len(), new.weights.len(), true);
+    let old = started;
+    table("bridge.clients", differ(&old.bridge, &new.bridge), 1, 1, false);
+    let users = (old.console.users.len(), new.console.users.len());
+    table("console.users", differ(&old.console.users, &new.console.users), users.0, users.1, false);
+    let signers = (old.signers.rules.len(), new.signers.rules.len());
+    table("plugins.signers", differ(&old.signers, &new.signers), signers.0, signers.1, false);
+    changes
+}
+
+/// Whether two values differ, by everything that their debug form shows.
+fn differ<T: Debug>(one: &T, other: &T) -> bool {
+    format!("{one:?}") != format!("{other:?}")
+}

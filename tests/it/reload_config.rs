@@ -1,0 +1,114 @@
+//! The configuration is reloaded while the host serves: at SIGHUP, and when its file changes.
+
+use rustix::process::Signal;
+use serde_json::json;
+use std::time::Duration;
+use toolyard_tests::host::Setup;
+use toolyard_tests::http::Connection;
+use toolyard_tests::session::{LATEST, initialize};
+use toolyard_tests::tokens::{stanza, token};
+use toolyard_tests::wait::eventually;
+use toolyard_tests::{Host, Session};
+
+fn write(host: &Host, text: &str) {
+    std::fs::write(host.folder().join("toolyard.toml"), text).expect("writes");
+}
+
+/// Reloads by the signal, and waits for the outcome.
+async fn reload(host: &Host, event: &str) {
+    let event = format!("event=\"{event}\"");
+    let count = |log: &str| log.matches(&event).count();
+    let before = count(&host.log());
+    host.signal(Signal::HUP);
+    eventually("the reload", || async { (count(&host.log()) > before).then_some(()) }).await;
+}
+
+/// The status of a request with this token.
+async fn status(host: &Host, name: &str) -> u16 {
+    let authorization = format!("Bearer {}", token(name));
+    let headers = [
+        ("content-type", "application/json"),
+        ("accept", "application/json, text/event-stream"),
+        ("authorization", &authorization),
+    ];
+    let message = initialize(LATEST, json!({})).to_string();
+    let mut connection = Connection::open(host.port()).await;
+    connection.send(hyper::Method::POST, "/mcp", &headers, message).await.status.as_u16()
+}
+
+#[tokio::test]
+async fn a_token_is_taken_back_at_once_and_its_streams_end() {
+    let both = [stanza("alice", &[]), stanza("bob", &[])].concat();
+    let host = Setup::probe().config(&both).start().await;
+    let alice = Session::open_with(host.port(), &token("alice")).await;
+    let bob = Session::open_with(host.port(), &token("bob")).await;
+    let (mut of_alice, mut of_bob) = (alice.listen().await, bob.listen().await);
+    write(&host, &stanza("alice", &[]));
+    reload(&host, "config.reloaded").await;
+    let ended = async { while of_bob.next().await.is_some() {} };
+    assert!(tokio::time::timeout(Duration::from_secs(10), ended).await.is_ok(), "the stream of bob goes on");
+    assert_eq!(bob.get(None).await.status, 401);
+    // Alice notices nothing.
+    let more = tokio::time::timeout(Duration::from_millis(300), of_alice.next()).await;
+    assert!(more.is_err(), "the stream of alice ended");
+    alice.call("echo", json!({"text": "still"})).await;
+    assert!(host.log().contains("key=\"auth.tokens\""), "{}", host.log());
+    // A new token counts at once, also by a change of the file alone.
+    write(&host, &[stanza("alice", &[]), stanza("carol", &[])].concat());
+    eventually("carol to be let in", || async { (status(&host, "carol").await == 200).then_some(()) }).await;
+}
+
+#[tokio::test]
+async fn a_configuration_that_is_not_valid_changes_nothing() {
+    let host = Setup::probe().config(&stanza("alice", &[])).start().await;
+    for text in ["[auth", "[tasks]\nttl-defualt = \"1h\"", "[[rules]]\neffect = \"allow\""] {
+        write(&host, text);
+        reload(&host, "config.rejected").await;
+        assert_eq!(status(&host, "alice").await, 200, "{text}");
+        assert_eq!(status(&host, "bob").await, 401, "{text}");
+    }
+    assert!(host.log().contains("did you mean `tasks.ttl-default`"), "{}", host.log());
+}
+
+#[tokio::test]
+async fn rules_are_replaced_and_clients_learn_that_lists_changed() {
+    let rules = |tools: &str| {
+        format!("{}[[rules]]\neffect = \"allow\"\ntools = [{tools}]\n", stanza("alice", &[]))
+    };
+    let host = Setup::probe().config(&rules("\"echo\", \"wait\"")).start().await;
+    let alice = Session::open_with(host.port(), &token("alice")).await;
+    let mut hears = alice.listen().await;
+    assert_eq!(alice.tool_names().await, ["echo", "wait"]);
+    write(&host, &(rules("\"echo\"") + "[tasks]\nlive = 5\n"));
+    reload(&host, "config.reloaded").await;
+    let told = tokio::time::timeout(Duration::from_secs(10), hears.message()).await;
+    let told = told.expect("a notification").expect("the stream goes on");
+    assert_eq!(told["method"], "notifications/tools/list_changed");
+    assert_eq!(alice.tool_names().await, ["echo"]);
+    assert_eq!(alice.error("tools/call", json!({"name": "wait", "arguments": {"ms": 1}})).await["code"], -32602);
+    // Settings that need a restart are named.
+    assert!(host.log().contains("event=\"config.restart_needed\" key=\"tasks.live\""), "{}", host.log());
+}
+
+#[tokio::test]
+async fn no_call_is_lost_while_the_configuration_is_reloaded() {
+    let host = Setup::probe().config(&stanza("alice", &[])).start().await;
+    let mut calls = tokio::task::JoinSet::new();
+    for _ in 0..200 {
+        let port = host.port();
+        calls.spawn(async move {
+            let session = Session::open_with(port, &token("alice")).await;
+            session.call("wait", json!({"ms": 2_000})).await["content"][0]["text"].clone()
+        });
+    }
+    for round in 0..100 {
+        let scope = if round % 2 == 0 { "a" } else { "b" };
+        write(&host, &(stanza("alice", &[]) + &stanza(scope, &[])));
+        host.signal(Signal::HUP);
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    while let Some(answer) = calls.join_next().await {
+        assert_eq!(answer.expect("no panic"), "waited 2000 ms");
+    }
+    assert!(!host.log().contains("config.rejected"), "{}", host.log());
+}
