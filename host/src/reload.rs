@@ -129,7 +129,10 @@ impl Reload {
                 tracing::info!(event = "config.changed", key, before, after, "setting changed");
             } else {
                 tracing::warn!(
-                    event = "config.restart_needed", key, before, after,
+                    event = "config.restart_needed",
+                    key,
+                    before,
+                    after,
                     "setting changes with the next start of the host"
                 );
             }
@@ -160,7 +163,8 @@ fn changes(started: &Config, last: &Config, new: &Config) -> Vec<Change> {
         config.settings().into_iter().map(|setting| (setting.key, setting.value)).collect()
     };
     let (at_start, in_force, wanted) = (values(started), values(last), values(new));
-    let keys: BTreeSet<&str> = [&at_start, &in_force, &wanted].into_iter().flat_map(|of| of.keys().copied()).collect();
+    let keys: BTreeSet<&str> =
+        [&at_start, &in_force, &wanted].into_iter().flat_map(|of| of.keys().copied()).collect();
     let mut changes = Vec::new();
     for key in keys {
         let is_reloaded = RELOADED.iter().any(|prefix| key.starts_with(prefix));
@@ -174,7 +178,12 @@ fn changes(started: &Config, last: &Config, new: &Config) -> Vec<Change> {
     let mut table = |key: &str, differs: bool, before: usize, after: usize, is_reloaded: bool| {
         if differs {
             let count = |entries: usize| format!("{entries} entries");
-            changes.push(Change { key: key.to_owned(), before: count(before), after: count(after), is_reloaded });
+            changes.push(Change {
+                key: key.to_owned(),
+                before: count(before),
+                after: count(after),
+                is_reloaded,
+            });
         }
     };
     let old = last;

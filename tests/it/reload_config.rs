@@ -72,9 +72,8 @@ async fn a_configuration_that_is_not_valid_changes_nothing() {
 
 #[tokio::test]
 async fn rules_are_replaced_and_clients_learn_that_lists_changed() {
-    let rules = |tools: &str| {
-        format!("{}[[rules]]\neffect = \"allow\"\ntools = [{tools}]\n", stanza("alice", &[]))
-    };
+    let rules =
+        |tools: &str| format!("{}[[rules]]\neffect = \"allow\"\ntools = [{tools}]\n", stanza("alice", &[]));
     let host = Setup::probe().config(&rules("\"echo\", \"wait\"")).start().await;
     let alice = Session::open_with(host.port(), &token("alice")).await;
     let mut hears = alice.listen().await;
@@ -85,7 +84,10 @@ async fn rules_are_replaced_and_clients_learn_that_lists_changed() {
     let told = told.expect("a notification").expect("the stream goes on");
     assert_eq!(told["method"], "notifications/tools/list_changed");
     assert_eq!(alice.tool_names().await, ["echo"]);
-    assert_eq!(alice.error("tools/call", json!({"name": "wait", "arguments": {"ms": 1}})).await["code"], -32602);
+    assert_eq!(
+        alice.error("tools/call", json!({"name": "wait", "arguments": {"ms": 1}})).await["code"],
+        -32602
+    );
     // Settings that need a restart are named.
     assert!(host.log().contains("event=\"config.restart_needed\" key=\"tasks.live\""), "{}", host.log());
 }

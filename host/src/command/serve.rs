@@ -100,7 +100,8 @@ async fn greet(
     let url = format!("http://{address}/mcp");
     tell!("Toolyard {} serves {url}", env!("CARGO_PKG_VERSION"));
     output::tell_text(&assembled.greeting(config, assembled.first_load().await));
-    let token = if assembled.server.access.current().auth.is_required() { " --token-env VARIABLE" } else { "" };
+    let token =
+        if assembled.server.access.current().auth.is_required() { " --token-env VARIABLE" } else { "" };
     tell!("  connect   toolyard connect CLIENT --http {url}{token}");
     let clients = CLIENTS.iter().filter(|client| client.has_http()).map(|client| client.name);
     tell!("            CLIENT is one of {}", clients.collect::<Vec<_>>().join(", "));

@@ -103,12 +103,7 @@ impl Auth {
         Self::in_place_of(Some(self), settings, self.clock.clone(), name)
     }
 
-    fn in_place_of(
-        former: Option<&Self>,
-        settings: AuthSettings,
-        clock: Arc<dyn Clock>,
-        name: &str,
-    ) -> Self {
+    fn in_place_of(former: Option<&Self>, settings: AuthSettings, clock: Arc<dyn Clock>, name: &str) -> Self {
         let kept = |issuer: &IssuerSettings| {
             let former = former?;
             let same = former.settings.leeway == settings.leeway && former.settings.keys == settings.keys;
@@ -145,7 +140,8 @@ impl Auth {
     pub(crate) fn still_admits(&self, principal: &Arc<Principal>, former: &Self) -> bool {
         let is_kept = |name: &str| {
             let issuer = |auth: &Self| {
-                let place = auth.settings.issuers.iter().position(|issuer| issuer.issuer.to_string() == name)?;
+                let place =
+                    auth.settings.issuers.iter().position(|issuer| issuer.issuer.to_string() == name)?;
                 auth.issuers.get(place).cloned()
             };
             let both = issuer(self).zip(issuer(former));

@@ -93,7 +93,8 @@ impl Plugins {
 
     /// Marks the plugins that have secrets.
     pub(crate) fn mark_stale(&mut self) {
-        let has_secrets = |file: &LoadedFile| file.manifest.as_ref().is_ok_and(|manifest| !manifest.secrets.is_empty());
+        let has_secrets =
+            |file: &LoadedFile| file.manifest.as_ref().is_ok_and(|manifest| !manifest.secrets.is_empty());
         let stale = self.files.iter().filter(|(_, file)| has_secrets(file)).map(|(name, _)| name.clone());
         self.stale = stale.collect();
     }

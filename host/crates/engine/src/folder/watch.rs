@@ -109,9 +109,8 @@ impl Plugins {
         let mut changes = Changes::default();
         for (name, seen) in &now.files {
             let loading = self.loads.seen(name);
-            let is_current = |held: &LoadedFile| {
-                held.seen == *seen && !held.may_pass() && !self.stale.contains(name)
-            };
+            let is_current =
+                |held: &LoadedFile| held.seen == *seen && !held.may_pass() && !self.stale.contains(name);
             if loading == Some(*seen)
                 || loading.is_none() && self.files.get(name).is_some_and(|held| is_current(held))
             {

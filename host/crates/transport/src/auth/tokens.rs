@@ -17,9 +17,8 @@ impl Tokens {
             let place = settings.iter().position(|other| other == token)?;
             tokens.0.get(place).map(|(_, principal)| principal.clone())
         };
-        let with_principal = |token: &TokenSettings| {
-            (token.sha256, kept(token).unwrap_or_else(|| Arc::new(principal(token))))
-        };
+        let with_principal =
+            |token: &TokenSettings| (token.sha256, kept(token).unwrap_or_else(|| Arc::new(principal(token))));
         Self(tokens.iter().map(with_principal).collect())
     }
 

@@ -2,8 +2,8 @@
 
 use super::body::BodyError;
 use super::host_origin::HostOriginError;
-use crate::answer::{Answer, Status};
 use crate::Server;
+use crate::answer::{Answer, Status};
 use crate::auth::{Auth, AuthError};
 use crate::metrics::{CountedRefusal, OpenGauge};
 use bytes::Bytes;

@@ -112,7 +112,9 @@ impl Endpoint {
         let stop = Arc::new(Stop::default());
         let mut answering = Box::pin(methods::answer(request, channel, stop.clone()));
         let answer = match (&mut answering).now_or_never() {
-            Some(Some(answer)) if stream.end_unwritten() => return reply::answer(answer, &self.server.access.current().auth),
+            Some(Some(answer)) if stream.end_unwritten() => {
+                return reply::answer(answer, &self.server.access.current().auth);
+            }
             answer => answer,
         };
         let (tell, told) = oneshot::channel();
@@ -143,7 +145,10 @@ impl Endpoint {
     }
 
     fn refuse(&self, failure: Failure, id: &Id) -> Reply {
-        reply::answer(failure.answer(&self.server, Generation::Stateless, Some(id)), &self.server.access.current().auth)
+        reply::answer(
+            failure.answer(&self.server, Generation::Stateless, Some(id)),
+            &self.server.access.current().auth,
+        )
     }
 }
 
