@@ -267,11 +267,6 @@ const PLAIN_KEYS: [&str; 21] = [
 const LISTS: [&str; 3] = ["plugins.require-digest", "admin.names", "console.names"];
 
 impl Config {
-    /// The server's name for people.
-    pub fn shown_name(&self) -> &str {
-        self.title.as_deref().unwrap_or(&self.name)
-    }
-
     /// Replaces the plugin folder by one that this program chose.
     pub fn set_plugins(&mut self, folder: PathBuf) {
         self.plugins = folder;

@@ -156,7 +156,7 @@ impl Change {
     }
 }
 
-/// What differs in a new configuration: from the last one in the settings that are reloaded, and in the others from that
+/// The differences of a new configuration: from the last one in the settings that are reloaded, and in the others from that
 /// of the start.
 fn changes(started: &Config, last: &Config, new: &Config) -> Vec<Change> {
     let values = |config: &Config| -> BTreeMap<&'static str, String> {

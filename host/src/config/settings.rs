@@ -23,6 +23,11 @@ pub struct Setting {
 }
 
 impl Config {
+    /// The server's name for people.
+    pub fn shown_name(&self) -> &str {
+        self.title.as_deref().unwrap_or(&self.name)
+    }
+
     /// All settings that have a single value, in the order of the page of settings. A database address is left out,
     /// because it may contain a password.
     pub fn settings(&self) -> Vec<Setting> {

@@ -1,4 +1,4 @@
-//! Who may reach the endpoint: authentication, and the names of the host. A reload of the configuration replaces both.
+//! Access to the endpoint: authentication, and the names of the host. A reload of the configuration replaces both.
 
 use super::host_origin::AllowedNames;
 use crate::auth::Auth;
