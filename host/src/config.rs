@@ -24,7 +24,6 @@ use http::Http;
 use limits::{Limits, TABLE};
 use plugins::{PluginTables, RegistryTables};
 use serde::Deserialize;
-use settings::Origin;
 pub use settings::Setting;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -212,7 +211,7 @@ pub struct Config {
     /// Whether a plugin can be tried without its secrets.
     pub stand_ins: bool,
     /// The settings that are not at their default, and where each was set.
-    set: BTreeMap<String, Origin>,
+    set: BTreeMap<String, settings::Origin>,
 }
 
 /// The listener for the operator.
@@ -319,7 +318,7 @@ struct Written {
     plain: BTreeMap<String, String>,
     tables: Tables,
     /// The values that were set, and the place that is read now.
-    set: BTreeMap<String, Origin>,
+    set: BTreeMap<String, settings::Origin>,
     place: String,
 }
 
@@ -410,7 +409,7 @@ impl Written {
 
     /// Remembers where a value was set.
     fn note(&mut self, key: &str, value: &str) {
-        let origin = Origin { value: value.to_owned(), place: self.place.clone() };
+        let origin = settings::Origin { value: value.to_owned(), place: self.place.clone() };
         self.set.insert(key.to_owned(), origin);
     }
 
