@@ -423,7 +423,7 @@ pub fn start_engine(config: &Config) -> anyhow::Result<Arc<Engine>> {
         deals_names: config.deals_names,
         private: protect::withheld(config),
         require_digest: config.require_digest.clone(),
-        lock: PluginLock::new(config),
+        lock: PluginLock::reader(config),
         others_may_write: limits.others_may_write,
         compile_time: limits.compile_time,
         compile_memory: limits.compile_memory.as_u64(),

@@ -30,7 +30,7 @@ pub struct PluginLock {
 
 impl PluginLock {
     /// The reader of this configuration; `None` if the lock file is ignored.
-    pub fn new(config: &Config) -> Option<Arc<dyn LockReader>> {
+    pub fn reader(config: &Config) -> Option<Arc<dyn LockReader>> {
         let is_enforced = match config.limits.lock {
             LockMode::Off => return None,
             LockMode::Auto => false,

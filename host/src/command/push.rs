@@ -139,7 +139,7 @@ fn artifact(config: &Config, options: &Options) -> anyhow::Result<Artifact> {
         annotations.insert(SUGGESTED.to_owned(), suggested);
     }
     annotations.extend(options.annotations.iter().cloned());
-    Ok(Artifact::new(component, annotations, created(&path)).with_context(|| path.display().to_string())?)
+    Artifact::new(component, annotations, created(&path)).with_context(|| path.display().to_string())
 }
 
 /// The manifest to suggest.
