@@ -204,13 +204,13 @@ mod tests {
 
     #[test]
     fn a_task_is_one_line_and_reads_back() {
-        let text = line(&task()).expect("encodes");
+        let text = line(&task(), None).expect("encodes");
         assert!(!text.contains(['\n', '\r']), "{text}");
         let arguments = RawJson::trusted("{ \"a\" :  1.50 }");
         let expected = Task { arguments, client_capabilities: RawJson::trusted("{ }"), ..task() };
         let back = read_line(&text).expect("decodes");
         assert_eq!(back, expected);
-        assert_eq!(line(&back).expect("encodes"), text);
+        assert_eq!(line(&back, None).expect("encodes"), text);
     }
 
     #[test]
@@ -244,7 +244,7 @@ mod tests {
                 ("`digest`", Task { digest: Digest(bad.into()), ..task() }),
                 ("`tool`", Task { tool: bad.into(), ..task() }),
             ] {
-                let text = line(&task).expect("encodes");
+                let text = line(&task, None).expect("encodes");
                 let error = read_line(&text).expect_err(field).to_string();
                 assert!(error.contains(field), "{error}");
             }
@@ -253,7 +253,7 @@ mod tests {
 
     #[test]
     fn what_no_store_can_have_had_is_refused_in_words() {
-        let text = line(&task()).expect("encodes");
+        let text = line(&task(), None).expect("encodes");
         for (from, to, says) in [
             ("\"format\":1", "\"format\":2", "format 2 is not known here"),
             ("\"format\":1", "\"format\":0", "`format` counts from 1"),
@@ -270,7 +270,7 @@ mod tests {
             let error = read_line(&changed).expect_err(&changed);
             assert!(error.to_string().contains(says), "{error}");
         }
-        let live = line(&Task { outcome: None, ..task() }).expect("encodes");
+        let live = line(&Task { outcome: None, ..task() }, None).expect("encodes");
         for (version, taken) in [(MAX_COUNTER, true), (MAX_COUNTER + 1, false), (MAX_INTEGER - 1, false)] {
             let of = |text: &str| text.replacen("\"version\":2", &format!("\"version\":{version}"), 1);
             assert_eq!(read_line(&of(&live)).is_ok(), taken, "{version}");
