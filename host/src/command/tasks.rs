@@ -1,8 +1,10 @@
 //! `toolyard tasks`: the operator's view of the store.
 
+mod answer;
 mod archive;
 mod reencrypt;
 mod timeline;
+mod watch;
 
 use super::operator;
 use super::table::table;
@@ -30,7 +32,17 @@ pub struct Options {
 #[derive(Debug, Subcommand)]
 enum Action {
     /// All stored tasks, the oldest first.
-    List,
+    List {
+        /// Print a task again whenever it changes, until Ctrl-C.
+        #[arg(long)]
+        watch: bool,
+    },
+    /// Print each change of a task until it ends. Fails unless the task completes.
+    Watch {
+        /// The id.
+        id: String,
+    },
+    Answer(answer::Options),
     /// One task.
     Show {
         /// The id.
@@ -72,13 +84,15 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
         Action::Export(options) => return archive::export(&config, options),
         Action::Import(import) => return archive::import(&config, import, options.json),
         Action::Reencrypt(reencrypt) => return reencrypt::run(&config, reencrypt, options.json),
-        Action::List
+        Action::List { .. }
+        | Action::Watch { .. }
+        | Action::Answer(_)
         | Action::Show { .. }
         | Action::Logs { .. }
         | Action::Result { .. }
         | Action::Cancel { .. } => {}
     }
-    if !operator::has_store(&config, matches!(options.action, Action::List))? {
+    if !operator::has_store(&config, matches!(options.action, Action::List { watch: false }))? {
         return none(&config, options.json);
     }
     operator::with_store(&config, async |dispatch| {
@@ -97,7 +111,10 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
 async fn act(dispatch: &Dispatch, config: &Config, options: &Options) -> anyhow::Result<ExitCode> {
     let operator = Caller::operator();
     match &options.action {
-        Action::List => list(dispatch, config, options.json).await,
+        Action::List { watch: false } => list(dispatch, config, options.json).await,
+        Action::List { watch: true } => watch::all(dispatch, options.json).await,
+        Action::Watch { id } => watch::run(dispatch, id, options.json).await,
+        Action::Answer(options) => answer::run(dispatch, options).await,
         Action::Show { id, timeline: true } => {
             timeline::show(dispatch, id, options.json).await?;
             Ok(ExitCode::SUCCESS)
@@ -152,20 +169,24 @@ pub(super) fn said(fault: &Fault, id: &str) -> anyhow::Error {
     }
 }
 
-async fn list(dispatch: &Dispatch, config: &Config, json: bool) -> anyhow::Result<ExitCode> {
+/// All tasks of the store, the oldest first.
+async fn summaries(dispatch: &Dispatch) -> anyhow::Result<Vec<Summary>> {
     const PAGE: u32 = 500;
     let operator = Caller::operator();
-    let mut all: Vec<Summary> = Vec::new();
-    let mut after = None;
+    let (mut all, mut after): (Vec<Summary>, _) = (Vec::new(), None);
     loop {
         let page = dispatch.summaries(&operator, after, PAGE).await?;
         after = page.last().map(|last| After { created_at: last.created_at, id: last.id });
-        let last = page.len() < PAGE as usize;
+        let is_last = page.len() < PAGE as usize;
         all.extend(page);
-        if last {
-            break;
+        if is_last {
+            return Ok(all);
         }
     }
+}
+
+async fn list(dispatch: &Dispatch, config: &Config, json: bool) -> anyhow::Result<ExitCode> {
+    let all = summaries(dispatch).await?;
     if all.is_empty() {
         return none(config, json);
     }

@@ -52,7 +52,7 @@ pub use run::round_trip::InputRequired;
 pub use settings::{Bounds, Settings};
 pub use slots::stop::{Stop, StopCause};
 pub use task::handover::Handover;
-pub use toolyard_protocol::question::form::{Field, Form};
+pub use toolyard_protocol::question::form::{Field, Form, misfit};
 pub use toolyard_protocol::response::RELATED_TASK;
 pub use toolyard_protocol::tools::{CallParams, RequestedTtl, TaskSupport};
 pub use toolyard_protocol::{RawJson, RpcError, Timestamp, TraceContext, visible};

@@ -5,6 +5,8 @@ mod form;
 mod save;
 mod terminal;
 
+pub use terminal::ask_at_terminal;
+
 use crate::answers::{Answers, Given};
 use crate::case::{SUFFIX, text_of};
 use crate::case_text::{self, Recorded};

@@ -28,7 +28,7 @@ mod test;
 mod toml_json;
 
 pub use build::build;
-pub use call::{Call, CallOptions};
+pub use call::{Call, CallOptions, ask_at_terminal};
 pub use dev::{CallLog, Dev, GuestLines, Session};
 pub use new::create;
 pub use project::Project;

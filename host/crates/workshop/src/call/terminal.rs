@@ -181,6 +181,14 @@ fn refusal(method: &str) -> Result<RawJson, RpcError> {
     }
 }
 
+/// Asks the person at the terminal a question of a tool; the end of the input declines it. Blocks.
+///
+/// # Errors
+/// A terminal cannot answer the method.
+pub fn ask_at_terminal(method: &str, params: &RawJson) -> Result<RawJson, RpcError> {
+    ask(method, params, &mut std::io::stdin().lock())
+}
+
 /// Asks one question; the end of the input declines it.
 fn ask(method: &str, params: &RawJson, input: &mut impl BufRead) -> Result<RawJson, RpcError> {
     let form = match Form::read(params) {
