@@ -422,3 +422,28 @@ async fn e_7_the_error_that_asks_for_a_page_goes_only_to_clients_that_can_open_o
     assert_eq!(result["isError"], true);
     assert!(result["content"][0]["text"].as_str().is_some_and(|text| text.contains("Sign in first")));
 }
+
+#[tokio::test]
+async fn the_operator_answers_a_question_and_watches_its_task_from_the_command_line() {
+    let (host, session) = Setup::probe().open_as(json!({"elicitation": {"form": {}}})).await;
+    let id = session.create("ask", json!({"question": "Your name?"})).await;
+    session.until(&id, "input_required").await;
+    let answer = async |answer: &str| host.command(&["tasks", "answer", &id, "--answer", answer]).await;
+    for (wrong, says) in [
+        (r#"name={"answer":"Ada"}"#, "no open question has the key `name`; the keys are answer"),
+        (r#"answer={"answer":5}"#, "does not fit"),
+        ("answer=Ada", "expected KEY=JSON with a JSON object"),
+    ] {
+        let refused = answer(wrong).await;
+        let said = String::from_utf8_lossy(&refused.stderr);
+        assert!(refused.status.code() == Some(2) && said.contains(says), "{says}: {said}");
+    }
+    assert_eq!(session.task(&id).await["status"], "input_required");
+    assert_eq!(answer(r#"answer={"answer":"Ada"}"#).await.status.code(), Some(0));
+    let watched = host.command(&["tasks", "watch", &id]).await;
+    let said = String::from_utf8_lossy(&watched.stdout);
+    assert!(watched.status.success() && said.trim_end().ends_with("completed"), "{said}");
+    let result = host.command(&["tasks", "result", &id]).await;
+    assert!(String::from_utf8_lossy(&result.stdout).contains("Ada"));
+    assert_eq!(answer(r#"answer={"answer":"Ada"}"#).await.status.code(), Some(1), "it has ended");
+}
