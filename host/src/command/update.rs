@@ -75,7 +75,10 @@ async fn update(
         |lock: &Lock| lock.entry(&files.component).cloned().context("the lock file no longer lists it");
     let entry = pinned(&PluginFolder::read_only(&config.plugins).lock()?)?;
     if let Source::Https(_) = entry.source.parse()? {
-        say!("{name}  unchanged: {} has no versions; remove it, and add it with its new --sha256", entry.source);
+        say!(
+            "{name}  unchanged: {} has no versions; remove it, and add it with its new --sha256",
+            entry.source
+        );
         return Ok(Updated::Done);
     }
     let fetched = fetch_again(config, &entry).await?;

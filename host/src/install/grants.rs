@@ -118,9 +118,8 @@ pub struct Granted {
 /// # Errors
 /// [`Undecided`] if a use is in no flag and there is no terminal.
 pub async fn decide(report: &CheckReport, flags: &[Grant], asks: bool) -> anyhow::Result<Granted> {
-    let is_covered = |used: &ImportUse| {
-        flags.iter().any(|grant| grant.about().is_none() || grant.about() == Some(*used))
-    };
+    let is_covered =
+        |used: &ImportUse| flags.iter().any(|grant| grant.about().is_none() || grant.about() == Some(*used));
     let open: Vec<ImportUse> = report.grants.ungranted().filter(|used| !is_covered(used)).collect();
     let mut granted = Granted { grants: flags.to_vec(), asks };
     if open.is_empty() {

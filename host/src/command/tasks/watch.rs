@@ -47,7 +47,8 @@ pub async fn all(dispatch: &Dispatch, json: bool) -> anyhow::Result<ExitCode> {
                 continue;
             }
             let (status, message) = (summary.status.as_str(), summary.status_message.as_deref());
-            let text = format!("{}  {status:<14}  {}  {}", summary.id, summary.tool, message.unwrap_or_default());
+            let text =
+                format!("{}  {status:<14}  {}  {}", summary.id, summary.tool, message.unwrap_or_default());
             say!("{}  {}", summary.updated_at, visible::line(text.trim_end()));
         }
         known.retain(|id, _| summaries.iter().any(|summary| summary.id == *id));
