@@ -36,7 +36,7 @@ impl Metrics {
         }
         registry.register(
             "toolyard_plugins",
-            "Files of the plugin folder, by how they fare now",
+            "Files of the plugin folder, by how they fare now, and new versions that wait for a person",
             self.plugins.clone(),
         );
         registry.register(
