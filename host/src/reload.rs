@@ -53,6 +53,8 @@ pub struct Reload {
     pub started: Config,
     /// The configuration that was read last. Settings that are reloaded are those.
     pub config: Config,
+    /// Whether the configuration came from a file at the start.
+    pub had_file: bool,
     /// The server whose access changes.
     pub server: Arc<Server>,
     /// Makes the plugins read their secrets again.
@@ -97,10 +99,28 @@ impl Reload {
         Some((found.len(), found.mtime(), found.mtime_nsec(), found.ino()))
     }
 
+    /// Reads the configuration.
+    ///
+    /// # Errors
+    /// It is not valid, or it would let everybody in by mistake: without the file there are no tokens either.
+    fn read(&self) -> anyhow::Result<Config> {
+        if self.had_file && !self.config.file.exists() {
+            anyhow::bail!("the file {} is gone", self.config.file.display());
+        }
+        let config = Config::read(&self.flags, self.listen.as_deref())?;
+        let is_open = |config: &Config| config.auth.tokens.is_empty() && config.auth.issuers.is_empty();
+        if is_open(&config) && !is_open(&self.config) {
+            anyhow::bail!(
+                "[auth] has neither tokens nor issuers any more, so that everybody would be let in; if that is meant, \
+                 restart the host"
+            );
+        }
+        Ok(config)
+    }
+
     /// Reads the configuration again, and puts into force what a running host can take over.
     fn reload(&mut self, cause: &'static str) {
-        let read = Config::read(&self.flags, self.listen.as_deref());
-        let read = read.and_then(|config| policy(&config).map(|policy| (config, policy)));
+        let read = self.read().and_then(|config| policy(&config).map(|policy| (config, policy)));
         let (config, policy) = match read {
             Ok(read) => read,
             Err(error) => {

@@ -69,6 +69,12 @@ async fn a_configuration_that_is_not_valid_changes_nothing() {
         assert_eq!(status(&host, "bob").await, 401, "{text}");
     }
     assert!(host.log().contains("did you mean `tasks.ttl-default`"), "{}", host.log());
+    // Neither an empty file nor none opens the host to everybody.
+    write(&host, "");
+    reload(&host, "config.rejected").await;
+    std::fs::remove_file(host.folder().join("toolyard.toml")).expect("removes");
+    reload(&host, "config.rejected").await;
+    assert_eq!(status(&host, "bob").await, 401);
 }
 
 #[tokio::test]

@@ -53,6 +53,7 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
         let reload = Reload {
             flags: flags.clone(),
             listen: options.listen.clone(),
+            had_file: config.file.exists(),
             started: config.clone(),
             config: config.clone(),
             server: assembled.server.clone(),
