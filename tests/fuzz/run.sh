@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fuzzes the readers of bytes from outside, each target for FUZZ_SECONDS (16):
+# Fuzzes the readers of bytes from outside, each target for FUZZ_SECONDS (12):
 #
 #     tests/fuzz/run.sh             all targets
 #     tests/fuzz/run.sh decode      one
@@ -12,7 +12,7 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 readonly ALL=(decode http_headers cursor guard bearer jwt manifest rules schema stateless bundle lock provenance registry)
-readonly SECONDS_EACH=${FUZZ_SECONDS:-16}
+readonly SECONDS_EACH=${FUZZ_SECONDS:-12}
 readonly JOBS=${FUZZ_JOBS:-$(getconf _NPROCESSORS_ONLN)}
 readonly CARGO=${CARGO:-cargo}
 readonly OUT=$PWD/target/fuzz
