@@ -199,12 +199,13 @@ async fn start(folder: &Path, plugins: usize, cache: &'static str) -> anyhow::Re
     })
 }
 
-/// The number of listed tools on all pages.
+/// The number of listed tools of plugins on all pages. The host's own tools have no prefix.
 async fn count(session: &Session) -> usize {
     let (mut count, mut params) = (0, json!({}));
     loop {
         let page = session.result("tools/list", params).await;
-        count += page["tools"].as_array().map_or(0, Vec::len);
+        let names = page["tools"].as_array().into_iter().flatten().filter_map(|tool| tool["name"].as_str());
+        count += names.filter(|name| name.ends_with("_add")).count();
         match &page["nextCursor"] {
             Value::String(cursor) => params = json!({"cursor": cursor}),
             _ => return count,
