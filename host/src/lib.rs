@@ -18,6 +18,7 @@ mod reload;
 mod signals;
 mod system;
 mod traces;
+mod verified;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
 use config::Flags;

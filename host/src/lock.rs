@@ -2,6 +2,7 @@
 
 use crate::config::Config;
 use crate::install::held;
+use crate::verified::VerifiedSignatures;
 use std::path::PathBuf;
 use std::sync::Arc;
 use toolyard_engine::{LOCK_FILE, LockEntries, LockReader, LockedPlugin};
@@ -26,6 +27,7 @@ pub struct PluginLock {
     is_enforced: bool,
     policy: Arc<Policy>,
     data: PathBuf,
+    verified: Arc<VerifiedSignatures>,
 }
 
 impl PluginLock {
@@ -36,7 +38,9 @@ impl PluginLock {
             LockMode::Auto => false,
             LockMode::Enforce => true,
         };
-        Some(Arc::new(Self { is_enforced, policy: config.signers.clone(), data: config.data.clone() }))
+        let verified = Arc::new(VerifiedSignatures::of(&config.data));
+        let data = config.data.clone();
+        Some(Arc::new(Self { is_enforced, policy: config.signers.clone(), data, verified }))
     }
 }
 
@@ -54,7 +58,8 @@ impl LockReader for PluginLock {
                 "cannot read the lock file; no component of the folder is loaded"
             );
         }
-        Arc::new(Entries { lock, is_enforced: self.is_enforced, policy: self.policy.clone() })
+        let (policy, verified) = (self.policy.clone(), self.verified.clone());
+        Arc::new(Entries { lock, is_enforced: self.is_enforced, policy, verified })
     }
 
     fn held(&self) -> usize {
@@ -76,6 +81,7 @@ struct Entries {
     lock: Result<Lock, String>,
     is_enforced: bool,
     policy: Arc<Policy>,
+    verified: Arc<VerifiedSignatures>,
 }
 
 impl LockEntries for Entries {
@@ -99,7 +105,12 @@ impl LockEntries for Entries {
             return Ok(());
         }
         let provenance = plugin.provenance.as_ref().map_err(Clone::clone)?;
-        entry.check_signature(*provenance, &self.policy).map_err(|why| why.to_string())
+        let checked =
+            entry.check_unverified_signature(*provenance, &self.policy, |proof| self.verified.has(proof));
+        if let Some(proof) = checked.map_err(|why| why.to_string())? {
+            self.verified.add(proof);
+        }
+        Ok(())
     }
 }
 

@@ -179,6 +179,20 @@ impl Entry {
     /// # Errors
     /// If the pinned signer did not sign it, or the policy demands another one.
     pub fn check_signature(&self, provenance: Option<&[u8]>, policy: &Policy) -> Result<(), Refusal> {
+        self.check_unverified_signature(provenance, policy, |_| false).map(drop)
+    }
+
+    /// The same, but without the computation of a signature that was verified before. `was_verified` says so of the
+    /// digest of everything that the computation depends on. Returns that digest if the signature was verified now.
+    ///
+    /// # Errors
+    /// As [`check_signature`](Self::check_signature).
+    pub fn check_unverified_signature(
+        &self,
+        provenance: Option<&[u8]>,
+        policy: &Policy,
+        was_verified: impl FnOnce(&Digest) -> bool,
+    ) -> Result<Option<Digest>, Refusal> {
         let (file, name) = (|| self.file.clone(), || self.name().to_owned());
         let ruling = policy.for_source(&self.source);
         let pinned = match &self.signer {
@@ -188,7 +202,7 @@ impl Entry {
             Signer::None { .. } if ruling.require == Requirement::Always => {
                 return Err(Refusal::Unsigned { name: name(), source_text: self.source.clone() });
             }
-            Signer::None { .. } => return Ok(()),
+            Signer::None { .. } => return Ok(None),
             Signer::Key { fingerprint, .. } => fingerprint,
         };
         let allowed = ruling.keys.iter().find(|key| key.fingerprint() == *pinned);
@@ -196,9 +210,13 @@ impl Entry {
             let source_text = self.source.clone();
             return Err(Refusal::OtherSigner { name: name(), pinned: pinned.clone(), source_text });
         }
-        let provenance = provenance.ok_or_else(|| Refusal::NoProvenance { file: file() })?;
+        let bytes = provenance.ok_or_else(|| Refusal::NoProvenance { file: file() })?;
+        let proof = self.proof(pinned, bytes);
+        if was_verified(&proof) {
+            return Ok(None);
+        }
         let provenance =
-            Provenance::parse(provenance).map_err(|error| Refusal::Provenance { file: file(), error })?;
+            Provenance::parse(bytes).map_err(|error| Refusal::Provenance { file: file(), error })?;
         if let Some(manifest) = self.manifest {
             let Some(bytes) = provenance.manifest.as_ref().filter(|bytes| Digest::of(bytes) == manifest)
             else {
@@ -214,8 +232,16 @@ impl Entry {
         };
         let subject = Subject { manifest: self.manifest, component: self.digest };
         match verify(&[key], &subject, &provenance.signatures) {
-            Ok(_) => Ok(()),
+            Ok(_) => Ok(Some(proof)),
             Err(error) => Err(Refusal::Signature { error }),
         }
+    }
+
+    /// The digest of what decides whether the signature is good: the component, the OCI manifest, the signer and the
+    /// provenance file. A key is named by its fingerprint, so it does not matter where the key comes from.
+    fn proof(&self, signer: &str, provenance: &[u8]) -> Digest {
+        let manifest = self.manifest.map_or_else(|| "none".to_owned(), |manifest| manifest.to_string());
+        let provenance = Digest::of(provenance);
+        Digest::of(format!("signature 1\n{}\n{manifest}\n{signer}\n{provenance}\n", self.digest).as_bytes())
     }
 }
