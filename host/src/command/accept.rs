@@ -123,10 +123,7 @@ struct Present {
 impl Present {
     fn pin(self, folder: &PluginFolder, files: &PluginFiles, lock: &mut Lock) -> anyhow::Result<()> {
         let mut change = Change::default();
-        match &self.verified.provenance {
-            Some(provenance) => change.write(&files.provenance, provenance.to_json()),
-            None => change.remove(&files.provenance),
-        }
+        change.set(&files.provenance, self.verified.provenance.map(|provenance| provenance.to_json()));
         lock.set(self.entry);
         change.write(LOCK_FILE, lock.to_text());
         folder.commit(change)

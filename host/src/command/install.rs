@@ -100,10 +100,7 @@ async fn restore(
     entry
         .check_signature(provenance.as_deref(), &config.signers)
         .context("it is not signed as the lock file says")?;
-    match provenance {
-        Some(provenance) => change.write(&files.provenance, provenance),
-        None => change.remove(&files.provenance),
-    }
+    change.set(&files.provenance, provenance);
     change.write(&files.component, fetched.artifact.component);
     folder.commit(change)?;
     if !entry.grants.is_empty() && plugins::manifest(folder, name)?.is_none() {

@@ -31,7 +31,7 @@ struct Finding {
     signer: Option<String>,
     /// Why a person has to look at it.
     problems: Vec<String>,
-    /// Remarks that are no reason to refuse it.
+    /// Remarks, which do not refuse it.
     notes: Vec<String>,
 }
 

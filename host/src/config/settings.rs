@@ -18,7 +18,7 @@ pub struct Setting {
     pub key: &'static str,
     /// Its value as written, or the default.
     pub value: String,
-    /// Where it was set; `None` for the default.
+    /// The file, variable or flag that sets it; `None` for the default.
     pub origin: Option<String>,
 }
 

@@ -166,10 +166,7 @@ pub fn change(
     if let Some(manifest) = manifest {
         change.write(&files.manifest, manifest);
     }
-    match provenance {
-        Some(provenance) => change.write(&files.provenance, provenance.to_json()),
-        None => change.remove(&files.provenance),
-    }
+    change.set(&files.provenance, provenance.map(Provenance::to_json));
     lock.set(entry);
     change.write(LOCK_FILE, lock.to_text());
     change.write(&files.component, fetched.artifact.component.clone());

@@ -16,7 +16,7 @@ use toolyard_engine::{
 use toolyard_manifest::ManifestError;
 use toolyard_trust::lock::Lock;
 
-/// Held by the command that changes the folder. Names with a dot in front are no plugins.
+/// Held by the command that changes the folder. The loader ignores names that begin with a dot.
 const TURN: &str = ".toolyard-turn";
 /// The folder with the new files, while they are written.
 const STAGED: &str = ".toolyard-staged";
@@ -80,6 +80,14 @@ impl Change {
     /// Removes a file, if it is there.
     pub fn remove(&mut self, name: &str) {
         self.0.push((name.to_owned(), None));
+    }
+
+    /// Writes a file, or removes it if there are no bytes for it.
+    pub fn set(&mut self, name: &str, bytes: Option<impl Into<Vec<u8>>>) {
+        match bytes {
+            Some(bytes) => self.write(name, bytes),
+            None => self.remove(name),
+        }
     }
 }
 

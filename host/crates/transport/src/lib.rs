@@ -39,7 +39,7 @@ pub struct Server {
     pub identity: ServerIdentity,
     /// The settings.
     pub settings: Settings,
-    /// Access to the endpoint over HTTP. The client over stdio may, because it started this process.
+    /// Access to the endpoint over HTTP. The client over stdio needs none, because it started this process.
     pub access: HttpAccess,
     /// The budget for the memory of large messages.
     pub messages: Arc<MessageBudget>,

@@ -36,7 +36,7 @@ impl HttpAccess {
         self.current.load()
     }
 
-    /// Replaces the settings. Streams of principals that are no longer let in end.
+    /// Replaces the settings, and ends the streams of principals that the new settings refuse.
     pub fn replace(&self, auth: Auth, allowed_names: AllowedNames) {
         self.current.store(Arc::new(Admission { auth, allowed_names }));
         self.changes.send_replace(());
