@@ -296,7 +296,8 @@ async fn the_alerts_of_the_example_look_at_what_there_is() {
     let alerts = std::fs::read_to_string(folder.join("alerts.yml")).expect("the alerts");
     let scrape = std::fs::read_to_string(folder.join("prometheus.yml")).expect("the configuration");
     assert!(scrape.contains("alerts.yml") && scrape.contains("127.0.0.1:7421"));
-    let host = observed().with(&[guests::plugin("probe")]).start().await;
+    let setup = observed().with(&[guests::plugin("probe")]).set("trace.endpoint", "http://127.0.0.1:1");
+    let host = setup.start().await;
     let text = look(host.admin(), "/metrics").await.body;
     let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let mut seen = BTreeSet::new();
