@@ -58,6 +58,7 @@ test: build fixtures examples clients published failpoints ## Build everything, 
 	./tests/conformance/run.sh
 	TOOLYARD_BIN=$(BIN) ./host/packaging/package.sh pypi
 	TOOLYARD_BIN=$(BIN) ./host/packaging/test.sh pypi workflows
+	TOOLYARD_BIN=$(BIN) ./tests/deployments/check.sh
 
 budget: ## Count the instructions of the parts of a call; UPDATE_BUDGET=1 rewrites what they may be
 	$(CARGO) test --release --locked --workspace --test budget
@@ -76,6 +77,7 @@ clients:
 	./tests/registry/install.sh
 	./tests/registry/cosign.sh
 	./tests/valgrind/install.sh
+	./tests/deployments/install.sh
 
 conformance: build fixtures ## Run the official conformance suites
 	./tests/conformance/run.sh
