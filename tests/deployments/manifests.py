@@ -32,9 +32,11 @@ def check_pod(pod, drain):
     assert context["seccompProfile"]["type"] == "RuntimeDefault"
     assert context["fsGroupChangePolicy"] == "OnRootMismatch"
     (container,) = pod["containers"]
-    context = container["securityContext"]
-    assert context["allowPrivilegeEscalation"] is False and context["readOnlyRootFilesystem"] is True
-    assert context["capabilities"] == {"drop": ["ALL"]}
+    for one in pod["initContainers"] + [container]:
+        context = one["securityContext"]
+        assert context["allowPrivilegeEscalation"] is False and context["readOnlyRootFilesystem"] is True
+        assert context["capabilities"] == {"drop": ["ALL"]}
+        assert one["image"] == container["image"]
     pause = container["lifecycle"]["preStop"]["sleep"]["seconds"]
     assert pod["terminationGracePeriodSeconds"] >= pause + drain + SECONDS_TO_CLOSE
     probes = {name: container[name]["httpGet"] for name in container if name.endswith("Probe")}
