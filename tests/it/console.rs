@@ -37,14 +37,14 @@ async fn link(host: &Host) -> (String, String) {
 }
 
 /// A browser without a browser: sends requests with these headers.
-struct Sender {
+pub(crate) struct Sender {
     port: u16,
     host: String,
     cookie: String,
 }
 
 impl Sender {
-    async fn logged_in(host: &Host) -> Self {
+    pub(crate) async fn logged_in(host: &Host) -> Self {
         let (origin, code) = link(host).await;
         let name = origin.strip_prefix("http://").expect("an origin").to_owned();
         let port = name.rsplit_once(':').and_then(|(_, port)| port.parse().ok()).expect("a port");
@@ -75,7 +75,7 @@ impl Sender {
         connection.send(method, path, &headers, body).await
     }
 
-    async fn get(&self, path: &str) -> (u16, String) {
+    pub(crate) async fn get(&self, path: &str) -> (u16, String) {
         let answer = self.send(hyper::Method::GET, path, String::new(), &[]).await;
         (answer.status.as_u16(), String::from_utf8_lossy(&answer.bytes().await).into_owned())
     }

@@ -2,13 +2,16 @@
 //! and a host that runs.
 
 mod lock;
+mod sources;
 
 use crate::command_line::{err, out};
+use crate::console::Sender;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Output;
 use toolyard_tests::host::Setup;
 use toolyard_tests::registry::RegistryServer;
+use toolyard_tests::wait::eventually;
 use toolyard_tests::{Host, guests};
 
 const PASSWORD: &str = "a password";
@@ -104,7 +107,8 @@ impl Place {
 
 /// A host that runs on an empty plugin folder, with a pair of keys in its folder.
 async fn host() -> (Host, Place) {
-    let host = Setup::new().start().await;
+    let setup = Setup::new().set("admin.listen", "127.0.0.1:0").set("console.listen", "127.0.0.1:0");
+    let host = setup.start().await;
     let place = Place::of(&host);
     place.keygen("acme").await;
     (host, place)
@@ -125,6 +129,15 @@ async fn until_version(host: &Host, expected: &str) {
     };
     let reached = tokio::time::timeout(std::time::Duration::from_secs(60), reached).await;
     assert!(reached.is_ok(), "the version is {}:\n{}", version_of(host).await, host.log());
+}
+
+/// Waits until the metric of versions that wait for a person has this value.
+async fn until_held(host: &Host, expected: u64) {
+    eventually("the metric of held versions", || async {
+        let held = host.metric("toolyard_plugins{state=\"held\"}").await;
+        (held == Some(expected)).then_some(())
+    })
+    .await;
 }
 
 fn audited(place: &Place, action: &str) -> Option<Value> {
@@ -212,10 +225,16 @@ async fn a_version_whose_description_changed_is_held_until_it_is_accepted() {
     assert_eq!(place.read("plugins/toolyard.lock"), before);
     assert_eq!(version_of(&host).await, "v2");
     assert!(audited(&place, "plugin.held").is_some());
+    until_held(&host, 1).await;
+    let (_, page) = Sender::logged_in(&host).await.get("/tools/versioned.wasm").await;
+    for part in [&*address, "key SHA256:", "toolyard accept versioned"] {
+        assert!(page.contains(part), "{part}:\n{page}");
+    }
     assert!(place.expect(3, &["verify"]).await.contains("a new version is held"));
     let accepted = place.expect(0, &["accept", "versioned"]).await;
     assert!(accepted.contains("slow_version") && accepted.contains("accepted"), "{accepted}");
     until_version(&host, "v1").await;
+    until_held(&host, 0).await;
     place.expect(0, &["verify"]).await;
     assert!(place.expect(0, &["update"]).await.contains("unchanged"));
 }

@@ -245,8 +245,8 @@ pub fn authority(name: &str) -> (Issuer<'static, KeyPair>, String) {
     (Issuer::new(params, key), pem)
 }
 
-/// A TLS site with a certificate of this authority for this name.
-async fn secure_site(issuer: &Issuer<'static, KeyPair>, name: &str) -> u16 {
+/// A TLS site with a certificate of this authority for this name, which answers each request with this body.
+pub async fn secure_site(issuer: &Issuer<'static, KeyPair>, name: &str, body: &'static [u8]) -> u16 {
     let key = KeyPair::generate().expect("a key");
     let params = CertificateParams::new(vec![name.to_owned()]).expect("a name");
     let certificate = params.signed_by(&key, issuer).expect("signed").der().clone();
@@ -265,7 +265,9 @@ async fn secure_site(issuer: &Issuer<'static, KeyPair>, name: &str) -> u16 {
                 let Ok(byte) = stream.read_u8().await else { break };
                 head.push(byte);
             }
-            drop(stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nsecure").await);
+            let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len());
+            drop(stream.write_all(head.as_bytes()).await);
+            drop(stream.write_all(body).await);
             drop(stream.shutdown().await);
         }
     });
@@ -276,9 +278,9 @@ async fn secure_site(issuer: &Issuer<'static, KeyPair>, name: &str) -> u16 {
 async fn certificates_are_checked_for_the_name_against_those_that_are_trusted() {
     let (known, pem) = authority("Known");
     let (stranger, _) = authority("Stranger");
-    let good = secure_site(&known, "localhost").await;
-    let misnamed = secure_site(&known, "example.com").await;
-    let unknown = secure_site(&stranger, "localhost").await;
+    let good = secure_site(&known, "localhost", b"secure").await;
+    let misnamed = secure_site(&known, "example.com", b"secure").await;
+    let unknown = secure_site(&stranger, "localhost", b"secure").await;
     let folder = tempfile::tempdir().expect("a folder");
     let trusted = folder.path().join("trusted.pem");
     std::fs::write(&trusted, pem).expect("writes");
