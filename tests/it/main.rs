@@ -9,6 +9,7 @@ mod backtraces;
 mod book;
 mod bridge;
 mod call_answers;
+mod call_lines;
 mod chaos;
 mod clients;
 mod cluster;

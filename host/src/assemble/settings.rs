@@ -45,6 +45,7 @@ pub fn dispatch_settings(config: &Config, capacity: u32) -> Settings {
         list_ms: milliseconds(limits.list_time),
         sessions: limits.sessions,
         session_idle_ms: milliseconds(limits.session_idle),
+        log_rate: limits.log_rate,
     }
 }
 

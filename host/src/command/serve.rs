@@ -64,6 +64,13 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
         let reloading = tokio::spawn(reload.follow(hangup, end_reload.clone()));
         let console = ConsoleService::start(&config, address, &assembled, health).await?;
         greet(&config, &assembled, address, console.as_ref()).await;
+        tracing::info!(
+            event = "host.started",
+            version = env!("CARGO_PKG_VERSION"),
+            %address,
+            plugins = %config.plugins.display(),
+            "host started"
+        );
         if !assembled.server.access.current().auth.is_required() && !address.ip().is_loopback() {
             tracing::warn!(
                 event = "http.no_authentication", %address,
@@ -87,6 +94,12 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
         if let Some(admin) = admin {
             admin.end().await;
         }
+        tracing::info!(
+            event = "host.stopped",
+            cut = left.cut,
+            handed_over = left.handed_over,
+            "host stopped"
+        );
         Ok(left_code(left))
     })
 }

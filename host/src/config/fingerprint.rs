@@ -13,6 +13,7 @@ impl Config {
         // The background host itself starts without this setting.
         limits.detach = false;
         limits.log_format = LogFormat::Text;
+        limits.log_rate = 0;
         let Self { store, schema, rules, weights, require_digest, signers, .. } = self;
         let address = match store {
             StoreChoice::Postgres(address) => address.reveal(),

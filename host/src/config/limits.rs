@@ -262,6 +262,8 @@ limits! {
         "The largest document with keys, or metadata, of an issuer. Raise it if your issuer publishes very many keys or certificates.";
     log_format: LogFormat = "log.format", "text",
         "The form of the log: lines for people, or one JSON object a line ([log events](log-events.md)). Choose `json` if a log collector reads it.";
+    log_rate: u32 = "log.rate", "100",
+        "Log lines about calls and sessions in one second; the host counts the others in one line (`call.not_logged`). Raise it to log every call of a busy host, at a cost of a few microseconds each; 0 logs none.";
     audit_to: AuditTo = "audit.to", "auto",
         "The destination of audit entries ([audit](../guides/secure/audit.md)): `auto` is `file` for `serve` and `tasks`, and `off` for every other command. Choose `stderr` if your platform collects the output of containers.";
     audit_file: PathBuf = "audit.file", "audit.jsonl",

@@ -37,6 +37,7 @@ pub const SETTINGS: Settings = Settings {
     list_ms: 2_000,
     sessions: 100,
     session_idle_ms: 3_600_000,
+    log_rate: 100,
 };
 
 /// The defaults of the bridge, except for the time before a hand-off, and without heartbeats and clients.

@@ -2,6 +2,7 @@
 
 pub(crate) mod call_end;
 pub(crate) mod call_history;
+pub(crate) mod call_log;
 pub(crate) mod host_call_log;
 pub(crate) mod load;
 pub(crate) mod metrics;
@@ -10,6 +11,7 @@ pub(crate) mod run_timeline;
 pub(crate) mod trace;
 
 use call_history::CallHistory;
+use call_log::CallLog;
 use metrics::Metrics;
 use observer::ObserverHandle;
 use std::sync::{Arc, OnceLock};
@@ -19,6 +21,7 @@ use trace::Traces;
 #[derive(Default)]
 pub(crate) struct Observers {
     pub metrics: Metrics,
+    pub call_log: CallLog,
     /// The collector of traces, if tracing is on.
     traces: OnceLock<Arc<dyn Traces>>,
     /// The observer of calls, if one is set.

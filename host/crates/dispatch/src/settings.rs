@@ -61,6 +61,8 @@ pub struct Settings {
     pub sessions: u32,
     /// How long an unused session is kept (milliseconds).
     pub session_idle_ms: u64,
+    /// The most log lines about calls and sessions in a second.
+    pub log_rate: u32,
 }
 
 /// How much runs at once, and how much waits.

@@ -5,6 +5,7 @@ use crate::access::caller::Caller;
 use crate::{Dispatch, Fault, Principal};
 use std::sync::Arc;
 use toolyard_protocol::{ClientCapabilities, RawJson, Revision};
+use toolyard_task::audit::name_of;
 use toolyard_task::session::Session;
 use toolyard_task::store::ListQuery;
 use toolyard_task::wire::Timestamp;
@@ -42,7 +43,24 @@ impl Dispatch {
             created_at: Timestamp(0),
             seen_at: Timestamp(0),
         };
-        Ok(self.sessions.open(session, self.deps.settings.sessions).await?)
+        let session = self.sessions.open(session, self.deps.settings.sessions).await?;
+        if self.may_log() {
+            // The id opens the session, so the log has its digest.
+            tracing::info!(
+                event = "session.opened",
+                session = %session.id.digest(),
+                principal = name_of(&session.owner),
+                client = session.client,
+                revision = session.revision,
+                "session opened"
+            );
+        }
+        Ok(session)
+    }
+
+    /// Whether `log.rate` admits a line about a call or a session.
+    pub(crate) fn may_log(&self) -> bool {
+        self.deps.observers.call_log.admits(self.deps.settings.log_rate)
     }
 
     /// The session of this id, if it is open.
@@ -123,6 +141,15 @@ impl Dispatch {
     /// [`Fault::Store`].
     pub async fn close_session(&self, session: &Session) -> Result<bool, Fault> {
         let closed = self.sessions.close(&session.id).await?;
+        if closed && self.may_log() {
+            tracing::info!(
+                event = "session.closed",
+                session = %session.id.digest(),
+                principal = name_of(&session.owner),
+                client = session.client,
+                "session closed"
+            );
+        }
         if closed && session.owner == Owner::Session(session.id.clone()) && self.deps.settings.tasks {
             self.cluster.recover_once().await?;
             self.cancel_all(session).await?;

@@ -162,12 +162,16 @@ impl Dispatch {
     pub async fn call(self: &Arc<Self>, caller: &Caller, call: ToolCall) -> Result<CallReply, Fault> {
         let observation =
             self.deps.observers.observe(&caller.principal, &call.params.name, &call.params.arguments);
+        let name = call.params.name.clone();
         let reply = match self.begin_call(caller, call, observation.clone()) {
             Ok(CallStart::Replied(reply)) => Ok(reply),
             Ok(CallStart::Plain(plain)) => self.drive(caller, plain).await,
             Ok(CallStart::Boxed(reply)) => reply.await,
             Err(fault) => Err(fault),
         };
+        if let Err(fault) = &reply {
+            self.log_refusal(caller, &name, fault);
+        }
         let reply = match reply {
             // The model can read this and tell its user, so it is a result.
             Err(fault @ (Fault::NeedsApproval { .. } | Fault::NeverApproved(_))) => {
@@ -182,6 +186,19 @@ impl Dispatch {
             }
         }
         reply
+    }
+
+    /// Logs that a call was not accepted, unless `log.rate` is reached.
+    fn log_refusal(&self, caller: &Caller, tool: &str, fault: &Fault) {
+        if self.may_log() {
+            tracing::info!(
+                event = "call.refused",
+                tool = toolyard_protocol::error::clip(tool, 128),
+                principal = %caller.principal,
+                reason = %fault,
+                "call refused"
+            );
+        }
     }
 
     /// The part of a call that waits for nothing.

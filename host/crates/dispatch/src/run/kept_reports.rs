@@ -4,6 +4,8 @@
 use crate::observe::call_end::CallEnd;
 use crate::observe::metrics::MeasuredTool;
 use crate::run::run::Run;
+use crate::slots::stop::StopCause;
+use std::time::Duration;
 use tokio::time::Instant;
 use toolyard_task::RunEnd;
 use toolyard_task::host_call::{HostAction, HostCall, MIN_WAIT};
@@ -78,4 +80,37 @@ impl Run {
             history.end((tool.spec().name(), principal), (called, end), host_calls, now);
         }
     }
+
+    /// Logs the end of the run, unless `log.rate` is reached.
+    pub(crate) fn log_end(&self, tool: &MeasuredTool, called: CallEnd) {
+        if !self.deps.observers.call_log.admits(self.deps.settings.log_rate) {
+            return;
+        }
+        let code = match called {
+            CallEnd::Error(code) => Some(code),
+            _ => None,
+        };
+        let cause = match called {
+            CallEnd::Stopped => self.stop.cause().map(StopCause::name),
+            _ => None,
+        };
+        let usage = self.usage();
+        tracing::info!(
+            event = "call.ended",
+            tool = tool.spec().name(),
+            principal = self.client.principal.as_ref().map(|principal| display(principal.to_string())),
+            outcome = called.name(),
+            code,
+            cause,
+            ms = usage.map(|used| milliseconds(used.wall)),
+            cpu_ms = usage.map(|used| milliseconds(used.cpu)),
+            task = self.task().map(|(task, _)| display(task)),
+            "call ended"
+        );
+    }
+}
+
+/// With microseconds, for people who compare calls.
+fn milliseconds(time: Duration) -> f64 {
+    (time.as_secs_f64() * 1e6).round() / 1e3
 }

@@ -77,6 +77,8 @@ pub(crate) struct Run {
     reported: Notify,
     /// The latest progress, from when the run is registered.
     progress: OnceLock<Arc<LatestProgress>>,
+    /// What the guest used, once it has ended.
+    usage: OnceLock<RunUsage>,
 }
 
 /// The receivers of a run's events besides its client.
@@ -143,6 +145,7 @@ impl Run {
             asked: Mutex::default(),
             reported: Notify::new(),
             progress: OnceLock::new(),
+            usage: OnceLock::new(),
         })
     }
 
@@ -197,6 +200,11 @@ impl Run {
         may_be || self.as_task.get().is_some_and(|task| task.bridged)
     }
 
+    /// What the guest used, once it has ended.
+    pub fn usage(&self) -> Option<&RunUsage> {
+        self.usage.get()
+    }
+
     /// Whether the guest has said that effects begin.
     pub fn has_effects(&self) -> bool {
         self.affected.load(Ordering::Acquire)
@@ -237,6 +245,7 @@ impl Run {
         if self.keeps_host_calls() {
             self.record_end(&tool, called, &end);
         }
+        self.log_end(&tool, called);
         if let Some(observation) = self.observation() {
             observation.tell_end(&end);
         }
@@ -284,6 +293,8 @@ impl Run {
         if let Some(history) = &self.observers.history {
             history.set_usage(spent);
         }
+        // A run reports its usage once.
+        let _ = self.usage.set(spent);
     }
 
     /// E-1, E-7: a client that cannot send its user to a page gets no error that

@@ -27,6 +27,17 @@ impl StopCause {
     const ALL: [Self; 6] =
         [Self::Unsaid, Self::Timeout, Self::Wanted, Self::Disconnected, Self::Detached, Self::Ended];
 
+    /// Its name in the log.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Unsaid | Self::Wanted => "cancelled",
+            Self::Timeout => "client_timeout",
+            Self::Disconnected => "disconnected",
+            Self::Detached => "detached",
+            Self::Ended => "ended_by_host",
+        }
+    }
+
     /// The cause of a `notifications/cancelled` with this reason. The SDKs name a timeout in the reason;
     /// other reasons come from people and programs that want the call to stop.
     #[must_use]
