@@ -11,7 +11,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 use tokio::runtime::Builder;
 use toolyard_dispatch::{
-    BridgeTerms, CallReply, Caller, NoClientChannel, RateKey, Settings, Stop, Terms, ToolCall,
+    BridgeTerms, CallReply, Caller, Capture, Dispatch, NoClientChannel, RateKey, Stop, Terms, ToolCall,
 };
 use toolyard_engine::{Engine, Plugins};
 use toolyard_kit::native;
@@ -30,6 +30,8 @@ use toolyard_tests::guests;
 
 const CALL: &str = r#"{"jsonrpc":"2.0","id":17,"method":"tools/call","params":{"name":"idle","arguments":{"a":19,"b":23},"_meta":{"progressToken":17}}}"#;
 const STATELESS: &str = r#"{"jsonrpc":"2.0","id":17,"method":"tools/call","params":{"name":"idle","arguments":{"a":19,"b":23},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"},"io.modelcontextprotocol/clientCapabilities":{"elicitation":{"form":{}},"extensions":{"io.modelcontextprotocol/tasks":{}}}}}}"#;
+/// The params of a plain call.
+const IDLE: &str = r#"{"name":"idle","arguments":{"a":19,"b":23}}"#;
 const RESULT: &str = r#"{"content":[{"type":"text","text":"42"}],"isError":false}"#;
 
 /// The pieces of work.
@@ -45,7 +47,9 @@ pub enum Work {
     Apply,
     /// Dispatches a plain call of a tool that does nothing.
     Dispatch,
-    /// The same for a client without task support, so that the call could be handed off.
+    /// The same while the console keeps the history of calls.
+    DispatchObserved,
+    /// The same as `dispatch` for a client without task support, so that the call could be handed off.
     DispatchBridged,
     /// Dispatches such a call as a task, from its creation to its result, in the memory store.
     DispatchTask,
@@ -93,13 +97,19 @@ pub fn run(work: Work, times: u32) -> anyhow::Result<()> {
                 }
                 Ok(())
             }
-            Work::Dispatch => dispatch(times, r#"{"name":"idle","arguments":{"a":19,"b":23}}"#).await,
+            Work::Dispatch => dispatch(times, IDLE).await,
+            Work::DispatchObserved => {
+                let observe = |dispatch: &Dispatch| {
+                    dispatch.keep_call_history(Capture::default());
+                    None
+                };
+                dispatch_by(times, IDLE, observe).await
+            }
             Work::DispatchBridged => {
-                let params = r#"{"name":"idle","arguments":{"a":19,"b":23}}"#;
-                dispatch_by(times, params, |settings| {
-                    settings.bridge.as_ref().map(|bridge| bridge.terms(None))
-                })
-                .await
+                let terms = |dispatch: &Dispatch| {
+                    dispatch.settings().bridge.as_ref().map(|bridge| bridge.terms(None))
+                };
+                dispatch_by(times, IDLE, terms).await
             }
             Work::DispatchTask => {
                 dispatch(times, r#"{"name":"idle","arguments":{"a":19,"b":23},"task":{}}"#).await
@@ -150,12 +160,12 @@ async fn dispatch(times: u32, params: &'static str) -> anyhow::Result<()> {
 async fn dispatch_by(
     times: u32,
     params: &'static str,
-    terms: fn(&Settings) -> Option<BridgeTerms>,
+    prepare: fn(&Dispatch) -> Option<BridgeTerms>,
 ) -> anyhow::Result<()> {
     let dispatch = inside::dispatch(tokio::runtime::Handle::current());
     dispatch.publish(Arc::new(Catalog::new([idle()])?));
     let caller = Caller::local(RawJson::empty_object());
-    let bridge = terms(dispatch.settings());
+    let bridge = prepare(&dispatch);
     // As in a host that has started: it knows that no call joins a task of an earlier process.
     dispatch.recover_now().await;
     for _ in 0..times {

@@ -10,12 +10,13 @@ use std::path::PathBuf;
 use std::process::Command;
 
 /// The pieces of work, each with the smaller and the larger number of repetitions.
-const WORK: [(&str, u32, u32); 15] = [
+const WORK: [(&str, u32, u32); 16] = [
     ("decode", 200, 1_200),
     ("decode-stateless", 200, 1_200),
     ("encode", 200, 1_200),
     ("apply", 200, 1_200),
     ("dispatch", 200, 1_200),
+    ("dispatch-observed", 200, 1_200),
     ("dispatch-bridged", 200, 1_200),
     ("dispatch-task", 100, 600),
     ("commit", 50, 550),
