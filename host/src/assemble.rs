@@ -404,6 +404,7 @@ pub fn start_engine(config: &Config) -> anyhow::Result<Arc<Engine>> {
         quick_code: config.quick_code,
         stand_ins: config.stand_ins,
         variable: crate::system::variable,
+        secret_commands: config.secret_commands.clone(),
         limits: Limits {
             memory: limits.memory.as_u64(),
             cpu: limits.cpu,

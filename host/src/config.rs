@@ -34,43 +34,46 @@ use toolyard_cli::nearest::nearest;
 use toolyard_cli::read;
 use toolyard_dispatch::rules::{AccessRules, RuleSpec};
 use toolyard_dispatch::{BridgeSettings, WeightSpec, Weights};
-use toolyard_engine::QuickCode;
+use toolyard_engine::{QuickCode, SecretCommands};
 use toolyard_store::postgres::SCHEMA;
 use toolyard_transport::http::host_origin::AllowedNames;
 use toolyard_trust::policy::Policy;
+
+/// The heading of these flags in the help of a command, below its own options.
+const GLOBAL: &str = "Global options";
 
 /// The flags that most commands share. Each has an environment variable and a key in the configuration file.
 /// The flag overrides the variable, and the variable overrides the file.
 #[derive(Debug, Clone, Default, Args)]
 pub struct Flags {
     /// The configuration file. [default: toolyard.toml, if it exists]
-    #[arg(long, value_name = "FILE", env = "TOOLYARD_CONFIG", global = true)]
+    #[arg(long, value_name = "FILE", env = "TOOLYARD_CONFIG", global = true, help_heading = GLOBAL)]
     pub config: Option<PathBuf>,
 
     /// The folder with the tools. [key: plugins] [default: ./plugins if it
     /// exists, else the user's data folder]
-    #[arg(long, value_name = "DIR", env = "TOOLYARD_PLUGINS", global = true)]
+    #[arg(long, value_name = "DIR", env = "TOOLYARD_PLUGINS", global = true, help_heading = GLOBAL)]
     pub plugins: Option<PathBuf>,
 
     /// The folder for tasks, sessions and compiled tools. [key: data] [default:
     /// the user's state folder]
-    #[arg(long, value_name = "DIR", env = "TOOLYARD_DATA", global = true)]
+    #[arg(long, value_name = "DIR", env = "TOOLYARD_DATA", global = true, help_heading = GLOBAL)]
     pub data: Option<PathBuf>,
 
     /// The store of tasks: sqlite (in the data folder), memory (lost at the end), or a database that several
     /// hosts share (postgres://user@host/database). Give an address with a password in TOOLYARD_STORE
     /// instead. [key: store] [default: sqlite]
-    #[arg(long, value_name = "STORE", env = "TOOLYARD_STORE", hide_env_values = true, global = true)]
+    #[arg(long, value_name = "STORE", env = "TOOLYARD_STORE", hide_env_values = true, global = true, help_heading = GLOBAL)]
     pub store: Option<String>,
 
     /// The filter of the log on stderr: error, warn, info, debug, trace, or a filter such as
     /// toolyard_engine=debug. [key: log, or log.filter] [default: info when serving, else warn]
-    #[arg(long, value_name = "FILTER", env = "TOOLYARD_LOG", global = true)]
+    #[arg(long, value_name = "FILTER", env = "TOOLYARD_LOG", global = true, help_heading = GLOBAL)]
     pub log: Option<String>,
 
     /// Set any setting of host/docs/reference/settings.md, such as tasks.ttl-default=2h; may be repeated.
     /// [env: TOOLYARD_TASKS_TTL_DEFAULT and so on] [key: the same]
-    #[arg(long = "set", value_name = "KEY=VALUE", global = true)]
+    #[arg(long = "set", value_name = "KEY=VALUE", global = true, help_heading = GLOBAL)]
     pub set: Vec<String>,
 }
 
@@ -203,6 +206,8 @@ pub struct Config {
     pub signers: Arc<Policy>,
     /// How to reach the registries that plugins come from, by host and port.
     pub registries: RegistryTables,
+    /// The commands that print secrets of plugins.
+    pub secret_commands: Arc<SecretCommands>,
     /// Whether this process permanently decides which plugin has which tool name. A host does; a command that
     /// only inspects or tries a plugin does not.
     pub deals_names: bool,
@@ -337,6 +342,8 @@ struct Tables {
     plugins: PluginTables,
     #[serde(default)]
     registries: RegistryTables,
+    #[serde(default, rename = "secret-commands")]
+    secret_commands: SecretCommands,
     #[serde(default)]
     rules: Vec<RuleSpec>,
     #[serde(default)]
@@ -344,7 +351,7 @@ struct Tables {
 }
 
 /// The names of these tables.
-const TABLES: [&str; 5] = ["auth", "http", "registries", "rules", "weights"];
+const TABLES: [&str; 6] = ["auth", "http", "registries", "rules", "secret-commands", "weights"];
 
 impl Written {
     fn take_file(&mut self, text: &str) -> anyhow::Result<()> {
@@ -462,8 +469,22 @@ impl Written {
             bail!("`tasks.ttl-default` is longer than `tasks.ttl-cap`; lower it, or raise the cap");
         }
         let require_digest = text("plugins.require-digest").map(|listed| digests(&listed)).transpose()?;
-        let Tables { auth, bridge, console, http, plugins: signers, registries, rules, weights } =
-            self.tables;
+        let Tables {
+            auth,
+            bridge,
+            console,
+            http,
+            plugins: signers,
+            registries,
+            secret_commands,
+            rules,
+            weights,
+        } = self.tables;
+        if let Some((name, _)) = secret_commands.iter().find(|(_, command)| command.is_empty()) {
+            bail!(
+                "`secret-commands.{name}` is empty; name a program and its arguments, as in [\"op\", \"read\", \"op://…\"]"
+            );
+        }
         let signers = Arc::new(signers.meaning(base, &self.limits)?);
         let registries = registries.into_iter().map(|(host, table)| (host, table.under(base))).collect();
         let listen = parse_address(address.as_deref(), &auth)?;
@@ -500,6 +521,7 @@ impl Written {
             require_digest,
             signers,
             registries,
+            secret_commands: Arc::new(secret_commands),
             deals_names: false,
             quick_code: QuickCode::Never,
             stand_ins: false,

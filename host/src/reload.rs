@@ -218,6 +218,8 @@ fn changes(started: &Config, last: &Config, new: &Config) -> Vec<Change> {
     table("bridge.clients", differ(&old.bridge, &new.bridge), 1, 1, false);
     let users = (old.console.users.len(), new.console.users.len());
     table("console.users", differ(&old.console.users, &new.console.users), users.0, users.1, false);
+    let commands = (old.secret_commands.len(), new.secret_commands.len());
+    table("secret-commands", old.secret_commands != new.secret_commands, commands.0, commands.1, false);
     let signers = (old.signers.rules.len(), new.signers.rules.len());
     table("plugins.signers", differ(&old.signers, &new.signers), signers.0, signers.1, false);
     changes

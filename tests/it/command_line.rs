@@ -39,7 +39,13 @@ async fn help_names_the_flag_the_variable_and_the_key() {
         let help = run(&[command, "--help"]).await;
         assert_eq!(help.status.code(), Some(0), "{command}");
     }
-    assert!(out(&run(&["serve", "--help"]).await).contains("TOOLYARD_LISTEN"));
+    let serve = out(&run(&["serve", "--help"]).await);
+    assert!(serve.contains("TOOLYARD_LISTEN"), "{serve}");
+    // The options of the command come first, those of all commands last.
+    let (own, global) = serve.split_once("Global options:").expect("a heading");
+    for (part, has) in [(own, "--listen"), (global, "--plugins"), (global, "--set")] {
+        assert!(part.contains(has) && !own.contains("--plugins"), "{serve}");
+    }
     assert!(out(&run(&["--version"]).await).starts_with("toolyard "));
 }
 

@@ -157,3 +157,26 @@ async fn a_new_value_counts_when_the_manifest_is_touched() {
     let result = session.call("leak", json!({ "how": "text" })).await;
     assert_eq!(result["content"][0]["text"], "[secret API_KEY]");
 }
+
+#[tokio::test]
+async fn files_and_commands_are_asked_again_at_sighup_and_a_failure_keeps_what_serves() {
+    for source in ["{ file = \"./api.key\" }", "{ command = \"vault\" }"] {
+        let setup = Setup::new().with(&[guests::fixture("net_try")]);
+        let setup = setup.manifest("net_try", &format!("[secrets]\nAPI_KEY = {source}"));
+        let file = setup.plugins().join("api.key");
+        std::fs::write(&file, "a first value\n").expect("writes");
+        let command = format!("[secret-commands]\nvault = [\"cat\", {:?}]\n", file.display().to_string());
+        let (host, session) = setup.config(&command).open().await;
+        assert_eq!(length(&session).await, "13", "{source}");
+        std::fs::write(&file, "a second value\n").expect("writes");
+        host.signal(rustix::process::Signal::HUP);
+        eventually("the second value", || async { (length(&session).await == "14").then_some(()) }).await;
+        std::fs::remove_file(&file).expect("removes");
+        host.signal(rustix::process::Signal::HUP);
+        eventually("the refusal in the log", || async {
+            host.log().contains("plugin.previous_kept").then_some(())
+        })
+        .await;
+        assert_eq!(length(&session).await, "14", "{source}");
+    }
+}

@@ -9,6 +9,7 @@ mod mounts;
 mod overlap;
 pub(crate) mod redact;
 pub(crate) mod secret;
+pub(crate) mod secret_command;
 mod unlinked;
 
 pub(crate) use checked::{CheckedMounts, number};
@@ -74,8 +75,12 @@ impl Grants {
         let checked = folders.iter_mut().map(|folder| std::mem::take(&mut folder.mounts));
         let checked = Arc::new(CheckedMounts::together(checked));
         let injected: Vec<&str> = manifest.http.secrets().map(|(secret, _)| secret).collect();
-        let secrets =
-            secret::find(name, place, &manifest.secrets, &injected, (settings.variable, settings.stand_ins))?;
+        let sources = secret::Sources {
+            variable: settings.variable,
+            commands: &settings.secret_commands,
+            stand_ins: settings.stand_ins,
+        };
+        let secrets = secret::find(name, place, &manifest.secrets, &injected, sources)?;
         let injection = |named: &NamedInjection| {
             let headers = named.headers.iter().map(|header| {
                 let value = filled(&header.value, &secrets).ok_or_else(|| {

@@ -30,6 +30,7 @@ pub use folder::outsiders::{Outsiders, outsiders};
 pub use folder::plugins::Plugins;
 pub use folder::snapshot::{PluginReport, PluginState, Snapshot};
 pub use grant::FolderGrant;
+pub use grant::secret_command::SecretCommands;
 pub use lock::{
     LOCK_FILE, LockEntries, LockReader, LockedPlugin, MAX_LOCK_BYTES, MAX_PROVENANCE_BYTES, provenance_file,
 };

@@ -1,6 +1,7 @@
 //! The settings of the engine. A library reads neither the environment nor the configuration: the
 //! host fills these structs.
 
+use crate::grant::secret_command::SecretCommands;
 use crate::lock::LockReader;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -79,6 +80,8 @@ pub struct Settings {
     /// Reads a variable of the host's environment, for the secrets that manifests name. By default
     /// it finds none.
     pub variable: fn(&str) -> Option<OsString>,
+    /// The commands that print secrets, for manifests that name them.
+    pub secret_commands: Arc<SecretCommands>,
     /// Whether a secret that is not there gets another value, to try a plugin without its secrets.
     pub stand_ins: bool,
     /// The limits of a run, unless its manifest sets others.
@@ -132,6 +135,7 @@ impl Default for Settings {
             compiler: Compiler::InProcess,
             quick_code: QuickCode::Never,
             variable: |_| None,
+            secret_commands: Arc::default(),
             stand_ins: false,
             limits: Limits::default(),
             max_runs: 1_000,

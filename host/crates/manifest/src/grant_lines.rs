@@ -35,6 +35,7 @@ impl Manifest {
             let source = match &secret.source {
                 Source::Variable(name) => format!("variable {name}"),
                 Source::File(path) => format!("file {path:?}"),
+                Source::Command(name) => format!("command {name:?}"),
             };
             let seen = if secret.expose == Some(true) { ", seen by the guest" } else { "" };
             lines.push(format!("secret {} from the {source}{seen}", secret.name));

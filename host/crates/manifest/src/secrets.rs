@@ -17,6 +17,8 @@ pub enum Source {
     Variable(String),
     /// A file, relative to the manifest's folder. A newline at its end is not part of the value.
     File(String),
+    /// A command of the host's configuration (`[secret-commands]`), by its name.
+    Command(String),
 }
 
 /// One entry of `[secrets]`.
@@ -42,6 +44,8 @@ pub(crate) struct SecretTable {
     env: Option<String>,
     #[serde(deserialize_with = "path")]
     file: Option<String>,
+    #[serde(deserialize_with = "command")]
+    command: Option<String>,
     expose: Option<bool>,
 }
 
@@ -53,6 +57,12 @@ fn variable<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>
 fn path<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     let fits = |text: &str| !text.is_empty() && !text.contains('\0');
     values::bounded(deserializer, 4 << 10, "the path of a file, such as \"./api.key\"", fits).map(Some)
+}
+
+fn command<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let fits = |text: &str| !text.is_empty() && !text.contains(char::is_control);
+    let what = "the name of a command in `[secret-commands]` of the configuration";
+    values::bounded(deserializer, 128, what, fits).map(Some)
 }
 
 /// Checks the section.
@@ -68,12 +78,13 @@ pub(crate) fn secrets(section: SecretsSection, lines: &Lines) -> Result<Vec<Name
         if !fits {
             return Err(Error::at(&entry, "is not a name of letters, digits and `_`"));
         }
-        let SecretTable { env, file, expose } = entry.get_ref();
-        let source = match (env.clone(), file.clone()) {
-            (Some(name), None) => Source::Variable(name),
-            (None, Some(path)) => Source::File(path),
-            (Some(_), Some(_)) => return Err(Error::at(&entry, "has both `env` and `file`")),
-            (None, None) => return Err(Error::at(&entry, "has neither `env` nor `file`")),
+        let SecretTable { env, file, command, expose } = entry.get_ref();
+        let source = match (env.clone(), file.clone(), command.clone()) {
+            (Some(name), None, None) => Source::Variable(name),
+            (None, Some(path), None) => Source::File(path),
+            (None, None, Some(name)) => Source::Command(name),
+            (None, None, None) => return Err(Error::at(&entry, "has none of `env`, `file` and `command`")),
+            _ => return Err(Error::at(&entry, "has more than one of `env`, `file` and `command`")),
         };
         Ok(NamedSecret { name, source, expose: *expose, line: Some(lines.line(&entry)) })
     };

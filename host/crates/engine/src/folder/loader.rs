@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
-use toolyard_manifest::{self as manifest, Manifest, ManifestError};
+use toolyard_manifest::{self as manifest, Manifest, ManifestError, Source};
 
 /// The state of one file.
 #[derive(Clone)]
@@ -36,11 +36,13 @@ pub(crate) struct LoadedFile {
 impl LoadedFile {
     /// Whether another load may succeed or is needed although the file seems unchanged.
     pub fn may_pass(&self) -> bool {
-        // A granted folder or the file of a secret may be created later.
+        // A granted folder or the file of a secret may be created later. A command that failed is run again only when
+        // the operator asks: it may ask a server, which may count attempts.
         let lacks_file = matches!(
             (&self.manifest, &self.built),
             (Ok(manifest), Err(Refusal::Manifest(_)))
-                if !manifest.folders.is_empty() || !manifest.secrets.is_empty()
+                if (!manifest.folders.is_empty() || !manifest.secrets.is_empty())
+                    && !manifest.secrets.iter().any(|secret| matches!(secret.source, Source::Command(_)))
         );
         // A granted folder may have been replaced.
         let lost_folder = self.built.as_ref().is_ok_and(|plugin| plugin.base.grants.are_stale());
@@ -184,6 +186,13 @@ impl FileLoader {
             (None, Some(fault)) => Err(fault.clone()),
             (None, None) => Err(Refusal::Toolless),
         };
+        // Only its secrets were read again, and one is not there: what serves goes on with those that it has.
+        if self.reads_secrets
+            && let Err(why @ Refusal::Manifest(_)) = &held.built
+            && let Some(former) = former.filter(|former| former.seen == self.seen && former.built.is_ok())
+        {
+            return Step::Done(Arc::new(LoadedFile { fault: Some(why.clone()), ..former.clone() }));
+        }
         held.hold_folders();
         Step::Done(Arc::new(held))
     }

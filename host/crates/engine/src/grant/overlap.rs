@@ -24,7 +24,7 @@ impl SecretFile {
     /// The secrets that are read from files. The manifest lies in `place`.
     pub fn of(named: &[NamedSecret], place: &Path, mounts: Option<&Mounts>) -> Vec<Self> {
         let file = |secret: &NamedSecret| match &secret.source {
-            Source::Variable(_) => None,
+            Source::Variable(_) | Source::Command(_) => None,
             Source::File(path) => {
                 Some(Self { name: secret.name.clone(), way: Way::to(&place.join(path), mounts) })
             }

@@ -1,6 +1,7 @@
-//! Secrets that a manifest names. They are read from the host's environment or from a file together
+//! Secrets that a manifest names. They are read from the host's environment, from a file or from a command together
 //! with the manifest, and never shown.
 
+use super::secret_command::{self, SecretCommands};
 use rustix::fs::OFlags;
 use std::ffi::OsString;
 use std::fmt;
@@ -68,9 +69,20 @@ impl fmt::Display for Secret {
     }
 }
 
+/// Where the values of secrets come from, besides files.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sources<'a> {
+    /// Reads a variable of the host's environment.
+    pub variable: fn(&str) -> Option<OsString>,
+    /// The commands of the configuration.
+    pub commands: &'a SecretCommands,
+    /// Whether a secret that is not there gets a value that is none, to try a plugin that is served elsewhere. No
+    /// command is run then.
+    pub stand_ins: bool,
+}
+
 /// Reads the secrets that `manifest`, a file in `place`, names. `injected` are the names of the
-/// secrets that the host puts into headers. With `stand_ins` a secret that is not there gets a value
-/// that is none, to try a plugin that is served elsewhere.
+/// secrets that the host puts into headers.
 ///
 /// # Errors
 /// If a secret is missing or invalid. The message never contains the value.
@@ -79,8 +91,9 @@ pub(crate) fn find(
     place: &Path,
     named: &[NamedSecret],
     injected: &[&str],
-    (variable, stand_ins): (fn(&str) -> Option<OsString>, bool),
+    sources: Sources<'_>,
 ) -> Result<Vec<Secret>, ManifestError> {
+    let Sources { variable, commands, stand_ins } = sources;
     let find = |named: &NamedSecret| {
         let refuse = |what: String| ManifestError {
             file: manifest.to_owned(),
@@ -104,6 +117,16 @@ pub(crate) fn find(
             Source::File(path) => {
                 Some(read(&place.join(path)).map_err(|what| refuse(format!("the file {path} {what}")))?)
             }
+            Source::Command(_) if stand_ins => None,
+            Source::Command(name) => Some(match commands.get(name) {
+                Some(command) => secret_command::run(command, MOST_BYTES)
+                    .and_then(text)
+                    .map_err(|what| refuse(format!("the command {name} {what}")))?,
+                None => {
+                    let what = format!("the configuration has no command {name} in `[secret-commands]`");
+                    return Err(refuse(what));
+                }
+            }),
         };
         let is_there = value.is_some();
         let value = value.unwrap_or_else(|| format!("stands in for {}", named.name));
@@ -132,6 +155,11 @@ fn read(path: &Path) -> Result<String, String> {
     if bytes.len() as u64 > MOST_BYTES {
         return Err(format!("is larger than {MOST_BYTES} bytes"));
     }
+    text(bytes)
+}
+
+/// The value in a file or in the output of a command: without the line end.
+fn text(bytes: Vec<u8>) -> Result<String, String> {
     let text = String::from_utf8(bytes).map_err(|_| "is not UTF-8".to_owned())?;
     let trimmed = text.strip_suffix('\n').map(|text| text.strip_suffix('\r').unwrap_or(text));
     Ok(trimmed.unwrap_or(&text).to_owned())
@@ -145,6 +173,20 @@ mod tests {
         vec![NamedSecret { name: "KEY".to_owned(), source, expose, line: Some(3) }]
     }
 
+    fn commands() -> SecretCommands {
+        let shell = |script: &str| ["sh", "-c", script].map(str::to_owned).to_vec();
+        let commands = [
+            ("vault", "echo from the vault"),
+            ("sealed", "echo sealed >&2; exit 1"),
+            ("bad", "printf '\\377'"),
+        ];
+        commands.map(|(name, script)| (name.to_owned(), shell(script))).into()
+    }
+
+    fn sources(commands: &SecretCommands, stand_ins: bool) -> Sources<'_> {
+        Sources { variable, commands, stand_ins }
+    }
+
     fn variable(name: &str) -> Option<OsString> {
         match name {
             "SET" => Some("value-of-it".into()),
@@ -154,27 +196,32 @@ mod tests {
     }
 
     #[test]
-    fn values_come_from_a_variable_or_a_file_and_are_not_shown() {
+    fn values_come_from_a_variable_a_file_or_a_command_and_are_not_shown() {
         let place = tempfile::tempdir().expect("a folder");
         std::fs::write(place.path().join("key"), "from the file\n\n").expect("writes");
         let find = |source, expose| {
-            find("p.toml", place.path(), &named(source, expose), &["KEY"], (variable, false))
+            find("p.toml", place.path(), &named(source, expose), &["KEY"], sources(&commands(), false))
         };
         let of_variable = find(Source::Variable("SET".into()), Some(true)).expect("found");
         assert_eq!((of_variable[0].reveal(), of_variable[0].exposed), ("value-of-it", true));
         assert_eq!(format!("{of_variable:?} {}", of_variable[0]), "[[secret KEY]] [secret KEY]");
         let of_file = find(Source::File("./key".into()), None).expect("found");
         assert_eq!((of_file[0].reveal(), of_file[0].exposed), ("from the file\n", false), "it is injected");
+        let of_command = find(Source::Command("vault".into()), None).expect("found");
+        assert_eq!(of_command[0].reveal(), "from the vault");
     }
 
     #[test]
     fn another_value_stands_in_for_one_that_is_not_there() {
         let place = tempfile::tempdir().expect("a folder");
-        let find = |source| find("p.toml", place.path(), &named(source, None), &[], (variable, true));
+        let find =
+            |source| find("p.toml", place.path(), &named(source, None), &[], sources(&commands(), true));
         for (source, is_there) in [
             (Source::Variable("SET".into()), true),
             (Source::Variable("UNSET".into()), false),
             (Source::File("none".into()), false),
+            // It is not run.
+            (Source::Command("vault".into()), false),
         ] {
             assert_eq!(find(source.clone()).expect("a secret")[0].is_there, is_there, "{source:?}");
         }
@@ -191,9 +238,12 @@ mod tests {
             (Source::File("./none".into()), "the file ./none is not there"),
             (Source::File(".".into()), "is not a regular file"),
             (Source::File("short".into()), "fewer than 8 bytes"),
+            (Source::Command("none".into()), "the configuration has no command none in `[secret-commands]`"),
+            (Source::Command("sealed".into()), "the command sealed failed with exit status: 1: sealed"),
+            (Source::Command("bad".into()), "the command bad is not UTF-8"),
         ] {
-            let error =
-                find("p.toml", place.path(), &named(source, None), &[], (variable, false)).expect_err(says);
+            let error = find("p.toml", place.path(), &named(source, None), &[], sources(&commands(), false))
+                .expect_err(says);
             let shown = error.to_string();
             assert!(shown.starts_with("the manifest p.toml line 3: `secrets.KEY`"), "{shown}");
             assert!(shown.contains(says) && !shown.contains("1234567"), "{shown}");
