@@ -27,6 +27,7 @@ pub mod push;
 pub mod remove;
 pub mod rules;
 pub mod serve;
+pub mod status;
 pub mod stdio;
 pub mod tasks;
 pub mod test;

@@ -107,6 +107,8 @@ enum Command {
     Connect(command::connect::Options),
     /// Print a login link for the console of the host that runs.
     Console(command::console::Options),
+    /// Say how the host of this configuration is: whether it answers and is ready, and what it does.
+    Status(command::status::Options),
     /// Check the configuration, and print the settings in force.
     Config(command::config::Options),
     /// Check the configuration of clients, the folders and the address of this host.
@@ -165,6 +167,7 @@ pub fn run() -> ExitCode {
         Command::Wit(options) => command::wit::run(options),
         Command::Connect(options) => command::connect::run(&cli.flags, options),
         Command::Console(options) => command::console::run(&cli.flags, options),
+        Command::Status(options) => command::status::run(&cli.flags, options),
         Command::Config(options) => command::config::run(&cli.flags, options),
         Command::Doctor(options) => command::doctor::run(&cli.flags, options),
         Command::Tasks(options) => command::tasks::run(&cli.flags, options),

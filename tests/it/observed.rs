@@ -318,3 +318,44 @@ async fn the_alerts_of_the_example_look_at_what_there_is() {
     }
     assert!(seen.len() >= 5, "{seen:?}");
 }
+
+#[tokio::test]
+async fn the_command_status_says_whether_the_host_is_ready_and_what_it_does() {
+    let mut host = observed().with(&[guests::plugin("probe")]).start().await;
+    let session = Session::open(host.port()).await;
+    let task = session.create("wait", json!({"ms": 600_000})).await;
+    session.until(&task, "working").await;
+    let (listen, admin) =
+        (format!("listen=127.0.0.1:{}", host.port()), format!("admin.listen=127.0.0.1:{}", host.admin()));
+    let status = async |host: &Host, more: &[&str]| {
+        let args = [&["status", "--set", &listen, "--set", &admin], more].concat();
+        let done = host.command(&args).await;
+        (done.status.code(), String::from_utf8(done.stdout).expect("text"))
+    };
+    let (code, text) = status(&host, &[]).await;
+    assert_eq!(code, Some(0), "{text}");
+    for part in [
+        "/mcp (Toolyard ",
+        "ready      yes",
+        "plugins    1 serving",
+        "runs       1 now",
+        "tasks      1 working",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let (_, text) = status(&host, &["--json"]).await;
+    let state: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(
+        (&state["ready"], &state["figures"]["plugins"]["serving"]),
+        (&json!(true), &json!(1)),
+        "{text}"
+    );
+    assert_eq!(state["tasks"], json!({"working": 1, "inputRequired": 0}));
+
+    host.kill().await;
+    let (code, text) = status(&host, &[]).await;
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains("host       no answer at 127.0.0.1:") && text.contains("ready      no"), "{text}");
+    let (code, text) = status(&host, &["--json"]).await;
+    assert_eq!((code, text.contains("\"ready\":false")), (Some(1), true), "{text}");
+}

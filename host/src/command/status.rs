@@ -1,0 +1,262 @@
+//! `toolyard status`: asks the host that runs on this configuration how it is.
+
+use super::{configure, operator, start_log};
+use crate::assemble;
+use crate::config::{Config, Flags};
+use anyhow::bail;
+use bytes::Bytes;
+use clap::Args;
+use http_body_util::{BodyExt as _, Empty, Limited};
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::process::ExitCode;
+use std::time::Duration;
+use tokio::net::TcpStream;
+use tokio_util::task::AbortOnDropHandle;
+use toolyard_cli::{output, say};
+use toolyard_dispatch::search::{Direction, Filter};
+use toolyard_dispatch::{Caller, Dispatch, TaskStatus, visible};
+
+/// How long the host may take to answer. `/readyz` itself gives the store two seconds.
+const ANSWER_TIME: Duration = Duration::from_secs(5);
+/// The largest answer: metrics of many tools.
+const MAX_ANSWER: usize = 16 << 20;
+/// Tasks that are read at once.
+const PAGE: u32 = 500;
+/// The beginning of the text that the MCP listener has for browsers.
+const GREETING: &str = "Toolyard serves";
+
+/// The options of `status`.
+#[derive(Debug, Args)]
+pub struct Options {
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What is known of the host. `None` where nobody could be asked.
+#[derive(Debug, Default)]
+struct Status {
+    /// Why the MCP listener does not answer.
+    unreachable: Option<String>,
+    /// The failed checks of `/readyz`.
+    failed_checks: Option<Vec<String>>,
+    metrics: Option<Metrics>,
+    tasks: Option<LiveTasks>,
+    /// Why the store cannot be read.
+    store_error: Option<String>,
+}
+
+/// Live tasks of all hosts that share the store.
+#[derive(Debug, Default)]
+struct LiveTasks {
+    working: u64,
+    input_required: u64,
+}
+
+/// The figures of `/metrics`.
+#[derive(Debug)]
+struct Metrics(String);
+
+impl Metrics {
+    /// The value of a series, with its labels as they are written.
+    fn value(&self, series: &str) -> Option<u64> {
+        let value: f64 = self
+            .0
+            .lines()
+            .find_map(|line| line.strip_prefix(series)?.strip_prefix(' '))?
+            .trim()
+            .parse()
+            .ok()?;
+        // Gauges of counts and of whole seconds.
+        (value >= 0.0).then_some(value as u64)
+    }
+
+    fn version(&self) -> Option<&str> {
+        self.0.lines().find_map(|line| line.strip_prefix("toolyard_build_info{version=\"")?.split('"').next())
+    }
+
+    fn plugins(&self, state: &str) -> u64 {
+        self.value(&format!("toolyard_plugins{{state=\"{state}\"}}")).unwrap_or(0)
+    }
+}
+
+impl Status {
+    /// Whether the host answers, and nothing says that it is not ready.
+    fn is_ready(&self) -> bool {
+        let passes = self.failed_checks.as_ref().is_none_or(Vec::is_empty);
+        self.unreachable.is_none() && passes && self.store_error.is_none()
+    }
+}
+
+/// Prints the state. The exit code is 1 unless the host is ready.
+pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
+    let config = configure(flags, None)?;
+    start_log(&config, "error")?;
+    let mut status = Status::default();
+    assemble::with_runtimes(|_| async {
+        status = ask(&config).await;
+        Ok(ExitCode::SUCCESS)
+    })?;
+    if config.store.is_seen_by_other_processes() && operator::has_store(&config, true)? {
+        let read = operator::with_store(&config, async |dispatch| {
+            status.tasks = Some(live_tasks(&dispatch).await?);
+            Ok(ExitCode::SUCCESS)
+        });
+        status.store_error = read.err().map(|error| format!("{error:#}"));
+    }
+    match options.json {
+        true => output::json(as_json(&config, &status)),
+        false => print(&config, &status),
+    }
+    Ok(if status.is_ready() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Asks the listeners.
+async fn ask(config: &Config) -> Status {
+    let unreachable = match get(config.listen, "/").await {
+        Ok(text) if text.starts_with(GREETING) => None,
+        Ok(_) => Some("another program answers there".to_owned()),
+        Err(error) => Some(format!("{error:#}")),
+    };
+    let mut status = Status { unreachable, ..Status::default() };
+    if let Some(admin) = config.admin.listen {
+        status.failed_checks = Some(match get(admin, "/readyz").await {
+            Ok(text) => failed_checks(&text),
+            Err(error) => vec![format!("{error:#}")],
+        });
+        status.metrics = get(admin, "/metrics").await.ok().map(Metrics);
+    }
+    status
+}
+
+/// The failed checks in an answer of `/readyz`.
+fn failed_checks(text: &str) -> Vec<String> {
+    #[derive(serde::Deserialize)]
+    struct Readiness {
+        failed: Vec<String>,
+    }
+    match serde_json::from_str::<Readiness>(text) {
+        Ok(readiness) => readiness.failed,
+        Err(_) => vec!["/readyz gives no JSON".to_owned()],
+    }
+}
+
+async fn live_tasks(dispatch: &Dispatch) -> anyhow::Result<LiveTasks> {
+    let (mut after, mut tasks) = (None, LiveTasks::default());
+    loop {
+        let live = vec![TaskStatus::Working, TaskStatus::InputRequired];
+        let filter = Filter { statuses: Some(live), ..Filter::default() };
+        let page =
+            dispatch.find_tasks(&Caller::operator(), filter, Direction::Ascending, after, PAGE).await?;
+        for task in &page.tasks {
+            match task.status {
+                TaskStatus::InputRequired => tasks.input_required += 1,
+                _ => tasks.working += 1,
+            }
+        }
+        match page.next {
+            Some(next) => after = Some(next),
+            None => return Ok(tasks),
+        }
+    }
+}
+
+/// The address at which this machine reaches a listener.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    SocketAddr::new(ip, address.port())
+}
+
+/// Gets a page of a listener of this host.
+async fn get(address: SocketAddr, path: &str) -> anyhow::Result<String> {
+    let address = reachable(address);
+    let answer = async {
+        let stream = TcpStream::connect(address).await?;
+        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+        let _connection = AbortOnDropHandle::new(tokio::spawn(connection));
+        let request = hyper::Request::get(path)
+            .header("host", address.to_string())
+            .header("accept", "text/html, */*")
+            .body(Empty::<Bytes>::new())?;
+        let body = Limited::new(sender.send_request(request).await?.into_body(), MAX_ANSWER);
+        let body = body.collect().await.map_err(|error| anyhow::anyhow!(error))?.to_bytes();
+        Ok(String::from_utf8_lossy(&body).into_owned())
+    };
+    match tokio::time::timeout(ANSWER_TIME, answer).await {
+        Ok(answer) => answer.map_err(|error: anyhow::Error| error.context(format!("no answer at {address}"))),
+        Err(_) => bail!("no answer at {address} within {ANSWER_TIME:?}"),
+    }
+}
+
+/// The states of plugin files, as the metric and the output name them.
+const PLUGIN_STATES: [(&str, &str); 4] = [
+    ("serving", "serving"),
+    ("former", "serving an older version"),
+    ("refused", "refused"),
+    ("held", "held"),
+];
+
+fn print(config: &Config, status: &Status) {
+    let address = reachable(config.listen);
+    match &status.unreachable {
+        None => say!("host       serves http://{address}/mcp{}", version(status)),
+        Some(reason) => say!("host       {}", visible::line(reason)),
+    }
+    match status.failed_checks.as_deref() {
+        Some([]) => say!("ready      yes"),
+        Some(failed) => say!("ready      no: {}", visible::line(&failed.join(", "))),
+        None => say!("ready      unknown; `admin.listen` adds this and the figures of plugins and calls"),
+    }
+    if let Some(metrics) = &status.metrics {
+        let plugins = PLUGIN_STATES.map(|(state, words)| (metrics.plugins(state), words));
+        let plugins = plugins.into_iter().filter(|(count, _)| *count > 0);
+        let plugins: Vec<_> = plugins.map(|(count, words)| format!("{count} {words}")).collect();
+        say!("plugins    {}", if plugins.is_empty() { "none".to_owned() } else { plugins.join(", ") });
+        let value = |series| metrics.value(series).unwrap_or(0);
+        say!("runs       {} now", value("toolyard_runs"));
+        say!("sessions   {}", value("toolyard_sessions"));
+        say!("approvals  {} open", value("toolyard_approvals_open"));
+    }
+    if let Some(LiveTasks { working, input_required }) = status.tasks {
+        say!("tasks      {working} working, {input_required} waiting for input");
+    }
+    if let Some(error) = &status.store_error {
+        say!("store      {}", visible::line(error));
+    }
+}
+
+fn version(status: &Status) -> String {
+    let version = status.metrics.as_ref().and_then(Metrics::version);
+    version.map(|version| format!(" (Toolyard {version})")).unwrap_or_default()
+}
+
+fn as_json(config: &Config, status: &Status) -> serde_json::Value {
+    let metrics = status.metrics.as_ref().map(|metrics| {
+        serde_json::json!({
+            "version": metrics.version(),
+            "plugins": PLUGIN_STATES.map(|(state, _)| (state, metrics.plugins(state))).into_iter().collect::<BTreeMap<_, _>>(),
+            "runs": metrics.value("toolyard_runs"),
+            "sessions": metrics.value("toolyard_sessions"),
+            "approvalsOpen": metrics.value("toolyard_approvals_open"),
+        })
+    });
+    serde_json::json!({
+        "ready": status.is_ready(),
+        "url": format!("http://{}/mcp", reachable(config.listen)),
+        "unreachable": status.unreachable,
+        "failedChecks": status.failed_checks,
+        "figures": metrics,
+        "tasks": status.tasks.as_ref().map(|tasks| serde_json::json!({
+            "working": tasks.working,
+            "inputRequired": tasks.input_required,
+        })),
+        "storeError": status.store_error,
+    })
+}
