@@ -19,7 +19,7 @@ const WHAT: [&str; 11] = [
 /// before any answer.
 const WHEN: [&str; 3] = ["before", "uncommitted", "committed"];
 /// Places outside the store.
-const ELSEWHERE: [&str; 9] = [
+const ELSEWHERE: [&str; 12] = [
     "drain.begun",
     // A change of the plugin folder, and its steps.
     "install.staged",
@@ -30,6 +30,10 @@ const ELSEWHERE: [&str; 9] = [
     "install.step-3",
     "install.step-4",
     "install.done",
+    // A restore, before a store is in its place.
+    "restore.unpacked",
+    "restore.filled",
+    "restore.placing",
 ];
 
 /// The place and the signal that ends the process.

@@ -25,6 +25,8 @@ macro_rules! fail_point {
 // The store in memory uses only a few of these.
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod audit_buffer;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+pub mod backup;
 #[cfg_attr(not(feature = "sqlite"), allow(dead_code))]
 mod codec;
 pub mod contract;

@@ -8,6 +8,7 @@
 
 mod archive;
 mod audit;
+pub mod backup;
 mod connections;
 mod error;
 mod grants;

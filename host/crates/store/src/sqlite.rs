@@ -7,6 +7,7 @@
 
 mod archive;
 mod audit;
+pub mod backup;
 mod counts;
 mod error;
 mod grants;

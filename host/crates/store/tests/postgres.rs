@@ -5,6 +5,9 @@
 #[allow(dead_code, reason = "the host's tests need more of it")]
 mod server;
 
+#[path = "postgres/backup.rs"]
+mod backup;
+
 #[path = "postgres/resealing.rs"]
 mod resealing;
 

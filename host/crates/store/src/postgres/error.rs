@@ -2,6 +2,7 @@
 
 use super::connections::PostgresLocation;
 use crate::StoreRefusal;
+use crate::backup::BackupError;
 use crate::codec::CodecError;
 use crate::encryption::KeyId;
 pub(super) use crate::group_commit::closed;
@@ -124,6 +125,12 @@ pub enum PostgresOpenError {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+}
+
+impl From<PostgresOpenError> for BackupError {
+    fn from(error: PostgresOpenError) -> Self {
+        Self::Store(error.into())
+    }
 }
 
 impl PostgresOpenError {

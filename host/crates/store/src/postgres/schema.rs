@@ -42,7 +42,7 @@ const SCHEMA_2: &str = include_str!("schema/2.sql");
 const SCHEMA_3: &str = include_str!("schema/3.sql");
 
 /// The table that holds the version of the tables. Its name identifies a schema of a host.
-const VERSION: &str = "toolyard_version";
+pub(super) const VERSION: &str = "toolyard_version";
 
 /// Another session may have created the same object first; then it exists.
 const ATTEMPTS: u32 = 5;
@@ -148,22 +148,10 @@ async fn prepare_once(
     let step = on.transaction().await.map_err(fault)?;
     let bounds = format!("{SYSTEM_PATH}; SET LOCAL lock_timeout = {}", patience.as_millis().max(1));
     step.batch_execute(&bounds).await.map_err(fault)?;
-    let there: bool = step
-        .query_one("SELECT EXISTS (SELECT 1 FROM pg_namespace WHERE nspname = $1)", &[&schema])
-        .await
-        .map_err(fault)?
-        .get(0);
-    if !there {
-        step.batch_execute(&format!("CREATE SCHEMA {schema}")).await.map_err(fault)?;
-    }
+    create_schema(&step, schema).await.map_err(fault)?;
     check_owner(&step, place).await?;
     if !check_ownership(&step, place).await? {
-        let make = "(one boolean PRIMARY KEY CHECK (one), version bigint NOT NULL)";
-        step.batch_execute(&format!("CREATE TABLE {schema}.{VERSION} {make}")).await.map_err(fault)?;
-        // Another role may have begun to create the schema while it still had the right.
-        check_owner(&step, place).await?;
-        let first = format!("INSERT INTO {schema}.{VERSION} VALUES (true, 0)");
-        step.batch_execute(&first).await.map_err(fault)?;
+        create_version_table(&step, place).await?;
     }
     // From here on, everything in the schema belongs to the host. The system's names also come
     // first on this path, because it does not list them; but new objects are created in the schema.
@@ -171,16 +159,11 @@ async fn prepare_once(
     step.batch_execute(&path).await.map_err(fault)?;
     step.batch_execute(&lock(VERSION)).await.map_err(fault)?;
     let found: i64 = step.query_one("SELECT version FROM toolyard_version", &[]).await.map_err(fault)?.get(0);
-    let known = MIGRATIONS.len() as i64;
-    if found > known || found < 0 {
-        return Err(Unprepared::Refused(PostgresOpenError::Newer { place: place.to_string(), found, known }));
+    check_version(found, place).map_err(Unprepared::Refused)?;
+    if found > 0 {
+        check_keys(&step, place, sealing).await.map_err(Unprepared::Refused)?;
     }
-    if found > 0
-        && let Some(key) =
-            sealed_with(&step).await.map_err(fault)?.into_iter().find(|key| !sealing.opens(*key))
-    {
-        return Err(Unprepared::Refused(PostgresOpenError::Sealed { place: place.to_string(), key }));
-    }
+    let known = current();
     for migration in &MIGRATIONS[usize::try_from(found).unwrap_or(0)..] {
         step.batch_execute(migration).await.map_err(fault)?;
     }
@@ -190,6 +173,87 @@ async fn prepare_once(
     let secret = message_secret(&step, place).await?;
     step.commit().await.map_err(fault)?;
     Ok(secret)
+}
+
+/// The version of this release.
+pub(super) const fn current() -> i64 {
+    MIGRATIONS.len() as i64
+}
+
+/// Refuses a version that this release does not know.
+pub(super) fn check_version(found: i64, place: &PostgresLocation) -> Result<(), PostgresOpenError> {
+    let known = current();
+    match found > known || found < 0 {
+        true => Err(PostgresOpenError::Newer { place: place.to_string(), found, known }),
+        false => Ok(()),
+    }
+}
+
+/// Refuses a schema with values that none of these keys can open.
+pub(super) async fn check_keys(
+    on: &impl GenericClient,
+    place: &PostgresLocation,
+    sealing: &Sealing,
+) -> Result<(), PostgresOpenError> {
+    let sealed_with = sealed_with(on).await.map_err(|source| PostgresOpenError::of(place, source))?;
+    match sealed_with.into_iter().find(|key| !sealing.opens(*key)) {
+        Some(key) => Err(PostgresOpenError::Sealed { place: place.to_string(), key }),
+        None => Ok(()),
+    }
+}
+
+/// Creates the tables of this version, without rows of hosts, in a schema that is missing or holds nothing.
+/// Returns whether it is such a schema. From here on, the transaction's search path is the schema.
+pub(super) async fn create_empty(
+    step: &Transaction<'_>,
+    place: &PostgresLocation,
+    version: i64,
+    patience: Duration,
+) -> Result<bool, PostgresOpenError> {
+    let fault = |source| PostgresOpenError::of(place, source);
+    let refused = |refused| match refused {
+        Unprepared::Refused(error) => error,
+        Unprepared::Passing(source) | Unprepared::Locked(source) => fault(source),
+    };
+    check_version(version, place)?;
+    let schema = place.schema();
+    let bounds = format!("{SYSTEM_PATH}; SET LOCAL lock_timeout = {}", patience.as_millis().max(1));
+    step.batch_execute(&bounds).await.map_err(fault)?;
+    create_schema(step, schema).await.map_err(fault)?;
+    check_owner(step, place).await.map_err(refused)?;
+    let holds = "SELECT EXISTS (SELECT 1 FROM pg_class JOIN pg_namespace ON relnamespace = pg_namespace.oid
+        WHERE nspname = $1)";
+    if step.query_one(holds, &[&schema]).await.map_err(fault)?.get(0) {
+        return Ok(false);
+    }
+    create_version_table(step, place).await.map_err(refused)?;
+    let path = format!("SET LOCAL search_path = {schema}, pg_temp");
+    step.batch_execute(&path).await.map_err(fault)?;
+    for migration in &MIGRATIONS[..usize::try_from(version).unwrap_or(0)] {
+        step.batch_execute(migration).await.map_err(fault)?;
+    }
+    step.execute("UPDATE toolyard_version SET version = $1", &[&version]).await.map_err(fault)?;
+    Ok(true)
+}
+
+/// Creates the schema if it is missing.
+async fn create_schema(step: &Transaction<'_>, schema: &str) -> Result<(), Error> {
+    let there = "SELECT EXISTS (SELECT 1 FROM pg_namespace WHERE nspname = $1)";
+    if step.query_one(there, &[&schema]).await?.get(0) {
+        return Ok(());
+    }
+    step.batch_execute(&format!("CREATE SCHEMA {schema}")).await
+}
+
+/// Creates the table that makes the schema one of a host.
+async fn create_version_table(step: &Transaction<'_>, place: &PostgresLocation) -> Result<(), Unprepared> {
+    let (fault, schema) = (|source| Unprepared::of(place, source), place.schema());
+    let make = "(one boolean PRIMARY KEY CHECK (one), version bigint NOT NULL)";
+    step.batch_execute(&format!("CREATE TABLE {schema}.{VERSION} {make}")).await.map_err(fault)?;
+    // Another role may have begun to create the schema while it still had the right.
+    check_owner(step, place).await?;
+    let first = format!("INSERT INTO {schema}.{VERSION} VALUES (true, 0)");
+    step.batch_execute(&first).await.map_err(fault)
 }
 
 /// Takes this table as a lock until the end of the transaction. Only roles that may change

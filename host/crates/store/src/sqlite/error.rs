@@ -1,5 +1,6 @@
 //! Errors of a file: messages for the operator at the start, and error kinds for callers later.
 
+use crate::backup::BackupError;
 use crate::encryption::KeyId;
 use rusqlite::ErrorCode;
 use std::path::PathBuf;
@@ -81,6 +82,12 @@ pub enum SqliteOpenError {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+}
+
+impl From<SqliteOpenError> for BackupError {
+    fn from(error: SqliteOpenError) -> Self {
+        Self::Store(error.into())
+    }
 }
 
 impl SqliteOpenError {

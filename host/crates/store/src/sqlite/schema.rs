@@ -9,7 +9,8 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-const FILE: &str = "toolyard.sqlite";
+/// The name of the file in the data folder.
+pub(super) const FILE: &str = "toolyard.sqlite";
 
 /// "tool", which distinguishes an empty database of this program from one of another program.
 const APPLICATION_ID: i64 = 0x746f_6f6c;
@@ -249,12 +250,8 @@ pub(super) fn prepare(
     let mut connection = plain(&path, busy).map_err(fault)?;
     // Checked before any setting, because some settings are stored in the file, which may belong to
     // another program.
-    if version(&connection, &path)? >= SEALING {
-        let sealed_with = sealed_with(&connection).map_err(fault)?;
-        if let Some(key) = sealed_with.into_iter().find(|key| !sealing.opens(*key)) {
-            return Err(SqliteOpenError::Sealed { path, key });
-        }
-    }
+    let found = version(&connection, &path)?;
+    check_keys(&connection, &path, found, sealing)?;
     set_up(&connection, busy).map_err(fault)?;
     migrate(&mut connection, &path)?;
     Ok((path, connection))
@@ -262,6 +259,23 @@ pub(super) fn prepare(
 
 /// The first schema with sealed values.
 const SEALING: i64 = 6;
+
+/// Refuses a file of the schema `found` with values that none of these keys can open.
+pub(super) fn check_keys(
+    on: &Connection,
+    path: &Path,
+    found: i64,
+    sealing: &Sealing,
+) -> Result<(), SqliteOpenError> {
+    if found < SEALING {
+        return Ok(());
+    }
+    let sealed_with = sealed_with(on).map_err(|source| SqliteOpenError::of(path.to_owned(), source))?;
+    match sealed_with.into_iter().find(|key| !sealing.opens(*key)) {
+        Some(key) => Err(SqliteOpenError::Sealed { path: path.to_owned(), key }),
+        None => Ok(()),
+    }
+}
 
 /// The keys that are needed to read the file.
 fn sealed_with(on: &Connection) -> rusqlite::Result<Vec<KeyId>> {
@@ -278,7 +292,7 @@ pub(super) fn connection(path: &Path, busy: Duration) -> rusqlite::Result<Connec
 }
 
 /// The connection needs no mutex, because each one stays on one thread.
-fn plain(path: &Path, busy: Duration) -> rusqlite::Result<Connection> {
+pub(super) fn plain(path: &Path, busy: Duration) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(busy)?;
@@ -303,7 +317,7 @@ fn set_up(connection: &Connection, busy: Duration) -> rusqlite::Result<()> {
 
 fn migrate(connection: &mut Connection, path: &Path) -> Result<(), SqliteOpenError> {
     let fault = |source| SqliteOpenError::of(path.to_owned(), source);
-    let known = MIGRATIONS.len() as i64;
+    let known = current();
     if version(connection, path)? == known {
         return Ok(());
     }
@@ -325,8 +339,13 @@ const VERSION: &str = "
            (SELECT application_id FROM pragma_application_id),
            (SELECT user_version FROM pragma_user_version)";
 
+/// The schema of this release.
+pub(super) const fn current() -> i64 {
+    MIGRATIONS.len() as i64
+}
+
 /// The schema of the file: 0 for a new file.
-fn version(connection: &Connection, path: &Path) -> Result<i64, SqliteOpenError> {
+pub(super) fn version(connection: &Connection, path: &Path) -> Result<i64, SqliteOpenError> {
     let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
     let (tables, application, found): (i64, i64, i64) = connection
         .query_row(VERSION, [], row)
@@ -334,7 +353,7 @@ fn version(connection: &Connection, path: &Path) -> Result<i64, SqliteOpenError>
     if application != APPLICATION_ID && (tables > 0 || found != 0) {
         return Err(SqliteOpenError::Foreign { path: path.to_owned() });
     }
-    let known = MIGRATIONS.len() as i64;
+    let known = current();
     if found > known || found < 0 {
         return Err(SqliteOpenError::Newer { path: path.to_owned(), found, known });
     }

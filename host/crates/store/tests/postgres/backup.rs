@@ -1,0 +1,34 @@
+//! Copies of a schema.
+
+use super::server;
+use std::collections::BTreeSet;
+use toolyard_store::postgres::{PostgresLocation, backup};
+use toolyard_store::{PostgresOptions, PostgresStore};
+
+/// A table that a later schema adds must be copied, or be one of those that never hold a row.
+#[tokio::test]
+async fn every_table_and_sequence_of_a_schema_is_in_its_copy() {
+    let Some(server) = server::shared() else { return };
+    let schema = server.schema();
+    let place = PostgresLocation::parse(&server.address(), &schema).expect("an address");
+    let store = PostgresStore::open(place.clone(), PostgresOptions::default()).await.expect("opens");
+    store.shut_down().await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let copied = backup::copy(&place, folder.path()).await.expect("copies");
+    assert!(copied.is_current);
+    let all = server.ask(&format!(
+        "SELECT relname || '.' || relkind FROM pg_class WHERE relkind IN ('r', 'S') AND relnamespace = '{schema}'::regnamespace"
+    ));
+    let mut all: BTreeSet<String> = all.lines().map(|line| line.replace(".r", ".copy")).collect();
+    for never_filled in ["turn_room", "turn_key", "turn_reseal", "toolyard_version"] {
+        assert!(all.remove(&format!("{never_filled}.copy")), "{never_filled}");
+    }
+    for sequence in ["audit_writer", "node_incarnation_seq"] {
+        assert!(all.remove(&format!("{sequence}.S")), "{sequence}");
+    }
+    all.insert("sequences.json".to_owned());
+    assert_eq!(backup::files(copied.number).into_iter().collect::<BTreeSet<_>>(), all);
+    let made = std::fs::read_dir(folder.path()).expect("reads").flatten();
+    let made: BTreeSet<String> = made.map(|file| file.file_name().to_string_lossy().into_owned()).collect();
+    assert_eq!(made, all);
+}
