@@ -5,6 +5,7 @@
 
 mod assemble;
 mod audit;
+mod backup;
 mod command;
 mod config;
 mod console;
@@ -115,6 +116,10 @@ enum Command {
     Doctor(command::doctor::Options),
     /// List and cancel the stored tasks, and move them between stores.
     Tasks(command::tasks::Options),
+    /// Write a consistent copy of the store into one file, while hosts run.
+    Backup(command::backup::Options),
+    /// Make a store from a file that `backup` wrote.
+    Restore(command::restore::Options),
     /// List the hosts that share a PostgreSQL database, and the components that they lack.
     Hosts(command::hosts::Options),
     /// List and revoke the permissions that people gave when asked.
@@ -171,6 +176,8 @@ pub fn run() -> ExitCode {
         Command::Config(options) => command::config::run(&cli.flags, options),
         Command::Doctor(options) => command::doctor::run(&cli.flags, options),
         Command::Tasks(options) => command::tasks::run(&cli.flags, options),
+        Command::Backup(options) => command::backup::run(&cli.flags, options),
+        Command::Restore(options) => command::restore::run(&cli.flags, options),
         Command::Hosts(options) => command::hosts::run(&cli.flags, options),
         Command::Grants(options) => command::grants::run(&cli.flags, options),
         Command::Approvals(options) => command::approvals::run(&cli.flags, options),

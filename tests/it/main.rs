@@ -6,6 +6,7 @@ mod audit;
 mod authentication;
 mod authority;
 mod backtraces;
+mod backup;
 mod book;
 mod bridge;
 mod call_answers;

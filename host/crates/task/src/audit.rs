@@ -65,6 +65,12 @@ pub enum Action {
     /// Tasks were imported into the store.
     #[serde(rename = "archive.imported")]
     ArchiveImported,
+    /// A backup of the store was written.
+    #[serde(rename = "backup.written")]
+    BackupWritten,
+    /// The store was made from a backup.
+    #[serde(rename = "backup.restored")]
+    BackupRestored,
     /// The principal asked for a task that it does not have.
     #[serde(rename = "task.unknown")]
     Unknown,

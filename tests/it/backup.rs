@@ -1,0 +1,251 @@
+//! `toolyard backup` and `toolyard restore`, for both stores.
+
+mod interrupted;
+mod refusals;
+
+use crate::command_line::{err, out};
+use serde_json::json;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use tempfile::TempDir;
+use toolyard_tests::host::{Setup, command};
+use toolyard_tests::session::LATEST;
+use toolyard_tests::{Host, Session, Sink, eventually, guests, postgres};
+
+/// Concurrent clients that create tasks.
+const CLIENTS: usize = 4;
+/// The number of acknowledged tasks before the backup begins.
+const BEFORE: usize = 60;
+
+/// A setup of the probe, with these lines in its configuration file.
+fn setup(config: &str) -> Setup {
+    Setup::probe().manifest("probe", "[tools.echo]\ntask-support = \"optional\"\n").config(config)
+}
+
+/// The configuration of a host with a new schema on the shared server; `None` if there is no server.
+fn postgres() -> Option<String> {
+    let server = postgres::shared()?;
+    let (address, schema) = (server.address(), server.schema());
+    Some(format!("store = \"{address}\"\n[cluster]\nschema = \"{schema}\"\nlease = \"4s\"\n"))
+}
+
+/// The folder of a host that has not started.
+struct Target {
+    folder: Arc<TempDir>,
+    args: Vec<String>,
+}
+
+impl Target {
+    fn new(setup: Setup) -> Self {
+        let (folder, args) = setup.into_parts();
+        Self { folder: Arc::new(folder), args }
+    }
+
+    fn data(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
+    async fn restore(&self, file: &Path) -> Output {
+        let args = [file.to_str().expect("a plain name").to_owned()];
+        command("restore", self.folder.path(), &args).output().await.expect("it runs")
+    }
+
+    /// Restores the file, and starts a host.
+    async fn start_from(&self, file: &Path) -> Host {
+        let restored = self.restore(file).await;
+        assert_eq!(restored.status.code(), Some(0), "{}", err(&restored));
+        assert!(err(&restored).contains("restored a "), "{}", err(&restored));
+        Host::on(self.folder.clone(), self.args.clone()).await
+    }
+}
+
+async fn back_up(host: &Host) -> PathBuf {
+    let written = host.command(&["backup", "-o", "store.backup"]).await;
+    assert_eq!(written.status.code(), Some(0), "{}", err(&written));
+    assert!(!err(&written).contains("audit log does not"), "{}", err(&written));
+    host.folder().join("store.backup")
+}
+
+/// Clients create tasks while the backup is made. No call fails meanwhile, and the restored host has each task
+/// that was acknowledged before.
+async fn under_load(from: Setup, to: Setup) {
+    let (host, session) = from.open().await;
+    let (acknowledged, stop) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicBool::new(false)));
+    let clients: Vec<_> = (0..CLIENTS)
+        .map(|client| {
+            let (session, acknowledged, stop) = (session.at(host.port()), acknowledged.clone(), stop.clone());
+            tokio::spawn(async move {
+                let mut number = 0;
+                while !stop.load(Ordering::Relaxed) {
+                    let text = format!("{client}-{number}");
+                    let id = session.create("echo", json!({"text": text})).await;
+                    acknowledged.lock().expect("no panic").push((id, text));
+                    number += 1;
+                }
+            })
+        })
+        .collect();
+    let so_far = || acknowledged.lock().expect("no panic").clone();
+    eventually("enough tasks", || async { (so_far().len() >= BEFORE).then_some(()) }).await;
+    let before = so_far();
+    let completed = session.complete("echo", json!({"text": "completed"})).await;
+    let file = back_up(&host).await;
+    let after = so_far().len();
+    stop.store(true, Ordering::Relaxed);
+    for client in clients {
+        client.await.expect("every call is answered");
+    }
+    assert!(after > before.len(), "clients went on during the backup");
+    assert_eq!(std::fs::metadata(&file).expect("is there").permissions().mode() & 0o777, 0o600);
+    let target = Target::new(to);
+    let restored = target.start_from(&file).await;
+    // The session is there as well.
+    let elsewhere = session.at(restored.port());
+    let state = elsewhere.task(&completed).await;
+    assert_eq!(state, session.task(&completed).await);
+    for (id, text) in &before {
+        let task = eventually("it has ended", async || {
+            let task = elsewhere.task(id).await;
+            (task["status"] != "working").then_some(task)
+        });
+        // The host of the backup may have died, for the copy, in the middle of the run.
+        if task.await["status"] == "completed" {
+            let result = elsewhere.result("tasks/result", json!({"taskId": id})).await;
+            assert_eq!(result["content"][0]["text"], text.as_str());
+        }
+    }
+    let ended = [&completed, &before[0].0];
+    for id in ended {
+        assert_eq!(elsewhere.task(id).await["status"], "completed", "it had ended before");
+    }
+    elsewhere.complete("echo", json!({"text": "new"})).await;
+}
+
+#[tokio::test]
+async fn a_backup_under_load_holds_every_acknowledged_task() {
+    under_load(setup(""), setup("")).await;
+}
+
+#[tokio::test]
+async fn a_backup_of_a_database_under_load_holds_every_acknowledged_task() {
+    let (Some(from), Some(to)) = (postgres(), postgres()) else { return };
+    under_load(setup(&from), setup(&to)).await;
+}
+
+/// A task that may be run again goes on as its next attempt; another one fails, and says why.
+async fn recovers(from: &str, to: &str) {
+    let sink = Sink::start().await;
+    let effects = |config: &str| {
+        let setup = Setup::new().with(&[guests::fixture("effects")]).config(config);
+        setup.manifest("effects", &sink.manifest()).set("tasks.rerun-after", "20ms")
+    };
+    let mut host = effects(from).start().await;
+    let session = Session::open_as(host.port(), LATEST, json!({})).await.session;
+    sink.hold();
+    let mut ids = Vec::new();
+    for tool in ["once", "again"] {
+        ids.push(session.create(tool, json!({"key": tool, "sink": sink.authority()})).await);
+        sink.begun(tool, 1).await;
+    }
+    let file = back_up(&host).await;
+    host.kill().await;
+    let restored = Target::new(effects(to)).start_from(&file).await;
+    let session = session.at(restored.port());
+    assert_eq!(sink.begun("again", 2).await.begun, [1, 2]);
+    sink.release();
+    session.until(&ids[1], "completed").await;
+    let failed = session.until(&ids[0], "failed").await;
+    assert!(failed["statusMessage"].as_str().expect("a message").contains("host"), "{failed}");
+    assert_eq!(sink.of("once").begun, [1]);
+}
+
+#[tokio::test]
+async fn a_task_that_ran_during_the_backup_is_recovered_after_the_restore() {
+    recovers("", "").await;
+    let (Some(from), Some(to)) = (postgres(), postgres()) else { return };
+    recovers(&from, &to).await;
+}
+
+/// Values stay encrypted in the file, and a restore needs the key.
+async fn stays_encrypted(from: &str, to: &str) {
+    const WORD: &str = "geheimwort";
+    let keys = "\n[encryption]\nkey-file = \"keys\"\n";
+    let write_key = |folder: &Path| {
+        let path = folder.join("keys");
+        std::fs::write(&path, "11".repeat(32)).expect("writes");
+        std::fs::set_permissions(&path, Permissions::from_mode(0o600)).expect("sets");
+    };
+    let from = setup(&format!("{from}{keys}"));
+    write_key(from.plugins().parent().expect("a folder"));
+    let (host, session) = from.open().await;
+    let id = session.complete("echo", json!({"text": WORD})).await;
+    let file = back_up(&host).await;
+    let bytes = std::fs::read(&file).expect("reads");
+    assert!(!bytes.windows(WORD.len()).any(|window| window == WORD.as_bytes()));
+    let target = Target::new(setup(&format!("{to}{keys}")));
+    let other = target.folder.path().join("keys");
+    std::fs::write(&other, "22".repeat(32)).expect("writes");
+    std::fs::set_permissions(&other, Permissions::from_mode(0o600)).expect("sets");
+    let refused = target.restore(&file).await;
+    assert_eq!(refused.status.code(), Some(1), "{}", err(&refused));
+    assert!(err(&refused).contains("encrypted with the key"), "{}", err(&refused));
+    write_key(target.folder.path());
+    let restored = target.start_from(&file).await;
+    let result = session.at(restored.port()).result("tasks/result", json!({"taskId": id})).await;
+    assert_eq!(result["content"][0]["text"], WORD);
+}
+
+#[tokio::test]
+async fn an_encrypted_store_stays_encrypted_in_the_file() {
+    stays_encrypted("", "").await;
+    let (Some(from), Some(to)) = (postgres(), postgres()) else { return };
+    stays_encrypted(&from, &to).await;
+}
+
+#[tokio::test]
+async fn owners_of_tool_names_are_in_the_backup_and_the_audit_log_names_both_actions() {
+    let (host, _session) = setup("").open().await;
+    let names = |data: &Path| {
+        let files = std::fs::read_dir(data.join("names")).expect("a folder").flatten();
+        let names =
+            files.map(|file| file.path()).filter(|path| path.extension().is_some_and(|end| end == "json"));
+        names.map(|path| std::fs::read(path).expect("reads")).collect::<Vec<_>>()
+    };
+    let file = back_up(&host).await;
+    let target = Target::new(setup(""));
+    let restored = target.restore(&file).await;
+    assert_eq!(restored.status.code(), Some(0), "{}", err(&restored));
+    assert!(!names(&host.data()).is_empty());
+    assert_eq!(names(&host.data()), names(&target.data()));
+    for (data, action) in [(host.data(), "backup.written"), (target.data(), "backup.restored")] {
+        let log = std::fs::read_to_string(data.join("audit.jsonl")).expect("an audit log");
+        assert!(log.contains(action), "{log}");
+    }
+    // Nothing else was left in the folders.
+    let left =
+        |folder: PathBuf| std::fs::read_dir(folder).expect("reads").flatten().map(|file| file.file_name());
+    for name in left(host.folder().to_owned()).chain(left(target.data())) {
+        assert!(!name.to_string_lossy().starts_with(".toolyard-"), "{name:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_backup_goes_to_stdout_and_replaces_no_file_unless_forced() {
+    let (host, _session) = setup("").open().await;
+    let piped = host.command(&["backup", "-o", "-"]).await;
+    assert_eq!(piped.status.code(), Some(0), "{}", err(&piped));
+    let file = host.folder().join("piped");
+    std::fs::write(&file, &piped.stdout).expect("writes");
+    Target::new(setup("")).start_from(&file).await;
+    let refused = host.command(&["backup", "-o", "piped"]).await;
+    assert_eq!((refused.status.code(), out(&refused).as_str()), (Some(1), ""), "{}", err(&refused));
+    assert!(err(&refused).contains("--force"), "{}", err(&refused));
+    assert!(std::fs::read(&file).expect("reads") == piped.stdout, "it stays as it was");
+    let forced = host.command(&["backup", "-o", "piped", "--force"]).await;
+    assert_eq!(forced.status.code(), Some(0), "{}", err(&forced));
+    assert!(std::fs::read(&file).expect("reads") != piped.stdout);
+}

@@ -1,0 +1,118 @@
+//! Files and targets that `restore` refuses. Each time, nothing is changed.
+
+use super::{Target, back_up, postgres, setup};
+use crate::command_line::err;
+use serde_json::json;
+use std::path::Path;
+use toolyard_tests::Host;
+
+/// The error of a restore that is refused.
+async fn refused(target: &Target, file: &Path) -> String {
+    let refused = target.restore(file).await;
+    assert_eq!(refused.status.code(), Some(1), "{}", err(&refused));
+    err(&refused)
+}
+
+/// A host with a task that has ended, and a backup of it.
+async fn host_and_backup(config: &str) -> (Host, std::path::PathBuf) {
+    let (host, session) = setup(config).open().await;
+    session.complete("echo", json!({"text": "kept"})).await;
+    let file = back_up(&host).await;
+    (host, file)
+}
+
+/// Tries damaged copies of the file, and then the file itself.
+async fn only_a_whole_file_is_taken(from: &str, to: &str) {
+    let (host, file) = host_and_backup(from).await;
+    let (whole, target) = (std::fs::read(&file).expect("reads"), Target::new(setup(to)));
+    let damaged = host.folder().join("damaged");
+    let middle = whole.len() / 2;
+    let mut changed = whole.clone();
+    // In the middle of a table or of the file of the database.
+    let at = whole.windows(4).rposition(|window| window == b"kept").expect("the arguments are there");
+    changed[at] ^= 1;
+    for (bytes, says) in [
+        (&whole[..middle], "it ends early"),
+        (&whole[..1_000], "it ends early"),
+        (&changed[..], "is not as it was written"),
+        (&b"no backup"[..], "it is not a tar"),
+        (&[][..], "it ends early"),
+    ] {
+        std::fs::write(&damaged, bytes).expect("writes");
+        let said = refused(&target, &damaged).await;
+        assert!(said.contains(says) || said.contains("damaged"), "{says}: {said}");
+        assert!(said.contains("nothing was changed"), "{said}");
+        let left: Vec<_> = std::fs::read_dir(target.data()).expect("reads").flatten().collect();
+        assert!(left.is_empty(), "{left:?}");
+    }
+    target.start_from(&file).await;
+}
+
+#[tokio::test]
+async fn a_damaged_file_is_refused_and_changes_nothing() {
+    only_a_whole_file_is_taken("", "").await;
+    let (Some(from), Some(to)) = (postgres(), postgres()) else { return };
+    only_a_whole_file_is_taken(&from, &to).await;
+}
+
+#[tokio::test]
+async fn a_folder_with_a_store_or_a_host_is_not_restored_into() {
+    let (host, file) = host_and_backup("").await;
+    let name = file.to_str().expect("a plain name");
+    let into_running = host.command(&["restore", name]).await;
+    assert_eq!(into_running.status.code(), Some(1));
+    assert!(err(&into_running).contains("holds a store already"), "{}", err(&into_running));
+    // The host still runs, although its file is gone: it holds its lock.
+    for end in ["", "-wal", "-shm"] {
+        let file = host.data().join(format!("toolyard.sqlite{end}"));
+        std::fs::rename(&file, host.folder().join(format!("moved{end}"))).expect("moves");
+    }
+    let beside_host = host.command(&["restore", name]).await;
+    assert_eq!(beside_host.status.code(), Some(1));
+    assert!(err(&beside_host).contains("a host uses the data folder"), "{}", err(&beside_host));
+    // SQLite would apply this log to the restored file.
+    let target = Target::new(setup(""));
+    std::fs::create_dir(target.data()).expect("makes");
+    std::fs::write(target.data().join("toolyard.sqlite-wal"), "left").expect("writes");
+    let said = refused(&target, &file).await;
+    assert!(said.contains("toolyard.sqlite-wal holds a store already") && said.contains("--data"), "{said}");
+}
+
+#[tokio::test]
+async fn a_schema_with_tables_is_not_restored_into() {
+    let Some(config) = postgres() else { return };
+    let (host, file) = host_and_backup(&config).await;
+    let target = Target::new(setup(&config));
+    let said = refused(&target, &file).await;
+    assert!(said.contains("holds a store already") && said.contains("cluster.schema"), "{said}");
+    let listed = host.command(&["tasks", "list", "--json"]).await;
+    assert!(crate::command_line::out(&listed).contains("completed"), "it stays as it was");
+}
+
+#[tokio::test]
+async fn a_backup_of_the_other_kind_of_store_is_refused_with_the_way_to_move_tasks() {
+    let Some(config) = postgres() else { return };
+    let (_host, file) = host_and_backup("").await;
+    let said = refused(&Target::new(setup(&config)), &file).await;
+    assert!(said.contains("tasks export") && said.contains("tasks import"), "{said}");
+    let (_host, file) = host_and_backup(&config).await;
+    let said = refused(&Target::new(setup("")), &file).await;
+    assert!(said.contains("PostgreSQL") && said.contains("tasks import"), "{said}");
+}
+
+#[tokio::test]
+async fn a_folder_without_a_store_has_no_backup() {
+    let target = Target::new(setup(""));
+    for makes in [false, true] {
+        if makes {
+            std::fs::create_dir(target.data()).expect("makes");
+        }
+        let args = ["-o", "none"].map(str::to_owned);
+        let mut command = toolyard_tests::host::command("backup", target.folder.path(), &args);
+        let output = command.output().await.expect("it runs");
+        assert_eq!(output.status.code(), Some(1));
+        let says = if makes { "holds no store" } else { "there is no data folder" };
+        assert!(err(&output).contains(says), "{}", err(&output));
+        assert!(!target.folder.path().join("none").exists());
+    }
+}
