@@ -73,6 +73,7 @@ mod timeline;
 mod tools;
 mod traced;
 mod typed;
+mod upgrade;
 
 /// Prints a line that is visible even if the test passes: the harness captures only the output of macros.
 fn say(what: &str) {

@@ -2,6 +2,7 @@
 //! started it. The tests of the store compile this file too, so it needs only the standard library.
 
 use std::fs;
+use std::io::Write as _;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -200,6 +201,23 @@ impl Server {
         let output = ask.output().expect("psql starts");
         assert!(output.status.success(), "{sql}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// Runs statements, such as those of a dump.
+    ///
+    /// # Panics
+    /// If one of them is refused.
+    pub fn run(&self, statements: &str) {
+        let mut command = Command::new(self.bin.join("psql"));
+        command.args(["--no-psqlrc", "--quiet", "--set", "ON_ERROR_STOP=1", &self.address()]);
+        let command = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("psql starts");
+        let mut input = child.stdin.take().expect("is piped");
+        // psql reads no further than the statement that is refused.
+        drop(input.write_all(statements.as_bytes()));
+        drop(input);
+        let output = child.wait_with_output().expect("psql ends");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
 
     /// The URL of its database for another role.

@@ -205,6 +205,12 @@ durable_backend!(SqliteStore);
 #[cfg(feature = "postgres")]
 durable_backend!(PostgresStore);
 
+/// The advice to the operator of a release that is older than its store.
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+const WAY_BACK: &str = "use the release that upgraded it. To go back, restore a backup from before the upgrade \
+    (`toolyard restore`), or write all tasks with the newer release (`toolyard tasks export`) and read them with this \
+    one into an empty store (`toolyard tasks import`)";
+
 /// Why the store itself cannot answer.
 #[derive(Debug, thiserror::Error)]
 #[cfg_attr(not(feature = "sqlite"), allow(dead_code))]

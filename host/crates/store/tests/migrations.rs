@@ -218,6 +218,6 @@ fn a_file_of_a_later_schema_is_refused_with_advice_and_left_as_it_is() {
     let refused = SqliteStore::open(folder.path(), SqliteOptions::new(ManualClock::at(START)));
     let error = refused.err().expect("is refused");
     assert!(matches!(error, SqliteOpenError::Newer { found: 4_711, .. }), "{error:?}");
-    assert!(error.to_string().contains("run the release that wrote it"), "{error}");
+    assert!(error.to_string().contains("use the release that upgraded it"), "{error}");
     assert!(std::fs::read(&path).expect("reads") == before, "it was changed");
 }

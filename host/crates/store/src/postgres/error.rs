@@ -94,9 +94,7 @@ pub enum PostgresOpenError {
         place: String,
     },
     /// A later release wrote it.
-    #[error(
-        "{place} has schema {found} and this release knows {known} at most; run the release that wrote it, or name another schema"
-    )]
+    #[error("{place} has schema {found} and this release knows {known} at most; {}", crate::WAY_BACK)]
     Newer {
         /// Which database.
         place: String,

@@ -41,8 +41,7 @@ pub enum SqliteOpenError {
     },
     /// The file was written by a later release.
     #[error(
-        "{} has schema {found} and this release knows {known} at most; \
-         run the release that wrote it, or name another data folder", path.display()
+        "{} has schema {found} and this release knows {known} at most; {}", path.display(), crate::WAY_BACK
     )]
     Newer {
         /// The file.
