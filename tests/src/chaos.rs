@@ -1,10 +1,11 @@
 //! Chaos: real hosts under the load of many clients of both generations. A single host is killed as `kill -9`
 //! does, again and again ([`chaos`]). Meanwhile its plugin is replaced, and both generations must agree about
-//! each task. Several hosts that share a database meet disasters of other kinds as well
+//! each task. A backup is made during a kill in the middle, and restored at the end. Several hosts that share a database meet disasters of other kinds as well
 //! ([`cluster::disasters`]). The answers to the clients go into a history that is checked after each
 //! disaster. A sink outside of the hosts counts the effects of the guests.
 
 mod agreement;
+mod backup;
 mod client_connection;
 pub mod cluster;
 mod disaster;
@@ -28,6 +29,7 @@ use crate::tap::stand_aside;
 use crate::tokens::{stanza, token};
 use crate::wait::PATIENCE;
 use crate::{Host, Session, Sink, guests};
+use backup::{BACKED_UP, Backup};
 use inspectors::Inspection;
 use load_client::LoadClient;
 use rustix::process::Signal;
@@ -88,7 +90,8 @@ pub async fn chaos(kills: u32, seed: u64, mut tell: impl FnMut(&str)) -> Report 
     let (stop, stopped) = watch::channel(false);
     let mut clients = start_clients(&shared, &sink, &mut dice, None, &stopped).await;
     let mut history = History::new(A_DAY.as_nanos() as u64);
-    let mut report = Report::new(seed, [&report::SEEN[..], &[REPLACED, RESTARTED, COMPARED]].concat());
+    let mut report =
+        Report::new(seed, [&report::SEEN[..], &[REPLACED, RESTARTED, COMPARED, BACKED_UP]].concat());
     let mut sessions = Vec::new();
     for name in PRINCIPALS {
         sessions.push(Session::open_by(host.port(), LATEST, everything(), Some(&token(name))).await.session);
@@ -98,12 +101,16 @@ pub async fn chaos(kills: u32, seed: u64, mut tell: impl FnMut(&str)) -> Report 
         let (shared, sessions) = (shared.clone(), sessions.clone());
         Inspection { shared, first: CLIENTS, addresses: vec![address], move_after: None, sessions }
     };
-    for disaster in 1..=kills + kills / 8 {
+    let (disasters, mut backup) = (kills + kills / 8, None);
+    for disaster in 1..=disasters {
         let (live, finished) = enough(&shared, &mut clients).await;
         replace_plugin(&host, disaster % 2 == 0);
         report.met(REPLACED);
         // At any point of any operation.
         tokio::time::sleep(Duration::from_micros(dice.below(60_000))).await;
+        if disaster == disasters.div_ceil(2) {
+            backup = Some(Backup::begin(&host, &shared));
+        }
         if disaster % 9 == 0 {
             host.signal(Signal::TERM);
             // Some tasks outlast every drain.
@@ -132,6 +139,11 @@ pub async fn chaos(kills: u32, seed: u64, mut tell: impl FnMut(&str)) -> Report 
         inspection(address).compare([unsettled, latest].concat()).await;
         broken.extend(effects::violations(&shared, &sink));
         require(&shared, &broken, &[&host], seed);
+        if disaster == disasters.div_ceil(2)
+            && let Some(backup) = &mut backup
+        {
+            backup.complete().await;
+        }
         report.least(live, finished);
         let said = format!("{live} live, {finished} finished; back after {} ms", back.as_millis());
         tell(&format!("disaster {disaster}: {said}, {}", report.settled(settled)));
@@ -150,6 +162,10 @@ pub async fn chaos(kills: u32, seed: u64, mut tell: impl FnMut(&str)) -> Report 
     broken.extend(final_violations(&shared, &sink, &mut history));
     require(&shared, &broken, &[&host], seed);
     report.end(&shared, &history, effects::counts(&shared, &sink));
+    if let Some(backup) = backup {
+        backup.check(setup(&sink)).await;
+        report.met(BACKED_UP);
+    }
     report
 }
 
