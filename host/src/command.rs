@@ -16,6 +16,7 @@ pub mod connect;
 pub mod console;
 pub mod dev;
 pub mod doctor;
+pub mod erase;
 pub mod generate;
 pub mod grants;
 pub mod hosts;

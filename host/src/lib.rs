@@ -126,6 +126,8 @@ enum Command {
     Grants(command::grants::Options),
     /// List, approve and deny calls that wait for an approval (`confirm`).
     Approvals(command::approvals::Options),
+    /// Erase what the store holds of a principal: tasks, records of runs, sessions and permissions.
+    Erase(command::erase::Options),
     /// Explain what the access rules of the configuration allow.
     Rules(command::rules::Options),
     /// Make a token for a client, to be allowed in the configuration.
@@ -181,6 +183,7 @@ pub fn run() -> ExitCode {
         Command::Hosts(options) => command::hosts::run(&cli.flags, options),
         Command::Grants(options) => command::grants::run(&cli.flags, options),
         Command::Approvals(options) => command::approvals::run(&cli.flags, options),
+        Command::Erase(options) => command::erase::run(&cli.flags, options),
         Command::Rules(options) => command::rules::run(&cli.flags, options),
         Command::Token(options) => command::token::run(options),
         Command::Generate(options) => command::generate::run(options, Cli::command()),

@@ -19,6 +19,7 @@ mod console;
 mod crash;
 mod desk;
 mod detached;
+mod erase;
 mod examples;
 mod fetching;
 mod flushes;

@@ -50,6 +50,17 @@ pub fn with_store<F: Future<Output = anyhow::Result<ExitCode>>>(
     config: &Config,
     act: impl FnOnce(Arc<Dispatch>) -> F,
 ) -> anyhow::Result<ExitCode> {
+    with_stores(config, |dispatch, _| act(dispatch))
+}
+
+/// Like [`with_store`], for commands that also use the store itself.
+///
+/// # Errors
+/// If the store cannot be opened, or the error of `act`.
+pub fn with_stores<F: Future<Output = anyhow::Result<ExitCode>>>(
+    config: &Config,
+    act: impl FnOnce(Arc<Dispatch>, Arc<dyn Backend>) -> F,
+) -> anyhow::Result<ExitCode> {
     assemble::with_runtimes(|guests| async move {
         let store = open_store(config).await?;
         let stores = assemble::stores_in(&store);
@@ -62,7 +73,7 @@ pub fn with_store<F: Future<Output = anyhow::Result<ExitCode>>>(
             Arc::new(crate::system::RandomIds),
             guests,
         );
-        let done = act(dispatch).await;
+        let done = act(dispatch, store.clone()).await;
         if let Some(exporter) = exporter {
             exporter.finish().await;
         }

@@ -57,6 +57,7 @@ pub use toolyard_protocol::response::RELATED_TASK;
 pub use toolyard_protocol::tools::{CallParams, RequestedTtl, TaskSupport};
 pub use toolyard_protocol::{RawJson, RpcError, Timestamp, TraceContext, visible};
 pub use toolyard_task::audit::{Action, By, Entry, fingerprint, name_of};
+pub use toolyard_task::erasure::{DataOwner, Holdings};
 pub use toolyard_task::grant::{AfterGrant, Grant, GrantId, GrantStore, Verdict};
 /// Requests, sockets and waits of guests.
 pub mod host_call {
@@ -417,6 +418,12 @@ impl Dispatch {
     #[must_use]
     pub fn has_neighbours(&self) -> bool {
         self.deps.node.is_shared
+    }
+
+    /// A number that grows when another process on this machine has written to the store.
+    #[must_use]
+    pub fn writes_of_others(&self) -> u64 {
+        self.deps.node.writes_of_others()
     }
 
     /// The service that renews this host's registration; runs until `stop` is cancelled. It is separate

@@ -7,6 +7,7 @@ use crate::access::Access;
 use crate::slots::Slots;
 use membership::Membership;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use toolyard_task::Broadcast;
 use toolyard_task::node::NodeStore;
 
@@ -20,6 +21,8 @@ pub(crate) struct Node {
     pub is_shared: bool,
     /// Distinguishes this process from others in the messages between them.
     number: u64,
+    /// The hints that another process on this machine has written to the store.
+    writes_of_others: AtomicU64,
     access: Arc<Access>,
     slots: Arc<Slots>,
 }
@@ -33,6 +36,23 @@ impl Node {
         access: Arc<Access>,
         slots: Arc<Slots>,
     ) -> Self {
-        Self { membership: Membership::default(), store, broadcast, is_shared, number, access, slots }
+        Self {
+            membership: Membership::default(),
+            store,
+            broadcast,
+            is_shared,
+            number,
+            writes_of_others: AtomicU64::new(0),
+            access,
+            slots,
+        }
+    }
+
+    pub fn note_other_writer(&self) {
+        self.writes_of_others.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub fn writes_of_others(&self) -> u64 {
+        self.writes_of_others.load(Ordering::Relaxed)
     }
 }

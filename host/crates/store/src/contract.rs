@@ -7,6 +7,7 @@
 pub mod archive;
 pub mod audit;
 pub mod clocks;
+pub mod erasure;
 pub mod grants;
 pub mod hosts;
 pub mod kept;
@@ -278,6 +279,10 @@ macro_rules! contract_tests {
                 what_is_there_stands, live_tasks_come_in_as_those_of_a_dead_host,
                 an_import_leaves_room_for_the_numbers_of_later_hosts,
                 no_living_host_gets_tasks_that_are_not_its_own
+            }
+            erasure {
+                what_is_of_a_principal_is_erased_and_nothing_else,
+                shared_names_are_erased_together_and_tasks_apart, live_tasks_are_not_erased, an_erasure_is_in_the_log_with_its_counts
             }
             clocks {
                 times_and_places_hold_whatever_the_clock_does,

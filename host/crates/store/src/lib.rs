@@ -75,7 +75,7 @@ use toolyard_task::keys::KeyStore;
 use toolyard_task::node::NodeStore;
 use toolyard_task::session::SessionStore;
 use toolyard_task::store::StoreError;
-use toolyard_task::{Archive, AuditStore, Broadcast, GrantStore, TaskStore, TimelineStore};
+use toolyard_task::{Archive, AuditStore, Broadcast, Erasure, GrantStore, TaskStore, TimelineStore};
 
 pub use toolyard_task::archive;
 pub use toolyard_task::timeline::TimelineBounds;
@@ -90,6 +90,7 @@ pub trait Store:
     + AuditStore
     + TimelineStore
     + Archive
+    + Erasure
     + Broadcast
 {
 }
@@ -103,6 +104,7 @@ impl<
         + AuditStore
         + TimelineStore
         + Archive
+        + Erasure
         + Broadcast,
 > Store for T
 {

@@ -6,6 +6,7 @@
 
 mod archive;
 mod audit;
+mod erasure;
 mod grants;
 mod hosts;
 mod messages;

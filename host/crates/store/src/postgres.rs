@@ -10,6 +10,7 @@ mod archive;
 mod audit;
 pub mod backup;
 mod connections;
+mod erasure;
 mod error;
 mod grants;
 mod hints;

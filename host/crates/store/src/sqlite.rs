@@ -9,6 +9,7 @@ mod archive;
 mod audit;
 pub mod backup;
 mod counts;
+mod erasure;
 mod error;
 mod grants;
 mod kept;

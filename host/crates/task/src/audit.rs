@@ -26,6 +26,8 @@ const PRINCIPAL: usize = 512;
 /// The longest object of a permission (characters): the path of a folder may be long, and half of it
 /// would name another folder.
 const WANTED: usize = 8 << 10;
+/// The name of the user of this machine.
+pub(crate) const LOCAL: &str = "local";
 /// The name of the issuer of the tokens in the configuration.
 pub const TOKENS: &str = "token";
 
@@ -140,6 +142,9 @@ pub enum Action {
     /// A plugin was taken out of the plugin folder.
     #[serde(rename = "plugin.removed")]
     PluginRemoved,
+    /// Rows of a principal were erased from the store.
+    #[serde(rename = "principal.erased")]
+    PrincipalErased,
     /// Entries were not written, or dropped before they were exported.
     #[serde(rename = "audit.lost")]
     Lost,
@@ -509,7 +514,7 @@ fn short(name: &str) -> String {
 #[must_use]
 pub fn name_of(owner: &Owner) -> String {
     match owner {
-        Owner::Local => "local".to_owned(),
+        Owner::Local => LOCAL.to_owned(),
         Owner::Session(_) | Owner::Anyone => "anonymous".to_owned(),
         Owner::Subject { issuer, subject } => clip(&subject_name(issuer, subject), PRINCIPAL),
     }

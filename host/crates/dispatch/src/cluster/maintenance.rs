@@ -149,6 +149,9 @@ impl Cluster {
 
     /// Another process, or another host, changed something.
     async fn on_hint(&self, hint: Hint) -> Result<(), StoreError> {
+        if hint == Hint::Anything {
+            self.deps.node.note_other_writer();
+        }
         let Some(me) = self.deps.node.current() else {
             self.deps.tasks.waiters.wake_all();
             return Ok(());

@@ -17,12 +17,12 @@ use toolyard_task::wire::{RawJson, Timestamp};
 #[derive(Default)]
 pub(super) struct Timelines {
     pub(super) bounds: TimelineBounds,
-    by_task: BTreeMap<TaskId, TaskTimeline>,
+    pub(super) by_task: BTreeMap<TaskId, TaskTimeline>,
 }
 
 #[derive(Default)]
-struct TaskTimeline {
-    runs: BTreeMap<u32, RunRecord>,
+pub(super) struct TaskTimeline {
+    pub(super) runs: BTreeMap<u32, RunRecord>,
     events: Vec<TimelineEvent>,
 }
 

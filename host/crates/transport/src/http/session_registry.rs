@@ -56,6 +56,8 @@ struct Streams {
     used: Instant,
     touched: Instant,
     looked: Instant,
+    /// The writes of other processes before the last look.
+    seen_writes: u64,
 }
 
 impl Streams {
@@ -167,9 +169,11 @@ impl Registry {
         Ok(Some(live))
     }
 
-    /// Whether it is time to check again whether another host has closed a session.
+    /// Whether it is time to check again whether another process has closed a session. Hints of other
+    /// machines may be lost; a store on this machine says whether another process has written to it.
     fn start_look(&self, live: &LiveSession) -> bool {
-        self.server.dispatch.has_neighbours() && live.start_look()
+        let dispatch = &self.server.dispatch;
+        live.start_look((!dispatch.has_neighbours()).then(|| dispatch.writes_of_others()))
     }
 
     /// Checks whether another host has closed a session in memory.
@@ -260,7 +264,13 @@ impl Registry {
                         replay_bytes: settings.replay_bytes_per_session,
                     },
                     replay: (self.replay.clone(), principal.to_string().into()),
-                    streams: Mutex::new(Streams { kept: Vec::new(), used: now, touched: now, looked: now }),
+                    streams: Mutex::new(Streams {
+                        kept: Vec::new(),
+                        used: now,
+                        touched: now,
+                        looked: now,
+                        seen_writes: self.server.dispatch.writes_of_others(),
+                    }),
                     session,
                 })
             })
@@ -457,11 +467,16 @@ impl LiveSession {
         true
     }
 
-    fn start_look(&self) -> bool {
-        let (mut streams, now) = (self.lock(), Instant::now());
+    fn start_look(&self, writes: Option<u64>) -> bool {
+        let mut streams = self.lock();
+        if writes == Some(streams.seen_writes) {
+            return false;
+        }
+        let now = Instant::now();
         let needed = now.duration_since(streams.looked) >= LOOK_EVERY;
         if needed {
             streams.looked = now;
+            streams.seen_writes = writes.unwrap_or_default();
         }
         needed
     }

@@ -1,0 +1,112 @@
+//! `toolyard erase` beside a running host.
+
+use crate::command_line::{err, out};
+use serde_json::{Value, json};
+use std::path::Path;
+use toolyard_tests::host::Setup;
+use toolyard_tests::tokens::{stanza, token};
+use toolyard_tests::{Host, Session, eventually};
+
+/// The texts of a person that no file of the store may contain afterwards.
+const MARKERS: [&[u8]; 3] = [b"marker-of-ann", b"token:ann", b"tokenann"];
+
+fn setup() -> Setup {
+    Setup::probe().config(&[stanza("ann", &[]), stanza("bea", &[])].concat())
+}
+
+/// The files of the store that contain this text.
+fn files_with(data: &Path, text: &[u8]) -> Vec<String> {
+    let names = ["toolyard.sqlite", "toolyard.sqlite-wal", "toolyard.sqlite-shm"];
+    let has = |name: &&str| {
+        let bytes = std::fs::read(data.join(name)).unwrap_or_default();
+        bytes.windows(text.len()).any(|part| part == text)
+    };
+    names.into_iter().filter(has).map(str::to_owned).collect()
+}
+
+async fn erase(host: &Host, args: &[&str]) -> (Option<i32>, Value) {
+    let done = host.command(&[&["erase", "--json"], args].concat()).await;
+    let value = serde_json::from_str(&out(&done)).unwrap_or_else(|_| Value::from(err(&done)));
+    (done.status.code(), value)
+}
+
+#[tokio::test]
+async fn what_a_principal_left_is_erased_beside_a_running_host() {
+    let host = setup().start().await;
+    let ann = Session::open_with(host.port(), &token("ann")).await;
+    let bea = Session::open_with(host.port(), &token("bea")).await;
+    // Long texts lie on pages of their own, short ones among other rows.
+    let long = "marker-of-ann ".repeat(2_000);
+    for text in ["marker-of-ann", &long] {
+        ann.complete("echo", json!({"text": text})).await;
+    }
+    let hers = bea.complete("echo", json!({"text": "of bea"})).await;
+    let live = ann.create("wait", json!({"ms": 600_000})).await;
+    assert!(!files_with(&host.data(), MARKERS[0]).is_empty(), "the text is in the store before");
+
+    let expected = json!({
+        "principal": "token:ann", "dryRun": true, "cancelled": 0,
+        "liveTasks": 1, "tasks": 2, "runs": 3, "sessions": 1, "permissions": 0, "rewritten": false,
+    });
+    assert_eq!(erase(&host, &["token:ann", "--dry-run"]).await, (Some(0), expected));
+    assert_eq!(ann.task(&live).await["status"], "working", "a dry run changes nothing");
+    let (code, refused) = erase(&host, &["token:ann"]).await;
+    assert!(code == Some(2) && refused.as_str().is_some_and(|text| text.contains("--yes")), "{refused}");
+
+    let expected = json!({
+        "principal": "token:ann", "dryRun": false, "cancelled": 1,
+        "liveTasks": 0, "tasks": 3, "runs": 3, "sessions": 1, "permissions": 0, "rewritten": true,
+    });
+    assert_eq!(erase(&host, &["token:ann", "--yes"]).await, (Some(0), expected));
+    for text in MARKERS {
+        assert_eq!(files_with(&host.data(), text), [""; 0], "{}", String::from_utf8_lossy(text));
+    }
+    // The host has stopped the run, and no longer knows the session.
+    eventually("the end of the session", || async {
+        let answer = ann.post(&json!({"jsonrpc": "2.0", "id": 77, "method": "ping"})).await;
+        (answer.status == 404).then_some(())
+    })
+    .await;
+    assert_eq!(bea.task(&hers).await["status"], "completed");
+    let again = Session::open_with(host.port(), &token("ann")).await;
+    let none = again.error("tasks/get", json!({"taskId": live})).await;
+    assert_eq!(none["code"], -32602, "{none}");
+
+    let log = std::fs::read_to_string(host.data().join("audit.jsonl")).expect("the log");
+    assert!(!log.contains("marker-of-ann"));
+    let entries = log.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+    let erased: Vec<Value> = entries.filter(|entry| entry["action"] == "principal.erased").collect();
+    let sum: u64 = erased.iter().filter_map(|entry| entry["count"].as_u64()).sum();
+    assert_eq!(sum, 7, "{erased:?}");
+    assert!(erased.iter().all(|entry| entry["owner"] == "token:ann" && entry["principal"] == "operator"));
+}
+
+#[tokio::test]
+async fn nothing_is_erased_of_principals_that_own_nothing_or_do_not_exist() {
+    let host = setup().start().await;
+    let session = Session::open_with(host.port(), &token("bea")).await;
+    let task = session.complete("echo", json!({"text": "of bea"})).await;
+    let none = host.command(&["erase", "token:ann"]).await;
+    assert_eq!(none.status.code(), Some(0), "{}", err(&none));
+    assert!(out(&none).starts_with("Nothing of token:ann in "), "{}", out(&none));
+    for name in ["ann", "operator", "token:"] {
+        let wrong = host.command(&["erase", name, "--yes"]).await;
+        assert_eq!(wrong.status.code(), Some(2), "{name}");
+        assert!(err(&wrong).contains("is no principal"), "{}", err(&wrong));
+    }
+    assert_eq!(session.task(&task).await["status"], "completed");
+}
+
+#[tokio::test]
+async fn anonymous_clients_and_the_local_user_are_erased_by_their_names() {
+    let (host, session) = Setup::probe().open().await;
+    session.complete("echo", json!({"text": "marker-of-ann"})).await;
+    let called = host.command(&["call", "echo", r#"{"text":"marker-of-ann"}"#, "--task"]).await;
+    assert!(called.status.success(), "{}", err(&called));
+    for (name, sessions) in [("anonymous", 1), ("local", 0)] {
+        let (code, done) = erase(&host, &[name, "--yes"]).await;
+        assert_eq!(code, Some(0), "{done}");
+        assert_eq!((&done["tasks"], &done["sessions"]), (&json!(1), &json!(sessions)), "{done}");
+    }
+    assert_eq!(files_with(&host.data(), MARKERS[0]), [""; 0]);
+}
