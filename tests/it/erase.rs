@@ -10,8 +10,13 @@ use toolyard_tests::{Host, Session, eventually};
 /// The texts of a person that no file of the store may contain afterwards.
 const MARKERS: [&[u8]; 3] = [b"marker-of-ann", b"token:ann", b"tokenann"];
 
+/// The probe, whose `echo` may be called as a task.
+fn probe() -> Setup {
+    Setup::probe().manifest("probe", "[tools.echo]\ntask-support = \"optional\"\n")
+}
+
 fn setup() -> Setup {
-    Setup::probe().config(&[stanza("ann", &[]), stanza("bea", &[])].concat())
+    probe().config(&[stanza("ann", &[]), stanza("bea", &[])].concat())
 }
 
 /// The files of the store that contain this text.
@@ -99,7 +104,7 @@ async fn nothing_is_erased_of_principals_that_own_nothing_or_do_not_exist() {
 
 #[tokio::test]
 async fn anonymous_clients_and_the_local_user_are_erased_by_their_names() {
-    let (host, session) = Setup::probe().open().await;
+    let (host, session) = probe().open().await;
     session.complete("echo", json!({"text": "marker-of-ann"})).await;
     let called = host.command(&["call", "echo", r#"{"text":"marker-of-ann"}"#, "--task"]).await;
     assert!(called.status.success(), "{}", err(&called));

@@ -38,7 +38,7 @@ pub struct Options {
     json: bool,
 }
 
-/// What the command did.
+/// The outcome of the command.
 #[derive(Debug, Default)]
 struct Report {
     cancelled: u64,
@@ -190,7 +190,10 @@ fn report(config: &Config, of: &DataOwner, options: &Options, done: &Report, rew
         tell!("{cancelled} of the tasks were cancelled first.");
     }
     match config.store {
-        StoreChoice::Sqlite if !rewritten => {
+        StoreChoice::Sqlite if rewritten => {
+            tell!("The file of the store was rewritten without removed data.")
+        }
+        StoreChoice::Sqlite => {
             tell!(
                 "The file of the store was not rewritten (--no-vacuum); it may contain traces of the data."
             );
@@ -198,7 +201,7 @@ fn report(config: &Config, of: &DataOwner, options: &Options, done: &Report, rew
         StoreChoice::Postgres(_) => {
             tell!("The database removes the deleted rows from its files at its next VACUUM.");
         }
-        StoreChoice::Sqlite | StoreChoice::Memory => {}
+        StoreChoice::Memory => {}
     }
     tell!("The audit log keeps what {name} did, without contents, until it is rotated away.");
     if *of != DataOwner::Local {

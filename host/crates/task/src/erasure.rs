@@ -188,7 +188,7 @@ impl Entry {
 /// The erasure of a principal's data. Hosts keep running meanwhile.
 #[async_trait]
 pub trait Erasure: Send + Sync + 'static {
-    /// What the store holds of the principal.
+    /// Counts the rows of the principal.
     async fn holdings(&self, of: &DataOwner) -> Result<Holdings, StoreError>;
 
     /// Ids of its live tasks.
