@@ -17,7 +17,7 @@ async fn every_table_and_sequence_of_a_schema_is_in_its_copy() {
     let copied = backup::copy(&place, folder.path()).await.expect("copies");
     assert!(copied.is_current);
     let all = server.ask(&format!(
-        "SELECT relname || '.' || relkind FROM pg_class WHERE relkind IN ('r', 'S') AND relnamespace = '{schema}'::regnamespace"
+        "SELECT relname || '.' || relkind::text FROM pg_class WHERE relkind IN ('r', 'S') AND relnamespace = '{schema}'::regnamespace"
     ));
     let mut all: BTreeSet<String> = all.lines().map(|line| line.replace(".r", ".copy")).collect();
     for never_filled in ["turn_room", "turn_key", "turn_reseal", "toolyard_version"] {
