@@ -11,6 +11,7 @@ pub mod http;
 pub mod limits;
 pub mod plugins;
 mod settings;
+pub mod store;
 pub mod value;
 
 use crate::lock::LockMode;
@@ -30,6 +31,7 @@ use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+pub use store::StoreChoice;
 use toolyard_cli::nearest::nearest;
 use toolyard_cli::read;
 use toolyard_dispatch::rules::{AccessRules, RuleSpec};
@@ -94,64 +96,6 @@ impl Flags {
         args.extend(flag("--log", &text(log)));
         args.extend(set.iter().flat_map(|pair| [OsString::from("--set"), pair.into()]));
         args
-    }
-}
-
-/// The kind of store.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum StoreChoice {
-    /// In a file of the data folder.
-    Sqlite,
-    /// In memory.
-    Memory,
-    /// In the PostgreSQL database at this address, which several hosts share.
-    Postgres(Address),
-}
-
-/// Each question is answered for every kind of store, so that a new one cannot be forgotten.
-impl StoreChoice {
-    /// Whether another process on this machine, such as a command, can open the store.
-    pub const fn is_seen_by_other_processes(&self) -> bool {
-        match self {
-            Self::Sqlite | Self::Postgres(_) => true,
-            Self::Memory => false,
-        }
-    }
-
-    /// Whether hosts on several machines can share the store.
-    pub const fn is_shared_by_hosts(&self) -> bool {
-        match self {
-            Self::Postgres(_) => true,
-            Self::Sqlite | Self::Memory => false,
-        }
-    }
-
-    /// The names of its files in the data folder, which only the host's user may change.
-    pub const fn files(&self) -> &'static [&'static str] {
-        match self {
-            // SQLite keeps the others beside the first.
-            Self::Sqlite => {
-                &["toolyard.sqlite", "toolyard.sqlite-wal", "toolyard.sqlite-shm", "toolyard.sqlite-journal"]
-            }
-            Self::Memory | Self::Postgres(_) => &[],
-        }
-    }
-}
-
-/// The address of a database. It may contain a password.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Address(String);
-
-impl Address {
-    /// The whole address, with a password if it has one.
-    pub fn reveal(&self) -> &str {
-        &self.0
-    }
-}
-
-impl std::fmt::Debug for Address {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("postgres://…")
     }
 }
 
@@ -496,7 +440,7 @@ impl Written {
             names_plugins: plugins.is_some(),
             plugins: plugins.map_or_else(default_plugins, Ok)?,
             data: data.map_or_else(default_data, Ok)?,
-            store: parse_store(store.as_deref())?,
+            store: StoreChoice::parse(store.as_deref())?,
             schema,
             key_file,
             listen,
@@ -527,19 +471,6 @@ impl Written {
             stand_ins: false,
             set: self.set,
         })
-    }
-}
-
-fn parse_store(store: Option<&str>) -> anyhow::Result<StoreChoice> {
-    match store {
-        None | Some("sqlite") => Ok(StoreChoice::Sqlite),
-        Some("memory") => Ok(StoreChoice::Memory),
-        Some(url) if url.starts_with("postgres://") || url.starts_with("postgresql://") => {
-            Ok(StoreChoice::Postgres(Address(url.to_owned())))
-        }
-        // The value may still contain a password.
-        Some(other) if other.contains(':') => bail!("`store`: expected sqlite, memory or postgres://…"),
-        Some(other) => bail!("`store`: expected sqlite, memory or postgres://…, not `{other}`"),
     }
 }
 
