@@ -36,7 +36,7 @@ pub struct Options {
     json: bool,
 }
 
-/// What is known of the host. `None` where nobody could be asked.
+/// The state of the host. `None` where no listener and no store could be asked.
 #[derive(Debug, Default)]
 struct Status {
     /// Why the MCP listener does not answer.

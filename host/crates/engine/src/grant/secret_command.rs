@@ -29,7 +29,7 @@ pub(super) fn run(command: &[String], most: u64) -> Result<Vec<u8>, String> {
     let mut child =
         command.process_group(0).spawn().map_err(|error| format!("cannot be started: {error}"))?;
     let ended = outcome(&mut child, most);
-    // What it has left behind holds the pipes open. An error means that nothing is left.
+    // Processes that it has left behind would hold the pipes open. An error means that there are none.
     if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
         let _ = kill_process_group(group, Signal::KILL);
     }
