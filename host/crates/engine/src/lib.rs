@@ -30,10 +30,9 @@ pub use folder::outsiders::{Outsiders, outsiders};
 pub use folder::plugins::Plugins;
 pub use folder::snapshot::{PluginReport, PluginState, Snapshot};
 pub use grant::FolderGrant;
-pub use grant::secret_command::SecretCommands;
 pub use lock::{
     LOCK_FILE, LockEntries, LockReader, LockedPlugin, MAX_LOCK_BYTES, MAX_PROVENANCE_BYTES, provenance_file,
 };
 pub use network::http_tape::request_url;
 pub use run::engine::Engine;
-pub use settings::{Compiler, Protected, QuickCode, Scope, Settings};
+pub use settings::{Compiler, Protected, QuickCode, Scope, SecretCommands, Settings};

@@ -1,9 +1,8 @@
 //! The settings of the engine. A library reads neither the environment nor the configuration: the
 //! host fills these structs.
 
-use crate::grant::secret_command::SecretCommands;
 use crate::lock::LockReader;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -65,6 +64,9 @@ pub enum Scope {
     /// The path itself and folders that contain it, but only if the guest may write to them.
     Changes,
 }
+
+/// The commands that print secrets, by name: the program and its arguments.
+pub type SecretCommands = BTreeMap<String, Vec<String>>;
 
 /// The settings of the engine.
 #[derive(Debug, Clone)]

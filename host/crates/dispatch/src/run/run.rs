@@ -77,7 +77,7 @@ pub(crate) struct Run {
     reported: Notify,
     /// The latest progress, from when the run is registered.
     progress: OnceLock<Arc<LatestProgress>>,
-    /// What the guest used, once it has ended.
+    /// The usage of the guest, once it has ended.
     usage: OnceLock<RunUsage>,
 }
 
@@ -200,7 +200,7 @@ impl Run {
         may_be || self.as_task.get().is_some_and(|task| task.bridged)
     }
 
-    /// What the guest used, once it has ended.
+    /// The usage of the guest, once it has ended.
     pub fn usage(&self) -> Option<&RunUsage> {
         self.usage.get()
     }

@@ -1,7 +1,8 @@
 //! Secrets that a manifest names. They are read from the host's environment, from a file or from a command together
 //! with the manifest, and never shown.
 
-use super::secret_command::{self, SecretCommands};
+use super::secret_command;
+use crate::settings::SecretCommands;
 use rustix::fs::OFlags;
 use std::ffi::OsString;
 use std::fmt;

@@ -2,15 +2,11 @@
 //! the commands, a manifest only chooses one: who may write a manifest cannot run programs.
 
 use rustix::process::{Pid, Signal, kill_process_group};
-use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
-
-/// The commands by name: the program and its arguments.
-pub type SecretCommands = BTreeMap<String, Vec<String>>;
 
 /// How long a command may run. It may ask a server, but no person.
 const TIME: Duration = Duration::from_secs(30);
