@@ -32,7 +32,7 @@ async fn each_finished_call_is_a_line_with_its_caller_its_outcome_and_its_times(
     session.call("fail", json!({"message": "a private message"})).await;
     let failed = json!({"name": "protocol_error", "arguments": {"code": -7, "message": "no"}});
     session.error("tools/call", failed).await;
-    session.error("tools/call", json!({"name": "nobody\nforged"})).await;
+    session.error("tools/call", json!({"name": "unknown\nforged"})).await;
     let task = session.complete("wait", json!({"ms": 1})).await;
     let lines = until(&host, &["call.ended", "call.refused"], 5).await;
     let shown: Vec<_> =
@@ -41,7 +41,7 @@ async fn each_finished_call_is_a_line_with_its_caller_its_outcome_and_its_times(
     assert_eq!(shown[0], [&json!("call.ended"), &json!("echo"), &json!("ok"), none]);
     assert_eq!(shown[1], [&json!("call.ended"), &json!("fail"), &json!("tool_error"), none]);
     assert_eq!(shown[2], [&json!("call.ended"), &json!("protocol_error"), &json!("error"), &json!(-7)]);
-    assert_eq!(shown[3][..2], [&json!("call.refused"), &json!("nobody\\nforged")]);
+    assert_eq!(shown[3][..2], [&json!("call.refused"), &json!("unknown\nforged")]);
     assert!(lines[3]["reason"].as_str().is_some_and(|why| why.starts_with("Unknown tool")), "{}", lines[3]);
     assert_eq!((&lines[4]["outcome"], &lines[4]["task"]), (&json!("ok"), &json!(task)));
     for line in lines.iter().filter(|line| line["event"] == "call.ended") {
