@@ -111,12 +111,16 @@ class Tasks(ClientExtension):
     def claims(self) -> list[ResultClaim]:
         return [ResultClaim(result_type="task", model=Created, resolve=self.finish)]
 
+    def saw(self, task: Detailed) -> None:
+        """Is called for each state of a task."""
+
     async def finish(self, created: Created, context: ClaimContext) -> types.CallToolResult:
         self.created.append(created)
         session = context.session
         while True:
             task = await get(session, created.task_id)
             self.seen.append(task)
+            self.saw(task)
             match task.status:
                 case "completed":
                     return task.result
@@ -124,7 +128,8 @@ class Tasks(ClientExtension):
                     raise MCPError.from_error_data(task.error)
                 case "cancelled":
                     raise MCPError(types.INTERNAL_ERROR, "the task was cancelled")
-                case "input_required":
+                case "input_required" if task.input_requests:
                     await update(session, task.task_id, await answered(session, task.input_requests))
-                case "working":
+                # Without questions the client waits, for the tool or for the input of somebody else.
+                case "working" | "input_required":
                     await anyio.sleep((task.poll_interval_ms or 100) / 1000)
