@@ -162,15 +162,16 @@ impl Dispatch {
     pub async fn call(self: &Arc<Self>, caller: &Caller, call: ToolCall) -> Result<CallReply, Fault> {
         let observation =
             self.deps.observers.observe(&caller.principal, &call.params.name, &call.params.arguments);
-        let name = call.params.name.clone();
+        // For the log, so it costs nothing where the log is off.
+        let name = tracing::enabled!(tracing::Level::INFO).then(|| call.params.name.clone());
         let reply = match self.begin_call(caller, call, observation.clone()) {
             Ok(CallStart::Replied(reply)) => Ok(reply),
             Ok(CallStart::Plain(plain)) => self.drive(caller, plain).await,
             Ok(CallStart::Boxed(reply)) => reply.await,
             Err(fault) => Err(fault),
         };
-        if let Err(fault) = &reply {
-            self.log_refusal(caller, &name, fault);
+        if let (Err(fault), Some(name)) = (&reply, &name) {
+            self.log_refusal(caller, name, fault);
         }
         let reply = match reply {
             // The model can read this and tell its user, so it is a result.
