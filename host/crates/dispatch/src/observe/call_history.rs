@@ -2,6 +2,7 @@
 //!
 //! Not here: tasks, whose timelines are stored, and calls that were refused before a run began.
 
+use crate::access::principal::Principal;
 use crate::observe::Observers;
 use crate::observe::call_end::CallEnd;
 use crate::observe::host_call_log::HostCalls;
@@ -43,8 +44,8 @@ pub struct CallRecord {
     pub number: u64,
     /// The tool.
     pub tool: String,
-    /// The principal, as a short text.
-    pub principal: String,
+    /// The principal, if the call had one.
+    pub principal: Option<Arc<Principal>>,
     /// When it came in.
     pub began: Timestamp,
     /// How long it waited before its run began.
@@ -103,6 +104,12 @@ impl CallRecord {
     #[must_use]
     pub const fn has_failed(&self) -> bool {
         matches!(self.end, CallEnd::ToolError | CallEnd::Error(_) | CallEnd::Stopped)
+    }
+
+    /// The principal, as a short text.
+    #[must_use]
+    pub fn principal_name(&self) -> String {
+        self.principal.as_ref().map(ToString::to_string).unwrap_or_default()
     }
 
     /// Its place in lists.
@@ -264,7 +271,6 @@ pub(crate) struct HistoryEntry {
 struct EntryRun {
     started: Option<Instant>,
     arguments: Option<RawJson>,
-    usage: Option<RunUsage>,
 }
 
 impl HistoryEntry {
@@ -275,20 +281,15 @@ impl HistoryEntry {
         run.arguments = (self.history.capture != Capture::Off).then(|| arguments.clone());
     }
 
-    /// Sets the resources that the run used.
-    pub fn set_usage(&self, usage: RunUsage) {
-        self.lock().usage = Some(usage);
-    }
-
     /// The call has ended, and was never a task.
     pub fn end(
         &self,
-        (tool, principal): (&str, String),
-        (called, end): (CallEnd, &RunEnd),
+        (tool, principal): (&str, Option<Arc<Principal>>),
+        (called, end, usage): (CallEnd, &RunEnd, Option<RunUsage>),
         host_calls: HostCalls,
         now: Timestamp,
     ) {
-        let EntryRun { started, arguments, usage } = std::mem::take(&mut *self.lock());
+        let EntryRun { started, arguments } = std::mem::take(&mut *self.lock());
         let took = self.began.elapsed();
         let waited = started.map_or(took, |started| started.duration_since(self.began));
         let record = CallRecord {

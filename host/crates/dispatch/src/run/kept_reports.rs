@@ -75,9 +75,9 @@ impl Run {
         if let Some(history) = &self.observers.history
             && self.task().is_none()
         {
-            let principal = self.client.principal.as_ref().map(ToString::to_string).unwrap_or_default();
-            let now = self.deps.clock.now();
-            history.end((tool.spec().name(), principal), (called, end), host_calls, now);
+            let call = (tool.spec().name(), self.client.principal.clone());
+            let end = (called, end, self.usage().copied());
+            history.end(call, end, host_calls, self.deps.clock.now());
         }
     }
 

@@ -290,9 +290,6 @@ impl Run {
         if let Some(recording) = &self.observers.recording {
             recording.set_spent(spent);
         }
-        if let Some(history) = &self.observers.history {
-            history.set_usage(spent);
-        }
         // A run reports its usage once.
         let _ = self.usage.set(spent);
     }
