@@ -50,8 +50,8 @@ async fn each_finished_call_is_a_line_with_its_caller_its_outcome_and_its_times(
     }
     assert!(!host.log().contains("a private"), "arguments and results stay out of the log");
 
-    host.stop().await;
-    let ends = events(&host, &["host.started", "shutdown.signal", "host.stopped"]);
+    host.signal(rustix::process::Signal::TERM);
+    let ends = until(&host, &["host.started", "shutdown.signal", "host.stopped"], 3).await;
     let names: Vec<_> = ends.iter().map(|line| line["event"].as_str().unwrap_or_default()).collect();
     assert_eq!(names, ["host.started", "shutdown.signal", "host.stopped"]);
     assert_eq!(ends[1]["signal"], "SIGTERM");

@@ -15,7 +15,7 @@ from tasks import Detailed, Tasks
 
 
 class Waiting(Tasks):
-    """Says when the task waits for input of somebody else."""
+    """Says when the task waits for an answer that this client cannot give."""
 
     def saw(self, task: Detailed) -> None:
         if task.status == "input_required" and len(self.seen) == 1:

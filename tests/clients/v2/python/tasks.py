@@ -130,6 +130,6 @@ class Tasks(ClientExtension):
                     raise MCPError(types.INTERNAL_ERROR, "the task was cancelled")
                 case "input_required" if task.input_requests:
                     await update(session, task.task_id, await answered(session, task.input_requests))
-                # Without questions the client waits, for the tool or for the input of somebody else.
+                # Without questions the client waits, for the tool or for an operator's answer.
                 case "working" | "input_required":
                     await anyio.sleep((task.poll_interval_ms or 100) / 1000)

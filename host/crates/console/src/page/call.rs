@@ -38,7 +38,7 @@ fn head(view: &View<'_>, call: &CallRecord) -> Markup {
         p.lead { (outcome(call.end)) }
         dl.facts {
             dt { "Tool" } dd { a href={ "/calls?" (query(&call.tool)) } { (line(&call.tool)) } }
-            dt { "Principal" } dd { (line(&call.principal_name())) }
+            dt { "Principal" } dd { (line(&call.principal)) }
             dt { "Began" } dd { (ago(call.began, view.console.dispatch.now())) }
             dt { "Took" } dd { (micros(call.took)) }
             dt { "Waited for a slot" } dd { (micros(call.waited)) }

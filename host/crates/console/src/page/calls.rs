@@ -92,7 +92,7 @@ fn table(view: &View<'_>, calls: &[std::sync::Arc<CallRecord>]) -> Markup {
                             td { (micros(call.waited)) }
                             td { @match call.usage { Some(usage) => (micros(usage.cpu)), None => "–" } }
                             td { (memory(call)) }
-                            td.long { (line(&call.principal_name())) }
+                            td.long { (line(&call.principal)) }
                         }
                     }
                 }

@@ -2,7 +2,6 @@
 //!
 //! Not here: tasks, whose timelines are stored, and calls that were refused before a run began.
 
-use crate::access::principal::Principal;
 use crate::observe::Observers;
 use crate::observe::call_end::CallEnd;
 use crate::observe::host_call_log::HostCalls;
@@ -44,8 +43,8 @@ pub struct CallRecord {
     pub number: u64,
     /// The tool.
     pub tool: String,
-    /// The principal, if the call had one.
-    pub principal: Option<Arc<Principal>>,
+    /// The principal, as a short text.
+    pub principal: String,
     /// When it came in.
     pub began: Timestamp,
     /// How long it waited before its run began.
@@ -104,12 +103,6 @@ impl CallRecord {
     #[must_use]
     pub const fn has_failed(&self) -> bool {
         matches!(self.end, CallEnd::ToolError | CallEnd::Error(_) | CallEnd::Stopped)
-    }
-
-    /// The principal, as a short text.
-    #[must_use]
-    pub fn principal_name(&self) -> String {
-        self.principal.as_ref().map(ToString::to_string).unwrap_or_default()
     }
 
     /// Its place in lists.
@@ -284,7 +277,7 @@ impl HistoryEntry {
     /// The call has ended, and was never a task.
     pub fn end(
         &self,
-        (tool, principal): (&str, Option<Arc<Principal>>),
+        (tool, principal): (&str, String),
         (called, end, usage): (CallEnd, &RunEnd, Option<RunUsage>),
         host_calls: HostCalls,
         now: Timestamp,
