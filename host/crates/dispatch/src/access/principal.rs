@@ -1,6 +1,7 @@
 //! The principal of a request, as the transport authenticated it.
 
 use serde_json::Value;
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
 use toolyard_task::audit::{By, subject_name};
@@ -76,13 +77,24 @@ impl Principal {
         }
     }
 
+    /// The name, as the audit log writes it.
+    #[must_use]
+    pub fn name(&self) -> Cow<'static, str> {
+        match self {
+            Self::Anonymous => "anonymous".into(),
+            Self::Local => "local".into(),
+            Self::Operator => "operator".into(),
+            Self::Subject(subject) => subject.to_string().into(),
+        }
+    }
+
     /// The principal, in this session, as the audit log names it.
     pub(crate) fn by(&self, session: Option<&SessionId>) -> By {
         let session = match self {
             Self::Operator | Self::Local => None,
             Self::Anonymous | Self::Subject(_) => session.cloned(),
         };
-        By::principal(&self.to_string(), session)
+        By::principal(&self.name(), session)
     }
 
     /// When its authentication expires, if it does.
@@ -97,12 +109,7 @@ impl Principal {
 
 impl fmt::Display for Principal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Anonymous => f.write_str("anonymous"),
-            Self::Local => f.write_str("local"),
-            Self::Operator => f.write_str("operator"),
-            Self::Subject(subject) => subject.fmt(f),
-        }
+        f.write_str(&self.name())
     }
 }
 

@@ -5,6 +5,7 @@
 use crate::observe::Observers;
 use crate::observe::call_end::CallEnd;
 use crate::observe::host_call_log::HostCalls;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -44,7 +45,7 @@ pub struct CallRecord {
     /// The tool.
     pub tool: String,
     /// The principal, as a short text.
-    pub principal: String,
+    pub principal: Cow<'static, str>,
     /// When it came in.
     pub began: Timestamp,
     /// How long it waited before its run began.
@@ -277,7 +278,7 @@ impl HistoryEntry {
     /// The call has ended, and was never a task.
     pub fn end(
         &self,
-        (tool, principal): (&str, String),
+        (tool, principal): (&str, Cow<'static, str>),
         (called, end, usage): (CallEnd, &RunEnd, Option<RunUsage>),
         host_calls: HostCalls,
         now: Timestamp,

@@ -75,7 +75,8 @@ impl Run {
         if let Some(history) = &self.observers.history
             && self.task().is_none()
         {
-            let principal = self.client.principal.as_ref().map(ToString::to_string).unwrap_or_default();
+            let principal =
+                self.client.principal.as_ref().map(|principal| principal.name()).unwrap_or_default();
             let call = (tool.spec().name(), principal);
             let end = (called, end, self.usage().copied());
             history.end(call, end, host_calls, self.deps.clock.now());

@@ -5,7 +5,7 @@ fn record(took_ms: u64, end: CallEnd) -> CallRecord {
     CallRecord {
         number: 0,
         tool: if took_ms.is_multiple_of(2) { "even" } else { "odd" }.to_owned(),
-        principal: "local".to_owned(),
+        principal: "local".into(),
         began: Timestamp(0),
         waited: Duration::ZERO,
         took: Duration::from_millis(took_ms),
@@ -57,7 +57,7 @@ fn details_are_clipped_and_make_room_for_newer_ones() {
         entry.start(&RawJson::of(&"é".repeat(MAX_CAPTURE)));
         let end = RunEnd::Result { is_error, result: RawJson::of(&"short"), message: None };
         let host_calls = HostCalls::default();
-        entry.end(("t", "local".to_owned()), (CallEnd::of(&end), &end, None), host_calls, Timestamp(0));
+        entry.end(("t", "local".into()), (CallEnd::of(&end), &end, None), host_calls, Timestamp(0));
     };
     call(false);
     assert!(history.get(1).expect("kept").1.is_none(), "only of errors");
