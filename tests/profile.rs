@@ -13,11 +13,18 @@ const VARIABLE: &str = "CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUSTFLAGS";
 fn flags(script: &Path, hash: &str, host: &str, mode: &str) -> Vec<String> {
     let folder = tempfile::tempdir().expect("a folder");
     let rustc = folder.path().join("rustc");
-    let says = format!("#!/bin/sh\nprintf 'rustc 1.0.0\\ncommit-hash: %s\\nhost: %s\\n' {hash} {host}\n");
-    std::fs::write(&rustc, says).expect("writes");
-    std::fs::set_permissions(&rustc, std::os::unix::fs::PermissionsExt::from_mode(0o755))
-        .expect("executable");
-    let output = Command::new(script)
+    let says = format!("#!/bin/sh\nprintf 'rustc 1.0.0\\ncommit-hash: %s\\nhost: %s\\n' {hash} {host}");
+    // Another process writes the program, and bash reads the script: a child of another test may have inherited
+    // a file that this process writes, and Linux starts no program that is open for writing.
+    let written = Command::new("sh")
+        .args(["-c", "printf '%s\\n' \"$2\" >\"$1\" && chmod 755 \"$1\"", "sh"])
+        .arg(&rustc)
+        .arg(says)
+        .status()
+        .expect("sh runs");
+    assert!(written.success());
+    let output = Command::new("bash")
+        .arg(script)
         .env("RUSTC", &rustc)
         .env("TOOLYARD_PROFILE", mode)
         .output()
