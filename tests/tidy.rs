@@ -23,7 +23,7 @@ use toolyard_tests::guests::root;
 
 /// The dependencies that each crate may have, without `toolyard-` in front. A dependency that is missing here
 /// needs a decision first (`host/docs/decisions/`).
-const EDGES: [(&str, &str); 20] = [
+const EDGES: [(&str, &str); 21] = [
     ("toolyard-protocol", ""),
     ("toolyard-task", "protocol"),
     ("toolyard-dispatch", "protocol task"),
@@ -37,6 +37,7 @@ const EDGES: [(&str, &str); 20] = [
     ("toolyard-console", "dispatch protocol"),
     ("toolyard-detach", "transport"),
     ("toolyard-trust", ""),
+    ("toolyard-journal", "protocol"),
     ("toolyard-registry", "trust"),
     ("toolyard-workshop", "cli dispatch engine"),
     (
@@ -52,7 +53,7 @@ const EDGES: [(&str, &str); 20] = [
 ];
 
 /// Dependencies that the inner crates must not have, so that they build and test in seconds.
-const WITHOUT: [(&str, &[&str]); 14] = [
+const WITHOUT: [(&str, &[&str]); 15] = [
     ("toolyard-protocol", &["tokio", "wasmtime", "rusqlite", "hyper", "uuid"]),
     ("toolyard-task", &["tokio", "wasmtime", "rusqlite", "hyper"]),
     ("toolyard-dispatch", &["wasmtime", "rusqlite", "hyper"]),
@@ -66,6 +67,7 @@ const WITHOUT: [(&str, &[&str]); 14] = [
     // The simulation uses it.
     ("toolyard-kit", &["wasmtime", "rusqlite", "hyper"]),
     ("toolyard-registry", &["clap", "wasmtime", "rusqlite"]),
+    ("toolyard-journal", &["tokio", "wasmtime", "rusqlite", "hyper", "uuid"]),
     ("toolyard-trust", &["clap", "tokio", "wasmtime", "rusqlite", "hyper"]),
     ("toolyard-workshop", &["clap", "wasmtime", "rusqlite", "hyper"]),
 ];

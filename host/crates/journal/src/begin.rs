@@ -1,0 +1,112 @@
+//! The first entry of a journal.
+
+use crate::error::Fault;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::collections::BTreeMap;
+use std::fmt::{self, Write as _};
+use std::num::NonZeroU32;
+
+/// The format that this version writes. It rises with each change that an older version cannot read.
+pub const FORMAT: u32 = 1;
+
+/// The conditions under which a run began. They hold until its end, on every host.
+///
+/// Its JSON may have more members, which later versions add; this version ignores them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Begin {
+    /// The format of the journal: [`FORMAT`] when it is written.
+    pub format: u32,
+    /// The version of the host, for messages.
+    pub version: String,
+    /// The name of the tool.
+    pub tool: String,
+    /// The digest of the component, as the catalog writes it.
+    pub digest: String,
+    /// The seed of all random numbers.
+    pub seed: Seed,
+    /// The time from which the clock counts its steps, in milliseconds since 1970.
+    pub base_time: u64,
+    /// The plain variables in the order in which the guest reads them. Secrets are never among them.
+    #[serde(default)]
+    pub environment: Vec<(String, String)>,
+    /// The limits that a guest can notice, by their keys in a manifest, each in its own unit.
+    #[serde(default)]
+    pub limits: BTreeMap<String, u64>,
+    /// The step of the clock in milliseconds.
+    pub clock_step: NonZeroU32,
+    /// The crc32 of the arguments of the call.
+    pub arguments: u32,
+}
+
+impl Begin {
+    /// Reads the payload of the entry.
+    ///
+    /// # Errors
+    /// If it has another format, or is not such JSON.
+    pub(crate) fn from_json(json: &[u8]) -> Result<Self, Fault> {
+        /// The member that decides how to read the others.
+        #[derive(Deserialize)]
+        struct Format {
+            format: u32,
+        }
+        let fault = |error: serde_json::Error| Fault::Begin(error.to_string());
+        let Format { format } = serde_json::from_slice(json).map_err(fault)?;
+        match format {
+            FORMAT => serde_json::from_slice(json).map_err(fault),
+            other => Err(Fault::UnknownFormat(other)),
+        }
+    }
+}
+
+/// The seed of all random numbers of a run. Its text is 64 hexadecimal digits. `Debug` does not show it, because
+/// it reveals the numbers that the guest believes to be secret.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Seed(pub [u8; 32]);
+
+impl fmt::Debug for Seed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Seed(…)")
+    }
+}
+
+impl Serialize for Seed {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&hex(&self.0))
+    }
+}
+
+impl<'de> Deserialize<'de> for Seed {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        from_hex(&text)
+            .map(Self)
+            .ok_or_else(|| serde::de::Error::custom("the seed has not 64 hexadecimal digits"))
+    }
+}
+
+/// Lower-case hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        // Writing to a String does not fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+fn from_hex(text: &str) -> Option<[u8; 32]> {
+    let value = |digit: u8| match digit {
+        b'0'..=b'9' => Some(digit - b'0'),
+        b'a'..=b'f' => Some(digit - b'a' + 10),
+        _ => None,
+    };
+    let (pairs, rest) = text.as_bytes().as_chunks::<2>();
+    if pairs.len() != 32 || !rest.is_empty() {
+        return None;
+    }
+    let mut bytes = [0; 32];
+    for (byte, [high, low]) in bytes.iter_mut().zip(pairs) {
+        *byte = value(*high)? << 4 | value(*low)?;
+    }
+    Some(bytes)
+}

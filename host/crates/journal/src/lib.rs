@@ -1,0 +1,39 @@
+//! The journal of a run: what it needs to repeat the run exactly, on this host or on another one.
+//!
+//! Everything here is a function of its arguments: this crate opens no file, waits for nothing and reads no
+//! clock. It reads journals that a disk may have damaged or a person may have changed, so no bytes make it
+//! panic, and it allocates no more than a small multiple of the bytes that it is given.
+//!
+//! A [`Recorder`] belongs to one run. The engine asks it at every place where chance enters a guest. While the
+//! guest's lane of the journal lasts, the answer comes from the past ([`Source::Past`]); then the engine makes
+//! the answer ([`Source::Live`]) and records it. [`Recorder::take_chunk`] gives the bytes to store; a host that
+//! stores the chunks in order can [`Recorder::load`] any prefix of them and go on.
+//!
+//! # Format
+//!
+//! A journal is a list of chunks. A chunk has the checksum of the rest (crc32, 4 bytes, little-endian), the
+//! number of its frames, the time of the host (milliseconds since 1970), the processor time of the run so far
+//! (microseconds), and the frames. A frame has a kind (1 byte), the length of its payload, and the payload.
+//! Numbers are varints (LEB128, at most 64 bits, in the shortest form) unless stated otherwise.
+//! [`Entry`] describes the payloads; [`FORMAT`] counts the changes that an older host cannot read.
+
+mod begin;
+mod chunk;
+mod codec;
+mod entry;
+mod error;
+mod lane;
+mod load;
+mod random;
+mod recorder;
+mod response;
+mod step_clock;
+mod words;
+
+pub use begin::{Begin, FORMAT, Seed};
+pub use chunk::{Chunk, ChunkHead, ChunkWriter, Frame, Frames};
+pub use entry::{DecidedBy, DoubtDecision, Entry, EntryKind, JournalLane, QuestionName};
+pub use error::{DecodeError, Divergence, Fault, RecordError};
+pub use random::{insecure_random, insecure_seed, secure_random};
+pub use recorder::{Exchange, InDoubt, Origin, Recorder, Source};
+pub use response::{Response, ResponseOutcome};

@@ -1,0 +1,150 @@
+//! The ends of HTTP exchanges, by their numbers.
+
+use super::{Phase, Recorder};
+use crate::entry::{DecidedBy, DoubtDecision, Entry};
+use crate::error::{Divergence, RecordError};
+use crate::load::PastExchange;
+use crate::response::Response;
+use crate::words;
+use std::borrow::Cow;
+
+/// A recorded request without a recorded response. It may have been sent, received or answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InDoubt {
+    /// The number of the exchange.
+    pub number: u32,
+    /// The number of the request's entry in the guest's lane.
+    pub entry: u64,
+    /// The method.
+    pub method: String,
+    /// The URI.
+    pub uri: String,
+    /// The last decision about it, if the host stopped once more before the exchange came to its end.
+    pub decision: Option<DoubtDecision>,
+}
+
+impl Recorder {
+    /// The recorded end of an exchange, or `None` if the journal has none. It shares the memory of the journal.
+    ///
+    /// # Errors
+    /// If the journal is damaged.
+    pub fn response(&self, number: u32) -> Result<Option<Response>, RecordError> {
+        let response = self.past_exchange(number).and_then(|exchange| exchange.response.as_ref());
+        match response.map(|frame| frame.entry()).transpose()? {
+            Some(Entry::Response { response, .. }) => Ok(Some(response.into_owned())),
+            _ => Ok(None),
+        }
+    }
+
+    /// Compares the body of a request with the recorded one. `body` is its crc32.
+    ///
+    /// # Errors
+    /// If they differ: the run diverges.
+    pub fn check_body(&mut self, number: u32, body: u32) -> Result<(), RecordError> {
+        if let Phase::Failed(error) = &self.phase {
+            return Err(error.clone());
+        }
+        let Some(response) = self.response(number)? else { return Ok(()) };
+        let Some(exchange) = self.past_exchange(number) else { return Ok(()) };
+        if response.request_body == body {
+            return Ok(());
+        }
+        let recorded = words::entry(&exchange.request.entry()?);
+        let now = format!("{recorded} with another body");
+        let divergence = Divergence { entry: exchange.entry, recorded, now };
+        Err(self.fail(RecordError::Diverged(divergence)))
+    }
+
+    /// Records the end of an exchange.
+    ///
+    /// # Errors
+    /// If the journal is full, or the exchange has an end, or does not exist.
+    pub fn record_response(&mut self, number: u32, response: &Response) -> Result<(), RecordError> {
+        let is_open = match self.past_exchange(number) {
+            Some(exchange) => exchange.is_open(),
+            None => self.unanswered.contains(&number),
+        };
+        if !is_open {
+            return Err(RecordError::Misuse("recorded a response to a request that waits for none"));
+        }
+        self.record_aside(&Entry::Response { number, response: Cow::Borrowed(response) })?;
+        self.unanswered.remove(&number);
+        if let Some(exchange) = self.past_exchange_mut(number) {
+            exchange.is_answered_now = true;
+        }
+        Ok(())
+    }
+
+    /// The requests of the past that have no response, in their order. They are in doubt as soon as the recorder
+    /// is live. A run whose end is reached has none.
+    ///
+    /// # Errors
+    /// If the journal is damaged.
+    pub fn in_doubt(&self) -> Result<Vec<InDoubt>, RecordError> {
+        if self.is_ended() {
+            return Ok(Vec::new());
+        }
+        let open = self.exchanges.iter().filter(|exchange| exchange.is_open());
+        open.map(|exchange| match exchange.request.entry()? {
+            Entry::Request { number, method, uri, .. } => Ok(InDoubt {
+                number,
+                entry: exchange.entry,
+                method: method.to_owned(),
+                uri: uri.to_owned(),
+                decision: exchange.doubt,
+            }),
+            _ => Err(RecordError::Misuse("an exchange without a request")),
+        })
+        .collect()
+    }
+
+    /// The last decision about a request of the past, or `None` if there was none.
+    #[must_use]
+    pub fn doubt(&self, number: u32) -> Option<DoubtDecision> {
+        self.past_exchange(number)?.doubt
+    }
+
+    /// Records a decision about a request in doubt. The host acts upon it as soon as it is durable, and records
+    /// the response that follows from it.
+    ///
+    /// # Errors
+    /// If the journal is full, or the request is not in doubt.
+    pub fn record_doubt(
+        &mut self,
+        number: u32,
+        decision: DoubtDecision,
+        by: DecidedBy<'_>,
+    ) -> Result<(), RecordError> {
+        if !self.past_exchange(number).is_some_and(PastExchange::is_open) {
+            return Err(RecordError::Misuse("recorded a decision about a request that is not in doubt"));
+        }
+        self.record_aside(&Entry::Doubt { number, decision, by })?;
+        if let Some(exchange) = self.past_exchange_mut(number) {
+            exchange.doubt = Some(decision);
+        }
+        Ok(())
+    }
+
+    /// Records that a host goes on with the run, for people. `attempt` counts from 1.
+    ///
+    /// # Errors
+    /// If the journal is full.
+    pub fn record_resumed(&mut self, attempt: u32, host: &str, version: &str) -> Result<(), RecordError> {
+        self.record_aside(&Entry::Resumed { attempt, host, version })
+    }
+
+    fn past_exchange(&self, number: u32) -> Option<&PastExchange> {
+        self.exchanges.get((number as usize).checked_sub(1)?)
+    }
+
+    fn past_exchange_mut(&mut self, number: u32) -> Option<&mut PastExchange> {
+        self.exchanges.get_mut((number as usize).checked_sub(1)?)
+    }
+}
+
+impl PastExchange {
+    /// Whether its end is not recorded.
+    const fn is_open(&self) -> bool {
+        self.response.is_none() && !self.is_answered_now
+    }
+}

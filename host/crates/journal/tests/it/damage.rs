@@ -1,0 +1,84 @@
+//! Damaged journals: an error, never a panic, and never other answers.
+
+use crate::format::sealed;
+use crate::script::{Run, World, load, recorded, steps};
+use proptest::prelude::*;
+use toolyard_journal::{Chunk, Fault, RecordError, Recorder};
+
+/// The chunk with a byte that differs in these bits.
+fn flipped(chunk: &Chunk, place: usize, bits: u8) -> Chunk {
+    let mut body = chunk.body.to_vec();
+    body[place] ^= bits;
+    Chunk { entries: chunk.entries, body: body.into() }
+}
+
+/// The chunk with the checksum of its bytes, as a person would write it who changes a store.
+fn with_checksum(chunk: &Chunk) -> Chunk {
+    let mut body = chunk.body.to_vec();
+    if let Some((checksum, rest)) = body.split_first_chunk_mut::<4>() {
+        *checksum = crc32fast::hash(rest).to_le_bytes();
+    }
+    Chunk { entries: chunk.entries, body: body.into() }
+}
+
+proptest! {
+    #[test]
+    fn a_flipped_byte_is_corrupt(script in steps(), at in any::<prop::sample::Index>(), bits in 1..=u8::MAX) {
+        let (chunks, _) = recorded(&script);
+        let number = at.index(chunks.len());
+        for place in 0..chunks[number].body.len().min(2_000) {
+            let mut damaged = chunks.clone();
+            damaged[number] = flipped(&chunks[number], place, bits);
+            let error = Recorder::load(damaged, 1 << 24).map(drop).expect_err("damage");
+            prop_assert_eq!((error.chunk as usize, error.fault), (number, Fault::Checksum));
+        }
+    }
+
+    #[test]
+    fn a_byte_that_a_person_changed_is_corrupt_or_diverges_or_repeats(
+        script in steps(),
+        at in any::<prop::sample::Index>(),
+        place in any::<prop::sample::Index>(),
+        bits in 1..=u8::MAX,
+    ) {
+        let (mut chunks, _) = recorded(&script);
+        let number = at.index(chunks.len());
+        let place = place.index(chunks[number].body.len());
+        chunks[number] = with_checksum(&flipped(&chunks[number], place, bits));
+        let Ok(recorder) = Recorder::load(chunks.clone(), 1 << 24) else { return Ok(()) };
+        let mut run = Run::new(recorder, World::new(5), &chunks);
+        // A poll whose response is gone ends the script of the test, not of the recorder.
+        let end = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run.follow(&script)));
+        if let Ok(Err(error)) = end {
+            prop_assert!(matches!(error, RecordError::Diverged(_)), "{error:?}");
+        }
+    }
+
+    #[test]
+    fn any_bytes_are_read_without_a_panic(
+        frames in 0..9_u32,
+        bytes in prop::collection::vec(prop_oneof![0..16_u8, 64..68_u8, any::<u8>()], 0..200),
+    ) {
+        let chunk = sealed(frames, frames, &bytes);
+        let _ = Recorder::load([chunk.clone()], 1 << 24);
+        let _ = Recorder::load([Chunk { entries: 0, body: bytes.clone().into() }], 1 << 24);
+        if let Ok((_, frames)) = chunk.frames(0) {
+            for frame in frames {
+                let Ok(frame) = frame else { break };
+                let _ = frame.entry();
+            }
+        }
+    }
+
+    #[test]
+    fn a_lost_chunk_is_not_skipped_in_silence(script in steps(), at in any::<prop::sample::Index>()) {
+        let (mut chunks, _) = recorded(&script);
+        let lost = at.index(chunks.len());
+        chunks.remove(lost);
+        if lost == 0 {
+            prop_assert!(Recorder::load(chunks, 1 << 24).is_err(), "without `begin`");
+        } else if lost == chunks.len() {
+            load(&chunks);
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! A guest that does something else is stopped at the first difference.
+
+use crate::script::{BASE, Run, Step, World, load, recorded, recorder, steps};
+use proptest::prelude::*;
+use toolyard_journal::{Divergence, QuestionName, RecordError, Recorder};
+
+/// The same step with another argument, or another step if it has none.
+fn changed(step: &Step) -> Option<Step> {
+    Some(match step {
+        Step::Clock(_) => Step::Ready,
+        Step::Poll(len, times) => Step::Poll(len + 1, *times),
+        Step::Ready => Step::Clock(1),
+        Step::Call(function, arguments) => Step::Call(function.clone(), arguments ^ 1),
+        Step::Ask(arguments, keys) => {
+            let mut keys = keys.clone();
+            keys.push("more".to_owned());
+            Step::Ask(*arguments, keys)
+        }
+        Step::Sleep(ms) => Step::Sleep(ms + 1),
+        Step::Request(head, uri) => Step::Request(*head, format!("{uri}x")),
+        Step::Await | Step::Flush => return None,
+    })
+}
+
+proptest! {
+    #[test]
+    fn a_changed_argument_diverges_at_its_entry(script in steps(), place in any::<prop::sample::Index>()) {
+        prop_assume!(!script.is_empty());
+        let place = place.index(script.len());
+        let Some(other) = changed(&script[place]) else { return Ok(()) };
+        let (chunks, _) = recorded(&script);
+        let mut run = Run::new(load(&chunks), World::new(3), &[]);
+        let mut seen = Vec::new();
+        for step in &script[..place] {
+            run.act(step, &mut seen).expect("the same so far");
+        }
+        let entry = run.recorder.position();
+        let error = run.act(&other, &mut seen).expect_err("a difference");
+        let RecordError::Diverged(divergence) = &error else { panic!("{error:?}") };
+        prop_assert_eq!(divergence.entry, entry);
+        prop_assert_ne!(&divergence.recorded, &divergence.now);
+        for step in script.iter().filter(|step| !matches!(step, Step::Flush)) {
+            if *step != Step::Await {
+                prop_assert_eq!(run.act(step, &mut seen), Err(error.clone()), "every other operation");
+            }
+        }
+        prop_assert_eq!(run.recorder.end(&[0; 32]), Err(error.clone()));
+        prop_assert_eq!(run.recorder.record_ready(true), Err(error.clone()));
+        prop_assert_eq!(run.recorder.abandon(), Err(error));
+        prop_assert!(!run.recorder.is_live());
+    }
+
+    #[test]
+    fn a_shorter_and_a_longer_run_diverge(script in steps()) {
+        let (chunks, _) = recorded(&script);
+        let mut run = Run::new(load(&chunks), World::new(3), &[]);
+        let longer = [&script[..], &[Step::Clock(1)]].concat();
+        prop_assert!(matches!(run.follow(&longer), Err(RecordError::Diverged(_))));
+        let is_step = |step: &&Step| !matches!(step, Step::Flush | Step::Await);
+        if script.iter().rfind(is_step).is_some() {
+            let mut run = Run::new(load(&chunks), World::new(3), &[]);
+            let divergence = run.recorder.end(&[0; 32]).expect_err("too early");
+            let is_first = matches!(divergence, RecordError::Diverged(Divergence { entry: 1, .. }));
+            prop_assert!(is_first);
+        }
+    }
+}
+
+/// The text of the divergence between one operation and another.
+fn between(
+    first: impl FnOnce(&mut Recorder),
+    second: impl FnOnce(&mut Recorder) -> Result<(), RecordError>,
+) -> String {
+    let mut run = recorder();
+    first(&mut run);
+    let mut again = load(&[run.take_chunk(0, 0).expect("a chunk")]);
+    second(&mut again).expect_err("a difference").to_string()
+}
+
+#[test]
+fn a_divergence_says_what_was_recorded_and_what_happens_now() {
+    let request = |run: &mut Recorder| {
+        run.request(1, "POST", "https://api.example.com/orders").expect("recorded");
+    };
+    let before = "the run did not repeat what was recorded: entry 1: recorded ";
+    let texts = [
+        between(request, |run| run.request(2, "POST", "https://api.example.com/order").map(drop)),
+        between(request, |run| run.request(2, "POST", "https://api.example.com/orders").map(drop)),
+        between(request, |run| run.clock(BASE).map(drop)),
+        between(request, |run| {
+            run.ask(1, &[QuestionName { key: "size", method: "elicitation/create" }]).map(drop)
+        }),
+        between(|run| _ = run.clock(BASE), |run| run.poll(3).map(drop)),
+        between(|run| _ = run.sleep(5, BASE), |run| run.call("call-info", 0).map(drop)),
+        between(|run| _ = run.end(&[0xab; 32]), |run| run.ready().map(drop)),
+        between(|run| _ = run.end(&[0xab; 32]), |run| run.end(&[0xcd; 32]).map(drop)),
+        between(|run| run.record_poll(2, &[]).expect("recorded"), |run| run.answer().map(drop)),
+        between(request, |run| Err(run.diverge("a trap: unreachable\u{1b}[2J".to_owned()))),
+    ];
+    let expected = [
+        "request 1 POST https://api.example.com/orders, now request 1 POST https://api.example.com/order",
+        "request 1 POST https://api.example.com/orders, now request 1 POST https://api.example.com/orders with \
+         other headers",
+        "request 1 POST https://api.example.com/orders, now clock",
+        "request 1 POST https://api.example.com/orders, now ask size (elicitation/create)",
+        "clock, now poll of 3",
+        "sleep 5 ms, now call call-info",
+        "ended with sha256 abababab…, now ready",
+        "ended with sha256 abababab…, now ended with sha256 cdcdcdcd…",
+        "poll of 2, now answer",
+        "request 1 POST https://api.example.com/orders, now a trap: unreachable\\u{1b}[2J",
+    ];
+    assert_eq!(texts.map(|text| text.replace(before, "")), expected);
+}
+
+#[test]
+fn an_operation_after_the_recorded_end_diverges() {
+    let mut run = recorder();
+    run.end(&[1; 32]).expect("recorded");
+    let mut again = load(&[run.take_chunk(0, 0).expect("a chunk")]);
+    again.end(&[1; 32]).expect("the same");
+    let error = again.clock(BASE).expect_err("nothing becomes live");
+    assert_eq!(
+        error.to_string(),
+        "the run did not repeat what was recorded: entry 2: recorded the end of the run, now clock"
+    );
+}
+
+#[test]
+fn fewer_repetitions_than_recorded_diverge_at_their_entry() {
+    let mut run = recorder();
+    for _ in 0..3 {
+        run.clock(BASE).expect("a reading");
+    }
+    run.record_ready(true).expect("recorded");
+    let mut again = load(&[run.take_chunk(0, 0).expect("a chunk")]);
+    again.clock(BASE).expect("a reading");
+    let Err(RecordError::Diverged(divergence)) = again.ready() else { panic!("two readings are left") };
+    assert_eq!(divergence.entry, 1);
+}

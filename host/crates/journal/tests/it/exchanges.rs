@@ -1,0 +1,121 @@
+//! HTTP exchanges: responses by number, and requests in doubt.
+
+use crate::script::{load, recorder, text_body};
+use toolyard_journal::{DecidedBy, DoubtDecision, Exchange, RecordError, Response, ResponseOutcome};
+
+#[test]
+fn responses_are_found_by_number_whenever_they_came() {
+    let mut run = recorder();
+    for place in 1..=3 {
+        assert_eq!(run.request(7, "GET", &format!("https://a/{place}")), Ok(Exchange::Live(place)));
+    }
+    let failed =
+        Response { request_body: 0, outcome: ResponseOutcome::Error("connection-refused".to_owned()) };
+    run.record_response(3, &failed).expect("recorded");
+    run.record_response(1, &text_body("one")).expect("recorded");
+    let chunk = run.take_chunk(0, 0).expect("a chunk");
+    let mut again = load(std::slice::from_ref(&chunk));
+    assert_eq!(again.request(7, "GET", "https://a/1"), Ok(Exchange::Past(1)));
+    assert_eq!(again.response(1), Ok(Some(text_body("one"))));
+    assert_eq!(again.response(2), Ok(None));
+    assert_eq!(again.response(3), Ok(Some(failed)));
+    assert_eq!(
+        (again.response(0), again.response(4), again.response(u32::MAX)),
+        (Ok(None), Ok(None), Ok(None))
+    );
+    let Ok(Some(Response { outcome: ResponseOutcome::Complete { body, .. }, .. })) = again.response(1) else {
+        panic!("a response")
+    };
+    let memory = chunk.body.as_ptr_range();
+    assert!(memory.contains(&body.as_ptr()), "the body is not copied");
+}
+
+#[test]
+fn requests_without_a_response_are_in_doubt() {
+    let mut run = recorder();
+    for place in 1..=3 {
+        run.request(7, "POST", &format!("https://a/{place}")).expect("recorded");
+    }
+    run.record_response(2, &text_body("two")).expect("recorded");
+    assert_eq!(run.in_doubt(), Ok(Vec::new()), "this host knows what becomes of its requests");
+    let first = run.take_chunk(0, 0).expect("a chunk");
+    let mut again = load(std::slice::from_ref(&first));
+    for place in 1..=3 {
+        assert!(!again.is_live());
+        again.request(7, "POST", &format!("https://a/{place}")).expect("the same");
+    }
+    assert!(again.is_live());
+    let numbers = |run: &toolyard_journal::Recorder| -> Vec<_> {
+        let doubts = run.in_doubt().expect("a journal");
+        doubts.into_iter().map(|doubt| (doubt.number, doubt.entry, doubt.uri, doubt.decision)).collect()
+    };
+    let resend = Some(DoubtDecision::Resend);
+    assert_eq!(
+        numbers(&again),
+        [(1, 1, "https://a/1".to_owned(), None), (3, 3, "https://a/3".to_owned(), None)]
+    );
+    again.record_doubt(3, DoubtDecision::Resend, DecidedBy::Person("ann")).expect("recorded");
+    assert_eq!((again.doubt(3), again.doubt(1)), (resend, None));
+    again.record_response(1, &text_body("one")).expect("recorded");
+    assert_eq!(numbers(&again), [(3, 3, "https://a/3".to_owned(), resend)], "until its response");
+    let second = again.take_chunk(0, 0).expect("a chunk");
+    let third = load(&[first, second]);
+    assert_eq!(numbers(&third), [(3, 3, "https://a/3".to_owned(), resend)]);
+    assert_eq!(third.doubt(3), resend);
+    assert_eq!(third.response(1), Ok(Some(text_body("one"))));
+}
+
+#[test]
+fn an_ended_run_has_no_doubts() {
+    let mut run = recorder();
+    run.request(7, "POST", "https://a/").expect("recorded");
+    run.end(&[0; 32]).expect("recorded");
+    run.record_response(1, &text_body("late")).expect("it may come after the end");
+    let first = run.take_chunk(0, 0).expect("a chunk");
+    let mut run = recorder();
+    run.request(7, "POST", "https://a/").expect("recorded");
+    run.end(&[0; 32]).expect("recorded");
+    let mut again = load(&[run.take_chunk(0, 0).expect("a chunk")]);
+    again.request(7, "POST", "https://a/").expect("the same");
+    assert_eq!(again.end(&[0; 32]), Ok(toolyard_journal::Origin::Past));
+    assert_eq!(again.in_doubt(), Ok(Vec::new()));
+    load(&[first]);
+}
+
+#[test]
+fn another_body_of_a_request_diverges_at_the_request() {
+    let mut run = recorder();
+    run.record_ready(true).expect("recorded");
+    run.request(7, "POST", "https://a/").expect("recorded");
+    run.record_response(1, &text_body("one")).expect("recorded");
+    let chunk = run.take_chunk(0, 0).expect("a chunk");
+    let mut again = load(&[chunk]);
+    assert_eq!(again.check_body(1, 9), Ok(()));
+    assert_eq!(again.check_body(2, 9), Ok(()), "without a response nothing can be compared");
+    let error = again.check_body(1, 8).expect_err("another body");
+    let RecordError::Diverged(divergence) = &error else { panic!("{error:?}") };
+    assert_eq!(
+        (divergence.entry, divergence.now.as_str()),
+        (2, "request 1 POST https://a/ with another body")
+    );
+    assert_eq!(again.ready(), Err(error));
+}
+
+#[test]
+fn faults_of_the_caller_are_errors_and_change_nothing() {
+    let mut run = recorder();
+    let misuse = |result: Result<(), RecordError>| assert!(matches!(result, Err(RecordError::Misuse(_))));
+    misuse(run.record_response(1, &text_body("")));
+    misuse(run.record_doubt(1, DoubtDecision::Fail, DecidedBy::Manifest));
+    misuse(run.record_poll(1, &[1]));
+    run.request(7, "POST", "https://a/").expect("recorded");
+    run.record_response(1, &text_body("")).expect("recorded");
+    misuse(run.record_response(1, &text_body("")));
+    let mut again = load(&[run.take_chunk(0, 0).expect("a chunk")]);
+    misuse(again.record_ready(true));
+    misuse(again.record_response(1, &text_body("")));
+    misuse(again.record_doubt(1, DoubtDecision::Fail, DecidedBy::Manifest));
+    misuse(again.abandon());
+    assert_eq!(again.request(7, "POST", "https://a/"), Ok(Exchange::Past(1)));
+    assert!(again.is_live());
+}

@@ -1,0 +1,12 @@
+//! The journal as a specification: what is recorded is repeated, from every prefix, and nothing else is.
+
+mod script;
+
+mod damage;
+mod divergence;
+mod exchanges;
+mod format;
+mod limits;
+mod random;
+mod repetition;
+mod replay;
