@@ -3,7 +3,7 @@
 use crate::format::sealed;
 use crate::script::{Run, World, load, recorded, steps};
 use proptest::prelude::*;
-use toolyard_journal::{Chunk, Fault, RecordError, Recorder};
+use toolyard_journal::{Chunk, Detail, Fault, History, RecordError, Recorder};
 
 /// The chunk with a byte that differs in these bits.
 fn flipped(chunk: &Chunk, place: usize, bits: u8) -> Chunk {
@@ -45,6 +45,10 @@ proptest! {
         let number = at.index(chunks.len());
         let place = place.index(chunks[number].body.len());
         chunks[number] = with_checksum(&flipped(&chunks[number], place, bits));
+        let mut history = History::new(Detail::Full);
+        for line in chunks.iter().flat_map(|chunk| history.read(chunk).0) {
+            let _ = (line.to_string(), line.to_json());
+        }
         let Ok(recorder) = Recorder::load(chunks.clone(), 1 << 24) else { return Ok(()) };
         let mut run = Run::new(recorder, World::new(5), &chunks);
         // A poll whose response is gone ends the script of the test, not of the recorder.

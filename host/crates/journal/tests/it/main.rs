@@ -6,6 +6,7 @@ mod damage;
 mod divergence;
 mod exchanges;
 mod format;
+mod history;
 mod limits;
 mod random;
 mod repetition;
