@@ -11,7 +11,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-readonly ALL=(decode http_headers cursor guard bearer jwt manifest rules schema stateless bundle lock provenance registry)
+readonly ALL=(decode http_headers cursor guard bearer jwt manifest rules schema stateless bundle lock provenance registry journal)
 readonly SECONDS_EACH=${FUZZ_SECONDS:-12}
 readonly JOBS=${FUZZ_JOBS:-$(getconf _NPROCESSORS_ONLN)}
 readonly CARGO=${CARGO:-cargo}
