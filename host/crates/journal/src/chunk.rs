@@ -69,16 +69,16 @@ pub struct Frame {
     /// The payload.
     pub payload: Bytes,
     /// The place of the frame, for errors.
-    pub(crate) place: Place,
+    pub(crate) place: FramePlace,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct FramePlace {
     pub(crate) chunk: u32,
     pub(crate) offset: usize,
 }
 
-impl Place {
+impl FramePlace {
     pub(crate) const fn error(self, fault: Fault) -> DecodeError {
         DecodeError { chunk: self.chunk, offset: self.offset, fault }
     }
@@ -98,7 +98,7 @@ impl Iterator for Frames {
     type Item = Result<Frame, DecodeError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let place = Place { chunk: self.chunk, offset: self.offset };
+        let place = FramePlace { chunk: self.chunk, offset: self.offset };
         let frame = self.read(place).map_err(|fault| place.error(fault)).transpose();
         if matches!(frame, Some(Err(_))) {
             self.offset = self.body.len();
@@ -109,7 +109,7 @@ impl Iterator for Frames {
 }
 
 impl Frames {
-    fn read(&mut self, place: Place) -> Result<Option<Frame>, Fault> {
+    fn read(&mut self, place: FramePlace) -> Result<Option<Frame>, Fault> {
         let mut reader = Reader::at(&self.body, self.offset);
         if self.left == 0 {
             return reader.finish().map(|()| None);

@@ -2,7 +2,7 @@
 //!
 //! Everything here is a function of its arguments: this crate opens no file, waits for nothing and reads no
 //! clock. It reads journals that a disk may have damaged or a person may have changed, so no bytes make it
-//! panic, and it allocates no more than a small multiple of the bytes that it is given.
+//! panic, and its memory is bounded by a multiple of the bytes that it is given.
 //!
 //! A [`Recorder`] belongs to one run. The engine asks it at every place where chance enters a guest. While the
 //! guest's lane of the journal lasts, the answer comes from the past ([`Source::Past`]); then the engine makes

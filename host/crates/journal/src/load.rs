@@ -1,7 +1,7 @@
 //! Reading a stored journal: everything is checked once, before the run begins.
 
 use crate::begin::Begin;
-use crate::chunk::{Chunk, Frame, Frames, Place};
+use crate::chunk::{Chunk, Frame, FramePlace, Frames};
 use crate::entry::{DoubtDecision, Entry, EntryKind, JournalLane};
 use crate::error::{DecodeError, Fault};
 use std::collections::VecDeque;
@@ -37,7 +37,7 @@ impl Past {
     /// Reads the chunks of a journal from its first one.
     pub(crate) fn read(chunks: impl IntoIterator<Item = Chunk>) -> Result<Self, DecodeError> {
         let mut chunks = chunks.into_iter();
-        let none = Place { chunk: 0, offset: 0 }.error(Fault::Order("the journal has no entry `begin`"));
+        let none = FramePlace { chunk: 0, offset: 0 }.error(Fault::Order("the journal has no entry `begin`"));
         let Some(first) = chunks.next() else { return Err(none) };
         let (_, mut frames) = first.frames(0)?;
         let Some(frame) = frames.next().transpose()? else { return Err(none) };

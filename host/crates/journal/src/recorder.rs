@@ -161,6 +161,11 @@ impl Recorder {
         &self.begin
     }
 
+    /// Changes the most bytes of the journal, for a plain call that becomes a task.
+    pub const fn set_limit(&mut self, limit: u64) {
+        self.limit = limit;
+    }
+
     /// Whether the guest's lane is at its end, so that the next operation happens for the first time. A run whose
     /// end is recorded is never live.
     #[must_use]

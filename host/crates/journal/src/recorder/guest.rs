@@ -9,7 +9,8 @@ use bytes::Bytes;
 
 impl Recorder {
     /// A reading of the clock in milliseconds since 1970. `now_ms` is the time of this host, for a reading that
-    /// is live; the result is rounded down to a step, and never before the reading before.
+    /// is live; the result is rounded down to a step, and never before the reading before. Both clocks of a guest
+    /// follow from it: the monotonic one is its distance from `base_time` of [`crate::Begin`].
     ///
     /// # Errors
     /// If the run diverges, or the journal is full.

@@ -46,6 +46,13 @@ fn the_limit_is_on_all_bytes_that_are_stored() {
 }
 
 #[test]
+fn a_task_may_record_more_than_the_plain_call_that_it_was() {
+    let mut run = Recorder::new(begin(), LIMIT).expect("a recorder");
+    run.set_limit(10 * LIMIT);
+    assert_eq!(run.record_call("big", 0, Bytes::from(vec![b'1'; 2_000])), Ok(()));
+}
+
+#[test]
 fn readings_of_the_clock_fill_a_journal_as_well() {
     let mut run = Recorder::new(begin(), LIMIT).expect("a recorder");
     let times = (0..10_000).take_while(|ms| run.clock(BASE + ms).is_ok()).count();

@@ -112,6 +112,12 @@ fn an_empty_past_is_live_at_once_and_the_times_are_those_of_the_last_chunk() {
 }
 
 #[test]
+fn a_recorder_moves_between_threads() {
+    fn require<T: Send + Sync + 'static>() {}
+    require::<toolyard_journal::Recorder>();
+}
+
+#[test]
 fn sleeping_waits_for_the_rest_after_a_restart() {
     let mut run = recorder();
     assert_eq!(run.sleep(1_000, BASE + 1), Ok(BASE + 1_001));
