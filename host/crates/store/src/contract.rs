@@ -152,6 +152,7 @@ pub fn task(owner: &Owner) -> Task {
         started_at: None,
         effects: false,
         rerun: false,
+        resume: None,
         bridged: None,
         approval: None,
         questions: Vec::new(),

@@ -195,6 +195,7 @@ mod tests {
             started_at: None,
             effects: false,
             rerun: false,
+            resume: None,
             bridged: None,
             approval: None,
             questions: Vec::new(),

@@ -4,12 +4,18 @@
 //! Stores compare the version and write the new task. A writer that loses the compare reads again
 //! and applies the event again, so that a late writer is judged by the newest record.
 
+mod messages;
+mod parking;
+
+pub use messages::caller_left;
+
 use crate::approval::{ApprovalObject, ApprovedBy, CONFIRM_KEY, ConfirmBy, Decision, NotApproved, approves};
 use crate::id::{Digest, Incarnation};
 use crate::recovery::{Departure, NotRerun};
 use crate::task::{Fence, Outcome, Question, Sent, Task};
 use crate::tool::AskError;
 use crate::wire::{RawJson, RpcError, Timestamp};
+use messages::orphan_message;
 
 /// How many of the latest requests of a question are remembered. A client that reconnects endlessly
 /// must not make a record grow endlessly.
@@ -120,8 +126,10 @@ pub enum Event {
         from: Incarnation,
         /// Its new host.
         by: Incarnation,
-        /// The component that its tool now comes from.
+        /// The component that its tool now comes from. A task that resumes keeps its own.
         digest: Digest,
+        /// The entries of its journal; 0 if it has none.
+        reached: u64,
     },
     /// A host that has room takes it over from a living one, where it waits for its turn. Not visible
     /// from outside.
@@ -135,6 +143,29 @@ pub enum Event {
     Released {
         /// The leaving host.
         incarnation: Incarnation,
+    },
+    /// The run waits, and ends until the task is due. Everything that it recorded is durable. Not visible
+    /// from outside.
+    Parked {
+        /// The run.
+        fence: Fence,
+        /// When the task is due. `None`: at the answer to its last open question, or when the time of one
+        /// of them is over.
+        wake: Option<Timestamp>,
+        /// The entries of its journal.
+        reached: u64,
+    },
+    /// A host that has room takes a parked task, to continue it. Not visible from outside.
+    Woken {
+        /// Its new host.
+        by: Incarnation,
+    },
+    /// The run goes on, but no other run can continue it. Not visible from outside.
+    Unresumable {
+        /// The run.
+        fence: Fence,
+        /// Why, in a sentence for people.
+        why: String,
     },
 }
 
@@ -174,6 +205,12 @@ pub enum Refusal {
     /// Its caller knows of it already.
     #[error("the caller has been told before")]
     AlreadyDelivered,
+    /// The task is not parked.
+    #[error("the task is not parked")]
+    NotParked,
+    /// The task has no journal.
+    #[error("the task cannot be resumed")]
+    NotResumable,
 }
 
 /// An effect of a transition, for after its commit. The order is that of the variants.
@@ -216,7 +253,8 @@ pub fn apply(task: &Task, event: Event, now: Timestamp) -> Result<Transition, Re
     change(task, &mut next, event, now)?;
     let is_shown = task.status_message != next.status_message || task.status() != next.status();
     let has_ended = task.is_live() && next.outcome.is_some();
-    let stops = is_released || (has_ended && !is_finished);
+    // A parked task has no run.
+    let stops = is_released || (has_ended && !is_finished && task.parked().is_none());
     let effects = [
         has_ended.then_some(Effect::RecordEnd),
         closes_questions(task, &next).then_some(Effect::WithdrawQuestions),
@@ -243,6 +281,9 @@ fn change(task: &Task, next: &mut Task, event: Event, now: Timestamp) -> Result<
             | Event::Entrusted { .. }
             | Event::Taken { .. }
             | Event::Delivered
+            | Event::Parked { .. }
+            | Event::Woken { .. }
+            | Event::Unresumable { .. }
     );
     match event {
         Event::Started { fence } => {
@@ -293,6 +334,7 @@ fn change(task: &Task, next: &mut Task, event: Event, now: Timestamp) -> Result<
             if key == CONFIRM_KEY {
                 settle_by_person(next);
             }
+            parking::set_wake(next, now);
         }
         Event::Decided { fingerprint, decision } => {
             let approval = task.open_approval().filter(|approval| approval.is_for_operator());
@@ -368,16 +410,22 @@ fn change(task: &Task, next: &mut Task, event: Event, now: Timestamp) -> Result<
             next.outcome = Some(Outcome::Error(RpcError::internal(message.clone())));
             next.status_message = Some(message);
         }
-        Event::Claimed { from, by, digest } => {
+        Event::Claimed { from, by, digest, reached } => {
             check_holder(task, from)?;
             // A task that had begun gets another attempt; any other one is still at its first.
             let attempt = task.fence.attempt + u32::from(task.started_at.is_some());
             next.fence = Fence { incarnation: by, attempt };
-            next.digest = digest;
+            match &mut next.resume {
+                Some(resume) if task.started_at.is_some() => resume.count_lost_run(reached),
+                Some(_) => {}
+                None => next.digest = digest,
+            }
             next.started_at = None;
             ask_for_approval_again(next, now);
             next.status_message = Some(if attempt == 1 {
                 "Waiting for its turn; the host that had accepted it stopped.".to_owned()
+            } else if task.resume.is_some() {
+                "The host that ran this task stopped. The task continues from where it was.".to_owned()
             } else {
                 format!("The host that ran it stopped; it is run again (attempt {attempt}).")
             });
@@ -394,12 +442,25 @@ fn change(task: &Task, next: &mut Task, event: Event, now: Timestamp) -> Result<
         }
         Event::Released { incarnation } => {
             check_holder(task, incarnation)?;
-            next.status_message = Some(if task.has_begun() {
+            next.status_message = Some(if task.has_begun() && task.resume.is_some() {
+                format!("The host that ran this task was shut down at {now}; the next one continues it.")
+            } else if task.has_begun() {
                 format!("The host that ran it was shut down at {now}; the next one runs it again.")
             } else {
                 format!("The host that had accepted it was shut down at {now}; it waits for the next one.")
             });
         }
+        Event::Parked { fence, wake, reached } => parking::park(task, next, fence, wake, reached, now)?,
+        Event::Woken { by } => parking::wake(task, next, by)?,
+        Event::Unresumable { fence, why: _ } => {
+            check_fence(task, fence)?;
+            next.resume.take().ok_or(Refusal::NotResumable)?;
+        }
+    }
+    if next.outcome.is_some()
+        && let Some(resume) = &mut next.resume
+    {
+        resume.parked = None;
     }
     next.version = task.version + 1;
     // Strictly later than before, so that a listing by time is stable even if a
@@ -464,25 +525,15 @@ fn ask_for_approval_again(task: &mut Task, now: Timestamp) {
     task.approval = Some(approval);
 }
 
-/// The status message of a task whose caller stopped waiting before it knew the task.
-#[must_use]
-pub fn caller_left(status: Option<&str>) -> String {
-    const LEFT: &str = "(its caller stopped waiting)";
-    match status {
-        Some(status) if status.ends_with(LEFT) => status.to_owned(),
-        Some(status) => format!("{status} {LEFT}"),
-        None => format!("Running {LEFT}"),
-    }
-}
-
 /// The question of this key, if it waits for an answer.
 fn open<'a>(task: &'a mut Task, key: &str) -> Result<&'a mut Question, Refusal> {
     let mut questions = task.questions.iter_mut();
     questions.find(|question| question.key == key && question.answer.is_none()).ok_or(Refusal::NotAsked)
 }
 
+/// No run has a parked task.
 fn check_fence(task: &Task, fence: Fence) -> Result<(), Refusal> {
-    if task.fence == fence { Ok(()) } else { Err(Refusal::Fenced) }
+    if task.fence == fence && task.parked().is_none() { Ok(()) } else { Err(Refusal::Fenced) }
 }
 
 /// A later attempt asks under the key of an earlier one. The client is not asked the
@@ -497,42 +548,13 @@ fn ask_anew(asked: &mut Question, question: Question) {
     }
 }
 
+/// A parked task has no holder.
 fn check_holder(task: &Task, incarnation: Incarnation) -> Result<(), Refusal> {
-    if task.fence.incarnation == incarnation { Ok(()) } else { Err(Refusal::Fenced) }
-}
-
-/// The message of an orphaned task: when its host was found to be gone, how long that host may have run
-/// it, why no host runs it again, and whether it may have had effects.
-fn orphan_message(task: &Task, departure: Departure, why: &NotRerun, now: Timestamp) -> String {
-    let effects =
-        if task.effects { "it has had effects, or some of them" } else { "it may have had effects" };
-    match task.started_at {
-        None if !task.has_begun() => {
-            let reason = match why {
-                NotRerun::Misfit(what) => {
-                    format!(" Its tool has changed and its arguments do not fit: {what}")
-                }
-                _ => String::new(),
-            };
-            format!(
-                "The host that had accepted this task {departure} (seen at {now}); the task had not begun, \
-                 so nothing was done.{reason}"
-            )
-        }
-        None => format!(
-            "The host that was to run this task again {departure} (seen at {now}); an earlier run had begun. \
-             {why}; {effects}."
-        ),
-        Some(started) => format!(
-            "The host that ran this task {departure} (seen at {now}); the task had begun at {started}, \
-             {} before. {why}; {effects}.",
-            seconds(now.since(started))
-        ),
+    if task.fence.incarnation == incarnation && task.parked().is_none() {
+        Ok(())
+    } else {
+        Err(Refusal::Fenced)
     }
-}
-
-fn seconds(milliseconds: u64) -> String {
-    format!("{}.{} s", milliseconds / 1000, milliseconds % 1000 / 100)
 }
 
 #[cfg(test)]

@@ -16,6 +16,8 @@ pub trait Archive: Send + Sync + 'static {
     /// Adds these tasks, with every field unchanged, except those whose id the store already has.
     /// Returns how many were new. Either all of them are durable or none.
     ///
+    /// A live task comes in [`without_journal`].
+    ///
     /// No host has a live one of them, so they get the incarnation of a dead host: their own, unless a
     /// living host of this store uses it. The recovery of dead hosts finds them.
     ///
@@ -25,6 +27,13 @@ pub trait Archive: Send + Sync + 'static {
 
     /// The store's time.
     async fn now(&self) -> Result<Timestamp, StoreError>;
+}
+
+/// The task as an import stores it. An export has no journals, so a live task that could resume cannot do so
+/// any more: it is as one whose tool is not declared to resume.
+#[must_use]
+pub fn without_journal(task: Task) -> Task {
+    Task { resume: task.resume.filter(|_| !task.is_live()), ..task }
 }
 
 /// The tasks of one moment.

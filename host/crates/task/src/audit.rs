@@ -401,7 +401,10 @@ impl Entry {
             | Event::Entrusted { .. }
             | Event::Delivered
             | Event::CallerLeft
-            | Event::Taken { .. } => Vec::new(),
+            | Event::Taken { .. }
+            | Event::Parked { .. }
+            | Event::Woken { .. }
+            | Event::Unresumable { .. } => Vec::new(),
         }
     }
 

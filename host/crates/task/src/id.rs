@@ -108,6 +108,11 @@ impl Owner {
 #[serde(transparent)]
 pub struct Incarnation(pub u64);
 
+impl Incarnation {
+    /// No host: the holder of a task that is parked. No store registers this number.
+    pub const NOBODY: Self = Self(0);
+}
+
 impl fmt::Display for Incarnation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)

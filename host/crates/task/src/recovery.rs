@@ -1,6 +1,7 @@
 //! The fate of a live task whose host is gone or is leaving: a pure function of its record.
 //!
-//! A guest can never make its task run again. If it says that effects begin, the task is not run again.
+//! A guest can never make its task run again. If it says that effects begin, the task is not run again. A task
+//! that is resumed repeats no effect, so this does not concern it.
 
 use crate::task::Task;
 use serde::{Deserialize, Serialize};
@@ -15,7 +16,12 @@ pub enum Durability {
     None,
     /// They may be run again from the start.
     Rerun,
+    /// They are recorded, and another run continues where they were.
+    Resume,
 }
+
+/// How many runs in a row may lose their host without getting further, before the task is given up.
+pub const MAX_STALLED: u32 = 3;
 
 /// How a host left a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +45,8 @@ pub enum NotRerun {
     Effects,
     /// It has already been run this often, which is the limit.
     Attempts(u32),
+    /// It was resumed [`MAX_STALLED`] times, and each time its host stopped before it got any further.
+    Stalled,
     /// The tool of that name no longer accepts its arguments; the text says what is wrong with them.
     Misfit(String),
     /// The host that left it does not hand tasks over.
@@ -50,6 +58,8 @@ pub enum NotRerun {
 pub enum Recovery {
     /// Run it: for the first time, or again.
     Run,
+    /// Continue it from its journal.
+    Resume,
     /// End it as failed.
     End(NotRerun),
 }
@@ -60,6 +70,14 @@ pub enum Recovery {
 pub fn recovery(task: &Task, declared: Option<Durability>, most: u32) -> Recovery {
     if !task.has_begun() {
         return Recovery::Run;
+    }
+    if let Some(resume) = task.resume {
+        // It repeats nothing, so neither its effects nor the number of its attempts matter.
+        return match declared {
+            None | Some(Durability::Resume) if resume.stalled < MAX_STALLED => Recovery::Resume,
+            None | Some(Durability::Resume) => Recovery::End(NotRerun::Stalled),
+            Some(Durability::None | Durability::Rerun) => Recovery::End(NotRerun::NotDeclared),
+        };
     }
     // An attempt that was claimed and did not begin is not counted.
     let runs = task.fence.attempt.saturating_sub(u32::from(task.started_at.is_none()));
@@ -94,6 +112,11 @@ impl fmt::Display for NotRerun {
             Self::Effects => f.write_str("The tool had said that its effects begin, so it was not run again"),
             Self::Attempts(1) => f.write_str("It was run once, the most that is allowed"),
             Self::Attempts(runs) => write!(f, "It was run {runs} times, the most that is allowed"),
+            Self::Stalled => write!(
+                f,
+                "It was resumed {MAX_STALLED} times and its host stopped each time before the task got any further, \
+                 so it was not resumed again"
+            ),
             Self::Misfit(what) => {
                 write!(
                     f,

@@ -159,7 +159,8 @@ pub trait Hints: Send {
 pub trait TaskStore: Send + Sync + 'static {
     /// Stores a new task and returns it. The store's clock sets `created_at` and `updated_at` (and
     /// `started_at`, if it is given). An id that exists is refused as [`StoreError::Corrupt`]: ids are
-    /// random.
+    /// random. A task that can resume gets an empty journal in the same transaction. It must not be
+    /// parked.
     async fn create(&self, task: Task, quota: Quota, records: Records) -> Result<Task, CreateError>;
 
     /// Reads a task, however old it is; with an owner, only a task of this owner. The query asks
@@ -168,7 +169,8 @@ pub trait TaskStore: Send + Sync + 'static {
     async fn read(&self, id: TaskId, owner: Option<&Owner>) -> Result<Option<ReadTask>, StoreError>;
 
     /// Writes `task`, which has the next version, if the stored version is still the one before. Its
-    /// arguments never change.
+    /// arguments never change. The same transaction lets [`Task::journal_fence`] append to the journal of
+    /// a task that can resume, and no other run.
     async fn commit(&self, task: &Task, records: Records) -> Result<CommitStatus, StoreError>;
 
     /// The versions of the tasks among these that exist: one read for many tasks, to find those that
@@ -193,7 +195,7 @@ pub trait TaskStore: Send + Sync + 'static {
     /// due first.
     async fn due(&self, limit: u32) -> Result<Vec<TaskId>, StoreError>;
 
-    /// Ids of the live tasks that this incarnation runs or will run.
+    /// Ids of the live tasks that this incarnation runs or will run. [`Incarnation::NOBODY`] runs none.
     async fn held_by(&self, incarnation: Incarnation) -> Result<Vec<TaskId>, StoreError>;
 
     /// Ids of tasks that wait for a slot on other hosts and run one of these components, for a host

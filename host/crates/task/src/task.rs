@@ -105,6 +105,25 @@ pub struct Bridged {
     pub undelivered: bool,
 }
 
+/// The state of a task whose runs are recorded, so that another run continues where the last one was.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Resume {
+    /// Entries of the journal when the task was last claimed or parked.
+    pub reached: u64,
+    /// How many runs in a row lost their host without an entry more than the run before.
+    pub stalled: u32,
+    /// Present while the task is parked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parked: Option<Parked>,
+}
+
+/// A task that waits and belongs to no host. It has no run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Parked {
+    /// When a host must continue the task, by the store's clock. `None`: only an answer makes it due.
+    pub wake: Option<Timestamp>,
+}
+
 /// A task. Its status is computed from the other fields and never stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
@@ -151,6 +170,9 @@ pub struct Task {
     /// Whether it may be run again if its host is gone, by the operator's setting at its creation.
     #[serde(default)]
     pub rerun: bool,
+    /// Present if its runs are recorded in a journal. Then the component never changes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resume: Option<Resume>,
     /// Present if its caller knows no tasks, so that the host tools replace the task methods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bridged: Option<Bridged>,
@@ -216,10 +238,27 @@ impl Task {
         self.bridged.is_some_and(|bridged| bridged.undelivered)
     }
 
-    /// Whether it waits for its turn, so that any host which has its component may run it.
+    /// Whether it waits for its turn, so that any host which has its component may run it. A parked task
+    /// does not.
     #[must_use]
     pub fn waits(&self) -> bool {
-        self.is_live() && self.started_at.is_none() && self.open_approval().is_none()
+        self.is_live()
+            && self.started_at.is_none()
+            && self.open_approval().is_none()
+            && self.parked().is_none()
+    }
+
+    /// Present while it is parked: it waits, and no host runs it.
+    #[must_use]
+    pub fn parked(&self) -> Option<Parked> {
+        self.resume.filter(|_| self.is_live()).and_then(|resume| resume.parked)
+    }
+
+    /// The run that may append to its journal. `None` if it has no journal, is parked, or has ended.
+    #[must_use]
+    pub fn journal_fence(&self) -> Option<Fence> {
+        let runs = self.is_live() && self.resume.is_some_and(|resume| resume.parked.is_none());
+        runs.then_some(self.fence)
     }
 
     /// Whether a guest has ever begun to work on it.

@@ -27,6 +27,7 @@ pub fn task() -> Task {
         started_at: None,
         effects: false,
         rerun: false,
+        resume: None,
         bridged: None,
         approval: None,
         questions: Vec::new(),

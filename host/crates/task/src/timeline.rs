@@ -89,6 +89,12 @@ kinds! {
     Ended = 17, "ended";
     /// Events are missing here. The body is a [`LeftOut`].
     LeftOut = 18, "left_out";
+    /// The run waits and gave up its place; the attempt is over.
+    Parked = 19, "parked";
+    /// A host took the parked task, to continue it.
+    Woken = 20, "woken";
+    /// No other run can continue this one. The message says why.
+    Unresumable = 21, "unresumable";
 }
 
 impl EventKind {
@@ -144,7 +150,7 @@ pub struct RunRecord {
     pub started: Option<Timestamp>,
     /// When it ended or was taken over.
     pub ended: Option<Timestamp>,
-    /// How it ended: the status of the task, or [`LOST`].
+    /// How it ended: the status of the task, [`LOST`] or [`PARKED`].
     pub outcome: Option<String>,
     /// Processor time of the guest, in microseconds.
     pub cpu_us: Option<u64>,
@@ -157,11 +163,17 @@ pub struct RunRecord {
 /// The outcome of an attempt whose host was gone before the attempt ended.
 pub const LOST: &str = "lost";
 
+/// The outcome of an attempt that ended because the task waits.
+pub const PARKED: &str = "parked";
+
 impl RunRecord {
     /// The attempt that the task is at now.
     #[must_use]
     pub fn of(task: &Task) -> Self {
-        let ended = task.outcome.is_some();
+        let outcome = match &task.outcome {
+            Some(_) => Some(task.status().as_str()),
+            None => task.parked().map(|_| PARKED),
+        };
         Self {
             attempt: task.fence.attempt,
             tool: clip(&task.tool, 128),
@@ -170,18 +182,22 @@ impl RunRecord {
             incarnation: task.fence.incarnation,
             created: if task.fence.attempt == 1 { task.created_at } else { task.updated_at },
             started: task.started_at,
-            ended: ended.then_some(task.updated_at),
-            outcome: ended.then(|| task.status().as_str().to_owned()),
+            ended: outcome.map(|_| task.updated_at),
+            outcome: outcome.map(str::to_owned),
             cpu_us: None,
             memory: None,
             bytes: 0,
         }
     }
 
-    /// The later state of the same attempt. It keeps the values that only the earlier state knows.
+    /// The later state of the same attempt. It keeps the values that only the earlier state knows, and the
+    /// host of an attempt that is parked.
     #[must_use]
     pub fn updated(self, now: Self) -> Self {
-        Self { created: self.created, cpu_us: self.cpu_us, memory: self.memory, bytes: self.bytes, ..now }
+        let incarnation =
+            if now.incarnation == Incarnation::NOBODY { self.incarnation } else { now.incarnation };
+        let Self { created, cpu_us, memory, bytes, .. } = self;
+        Self { created, cpu_us, memory, bytes, incarnation, ..now }
     }
 }
 
@@ -472,6 +488,11 @@ impl NewEvent {
             }
             Event::Released { incarnation } => {
                 one(EventKind::Released, Body { incarnation: Some(incarnation.0), ..Body::default() })
+            }
+            Event::Parked { .. } => one(EventKind::Parked, Body::default()),
+            Event::Woken { .. } => one(EventKind::Woken, Body::default()),
+            Event::Unresumable { why, .. } => {
+                one(EventKind::Unresumable, Body { message: Some(&fitting(why)), ..Body::default() })
             }
             Event::Finished { .. }
             | Event::Cancelled { .. }

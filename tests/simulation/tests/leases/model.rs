@@ -283,16 +283,21 @@ impl Leases {
                 Event::Released { incarnation: holder }
             }
             EndForShutdown if host.draining && holds => match decided {
-                Recovery::Run => return None,
+                Recovery::Run | Recovery::Resume => return None,
                 Recovery::End(why) => {
                     Event::Orphaned { incarnation: holder, departure: Departure::ShutDown, why }
                 }
             },
             Claim if dead && !holds && !host.draining && decided == Recovery::Run => {
-                Event::Claimed { from: holder, by: Incarnation(mine), digest: Digest(String::new()) }
+                Event::Claimed {
+                    from: holder,
+                    by: Incarnation(mine),
+                    digest: Digest(String::new()),
+                    reached: 0,
+                }
             }
             Orphan if dead && !holds => match decided {
-                Recovery::Run => return None,
+                Recovery::Run | Recovery::Resume => return None,
                 Recovery::End(why) => {
                     Event::Orphaned { incarnation: holder, departure: Departure::Died, why }
                 }

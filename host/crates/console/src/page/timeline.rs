@@ -120,6 +120,9 @@ const fn word(kind: EventKind) -> (&'static str, &'static str) {
         EventKind::Claimed => ("+", "taken over"),
         EventKind::Ended => ("■", "ended"),
         EventKind::LeftOut => ("…", "left out"),
+        EventKind::Parked => ("–", "parked"),
+        EventKind::Woken => ("+", "woken"),
+        EventKind::Unresumable => ("!", "cannot be resumed"),
     }
 }
 

@@ -157,7 +157,7 @@ impl Cluster {
             return Ok(none);
         }
         let (departure, why) = match (mode, recovery(&task, declared, self.deps.settings.attempts)) {
-            (DrainMode::HandOver, Recovery::Run) => {
+            (DrainMode::HandOver, Recovery::Run | Recovery::Resume) => {
                 let released = Event::Released { incarnation };
                 let released =
                     self.deps.tasks.change(id, &released, &By::host().because("host_stops")).await?;
@@ -171,7 +171,7 @@ impl Cluster {
                 return Ok(DrainReport { cut: 0, handed_over });
             }
             (DrainMode::HandOver, Recovery::End(why)) => (Departure::ShutDown, why),
-            (DrainMode::End(departure), Recovery::Run) => (departure, NotRerun::Left),
+            (DrainMode::End(departure), Recovery::Run | Recovery::Resume) => (departure, NotRerun::Left),
             (DrainMode::End(departure), Recovery::End(why)) => (departure, why),
         };
         let orphaned = Event::Orphaned { incarnation, departure, why };

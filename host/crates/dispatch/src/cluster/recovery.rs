@@ -144,6 +144,8 @@ impl Cluster {
         let declared = tool.as_ref().map(|tool| tool.spec().durability);
         let why = match recovery(&task, declared, self.deps.settings.attempts) {
             Recovery::End(why) => why,
+            // No tool of this release is declared to resume.
+            Recovery::Resume => return Ok(RecoveryOutcome::Left),
             // The record stays unchanged; another host takes the task over.
             Recovery::Run if !self.deps.settings.adopts && tool.is_some() => {
                 return Ok(RecoveryOutcome::Unadopted);
@@ -158,7 +160,9 @@ impl Cluster {
                     None => {
                         let by = self.deps.node.ensure_registered().await?;
                         let (from, digest) = (task.fence.incarnation, tool.spec().digest.clone());
-                        return self.adopt(task, tool, Event::Claimed { from, by, digest }, by).await;
+                        return self
+                            .adopt(task, tool, Event::Claimed { from, by, digest, reached: 0 }, by)
+                            .await;
                     }
                 },
             },

@@ -68,6 +68,7 @@ impl RunDeps {
             started_at: Some(now),
             effects: false,
             rerun: spec.durability == Durability::Rerun,
+            resume: None,
             bridged,
             approval: None,
             questions: Vec::new(),

@@ -149,6 +149,7 @@ fn any_task() -> impl Strategy<Value = Task> {
             started_at: rest.0.map(Timestamp),
             effects: rest.1,
             rerun: rest.2,
+            resume: None,
             bridged: None,
             approval: rest.5.map(Box::new),
             questions: rest.3,

@@ -77,7 +77,7 @@ pub async fn who_resigns_is_dead_to_the_others(fixture: Fixture) {
     assert_eq!(there.store.dead().await.expect("answers"), [me]);
     assert!(!here.store.renew(me).await.expect("answers"), "it stays dead");
     let other = there.store.register().await.expect("registers").incarnation;
-    let claimed = Event::Claimed { from: me, by: other, digest: Digest(String::new()) };
+    let claimed = Event::Claimed { from: me, by: other, digest: Digest(String::new()), reached: 0 };
     let claimed = change(&*there.store, left.id, &claimed).await.expect("is there").expect("applies");
     assert_eq!(claimed.fence.incarnation, other);
     assert_eq!(there.store.held_by(me).await.expect("answers"), []);

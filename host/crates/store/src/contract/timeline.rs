@@ -112,6 +112,7 @@ pub async fn a_second_attempt_has_its_own_record(fixture: Fixture) {
         from: made.fence.incarnation,
         by: Incarnation(made.fence.incarnation.0 + 1),
         digest: Digest("cd".repeat(32)),
+        reached: 0,
     };
     let second = change(&*store, made.id, &claimed).await.expect("is there").expect("is taken over");
     assert_eq!(second.fence.attempt, 2);

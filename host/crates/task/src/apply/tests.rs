@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 mod approval;
 mod delivery;
+mod resuming;
 mod table;
 
 const BEGIN: i64 = 1_000_000;
@@ -76,7 +77,11 @@ fn orphaned_by(incarnation: Incarnation) -> Event {
 }
 
 fn claimed(from: Incarnation) -> Event {
-    Event::Claimed { from, by: NEXT, digest: Digest(String::new()) }
+    claimed_by(from, NEXT)
+}
+
+fn claimed_by(from: Incarnation, by: Incarnation) -> Event {
+    Event::Claimed { from, by, digest: Digest(String::new()), reached: 0 }
 }
 
 fn released() -> Event {
@@ -310,7 +315,7 @@ fn a_claim_is_a_new_run_and_shuts_out_the_old_one() {
     }
     // The old host's claim is fenced now; the next host can claim it.
     assert_eq!(apply(&begun, claimed(FENCE.incarnation), Timestamp(IN_TIME)), Err(Fenced));
-    let again = Event::Claimed { from: NEXT, by: Incarnation(NEXT.0 + 1), digest: Digest(String::new()) };
+    let again = claimed_by(NEXT, Incarnation(NEXT.0 + 1));
     let again = apply(&begun, again, Timestamp(IN_TIME)).expect("applies");
     assert_eq!(again.fence.attempt, second.attempt, "it had not begun this time");
     let running = apply(&begun, Event::Started { fence: second }, Timestamp(IN_TIME)).expect("begins again");
@@ -408,9 +413,7 @@ impl Action {
             Self::Expire => Event::Expired,
             Self::Orphan { mine } => orphaned_by(holder(*mine)),
             // It stays with its host, so that later events come from the same host.
-            Self::Claim { mine } => {
-                Event::Claimed { from: holder(*mine), by: FENCE.incarnation, digest: Digest(String::new()) }
-            }
+            Self::Claim { mine } => claimed_by(holder(*mine), FENCE.incarnation),
             Self::Release { mine } => Event::Released { incarnation: holder(*mine) },
         }
     }

@@ -73,7 +73,12 @@ fn t_43_every_change_that_matters_has_its_entries_and_none_tells_what_was_said()
         (Event::Expired, vec![("task.expired", Some("why"), None)]),
         (orphaned, vec![("task.orphaned", Some("why"), None)]),
         (
-            Event::Claimed { from: Incarnation(1), by: Incarnation(2), digest: Digest(String::new()) },
+            Event::Claimed {
+                from: Incarnation(1),
+                by: Incarnation(2),
+                digest: Digest(String::new()),
+                reached: 0,
+            },
             vec![("task.claimed", Some("why"), None)],
         ),
         (Event::Released { incarnation: Incarnation(1) }, vec![("task.released", Some("why"), None)]),

@@ -113,8 +113,10 @@ fn an_approval_is_of_the_call_that_was_shown() {
 
 #[test]
 fn another_component_is_approved_anew() {
-    let claimed =
-        |digest: &str| Event::Claimed { from: FENCE.incarnation, by: NEXT, digest: Digest(digest.into()) };
+    let claimed = |digest: &str| {
+        let (from, digest) = (FENCE.incarnation, Digest(digest.into()));
+        Event::Claimed { from, by: NEXT, digest, reached: 0 }
+    };
     let approved = at(&unapproved(ConfirmBy::Either), decided(Decision::Approve)).expect("in time");
     let same = at(&approved, claimed("")).expect("claimed");
     assert!(same.open_approval().is_none(), "the same component keeps its approval");

@@ -21,9 +21,10 @@ fn the_documented_transitions_and_effects_are_those_of_the_state_machine() {
 fn transitions() -> String {
     let states = [
         ("unapproved", approval::unapproved(ConfirmBy::Either)),
-        ("waiting", after([], IN_TIME)),
-        ("running", after([started()], IN_TIME)),
-        ("asking", after([started(), asked(&["q"])], IN_TIME)),
+        ("waiting", resuming::recorded([])),
+        ("running", resuming::recorded([started()])),
+        ("asking", resuming::recorded([started(), asked(&["q"])])),
+        ("parked", resuming::recorded([started(), asked(&["q"]), resuming::parked(None)])),
         ("ended", after([cancelled()], IN_TIME)),
     ];
     let sent = || Sent { id: "r".into(), session: None };
@@ -51,11 +52,14 @@ fn transitions() -> String {
         ("Claimed", claimed(FENCE.incarnation), IN_TIME),
         ("Taken", taken, IN_TIME),
         ("Released", released(), IN_TIME),
+        ("Parked", resuming::parked(None), IN_TIME),
+        ("Woken", Event::Woken { by: NEXT }, IN_TIME),
+        ("Unresumable", Event::Unresumable { fence: FENCE, why: String::new() }, IN_TIME),
         ("any event of an earlier run", Event::Started { fence: OTHERS[0] }, IN_TIME),
     ];
     let mut table = "| event |".to_owned();
     states.iter().for_each(|(name, _)| table += &format!(" {name} |"));
-    table += "\n|---|---|---|---|---|---|\n";
+    table += "\n|---|---|---|---|---|---|---|\n";
     for (name, event, now) in events {
         let name = if name.starts_with(char::is_lowercase) { name.to_owned() } else { format!("`{name}`") };
         table += &format!("| {name} |");
@@ -78,6 +82,7 @@ fn transitions() -> String {
 fn name_of(task: &Task) -> &'static str {
     match task.status() {
         _ if task.open_approval().is_some() => "unapproved",
+        _ if task.parked().is_some() => "parked",
         Working if task.waits() => "waiting",
         Working => "running",
         InputRequired => "asking",

@@ -1,0 +1,68 @@
+//! Tasks that wait without a run.
+
+use super::{Refusal, check_fence};
+use crate::id::Incarnation;
+use crate::task::{Fence, Parked, Resume, Task};
+use crate::wire::Timestamp;
+
+/// Takes the task from its run. `next` equals `task`.
+pub(super) fn park(
+    task: &Task,
+    next: &mut Task,
+    fence: Fence,
+    wake: Option<Timestamp>,
+    reached: u64,
+    now: Timestamp,
+) -> Result<(), Refusal> {
+    check_fence(task, fence)?;
+    let resume = next.resume.as_mut().ok_or(Refusal::NotResumable)?;
+    resume.note_length(reached);
+    // An answer may have come after the run decided to wait for it.
+    resume.parked = Some(Parked { wake: wake.or_else(|| Some(at_an_answer(task, now))) });
+    next.fence.incarnation = Incarnation::NOBODY;
+    Ok(())
+}
+
+/// Gives a parked task to this host. `next` equals `task`.
+pub(super) fn wake(task: &Task, next: &mut Task, by: Incarnation) -> Result<(), Refusal> {
+    if task.parked().is_none() {
+        return Err(Refusal::NotParked);
+    }
+    next.resume = task.resume.map(|resume| Resume { parked: None, ..resume });
+    next.fence = Fence { incarnation: by, attempt: task.fence.attempt + 1 };
+    next.started_at = None;
+    Ok(())
+}
+
+/// A question of this task was closed. If the task is parked, it is due accordingly.
+pub(super) fn set_wake(task: &mut Task, now: Timestamp) {
+    if task.parked().is_some() {
+        let wake = Some(at_an_answer(task, now));
+        task.resume = task.resume.map(|resume| Resume { parked: Some(Parked { wake }), ..resume });
+    }
+}
+
+/// When a task that waits for answers is due: now if no question is open, else when the time of the first
+/// one is over.
+fn at_an_answer(task: &Task, now: Timestamp) -> Timestamp {
+    task.open_questions().map(|question| question.deadline).min().unwrap_or(now)
+}
+
+impl Resume {
+    /// Notes the length of the journal. Returns whether it grew.
+    const fn note_length(&mut self, reached: u64) -> bool {
+        let grew = reached > self.reached;
+        if grew {
+            self.reached = reached;
+            self.stalled = 0;
+        }
+        grew
+    }
+
+    /// A run lost its host when the journal had this many entries.
+    pub(super) const fn count_lost_run(&mut self, reached: u64) {
+        if !self.note_length(reached) {
+            self.stalled = self.stalled.saturating_add(1);
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! Tasks that resume: parking, waking, and claims of runs that were recorded.
+
+use super::Refusal::{NotParked, NotResumable};
+use super::*;
+use crate::recovery::{Durability, Recovery, recovery};
+use crate::task::{Parked, Resume};
+
+const AT: Timestamp = Timestamp(IN_TIME);
+
+/// A task whose runs are recorded, after these events.
+pub(super) fn recorded(events: impl IntoIterator<Item = Event>) -> Task {
+    let new = Task { resume: Some(Resume::default()), digest: Digest("pinned".into()), ..task() };
+    events.into_iter().fold(new, |task, event| apply(&task, event, AT).expect("applies"))
+}
+
+pub(super) fn parked(wake: Option<i64>) -> Event {
+    Event::Parked { fence: FENCE, wake: wake.map(Timestamp), reached: 5 }
+}
+
+fn woken() -> Event {
+    Event::Woken { by: NEXT }
+}
+
+fn lost(from: Incarnation, reached: u64) -> Event {
+    Event::Claimed { from, by: NEXT, digest: Digest("newer".into()), reached }
+}
+
+fn wake_of(task: &Task) -> Option<Timestamp> {
+    task.parked().expect("is parked").wake
+}
+
+#[test]
+fn a_parked_task_belongs_to_no_host_and_waits_for_no_slot() {
+    let running = recorded([started()]);
+    let transition = transition(&running, parked(Some(IN_TIME + 70)), AT).expect("parks");
+    assert_eq!(transition.effects.iter().flatten().collect::<Vec<_>>(), [&Effect::WakeWaiters]);
+    let task = transition.task;
+    assert_eq!(task.fence, Fence { incarnation: Incarnation::NOBODY, attempt: FENCE.attempt });
+    assert_eq!(wake_of(&task), Some(Timestamp(IN_TIME + 70)));
+    assert_eq!(task.resume.expect("is recorded").reached, 5);
+    assert!(!task.waits() && task.journal_fence().is_none() && task.has_begun());
+    assert_eq!((task.status(), task.updated_at), (Working, running.updated_at), "clients do not see it");
+    // Neither its last run, nor a host that is or was, nor "no host" can change it.
+    let nobody = task.fence;
+    for fence in [FENCE, nobody] {
+        for late in [
+            Event::Started { fence },
+            Event::Said { fence, message: "late".into() },
+            Event::Asked { fence, questions: vec![question("p")] },
+            Event::Finished { fence, outcome: result(false), message: None },
+            Event::Parked { fence, wake: None, reached: 9 },
+            Event::Unresumable { fence, why: "late".into() },
+            orphaned_by(fence.incarnation),
+            lost(fence.incarnation, 9),
+            Event::Taken { from: fence.incarnation, by: NEXT },
+            Event::Released { incarnation: fence.incarnation },
+        ] {
+            assert_eq!(apply(&task, late.clone(), AT), Err(Fenced), "{late:?}");
+        }
+    }
+    let woken = apply(&task, woken(), AT).expect("wakes");
+    assert_eq!(woken.fence, Fence { incarnation: NEXT, attempt: FENCE.attempt + 1 });
+    assert_eq!((woken.started_at, woken.parked(), woken.updated_at), (None, None, task.updated_at));
+    assert!(woken.waits() && woken.journal_fence() == Some(woken.fence));
+    assert_eq!(apply(&woken, self::woken(), AT), Err(NotParked), "one host wakes it");
+    // A run that has not begun again can be stolen, and parked when its host leaves.
+    let taken = Event::Taken { from: NEXT, by: Incarnation(10) };
+    assert!(apply(&woken, taken, AT).is_ok());
+    let again = Event::Parked { fence: woken.fence, wake: Some(AT), reached: 5 };
+    assert!(!apply(&woken, again, AT).expect("parks").waits());
+}
+
+#[test]
+fn only_a_recorded_task_parks_and_wakes() {
+    let plain = after([started()], IN_TIME);
+    assert_eq!(apply(&plain, parked(None), AT), Err(NotResumable));
+    assert_eq!(apply(&plain, woken(), AT), Err(NotParked));
+    assert_eq!(apply(&plain, Event::Unresumable { fence: FENCE, why: "full".into() }, AT), Err(NotResumable));
+    let running = recorded([started()]);
+    assert_eq!(apply(&running, woken(), AT), Err(NotParked));
+    let lasting = Event::Unresumable { fence: FENCE, why: "full".into() };
+    let plain = apply(&running, lasting.clone(), AT).expect("applies");
+    assert_eq!((plain.resume, plain.updated_at), (None, running.updated_at));
+    assert_eq!(apply(&plain, lasting, AT), Err(NotResumable));
+}
+
+#[test]
+fn an_answer_makes_a_parked_task_due_even_if_it_came_first() {
+    let asking = recorded([started(), asked(&["q", "p"])]);
+    let deadline = question("q").deadline;
+    let waiting = apply(&asking, parked(None), AT).expect("parks");
+    assert_eq!((wake_of(&waiting), waiting.status()), (Some(deadline), InputRequired));
+    let one = apply(&waiting, answered("q"), AT).expect("is open");
+    assert_eq!(wake_of(&one), Some(deadline), "another one is open");
+    let both = apply(&one, answered("p"), Timestamp(IN_TIME + 7)).expect("is open");
+    assert_eq!((wake_of(&both), both.status()), (Some(Timestamp(IN_TIME + 7)), Working));
+    // The answers came between the run's decision and its commit.
+    let late = recorded([started(), asked(&["q"]), answered("q"), parked(None)]);
+    assert_eq!(wake_of(&late), Some(AT));
+    let sleeping = recorded([started(), parked(Some(IN_TIME + 400))]);
+    assert_eq!(wake_of(&sleeping), Some(Timestamp(IN_TIME + 400)), "nothing was asked");
+}
+
+#[test]
+fn an_end_of_a_parked_task_stops_nothing() {
+    for (event, now, status) in [(cancelled(), AT, Cancelled), (Event::Expired, Timestamp(TOO_LATE), Failed)]
+    {
+        let asking = recorded([started(), asked(&["q"]), parked(None)]);
+        let Transition { task, effects } = transition(&asking, event, now).expect("ends");
+        assert_eq!(task.status(), status);
+        assert_eq!((task.parked(), task.resume.expect("is recorded").parked), (None, None));
+        assert!(!effects.contains(&Some(Effect::StopRun)));
+        assert!(effects.contains(&Some(Effect::WithdrawQuestions)));
+        assert_eq!(apply(&task, woken(), now), Err(Terminal));
+    }
+}
+
+#[test]
+fn a_claim_of_a_recorded_task_keeps_its_component_and_counts_standstill() {
+    let resume =
+        |task: &Task| task.resume.map(|resume| (resume.reached, resume.stalled)).expect("is recorded");
+    let mut task = recorded([started(), lost(FENCE.incarnation, 3)]);
+    assert_eq!((resume(&task), task.digest.0.as_str()), ((3, 0), "pinned"));
+    assert_eq!(
+        task.status_message.as_deref(),
+        Some("The host that ran this task stopped. The task continues from where it was.")
+    );
+    // A run that had not begun says nothing about where the task stands.
+    task = apply(&task, lost(NEXT, 3), AT).expect("applies");
+    assert_eq!(resume(&task), (3, 0));
+    for stalled in 1..=3 {
+        assert_eq!(recovery(&task, Some(Durability::Resume), 1), Recovery::Resume, "whatever its attempts");
+        task = apply(&task, Event::Started { fence: task.fence }, AT).expect("begins");
+        task = apply(&task, lost(NEXT, 3), AT).expect("applies");
+        assert_eq!(resume(&task), (3, stalled));
+    }
+    assert_eq!(recovery(&task, Some(Durability::Resume), 1), Recovery::End(NotRerun::Stalled));
+    let ended = Event::Orphaned { incarnation: NEXT, departure: Departure::Died, why: NotRerun::Stalled };
+    let ended = apply(&task, ended, AT).expect("ends").status_message.expect("says why");
+    assert!(ended.contains("resumed 3 times"), "{ended}");
+    // Getting further counts, whether the run then loses its host or waits.
+    task = apply(&task, Event::Started { fence: task.fence }, AT).expect("begins");
+    let waits = apply(&task, Event::Parked { fence: task.fence, wake: None, reached: 4 }, AT).expect("parks");
+    assert_eq!(resume(&waits), (4, 0));
+    assert_eq!(resume(&apply(&task, lost(NEXT, 4), AT).expect("applies")), (4, 0));
+    // A run that waits where an earlier one was has got no further.
+    let waits = apply(&task, Event::Parked { fence: task.fence, wake: None, reached: 3 }, AT).expect("parks");
+    assert_eq!(resume(&waits), (3, 3));
+}
+
+#[test]
+fn a_record_without_these_fields_reads_and_writes_as_before() {
+    let plain = serde_json::to_string(&task()).expect("encodes");
+    assert!(!plain.contains("resume"), "{plain}");
+    let waiting = recorded([started(), parked(Some(IN_TIME))]);
+    let text = serde_json::to_string(&waiting).expect("encodes");
+    let read: Task = serde_json::from_str(&text).expect("decodes");
+    assert_eq!(read.resume, waiting.resume);
+    let without_end = Resume { parked: Some(Parked { wake: None }), ..Resume::default() };
+    let text = serde_json::to_string(&without_end).expect("encodes");
+    assert_eq!(serde_json::from_str::<Resume>(&text).expect("decodes"), without_end);
+}
+
+/// A random event of a recorded task. A number is a choice among the fences that were ever given.
+#[derive(Debug, Clone)]
+enum Step {
+    Start(usize),
+    Ask(usize),
+    Answer(bool),
+    Park(usize, bool, u64),
+    Wake,
+    Lose(usize, u64),
+    Take(usize),
+    Finish(usize),
+    Cancel,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let run = 0..4_usize;
+    prop_oneof![
+        4 => run.clone().prop_map(Step::Start),
+        2 => run.clone().prop_map(Step::Ask),
+        2 => any::<bool>().prop_map(Step::Answer),
+        4 => (run.clone(), any::<bool>(), 0..4_u64).prop_map(|(run, sleeps, by)| Step::Park(run, sleeps, by)),
+        4 => Just(Step::Wake),
+        3 => (run.clone(), 0..4_u64).prop_map(|(run, by)| Step::Lose(run, by)),
+        1 => run.clone().prop_map(Step::Take),
+        1 => run.prop_map(Step::Finish),
+        1 => Just(Step::Cancel),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    /// Whatever happens: only the newest run writes, no fence is given twice, a parked task has no run and
+    /// every other live one has, and the journal's length never shrinks.
+    #[test]
+    fn one_run_at_a_time_has_a_recorded_task(steps in vec((step(), 0..20_i64), 0..60)) {
+        let mut task = recorded([]);
+        let (mut fences, mut now, mut entries, mut key) = (vec![task.fence], IN_TIME, 0, 0);
+        for (step, pause) in steps {
+            now += pause;
+            // The newest is the most likely one.
+            let of = |back: usize| fences[fences.len().saturating_sub(1 + back)];
+            let event = match step {
+                Step::Start(run) => Event::Started { fence: of(run) },
+                Step::Ask(run) => {
+                    key += 1;
+                    Event::Asked { fence: of(run), questions: vec![question(&key.to_string())] }
+                }
+                Step::Answer(last) => {
+                    let mut open = task.open_questions().map(|question| question.key.clone());
+                    let chosen = if last { open.last() } else { open.next() };
+                    answered(&chosen.unwrap_or_default())
+                }
+                Step::Park(run, sleeps, by) => {
+                    entries += by;
+                    let wake = sleeps.then_some(Timestamp(now + 50));
+                    Event::Parked { fence: of(run), wake, reached: entries }
+                }
+                Step::Wake => woken(),
+                Step::Lose(run, by) => {
+                    entries += by;
+                    lost(of(run).incarnation, entries)
+                }
+                Step::Take(run) => Event::Taken { from: of(run).incarnation, by: Incarnation(11) },
+                Step::Finish(run) => Event::Finished { fence: of(run), outcome: result(false), message: None },
+                Step::Cancel => cancelled(),
+            };
+            let fence = match &event {
+                Event::Started { fence } | Event::Asked { fence, .. } | Event::Parked { fence, .. }
+                | Event::Finished { fence, .. } => Some(*fence),
+                _ => None,
+            };
+            let Ok(next) = apply(&task, event.clone(), Timestamp(now)) else { continue };
+            prop_assert!(fence.is_none_or(|fence| task.journal_fence() == Some(fence)), "{event:?}");
+            prop_assert_eq!(next.digest.0.as_str(), "pinned");
+            prop_assert_eq!(next.version, task.version + 1);
+            let (before, resume) = (task.resume.expect("is recorded"), next.resume.expect("is recorded"));
+            prop_assert!(resume.reached >= before.reached && resume.stalled <= before.stalled + 1);
+            match next.parked() {
+                Some(parked) => {
+                    prop_assert_eq!(next.fence.incarnation, Incarnation::NOBODY);
+                    let deadline = next.open_questions().map(|question| question.deadline).min();
+                    prop_assert!(parked.wake.is_some() || deadline.is_none());
+                    prop_assert!(!next.waits() && next.journal_fence().is_none());
+                }
+                None if next.is_live() => {
+                    prop_assert_ne!(next.fence.incarnation, Incarnation::NOBODY);
+                    if next.fence != task.fence && matches!(event, Event::Woken { .. }) {
+                        prop_assert!(!fences.contains(&next.fence));
+                    }
+                }
+                None => prop_assert!(next.journal_fence().is_none() && resume.parked.is_none()),
+            }
+            if next.is_live() && next.parked().is_none() && fences.last() != Some(&next.fence) {
+                fences.push(next.fence);
+            }
+            task = next;
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! The port to the journals of tasks that resume, and to the components that they need.
+//!
+//! A journal is a list of chunks with dense numbers. Only the run that holds the fence of the task may append:
+//! the commit that moves the fence of the task also moves that of its journal, so a run that was superseded
+//! cannot change what its successor reads.
+
+use crate::id::{Digest, TaskId};
+use crate::store::StoreError;
+use crate::task::Fence;
+use async_trait::async_trait;
+use bytes::Bytes;
+pub use toolyard_journal::Chunk;
+
+/// How long a component stays after its last [`JournalStore::put_component`], whatever needs it
+/// (milliseconds). A host puts its components again within this time, so that no other host that shares the
+/// store removes one of them.
+pub const COMPONENT_KEPT_MS: u64 = 3_600_000;
+
+/// A journal without its chunks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JournalHead {
+    /// The run that may append; `None` if the task is parked or has ended.
+    pub fence: Option<Fence>,
+    /// The number of the first chunk. 0, until the journal is restarted.
+    pub first: u32,
+    /// The number of the next chunk.
+    pub next: u32,
+    /// Entries of the guest's lane, those before a restart included, so that it only grows.
+    pub entries: u64,
+    /// Bytes of the stored chunks.
+    pub bytes: u64,
+    /// The component that the runs of the task use, from its creation on.
+    pub component: Digest,
+}
+
+/// The outcome of an append or a restart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Appended {
+    /// The chunks are durable, now or from an earlier call.
+    Done,
+    /// This run no longer has the task, or the task has no journal. Nothing was written.
+    Fenced,
+    /// The chunks do not follow the stored ones, or others are stored under their numbers. Nothing was
+    /// written.
+    Gap {
+        /// The number of the next chunk.
+        next: u32,
+    },
+}
+
+/// The store of journals. The journal of a task is created with the task, and removed with it. A call that has
+/// returned `Ok` is durable, as far as the store is.
+#[async_trait]
+pub trait JournalStore: Send + Sync + 'static {
+    /// Adds chunks from number `at` on, if `fence` still runs the task: all of them or none. Repeating what is
+    /// stored is [`Appended::Done`], so that a caller whose outcome was undecided can repeat.
+    async fn append_chunks(
+        &self,
+        task: TaskId,
+        fence: Fence,
+        at: u32,
+        chunks: Vec<Chunk>,
+    ) -> Result<Appended, StoreError>;
+
+    /// The journal of a task; `None` if the task has none.
+    async fn journal(&self, task: TaskId) -> Result<Option<JournalHead>, StoreError>;
+
+    /// The chunks from number `from` on, in their order: at least one if there is one, and then up to about
+    /// `max_bytes`. No chunks if `from` is before [`JournalHead::first`] or at [`JournalHead::next`].
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] also if a chunk is missing, or its bytes are not those that were appended.
+    async fn chunks(&self, task: TaskId, from: u32, max_bytes: u64) -> Result<Vec<Chunk>, StoreError>;
+
+    /// Replaces all chunks by these, if `fence` runs the task. `at` is the number of the first one, which must
+    /// be the next number of the journal: a late append of the replaced journal is a gap. Repeating it is
+    /// [`Appended::Done`].
+    async fn restart_journal(
+        &self,
+        task: TaskId,
+        fence: Fence,
+        at: u32,
+        chunks: Vec<Chunk>,
+    ) -> Result<Appended, StoreError>;
+
+    /// Removes the journal of a task that has ended or can no longer resume. Returns whether there was one;
+    /// that of any other task stays.
+    async fn drop_journal(&self, task: TaskId) -> Result<bool, StoreError>;
+
+    /// Keeps the bytes of a component, whose SHA-256 is `digest`. They are durable when it returns. Putting
+    /// them again keeps them for longer ([`COMPONENT_KEPT_MS`]).
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] also if the bytes have another digest.
+    async fn put_component(&self, digest: &Digest, bytes: Bytes) -> Result<(), StoreError>;
+
+    /// The bytes of a component.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] also if the stored bytes have another digest.
+    async fn component(&self, digest: &Digest) -> Result<Option<Bytes>, StoreError>;
+
+    /// Removes the components that no journal names, that are not among `keep`, and that were put longer than
+    /// [`COMPONENT_KEPT_MS`] ago. Returns how many.
+    async fn sweep_components(&self, keep: &[Digest]) -> Result<u32, StoreError>;
+
+    /// The bytes of all journals.
+    async fn journal_bytes(&self) -> Result<u64, StoreError>;
+
+    /// The ended tasks with a journal and the bytes of each, the first to end first.
+    async fn ended_journals(&self, limit: u32) -> Result<Vec<(TaskId, u64)>, StoreError>;
+}
