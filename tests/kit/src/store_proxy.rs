@@ -111,6 +111,10 @@ impl<I: Intercept> TaskStore for StoreProxy<I> {
         self.intercept.call("held_by", self.store.held_by(incarnation)).await
     }
 
+    async fn wakeable(&self, limit: u32) -> Result<Vec<TaskId>, StoreError> {
+        self.intercept.call("wakeable", self.store.wakeable(limit)).await
+    }
+
     async fn remove(&self, ids: &[TaskId]) -> Result<u32, StoreError> {
         let remove = async {
             let mut gone = self.stored(ids).await?;

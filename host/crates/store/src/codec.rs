@@ -43,6 +43,14 @@ pub(crate) enum CodecError {
     NotSealed,
     #[error("it is too long to be encrypted")]
     TooLong,
+    #[error("the number of a chunk is out of its bounds")]
+    TooManyChunks,
+    #[error("chunk {0} of the journal is missing")]
+    MissingChunk(u32),
+    #[error("a chunk of the journal is damaged")]
+    Chunk(#[source] toolyard_journal::DecodeError),
+    #[error("the bytes of the component have another digest")]
+    OtherComponent,
     #[error("cannot get a nonce from the operating system: {0}")]
     NoChance(getrandom::Error),
 }
@@ -150,6 +158,15 @@ pub(crate) const fn status(status: TaskStatus) -> i64 {
 /// The largest number of a live status. The schema repeats it, since a partial index is only used
 /// if the query contains the same literal condition.
 pub(crate) const LAST_LIVE: i64 = 2;
+
+/// When a parked task is due, as a column; `i64::MAX` if only an answer makes it due. `None` if it is not
+/// parked.
+pub(crate) fn wake(task: &Task) -> Option<i64> {
+    task.parked().map(|parked| parked.wake.map_or(i64::MAX, |wake| wake.0))
+}
+
+/// Among so many of the parked tasks that have been due for longest, owners take turns.
+pub(crate) const IN_TURNS: i64 = 4_096;
 
 /// All statuses.
 pub(crate) const STATUSES: [TaskStatus; 5] = [

@@ -10,6 +10,7 @@ pub mod clocks;
 pub mod erasure;
 pub mod grants;
 pub mod hosts;
+pub mod journal;
 pub mod kept;
 pub mod leases;
 pub mod listing;
@@ -293,6 +294,13 @@ macro_rules! contract_tests {
                 what_is_kept_is_counted_by_owner_and_in_all, the_tasks_that_ended_first_are_found,
                 only_what_has_ended_is_discarded_and_the_log_says_so
             }
+            journal {
+                chunks_have_dense_numbers, only_the_run_of_a_task_appends,
+                a_journal_restarts_and_its_numbers_go_on, a_journal_goes_with_its_task,
+                a_journal_is_dropped_when_nothing_needs_it, one_host_wakes_a_parked_task_and_appends,
+                a_long_journal_is_read_in_pieces, due_parked_tasks_are_named_in_turns,
+                nobody_is_no_host, an_import_resumes_nothing, components_stay_while_they_are_needed
+            }
             races {
                 one_end_and_it_is_the_acknowledged_one,
                 one_decision_about_an_approval
@@ -317,6 +325,7 @@ macro_rules! timeline_tests {
             timeline {
                 lifecycle_events_come_with_their_changes, events_of_a_run_come_in_their_order,
                 events_of_a_silent_store_are_written_soon, a_second_attempt_has_its_own_record,
+                a_parked_attempt_is_not_lost,
                 a_long_timeline_keeps_its_beginning_and_its_end,
                 events_go_with_their_task_and_records_stay
             }

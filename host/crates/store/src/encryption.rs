@@ -121,19 +121,37 @@ pub(crate) enum Column {
     Outcome,
     /// The body of an event. Events of one task are not told apart.
     Event,
+    /// The body of a chunk. Chunks of one task are told apart by their numbers.
+    Journal {
+        number: u32,
+    },
 }
 
 /// The data that the tag covers besides the text.
-fn associated(column: Column, of: TaskId) -> [u8; 17] {
-    let mut data = [0; 17];
-    data[0] = match column {
-        Column::Record => b'r',
-        Column::Arguments => b'a',
-        Column::Outcome => b'o',
-        Column::Event => b'e',
-    };
-    data[1..].copy_from_slice(of.0.as_bytes());
-    data
+struct AssociatedData {
+    data: [u8; 21],
+    length: usize,
+}
+
+impl AssociatedData {
+    fn new(column: Column, of: TaskId) -> Self {
+        let (letter, number) = match column {
+            Column::Record => (b'r', None),
+            Column::Arguments => (b'a', None),
+            Column::Outcome => (b'o', None),
+            Column::Event => (b'e', None),
+            Column::Journal { number } => (b'j', Some(number)),
+        };
+        let mut data = [0; 21];
+        data[0] = letter;
+        data[1..17].copy_from_slice(of.0.as_bytes());
+        data[17..].copy_from_slice(&number.unwrap_or_default().to_be_bytes());
+        Self { data, length: if number.is_some() { 21 } else { 17 } }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.data[..self.length]
+    }
 }
 
 /// How a store writes and reads its values: sealed with the available keys, or plain.
@@ -231,7 +249,12 @@ impl Sealing {
         let nonce: &[u8; NONCE] = head.last_chunk().ok_or(CodecError::NotSealed)?;
         let tag = Tag::try_from(&*tag).map_err(|_| CodecError::NotSealed)?;
         key.cipher(of)
-            .decrypt_inout_detached(&Nonce::from(*nonce), &associated(column, of), text.into(), &tag)
+            .decrypt_inout_detached(
+                &Nonce::from(*nonce),
+                AssociatedData::new(column, of).bytes(),
+                text.into(),
+                &tag,
+            )
             .map_err(|_| CodecError::Forged(id))?;
         bytes.truncate(HEAD + at);
         bytes.drain(..HEAD);
@@ -263,7 +286,11 @@ fn seal(keys: &Keyring, of: TaskId, column: Column, plain: &[u8]) -> Result<Vec<
     let tag = keys
         .newest
         .cipher(of)
-        .encrypt_inout_detached(&Nonce::from(nonce), &associated(column, of), (&mut sealed[HEAD..]).into())
+        .encrypt_inout_detached(
+            &Nonce::from(nonce),
+            AssociatedData::new(column, of).bytes(),
+            (&mut sealed[HEAD..]).into(),
+        )
         .map_err(|_| CodecError::TooLong)?;
     sealed.extend_from_slice(&tag);
     Ok(sealed)

@@ -11,9 +11,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use toolyard_task::Task;
 use toolyard_task::audit::{Action, Entry};
 
-/// The changes of a task.
-const WHAT: [&str; 11] = [
-    "create", "start", "finish", "cancel", "ask", "answer", "orphan", "claim", "release", "expire", "change",
+/// The changes of a task and its journal.
+const WHAT: [&str; 14] = [
+    "create", "start", "finish", "cancel", "ask", "answer", "orphan", "claim", "release", "expire", "park",
+    "wake", "append", "change",
 ];
 /// The moments: before any write; after the write and before the commit; after the commit and
 /// before any answer.
@@ -102,6 +103,8 @@ pub(crate) fn what(after: &Task, entries: &[Entry]) -> &'static str {
         Some(Action::Claimed) => "claim",
         Some(Action::Released) => "release",
         Some(Action::Expired) => "expire",
+        None if after.parked().is_some() => "park",
+        None if after.resume.is_some() && after.has_begun() && after.started_at.is_none() => "wake",
         None if has_just_started(after) => "start",
         _ => "change",
     }

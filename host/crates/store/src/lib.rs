@@ -29,11 +29,14 @@ mod audit_buffer;
 pub mod backup;
 #[cfg_attr(not(feature = "sqlite"), allow(dead_code))]
 mod codec;
+mod components;
 pub mod contract;
 #[cfg(feature = "failpoints")]
 pub mod failpoint;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod group_commit;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod journal_encoding;
 pub mod jsonl;
 pub mod memory;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
@@ -75,7 +78,9 @@ use toolyard_task::keys::KeyStore;
 use toolyard_task::node::NodeStore;
 use toolyard_task::session::SessionStore;
 use toolyard_task::store::StoreError;
-use toolyard_task::{Archive, AuditStore, Broadcast, Erasure, GrantStore, TaskStore, TimelineStore};
+use toolyard_task::{
+    Archive, AuditStore, Broadcast, Erasure, GrantStore, JournalStore, TaskStore, TimelineStore,
+};
 
 pub use toolyard_task::archive;
 pub use toolyard_task::timeline::TimelineBounds;
@@ -89,6 +94,7 @@ pub trait Store:
     + GrantStore
     + AuditStore
     + TimelineStore
+    + JournalStore
     + Archive
     + Erasure
     + Broadcast
@@ -103,6 +109,7 @@ impl<
         + GrantStore
         + AuditStore
         + TimelineStore
+        + JournalStore
         + Archive
         + Erasure
         + Broadcast,

@@ -9,6 +9,7 @@ mod audit;
 mod erasure;
 mod grants;
 mod hosts;
+mod journal;
 mod messages;
 mod search;
 mod timeline;
@@ -82,6 +83,7 @@ struct State {
     told: BTreeMap<TaskId, Timestamp>,
     audit: audit::AuditRows,
     timelines: timeline::Timelines,
+    journals: journal::Journals,
 }
 
 impl MemoryStore {
@@ -188,6 +190,9 @@ impl State {
         } else {
             self.live.remove(&task.id);
         }
+        if task.parked().is_some() {
+            self.told.remove(&task.id);
+        }
         self.tasks.insert(task.id, task);
     }
 
@@ -218,6 +223,7 @@ impl TaskStore for MemoryStore {
             task.started_at = task.started_at.map(|_| now);
             state.keep(now, &records.audit)?;
             state.record(&task, now, records.timeline);
+            state.journals.create(&task);
             state.put(task.clone());
         }
         self.changed(task.id);
@@ -241,6 +247,7 @@ impl TaskStore for MemoryStore {
             let arguments = stored.arguments.clone();
             state.keep(task.updated_at, &records.audit)?;
             state.record(task, task.updated_at, records.timeline);
+            state.journals.move_fence(task);
             state.put(Task { arguments, ..task.clone() });
         }
         self.changed(task.id);
@@ -279,6 +286,9 @@ impl TaskStore for MemoryStore {
 
     async fn held_by(&self, incarnation: Incarnation) -> Result<Vec<TaskId>, StoreError> {
         let state = self.state()?;
+        if incarnation == Incarnation::NOBODY {
+            return Ok(Vec::new());
+        }
         Ok(state.live().filter(|task| task.fence.incarnation == incarnation).map(|task| task.id).collect())
     }
 
@@ -292,14 +302,18 @@ impl TaskStore for MemoryStore {
         Ok(self.state()?.tell_waiting(than, components, limit, now))
     }
 
+    async fn wakeable(&self, limit: u32) -> Result<Vec<TaskId>, StoreError> {
+        let now = self.shared.clock.now();
+        Ok(self.state()?.wakeable(limit, now))
+    }
+
     async fn remove(&self, ids: &[TaskId]) -> Result<u32, StoreError> {
         let mut state = self.state()?;
         let now = self.shared.clock.now();
         let mut removed = 0;
         for id in ids {
             if state.tasks.get(id).is_some_and(|task| task.is_gone(now)) {
-                state.tasks.remove(id);
-                state.forget_events(*id);
+                state.remove_task(*id);
                 removed += 1;
             }
         }
@@ -339,8 +353,7 @@ impl TaskStore for MemoryStore {
         for (id, entry) in tasks {
             if state.tasks.get(&id).is_some_and(|task| !task.is_live()) {
                 state.keep(now, std::slice::from_ref(&entry))?;
-                state.tasks.remove(&id);
-                state.forget_events(id);
+                state.remove_task(id);
                 removed += 1;
             }
         }

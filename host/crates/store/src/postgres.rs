@@ -9,11 +9,13 @@
 mod archive;
 mod audit;
 pub mod backup;
+mod components;
 mod connections;
 mod erasure;
 mod error;
 mod grants;
 mod hints;
+mod journal;
 mod kept;
 mod keys;
 mod live_quota;

@@ -50,7 +50,7 @@ impl ReencryptionReport {
         self.seen += step.seen;
         self.written += step.written;
         for id in step.unreadable {
-            // Its events may be unreadable as well.
+            // Its events and chunks may be unreadable as well.
             if !self.unreadable.contains(&id) {
                 self.unreadable.push(id);
             }
@@ -58,7 +58,7 @@ impl ReencryptionReport {
     }
 }
 
-/// The body of an event, which may be sealed.
+/// The body of an event or a chunk, which may be sealed.
 pub(crate) struct StoredBody(pub(crate) Vec<u8>);
 
 impl StoredBody {
@@ -66,6 +66,7 @@ impl StoredBody {
     pub(crate) fn anew(
         self,
         id: TaskId,
+        column: Column,
         from: &Sealing,
         to: &Sealing,
         done: &mut ReencryptionReport,
@@ -73,8 +74,8 @@ impl StoredBody {
         if sealed_with(&self.0) == to.key() {
             return None;
         }
-        let plain = from.open(id, Column::Event, self.0);
-        match plain.and_then(|plain| Ok(to.bytes(id, Column::Event, plain)?.into_owned())) {
+        let plain = from.open(id, column, self.0);
+        match plain.and_then(|plain| Ok(to.bytes(id, column, plain)?.into_owned())) {
             Ok(body) => Some(Self(body)),
             Err(error) => {
                 let error = StoreError::Corrupt(error.into());

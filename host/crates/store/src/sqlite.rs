@@ -8,10 +8,12 @@
 mod archive;
 mod audit;
 pub mod backup;
+pub mod components;
 mod counts;
 mod erasure;
 mod error;
 mod grants;
+mod journal;
 mod kept;
 mod keys;
 mod nodes;
@@ -118,6 +120,7 @@ pub struct SqliteStore {
     readers: Readers,
     state: WriterState,
     nodes: PathBuf,
+    components: components::Components,
     /// The path of the file, and its identity when it was opened.
     file: (PathBuf, Option<Identity>),
     metrics: Arc<Metrics>,
@@ -161,12 +164,14 @@ impl SqliteStore {
         let writer = Writer::start(connection, state.clone(), limits, metrics.clone());
         let writer = writer.map_err(|error| unavailable(error.into()))?;
         let nodes = folder.join("nodes");
+        let components = components::Components(folder.join(components::FOLDER));
         let file = (path.clone(), identity(&path));
         Ok(Arc::new(Self {
             writer,
             readers,
             state,
             nodes,
+            components,
             file,
             metrics,
             sealing,

@@ -26,7 +26,7 @@ const FOLDER: &str = "TOOLYARD_STORE_MIGRATION_FOLDER";
 const FILE: &str = "toolyard.sqlite";
 const SESSION: &str = "0123456789abcdef0123456789abcdef";
 
-const SAMPLES: [&str; 7] = [
+const SAMPLES: [&str; 8] = [
     include_str!("schemas/schema-1.sql"),
     include_str!("schemas/schema-2.sql"),
     include_str!("schemas/schema-3.sql"),
@@ -34,6 +34,7 @@ const SAMPLES: [&str; 7] = [
     include_str!("schemas/schema-5.sql"),
     include_str!("schemas/schema-6.sql"),
     include_str!("schemas/schema-7.sql"),
+    include_str!("schemas/schema-8.sql"),
 ];
 
 /// A folder with a file of this schema.

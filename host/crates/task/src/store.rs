@@ -213,6 +213,11 @@ pub trait TaskStore: Send + Sync + 'static {
         Ok(Vec::new())
     }
 
+    /// Ids of parked tasks that are due ([`Parked::wake`](crate::task::Parked::wake) is not after the
+    /// store's time): the longest due first, one owner after the other. A store that several machines
+    /// share names a task to one host only for a few seconds, so that hosts do not all try to take it.
+    async fn wakeable(&self, limit: u32) -> Result<Vec<TaskId>, StoreError>;
+
     /// Whether other machines use it as well. Then hints may be lost on their way, so waiters and
     /// caches must read the store from time to time.
     fn is_shared(&self) -> bool {

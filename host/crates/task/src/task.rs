@@ -239,7 +239,7 @@ impl Task {
     }
 
     /// Whether it waits for its turn, so that any host which has its component may run it. A parked task
-    /// does not.
+    /// does not: [`TaskStore::wakeable`](crate::TaskStore::wakeable) finds it when it is due.
     #[must_use]
     pub fn waits(&self) -> bool {
         self.is_live()

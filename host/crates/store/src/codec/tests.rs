@@ -3,7 +3,7 @@ use proptest::collection::vec;
 use proptest::option::of;
 use proptest::prelude::*;
 use toolyard_task::approval::{Approval, ApprovedBy, ConfirmBy};
-use toolyard_task::task::{Era, Question, Sent};
+use toolyard_task::task::{Era, Parked, Question, Resume, Sent};
 use toolyard_task::tool::AskError;
 use toolyard_task::wire::{QuestionKind, RequestedTtl};
 use toolyard_task::{Fence, Incarnation, SessionId};
@@ -114,6 +114,14 @@ fn requested() -> impl Strategy<Value = RequestedTtl> {
     ]
 }
 
+fn resume() -> impl Strategy<Value = Resume> {
+    (any::<u64>(), any::<u32>(), of(of(any::<i64>()))).prop_map(|(reached, stalled, parked)| Resume {
+        reached,
+        stalled,
+        parked: parked.map(|wake| Parked { wake: wake.map(Timestamp) }),
+    })
+}
+
 fn any_task() -> impl Strategy<Value = Task> {
     (
         (any::<u128>(), owner(), of("[0-9a-f]{32}"), any::<bool>(), json(), any::<String>(), "[0-9a-f]{64}"),
@@ -126,6 +134,7 @@ fn any_task() -> impl Strategy<Value = Task> {
             vec(question(), 0..3),
             of(any_outcome()),
             of(approval()),
+            of(resume()),
         ),
     )
         .prop_map(|(who, asked, when, rest)| Task {
@@ -149,7 +158,7 @@ fn any_task() -> impl Strategy<Value = Task> {
             started_at: rest.0.map(Timestamp),
             effects: rest.1,
             rerun: rest.2,
-            resume: None,
+            resume: rest.6,
             bridged: None,
             approval: rest.5.map(Box::new),
             questions: rest.3,

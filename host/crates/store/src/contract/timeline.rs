@@ -4,6 +4,7 @@ use super::{Fixture, TTL, change, created, eventually, finish, owner, result, ta
 use crate::Store;
 use std::time::Duration;
 use toolyard_task::store::{CommitStatus, Records};
+use toolyard_task::task::Resume;
 use toolyard_task::timeline::{EventKind, LOST, LeftOut, NewEvent, Timeline, TimelineEvent};
 use toolyard_task::tool::RunUsage;
 use toolyard_task::wire::{LogLevel, RawJson};
@@ -179,4 +180,37 @@ pub async fn events_go_with_their_task_and_records_stay(fixture: Fixture) {
     store.tidy_timeline().await.expect("tidies");
     assert_eq!(timeline(&*store, made.id).await, Timeline::default());
     assert_eq!(timeline(&*store, live.id).await.events.len(), 2, "a live task keeps its timeline");
+}
+
+/// The attempt of a task that parks is over, and its host stays known. The next attempt begins when it is woken.
+pub async fn a_parked_attempt_is_not_lost(fixture: Fixture) {
+    let store = fixture.store();
+    let made = created(&*store, Task { resume: Some(Resume::default()), ..task(&owner("a")) }).await;
+    let begun = started(&*store, &made).await;
+    let parked = Event::Parked { fence: begun.fence, wake: None, reached: 1 };
+    change(&*store, made.id, &parked).await.expect("is there").expect("parks");
+    let by = Incarnation(made.fence.incarnation.0 + 1);
+    let woken = change(&*store, made.id, &Event::Woken { by }).await.expect("is there").expect("wakes");
+    let begun = started(&*store, &woken).await;
+    let lasting = Event::Unresumable { fence: begun.fence, why: "its journal is full".into() };
+    change(&*store, made.id, &lasting).await.expect("is there").expect("applies");
+    finish(&*store, &begun, result()).await;
+    let kept = timeline(&*store, made.id).await;
+    let runs: Vec<_> =
+        kept.runs.iter().map(|run| (run.attempt, run.incarnation, run.outcome.as_deref())).collect();
+    let first = (1, made.fence.incarnation, Some("parked"));
+    assert_eq!(runs, [first, (2, by, Some("completed"))]);
+    assert!(kept.runs[0].ended.is_some() && kept.runs[0].started.is_some());
+    let kinds = kinds(&*store, made.id).await;
+    let expected = [
+        EventKind::Created,
+        EventKind::Queued,
+        EventKind::Started,
+        EventKind::Parked,
+        EventKind::Woken,
+        EventKind::Started,
+        EventKind::Unresumable,
+        EventKind::Ended,
+    ];
+    assert_eq!(kinds, expected);
 }

@@ -4,7 +4,7 @@ use super::MemoryStore;
 use super::hosts::Life;
 use crate::jsonl::MAX_COUNTER;
 use async_trait::async_trait;
-use toolyard_task::archive::{Archive, Export, Unreadable};
+use toolyard_task::archive::{Archive, Export, Unreadable, without_journal};
 use toolyard_task::store::StoreError;
 use toolyard_task::wire::Timestamp;
 use toolyard_task::{Incarnation, Task};
@@ -25,7 +25,7 @@ impl Archive for MemoryStore {
         {
             let mut state = self.state()?;
             let now = self.shared.clock.now();
-            for mut task in tasks {
+            for mut task in tasks.into_iter().map(without_journal) {
                 if state.tasks.contains_key(&task.id) {
                     continue;
                 }

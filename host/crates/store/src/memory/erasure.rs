@@ -44,8 +44,7 @@ impl Erasure for MemoryStore {
         let ended = state.tasks.values().filter(|task| of.has(&task.owner) && !task.is_live());
         let ended: Vec<TaskId> = ended.map(|task| task.id).take(ROWS).collect();
         for id in &ended {
-            state.tasks.remove(id);
-            state.forget_events(*id);
+            state.remove_task(*id);
             erased.tasks += 1;
         }
         if erased.total() == 0 {

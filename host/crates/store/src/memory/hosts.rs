@@ -77,7 +77,7 @@ impl NodeStore for MemoryStore {
         let now = self.shared.clock.now();
         // Also the other holders of tasks: a host that was forgotten before it noticed that it was dead
         // may have taken tasks since.
-        let holders = state.live().map(|task| task.fence.incarnation);
+        let holders = state.live().filter(|task| task.parked().is_none()).map(|task| task.fence.incarnation);
         let all: BTreeSet<Incarnation> = state.hosts.keys().copied().chain(holders).collect();
         Ok(all.into_iter().filter(|incarnation| !state.lives(*incarnation, now)).collect())
     }

@@ -1,9 +1,9 @@
-//! Tasks that wait on other hosts, if hosts have leases.
+//! Tasks that wait on other hosts, if hosts have leases, and parked tasks that are due.
 
 use super::State;
 use std::collections::BTreeMap;
 use toolyard_task::wire::Timestamp;
-use toolyard_task::{Digest, Incarnation, TaskId};
+use toolyard_task::{Digest, Incarnation, Task, TaskId};
 
 /// How long a task that was offered to one host is not offered to another (milliseconds).
 const TOLD: u64 = 3_000;
@@ -20,27 +20,41 @@ impl State {
             return Vec::new();
         }
         self.told.retain(|_, until| *until > now);
-        let fits = |task: &&toolyard_task::Task| {
+        let fits = |task: &&Task| {
             task.waits() && task.fence.incarnation != than && components.contains(&task.digest)
         };
-        let mut waiting: Vec<_> = self
-            .live()
-            .filter(fits)
-            .filter(|task| !self.told.contains_key(&task.id))
-            .map(|task| (task.created_at, task.id, task.owner.key()))
-            .collect();
+        let waiting = self.live().filter(fits).map(|task| (task.created_at, task));
+        let chosen = self.in_turns(waiting, limit);
+        self.told.extend(chosen.iter().map(|id| (*id, now.plus(TOLD))));
+        chosen
+    }
+
+    pub(super) fn wakeable(&mut self, limit: u32, now: Timestamp) -> Vec<TaskId> {
+        self.told.retain(|_, until| *until > now);
+        let due = self.live().filter_map(|task| Some((task.parked()?.wake?, task)));
+        let chosen = self.in_turns(due.filter(|(wake, _)| *wake <= now), limit);
+        if self.lease.is_some() {
+            self.told.extend(chosen.iter().map(|id| (*id, now.plus(TOLD))));
+        }
+        chosen
+    }
+
+    /// The tasks among these that no host was told of, with the earliest time first, one owner after the
+    /// other.
+    fn in_turns<'a>(&self, tasks: impl Iterator<Item = (Timestamp, &'a Task)>, limit: u32) -> Vec<TaskId> {
+        let untold = tasks.filter(|(_, task)| !self.told.contains_key(&task.id));
+        let mut waiting: Vec<_> = untold.map(|(at, task)| (at, task.id, task.owner.key())).collect();
         waiting.sort_unstable();
         // The position of each task in its owner's queue.
         let mut lines = BTreeMap::<String, u32>::new();
         let mut chosen = Vec::new();
-        for (created, id, owner) in waiting {
+        for (at, id, owner) in waiting {
             let place = lines.entry(owner).or_default();
-            chosen.push((*place, created, id));
+            chosen.push((*place, at, id));
             *place += 1;
         }
         chosen.sort_unstable();
         chosen.truncate(limit as usize);
-        self.told.extend(chosen.iter().map(|(.., id)| (*id, now.plus(TOLD))));
         chosen.into_iter().map(|(.., id)| id).collect()
     }
 }

@@ -12,7 +12,7 @@ use deadpool_postgres::ClientWrapper;
 use std::collections::HashMap;
 use std::sync::Arc;
 use tokio_postgres::Error;
-use toolyard_task::archive::{Archive, Export, Unreadable};
+use toolyard_task::archive::{Archive, Export, Unreadable, without_journal};
 use toolyard_task::store::StoreError;
 use toolyard_task::wire::Timestamp;
 use toolyard_task::{Incarnation, Task, TaskId};
@@ -52,7 +52,7 @@ impl Archive for PostgresStore {
     }
 
     async fn import(&self, tasks: Vec<Task>) -> Result<u32, StoreError> {
-        let new = |task| NewTask::of(task, &self.sealing).map_err(corrupt);
+        let new = |task| NewTask::of(without_journal(task), &self.sealing).map_err(corrupt);
         let all = tasks.into_iter().map(new).collect::<Result<Vec<_>, _>>()?;
         let all = Arc::new((all, self.sealing.clone()));
         let taken = self.writer.write(move |writing| {

@@ -31,6 +31,10 @@ const TABLES: &[(&str, i64)] = &[
     ("seal", 1),
     ("run", 3),
     ("run_event", 3),
+    ("journal", 4),
+    ("journal_chunk", 4),
+    ("component", 4),
+    ("component_part", 4),
 ];
 /// Tables in which the schema itself puts a row.
 const SEEDED: [&str; 2] = ["span", "audit_log"];

@@ -31,7 +31,8 @@ const HELD: &str = "
 const LIVE: &str = "
     SELECT id FROM task WHERE (owner = $1 OR (owner >= $2 AND owner < $3)) AND status <= 2 LIMIT $4";
 const ENDED: &str = "
-    SELECT id, bytes FROM task WHERE (owner = $1 OR (owner >= $2 AND owner < $3)) AND status > 2 LIMIT $4";
+    SELECT id, bytes + coalesce((SELECT journal.bytes FROM journal WHERE journal.task = task.id), 0)
+    FROM task WHERE (owner = $1 OR (owner >= $2 AND owner < $3)) AND status > 2 LIMIT $4";
 
 const TIME: &str = "SELECT store_time($1)";
 /// In the order of their ids, like every statement that locks several.

@@ -28,10 +28,10 @@ const REAP: &str = "UPDATE node SET dead = true WHERE NOT dead AND until <= (SEL
 
 /// Dead hosts, and holders of tasks that are not known as hosts: a host that was forgotten before
 /// it noticed that it was dead may have taken tasks since. The query takes one index step for each
-/// holder, however many tasks it has.
+/// holder, however many tasks it has. A parked task has none (0).
 const DEAD: &str = "
     WITH RECURSIVE holder (incarnation) AS (
-        (SELECT incarnation FROM task WHERE status <= 2 ORDER BY incarnation LIMIT 1)
+        (SELECT incarnation FROM task WHERE status <= 2 AND incarnation > 0 ORDER BY incarnation LIMIT 1)
         UNION ALL
         SELECT (SELECT task.incarnation FROM task
                 WHERE task.status <= 2 AND task.incarnation > holder.incarnation

@@ -1,7 +1,7 @@
 //! Encrypts all values of the schema again with the newest key, or decrypts them. Hosts that have
 //! the keys keep running meanwhile.
 //!
-//! As in SQLite, the old keys are marked first. Then the walk reads every task and every event, and rewrites
+//! As in SQLite, the old keys are marked first. Then the walk reads every task, event and chunk, and rewrites
 //! those that need it, a few in each transaction. Finally, the keys that are still marked are removed. A
 //! host that seals with a marked key removes the mark in the same transaction (`SEALED`). Here
 //! several hosts write concurrently, so marking waits for them: a transaction that found its key
@@ -16,7 +16,7 @@ use super::error::failed;
 use super::schema::sealed_with;
 use super::tasks::SEALED;
 use crate::StoreRefusal;
-use crate::encryption::{HEAD, KeyId, RECORD_HEAD, Sealing, sealed_with as sealed_with_key};
+use crate::encryption::{Column, HEAD, KeyId, RECORD_HEAD, Sealing, sealed_with as sealed_with_key};
 use crate::reencryption::{ENOUGH, ROWS, ReencryptionReport, SealWith, StoredBody, StoredValues};
 use deadpool_postgres::ClientWrapper;
 use tokio_postgres::error::SqlState;
@@ -55,14 +55,37 @@ const VALUES: &str = "
     SELECT id, record, arguments, outcome FROM task WHERE id = ANY($1) ORDER BY id FOR UPDATE";
 const UPDATE: &str = "UPDATE task SET record = $2, arguments = $3, outcome = $4 WHERE id = $1";
 
-const EVENT_HEADS: &str = "
-    SELECT task, seq, substring(body FROM 1 FOR $4) FROM run_event WHERE (task, seq) > ($1, $2)
-    ORDER BY task, seq LIMIT $3";
 const LOCK_TASKS: &str = "SELECT FROM task WHERE id = ANY($1) ORDER BY id FOR UPDATE";
-const BODIES: &str = "
-    SELECT task, seq, body FROM run_event
-    WHERE (task, seq) IN (SELECT * FROM unnest($1::uuid[], $2::bigint[])) ORDER BY task, seq";
-const UPDATE_EVENT: &str = "UPDATE run_event SET body = $3 WHERE task = $1 AND seq = $2";
+
+/// A table with sealed bodies of tasks, each with a number.
+struct BodyTable {
+    heads: &'static str,
+    bodies: &'static str,
+    update: &'static str,
+    column: fn(i64) -> Column,
+}
+
+const EVENTS: BodyTable = BodyTable {
+    heads: "
+        SELECT task, seq, substring(body FROM 1 FOR $4), octet_length(body)::bigint FROM run_event
+        WHERE (task, seq) > ($1, $2) ORDER BY task, seq LIMIT $3",
+    bodies: "
+        SELECT task, seq, body FROM run_event
+        WHERE (task, seq) IN (SELECT * FROM unnest($1::uuid[], $2::bigint[])) ORDER BY task, seq",
+    update: "UPDATE run_event SET body = $3 WHERE task = $1 AND seq = $2",
+    column: |_| Column::Event,
+};
+
+const CHUNKS: BodyTable = BodyTable {
+    heads: "
+        SELECT task, number, substring(body FROM 1 FOR $4), octet_length(body)::bigint FROM journal_chunk
+        WHERE (task, number) > ($1, $2) ORDER BY task, number LIMIT $3",
+    bodies: "
+        SELECT task, number, body FROM journal_chunk
+        WHERE (task, number) IN (SELECT * FROM unnest($1::uuid[], $2::bigint[])) ORDER BY task, number",
+    update: "UPDATE journal_chunk SET body = $3 WHERE task = $1 AND number = $2",
+    column: |number| Column::Journal { number: u32::try_from(number).unwrap_or(u32::MAX) },
+};
 
 impl PostgresStore {
     /// Encrypts every task that is not yet encrypted as `with` says. Calls `progress` with the
@@ -96,14 +119,16 @@ impl PostgresStore {
             }
             progress(done.seen);
         }
-        let mut after = Some((Uuid::nil(), i64::MIN));
-        while let Some(position) = after {
-            if walk.turn.is_closed() {
-                return Err(StoreError::Unavailable(StoreRefusal::LostTurn.into()));
+        for table in [&EVENTS, &CHUNKS] {
+            let mut after = Some((Uuid::nil(), i64::MIN));
+            while let Some(position) = after {
+                if walk.turn.is_closed() {
+                    return Err(StoreError::Unavailable(StoreRefusal::LostTurn.into()));
+                }
+                let (next, unreadable) = walk.next_bodies(table, position).await?;
+                done.add(unreadable);
+                after = next;
             }
-            let (next, unreadable) = walk.next_events(position).await?;
-            done.add(unreadable);
-            after = next;
         }
         let all = done.unreadable.is_empty();
         if walk.turn.is_closed() {
@@ -122,8 +147,8 @@ struct Head {
     length: usize,
 }
 
-/// The task and the number of an event.
-type EventPosition = (Uuid, i64);
+/// The task and the number of a body.
+type BodyPosition = (Uuid, i64);
 
 /// A walk over all tasks.
 struct ReencryptionWalk {
@@ -214,56 +239,73 @@ impl ReencryptionWalk {
         Ok(done)
     }
 
-    /// Writes the events after this one that do not have the new form. Returns the last event that was
-    /// examined; `None` after the last event of all.
-    async fn next_events(
+    /// Writes the bodies after this one that do not have the new form. Returns the last body that was
+    /// examined; `None` after the last body of the table.
+    async fn next_bodies(
         &mut self,
-        after: EventPosition,
-    ) -> Result<(Option<EventPosition>, ReencryptionReport), StoreError> {
-        let heads = self.event_heads(after).await.map_err(failed)?;
-        let mut done = ReencryptionReport::default();
-        let old: Vec<EventPosition> = heads
-            .iter()
-            .filter(|(_, head)| sealed_with_key(head) != self.to.key())
-            .map(|(position, _)| *position)
-            .collect();
-        for batch in old.chunks(ROWS) {
-            done.add(self.rewritten_events(batch).await?);
+        table: &BodyTable,
+        after: BodyPosition,
+    ) -> Result<(Option<BodyPosition>, ReencryptionReport), StoreError> {
+        let statement = self.on.prepare_cached(table.heads).await.map_err(failed)?;
+        let given: [&(dyn ToSql + Sync); 4] = [&after.0, &after.1, &LOOK, &(HEAD as i32)];
+        let rows = self.on.query(&statement, &given).await.map_err(failed)?;
+        let (mut done, mut last) = (ReencryptionReport::default(), None);
+        let (mut batch, mut bytes) = (Vec::new(), 0);
+        for row in &rows {
+            let position: BodyPosition = (row.try_get(0).map_err(failed)?, row.try_get(1).map_err(failed)?);
+            let (head, length): (&[u8], i64) =
+                (row.try_get(2).map_err(failed)?, row.try_get(3).map_err(failed)?);
+            last = Some(position);
+            if sealed_with_key(head) == self.to.key() {
+                continue;
+            }
+            batch.push(position);
+            bytes += length.unsigned_abs() as usize;
+            if batch.len() >= ROWS || bytes >= ENOUGH {
+                done.add(self.rewritten_bodies(table, &std::mem::take(&mut batch)).await?);
+                bytes = 0;
+            }
         }
-        Ok((heads.last().map(|(position, _)| *position), done))
+        if !batch.is_empty() {
+            done.add(self.rewritten_bodies(table, &batch).await?);
+        }
+        Ok((last, done))
     }
 
-    async fn event_heads(&mut self, after: EventPosition) -> Result<Vec<(EventPosition, Vec<u8>)>, Error> {
-        let statement = self.on.prepare_cached(EVENT_HEADS).await?;
-        let rows = self.on.query(&statement, &[&after.0, &after.1, &LOOK, &(HEAD as i32)]).await?;
-        rows.iter().map(|row| Ok(((row.try_get(0)?, row.try_get(1)?), row.try_get(2)?))).collect()
-    }
-
-    /// As [`ReencryptionWalk::rewritten`], for events.
-    async fn rewritten_events(&mut self, events: &[EventPosition]) -> Result<ReencryptionReport, StoreError> {
+    /// As [`ReencryptionWalk::rewritten`], for bodies.
+    async fn rewritten_bodies(
+        &mut self,
+        table: &BodyTable,
+        positions: &[BodyPosition],
+    ) -> Result<ReencryptionReport, StoreError> {
         loop {
-            match self.rewrite_events(events).await {
+            match self.rewrite_bodies(table, positions).await {
                 Err(error) if error.code() == Some(&SqlState::T_R_DEADLOCK_DETECTED) => {}
                 done => return done.map_err(failed),
             }
         }
     }
 
-    async fn rewrite_events(&mut self, events: &[EventPosition]) -> Result<ReencryptionReport, Error> {
+    async fn rewrite_bodies(
+        &mut self,
+        table: &BodyTable,
+        positions: &[BodyPosition],
+    ) -> Result<ReencryptionReport, Error> {
         let mut done = ReencryptionReport::default();
-        let (tasks, numbers): (Vec<Uuid>, Vec<i64>) = events.iter().copied().unzip();
+        let (tasks, numbers): (Vec<Uuid>, Vec<i64>) = positions.iter().copied().unzip();
         let step = self.on.transaction().await?;
         if let Some(key) = self.to.key() {
             step.execute(SEALED, &[&&key.0[..]]).await?;
         }
-        // Hosts that add or leave out events of these tasks wait.
+        // Hosts that add or leave out bodies of these tasks wait.
         step.execute(LOCK_TASKS, &[&tasks]).await?;
-        let update = step.prepare_cached(UPDATE_EVENT).await?;
-        for row in step.query(BODIES, &[&tasks, &numbers]).await? {
-            let (task, seq): EventPosition = (row.try_get(0)?, row.try_get(1)?);
+        let update = step.prepare_cached(table.update).await?;
+        for row in step.query(table.bodies, &[&tasks, &numbers]).await? {
+            let (task, number): BodyPosition = (row.try_get(0)?, row.try_get(1)?);
             let body = StoredBody(row.try_get(2)?);
-            if let Some(body) = body.anew(TaskId(task), &self.from, &self.to, &mut done) {
-                step.execute(&update, &[&task, &seq, &body.0]).await?;
+            let column = (table.column)(number);
+            if let Some(body) = body.anew(TaskId(task), column, &self.from, &self.to, &mut done) {
+                step.execute(&update, &[&task, &number, &body.0]).await?;
             }
         }
         step.commit().await?;

@@ -13,7 +13,7 @@ use toolyard_task::keys::KeyUse;
 
 /// Each entry upgrades a schema from the version of its index to the next one. A released entry is
 /// never edited.
-const MIGRATIONS: &[&str] = &[SCHEMA_1, SCHEMA_2, SCHEMA_3];
+const MIGRATIONS: &[&str] = &[SCHEMA_1, SCHEMA_2, SCHEMA_3, SCHEMA_4];
 
 /// `engine_time` is the time of the server, in milliseconds since 1970, and `store_time` the same,
 /// except that it does not go back behind a time that its caller has seen; a time more than a day
@@ -40,6 +40,10 @@ const SCHEMA_2: &str = include_str!("schema/2.sql");
 /// Timelines, as in schema 8 of the SQLite store. Attempts outlive their tasks. Numbers of events have no
 /// counter: a transaction that adds events of a task has locked the task.
 const SCHEMA_3: &str = include_str!("schema/3.sql");
+
+/// When a parked task is due, and journals, as in schema 9 of the SQLite store. Components are here in parts of
+/// 1 MiB, so that every host of the schema has them; `put` is the time at which one was last put.
+const SCHEMA_4: &str = include_str!("schema/4.sql");
 
 /// The table that holds the version of the tables. Its name identifies a schema of a host.
 pub(super) const VERSION: &str = "toolyard_version";

@@ -2,15 +2,17 @@
 
 use super::error::{corrupt, unreadable};
 use super::writer::PostgresTransaction;
-use super::{PostgresStore, kept, search, timeline, waiting};
+use super::{PostgresStore, journal, kept, search, timeline, waiting};
 use crate::codec::{self, CodecError, Columns};
 use crate::encryption::{Column, KeyId, Sealing};
+use crate::journal_encoding::fence_columns;
 use crate::{StoreRefusal, audit_lines};
 use async_trait::async_trait;
 use bytes::Bytes;
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error, Row};
 use toolyard_task::audit::Entry;
 use toolyard_task::search::{Page, Search};
@@ -48,11 +50,26 @@ const INSERT: &str = "
     ON CONFLICT (id) DO NOTHING";
 
 /// This omits the arguments: the server does not rewrite long values that the statement does not
-/// name.
-const UPDATE: &str = "
-    UPDATE task SET status = $3, updated = $4, version = $2, record = $5, outcome = $6, due = $7, incarnation = $8,
-        digest = $9, waits = $10, bytes = $11
-    WHERE id = $1 AND version = $2::bigint - 1";
+/// name. A task that parks again may be offered to any host.
+macro_rules! update {
+    () => {
+        "UPDATE task SET status = $3, updated = $4, version = $2, record = $5, outcome = $6, due = $7,
+            incarnation = $8, digest = $9, waits = $10, bytes = $11, wake = $12,
+            told = CASE WHEN $12::bigint IS NULL THEN told ELSE 0 END
+        WHERE id = $1 AND version = $2::bigint - 1"
+    };
+}
+const UPDATE: &str = update!();
+/// Also moves the fence of the journal. Most changes do not, and then nothing more is written.
+const UPDATE_RECORDED: &str = concat!(
+    "WITH changed AS (",
+    update!(),
+    " RETURNING id),
+    moved AS (
+        UPDATE journal SET incarnation = $13, attempt = $14 FROM changed
+        WHERE task = changed.id AND (journal.incarnation <> $13 OR journal.attempt <> $14))
+    SELECT id FROM changed"
+);
 
 const LONGER: &str = "UPDATE span SET longest = $1 WHERE longest < $1";
 
@@ -178,7 +195,10 @@ impl TaskStore for PostgresStore {
     }
 
     async fn held_by(&self, incarnation: Incarnation) -> Result<Vec<TaskId>, StoreError> {
-        ids(&self.readers.rows(HELD, &[&number(incarnation.0)]).await?)
+        match incarnation {
+            Incarnation::NOBODY => Ok(Vec::new()),
+            held => ids(&self.readers.rows(HELD, &[&number(held.0)]).await?),
+        }
     }
 
     async fn waiting_elsewhere(
@@ -188,6 +208,10 @@ impl TaskStore for PostgresStore {
         limit: u32,
     ) -> Result<Vec<TaskId>, StoreError> {
         waiting::elsewhere(self, than, components, limit).await
+    }
+
+    async fn wakeable(&self, limit: u32) -> Result<Vec<TaskId>, StoreError> {
+        journal::wakeable(self, limit).await
     }
 
     async fn remove(&self, ids: &[TaskId]) -> Result<u32, StoreError> {
@@ -280,6 +304,9 @@ impl NewTask {
                 ],
             )
             .await?;
+        if inserted == 1 {
+            journal::insert(writing, task).await?;
+        }
         Ok(inserted == 1)
     }
 }
@@ -328,6 +355,7 @@ async fn create(
             let now = writing.state.floor.saw(created);
             writing.log(|lines| bodies.iter().for_each(|body| lines.push(now, body)));
             writing.changes(task.id);
+            journal::insert(writing, task).await?;
             let task = timed(task.clone(), now, now);
             Ok(task)
         }
@@ -365,6 +393,9 @@ struct EncodedTask {
     version: i64,
     digest: String,
     waits: bool,
+    wake: Option<i64>,
+    /// The fence of its journal, if it has one.
+    journal: Option<(i64, i64)>,
     record: String,
     outcome: Option<Vec<u8>>,
     bytes: i64,
@@ -385,6 +416,8 @@ impl EncodedTask {
             version: number(task.version),
             digest: task.digest.0.clone(),
             waits: task.waits(),
+            wake: codec::wake(task),
+            journal: task.resume.map(|_| fence_columns(task.journal_fence())),
             record,
             outcome,
             key: sealing.key(),
@@ -394,24 +427,28 @@ impl EncodedTask {
     async fn write(&self, writing: &PostgresTransaction<'_>) -> Result<CommitStatus, Error> {
         sealed(writing, self.key).await?;
         spanned(writing, self.span).await?;
-        let written = writing
-            .execute(
-                UPDATE,
-                &[
-                    &self.id.0,
-                    &self.version,
-                    &self.status,
-                    &self.updated,
-                    &self.record,
-                    &self.outcome,
-                    &self.due,
-                    &self.incarnation,
-                    &self.digest,
-                    &self.waits,
-                    &self.bytes,
-                ],
-            )
-            .await?;
+        let mut given: Vec<&(dyn ToSql + Sync)> = vec![
+            &self.id.0,
+            &self.version,
+            &self.status,
+            &self.updated,
+            &self.record,
+            &self.outcome,
+            &self.due,
+            &self.incarnation,
+            &self.digest,
+            &self.waits,
+            &self.bytes,
+            &self.wake,
+        ];
+        let written = match &self.journal {
+            None => writing.execute(UPDATE, &given).await?,
+            Some((incarnation, attempt)) => {
+                given.push(incarnation);
+                given.push(attempt);
+                writing.rows(UPDATE_RECORDED, &given).await?.len() as u64
+            }
+        };
         if written == 0 {
             return Ok(CommitStatus::Stale);
         }

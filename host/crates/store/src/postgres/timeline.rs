@@ -33,10 +33,12 @@ use uuid::Uuid;
 const LOCK: &str = "SELECT store_time($2) FROM task WHERE id = $1 FOR UPDATE";
 const LOCK_IF_FREE: &str = "SELECT FROM task WHERE id = $1 FOR UPDATE SKIP LOCKED";
 
+/// A parked attempt keeps its host.
 const UPSERT: &str = "
     INSERT INTO run (task, attempt, tool, digest, owner, incarnation, created, started, ended, outcome, bytes)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
-    ON CONFLICT (task, attempt) DO UPDATE SET digest = excluded.digest, incarnation = excluded.incarnation,
+    ON CONFLICT (task, attempt) DO UPDATE SET digest = excluded.digest,
+        incarnation = CASE excluded.incarnation WHEN 0 THEN run.incarnation ELSE excluded.incarnation END,
         started = excluded.started, ended = excluded.ended, outcome = excluded.outcome,
         bytes = run.bytes + excluded.bytes";
 const LOSE: &str = "

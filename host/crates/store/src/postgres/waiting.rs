@@ -40,7 +40,7 @@ const TELL: &str = "
     SELECT id FROM mine ORDER BY place, created, id";
 
 /// For so long a task that was named to one host is not named to another one (milliseconds).
-const TOLD: i64 = 3_000;
+pub(super) const TOLD: i64 = 3_000;
 /// Owners among whom turns are taken, for each component.
 const OWNERS: i64 = 1_000;
 
@@ -65,4 +65,4 @@ pub(super) async fn elsewhere(
 
 /// It comes after all writes that change one task: it locks the rows that it finds, and waits for
 /// none.
-const LAST: Option<TaskId> = Some(TaskId(Uuid::max()));
+pub(super) const LAST: Option<TaskId> = Some(TaskId(Uuid::max()));

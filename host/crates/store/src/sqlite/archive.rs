@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use rusqlite::{Connection, params};
 use std::collections::HashMap;
 use std::path::Path;
-use toolyard_task::archive::{Archive, Export, Unreadable};
+use toolyard_task::archive::{Archive, Export, Unreadable, without_journal};
 use toolyard_task::store::StoreError;
 use toolyard_task::wire::Timestamp;
 use toolyard_task::{Incarnation, Task, TaskId};
@@ -46,7 +46,7 @@ impl Archive for SqliteStore {
     }
 
     async fn import(&self, tasks: Vec<Task>) -> Result<u32, StoreError> {
-        let new = |task| NewTask::of(task, &self.sealing).map_err(corrupt);
+        let new = |task| NewTask::of(without_journal(task), &self.sealing).map_err(corrupt);
         let all = tasks.into_iter().map(new).collect::<Result<Vec<_>, _>>()?;
         let folder = self.nodes.clone();
         self.writer.write(move |writing| import(writing, &all, &folder)).await?
@@ -81,7 +81,7 @@ impl Export for Moment {
     }
 }
 
-async fn blocking<T: Send + 'static>(
+pub(super) async fn blocking<T: Send + 'static>(
     operation: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
 ) -> Result<T, StoreError> {
     let done = tokio::task::spawn_blocking(operation).await;

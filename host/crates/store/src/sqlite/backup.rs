@@ -39,6 +39,23 @@ pub fn copy(folder: &Path, to: &Path) -> Result<CopiedSchema, BackupError> {
     schema_of(&opened(to)?, to)
 }
 
+/// The digests of the components that the journals in a copy name. Blocks.
+///
+/// # Errors
+/// [`BackupError`].
+pub fn components(copy: &Path) -> Result<Vec<String>, BackupError> {
+    let on = opened(copy)?;
+    if schema_of(&on, copy)?.number < schema::JOURNALS {
+        return Ok(Vec::new());
+    }
+    let fault = |source| SqliteOpenError::of(copy.to_owned(), source);
+    let mut named = on.prepare("SELECT DISTINCT component FROM journal ORDER BY component").map_err(fault)?;
+    let named = named.query_map([], |row| row.get::<_, String>(0)).map_err(fault)?;
+    let named = named.collect::<Result<Vec<_>, _>>().map_err(fault)?;
+    // Another name could lead out of the folder.
+    Ok(named.into_iter().filter(|digest| super::components::is_name(digest)).collect())
+}
+
 /// Checks a copy before it becomes a store: that it is complete, of a schema that this release knows, and
 /// readable with these keys. Blocks.
 ///

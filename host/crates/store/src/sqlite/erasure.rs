@@ -28,7 +28,8 @@ const HELD: &str = "
 const LIVE: &str = "
     SELECT id FROM task WHERE (owner = ?1 OR (owner >= ?2 AND owner < ?3)) AND status <= 2 LIMIT ?4";
 const ENDED: &str = "
-    SELECT id, bytes FROM task WHERE (owner = ?1 OR (owner >= ?2 AND owner < ?3)) AND status > 2 LIMIT ?4";
+    SELECT id, bytes + coalesce((SELECT journal.bytes FROM journal WHERE journal.task = task.seq), 0)
+    FROM task WHERE (owner = ?1 OR (owner >= ?2 AND owner < ?3)) AND status > 2 LIMIT ?4";
 
 const TASK: &str = "DELETE FROM task WHERE id = ?1 AND status > 2";
 const RUNS: &str = "

@@ -25,11 +25,11 @@ const KNOWN: &str = "SELECT 1 FROM node WHERE incarnation = ?1";
 const ALL: &str = "SELECT incarnation FROM node ORDER BY incarnation";
 /// Known hosts, and holders of tasks: a host that was forgotten before it noticed that it was dead
 /// may have taken tasks since. The query takes one index step for each holder, however many tasks
-/// it has.
+/// it has. A parked task has none (0).
 const HOLDERS: &str = "
     WITH RECURSIVE holder (incarnation) AS (
         SELECT (SELECT incarnation FROM task INDEXED BY live_task_by_incarnation
-                WHERE status <= 2 ORDER BY incarnation LIMIT 1)
+                WHERE status <= 2 AND incarnation > 0 ORDER BY incarnation LIMIT 1)
         UNION ALL
         SELECT (SELECT task.incarnation FROM task INDEXED BY live_task_by_incarnation
                 WHERE task.status <= 2 AND task.incarnation > holder.incarnation

@@ -8,7 +8,7 @@
 use super::error::failed;
 use super::tasks::id;
 use super::writer::SqliteTransaction;
-use super::{SqliteStore, schema, timeline};
+use super::{SqliteStore, journal, schema, timeline};
 use crate::encryption::{KeyId, Sealing};
 use crate::reencryption::{ENOUGH, ROWS, ReencryptionReport, SealWith, StoredValues};
 use rusqlite::{Connection, Row, params};
@@ -66,6 +66,18 @@ impl SqliteStore {
             let step = move |writing: &mut SqliteTransaction<'_>| {
                 let mut unreadable = ReencryptionReport::default();
                 let after = timeline::reseal(writing, position, &from, &to, &mut unreadable)?;
+                Ok((after, unreadable))
+            };
+            let (next, unreadable) = self.writer.write(step).await?;
+            done.add(unreadable);
+            after = next;
+        }
+        let mut after = Some(i64::MIN);
+        while let Some(seq) = after {
+            let (from, to) = (self.sealing.clone(), to.clone());
+            let step = move |writing: &mut SqliteTransaction<'_>| {
+                let mut unreadable = ReencryptionReport::default();
+                let after = journal::reseal(writing, seq, &from, &to, &mut unreadable)?;
                 Ok((after, unreadable))
             };
             let (next, unreadable) = self.writer.write(step).await?;

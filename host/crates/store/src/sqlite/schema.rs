@@ -42,7 +42,8 @@ const PRAGMAS: &[(&str, &str)] = &[
 
 /// Each entry upgrades a file from the schema of its index to the next one. A released entry is
 /// never edited.
-const MIGRATIONS: &[&str] = &[SCHEMA_1, SCHEMA_2, SCHEMA_3, SCHEMA_4, SCHEMA_5, SCHEMA_6, SCHEMA_7, SCHEMA_8];
+const MIGRATIONS: &[&str] =
+    &[SCHEMA_1, SCHEMA_2, SCHEMA_3, SCHEMA_4, SCHEMA_5, SCHEMA_6, SCHEMA_7, SCHEMA_8, SCHEMA_9];
 
 /// Rows have their own number and are not stored by their id: ids are random, rows are long, and
 /// inserting long rows at random positions splits pages throughout the table. With numbers, rows
@@ -227,6 +228,33 @@ BEGIN
 END;
 ";
 
+/// When a parked task is due (`codec::wake`), and the journals of tasks that resume. `incarnation` and
+/// `attempt` are the run that may append, or zeros; the commit that moves the fence of a task also moves
+/// this one. Chunks have the numbers from `first` to before `next`. A body is sealed like arguments.
+const SCHEMA_9: &str = "
+ALTER TABLE task ADD COLUMN wake INTEGER;
+CREATE INDEX parked_task ON task (wake, id, owner) WHERE wake IS NOT NULL;
+CREATE TABLE journal (
+    task        INTEGER PRIMARY KEY REFERENCES task (seq) ON DELETE CASCADE,
+    incarnation INTEGER NOT NULL,
+    attempt     INTEGER NOT NULL,
+    first       INTEGER NOT NULL,
+    next        INTEGER NOT NULL,
+    entries     INTEGER NOT NULL,
+    bytes       INTEGER NOT NULL,
+    component   TEXT    NOT NULL
+) STRICT;
+CREATE INDEX journal_by_component ON journal (component);
+CREATE TABLE journal_chunk (
+    seq     INTEGER PRIMARY KEY,
+    task    INTEGER NOT NULL REFERENCES journal (task) ON DELETE CASCADE,
+    number  INTEGER NOT NULL,
+    entries INTEGER NOT NULL,
+    body    BLOB    NOT NULL,
+    UNIQUE (task, number)
+) STRICT;
+";
+
 /// Creates the folder and the file if they are missing, with rights for the owner only, and
 /// upgrades the file to the schema of this release. Returns its path.
 ///
@@ -257,6 +285,8 @@ pub(super) fn prepare(
     Ok((path, connection))
 }
 
+/// The first schema with journals.
+pub(super) const JOURNALS: i64 = 9;
 /// The first schema with sealed values.
 const SEALING: i64 = 6;
 

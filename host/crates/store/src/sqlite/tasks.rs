@@ -2,9 +2,10 @@
 
 use super::error::{corrupt, failed};
 use super::writer::SqliteTransaction;
-use super::{SqliteStore, kept, search};
+use super::{SqliteStore, journal, kept, search};
 use crate::codec::{self, CodecError, Columns};
 use crate::encryption::{Column, KeyId, Sealing};
+use crate::journal_encoding::fence_columns;
 use crate::{StoreRefusal, audit_lines, codec::LAST_LIVE};
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -42,7 +43,8 @@ const INSERT: &str = "
 
 const INSERT_ARGUMENTS: &str = "INSERT INTO arguments (task, body) VALUES (?1, ?2)";
 
-const FIND: &str = "SELECT seq, status, owner, due, incarnation FROM task WHERE id = ?1 AND version = ?2";
+const FIND: &str = "
+    SELECT seq, status, owner, due, incarnation, wake FROM task WHERE id = ?1 AND version = ?2";
 
 /// Names only the necessary columns: an index is rewritten if the statement names one of its
 /// columns, even if its value does not change.
@@ -50,7 +52,7 @@ const UPDATE: &str = "
     UPDATE task SET status = ?2, updated = ?3, version = ?4, record = ?5, outcome = ?6, bytes = ?7 WHERE seq = ?1";
 
 /// The columns that rarely change.
-const UPDATE_MORE: &str = "UPDATE task SET due = ?2, incarnation = ?3 WHERE seq = ?1";
+const UPDATE_MORE: &str = "UPDATE task SET due = ?2, incarnation = ?3, wake = ?4 WHERE seq = ?1";
 
 // The index is named, since without statistics the planner might choose another
 // one and sort.
@@ -69,6 +71,15 @@ const DUE: &str = "SELECT id FROM task INDEXED BY task_by_due WHERE due <= ?1 OR
 const HELD: &str = "
     SELECT id FROM task INDEXED BY live_task_by_incarnation
     WHERE incarnation = ?1 AND status <= 2 ORDER BY id";
+
+/// The tasks that have been due for longest take turns by their owners. Those behind them wait, so that this
+/// reads few entries of the index, however many tasks are due.
+const WAKEABLE: &str = "
+    SELECT id FROM (
+        SELECT id, wake, row_number() OVER (PARTITION BY owner ORDER BY wake, id) AS place
+        FROM (SELECT id, wake, owner FROM task INDEXED BY parked_task
+              WHERE wake <= ?1 ORDER BY wake, id LIMIT ?2))
+    ORDER BY place, wake, id LIMIT ?3";
 
 const REMOVE: &str = "DELETE FROM task WHERE id = ?1 AND status > 2 AND due <= ?2";
 
@@ -157,10 +168,24 @@ impl TaskStore for SqliteStore {
     }
 
     async fn held_by(&self, incarnation: Incarnation) -> Result<Vec<TaskId>, StoreError> {
+        if incarnation == Incarnation::NOBODY {
+            return Ok(Vec::new());
+        }
         let operation = move |on: &Connection| {
             let mut statement = on.prepare_cached(HELD).map_err(failed)?;
             let rows =
                 statement.query_map(params![number(incarnation.0)], |row| id(row, 0)).map_err(failed)?;
+            rows.collect::<Result<_, _>>().map_err(failed)
+        };
+        self.readers.read(operation).await
+    }
+
+    async fn wakeable(&self, limit: u32) -> Result<Vec<TaskId>, StoreError> {
+        let now = self.state.clock.now();
+        let operation = move |on: &Connection| {
+            let mut statement = on.prepare_cached(WAKEABLE).map_err(failed)?;
+            let given = params![now.0, codec::IN_TURNS, limit];
+            let rows = statement.query_map(given, |row| id(row, 0)).map_err(failed)?;
             rows.collect::<Result<_, _>>().map_err(failed)
         };
         self.readers.read(operation).await
@@ -252,9 +277,12 @@ impl NewTask {
         if inserted == 0 {
             return Ok(Ok(false));
         }
+        let seq = writing.on.last_insert_rowid();
         if inline.is_none() {
-            let seq = writing.on.last_insert_rowid();
             writing.on.prepare_cached(INSERT_ARGUMENTS)?.execute(params![seq, &self.arguments[..]])?;
+        }
+        if let Some(fence) = task.journal_fence() {
+            journal::insert(writing.on, seq, fence, &task.digest)?;
         }
         if task.is_live() {
             writing.counts.live_changed(&self.owner, 1);
@@ -294,6 +322,9 @@ struct EncodedTask {
     span: i64,
     due: i64,
     incarnation: i64,
+    wake: Option<i64>,
+    /// The fence of its journal, if it has one.
+    journal: Option<(i64, i64)>,
     version: i64,
     record: String,
     outcome: Option<Vec<u8>>,
@@ -312,6 +343,8 @@ impl EncodedTask {
             span: task.updated_at.0.saturating_sub(task.created_at.0),
             due: task.due_at().0,
             incarnation: number(task.fence.incarnation.0),
+            wake: codec::wake(task),
+            journal: task.resume.map(|_| fence_columns(task.journal_fence())),
             version: number(task.version),
             record,
             outcome,
@@ -324,7 +357,9 @@ impl EncodedTask {
         let mut rows = find.query(params![self.id.0.as_bytes(), self.version.wrapping_sub(1)])?;
         let Some(row) = rows.next()? else { return Ok(CommitStatus::Stale) };
         let (seq, status): (i64, i64) = (row.get(0)?, row.get(1)?);
-        let moved = row.get::<_, i64>(3)? != self.due || row.get::<_, i64>(4)? != self.incarnation;
+        let moved = row.get::<_, i64>(3)? != self.due
+            || row.get::<_, i64>(4)? != self.incarnation
+            || row.get::<_, Option<i64>>(5)? != self.wake;
         let lives = i32::from(self.status <= LAST_LIVE) - i32::from(status <= LAST_LIVE);
         let owner: Option<String> = if lives == 0 { None } else { Some(row.get(2)?) };
         drop(rows);
@@ -340,7 +375,11 @@ impl EncodedTask {
         writing.counts.spanned(writing.on, self.span)?;
         writing.counts.sealed(writing.on, self.key)?;
         if moved {
-            writing.on.prepare_cached(UPDATE_MORE)?.execute(params![seq, self.due, self.incarnation])?;
+            let given = params![seq, self.due, self.incarnation, self.wake];
+            writing.on.prepare_cached(UPDATE_MORE)?.execute(given)?;
+        }
+        if let Some(fence) = self.journal {
+            journal::move_fence(writing.on, seq, fence)?;
         }
         if let Some(owner) = owner {
             writing.counts.live_changed(&owner, lives);

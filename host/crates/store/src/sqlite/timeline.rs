@@ -22,10 +22,12 @@ use toolyard_task::tool::RunUsage;
 use toolyard_task::wire::{RawJson, Timestamp};
 use toolyard_task::{Digest, Incarnation, TaskId};
 
+/// A parked attempt keeps its host.
 const UPSERT: &str = "
     INSERT INTO run (task, attempt, tool, digest, owner, incarnation, created, started, ended, outcome, bytes)
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
-    ON CONFLICT (task, attempt) DO UPDATE SET digest = excluded.digest, incarnation = excluded.incarnation,
+    ON CONFLICT (task, attempt) DO UPDATE SET digest = excluded.digest,
+        incarnation = iif(excluded.incarnation = 0, incarnation, excluded.incarnation),
         started = excluded.started, ended = excluded.ended, outcome = excluded.outcome,
         bytes = bytes + excluded.bytes";
 const LOSE: &str =
@@ -357,7 +359,7 @@ pub(super) fn reseal(
     let (mut last, mut written) = (None, false);
     for (task, seq, body) in found {
         last = Some((*task.0.as_bytes(), seq));
-        if let Some(body) = StoredBody(body).anew(task, from, to, done) {
+        if let Some(body) = StoredBody(body).anew(task, Column::Event, from, to, done) {
             writing.on.prepare_cached(RESEAL)?.execute(params![task.0.as_bytes(), seq, body.0])?;
             written = true;
         }

@@ -2,15 +2,17 @@
 
 use super::server;
 use tokio_postgres::NoTls;
+use toolyard_store::contract::journal::{chunk, recorded};
 use toolyard_store::contract::timeline::{kinds, log, timeline};
 use toolyard_store::contract::{START, TTL, created, finish, owner, result, task};
 use toolyard_store::postgres::PostgresLocation;
 use toolyard_store::{PostgresOptions, PostgresStore, TimelineBounds};
 use toolyard_task::TaskStore as _;
+use toolyard_task::journal::{Appended, JournalStore as _};
 use toolyard_task::timeline::{EventKind, TimelineStore as _};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_schema_without_timelines_is_upgraded() {
+async fn a_schema_without_timelines_and_journals_is_upgraded() {
     let Some(server) = server::shared() else { return };
     let schema = server.schema();
     let place = PostgresLocation::parse(&server.address(), &schema).expect("an address");
@@ -22,12 +24,13 @@ async fn a_schema_without_timelines_is_upgraded() {
     let (client, driver) = tokio_postgres::connect(&server.address(), NoTls).await.expect("connects");
     let driving = tokio::spawn(driver);
     let schema_2 = format!(
-        "SET search_path = {schema}; DROP TABLE run, run_event; UPDATE toolyard_version SET version = 2"
+        "SET search_path = {schema}; DROP TABLE run, run_event, journal, journal_chunk, component, component_part;
+         ALTER TABLE task DROP COLUMN wake; UPDATE toolyard_version SET version = 2"
     );
     client.batch_execute(&schema_2).await.expect("is set back");
     let store = open().await.expect("is upgraded");
     let row = client.query_one("SELECT version FROM toolyard_version", &[]).await.expect("reads");
-    assert_eq!(row.get::<_, i64>(0), 3);
+    assert_eq!(row.get::<_, i64>(0), 4);
     drop(client);
     drop(driving.await);
 
@@ -35,6 +38,10 @@ async fn a_schema_without_timelines_is_upgraded() {
     finish(&*store, &made, result()).await;
     assert_eq!(kinds(&*store, made.id).await, [EventKind::Ended]);
     assert_eq!(timeline(&*store, made.id).await.runs[0].outcome.as_deref(), Some("completed"));
+    let fence = made.fence;
+    let resumes = created(&*store, recorded(&owner("a"), fence)).await;
+    let appended = store.append_chunks(resumes.id, fence, 0, vec![chunk(0, 9)]).await.expect("answers");
+    assert_eq!(appended, Appended::Done);
     store.shut_down().await;
 }
 

@@ -1,0 +1,489 @@
+//! Journals of tasks that resume, parked tasks, and the components of journals.
+
+use super::{Fixture, START, TTL, change, created, finish, owner, result, task};
+use crate::Store;
+use std::sync::Arc;
+use tokio::task::JoinSet;
+use toolyard_journal::{ChunkWriter, Entry};
+use toolyard_task::apply::Refusal;
+use toolyard_task::audit::{self, By};
+use toolyard_task::erasure::DataOwner;
+use toolyard_task::journal::{Appended, COMPONENT_KEPT_MS, Chunk, JournalHead};
+use toolyard_task::store::StoreError;
+use toolyard_task::task::{Question, Resume, Summary};
+use toolyard_task::wire::{QuestionKind, RawJson, Timestamp};
+use toolyard_task::{Digest, Event, Fence, Incarnation, Owner, Task, TaskId};
+
+/// The number of concurrent races.
+const LANES: u32 = 64;
+
+/// A chunk with one entry, whose bytes follow from the number.
+#[must_use]
+pub fn chunk(number: u32, bytes: usize) -> Chunk {
+    let mut writer = ChunkWriter::new();
+    let body: Vec<u8> = number.to_le_bytes().into_iter().cycle().take(bytes).collect();
+    writer.push(&Entry::Begin(body.into()));
+    writer.finish(START.unsigned_abs(), u64::from(number))
+}
+
+/// A task of this owner that resumes, not yet stored.
+#[must_use]
+pub fn recorded(owner: &Owner, fence: Fence) -> Task {
+    let started_at = Some(Timestamp(START));
+    Task { fence, started_at, resume: Some(Resume::default()), ..task(owner) }
+}
+
+const FENCE: Fence = Fence { incarnation: Incarnation(1), attempt: 1 };
+
+async fn applied(store: &dyn Store, id: TaskId, event: Event) -> Task {
+    change(store, id, &event).await.expect("is there").expect("applies")
+}
+
+async fn head(store: &dyn Store, id: TaskId) -> JournalHead {
+    store.journal(id).await.expect("reads").expect("has a journal")
+}
+
+async fn append(store: &dyn Store, id: TaskId, fence: Fence, at: u32, chunks: &[Chunk]) -> Appended {
+    store.append_chunks(id, fence, at, chunks.to_vec()).await.expect("answers")
+}
+
+async fn all(store: &dyn Store, id: TaskId, from: u32) -> Vec<Chunk> {
+    store.chunks(id, from, u64::MAX).await.expect("reads")
+}
+
+fn parked(fence: Fence, wake: Option<i64>) -> Event {
+    Event::Parked { fence, wake: wake.map(Timestamp), reached: 1 }
+}
+
+/// Chunks follow each other without gaps, whichever host appends, and a repetition changes nothing.
+pub async fn chunks_have_dense_numbers(fixture: Fixture) {
+    let (here, there) = (fixture.store(), fixture.store());
+    let made = created(&*here, recorded(&owner("a"), FENCE)).await;
+    let empty = JournalHead {
+        fence: Some(FENCE),
+        first: 0,
+        next: 0,
+        entries: 0,
+        bytes: 0,
+        component: made.digest.clone(),
+    };
+    assert_eq!(head(&*there, made.id).await, empty);
+    assert_eq!(all(&*here, made.id, 0).await, []);
+    let chunks: Vec<Chunk> = (0..6).map(|number| chunk(number, 40 + number as usize)).collect();
+    let [zero, one, more @ ..] = &chunks[..] else { panic!("six") };
+    assert_eq!(append(&*here, made.id, FENCE, 1, &chunks[..1]).await, Appended::Gap { next: 0 });
+    assert_eq!(append(&*here, made.id, FENCE, 0, std::slice::from_ref(zero)).await, Appended::Done);
+    assert_eq!(append(&*here, made.id, FENCE, 2, &chunks[..1]).await, Appended::Gap { next: 1 });
+    assert_eq!(append(&*there, made.id, FENCE, 1, std::slice::from_ref(one)).await, Appended::Done);
+    assert_eq!(append(&*here, made.id, FENCE, 2, more).await, Appended::Done);
+    // Repetitions, of all or of a part; and what only looks like one.
+    for (at, until) in [(2, 6), (0, 6), (0, 1), (5, 6), (3, 3), (6, 6)] {
+        let again = &chunks[at as usize..until];
+        assert_eq!(append(&*there, made.id, FENCE, at, again).await, Appended::Done, "{at} to {until}");
+    }
+    assert_eq!(append(&*here, made.id, FENCE, 0, std::slice::from_ref(one)).await, Appended::Gap { next: 6 });
+    assert_eq!(
+        append(&*here, made.id, FENCE, 5, &[chunks[5].clone(), chunk(9, 9)]).await,
+        Appended::Gap { next: 6 }
+    );
+    let bytes = chunks.iter().map(|chunk| chunk.body.len() as u64).sum();
+    assert_eq!(head(&*here, made.id).await, JournalHead { next: 6, entries: 6, bytes, ..empty });
+    assert_eq!(all(&*there, made.id, 0).await, chunks);
+    assert_eq!(all(&*there, made.id, 4).await, chunks[4..]);
+    assert_eq!(all(&*there, made.id, 6).await, []);
+    assert_eq!(here.journal_bytes().await.expect("answers"), bytes);
+}
+
+/// The fence of the journal moves with that of the task, in one step: whoever lost the task cannot append.
+pub async fn only_the_run_of_a_task_appends(fixture: Fixture) {
+    let store = fixture.store();
+    let one = |number| [chunk(number, 30)];
+    let made = created(&*store, recorded(&owner("a"), FENCE)).await;
+    let others = [
+        Fence { incarnation: Incarnation(2), attempt: 1 },
+        Fence { incarnation: Incarnation(1), attempt: 2 },
+        Fence { incarnation: Incarnation::NOBODY, attempt: 1 },
+        Fence { incarnation: Incarnation::NOBODY, attempt: 0 },
+    ];
+    for other in others {
+        assert_eq!(append(&*store, made.id, other, 0, &one(0)).await, Appended::Fenced);
+        let restart = store.restart_journal(made.id, other, 0, one(0).to_vec()).await.expect("answers");
+        assert_eq!(restart, Appended::Fenced);
+    }
+    assert_eq!(append(&*store, made.id, FENCE, 0, &one(0)).await, Appended::Done);
+    // Changes that leave the fence where it is.
+    applied(&*store, made.id, Event::Said { fence: FENCE, message: "half way".into() }).await;
+    assert_eq!(append(&*store, made.id, FENCE, 1, &one(1)).await, Appended::Done);
+    let claimed = Event::Claimed {
+        from: FENCE.incarnation,
+        by: Incarnation(2),
+        digest: Digest("cd".repeat(32)),
+        reached: 2,
+    };
+    let claimed = applied(&*store, made.id, claimed).await;
+    assert_eq!(claimed.digest, made.digest, "the component stays");
+    // Neither what is new nor a repetition.
+    for at in [1, 2] {
+        assert_eq!(append(&*store, made.id, FENCE, at, &one(at)).await, Appended::Fenced);
+    }
+    let taken = applied(&*store, made.id, Event::Taken { from: Incarnation(2), by: Incarnation(3) }).await;
+    assert_eq!(append(&*store, made.id, claimed.fence, 2, &one(2)).await, Appended::Fenced);
+    assert_eq!(append(&*store, made.id, taken.fence, 2, &one(2)).await, Appended::Done);
+    // A parked task has no run, and "no run" is none that appends.
+    let waits = applied(&*store, made.id, parked(taken.fence, None)).await;
+    assert_eq!(head(&*store, made.id).await.fence, None);
+    for fence in [taken.fence, waits.fence] {
+        assert_eq!(append(&*store, made.id, fence, 3, &one(3)).await, Appended::Fenced);
+    }
+    let woken = applied(&*store, made.id, Event::Woken { by: Incarnation(3) }).await;
+    assert_eq!(woken.fence, Fence { incarnation: Incarnation(3), attempt: taken.fence.attempt + 1 });
+    assert_eq!(append(&*store, made.id, taken.fence, 3, &one(3)).await, Appended::Fenced);
+    assert_eq!(append(&*store, made.id, woken.fence, 3, &one(3)).await, Appended::Done);
+    finish(&*store, &woken, result()).await;
+    assert_eq!(append(&*store, made.id, woken.fence, 4, &one(4)).await, Appended::Fenced);
+    let kept = head(&*store, made.id).await;
+    assert_eq!((kept.fence, kept.next, all(&*store, made.id, 0).await.len()), (None, 4, 4));
+    // A task that does not resume, one that ended while it was parked, and one that was never there.
+    let plain = created(&*store, Task { fence: FENCE, ..task(&owner("a")) }).await;
+    assert_eq!(store.journal(plain.id).await.expect("reads"), None);
+    assert_eq!(append(&*store, plain.id, FENCE, 0, &one(0)).await, Appended::Fenced);
+    assert_eq!(all(&*store, plain.id, 0).await, []);
+    assert_eq!(append(&*store, task(&owner("a")).id, FENCE, 0, &one(0)).await, Appended::Fenced);
+    let waits = created(&*store, recorded(&owner("a"), FENCE)).await;
+    applied(&*store, waits.id, parked(FENCE, Some(START))).await;
+    applied(&*store, waits.id, Event::Cancelled { message: "stop".into() }).await;
+    assert_eq!(append(&*store, waits.id, FENCE, 0, &one(0)).await, Appended::Fenced);
+    assert_eq!(store.wakeable(9).await.expect("answers"), []);
+}
+
+/// A restarted journal has only what came with the restart, and its numbers go on.
+pub async fn a_journal_restarts_and_its_numbers_go_on(fixture: Fixture) {
+    let store = fixture.store();
+    let made = created(&*store, recorded(&owner("a"), FENCE)).await;
+    let chunks: Vec<Chunk> = (0..7).map(|number| chunk(number, 50)).collect();
+    assert_eq!(append(&*store, made.id, FENCE, 0, &chunks[..3]).await, Appended::Done);
+    let restart = async |at: u32, chunks: &[Chunk]| {
+        store.restart_journal(made.id, FENCE, at, chunks.to_vec()).await.expect("answers")
+    };
+    for wrong in [0, 2, 4] {
+        assert_eq!(restart(wrong, &chunks[3..5]).await, Appended::Gap { next: 3 });
+    }
+    assert_eq!(restart(3, &chunks[3..5]).await, Appended::Done);
+    let bytes = chunks[3..5].iter().map(|chunk| chunk.body.len() as u64).sum();
+    let restarted = head(&*store, made.id).await;
+    assert_eq!((restarted.first, restarted.next, restarted.entries, restarted.bytes), (3, 5, 5, bytes));
+    assert_eq!(restart(3, &chunks[3..5]).await, Appended::Done, "a repetition");
+    assert_eq!(restart(3, &chunks[4..6]).await, Appended::Gap { next: 5 });
+    assert_eq!(head(&*store, made.id).await, restarted);
+    assert_eq!(all(&*store, made.id, 3).await, chunks[3..5]);
+    assert_eq!(all(&*store, made.id, 0).await, [], "they are gone");
+    // Late appends of what was replaced, as new ones and as repetitions.
+    assert_eq!(append(&*store, made.id, FENCE, 3, &chunks[..1]).await, Appended::Gap { next: 5 });
+    assert_eq!(append(&*store, made.id, FENCE, 0, &chunks[..3]).await, Appended::Gap { next: 5 });
+    assert_eq!(append(&*store, made.id, FENCE, 5, &chunks[5..]).await, Appended::Done);
+    assert_eq!(all(&*store, made.id, 3).await, chunks[3..]);
+    assert_eq!(restart(7, &[]).await, Appended::Done);
+    let empty = head(&*store, made.id).await;
+    assert_eq!((empty.first, empty.next, empty.entries, empty.bytes), (7, 7, 7, 0));
+    assert_eq!(append(&*store, made.id, FENCE, 7, &chunks[..1]).await, Appended::Done);
+    assert_eq!(all(&*store, made.id, 7).await, chunks[..1]);
+}
+
+/// A journal goes when its task does, however that happens, and not before.
+pub async fn a_journal_goes_with_its_task(fixture: Fixture) {
+    let store = fixture.store();
+    let a = Owner::Local;
+    let mut made = Vec::new();
+    for number in 0..4 {
+        let task = created(&*store, recorded(&a, FENCE)).await;
+        let chunks = [chunk(number, 100), chunk(number, 200)];
+        assert_eq!(append(&*store, task.id, FENCE, 0, &chunks).await, Appended::Done);
+        if number > 0 {
+            finish(&*store, &task, result()).await;
+        }
+        fixture.clock.advance(1);
+        made.push(task.id);
+    }
+    let [live, gone, discarded, erased] = made[..] else { panic!("four") };
+    let one = chunk(0, 100).body.len() as u64 + chunk(0, 200).body.len() as u64;
+    assert_eq!(store.journal_bytes().await.expect("answers"), 4 * one);
+    let ended = store.ended_journals(9).await.expect("answers");
+    assert_eq!(ended, [(gone, one), (discarded, one), (erased, one)], "the first to end first");
+    assert_eq!(store.ended_journals(1).await.expect("answers"), [(gone, one)]);
+
+    let summary = Summary::of(&store.read(discarded, None).await.expect("reads").expect("is there").task);
+    let entry = audit::Entry::discarded(&summary, "a test");
+    assert_eq!(store.discard(vec![(discarded, entry)]).await.expect("discards"), 1);
+    assert_eq!(store.journal(discarded).await.expect("reads"), None);
+    assert_eq!(store.remove(&[gone]).await.expect("answers"), 0, "its time is not up");
+    fixture.clock.advance(TTL);
+    assert_eq!(store.remove(&[gone, live]).await.expect("removes"), 1);
+    assert_eq!(store.journal(gone).await.expect("reads"), None);
+    let by = By::principal("operator", None);
+    while store.erase(&DataOwner::Local, &by).await.expect("erases").total() > 0 {}
+    for id in [gone, discarded, erased] {
+        assert_eq!(store.journal(id).await.expect("reads"), None);
+        assert_eq!(all(&*store, id, 0).await, []);
+    }
+    assert_eq!(all(&*store, live, 0).await.len(), 2);
+    assert_eq!(store.journal_bytes().await.expect("answers"), one);
+}
+
+/// A journal that a task may still need is not dropped.
+pub async fn a_journal_is_dropped_when_nothing_needs_it(fixture: Fixture) {
+    let store = fixture.store();
+    let drop = async |id| store.drop_journal(id).await.expect("answers");
+    let running = created(&*store, recorded(&owner("a"), FENCE)).await;
+    append(&*store, running.id, FENCE, 0, &[chunk(0, 20)]).await;
+    assert!(!drop(running.id).await);
+    let waits = created(&*store, recorded(&owner("a"), FENCE)).await;
+    applied(&*store, waits.id, parked(FENCE, Some(START + 1))).await;
+    assert!(!drop(waits.id).await);
+    applied(&*store, waits.id, Event::Cancelled { message: "stop".into() }).await;
+    assert!(drop(waits.id).await);
+    assert!(!drop(waits.id).await, "it is gone");
+    let lasting = Event::Unresumable { fence: FENCE, why: "its journal is full".into() };
+    let plain = applied(&*store, running.id, lasting).await;
+    assert_eq!(store.read(plain.id, None).await.expect("reads").expect("is there").task, plain);
+    assert!(drop(running.id).await);
+    assert_eq!(store.journal(running.id).await.expect("reads"), None);
+    assert_eq!(append(&*store, running.id, FENCE, 1, &[chunk(1, 20)]).await, Appended::Fenced);
+    assert!(!drop(task(&owner("a")).id).await);
+    finish(&*store, &plain, result()).await;
+    assert_eq!(store.ended_journals(9).await.expect("answers"), []);
+}
+
+/// Of two hosts, one wakes a parked task, and only that one appends.
+pub async fn one_host_wakes_a_parked_task_and_appends(fixture: Fixture) {
+    let hosts = [fixture.store(), fixture.store()];
+    let mut lanes = JoinSet::new();
+    for lane in 0..LANES {
+        let hosts = hosts.clone();
+        let rounds = fixture.races.saturating_mul(2).min(2_000).div_ceil(LANES);
+        lanes.spawn(async move {
+            let mut wins = [0_u32; 2];
+            for _ in 0..rounds {
+                wins[usize::from(race(&hosts, lane).await)] += 1;
+            }
+            wins
+        });
+    }
+    let wins = lanes.join_all().await.into_iter().fold([0, 0], |sum, won| [sum[0] + won[0], sum[1] + won[1]]);
+    assert!(wins[0] > 0 && wins[1] > 0, "it was no race: {wins:?}");
+}
+
+/// Returns whether the second host won.
+async fn race(hosts: &[Arc<dyn Store>; 2], lane: u32) -> bool {
+    let made = created(&*hosts[0], recorded(&owner(&format!("o{}", lane % 7)), FENCE)).await;
+    applied(&*hosts[(lane % 2) as usize], made.id, parked(FENCE, Some(START))).await;
+    let takes = async |which: usize| {
+        let by = Incarnation(2 + which as u64);
+        let woken = change(&*hosts[which], made.id, &Event::Woken { by }).await.expect("is there");
+        // The one that lost appends as well, under the fence that it would have.
+        let fence = Fence { incarnation: by, attempt: FENCE.attempt + 1 };
+        let mine = chunk(2 + u32::try_from(which).expect("small"), 24);
+        let appended = append(&*hosts[which], made.id, fence, 0, &[mine]).await;
+        (woken, appended)
+    };
+    let of_before = [chunk(1, 24)];
+    let late = append(&*hosts[1], made.id, FENCE, 0, &of_before);
+    // Neither host always comes first.
+    let ((first, mine), (second, theirs), late) = if lane.is_multiple_of(2) {
+        tokio::join!(takes(0), takes(1), late)
+    } else {
+        let (theirs, mine, late) = tokio::join!(takes(1), takes(0), late);
+        (mine, theirs, late)
+    };
+    assert_eq!(late, Appended::Fenced, "its run had given it up");
+    let second_won = match (&first, &second) {
+        (Ok(_), Err(Refusal::NotParked)) => false,
+        (Err(Refusal::NotParked), Ok(_)) => true,
+        other => panic!("not exactly one won: {other:?}"),
+    };
+    let answers = if second_won { [theirs, mine] } else { [mine, theirs] };
+    assert_eq!(answers, [Appended::Done, Appended::Fenced]);
+    let chunks = all(&*hosts[0], made.id, 0).await;
+    assert_eq!(chunks, [chunk(if second_won { 3 } else { 2 }, 24)]);
+    second_won
+}
+
+/// However many chunks there are, a reader gets them in pieces of bounded length.
+pub async fn a_long_journal_is_read_in_pieces(fixture: Fixture) {
+    const BYTES: usize = 4 << 10;
+    let store = fixture.store();
+    let made = created(&*store, recorded(&owner("a"), FENCE)).await;
+    let mut chunks: Vec<Chunk> = (0..1_000).map(|number| chunk(number, BYTES)).collect();
+    // Any length of an entry, and chunks that are longer than a piece.
+    chunks.push(chunk(1_000, 1 << 20));
+    chunks.push(chunk(1_001, 0));
+    let mut writers = 0;
+    for part in chunks.chunks(64) {
+        assert_eq!(append(&*store, made.id, FENCE, writers, part).await, Appended::Done);
+        writers += u32::try_from(part.len()).expect("few");
+    }
+    let mut read = Vec::new();
+    let most = 100_000;
+    loop {
+        let from = u32::try_from(read.len()).expect("few");
+        let piece = store.chunks(made.id, from, most).await.expect("reads");
+        let bytes: usize = piece.iter().map(|chunk| chunk.body.len()).sum();
+        let last = piece.last().map_or(0, |chunk| chunk.body.len());
+        assert!((bytes - last) < usize::try_from(most).expect("fits"), "{bytes} bytes in a piece");
+        if piece.is_empty() {
+            break;
+        }
+        read.extend(piece);
+    }
+    assert!(read == chunks, "not what was appended");
+    assert_eq!(store.chunks(made.id, 7, 0).await.expect("reads"), chunks[7..8], "at least one");
+}
+
+/// Parked tasks are named when they are due, the longest due first, one owner after the other.
+pub async fn due_parked_tasks_are_named_in_turns(fixture: Fixture) {
+    let store = fixture.store();
+    let wakeable = async |limit| {
+        // A task is named to one host for some seconds.
+        fixture.clock.advance(60_000);
+        store.wakeable(limit).await.expect("answers")
+    };
+    assert_eq!(wakeable(9).await, []);
+    let ttl_ms = 100 * 60_000;
+    let park = async |name: &str, wake: Option<i64>| {
+        let made = created(&*store, Task { ttl_ms, ..recorded(&owner(name), FENCE) }).await;
+        applied(&*store, made.id, parked(FENCE, wake)).await.id
+    };
+    let [a3, a1, a2] = [
+        park("a", Some(START + 30)).await,
+        park("a", Some(START + 10)).await,
+        park("a", Some(START + 20)).await,
+    ];
+    let b1 = park("b", Some(START + 25)).await;
+    let now = START + 60_000;
+    let later = park("c", Some(now + 10 * 60_000)).await;
+    assert_eq!(wakeable(9).await, [a1, b1, a2, a3]);
+    assert_eq!(wakeable(2).await, [a1, b1]);
+    assert_eq!(wakeable(0).await, []);
+    // A run that waits for an answer is due at the answer, or when its time is over.
+    let asking = created(&*store, Task { ttl_ms, ..recorded(&owner("d"), FENCE) }).await;
+    let question = |key: &str| Question {
+        key: key.into(),
+        kind: QuestionKind::Form,
+        params: RawJson::empty_object(),
+        attempt: 1,
+        deadline: Timestamp(START + 50 * 60_000),
+        sent: Vec::new(),
+        client_task: None,
+        answer: None,
+        asked_again: 0,
+    };
+    applied(&*store, asking.id, Event::Asked { fence: FENCE, questions: vec![question("q")] }).await;
+    applied(&*store, asking.id, parked(FENCE, None)).await;
+    // What is woken, cancelled or ended is not named.
+    applied(&*store, a1, Event::Woken { by: Incarnation(4) }).await;
+    applied(&*store, b1, Event::Cancelled { message: "stop".into() }).await;
+    assert_eq!(wakeable(9).await, [a2, a3]);
+    applied(&*store, asking.id, Event::Answered { key: "q".into(), answer: Ok(RawJson::empty_object()) })
+        .await;
+    assert_eq!(wakeable(9).await, [a2, asking.id, a3]);
+    let woken = applied(&*store, a2, Event::Woken { by: Incarnation(4) }).await;
+    fixture.clock.advance(10 * 60_000);
+    assert_eq!(wakeable(9).await, [a3, asking.id, later]);
+    // A task that parks again is due again at once, although a host was just told of it.
+    let again = applied(&*store, asking.id, Event::Woken { by: Incarnation(4) }).await;
+    applied(&*store, asking.id, parked(again.fence, Some(START + 2))).await;
+    assert_eq!(store.wakeable(1).await.expect("answers"), [asking.id]);
+    applied(&*store, a2, parked(woken.fence, Some(START + 1))).await;
+    assert_eq!(wakeable(3).await, [a2, asking.id, later]);
+}
+
+/// A parked task belongs to no host: no recovery finds it, and no host holds it.
+pub async fn nobody_is_no_host(fixture: Fixture) {
+    let store = fixture.store();
+    let me = store.register().await.expect("registers").incarnation;
+    assert_ne!(me, Incarnation::NOBODY);
+    let fence = Fence { incarnation: me, attempt: 1 };
+    let mut made = Vec::new();
+    for _ in 0..3 {
+        let task = created(&*store, recorded(&owner("a"), fence)).await;
+        made.push(applied(&*store, task.id, parked(fence, Some(START))).await);
+    }
+    assert_eq!(store.dead().await.expect("answers"), []);
+    assert_eq!(store.held_by(me).await.expect("answers"), []);
+    assert_eq!(store.held_by(Incarnation::NOBODY).await.expect("answers"), []);
+    store.forget(Incarnation::NOBODY).await.expect("does nothing");
+    // Beside a task that a host has left.
+    let gone = Fence { incarnation: Incarnation(4_711), attempt: 1 };
+    let left = created(&*store, Task { fence: gone, ..task(&owner("a")) }).await;
+    assert_eq!(store.dead().await.expect("answers"), [gone.incarnation]);
+    assert_eq!(store.held_by(gone.incarnation).await.expect("answers"), [left.id]);
+    for task in made {
+        assert_eq!(store.read(task.id, None).await.expect("reads").expect("is there").task, task);
+    }
+}
+
+/// An export has no journals: a live task comes in as one that does not resume, and as one of a dead host.
+pub async fn an_import_resumes_nothing(fixture: Fixture) {
+    let (from, into) = (fixture.store(), fixture.store());
+    let running = created(&*from, recorded(&owner("a"), FENCE)).await;
+    let waits = created(&*from, recorded(&owner("a"), FENCE)).await;
+    let waits = applied(&*from, waits.id, parked(FENCE, Some(START))).await;
+    let ended = created(&*from, recorded(&owner("a"), FENCE)).await;
+    let ended = finish(&*from, &ended, result()).await;
+    let brought = [running, waits, ended].map(|brought| Task { id: task(&owner("a")).id, ..brought });
+    assert_eq!(into.import(brought.to_vec()).await.expect("imports"), 3);
+    let read = async |id| into.read(id, None).await.expect("reads").expect("is there").task;
+    for live in &brought[..2] {
+        let found = read(live.id).await;
+        assert_eq!((found.resume, found.parked(), found.is_live()), (None, None, true));
+        assert_ne!(found.fence.incarnation, Incarnation::NOBODY);
+        assert!(into.dead().await.expect("answers").contains(&found.fence.incarnation));
+        assert_eq!(into.journal(live.id).await.expect("reads"), None);
+    }
+    assert_eq!(read(brought[2].id).await, brought[2]);
+    assert_eq!(into.journal(brought[2].id).await.expect("reads"), None);
+}
+
+/// Components are kept under their digests while a journal or a host needs them, and for a while after.
+pub async fn components_stay_while_they_are_needed(fixture: Fixture) {
+    let (here, there) = (fixture.store(), fixture.store());
+    let bodies = [b"\0asm one".to_vec(), vec![7; (2 << 20) + 5], Vec::new()];
+    let digests = bodies.clone().map(|body| digest_of(&body));
+    let read = async |digest: &Digest| there.component(digest).await.expect("reads");
+    for (digest, body) in digests.iter().zip(&bodies) {
+        assert_eq!(read(digest).await, None);
+        for _ in 0..2 {
+            here.put_component(digest, body.clone().into()).await.expect("is kept");
+        }
+        assert_eq!(read(digest).await.as_deref(), Some(&body[..]));
+    }
+    for unknown in ["", "../toolyard.sqlite", "ab", &"AB".repeat(32), &"0".repeat(64)] {
+        let digest = Digest(unknown.to_owned());
+        assert_eq!(read(&digest).await, None, "{unknown}");
+        let refused = here.put_component(&digest, bodies[0].clone().into()).await;
+        assert!(matches!(refused, Err(StoreError::Corrupt(_))), "{unknown}: {refused:?}");
+    }
+    let [named, kept, other] = digests;
+    let of_task = Task { digest: named.clone(), ..recorded(&owner("a"), FENCE) };
+    let made = created(&*here, of_task).await;
+    let sweep = async |keep: &[Digest]| there.sweep_components(keep).await.expect("sweeps");
+    let keep = std::slice::from_ref(&kept);
+    assert_eq!(sweep(keep).await, 0, "they were just put");
+    fixture.clock.advance(COMPONENT_KEPT_MS);
+    here.put_component(&other, bodies[2].clone().into()).await.expect("is kept for longer");
+    assert_eq!(sweep(keep).await, 0);
+    fixture.clock.advance(COMPONENT_KEPT_MS);
+    assert_eq!(sweep(keep).await, 1);
+    assert_eq!((read(&other).await, read(&kept).await.is_some()), (None, true));
+    assert_eq!(sweep(&[]).await, 1);
+    assert_eq!((read(&kept).await, read(&named).await.as_deref()), (None, Some(&bodies[0][..])));
+    finish(&*here, &made, result()).await;
+    assert_eq!(sweep(&[]).await, 0, "its journal is still there");
+    assert!(here.drop_journal(made.id).await.expect("drops"));
+    assert_eq!(sweep(&[]).await, 1);
+    assert_eq!(read(&named).await, None);
+}
+
+fn digest_of(body: &[u8]) -> Digest {
+    use sha2::{Digest as _, Sha256};
+    Digest(Sha256::digest(body).iter().map(|byte| format!("{byte:02x}")).collect())
+}

@@ -1,0 +1,298 @@
+//! Journals in SQLite. An append joins the transaction that other callers share.
+
+use super::components;
+use super::error::{corrupt, failed};
+use super::tasks::id;
+use super::writer::SqliteTransaction;
+use super::{SqliteStore, archive};
+use crate::encryption::{Column, Sealing};
+use crate::journal_encoding::{ChunkReader, EncodedChunks, StoredFence, decode, fence_columns, fence_in};
+use crate::reencryption::{ENOUGH, ReencryptionReport, StoredBody};
+use async_trait::async_trait;
+use bytes::Bytes;
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use toolyard_task::journal::{Appended, Chunk, JournalHead, JournalStore};
+use toolyard_task::store::{StoreError, TaskStore as _};
+use toolyard_task::{Digest, Fence, TaskId};
+
+const INSERT: &str = "
+    INSERT INTO journal (task, incarnation, attempt, first, next, entries, bytes, component)
+    VALUES (?1, ?2, ?3, 0, 0, 0, 0, ?4)";
+/// Most changes do not move the fence, and then nothing is written.
+const MOVE_FENCE: &str = "
+    UPDATE journal SET incarnation = ?2, attempt = ?3 WHERE task = ?1 AND (incarnation <> ?2 OR attempt <> ?3)";
+
+const APPEND: &str = "
+    UPDATE journal SET next = ?5, entries = entries + ?6, bytes = bytes + ?7
+    WHERE task = (SELECT seq FROM task WHERE id = ?1) AND incarnation = ?2 AND attempt = ?3 AND next = ?4
+    RETURNING task";
+const RESTART: &str = "
+    UPDATE journal SET first = ?4, next = ?5, entries = entries + ?6, bytes = ?7
+    WHERE task = (SELECT seq FROM task WHERE id = ?1) AND incarnation = ?2 AND attempt = ?3 AND next = ?4
+    RETURNING task";
+const REPLACE: &str = "DELETE FROM journal_chunk WHERE task = ?1 AND number < ?2";
+const INSERT_CHUNK: &str = "INSERT INTO journal_chunk (task, number, entries, body) VALUES (?1, ?2, ?3, ?4)";
+const FENCE: &str = "
+    SELECT incarnation, attempt, first, next FROM journal WHERE task = (SELECT seq FROM task WHERE id = ?1)";
+
+const HEAD: &str = "
+    SELECT incarnation, attempt, first, next, entries, bytes, component FROM journal
+    WHERE task = (SELECT seq FROM task WHERE id = ?1)";
+/// A journal without such chunks has one row with nulls.
+const CHUNKS: &str = "
+    SELECT journal.first, journal.next, journal_chunk.number, journal_chunk.entries, journal_chunk.body
+    FROM journal LEFT JOIN journal_chunk ON journal_chunk.task = journal.task AND journal_chunk.number >= ?2
+    WHERE journal.task = (SELECT seq FROM task WHERE id = ?1) ORDER BY journal_chunk.number";
+
+const DROP_ENDED: &str = "
+    DELETE FROM journal WHERE task = (SELECT seq FROM task WHERE id = ?1 AND status > 2)";
+const DROP: &str = "DELETE FROM journal WHERE task = (SELECT seq FROM task WHERE id = ?1)";
+const BYTES: &str = "SELECT coalesce(sum(bytes), 0) FROM journal";
+const ENDED: &str = "
+    SELECT task.id, journal.bytes FROM journal JOIN task ON task.seq = journal.task
+    WHERE task.status > 2 ORDER BY task.updated, task.id LIMIT ?1";
+
+const NEXT: &str = "
+    SELECT journal_chunk.seq, task.id, journal_chunk.number, journal_chunk.body
+    FROM journal_chunk JOIN task ON task.seq = journal_chunk.task
+    WHERE journal_chunk.seq > ?1 ORDER BY journal_chunk.seq";
+const RESEAL: &str = "UPDATE journal_chunk SET body = ?2 WHERE seq = ?1";
+
+/// Creates the journal of a new task, in the row `seq`.
+pub(super) fn insert(on: &Connection, seq: i64, fence: Fence, component: &Digest) -> rusqlite::Result<()> {
+    let (incarnation, attempt) = fence_columns(Some(fence));
+    on.prepare_cached(INSERT)?.execute(params![seq, incarnation, attempt, component.0]).map(drop)
+}
+
+/// Lets this run append to the journal of a task, in the row `seq`, and no other one.
+pub(super) fn move_fence(on: &Connection, seq: i64, fence: (i64, i64)) -> rusqlite::Result<()> {
+    on.prepare_cached(MOVE_FENCE)?.execute(params![seq, fence.0, fence.1]).map(drop)
+}
+
+#[async_trait]
+impl JournalStore for SqliteStore {
+    async fn append_chunks(
+        &self,
+        task: TaskId,
+        fence: Fence,
+        at: u32,
+        chunks: Vec<Chunk>,
+    ) -> Result<Appended, StoreError> {
+        let new = EncodedChunks::of(&self.sealing, task, fence, at, chunks).map_err(corrupt)?;
+        self.write_chunks(new).await
+    }
+
+    async fn journal(&self, task: TaskId) -> Result<Option<JournalHead>, StoreError> {
+        let operation = move |on: &Connection| {
+            let mut statement = on.prepare_cached(HEAD).map_err(failed)?;
+            statement.query_row(params![task.0.as_bytes()], head).optional().map_err(failed)
+        };
+        self.readers.read(operation).await
+    }
+
+    async fn chunks(&self, task: TaskId, from: u32, max_bytes: u64) -> Result<Vec<Chunk>, StoreError> {
+        let sealing = self.sealing.clone();
+        self.readers.read(move |on| chunks(on, &sealing, task, from, max_bytes)).await
+    }
+
+    async fn restart_journal(
+        &self,
+        task: TaskId,
+        fence: Fence,
+        at: u32,
+        chunks: Vec<Chunk>,
+    ) -> Result<Appended, StoreError> {
+        let new = EncodedChunks::of(&self.sealing, task, fence, at, chunks).map_err(corrupt)?;
+        self.write_chunks(EncodedChunks { replaces: true, ..new }).await
+    }
+
+    async fn drop_journal(&self, task: TaskId) -> Result<bool, StoreError> {
+        if self.drop_by(DROP_ENDED, task).await? {
+            return Ok(true);
+        }
+        // A task that cannot resume never can again, so it may be read before the write.
+        match self.read(task, None).await? {
+            Some(read) if read.task.resume.is_none() => self.drop_by(DROP, task).await,
+            _ => Ok(false),
+        }
+    }
+
+    async fn put_component(&self, digest: &Digest, bytes: Bytes) -> Result<(), StoreError> {
+        let (components, digest, now) = (self.components.clone(), digest.clone(), self.state.clock.now());
+        archive::blocking(move || components.put(&digest, &bytes, now)).await
+    }
+
+    async fn component(&self, digest: &Digest) -> Result<Option<Bytes>, StoreError> {
+        let (components, digest) = (self.components.clone(), digest.clone());
+        archive::blocking(move || components.read(&digest)).await
+    }
+
+    async fn sweep_components(&self, keep: &[Digest]) -> Result<u32, StoreError> {
+        let (components, keep, now) = (self.components.clone(), keep.to_vec(), self.state.clock.now());
+        self.readers.read(move |on| components::sweep(on, &components, &keep, now)).await
+    }
+
+    async fn journal_bytes(&self) -> Result<u64, StoreError> {
+        let operation = |on: &Connection| {
+            let bytes: i64 = on
+                .prepare_cached(BYTES)
+                .and_then(|mut sum| sum.query_row([], |row| row.get(0)))
+                .map_err(failed)?;
+            Ok(bytes.unsigned_abs())
+        };
+        self.readers.read(operation).await
+    }
+
+    async fn ended_journals(&self, limit: u32) -> Result<Vec<(TaskId, u64)>, StoreError> {
+        let operation = move |on: &Connection| {
+            let mut statement = on.prepare_cached(ENDED).map_err(failed)?;
+            let row = |row: &Row<'_>| Ok((id(row, 0)?, row.get::<_, i64>(1)?.unsigned_abs()));
+            let rows = statement.query_map(params![limit], row).map_err(failed)?;
+            rows.collect::<Result<_, _>>().map_err(failed)
+        };
+        self.readers.read(operation).await
+    }
+}
+
+impl SqliteStore {
+    async fn write_chunks(&self, new: EncodedChunks) -> Result<Appended, StoreError> {
+        let sealing = self.sealing.clone();
+        fail_point!("append", "before");
+        let operation = move |writing: &mut SqliteTransaction<'_>| {
+            let written = write_chunks(writing, &sealing, &new)?;
+            fail_point!("append", "uncommitted", matches!(written, Ok(Appended::Done)));
+            Ok(written)
+        };
+        let written = self.writer.write(operation).await?;
+        fail_point!("append", "committed", matches!(written, Ok(Appended::Done)));
+        written
+    }
+
+    async fn drop_by(&self, sql: &'static str, task: TaskId) -> Result<bool, StoreError> {
+        let operation = move |writing: &mut SqliteTransaction<'_>| {
+            Ok(writing.on.prepare_cached(sql)?.execute(params![task.0.as_bytes()])? > 0)
+        };
+        self.writer.write(operation).await
+    }
+}
+
+fn write_chunks(
+    writing: &mut SqliteTransaction<'_>,
+    sealing: &Sealing,
+    new: &EncodedChunks,
+) -> rusqlite::Result<Result<Appended, StoreError>> {
+    let (incarnation, attempt) = fence_columns(Some(new.fence));
+    let sql = if new.replaces { RESTART } else { APPEND };
+    let id = new.task.0.as_bytes();
+    let given = params![id, incarnation, attempt, new.at, new.until, new.entries, new.bytes];
+    let journal = writing.on.prepare_cached(sql)?.query_row(given, |row| row.get::<_, i64>(0)).optional()?;
+    let Some(journal) = journal else { return repeated(writing.on, sealing, new) };
+    if new.replaces {
+        writing.on.prepare_cached(REPLACE)?.execute(params![journal, new.at])?;
+    }
+    let mut insert = writing.on.prepare_cached(INSERT_CHUNK)?;
+    for ((number, entries), body) in (new.at..).zip(new.entries_of_each()).zip(&new.bodies) {
+        insert.execute(params![journal, number, entries, body])?;
+    }
+    writing.counts.sealed(writing.on, sealing.key())?;
+    Ok(Ok(Appended::Done))
+}
+
+/// The answer to an append that does not follow the stored chunks.
+fn repeated(
+    on: &Connection,
+    sealing: &Sealing,
+    new: &EncodedChunks,
+) -> rusqlite::Result<Result<Appended, StoreError>> {
+    let fence = |row: &Row<'_>| {
+        let fence = fence_in(row.get(0)?, row.get(1)?);
+        Ok(StoredFence { fence, first: row.get(2)?, next: row.get(3)? })
+    };
+    let stored = on.prepare_cached(FENCE)?.query_row(params![new.task.0.as_bytes()], fence).optional()?;
+    if let Some(answer) = new.unless_repeated(stored) {
+        return Ok(Ok(answer));
+    }
+    let mut found = Vec::new();
+    let mut statement = on.prepare_cached(CHUNKS)?;
+    let mut rows = statement.query(params![new.task.0.as_bytes(), new.at])?;
+    for number in new.at..new.until {
+        let Some(row) = rows.next()? else { break };
+        match decode(sealing, new.task, number, row.get(3)?, row.get(4)?) {
+            Ok(chunk) => found.push(chunk),
+            Err(error) => return Ok(Err(corrupt(error))),
+        }
+    }
+    Ok(Ok(new.compared(&found, stored.map_or(new.at, |stored| stored.next))))
+}
+
+fn head(row: &Row<'_>) -> rusqlite::Result<JournalHead> {
+    Ok(JournalHead {
+        fence: fence_in(row.get(0)?, row.get(1)?),
+        first: row.get(2)?,
+        next: row.get(3)?,
+        entries: row.get::<_, i64>(4)?.unsigned_abs(),
+        bytes: row.get::<_, i64>(5)?.unsigned_abs(),
+        component: Digest(row.get(6)?),
+    })
+}
+
+fn chunks(
+    on: &Connection,
+    sealing: &Sealing,
+    task: TaskId,
+    from: u32,
+    max_bytes: u64,
+) -> Result<Vec<Chunk>, StoreError> {
+    let mut statement = on.prepare_cached(CHUNKS).map_err(failed)?;
+    let mut rows = statement.query(params![task.0.as_bytes(), from]).map_err(failed)?;
+    let mut reader = ChunkReader::new(sealing, task, from, max_bytes);
+    let mut end = 0;
+    while let Some(row) = rows.next().map_err(failed)? {
+        let (first, next) = (row.get::<_, u32>(0).map_err(failed)?, row.get(1).map_err(failed)?);
+        if from < first {
+            return Ok(Vec::new());
+        }
+        end = next;
+        let Some(number) = row.get::<_, Option<i64>>(2).map_err(failed)? else { break };
+        let (entries, body) = (row.get(3).map_err(failed)?, row.get(4).map_err(failed)?);
+        if !reader.add(number, entries, body).map_err(corrupt)? {
+            return Ok(reader.chunks);
+        }
+    }
+    reader.end(end).map_err(corrupt)
+}
+
+/// Encrypts the next chunks after this row again. Returns the last row that was examined; `None` at the end of
+/// the table.
+pub(super) fn reseal(
+    writing: &mut SqliteTransaction<'_>,
+    after: i64,
+    from: &Sealing,
+    to: &Sealing,
+    done: &mut ReencryptionReport,
+) -> rusqlite::Result<Option<i64>> {
+    let (mut found, mut bytes) = (Vec::new(), 0);
+    let mut next = writing.on.prepare_cached(NEXT)?;
+    let mut rows = next.query(params![after])?;
+    while bytes < ENOUGH
+        && let Some(row) = rows.next()?
+    {
+        let body: Vec<u8> = row.get(3)?;
+        bytes += body.len();
+        found.push((row.get::<_, i64>(0)?, id(row, 1)?, row.get::<_, u32>(2)?, body));
+    }
+    // No row may change while the walk reads it.
+    drop(rows);
+    let (mut last, mut written) = (None, false);
+    for (seq, task, number, body) in found {
+        last = Some(seq);
+        if let Some(body) = StoredBody(body).anew(task, Column::Journal { number }, from, to, done) {
+            writing.on.prepare_cached(RESEAL)?.execute(params![seq, body.0])?;
+            written = true;
+        }
+    }
+    if written {
+        writing.counts.sealed(writing.on, to.key())?;
+    }
+    Ok(last)
+}
