@@ -8,6 +8,9 @@ mod server;
 #[path = "postgres/backup.rs"]
 mod backup;
 
+#[path = "postgres/journals.rs"]
+mod journals;
+
 #[path = "postgres/resealing.rs"]
 mod resealing;
 
