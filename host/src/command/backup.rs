@@ -25,13 +25,15 @@ use toolyard_store::sqlite;
 
 /// The folder in the data folder with the owners of tool names.
 pub const NAMES: &str = "names";
+/// The folder in the data folder with the components of journals, and in a backup.
+pub const COMPONENTS: &str = sqlite::components::FOLDER;
 /// The folder in a backup with the tables of a database.
 pub const TABLES: &str = "postgres";
 
 /// Write a consistent copy of the store into one file, while hosts run.
 ///
-/// The file holds all tasks, sessions, permissions, keys for signatures and audit entries that wait for
-/// their export, and the owners of tool names. Encrypted values stay encrypted: keep the encryption keys
+/// The file holds all tasks with their journals and components, sessions, permissions, keys for signatures
+/// and audit entries that wait for their export, and the owners of tool names. Encrypted values stay encrypted: keep the encryption keys
 /// apart from the file. It is made for its owner alone (mode 600), and appears only when it is complete.
 #[derive(Debug, Args)]
 pub struct Options {
@@ -93,11 +95,10 @@ async fn copy_store(config: &Config, to: &Path) -> anyhow::Result<(CopiedSchema,
     match &config.store {
         StoreChoice::Memory => bail!("a memory store is not durable"),
         StoreChoice::Sqlite => {
-            let (data, name) = (config.data.clone(), sqlite_name());
-            let path = to.join(&name);
-            let copy = move || sqlite::backup::copy(&data, &path);
-            let copied = tokio::task::spawn_blocking(copy).await.context("the copy panicked")??;
-            Ok((copied, StoreKind::Sqlite, vec![name]))
+            let (data, to) = (config.data.clone(), to.to_owned());
+            let copy = move || copy_sqlite(&data, &to);
+            let (copied, names) = tokio::task::spawn_blocking(copy).await.context("the copy panicked")??;
+            Ok((copied, StoreKind::Sqlite, names))
         }
         StoreChoice::Postgres(address) => {
             let place = PostgresLocation::parse(address.reveal(), &config.schema)?;
@@ -108,6 +109,29 @@ async fn copy_store(config: &Config, to: &Path) -> anyhow::Result<(CopiedSchema,
             Ok((copied, StoreKind::Postgres, files.map(|file| format!("{TABLES}/{file}")).collect()))
         }
     }
+}
+
+/// Copies the file and the components that its journals name. Returns the names of the new files.
+fn copy_sqlite(data: &Path, to: &Path) -> anyhow::Result<(CopiedSchema, Vec<String>)> {
+    let mut names = vec![sqlite_name()];
+    let copied = sqlite::backup::copy(data, &to.join(sqlite_name()))?;
+    for digest in sqlite::backup::components(&to.join(sqlite_name()))? {
+        let name = format!("{COMPONENTS}/{digest}");
+        let (from, into) = (data.join(&name), to.join(&name));
+        let cannot = || format!("cannot copy {}", from.display());
+        DirBuilder::new().recursive(true).mode(0o700).create(to.join(COMPONENTS)).with_context(cannot)?;
+        match fs::copy(&from, &into) {
+            // The journal that named it has gone meanwhile, or it was lost: then its tasks cannot resume.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                tell!("toolyard: {} does not exist; tasks that need it cannot be resumed", from.display());
+            }
+            done => {
+                done.with_context(cannot)?;
+                names.push(name);
+            }
+        }
+    }
+    Ok((copied, names))
 }
 
 /// The name of the SQLite file, in a data folder and in a backup.

@@ -1,6 +1,6 @@
 //! `toolyard restore`: makes a store from a backup.
 
-use super::backup::{NAMES, Progress, TABLES, is_name_file, record, sqlite_name, staging};
+use super::backup::{COMPONENTS, NAMES, Progress, TABLES, is_name_file, record, sqlite_name, staging};
 use super::operator;
 use crate::assemble;
 use crate::backup::{Header, StoreKind, unpack};
@@ -115,8 +115,13 @@ fn accept(header: &Header, expected: StoreKind) -> anyhow::Result<()> {
     let (mine, others): (Vec<&str>, Vec<&str>) =
         header.names().partition(|name| store.iter().any(|member| member == name));
     ensure!(mine.len() == store.len(), "it does not hold all files of a store with schema {}", header.schema);
-    let is_known =
-        |name: &str| name.split_once('/').is_some_and(|(at, name)| at == NAMES && is_name_file(name));
+    let is_known = |name: &str| {
+        name.split_once('/').is_some_and(|(at, name)| match at {
+            NAMES => is_name_file(name),
+            COMPONENTS => found == StoreKind::Sqlite && sqlite::components::is_name(name),
+            _ => false,
+        })
+    };
     match others.into_iter().find(|name| !is_known(name)) {
         Some(name) => {
             let release = &header.toolyard;
@@ -134,6 +139,7 @@ fn place_sqlite(config: &Config, header: &Header, staged: &Path) -> anyhow::Resu
     let keys = encryption::keys(config.key_file.as_deref())?;
     let copied = sqlite::backup::check(&from, keys)?;
     place_names(config, header, staged)?;
+    place_components(config, header, staged)?;
     // A host may have started meanwhile.
     sqlite::backup::check_empty(&config.data)?;
     #[cfg(feature = "failpoints")]
@@ -160,6 +166,19 @@ fn place_names(config: &Config, header: &Header, staged: &Path) -> anyhow::Resul
             }
             moved => moved.with_context(cannot)?,
         }
+        File::open(&folder).and_then(|folder| folder.sync_all()).with_context(cannot)?;
+    }
+    Ok(())
+}
+
+/// Moves the components to their place. A file that exists has the same name and so the same bytes.
+fn place_components(config: &Config, header: &Header, staged: &Path) -> anyhow::Result<()> {
+    let folder = config.data.join(COMPONENTS);
+    for name in header.names().filter(|name| name.starts_with(COMPONENTS)) {
+        let to = config.data.join(name);
+        let cannot = || format!("cannot write {}", to.display());
+        DirBuilder::new().recursive(true).mode(0o700).create(&folder).with_context(cannot)?;
+        fs::rename(staged.join(name), &to).with_context(cannot)?;
         File::open(&folder).and_then(|folder| folder.sync_all()).with_context(cannot)?;
     }
     Ok(())
