@@ -25,12 +25,12 @@ use toolyard_tests::guests::root;
 /// needs a decision first (`host/docs/decisions/`).
 const EDGES: [(&str, &str); 21] = [
     ("toolyard-protocol", ""),
-    ("toolyard-task", "protocol"),
+    ("toolyard-task", "journal protocol"),
     ("toolyard-dispatch", "protocol task"),
     ("toolyard-schema", "protocol"),
     ("toolyard-manifest", "task"),
     ("toolyard-engine", "manifest schema task"),
-    ("toolyard-store", "task"),
+    ("toolyard-store", "journal task"),
     ("toolyard-transport", "protocol dispatch"),
     ("toolyard-cli", "protocol"),
     ("toolyard-connect", "cli"),
