@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tempfile::TempDir;
 use toolyard_store::contract::journal::{chunk, recorded};
 use toolyard_store::contract::{ManualClock, START, created, owner};
+use toolyard_store::sqlite::backup;
 use toolyard_store::{Keyring, ReencryptionReport, SealWith, SqliteOptions, SqliteStore};
 use toolyard_task::journal::{Appended, Chunk, JournalStore as _};
 use toolyard_task::store::StoreError;
@@ -51,7 +52,7 @@ const DAMAGE: [(&str, &str); 4] = [
     ("no chunk", "DELETE FROM journal_chunk WHERE task = ?1 AND number = 1"),
     ("an empty chunk", "UPDATE journal_chunk SET body = x'' WHERE task = ?1 AND number = 0"),
 ];
-/// What only the encryption notices: each chunk is one that the store wrote.
+/// Only the encryption notices these: each chunk is one that the store wrote.
 const MOVED: [(&str, &str); 2] = [
     (
         "swapped chunks",
@@ -136,7 +137,7 @@ async fn chunks_are_encrypted_and_encrypted_again() {
     let store = open(folder.path(), &[NEW]);
     assert_eq!(store.chunks(first, 0, u64::MAX).await.expect("reads"), [told(0), told(1)]);
     assert!(store.chunks(second, 0, u64::MAX).await.expect("reads") == chunks);
-    // A repetition of chunks that were sealed anew.
+    // A repetition of chunks that have another key now.
     assert_eq!(store.append_chunks(second, FENCE, 0, chunks).await.expect("answers"), Appended::Done);
     let done = store.reseal(SealWith::Nothing, |_| {}).await.expect("opens all");
     assert!(done.needed.is_empty() && done.unreadable.is_empty());
@@ -177,4 +178,28 @@ async fn a_damaged_component_is_noticed_and_replaced() {
     assert_eq!(store.component(&digest).await.expect("reads").as_deref(), Some(&body[..]));
     let files = std::fs::read_dir(&at).expect("reads").count();
     assert_eq!(files, 1, "nothing is left over");
+}
+
+#[tokio::test]
+async fn a_copy_names_the_components_of_its_journals() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = open(folder.path(), &[NEW]);
+    let named = |at: &str| {
+        let to = folder.path().join(at);
+        backup::copy(folder.path(), &to).expect("copies");
+        backup::components(&to).expect("reads")
+    };
+    assert_eq!(named("none"), Vec::<String>::new());
+    let (id, chunks) = journal(&store, 3).await;
+    journal(&store, 1).await;
+    assert_eq!(named("two"), ["ab".repeat(32)]);
+    // The copy is a store with its journals.
+    let restored = tempfile::tempdir().expect("a folder");
+    std::fs::copy(folder.path().join("two"), restored.path().join("toolyard.sqlite")).expect("copies");
+    let restored = open(restored.path(), &[NEW]);
+    assert_eq!(restored.chunks(id, 0, u64::MAX).await.expect("reads"), chunks);
+    // A name that leads out of the folder.
+    let changed = "UPDATE journal SET component = '../toolyard.toml'";
+    file(&folder).execute(changed, []).expect("changes");
+    assert_eq!(named("changed"), Vec::<String>::new());
 }
