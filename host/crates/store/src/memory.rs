@@ -246,7 +246,8 @@ impl TaskStore for MemoryStore {
             // Arguments are written once.
             let arguments = stored.arguments.clone();
             state.keep(task.updated_at, &records.audit)?;
-            state.record(task, task.updated_at, records.timeline);
+            let at = self.shared.clock.now().max(task.updated_at);
+            state.record(task, at, records.timeline);
             state.journals.move_fence(task);
             state.put(Task { arguments, ..task.clone() });
         }

@@ -149,8 +149,8 @@ pub enum Event {
     Parked {
         /// The run.
         fence: Fence,
-        /// When the task is due. `None`: at the answer to its last open question, or when the time of one
-        /// of them is over.
+        /// When the task is due. `None`: at the answer to its last open question, or at the first deadline of
+        /// its open questions.
         wake: Option<Timestamp>,
         /// The entries of its journal.
         reached: u64,

@@ -69,7 +69,7 @@ pub trait NodeStore: Send + Sync + 'static {
 
     /// Incarnations that were registered and are dead, and incarnations with live tasks that no host
     /// has: a host that was forgotten before it knew that it was dead may have taken tasks since.
-    /// [`Incarnation::NOBODY`] is never among them.
+    /// 0 is never among them: a parked task has no host.
     async fn dead(&self) -> Result<Vec<Incarnation>, StoreError>;
 
     /// Tells the others which components this process has, in place of the earlier list.

@@ -195,7 +195,8 @@ pub trait TaskStore: Send + Sync + 'static {
     /// due first.
     async fn due(&self, limit: u32) -> Result<Vec<TaskId>, StoreError>;
 
-    /// Ids of the live tasks that this incarnation runs or will run. [`Incarnation::NOBODY`] runs none.
+    /// Ids of the live tasks that this incarnation runs or will run. Parked tasks have no
+    /// incarnation, so 0 gives none.
     async fn held_by(&self, incarnation: Incarnation) -> Result<Vec<TaskId>, StoreError>;
 
     /// Ids of tasks that wait for a slot on other hosts and run one of these components, for a host

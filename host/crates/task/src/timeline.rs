@@ -89,7 +89,7 @@ kinds! {
     Ended = 17, "ended";
     /// Events are missing here. The body is a [`LeftOut`].
     LeftOut = 18, "left_out";
-    /// The run waits and gave up its place; the attempt is over.
+    /// The run waits and gave up its place, which ends the attempt.
     Parked = 19, "parked";
     /// A host took the parked task, to continue it.
     Woken = 20, "woken";
@@ -188,6 +188,14 @@ impl RunRecord {
             memory: None,
             bytes: 0,
         }
+    }
+
+    /// The record as of a commit at this time. A change that clients do not see leaves the times of the task
+    /// as they were, and the time of its commit counts.
+    #[must_use]
+    pub fn committed_at(self, at: Timestamp) -> Self {
+        let created = if self.attempt == 1 { self.created } else { at };
+        Self { created, ended: self.ended.map(|_| at), ..self }
     }
 
     /// The later state of the same attempt. It keeps the values that only the earlier state knows, and the

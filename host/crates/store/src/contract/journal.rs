@@ -94,7 +94,7 @@ pub async fn chunks_have_dense_numbers(fixture: Fixture) {
     assert_eq!(here.journal_bytes().await.expect("answers"), bytes);
 }
 
-/// The fence of the journal moves with that of the task, in one step: whoever lost the task cannot append.
+/// The fence of the journal moves with that of the task, in one step: a run that lost the task cannot append.
 pub async fn only_the_run_of_a_task_appends(fixture: Fixture) {
     let store = fixture.store();
     let one = |number| [chunk(number, 30)];
@@ -363,7 +363,7 @@ pub async fn due_parked_tasks_are_named_in_turns(fixture: Fixture) {
     assert_eq!(wakeable(9).await, [a1, b1, a2, a3]);
     assert_eq!(wakeable(2).await, [a1, b1]);
     assert_eq!(wakeable(0).await, []);
-    // A run that waits for an answer is due at the answer, or when its time is over.
+    // A run that waits for an answer is due at the answer, or at the deadline of the question.
     let asking = created(&*store, Task { ttl_ms, ..recorded(&owner("d"), FENCE) }).await;
     let question = |key: &str| Question {
         key: key.into(),
@@ -378,7 +378,7 @@ pub async fn due_parked_tasks_are_named_in_turns(fixture: Fixture) {
     };
     applied(&*store, asking.id, Event::Asked { fence: FENCE, questions: vec![question("q")] }).await;
     applied(&*store, asking.id, parked(FENCE, None)).await;
-    // What is woken, cancelled or ended is not named.
+    // Woken and ended tasks are not named.
     applied(&*store, a1, Event::Woken { by: Incarnation(4) }).await;
     applied(&*store, b1, Event::Cancelled { message: "stop".into() }).await;
     assert_eq!(wakeable(9).await, [a2, a3]);

@@ -182,13 +182,16 @@ pub async fn events_go_with_their_task_and_records_stay(fixture: Fixture) {
     assert_eq!(timeline(&*store, live.id).await.events.len(), 2, "a live task keeps its timeline");
 }
 
-/// The attempt of a task that parks is over, and its host stays known. The next attempt begins when it is woken.
+/// A task that parks ends its attempt, whose host stays known. The next attempt begins when a host wakes it.
 pub async fn a_parked_attempt_is_not_lost(fixture: Fixture) {
     let store = fixture.store();
     let made = created(&*store, Task { resume: Some(Resume::default()), ..task(&owner("a")) }).await;
     let begun = started(&*store, &made).await;
+    let begun_first = begun.started_at;
+    fixture.clock.advance(5);
     let parked = Event::Parked { fence: begun.fence, wake: None, reached: 1 };
     change(&*store, made.id, &parked).await.expect("is there").expect("parks");
+    fixture.clock.advance(7);
     let by = Incarnation(made.fence.incarnation.0 + 1);
     let woken = change(&*store, made.id, &Event::Woken { by }).await.expect("is there").expect("wakes");
     let begun = started(&*store, &woken).await;
@@ -200,7 +203,10 @@ pub async fn a_parked_attempt_is_not_lost(fixture: Fixture) {
         kept.runs.iter().map(|run| (run.attempt, run.incarnation, run.outcome.as_deref())).collect();
     let first = (1, made.fence.incarnation, Some("parked"));
     assert_eq!(runs, [first, (2, by, Some("completed"))]);
-    assert!(kept.runs[0].ended.is_some() && kept.runs[0].started.is_some());
+    // Clients do not see these changes, so the task has other times.
+    let (left, taken) = (made.created_at.plus(5), made.created_at.plus(12));
+    assert_eq!((kept.runs[0].started, kept.runs[0].ended), (begun_first, Some(left)));
+    assert_eq!((kept.runs[1].created, kept.events[3].at, kept.events[4].at), (taken, left, taken));
     let kinds = kinds(&*store, made.id).await;
     let expected = [
         EventKind::Created,

@@ -88,7 +88,7 @@ impl State {
         }
         let limit = self.timelines.bounds.task;
         let timeline = self.timelines.by_task.entry(task.id).or_default();
-        let now = RunRecord::of(task);
+        let now = RunRecord::of(task).committed_at(at);
         for lost in timeline.runs.range_mut(..now.attempt).map(|(_, run)| run) {
             if lost.ended.is_none() {
                 lost.ended = Some(at);

@@ -39,8 +39,8 @@ impl State {
         chosen
     }
 
-    /// The tasks among these that no host was told of, with the earliest time first, one owner after the
-    /// other.
+    /// The tasks among these that were not offered to a host lately: the earliest time first, one owner after
+    /// the other.
     fn in_turns<'a>(&self, tasks: impl Iterator<Item = (Timestamp, &'a Task)>, limit: u32) -> Vec<TaskId> {
         let untold = tasks.filter(|(_, task)| !self.told.contains_key(&task.id));
         let mut waiting: Vec<_> = untold.map(|(at, task)| (at, task.id, task.owner.key())).collect();

@@ -157,7 +157,9 @@ impl TaskStore for PostgresStore {
                 let committed = change.0.write(writing).await?;
                 if committed == CommitStatus::Done {
                     writing.log(|lines| change.1.iter().for_each(|body| lines.push(at, body)));
-                    writing.timeline(|rows| rows.add_change(id, change.3.clone(), at, &change.2));
+                    let at = at.max(Timestamp(writing.state.floor.get()));
+                    let run = change.3.clone().committed_at(at);
+                    writing.timeline(|rows| rows.add_change(id, run, at, &change.2));
                 }
                 Ok(committed)
             })

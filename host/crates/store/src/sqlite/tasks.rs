@@ -136,6 +136,7 @@ impl TaskStore for SqliteStore {
             fail_point!(what, "uncommitted", committed == CommitStatus::Done);
             if committed == CommitStatus::Done {
                 bodies.iter().for_each(|body| writing.lines.push(at, body));
+                let at = writing.clock.now().max(at);
                 record.write(writing, &run, at)?;
             }
             Ok(committed)

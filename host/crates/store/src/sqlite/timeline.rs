@@ -183,6 +183,7 @@ impl EncodedRecord {
         if self.events.is_empty() {
             return Ok(());
         }
+        let run = run.clone().committed_at(at);
         let key = self.task.0.as_bytes();
         let bytes: usize = self.events.iter().map(|event| event.body.len()).sum();
         writing.on.prepare_cached(UPSERT)?.execute(params![

@@ -42,8 +42,8 @@ pub(super) fn set_wake(task: &mut Task, now: Timestamp) {
     }
 }
 
-/// When a task that waits for answers is due: now if no question is open, else when the time of the first
-/// one is over.
+/// When a task that waits for answers is due: now if no question is open, else at the first deadline of its
+/// open questions.
 fn at_an_answer(task: &Task, now: Timestamp) -> Timestamp {
     task.open_questions().map(|question| question.deadline).min().unwrap_or(now)
 }

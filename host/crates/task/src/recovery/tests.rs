@@ -56,7 +56,7 @@ fn a_recorded_task_is_resumed_while_the_operator_wants_it_and_it_gets_further() 
         // The operator can revoke the setting.
         (recorded(0, true), Some(Durability::None), Recovery::End(NotDeclared)),
         (recorded(0, true), Some(Durability::Rerun), Recovery::End(NotDeclared)),
-        // What has never begun is run.
+        // A task that never began is run.
         (Task { resume: Some(Resume::default()), ..task(1, false) }, Some(Durability::None), Recovery::Run),
         // A task that lost its journal is as one that is not declared.
         (Task { rerun: false, ..task(1, true) }, declared, Recovery::End(NotDeclared)),

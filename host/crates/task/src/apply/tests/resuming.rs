@@ -193,7 +193,7 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
-    /// Whatever happens: only the newest run writes, no fence is given twice, a parked task has no run and
+    /// In any order of events, only the newest run writes, no fence is given twice, a parked task has no run and
     /// every other live one has, and the journal's length never shrinks.
     #[test]
     fn one_run_at_a_time_has_a_recorded_task(steps in vec((step(), 0..20_i64), 0..60)) {
