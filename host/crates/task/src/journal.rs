@@ -84,7 +84,9 @@ pub trait JournalStore: Send + Sync + 'static {
     ) -> Result<Appended, StoreError>;
 
     /// Removes the journal of a task that has ended or can no longer resume. Returns whether there was one;
-    /// that of any other task stays.
+    /// that of any other task stays. A host calls it after
+    /// [`Event::Unresumable`](crate::Event::Unresumable): from then on, commits no longer move the fence of the
+    /// journal.
     async fn drop_journal(&self, task: TaskId) -> Result<bool, StoreError>;
 
     /// Keeps the bytes of a component, whose SHA-256 is `digest`. They are durable when it returns. Putting
