@@ -22,6 +22,9 @@ fn with_checksum(chunk: &Chunk) -> Chunk {
 }
 
 proptest! {
+    // One case is a journal for each byte.
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
     #[test]
     fn a_flipped_byte_is_corrupt(script in steps(), at in any::<prop::sample::Index>(), bits in 1..=u8::MAX) {
         let (chunks, _) = recorded(&script);
@@ -33,7 +36,9 @@ proptest! {
             prop_assert_eq!((error.chunk as usize, error.fault), (number, Fault::Checksum));
         }
     }
+}
 
+proptest! {
     #[test]
     fn a_byte_that_a_person_changed_is_corrupt_or_diverges_or_repeats(
         script in steps(),

@@ -66,6 +66,8 @@ proptest! {
     }
 }
 
+const SIZE: QuestionName<'static> = QuestionName { key: "size", method: "elicitation/create" };
+
 /// The text of the divergence between one operation and another.
 fn between(
     first: impl FnOnce(&mut Recorder),
@@ -90,6 +92,7 @@ fn a_divergence_says_what_was_recorded_and_what_happens_now() {
         between(request, |run| {
             run.ask(1, &[QuestionName { key: "size", method: "elicitation/create" }]).map(drop)
         }),
+        between(|run| _ = run.ask(1, &[SIZE]), |run| run.ask(2, &[SIZE]).map(drop)),
         between(|run| _ = run.clock(BASE), |run| run.poll(3).map(drop)),
         between(|run| _ = run.sleep(5, BASE), |run| run.call("call-info", 0).map(drop)),
         between(|run| _ = run.end(&[0xab; 32]), |run| run.ready().map(drop)),
@@ -103,6 +106,7 @@ fn a_divergence_says_what_was_recorded_and_what_happens_now() {
          other headers",
         "request 1 POST https://api.example.com/orders, now clock",
         "request 1 POST https://api.example.com/orders, now ask size (elicitation/create)",
+        "ask size (elicitation/create), now ask size (elicitation/create) with other params",
         "clock, now poll of 3",
         "sleep 5 ms, now call call-info",
         "ended with sha256 abababab…, now ready",

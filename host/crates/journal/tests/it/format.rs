@@ -186,6 +186,15 @@ fn a_fault_says_what_is_wrong() {
 }
 
 #[test]
+fn bytes_after_the_last_frame_are_corrupt() {
+    let (_, mut frames) = sealed(1, 1, &[4, 2, 1, 1, 9]).frames(0).expect("a head");
+    assert!(frames.next().is_some_and(|frame| frame.is_ok()));
+    let error = frames.next().expect("a fault").expect_err("one byte too many");
+    assert_eq!((error.offset, error.fault), (11, Fault::Trailing));
+    assert!(frames.next().is_none(), "after a fault there is nothing");
+}
+
+#[test]
 fn entries_at_the_wrong_place_are_corrupt() {
     let first = || Entry::Begin(serde_json::to_vec(&begin()).expect("JSON").into());
     let load = |entries: &[Entry<'_>]| {

@@ -53,6 +53,17 @@ fn a_task_may_record_more_than_the_plain_call_that_it_was() {
 }
 
 #[test]
+fn an_entry_that_may_still_grow_keeps_its_room() {
+    let mut run = recorder();
+    run.request(1, "GET", "https://a/").expect("recorded");
+    run.record_poll(60, &Vec::from_iter(0..60)).expect("recorded");
+    // The response alone fits, the response and the open poll do not.
+    run.set_limit(run.bytes() + 60);
+    let full = run.record_response(1, &text_body("x"));
+    assert!(matches!(full, Err(RecordError::Full { .. })), "{full:?}");
+}
+
+#[test]
 fn readings_of_the_clock_fill_a_journal_as_well() {
     let mut run = Recorder::new(begin(), LIMIT).expect("a recorder");
     let times = (0..10_000).take_while(|ms| run.clock(BASE + ms).is_ok()).count();

@@ -18,6 +18,9 @@ fn repeated(chunks: &[Chunk], script: &[crate::script::Step]) -> Vec<Observation
 }
 
 proptest! {
+    // One case is a run for each entry.
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     #[test]
     fn a_replay_observes_what_the_run_observed(script in steps()) {
         let (chunks, seen) = recorded(&script);
