@@ -98,7 +98,12 @@ impl Grants {
             folders,
             mounts: checked,
             secret_files: SecretFile::of(&manifest.secrets, place, mounts),
-            http: HttpGrant { rules: manifest.http.rules.clone(), injections, keyed: manifest.http.keyed },
+            http: HttpGrant {
+                rules: manifest.http.rules.clone(),
+                injections,
+                keyed: manifest.http.keyed,
+                in_doubt: manifest.http.in_doubt,
+            },
             sockets: manifest.sockets.clone(),
             clock: manifest.clock,
             random: manifest.random,
@@ -117,11 +122,20 @@ impl Grants {
         self.mounts.is_outdated() || !self.folders.iter().all(OpenFolder::is_in_place)
     }
 
+    /// The variables that are no secrets.
+    pub fn plain_environment(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.env.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
+    /// The secrets that a guest sees as variables.
+    pub fn exposed_secrets(&self) -> impl Iterator<Item = (&str, &str)> {
+        let exposed = self.secrets.iter().filter(|secret| secret.exposed);
+        exposed.map(|secret| (secret.name(), secret.reveal()))
+    }
+
     /// The environment variables that a guest sees.
     pub fn environment(&self) -> impl Iterator<Item = (&str, &str)> {
-        let exposed = self.secrets.iter().filter(|secret| secret.exposed);
-        let plain = self.env.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-        plain.chain(exposed.map(|secret| (secret.name(), secret.reveal())))
+        self.plain_environment().chain(self.exposed_secrets())
     }
 
     /// Replaces the secrets in a text.

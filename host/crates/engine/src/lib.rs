@@ -13,6 +13,7 @@ mod error;
 mod folder;
 mod grant;
 mod guest;
+mod journal;
 mod limits;
 mod lock;
 mod network;

@@ -17,8 +17,8 @@
 pub(crate) mod address;
 mod body;
 mod connect;
-mod error;
-mod exchange;
+pub(crate) mod error;
+pub(crate) mod exchange;
 mod exchange_report;
 pub(crate) mod http;
 pub(crate) mod http_tape;

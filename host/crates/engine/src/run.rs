@@ -2,7 +2,7 @@
 
 mod backtrace;
 pub(crate) mod engine;
-mod host_functions;
+pub(crate) mod host_functions;
 pub(crate) mod invoke;
 pub(crate) mod linker;
 mod listing;

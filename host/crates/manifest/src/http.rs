@@ -29,6 +29,22 @@ pub struct NamedHttp {
     pub injections: Vec<NamedInjection>,
     /// `idempotency-key`: whether POST and PATCH requests of tasks carry a key.
     pub keyed: bool,
+    /// `in-doubt`: the fate of a request that was under way when its host stopped.
+    pub in_doubt: InDoubt,
+}
+
+/// What happens to a request of a task that resumes, if its host stopped while it was under way, so that nothing says
+/// whether it was done. Requests that are idempotent by their method or by a key are sent again in any case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum InDoubt {
+    /// The task fails.
+    #[default]
+    Fail,
+    /// The guest gets an error, as when a connection breaks.
+    Error,
+    /// It is sent again.
+    Retry,
 }
 
 /// Headers for one host, with their secrets by name.
@@ -85,6 +101,7 @@ pub(crate) struct HttpSection {
     allow: Vec<Spanned<TextOrTable<RuleTable>>>,
     inject: BTreeMap<String, Spanned<Headers>>,
     idempotency_key: bool,
+    in_doubt: InDoubt,
 }
 
 type Headers = BTreeMap<String, Spanned<Template>>;
@@ -135,7 +152,7 @@ impl HttpSection {
             Ok(NamedInjection { written, headers: headers.collect::<Result<_, _>>()? })
         };
         let injections = self.inject.into_iter().map(injection).collect::<Result<_, _>>()?;
-        Ok(NamedHttp { rules, injections, keyed: self.idempotency_key })
+        Ok(NamedHttp { rules, injections, keyed: self.idempotency_key, in_doubt: self.in_doubt })
     }
 }
 

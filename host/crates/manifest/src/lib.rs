@@ -22,7 +22,7 @@ pub use error::ManifestError;
 pub use folders::{FolderMode, NamedFolder};
 pub use http::rules::{Host, Hosts, Rule, Scheme, Target, Written, name as host_name};
 pub use http::template::Template;
-pub use http::{NamedHeader, NamedHttp, NamedInjection, is_forbidden};
+pub use http::{InDoubt, NamedHeader, NamedHttp, NamedInjection, is_forbidden};
 pub use limits::{LimitRow, Limits, Unit};
 pub use secrets::{NamedSecret, Source};
 pub use sockets::{Peer, Protocol, SocketGrant, SocketRule};
@@ -42,7 +42,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use toml::Spanned;
-use tools::ToolSection;
+use tools::{DurabilityWord, ToolSection};
 use toolyard_task::wire::UriRange;
 use toolyard_task::{Durability, OnClientTimeout};
 use wasi::WasiSection;
@@ -102,6 +102,13 @@ pub struct Manifest {
 }
 
 impl Manifest {
+    /// Whether tasks of any of its tools resume.
+    #[must_use]
+    pub fn resumes(&self) -> bool {
+        let of_tools = self.tools.values().map(|tool| tool.durability(self.durability));
+        self.durability == Some(Durability::Resume) || of_tools.into_iter().any(|of| of == Durability::Resume)
+    }
+
     /// The manifest of a plugin without one.
     pub fn absent(defaults: &Limits) -> Self {
         Self {
@@ -157,8 +164,7 @@ struct Document {
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 struct TaskSection {
-    #[serde(deserialize_with = "tools::durability")]
-    durability: Option<Durability>,
+    durability: Option<Spanned<DurabilityWord>>,
     #[serde(deserialize_with = "values::positive_time")]
     poll_interval: Option<Duration>,
     #[serde(deserialize_with = "values::text_of::<{ 4 << 10 }, _>")]
@@ -187,8 +193,30 @@ fn prefix<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, 
 }
 
 impl Document {
+    /// Refuses grants whose results a run that resumes could not repeat.
+    fn check_resume(&self) -> Result<(), Error> {
+        let of_plugin = self.task.durability.iter().filter(|word| word.get_ref().0 == Durability::Resume);
+        let Some(resume) = of_plugin.chain(self.tools.values().filter_map(ToolSection::resume)).next() else {
+            return Ok(());
+        };
+        let refuse = |with: &str, why: &str| {
+            Err(Error::at(resume, format!("\"resume\" does not go with {with}: {why}")))
+        };
+        if !self.sockets.is_empty() {
+            return refuse("`[sockets]`", "what comes over a socket cannot be replayed");
+        }
+        if !self.fs.is_empty() {
+            return refuse("`[fs]`", "what a folder holds cannot be replayed");
+        }
+        if self.wasi.clock == Some(ClockGrant::Exact) {
+            return refuse("`wasi.clock = \"exact\"`", "recorded clocks move in steps of a millisecond");
+        }
+        Ok(())
+    }
+
     fn check(self, defaults: &Limits, lines: &Lines) -> Result<Manifest, Error> {
         let absent = Manifest::absent(defaults);
+        self.check_resume()?;
         let limits = Arc::new(self.limits.over(defaults));
         let secrets = secrets::secrets(self.secrets, lines)?;
         let tool = |(name, tool): (String, ToolSection)| Ok((name, tool.check(&limits)?));
@@ -218,7 +246,7 @@ impl Document {
             inline_for: self.task.inline_for,
             bridge_after: self.task.bridge_after,
             on_client_timeout: self.task.on_client_timeout,
-            durability: self.task.durability,
+            durability: self.task.durability.map(|word| word.get_ref().0),
             tools: self.tools.into_iter().map(tool).collect::<Result<_, _>>()?,
             limits,
             secrets,

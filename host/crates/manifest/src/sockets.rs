@@ -153,6 +153,11 @@ impl FromStr for RuleTable {
 }
 
 impl SocketsSection {
+    /// Whether it grants nothing.
+    pub fn is_empty(&self) -> bool {
+        self.tcp.is_empty() && self.udp.is_empty()
+    }
+
     /// Checks the section.
     pub fn grant(self) -> Result<SocketGrant, Error> {
         let rules = |entries: Vec<RuleEntry>| entries.into_iter().map(rule).collect::<Result<_, _>>();

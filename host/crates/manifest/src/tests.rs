@@ -138,11 +138,26 @@ fn unknown_keys_name_the_nearest_and_the_line() {
 }
 
 #[test]
-fn what_is_not_carried_out_yet_is_said_and_not_ignored() {
+fn resuming_is_refused_beside_grants_that_cannot_be_replayed() {
     for (section, key) in [("task", "task.durability"), ("tools.x", "tools.x.durability")] {
         let text = format!("[{section}]\ndurability = \"resume\"");
-        refused(&text, 2, &[&format!("`{key}`"), "reserved for a later version", "\"rerun\""]);
-        refused(&text.replace("resume", "always"), 2, &[&format!("`{key}`"), "\"none\" or \"rerun\""]);
+        assert!(parse(&text).expect("valid").resumes());
+        refused(
+            &text.replace("resume", "always"),
+            2,
+            &[&format!("`{key}`"), "\"none\", \"rerun\" or \"resume\""],
+        );
+        for (grant, says) in [
+            ("[sockets]\ntcp = [\"a.example:1\"]", "`[sockets]`: what comes over a socket"),
+            ("[wasi]\nclock = \"exact\"", "steps of a millisecond"),
+            ("[fs]\n\"/d\" = \"/tmp\"", "`[fs]`"),
+        ] {
+            refused(
+                &format!("{text}\n{grant}"),
+                2,
+                &[&format!("`{key}`"), "\"resume\" does not go with", says],
+            );
+        }
     }
 }
 

@@ -4,10 +4,11 @@ use crate::deserializer::Error;
 use crate::limits::{Limits, LimitsSection};
 use crate::values;
 use serde::Deserialize;
-use serde::de::{Deserializer, Error as _};
+use serde::de::Deserializer;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Duration;
+use toml::Spanned;
 use toolyard_task::approval::{Confirm, ConfirmBy, ConfirmTerms};
 use toolyard_task::wire::{RawJson, TaskSupport};
 use toolyard_task::{Durability, OnClientTimeout, Rate};
@@ -70,8 +71,7 @@ pub(crate) struct ToolSection {
     confirm_by: Option<ConfirmBy>,
     #[serde(deserialize_with = "values::text_of::<500, _>")]
     confirm_message: Option<String>,
-    #[serde(deserialize_with = "durability")]
-    durability: Option<Durability>,
+    durability: Option<Spanned<DurabilityWord>>,
     #[serde(deserialize_with = "values::text_of::<{ 64 << 10 }, _>")]
     description: Option<String>,
     annotations: Option<Map<String, Value>>,
@@ -102,7 +102,7 @@ impl ToolSection {
             bridge_after: self.bridge_after,
             on_client_timeout: self.on_client_timeout,
             confirm,
-            durability: self.durability,
+            durability: self.durability.as_ref().map(|word| word.get_ref().0),
             limits: limits.map(Arc::new),
         })
     }
@@ -113,14 +113,25 @@ fn rate<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Rate>, D::E
     values::text(deserializer, expected, |text| text.parse().ok()).map(Some)
 }
 
-/// Reads the `durability` of tasks.
-pub(crate) fn durability<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Durability>, D::Error> {
-    values::text(deserializer, "\"none\" or \"rerun\"", |word| match word {
-        "none" => Some(Ok(Some(Durability::None))),
-        "rerun" => Some(Ok(Some(Durability::Rerun))),
-        "resume" => Some(Err(D::Error::custom(
-            "\"resume\" is reserved for a later version; \"rerun\" runs an unfinished task again from the start",
-        ))),
-        _ => None,
-    })?
+/// The `durability` of tasks as in the text.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct DurabilityWord(pub Durability);
+
+impl<'de> Deserialize<'de> for DurabilityWord {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        values::text(deserializer, "\"none\", \"rerun\" or \"resume\"", |word| match word {
+            "none" => Some(Durability::None),
+            "rerun" => Some(Durability::Rerun),
+            "resume" => Some(Durability::Resume),
+            _ => None,
+        })
+        .map(Self)
+    }
+}
+
+impl ToolSection {
+    /// Where it says that its tasks resume.
+    pub fn resume(&self) -> Option<&Spanned<DurabilityWord>> {
+        self.durability.as_ref().filter(|word| word.get_ref().0 == Durability::Resume)
+    }
 }

@@ -9,6 +9,7 @@ use crate::permission::{AccessRequest, NotPermitted, WhyNot};
 use crate::rate::Rate;
 use crate::recovery::Durability;
 use crate::reservation::{Reservation, ReservationError};
+use crate::run_journal::RunJournal;
 use crate::wire::{
     LogLevel, Progress, RawJson, RpcError, TaskSupport, Timestamp, ToolDescription, TraceContext,
 };
@@ -383,6 +384,11 @@ pub trait RunContext: Send + Sync + 'static {
 
     /// Information about the call, for the guest's `call-info`.
     fn info(&self) -> CallInfo;
+
+    /// The journal of the run, if its task can resume.
+    fn journal(&self) -> Option<Arc<dyn RunJournal>> {
+        None
+    }
 
     /// The recorded HTTP exchanges that answer the run's requests; `None` if the network does.
     fn http_tape(&self) -> Option<&dyn HttpTape> {

@@ -9,7 +9,7 @@ use crate::component::cache::{CachedCode, Scratch};
 use crate::component::compile_turn::CompileTurn;
 use crate::component::componentize::componentize;
 use crate::component::magic::{WasmKind, magic};
-use crate::component::toolchain::{Toolchain, config, quick_config};
+use crate::component::toolchain::{Toolchain, config, journal_config, quick_config};
 use crate::error::Refusal;
 use crate::settings::Compiler;
 use rustix::process::{Resource, Rlimit, Signal};
@@ -28,11 +28,38 @@ use toolyard_manifest::Unit;
 const CHILD_BASE: u64 = 1 << 30;
 /// The number of the child's threads.
 const CHILD_THREADS: u32 = 2;
-/// The child's last argument.
-const OPTIMIZE: &str = "optimize";
-const QUICK: &str = "quick";
 /// How many bytes of the child's error output are kept.
 const COMPLAINT_BYTES: u64 = 4 << 10;
+
+/// How a component is compiled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CodeKind {
+    Optimized,
+    Quick,
+    /// Optimized, for runs with a journal.
+    Journalled,
+}
+
+impl CodeKind {
+    const ALL: [Self; 3] = [Self::Optimized, Self::Quick, Self::Journalled];
+
+    /// The child's last argument.
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Optimized => "optimize",
+            Self::Quick => "quick",
+            Self::Journalled => "journal",
+        }
+    }
+
+    fn config(self) -> wasmtime::Config {
+        match self {
+            Self::Optimized => config(),
+            Self::Quick => quick_config(),
+            Self::Journalled => journal_config(),
+        }
+    }
+}
 
 /// Whether code came from the cache or was compiled.
 pub(crate) enum Source {
@@ -45,7 +72,7 @@ pub(crate) fn code(
     tools: Toolchain<'_>,
     turn: &mut CompileTurn,
     bytes: &[u8],
-    (key, optimize): (&str, bool),
+    (key, kind): (&str, CodeKind),
 ) -> Result<(CachedCode, Source), Refusal> {
     if let Some(kept) = tools.cache.load(tools.wasm, key) {
         return Ok((kept, Source::Cache));
@@ -54,11 +81,11 @@ pub(crate) fn code(
     let output = tools.cache.scratch("cwasm");
     match &tools.settings.compiler {
         Compiler::InProcess => {
-            let code = precompiled(bytes, optimize).map_err(Refusal::Compile)?;
+            let code = precompiled(bytes, kind).map_err(Refusal::Compile)?;
             output.write(&code).map_err(|error| Refusal::NoCompiler(error.to_string()))?;
         }
         Compiler::Child { program, args } => {
-            in_child(tools, turn, (program, args), (bytes, optimize), &output)?.map_err(Refusal::Compile)?
+            in_child(tools, turn, (program, args), (bytes, kind), &output)?.map_err(Refusal::Compile)?
         }
     }
     let component = tools.cache.keep(tools.wasm, key, &output).map_err(Refusal::NoCompiler)?;
@@ -80,7 +107,7 @@ pub(crate) fn component(
         Compiler::InProcess => componentize(module, None).map_err(Refusal::Componentize)?,
         Compiler::Child { program, args } => {
             let output = tools.cache.scratch("wasm");
-            in_child(tools, turn, (program, args), (module, true), &output)?
+            in_child(tools, turn, (program, args), (module, CodeKind::Optimized), &output)?
                 .map_err(Refusal::Componentize)?;
             output.read().map_err(Refusal::NoCompiler)?
         }
@@ -90,9 +117,8 @@ pub(crate) fn component(
 }
 
 /// The machine code of a component.
-fn precompiled(bytes: &[u8], optimize: bool) -> Result<Vec<u8>, String> {
-    let config = if optimize { config() } else { quick_config() };
-    let code = wasmtime::Engine::new(&config).and_then(|engine| engine.precompile_component(bytes));
+fn precompiled(bytes: &[u8], kind: CodeKind) -> Result<Vec<u8>, String> {
+    let code = wasmtime::Engine::new(&kind.config()).and_then(|engine| engine.precompile_component(bytes));
     code.map_err(|error| format!("{error:#}"))
 }
 
@@ -102,7 +128,7 @@ fn in_child(
     tools: Toolchain<'_>,
     turn: &mut CompileTurn,
     (program, args): (&Path, &[String]),
-    (bytes, optimize): (&[u8], bool),
+    (bytes, kind): (&[u8], CodeKind),
     output: &Scratch<'_>,
 ) -> Result<Result<(), String>, Refusal> {
     let failed = |error: std::io::Error| Refusal::NoCompiler(format!("the compiler does not start: {error}"));
@@ -122,7 +148,7 @@ fn in_child(
         .arg(&output.name)
         .arg(settings.compile_memory.to_string())
         .arg((settings.compile_time.as_secs() + 1).to_string())
-        .arg(if optimize { OPTIMIZE } else { QUICK })
+        .arg(kind.as_str())
         // The host's environment may hold secrets, so the child does not inherit it.
         .env_clear()
         .env("RAYON_NUM_THREADS", CHILD_THREADS.to_string())
@@ -182,7 +208,7 @@ fn in_child(
 ///
 /// `arguments` are the last five of the command line: the input path and the output path, both in
 /// the child's working directory, the memory limit in bytes, the limit of processor time in seconds,
-/// and `optimize` or `quick`. Errors go to standard error.
+/// and `optimize`, `quick` or `journal`. Errors go to standard error.
 #[must_use]
 pub fn compile_child(arguments: &[OsString]) -> ExitCode {
     match compile_limited(arguments) {
@@ -196,12 +222,12 @@ pub fn compile_child(arguments: &[OsString]) -> ExitCode {
 }
 
 fn compile_limited(arguments: &[OsString]) -> Result<(), String> {
-    let [input, output, memory, seconds, effort] = arguments else {
-        return Err("expected: INPUT OUTPUT MEMORY SECONDS EFFORT".to_owned());
+    let [input, output, memory, seconds, kind] = arguments else {
+        return Err("expected: INPUT OUTPUT MEMORY SECONDS KIND".to_owned());
     };
-    if effort != OPTIMIZE && effort != QUICK {
-        return Err(format!("EFFORT is `{OPTIMIZE}` or `{QUICK}`"));
-    }
+    let Some(kind) = CodeKind::ALL.into_iter().find(|known| kind == known.as_str()) else {
+        return Err(format!("KIND is one of {}", CodeKind::ALL.map(CodeKind::as_str).join(", ")));
+    };
     let number = |text: &OsString| text.to_str().and_then(|text| text.parse::<u64>().ok());
     let (Some(memory), Some(seconds)) = (number(memory), number(seconds)) else {
         return Err("MEMORY and SECONDS are numbers".to_owned());
@@ -223,7 +249,7 @@ fn compile_limited(arguments: &[OsString]) -> Result<(), String> {
     let made = match magic(&bytes) {
         Ok(WasmKind::TypedModule) => componentize(&bytes, None)?,
         // wasmtime reports the error of input that is neither.
-        Ok(WasmKind::Component) | Err(_) => precompiled(&bytes, effort == OPTIMIZE)?,
+        Ok(WasmKind::Component) | Err(_) => precompiled(&bytes, kind)?,
     };
     // The parent takes this file over or removes it.
     let mut options = OpenOptions::new();

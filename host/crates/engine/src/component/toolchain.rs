@@ -48,6 +48,14 @@ pub(crate) fn config_for(settings: &Settings) -> Config {
     config
 }
 
+/// The configuration of runs with a journal, whose results must not depend on the processor: a NaN has the same bits
+/// everywhere, and relaxed vector instructions round in one way.
+pub(crate) fn journal_config() -> Config {
+    let mut config = config();
+    config.cranelift_nan_canonicalization(true).relaxed_simd_deterministic(true);
+    config
+}
+
 /// The configuration that compiles quickly. Engines of [`config_for`] run its code.
 pub(crate) fn quick_config() -> Config {
     let mut config = config();

@@ -1,22 +1,24 @@
 //! Makes a component ready to run: compiles it, links it, and lists its tools and prompts.
 
 use crate::component::cache::{self, ComponentOffer};
-use crate::component::compile::{self, Source};
+use crate::component::compile::{self, CodeKind, Source};
 use crate::component::compile_turn::CompileTurn;
 use crate::component::describe;
 use crate::component::exports::Exports;
 use crate::component::inspect;
 use crate::component::magic::WasmKind;
 use crate::component::prompts;
+use crate::component::toolchain::Toolchain;
 use crate::convert::typed::Functions;
 use crate::error::Refusal;
 use crate::limits::memory_limiter::{MAX_MEMORIES, MAX_TABLES};
 use crate::limits::run_budget::Amounts;
 use crate::run::engine::Engine;
 use crate::run::invoke;
-use crate::run::loaded::LoadedComponent;
+use crate::run::loaded::{JournalledCode, LoadedComponent};
 use crate::settings::QuickCode;
 use sha2::{Digest as _, Sha256};
+use std::sync::OnceLock;
 use tokio::runtime::Handle;
 use toolyard_task::Digest;
 use wasmtime::component::Component;
@@ -43,7 +45,8 @@ pub(crate) fn load(
     };
     let binary = made.as_deref().unwrap_or(bytes);
     let surface = inspect::inspect(binary)?;
-    let (kept, source) = compile::code(engine.toolchain(), turn, binary, (&key, optimize))?;
+    let kind = if optimize { CodeKind::Optimized } else { CodeKind::Quick };
+    let (kept, source) = compile::code(engine.toolchain(), turn, binary, (&key, kind))?;
     let component = kept.component;
     let needs = resources(&component)?;
     let exports = Exports::of(&component)?;
@@ -90,7 +93,42 @@ pub(crate) fn load(
         declared,
         prompts,
         compiled_in,
+        journalled: OnceLock::new(),
     })
+}
+
+/// Makes a component ready for runs with a journal, unless it is. Blocks during the compilation.
+///
+/// # Errors
+/// As [`load`], which was successful with these bytes.
+pub(crate) fn load_journalled(
+    engine: &Engine,
+    turn: &mut CompileTurn,
+    (file, bytes): (&str, &[u8]),
+    component: &LoadedComponent,
+) -> Result<(), Refusal> {
+    if component.journalled.get().is_some() {
+        return Ok(());
+    }
+    let with_journal = engine.journalled().map_err(|why| Refusal::Internal(why.to_owned()))?;
+    let tools = Toolchain { wasm: &with_journal.wasm, ..engine.toolchain() };
+    let key = engine.cache.key(tools.wasm, &component.digest.0, true);
+    let made = match inspect::kind(file, bytes)? {
+        WasmKind::Component => None,
+        WasmKind::TypedModule => Some(compile::component(tools, turn, bytes, &key)?),
+    };
+    let binary = made.as_deref().unwrap_or(bytes);
+    let (kept, _) = compile::code(tools, turn, binary, (&key, CodeKind::Journalled))?;
+    let exports = Exports::of(&kept.component)?;
+    let linked = with_journal.linker.instantiate_pre(&kept.component);
+    let pre = linked.map_err(|error| Refusal::Contract(format!("{error:#}")))?;
+    let functions = match component.surface.is_plain {
+        true => Functions::of(tools.wasm, &kept.component, binary, &engine.settings)?.0,
+        false => Functions::default(),
+    };
+    // Another load of the same component may have been first.
+    drop(component.journalled.set(JournalledCode { pre, exports, functions }));
+    Ok(())
 }
 
 /// The key of the code to run, and whether to optimise it if it has to be made.

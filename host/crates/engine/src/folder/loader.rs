@@ -179,6 +179,13 @@ impl FileLoader {
             Err(NoCode::Interrupted(_)) if turn.is_cancelled() => return Step::Cancelled,
             Err(NoCode::Interrupted(claim)) => return Step::Slow(claim),
         }
+        if let (Some(code), None) = (&held.code, &held.fault) {
+            match self.with_journal(turn, code, &manifest) {
+                Ok(()) => {}
+                Err(Refusal::Interrupted) => return Step::Cancelled,
+                Err(why) => held.fault = Some(why),
+            }
+        }
         held.built = match (&held.code, &held.fault) {
             (Some(code), _) => {
                 self.check_lock(code, &manifest).and_then(|()| self.build(code, &manifest, &held.pins))
@@ -269,6 +276,22 @@ impl FileLoader {
                 loaded.map_err(NoCode::Refused)
             }
         }
+    }
+
+    /// Makes the component ready for runs with a journal, if the manifest has any.
+    fn with_journal(
+        &self,
+        turn: &mut CompileTurn,
+        code: &LoadedComponent,
+        manifest: &Manifest,
+    ) -> Result<(), Refusal> {
+        if !manifest.resumes() || code.journalled.get().is_some() {
+            return Ok(());
+        }
+        let settings = &self.engine.settings;
+        let bounds = (settings.max_component_bytes, settings.others_may_write);
+        let bytes = scan::read(&self.dir, &self.name, self.seen.component, bounds)?;
+        component_loader::load_journalled(&self.engine, turn, (&self.name, &bytes), code)
     }
 
     /// Checks the grants and the signatures of a plugin against the lock file. The component may be the version

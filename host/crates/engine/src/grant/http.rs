@@ -3,7 +3,7 @@
 
 use crate::grant::secret::Secret;
 use http::{HeaderMap, HeaderName, HeaderValue};
-use toolyard_manifest::{Host, Hosts, Rule, Scheme, Target, Template, Written};
+use toolyard_manifest::{Host, Hosts, InDoubt, Rule, Scheme, Target, Template, Written};
 
 /// The grants of `[http]`.
 #[derive(Debug, Default)]
@@ -12,6 +12,8 @@ pub(crate) struct HttpGrant {
     pub injections: Vec<Injection>,
     /// Whether requests whose method is not idempotent carry a key.
     pub keyed: bool,
+    /// The fate of a request that was under way when its host stopped.
+    pub in_doubt: InDoubt,
 }
 
 /// The value of a header, marked as sensitive; `None` if the result is not a valid value.

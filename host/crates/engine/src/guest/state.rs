@@ -2,10 +2,12 @@
 
 use crate::convert::guest_input;
 use crate::guest::about::About;
+use crate::journal::GuestJournal;
 use crate::limits::failure::Failure;
 use crate::limits::memory_limiter::MemoryLimiter;
 use crate::network::http::OutgoingHttp;
 use crate::network::policy::NetworkPolicy;
+use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 use toolyard_task::RunContext;
 use toolyard_task::tool::Report;
@@ -24,6 +26,10 @@ pub(crate) struct GuestState {
     /// Created when the guest first uses the network.
     policy: OnceLock<Arc<NetworkPolicy>>,
     outgoing: Option<Box<OutgoingHttp>>,
+    /// The journal of a run that can be repeated.
+    journal: Option<Arc<GuestJournal>>,
+    /// The timers of such a run: until when, in milliseconds since 1970, by the number of the pollable.
+    pub timers: HashMap<u32, u64>,
 }
 
 impl GuestState {
@@ -47,9 +53,32 @@ impl GuestState {
             table: ResourceTable::new(),
             policy: OnceLock::new(),
             outgoing: None,
+            journal: None,
+            timers: HashMap::new(),
         };
         run.table.set_max_capacity(run.about.limits.handles as usize);
         Ok(run)
+    }
+
+    /// The same, with a journal.
+    #[must_use]
+    pub fn recorded(self, journal: Arc<GuestJournal>) -> Self {
+        Self { journal: Some(journal), ..self }
+    }
+
+    /// The journal of a run that has one.
+    ///
+    /// # Errors
+    /// If it has none, which is a fault of the host.
+    pub fn journal(&self) -> wasmtime::Result<&Arc<GuestJournal>> {
+        self.journal
+            .as_ref()
+            .ok_or_else(|| wasmtime::Error::msg("a run without a journal has the linker of those with one"))
+    }
+
+    /// The journal, if the run has one.
+    pub const fn find_journal(&self) -> Option<&Arc<GuestJournal>> {
+        self.journal.as_ref()
     }
 
     pub fn network_policy(&self) -> &Arc<NetworkPolicy> {
@@ -89,8 +118,8 @@ impl GuestState {
 
 impl WasiHttpView for GuestState {
     fn http(&mut self) -> WasiHttpCtxView<'_> {
-        let policy = self.network_policy().clone();
-        let outgoing = self.outgoing.get_or_insert_with(|| Box::new(OutgoingHttp::new(policy)));
+        let (policy, journal) = (self.network_policy().clone(), self.journal.clone());
+        let outgoing = self.outgoing.get_or_insert_with(|| Box::new(OutgoingHttp::new(policy, journal)));
         let OutgoingHttp { context, sender } = &mut **outgoing;
         WasiHttpCtxView { ctx: context, table: &mut self.table, hooks: sender }
     }

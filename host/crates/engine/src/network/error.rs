@@ -61,7 +61,7 @@ pub(super) fn why(error: &Error) -> Option<&str> {
 }
 
 /// The name of a WASI error, without its details.
-pub(super) fn code(error: &Error) -> &'static str {
+pub(crate) fn code(error: &Error) -> &'static str {
     if let Some(name) = name_of(error) {
         return name.as_str();
     }
@@ -79,7 +79,7 @@ pub(super) fn code(error: &Error) -> &'static str {
 }
 
 /// The WASI error of this name.
-pub(super) fn of_name(name: HttpErrorName) -> Error {
+pub(crate) fn of_name(name: HttpErrorName) -> Error {
     match name.as_str() {
         "DNS-timeout" => Error::DnsTimeout,
         "DNS-error" => Error::DnsError { rcode: None, info_code: None },

@@ -34,10 +34,10 @@ const MAX_HEADERS: usize = 128;
 const MAX_NAME: usize = 128;
 
 /// The body of a request or a response.
-pub(super) type Body = UnsyncBoxBody<Bytes, Error>;
+pub(crate) type Body = UnsyncBoxBody<Bytes, Error>;
 /// The rest of a connection after the response has begun.
-pub(super) type Rest = Box<dyn Future<Output = Result<(), Error>> + Send>;
-pub(super) type Exchanged = Result<(Response<Body>, Rest), Error>;
+pub(crate) type Rest = Box<dyn Future<Output = Result<(), Error>> + Send>;
+pub(crate) type Exchanged = Result<(Response<Body>, Rest), Error>;
 
 /// Sends a request for which the run has a permit, if its grants allow it, and reports it.
 pub(super) async fn exchange(

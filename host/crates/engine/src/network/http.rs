@@ -2,6 +2,8 @@
 //! run.
 
 use super::exchange::{self, Body, Exchanged, Rest};
+use crate::journal::GuestJournal;
+use crate::journal::exchange::RecordedExchange;
 use crate::network::policy::NetworkPolicy;
 use http::{HeaderName, HeaderValue, Method, Request};
 use std::sync::Arc;
@@ -21,12 +23,12 @@ pub(crate) struct OutgoingHttp {
 }
 
 impl OutgoingHttp {
-    pub fn new(policy: Arc<NetworkPolicy>) -> Self {
+    pub fn new(policy: Arc<NetworkPolicy>, journal: Option<Arc<GuestJournal>>) -> Self {
         let mut context = WasiHttpCtx::new();
         context.set_field_size_limit(FIELD_BYTES);
         let limits = &policy.limits;
         let at_once = Arc::new(Semaphore::new(limits.http_concurrent as usize));
-        Self { context, sender: Sender { left: limits.http_requests, keyed: 0, at_once, policy } }
+        Self { context, sender: Sender { left: limits.http_requests, keyed: 0, at_once, policy, journal } }
     }
 }
 
@@ -37,6 +39,8 @@ pub(crate) struct Sender {
     keyed: u32,
     at_once: Arc<Semaphore>,
     policy: Arc<NetworkPolicy>,
+    /// The journal of a run that can be repeated.
+    journal: Option<Arc<GuestJournal>>,
 }
 
 impl Sender {
@@ -51,6 +55,33 @@ impl Sender {
             self.keyed += 1;
             if let Ok(key) = HeaderValue::try_from(format!("{task}:{}", self.keyed)) {
                 request.headers_mut().insert(KEY, key);
+            }
+        }
+    }
+
+    /// A request of a run with a journal.
+    fn send_recorded(
+        &mut self,
+        journal: Arc<GuestJournal>,
+        request: Request<Body>,
+        options: RequestOptions,
+    ) -> Box<dyn Future<Output = Exchanged> + Send> {
+        let policy = self.policy.clone();
+        let exchange = match RecordedExchange::begin(journal, request) {
+            Ok(exchange) => exchange,
+            Err(error) => return Box::new(std::future::ready(Err(error))),
+        };
+        match exchange.is_answered() {
+            Ok(true) => return Box::new(exchange.run(policy, |_| std::future::pending())),
+            Ok(false) => {}
+            Err(error) => return Box::new(std::future::ready(Err(error))),
+        }
+        match self.admit() {
+            Err(error) => Box::new(exchange.refuse(policy, error)),
+            Ok(place) => {
+                let sending = policy.clone();
+                let send = move |request| exchange::exchange(sending, place, request, options);
+                Box::new(exchange.run(policy, send))
             }
         }
     }
@@ -90,12 +121,25 @@ impl WasiHttpHooks for Sender {
         CHUNK_BYTES
     }
 
+    fn p2_outgoing_body_buffer_chunks(&mut self) -> usize {
+        // What a guest may write must not depend on how fast the body is taken away.
+        match &self.journal {
+            Some(_) => {
+                usize::try_from(self.policy.limits.http_request.div_ceil(CHUNK_BYTES as u64)).unwrap_or(1) + 1
+            }
+            None => 1,
+        }
+    }
+
     fn send_request(
         &mut self,
         request: Request<Body>,
         options: Option<RequestOptions>,
         _: Rest,
     ) -> Box<dyn Future<Output = Exchanged> + Send> {
+        if let Some(journal) = self.journal.clone() {
+            return self.send_recorded(journal, request, options.unwrap_or_default());
+        }
         let place = self.admit();
         let mut request = request;
         if place.is_ok() {

@@ -12,7 +12,7 @@ use crate::network::Network;
 use crate::run::linker::linker;
 use crate::run::schema_checker::SchemaChecker;
 use crate::settings::Settings;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use wasmtime::component::Linker;
 use wasmtime::{Enabled, InstanceAllocationStrategy, PoolingAllocationConfig};
 
@@ -31,7 +31,28 @@ pub struct Engine {
     pub(crate) budget: Arc<RunBudget>,
     pub(crate) scheduler: Arc<CpuScheduler>,
     pub(crate) checker: SchemaChecker,
+    /// The engine of runs with a journal, from when the first one is loaded.
+    journalled: OnceLock<Result<JournalEngine, String>>,
     pooled: bool,
+}
+
+/// The engine of runs with a journal. Its code gives the same results on every processor, and its linker records what
+/// comes from outside. Its instances are allocated one by one: beside the write of a journal that takes little, and a
+/// second pool would double the reserved address space.
+pub(crate) struct JournalEngine {
+    pub wasm: wasmtime::Engine,
+    pub linker: Linker<GuestState>,
+    pub ticker: Ticker,
+}
+
+impl JournalEngine {
+    fn start() -> Result<Self, String> {
+        let failed = |error: wasmtime::Error| format!("{error:#}");
+        let wasm = wasmtime::Engine::new(&toolchain::journal_config()).map_err(failed)?;
+        let linker = crate::journal::linker::linker(&wasm).map_err(failed)?;
+        let ticker = Ticker::start(wasm.clone()).map_err(|error| error.to_string())?;
+        Ok(Self { wasm, linker, ticker })
+    }
 }
 
 impl Engine {
@@ -70,6 +91,7 @@ impl Engine {
             checker: SchemaChecker::new(scheduler.clone(), budget.clone()),
             budget,
             scheduler,
+            journalled: OnceLock::new(),
             pooled,
         }))
     }
@@ -109,9 +131,20 @@ impl Engine {
         Toolchain { wasm: &self.wasm, cache: &self.cache, settings: &self.settings }
     }
 
+    /// The engine of runs with a journal, which the first call starts.
+    ///
+    /// # Errors
+    /// If it cannot be started.
+    pub(crate) fn journalled(&self) -> Result<&JournalEngine, &str> {
+        self.journalled.get_or_init(JournalEngine::start).as_ref().map_err(String::as_str)
+    }
+
     /// Makes computing guests check at once whether they were stopped.
     pub(crate) fn interrupt(&self) {
         self.wasm.increment_epoch();
+        if let Some(Ok(journalled)) = self.journalled.get() {
+            journalled.wasm.increment_epoch();
+        }
     }
 }
 

@@ -7,10 +7,42 @@ use crate::convert::guest_input;
 use crate::guest::state::GuestState;
 use crate::wasi::clocks;
 use std::time::{Duration, Instant};
-use toolyard_task::tool::{AskError, GivenAnswer, OfferChange, Report};
+use toolyard_task::tool::{AskError, AskedQuestion, GivenAnswer, OfferChange, Report};
 use toolyard_task::wire::{Progress, RawJson, RpcError, Timestamp, is_uri};
 
 impl types::Host for GuestState {}
+
+impl GuestState {
+    /// Checks questions, has them answered by `ask`, and checks the answers.
+    pub(crate) async fn ask_by(
+        &mut self,
+        questions: Vec<wit::Question>,
+        ask: impl AsyncFnOnce(
+            &mut Self,
+            Vec<AskedQuestion>,
+        ) -> wasmtime::Result<Result<Vec<GivenAnswer>, AskError>>,
+    ) -> wasmtime::Result<Result<Vec<wit::Answer>, wit::AskError>> {
+        let mut questions = match guest_input::questions(questions) {
+            Ok(questions) => questions,
+            Err(what) => return Ok(Err(wit::AskError::Invalid(what))),
+        };
+        if questions.iter().any(|question| self.holds_secret(&question.key)) {
+            return Ok(Err(wit::AskError::Invalid("the key of a question holds a secret".to_owned())));
+        }
+        for question in &mut questions {
+            question.params =
+                self.clean_json(std::mem::replace(&mut question.params, RawJson::empty_object()));
+        }
+        let forms = match Forms::compile(&mut questions, self.about.schemas) {
+            Ok(forms) => forms,
+            Err(what) => return Ok(Err(wit::AskError::Invalid(what))),
+        };
+        let answers = ask(self, questions).await?;
+        let answers =
+            answers.map(|answers| answers.into_iter().map(|given| answer(forms.check(given))).collect());
+        Ok(answers.map_err(ask_error))
+    }
+}
 
 impl host::Host for GuestState {
     fn progress(
@@ -60,25 +92,7 @@ impl host::Host for GuestState {
         &mut self,
         questions: Vec<wit::Question>,
     ) -> wasmtime::Result<Result<Vec<wit::Answer>, wit::AskError>> {
-        let mut questions = match guest_input::questions(questions) {
-            Ok(questions) => questions,
-            Err(what) => return Ok(Err(wit::AskError::Invalid(what))),
-        };
-        if questions.iter().any(|question| self.holds_secret(&question.key)) {
-            return Ok(Err(wit::AskError::Invalid("the key of a question holds a secret".to_owned())));
-        }
-        for question in &mut questions {
-            question.params =
-                self.clean_json(std::mem::replace(&mut question.params, RawJson::empty_object()));
-        }
-        let forms = match Forms::compile(&mut questions, self.about.schemas) {
-            Ok(forms) => forms,
-            Err(what) => return Ok(Err(wit::AskError::Invalid(what))),
-        };
-        let answers = self.context.ask(questions).await;
-        let answers =
-            answers.map(|answers| answers.into_iter().map(|given| answer(forms.check(given))).collect());
-        Ok(answers.map_err(ask_error))
+        self.ask_by(questions, async |run, questions| Ok(run.context.ask(questions).await)).await
     }
 
     fn elicitation_complete(&mut self, key: String) -> wasmtime::Result<()> {
@@ -146,7 +160,7 @@ fn answer(given: GivenAnswer) -> wit::Answer {
     wit::Answer { key: given.key, outcome }
 }
 
-fn ask_error(error: AskError) -> wit::AskError {
+pub(crate) fn ask_error(error: AskError) -> wit::AskError {
     match error {
         AskError::Unsupported(what) => wit::AskError::Unsupported(what),
         AskError::TimedOut => wit::AskError::TimedOut,

@@ -9,14 +9,16 @@ use crate::convert::typed::Function;
 use crate::error::Refusal;
 use crate::guest::about::About;
 use crate::guest::state::GuestState;
+use crate::journal::GuestJournal;
 use crate::limits::cpu_meter::{self, CpuMeter};
+use crate::limits::epoch::Ticker;
 use crate::limits::failure::Failure;
 use crate::limits::first_poll::FirstPolls;
 use crate::limits::memory_limiter::{DeniedGrowth, MemoryLimiter};
 use crate::run::backtrace;
 use crate::run::engine::Engine;
 use crate::run::listing::Listing;
-use crate::run::loaded::PluginBase;
+use crate::run::loaded::{JournalledCode, PluginBase};
 use std::future::{Future, poll_fn};
 use std::marker::PhantomData;
 use std::pin::{Pin, pin};
@@ -175,6 +177,22 @@ pub(crate) struct Invocation<'a> {
     pub subject: Subject,
     /// Held until the run ends.
     pub reservation: Reservation,
+    /// The journal of a run that can be repeated, and the code of such runs.
+    pub journal: Option<(Arc<GuestJournal>, &'a JournalledCode)>,
+}
+
+/// The wasmtime engine that a run uses, and its ticker.
+#[derive(Clone, Copy)]
+struct Machine<'a> {
+    engine: &'a Engine,
+    wasm: &'a wasmtime::Engine,
+    ticker: &'a Ticker,
+}
+
+impl<'a> Machine<'a> {
+    const fn of(engine: &'a Engine) -> Self {
+        Self { engine, wasm: &engine.wasm, ticker: &engine.ticker }
+    }
 }
 
 /// Runs one exported function of a plugin, with all that its manifest grants.
@@ -186,7 +204,7 @@ pub(crate) async fn invoke<C: Call>(
     if context.stopped() {
         return RunOutcome::Stopped;
     }
-    let Invocation { base, limits, first_polls, subject, reservation: _reservation } = order;
+    let Invocation { base, limits, first_polls, subject, reservation: _reservation, journal } = order;
     // This precedes the start of the run's time, because a user may take any time to decide.
     match base.grants.permitted(context).await {
         Ok(()) => {}
@@ -194,7 +212,19 @@ pub(crate) async fn invoke<C: Call>(
         Err(refused) => return RunOutcome::Failed(Failure::NotPermitted(refused)),
     }
     let engine = &*base.engine;
-    let meter = Arc::new(CpuMeter::new(limits.cpu));
+    let (meter, machine, pre) = match &journal {
+        None => (Arc::new(CpuMeter::new(limits.cpu)), Machine::of(engine), &base.component.pre),
+        Some((journal, code)) => match engine.journalled() {
+            Ok(with) => {
+                let machine = Machine { engine, wasm: &with.wasm, ticker: &with.ticker };
+                (journal.meter(limits.cpu), machine, &code.pre)
+            }
+            Err(error) => {
+                tracing::warn!(event = "run.failed", plugin = %base.file, error, "cannot run tool");
+                return RunOutcome::Failed(Failure::Host);
+            }
+        },
+    };
     let _account = SpentReport { meter: &meter, context };
     let (function, is_tool): (Arc<str>, bool) = match subject {
         Subject::Tool(name) => (name, true),
@@ -216,11 +246,14 @@ pub(crate) async fn invoke<C: Call>(
         base.component.needs.within(limits.memory).prepaid(),
     );
     let state = match GuestState::new(limiter, context.clone(), about) {
-        Ok(state) => state,
+        Ok(state) => match journal {
+            None => state,
+            Some((journal, _)) => state.recorded(journal),
+        },
         Err(failure) => return RunOutcome::Failed(failure),
     };
-    let call = pin!(guest(engine, &base.component.pre, limits, &meter, state, call));
-    match drive(engine, (&meter, first_polls), limits.wall, context, call).await {
+    let call = pin!(guest(machine, pre, limits, &meter, state, call));
+    match drive(machine, (&meter, first_polls), limits.wall, context, call).await {
         DriveEnd::Stopped => RunOutcome::Stopped,
         DriveEnd::OutOfTime => RunOutcome::Failed(Failure::Wall),
         DriveEnd::Done(Ok((value, mut refused))) => {
@@ -302,8 +335,9 @@ where
     let (limits, meter, state, listing) = ungranted(engine, plugin, function)?;
     let context: Arc<dyn RunContext> = listing.clone();
     let call = ContractCall::<(), R>::new(export, ());
-    let call = pin!(guest(engine, pre, &limits, &meter, state, call));
-    match drive(engine, (&meter, &FirstPolls::default()), limits.wall, &context, call).await {
+    let machine = Machine::of(engine);
+    let call = pin!(guest(machine, pre, &limits, &meter, state, call));
+    match drive(machine, (&meter, &FirstPolls::default()), limits.wall, &context, call).await {
         DriveEnd::Done(Ok((value, _))) => Ok(value),
         DriveEnd::Done(Err(broken)) if !meter.is_over() => {
             Err(unlisted(function, &broken, &limits, listing.complaint()))
@@ -323,7 +357,7 @@ async fn check_types(
     const FUNCTION: &str = "(instantiation)";
     let (limits, meter, state, listing) = ungranted(engine, plugin, FUNCTION)?;
     let context: Arc<dyn RunContext> = listing.clone();
-    let mut store = store(engine, &limits, &meter, state);
+    let mut store = store(Machine::of(engine), &limits, &meter, state);
     let checked = pin!(async {
         let instance = pre.instantiate_async(&mut store).await;
         let growth = store.data().limiter.denied;
@@ -333,7 +367,7 @@ async fn check_types(
         let instance = instance.map_err(broken(false))?;
         exports.check(&mut store, instance).map_err(broken(true))
     });
-    match drive(engine, (&meter, &FirstPolls::default()), limits.wall, &context, checked).await {
+    match drive(Machine::of(engine), (&meter, &FirstPolls::default()), limits.wall, &context, checked).await {
         DriveEnd::Done(Ok(())) => Ok(()),
         DriveEnd::Done(Err(broken)) if broken.entered => {
             Err(Refusal::Contract(format!("{:#}", broken.error)))
@@ -388,20 +422,25 @@ fn ungranted(engine: &Engine, plugin: &Arc<str>, function: &'static str) -> Resu
     Ok((limits, meter, state, context))
 }
 
-fn store(engine: &Engine, limits: &Limits, meter: &Arc<CpuMeter>, state: GuestState) -> Store<GuestState> {
+fn store(
+    machine: Machine<'_>,
+    limits: &Limits,
+    meter: &Arc<CpuMeter>,
+    state: GuestState,
+) -> Store<GuestState> {
     let context = state.context.clone();
-    let mut store = Store::new(&engine.wasm, state);
+    let mut store = Store::new(machine.wasm, state);
     store.limiter(|run| &mut run.limiter);
     store.set_hostcall_fuel(usize::try_from(limits.hostcall).unwrap_or(usize::MAX));
     // The handles of the host's table, and those that a component passes to itself.
     store.set_max_component_handles(limits.handles as usize);
-    cpu_meter::arm(&mut store, &engine.scheduler, meter, &context);
+    cpu_meter::arm(&mut store, &machine.engine.scheduler, meter, &context);
     store
 }
 
 /// Calls an exported function in its own store. Also returns the refusals.
 async fn guest<C: Call>(
-    engine: &Engine,
+    machine: Machine<'_>,
     pre: &InstancePre<GuestState>,
     limits: &Limits,
     meter: &Arc<CpuMeter>,
@@ -409,7 +448,7 @@ async fn guest<C: Call>(
     call: C,
 ) -> Result<(C::Returned, Refusals), FailedRun> {
     let context = state.context.clone();
-    let mut store = store(engine, limits, meter, state);
+    let mut store = store(machine, limits, meter, state);
     let mut entered = false;
     let called = async {
         // A stop before the deadline was armed has advanced an epoch that this store did not check.
@@ -436,7 +475,7 @@ async fn guest<C: Call>(
 
 /// Polls a guest's future to completion and counts the time. The epoch ticks only during the polls.
 async fn drive<T>(
-    engine: &Engine,
+    machine: Machine<'_>,
     (meter, first_polls): (&CpuMeter, &FirstPolls),
     wall: Duration,
     context: &Arc<dyn RunContext>,
@@ -455,7 +494,7 @@ async fn drive<T>(
             }
         }
         let polled = {
-            let _ticking = engine.ticker.ticking();
+            let _ticking = machine.ticker.ticking();
             meter.enter();
             let polled = guest.as_mut().poll(cx);
             let took = meter.leave();

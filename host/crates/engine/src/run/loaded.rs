@@ -9,7 +9,7 @@ use crate::grant::Grants;
 use crate::guest::state::GuestState;
 use crate::limits::run_budget::Amounts;
 use crate::run::engine::Engine;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use toolyard_manifest::Manifest;
 use toolyard_task::Digest;
@@ -31,6 +31,15 @@ pub(crate) struct LoadedComponent {
     pub prompts: Vec<PromptDescription>,
     /// How long it took to compile; `None` if the code was in the cache.
     pub compiled_in: Option<Duration>,
+    /// The code of runs with a journal, if a manifest has asked for it.
+    pub journalled: OnceLock<JournalledCode>,
+}
+
+/// A component that is compiled and linked for runs with a journal.
+pub(crate) struct JournalledCode {
+    pub pre: InstancePre<GuestState>,
+    pub exports: Exports,
+    pub functions: Functions,
 }
 
 /// The part of a plugin that all its tools and its provider share.

@@ -191,6 +191,7 @@ impl Request<'_> {
             first_polls: &self.provider.first_polls,
             subject: Subject::Function(self.function),
             reservation: self.reservation,
+            journal: None,
         };
         let fail = |failure: Failure| RpcError::internal(failure.sentence(&self.subject, limits));
         match invoke::invoke(order, ContractCall::<P, R>::new(export, params), self.context).await {

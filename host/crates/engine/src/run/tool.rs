@@ -2,22 +2,26 @@
 
 use crate::bindings::toolyard::plugin::types::{CallError, ToolResult};
 use crate::component::describe::DeclaredTool;
+use crate::component::exports::Called;
 use crate::convert::encode;
 use crate::convert::guest_error::{self, Missing};
 use crate::convert::typed::Function;
+use crate::journal::{self, GuestJournal, JournalFailure};
 use crate::limits::failure::Failure;
 use crate::limits::first_poll::FirstPolls;
-use crate::run::invoke::{self, Invocation, PlainCall, RunOutcome, Subject, TimeLeft};
-use crate::run::loaded::PluginBase;
+use crate::run::invoke::{self, ContractCall, Invocation, PlainCall, RunOutcome, Subject, TimeLeft};
+use crate::run::loaded::{JournalledCode, PluginBase};
 use crate::run::prefault::{Prefault, PrefaultedCall};
 use crate::run::schema_checker;
 use futures_util::future::BoxFuture;
+use sha2::{Digest as _, Sha256};
 use std::sync::Arc;
+use toolyard_journal::RecordError;
 use toolyard_manifest::Limits;
 use toolyard_schema::{Schema, Verdict};
 use toolyard_task::tool::{ArgumentCheck, CheckOrder, ToolSpec};
 use toolyard_task::wire::RawJson;
-use toolyard_task::{ArgumentValue, Reservation, ReservationError, RunContext, RunEnd, Tool};
+use toolyard_task::{ArgumentValue, Reservation, ReservationError, RunContext, RunEnd, RunJournal, Tool};
 use wasmtime::component::{ComponentExportIndex, Val};
 
 /// A tool, with everything that a run of it needs.
@@ -129,37 +133,121 @@ async fn call(
     reservation: Reservation,
     context: Arc<dyn RunContext>,
 ) -> RunEnd {
+    let Some(port) = context.journal() else {
+        return call_by(&tool, arguments, reservation, &context, None).await;
+    };
+    let (journal, code) = match tool.journal(port, &arguments).await {
+        Ok(opened) => opened,
+        Err(failure) => return tool.not_resumed(&failure),
+    };
+    let end = call_by(&tool, arguments, reservation, &context, Some((journal.clone(), code))).await;
+    tool.recorded_end(&journal, end).await
+}
+
+async fn call_by(
+    tool: &GuestTool,
+    arguments: RawJson,
+    reservation: Reservation,
+    context: &Arc<dyn RunContext>,
+    journal: Option<(Arc<GuestJournal>, &JournalledCode)>,
+) -> RunEnd {
+    let code = journal.as_ref().map(|(_, code)| *code);
     let order = Invocation {
         base: &tool.base,
         limits: &tool.limits,
         first_polls: &tool.first_polls,
         subject: Subject::Tool(tool.guest_name.clone()),
         reservation,
+        journal,
     };
     match &tool.callee {
         Callee::Contract(export) => {
-            let call = PrefaultedCall {
-                export,
-                name: &tool.guest_name,
-                arguments: arguments.as_str(),
-                prefault: &tool.prefault,
-            };
-            let ended = invoke::invoke(order, call, &context).await;
             let told = context.tells_missing_capabilities();
-            tool.end(ended.map(|(called,)| Ok(called)), told, &context).await
+            let ended = match code.map(|code| code.exports.tools.as_ref()) {
+                None => {
+                    let call = PrefaultedCall {
+                        export,
+                        name: &tool.guest_name,
+                        arguments: arguments.as_str(),
+                        prefault: &tool.prefault,
+                    };
+                    invoke::invoke(order, call, context).await
+                }
+                Some(Some(exports)) => {
+                    let call = ContractCall::new(&exports.call, (&*tool.guest_name, arguments.as_str()));
+                    invoke::invoke(order, call, context).await
+                }
+                Some(None) => RunOutcome::Failed(Failure::Host),
+            };
+            tool.end(ended.map(|(called,): Called| Ok(called)), told, context).await
         }
         Callee::Plain(function) => {
+            let by_name = code.map(|code| code.functions.by_name.get(&*tool.guest_name));
+            let function = match by_name {
+                None => function,
+                Some(Some(function)) => function,
+                Some(None) => return tool.end(RunOutcome::Failed(Failure::Host), false, context).await,
+            };
             let read = match function.arguments(&arguments) {
                 Ok(read) => read,
                 Err(what) => return encode::error(&tool.misfit(&what)),
             };
             // The text is no longer needed and may be large.
             drop(arguments);
-            let ended = invoke::invoke(order, PlainCall { function, arguments: read }, &context).await;
+            let ended = invoke::invoke(order, PlainCall { function, arguments: read }, context).await;
             let result =
                 |returned: Option<Val>| function.result(returned.as_ref(), tool.limits.output).map(Ok);
-            tool.end(ended.map(result), false, &context).await
+            tool.end(ended.map(result), false, context).await
         }
+    }
+}
+
+impl GuestTool {
+    /// Opens the journal of a run, and finds the code of such runs.
+    async fn journal(
+        &self,
+        port: Arc<dyn RunJournal>,
+        arguments: &RawJson,
+    ) -> Result<(Arc<GuestJournal>, &JournalledCode), JournalFailure> {
+        let misuse = |what| JournalFailure::Record(RecordError::Misuse(what));
+        let component = &self.base.component;
+        let code = component.journalled.get().ok_or(misuse("the component is not compiled for journals"))?;
+        let about = (self.spec.name(), &*component.digest.0);
+        let begin = journal::begin(about, arguments.as_bytes(), &self.base.grants, &self.limits);
+        let begin = begin.map_err(|_| misuse("the system gives no random numbers"))?;
+        Ok((GuestJournal::open(port, || begin).await?, code))
+    }
+
+    /// Records the end of a run, unless the run could not go on.
+    async fn recorded_end(&self, journal: &GuestJournal, end: RunEnd) -> RunEnd {
+        if let Some(failure) = journal.failure() {
+            return self.not_resumed(&failure);
+        }
+        let mut outcome = Sha256::new();
+        match &end {
+            RunEnd::Stopped => return end,
+            RunEnd::Result { is_error, result, .. } => {
+                outcome.update([u8::from(*is_error)]);
+                outcome.update(result.as_bytes());
+            }
+            RunEnd::Error(error) => {
+                outcome.update(error.code.to_le_bytes());
+                outcome.update(&error.message);
+            }
+        }
+        match journal.end(outcome.finalize().into()).await {
+            Ok(()) => end,
+            Err(failure) => self.not_resumed(&failure),
+        }
+    }
+
+    /// The end of a run whose journal does not let it go on.
+    fn not_resumed(&self, failure: &JournalFailure) -> RunEnd {
+        if matches!(failure, JournalFailure::Lost(_)) {
+            // Another run has the task.
+            return RunEnd::Stopped;
+        }
+        encode::error(&format!("The task could not be resumed: {failure}"))
     }
 }
 

@@ -21,7 +21,7 @@ use wasmtime_wasi::p2::{DynPollable, Pollable, subscribe};
 const STEP: Duration = Duration::from_micros(100);
 /// The first value of a monotonic clock, frozen or not. The start has no meaning, but runtimes
 /// consider a clock at zero broken: Go's does not start.
-const BEGINNING: Duration = Duration::from_secs(1);
+pub(crate) const BEGINNING: Duration = Duration::from_secs(1);
 /// The seed of fixed randomness: an arbitrary number that never changes.
 const SEED: u64 = 0x746f_6f6c_7961_7264;
 

@@ -5,6 +5,7 @@ use crate::guest::state::GuestState;
 use crate::network::sockets;
 use crate::wasi::clocks;
 use crate::wasi::stdio::{self, GuestOutput};
+use toolyard_manifest::RandomGrant;
 use toolyard_task::tool::OutputStream;
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
@@ -17,7 +18,8 @@ fn context(run: &GuestState) -> WasiCtx {
     let budget = stdio::budget(limits.stdio);
     let output = |stream| {
         let redactor = grants.redactor.clone();
-        GuestOutput::new((plugin, function), stream, &budget, redactor, run.context.clone())
+        let journal = run.find_journal().cloned();
+        GuestOutput::new((plugin, function), stream, &budget, redactor, run.context.clone(), journal)
     };
     let mut wasi = WasiCtx::builder();
     wasi.stdout(output(OutputStream::Stdout))
@@ -26,9 +28,30 @@ fn context(run: &GuestState) -> WasiCtx {
         .allow_tcp(false)
         .allow_udp(false)
         .allow_ip_name_lookup(false);
-    clocks::grant(&mut wasi, grants.clock, grants.random);
-    for (name, value) in grants.environment() {
-        wasi.env(name, value);
+    match run.find_journal() {
+        None => {
+            clocks::grant(&mut wasi, grants.clock, grants.random);
+            for (name, value) in grants.environment() {
+                wasi.env(name, value);
+            }
+        }
+        Some(journal) => {
+            // Its linker has the clocks.
+            let begin = journal.begin();
+            if grants.random != RandomGrant::Fixed {
+                wasi.secure_random(toolyard_journal::secure_random(&begin.seed))
+                    .insecure_random(toolyard_journal::insecure_random(&begin.seed))
+                    .insecure_random_seed(toolyard_journal::insecure_seed(&begin.seed));
+            } else {
+                clocks::grant(&mut wasi, grants.clock, grants.random);
+            }
+            for (name, value) in &begin.environment {
+                wasi.env(name, value);
+            }
+            for (name, value) in grants.exposed_secrets() {
+                wasi.env(name, value);
+            }
+        }
     }
     if !grants.sockets.is_empty() {
         sockets::grant(&mut wasi, run.network_policy());

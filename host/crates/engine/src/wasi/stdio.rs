@@ -2,6 +2,7 @@
 //! line, up to a limit for each run. Further output is discarded, because writing must never fail a guest.
 
 use crate::grant::redact::Redactor;
+use crate::journal::GuestJournal;
 use async_trait::async_trait;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -44,6 +45,8 @@ struct Lines {
     budget: Budget,
     redactor: Option<Arc<Redactor>>,
     context: Arc<dyn RunContext>,
+    /// The journal of a run that can be repeated. What such a run writes again is not shown again.
+    journal: Option<Arc<GuestJournal>>,
     /// Whether output was discarded because the budget was spent.
     swallows: bool,
 }
@@ -55,10 +58,11 @@ impl GuestOutput {
         budget: &Budget,
         redactor: Option<Arc<Redactor>>,
         context: Arc<dyn RunContext>,
+        journal: Option<Arc<GuestJournal>>,
     ) -> Self {
         let line = Vec::new();
         let (plugin, tool, budget) = (plugin.clone(), tool.clone(), budget.clone());
-        let lines = Lines { plugin, tool, stream, line, budget, redactor, context, swallows: false };
+        let lines = Lines { plugin, tool, stream, line, budget, redactor, context, journal, swallows: false };
         Self(Arc::new(Mutex::new(lines)))
     }
 
@@ -112,6 +116,10 @@ impl Lines {
 
     fn flush(&mut self) {
         if self.line.is_empty() {
+            return;
+        }
+        if self.journal.as_ref().is_some_and(|journal| !journal.is_live()) {
+            self.line.clear();
             return;
         }
         let line = self.shown();
@@ -209,7 +217,7 @@ mod tests {
         let secrets = secret.map(|value| Secret::new("KEY", value).expect("long enough"));
         let redactor = Redactor::new(secrets.as_slice()).expect("small").map(Arc::new);
         let names = (&"p.wasm".into(), &"t".into());
-        GuestOutput::new(names, Stream::Stdout, budget, redactor, Arc::new(Unattended))
+        GuestOutput::new(names, Stream::Stdout, budget, redactor, Arc::new(Unattended), None)
     }
 
     fn shown(output: &GuestOutput) -> String {

@@ -7,6 +7,7 @@ mod calls;
 mod folders;
 mod host_calls;
 mod http_tape;
+mod journal;
 mod kit;
 mod limits;
 mod mutation;

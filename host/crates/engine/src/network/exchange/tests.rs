@@ -79,7 +79,7 @@ impl Run {
         let resolver = Fickle { answers, asked: asked.clone() };
         let network = Network { lookups: NameLookups::new(Arc::new(resolver)), roots: Roots::default() };
         let policy = Arc::new(NetworkPolicy::of(grant, limits, network, context));
-        Self { outgoing: OutgoingHttp::new(policy.clone()), policy, asked }
+        Self { outgoing: OutgoingHttp::new(policy.clone(), None), policy, asked }
     }
 
     async fn send(&mut self, request: Request<UnsyncBoxBody<Bytes, Error>>) -> Result<u16, String> {

@@ -1,0 +1,263 @@
+//! Runs that record what comes from outside, so that they can be repeated exactly.
+//!
+//! Such a run has a linker of its own, in which the functions that bring chance into a guest ask the
+//! [`GuestJournal`] first: clocks, timers, polls, the functions of the contract, and outgoing HTTP. Everything else is
+//! a pure function of the calls of the guest, and is simply executed again. Runs without a journal share none of this.
+
+pub(crate) mod clocks;
+pub(crate) mod exchange;
+pub(crate) mod host_functions;
+pub(crate) mod linker;
+pub(crate) mod pollables;
+
+use crate::grant::Grants;
+use crate::limits::cpu_meter::CpuMeter;
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, UNIX_EPOCH};
+use tokio::sync::watch;
+use toolyard_journal::{Begin, FORMAT, RecordError, Recorder, Seed};
+use toolyard_manifest::Limits;
+use toolyard_task::{JournalLost, RunJournal};
+
+/// The step of the clocks, in milliseconds.
+const STEP: NonZeroU32 = NonZeroU32::MIN;
+/// Entries of this many bytes are stored although nothing waits for them.
+const ENOUGH: u64 = 64 << 10;
+/// Entries are stored although nothing waits for them, if the last ones were stored so long ago.
+const LATEST: Duration = Duration::from_secs(1);
+
+/// Why a run ended that had a journal.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum JournalFailure {
+    /// The run did not repeat what was recorded, or the journal cannot be read.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// The journal cannot be stored.
+    #[error(transparent)]
+    Lost(#[from] JournalLost),
+    /// The host stopped while a request was under way, and the manifest says that the task fails then.
+    #[error(
+        "the host stopped while `{request}` was under way; whether it was done is not known. It was not sent again"
+    )]
+    InDoubt {
+        /// Its method and its URL.
+        request: String,
+    },
+}
+
+/// The journal of one run.
+pub(crate) struct GuestJournal {
+    recorder: Mutex<Recorder>,
+    port: Arc<dyn RunJournal>,
+    /// Set when the run begins.
+    meter: OnceLock<Arc<CpuMeter>>,
+    /// The processor time of earlier runs of the task, in microseconds.
+    spent_before: u64,
+    /// Whether the guest has passed the end of the past.
+    live: watch::Sender<bool>,
+    failure: OnceLock<JournalFailure>,
+    requests: AtomicU32,
+}
+
+/// The time of this host, in milliseconds since 1970.
+pub(crate) fn now_ms() -> u64 {
+    UNIX_EPOCH.elapsed().map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+}
+
+impl GuestJournal {
+    /// The journal of a run: a new one, or the one that it repeats.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub async fn open(
+        port: Arc<dyn RunJournal>,
+        begin: impl FnOnce() -> Begin,
+    ) -> Result<Arc<Self>, JournalFailure> {
+        let (past, limit) = (port.past().await?, port.limit());
+        let recorder = match past.is_empty() {
+            true => Recorder::new(begin(), limit)?,
+            false => Recorder::load(past, limit).map_err(RecordError::from)?,
+        };
+        let (live, _) = watch::channel(recorder.is_live());
+        Ok(Arc::new(Self {
+            spent_before: recorder.cpu_us(),
+            recorder: Mutex::new(recorder),
+            port,
+            meter: OnceLock::new(),
+            live,
+            failure: OnceLock::new(),
+            requests: AtomicU32::new(0),
+        }))
+    }
+
+    /// The meter of a run that begins. A repetition computes again what was computed before, which does not count
+    /// against the limit: it may take ten times as long and ten seconds more.
+    pub fn meter(&self, limit: Duration) -> Arc<CpuMeter> {
+        const ALLOWANCE: (u32, Duration) = (10, Duration::from_secs(10));
+        let before = Duration::from_micros(self.spent_before);
+        let (times, more) = ALLOWANCE;
+        let again =
+            if before.is_zero() { Duration::ZERO } else { before.saturating_mul(times).saturating_add(more) };
+        let meter = Arc::new(CpuMeter::new(limit.saturating_sub(before).saturating_add(again)));
+        // A run begins once.
+        drop(self.meter.set(meter.clone()));
+        meter
+    }
+
+    /// The conditions under which the run began.
+    pub fn begin(&self) -> Begin {
+        self.lock().begin().clone()
+    }
+
+    /// The beginning of the run, in milliseconds since 1970.
+    pub fn base_time(&self) -> u64 {
+        self.lock().begin().base_time
+    }
+
+    /// Why the run cannot go on, if it cannot.
+    pub fn failure(&self) -> Option<JournalFailure> {
+        self.failure.get().cloned()
+    }
+
+    /// Whether what the guest does now happens for the first time.
+    pub fn is_live(&self) -> bool {
+        *self.live.borrow()
+    }
+
+    /// Waits until the guest has passed the end of the past.
+    pub async fn until_live(&self) {
+        // The sender lives as long as this.
+        let _ = self.live.subscribe().wait_for(|live| *live).await;
+    }
+
+    /// Asks or tells the recorder.
+    ///
+    /// # Errors
+    /// If the run cannot go on. The error ends the run, and every later operation has the same.
+    pub fn with<T>(
+        &self,
+        mut operation: impl FnMut(&mut Recorder) -> Result<T, RecordError>,
+    ) -> wasmtime::Result<T> {
+        if let Some(failure) = self.failure.get() {
+            return Err(wasmtime::Error::new(failure.clone()));
+        }
+        let mut recorder = self.lock();
+        let mut done = operation(&mut recorder);
+        if let Err(full @ RecordError::Full { .. }) = &done {
+            self.port.give_up(full.to_string());
+            done = recorder.abandon().and_then(|()| operation(&mut recorder));
+        }
+        let is_live = recorder.is_live();
+        self.live.send_if_modified(|live| !std::mem::replace(live, is_live) && is_live);
+        let is_due = recorder.unsaved_bytes() > 0
+            && now_ms().saturating_sub(recorder.time_ms()) >= LATEST.as_millis() as u64;
+        if recorder.unsaved_bytes() >= ENOUGH || is_due {
+            self.push(&mut recorder);
+        }
+        drop(recorder);
+        done.map_err(|error| self.fail(error.into()))
+    }
+
+    /// Makes everything durable that was recorded so far.
+    ///
+    /// # Errors
+    /// If the run cannot go on.
+    pub async fn commit(&self) -> wasmtime::Result<()> {
+        self.push(&mut self.lock());
+        self.port.flush().await.map_err(|lost| self.fail(lost.into()))
+    }
+
+    /// Ends the run with this failure, unless it has one.
+    pub fn fail(&self, failure: JournalFailure) -> wasmtime::Error {
+        wasmtime::Error::new(self.failure.get_or_init(|| failure).clone())
+    }
+
+    /// Waits until this time. Only for waits that begin when the journal is durable.
+    pub async fn sleep_until(&self, time_ms: u64) {
+        self.port.sleep_until(time_ms).await;
+    }
+
+    /// Counts a request as under way until the value is dropped.
+    pub fn request(self: &Arc<Self>) -> RequestUnderWay {
+        self.port.set_requests(self.requests.fetch_add(1, Ordering::AcqRel) + 1);
+        RequestUnderWay(self.clone())
+    }
+
+    /// Records the end of the run with the sha256 of its outcome. The journal is durable afterwards.
+    ///
+    /// # Errors
+    /// If the run cannot end like this.
+    pub async fn end(&self, outcome: [u8; 32]) -> Result<(), JournalFailure> {
+        let ended = async {
+            self.with(|recorder| recorder.end(&outcome))?;
+            self.commit().await
+        };
+        let ended = ended.await;
+        ended.map_err(|_| self.failure().unwrap_or(JournalFailure::Lost(JournalLost::Unavailable)))
+    }
+
+    fn push(&self, recorder: &mut Recorder) {
+        let spent = self.meter.get().map_or(0, |meter| meter.spent().cpu.as_micros());
+        // The repetition is not counted twice.
+        let spent = self.spent_before.max(u64::try_from(spent).unwrap_or(u64::MAX));
+        if let Some(chunk) = recorder.take_chunk(now_ms(), spent) {
+            self.port.push(chunk);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Recorder> {
+        self.recorder.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A request that is under way.
+pub(crate) struct RequestUnderWay(Arc<GuestJournal>);
+
+impl Drop for RequestUnderWay {
+    fn drop(&mut self) {
+        self.0.port.set_requests(self.0.requests.fetch_sub(1, Ordering::AcqRel) - 1);
+    }
+}
+
+/// The conditions of a run that begins now.
+///
+/// # Errors
+/// If the system gives no random numbers.
+pub(crate) fn begin(
+    (tool, digest): (&str, &str),
+    arguments: &[u8],
+    grants: &Grants,
+    limits: &Limits,
+) -> Result<Begin, getrandom::Error> {
+    let mut seed = [0; 32];
+    getrandom::fill(&mut seed)?;
+    // Those that a guest can notice.
+    let visible = [
+        ("memory", limits.memory),
+        ("table", u64::from(limits.table)),
+        ("instances", u64::from(limits.instances)),
+        ("handles", u64::from(limits.handles)),
+        ("hostcall", limits.hostcall),
+        ("http-requests", u64::from(limits.http_requests)),
+        ("http-request", limits.http_request),
+        ("http-response", limits.http_response),
+    ];
+    Ok(Begin {
+        format: FORMAT,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        tool: tool.to_owned(),
+        digest: digest.to_owned(),
+        seed: Seed(seed),
+        base_time: now_ms(),
+        environment: grants
+            .plain_environment()
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect(),
+        limits: visible.map(|(key, value)| (key.to_owned(), value)).into_iter().collect::<BTreeMap<_, _>>(),
+        clock_step: STEP,
+        arguments: crc32fast::hash(arguments),
+    })
+}

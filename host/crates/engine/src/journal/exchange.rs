@@ -1,0 +1,267 @@
+//! Outgoing HTTP of runs with a journal. An exchange is recorded twice: its request before it leaves, and its whole
+//! response before the guest gets it.
+//!
+//! The body of a request is collected first, and the body of a response is whole, so that what the guest sees depends
+//! on the journal alone. A request that was under way when its host stopped is in doubt: whether it is sent again is
+//! decided by its method, by an idempotency key, and by the manifest.
+
+use crate::journal::{GuestJournal, JournalFailure};
+use crate::network::error::{code, of_name};
+use crate::network::exchange::{Body, Exchanged};
+use crate::network::policy::NetworkPolicy;
+use bytes::{Bytes, BytesMut};
+use http::{HeaderName, HeaderValue, Method, Request, Response as HttpResponse};
+use http_body_util::{BodyExt as _, Full};
+use std::sync::Arc;
+use toolyard_journal::{DecidedBy, DoubtDecision, Exchange, Response, ResponseOutcome};
+use toolyard_manifest::InDoubt;
+use toolyard_task::http_tape::HttpErrorName;
+use wasmtime_wasi_http::Error;
+
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+
+/// An exchange that the guest has begun.
+pub(crate) struct RecordedExchange {
+    journal: Arc<GuestJournal>,
+    exchange: Exchange,
+    request: Request<Body>,
+}
+
+/// The crc32 of the parts of a request that the guest has decided, but for its body.
+fn head(request: &Request<Body>) -> u32 {
+    let mut sum = crc32fast::Hasher::new();
+    sum.update(request.method().as_str().as_bytes());
+    sum.update(request.uri().to_string().as_bytes());
+    for (name, value) in request.headers() {
+        sum.update(name.as_str().as_bytes());
+        sum.update(value.as_bytes());
+    }
+    sum.finalize()
+}
+
+impl RecordedExchange {
+    /// Numbers a request, in the order in which the guest sends them.
+    ///
+    /// # Errors
+    /// If the run cannot go on; its next operation ends it.
+    pub fn begin(journal: Arc<GuestJournal>, request: Request<Body>) -> Result<Self, Error> {
+        let head = head(&request);
+        let (method, uri) = (request.method().as_str(), request.uri().to_string());
+        let exchange = journal.with(|recorder| recorder.request(head, method, &uri)).map_err(lost)?;
+        Ok(Self { journal, exchange, request })
+    }
+
+    /// Whether the journal has its response, so that nothing is sent.
+    pub fn is_answered(&self) -> Result<bool, Error> {
+        match self.exchange {
+            Exchange::Live(_) => Ok(false),
+            Exchange::Past(number) => {
+                Ok(self.journal.with(|recorder| recorder.response(number)).map_err(lost)?.is_some())
+            }
+        }
+    }
+
+    /// Carries the exchange out. `send` sends a request whose body is whole.
+    pub async fn run<F>(self, policy: Arc<NetworkPolicy>, send: impl FnOnce(Request<Body>) -> F) -> Exchanged
+    where
+        F: Future<Output = Exchanged>,
+    {
+        let Self { journal, exchange, request } = self;
+        let number = exchange.number();
+        let (mut parts, body) = request.into_parts();
+        let collected = collect(body, policy.limits.http_request).await;
+        // A body that failed or is too large has no sum; the failure is the outcome.
+        let sum = collected.as_ref().map_or(0, |body| crc32fast::hash(body));
+        if let Exchange::Past(_) = exchange {
+            let past = journal.with(|recorder| {
+                recorder.check_body(number, sum)?;
+                recorder.response(number)
+            });
+            if let Some(Response { outcome, .. }) = past.map_err(lost)? {
+                return exchanged(outcome);
+            }
+            // The guest has not seen this far yet in its repetition.
+            journal.until_live().await;
+            let is_ours = policy.grants.http.keyed && is_keyed(&parts.method);
+            let has_key = is_ours || parts.headers.contains_key(IDEMPOTENCY_KEY);
+            match decide(&journal, number, (&parts.method, has_key), policy.grants.http.in_doubt).await? {
+                DoubtDecision::Resend => {}
+                DoubtDecision::Error => {
+                    let outcome = ResponseOutcome::Error(CONNECTION_TERMINATED.to_owned());
+                    return record(&journal, number, sum, outcome);
+                }
+                DoubtDecision::Fail => {
+                    let request = policy.grants.clean(format!("{} {}", parts.method, parts.uri));
+                    return Err(lost(journal.fail(JournalFailure::InDoubt { request })));
+                }
+            }
+        }
+        let _under_way = journal.request();
+        let body = match collected {
+            Ok(body) => body,
+            Err(error) => return record(&journal, number, sum, failed(&error)),
+        };
+        if policy.grants.http.keyed
+            && is_keyed(&parts.method)
+            && !parts.headers.contains_key(IDEMPOTENCY_KEY)
+            && let Some(task) = policy.context.info().task
+            && let Ok(key) = HeaderValue::try_from(format!("{task}:{number}"))
+        {
+            parts.headers.insert(IDEMPOTENCY_KEY, key);
+        }
+        // Before anything leaves.
+        journal.commit().await.map_err(lost)?;
+        let body = Full::new(body).map_err(|never| match never {}).boxed_unsync();
+        let outcome = match send(Request::from_parts(parts, body)).await {
+            Ok((response, rest)) => {
+                let (parts, body) = response.into_parts();
+                // The rest of the connection is driven while the body arrives.
+                let rest = Box::into_pin(rest);
+                let collected = async {
+                    tokio::pin!(rest);
+                    let collecting = collect(body, policy.limits.http_response);
+                    tokio::pin!(collecting);
+                    tokio::select! {
+                        body = &mut collecting => body,
+                        _ = &mut rest => collecting.await,
+                    }
+                };
+                match collected.await {
+                    Ok(body) => {
+                        let headers = parts.headers.iter().map(|(name, value)| {
+                            (
+                                Bytes::copy_from_slice(name.as_str().as_bytes()),
+                                Bytes::copy_from_slice(value.as_bytes()),
+                            )
+                        });
+                        let (status, headers) = (parts.status.as_u16(), headers.collect());
+                        ResponseOutcome::Complete { status, headers, body }
+                    }
+                    Err(error) => failed(&error),
+                }
+            }
+            Err(error) => failed(&error),
+        };
+        record(&journal, number, sum, outcome)
+    }
+
+    /// The exchange has no place among those that may be under way at once. That is chance too.
+    pub async fn refuse(self, policy: Arc<NetworkPolicy>, error: Error) -> Exchanged {
+        self.run(policy, |_| std::future::ready(Err(error))).await
+    }
+}
+
+const CONNECTION_TERMINATED: &str = "connection-terminated";
+
+/// Decides about a request that was under way when its host stopped, and makes the decision durable before it is acted
+/// upon.
+async fn decide(
+    journal: &GuestJournal,
+    number: u32,
+    (method, has_key): (&Method, bool),
+    in_doubt: InDoubt,
+) -> Result<DoubtDecision, Error> {
+    // RFC 9110, section 9.2.2.
+    let idempotent = [Method::GET, Method::HEAD, Method::OPTIONS, Method::PUT, Method::DELETE];
+    let (decision, by) = match in_doubt {
+        _ if idempotent.contains(method) => (DoubtDecision::Resend, DecidedBy::Method),
+        _ if has_key => (DoubtDecision::Resend, DecidedBy::Key),
+        InDoubt::Retry => (DoubtDecision::Resend, DecidedBy::Manifest),
+        InDoubt::Error => (DoubtDecision::Error, DecidedBy::Manifest),
+        InDoubt::Fail => (DoubtDecision::Fail, DecidedBy::Manifest),
+    };
+    journal.with(|recorder| recorder.record_doubt(number, decision, by)).map_err(lost)?;
+    journal.commit().await.map_err(lost)?;
+    Ok(decision)
+}
+
+/// Whether the host gives requests of this method a key, where the manifest says so.
+fn is_keyed(method: &Method) -> bool {
+    matches!(*method, Method::POST | Method::PATCH)
+}
+
+/// Records the end of an exchange and gives it to the guest.
+fn record(journal: &GuestJournal, number: u32, request_body: u32, outcome: ResponseOutcome) -> Exchanged {
+    let response = Response { request_body, outcome };
+    journal.with(|recorder| recorder.record_response(number, &response)).map_err(lost)?;
+    exchanged(response.outcome)
+}
+
+/// The error as the journal keeps it: a name, which the guest gets now and in each repetition.
+fn failed(error: &Error) -> ResponseOutcome {
+    ResponseOutcome::Error(code(error).to_owned())
+}
+
+fn exchanged(outcome: ResponseOutcome) -> Exchanged {
+    match outcome {
+        ResponseOutcome::Complete { status, headers, body } => {
+            let mut response = HttpResponse::builder().status(status);
+            for (name, value) in &headers {
+                response = response.header(&name[..], &value[..]);
+            }
+            let body = Full::new(body).map_err(|never| match never {}).boxed_unsync();
+            let response =
+                response.body(body).map_err(|error| Error::InternalError(Some(error.to_string())))?;
+            Ok((response, Box::new(std::future::ready(Ok(())))))
+        }
+        ResponseOutcome::Error(name) => Err(named(&name)),
+    }
+}
+
+/// The error of this name, without details.
+fn named(name: &str) -> Error {
+    if let Some(name) = HttpErrorName::named(name) {
+        return of_name(name);
+    }
+    match name {
+        "HTTP-request-denied" => Error::HttpRequestDenied,
+        "destination-IP-prohibited" => Error::DestinationIpProhibited,
+        "HTTP-request-URI-invalid" => Error::HttpRequestUriInvalid,
+        "HTTP-request-method-invalid" => Error::HttpRequestMethodInvalid,
+        "HTTP-request-body-size" => Error::HttpRequestBodySize(None),
+        "HTTP-response-body-size" => Error::HttpResponseBodySize(None),
+        "HTTP-response-header-section-size" => Error::HttpResponseHeaderSectionSize(None),
+        "configuration-error" => Error::ConfigurationError,
+        _ => Error::InternalError(None),
+    }
+}
+
+/// The run cannot go on. Its next operation says why.
+fn lost(error: wasmtime::Error) -> Error {
+    Error::InternalError(Some(error.to_string()))
+}
+
+/// All bytes of a body, at most `most`.
+async fn collect(mut body: Body, most: u64) -> Result<Bytes, Error> {
+    let mut bytes = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        if let Ok(data) = frame?.into_data() {
+            if (bytes.len() + data.len()) as u64 > most {
+                return Err(Error::HttpRequestBodySize(Some(most)));
+            }
+            bytes.extend_from_slice(&data);
+        }
+    }
+    Ok(bytes.freeze())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_is_the_same_now_and_in_each_repetition() {
+        let errors = [
+            Error::HttpRequestBodySize(Some(3)),
+            Error::HttpResponseBodySize(Some(3)),
+            Error::ConnectionRefused,
+            Error::HttpRequestDenied,
+            Error::DestinationIpProhibited,
+            Error::LoopDetected,
+        ];
+        for error in errors {
+            let ResponseOutcome::Error(name) = failed(&error) else { panic!("{error}") };
+            assert_eq!(code(&named(&name)), name, "{error}");
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! The port through which a run stores its journal, and gets the one that it repeats.
+
+use async_trait::async_trait;
+use toolyard_journal::Chunk;
+
+/// Why a run cannot go on with its journal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum JournalLost {
+    /// Another run has the task by now, or the task has ended. This run must stop.
+    #[error("another run has taken over the task")]
+    Fenced,
+    /// The store did not answer while this host may still run the task.
+    #[error("the store does not take the journal")]
+    Unavailable,
+}
+
+/// The journal of one run of a task that can resume.
+#[async_trait]
+pub trait RunJournal: Send + Sync + 'static {
+    /// The chunks that earlier runs have stored, in their order. Empty for a run that begins.
+    async fn past(&self) -> Result<Vec<Chunk>, JournalLost>;
+
+    /// The most bytes that the journal may have.
+    fn limit(&self) -> u64;
+
+    /// Queues a chunk. Chunks are stored in the order of the calls.
+    fn push(&self, chunk: Chunk);
+
+    /// Waits until all chunks that were pushed before are durable.
+    async fn flush(&self) -> Result<(), JournalLost>;
+
+    /// The journal has reached its limit or cannot go on. The run goes on without one.
+    fn give_up(&self, reason: String);
+
+    /// Waits until this time (milliseconds since 1970). The run may be dropped meanwhile, to be repeated when the
+    /// time has come. Everything that it depends on must be durable before.
+    async fn sleep_until(&self, time_ms: u64);
+
+    /// Counts the requests that are under way. A run with one is not dropped to wait.
+    fn set_requests(&self, under_way: u32);
+}
