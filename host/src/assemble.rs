@@ -494,6 +494,7 @@ pub fn stores_in(store: &Arc<dyn Backend>) -> Stores {
         grants: store.clone(),
         broadcast: store.clone(),
         timeline: store.clone(),
+        journals: store.clone(),
         audit: store.clone(),
     }
 }

@@ -59,6 +59,7 @@ mod refusals;
 mod reload;
 mod reload_config;
 mod requestor;
+mod resume;
 mod rmcp;
 mod secrets;
 mod shipped;

@@ -69,6 +69,7 @@ pub fn stores(store: &Arc<MemoryStore>) -> Stores {
         grants: store.clone(),
         broadcast: store.clone(),
         timeline: store.clone(),
+        journals: store.clone(),
         audit: store.clone(),
     }
 }

@@ -104,6 +104,7 @@ use task::Tasks;
 use tokio::sync::{broadcast, watch};
 use tokio_util::sync::CancellationToken;
 use toolyard_protocol::stateless::param_headers::ParamHeader;
+use toolyard_task::journal::JournalStore;
 use toolyard_task::keys::KeyStore;
 use toolyard_task::node::NodeStore;
 use toolyard_task::session::SessionStore;
@@ -126,6 +127,8 @@ pub struct Stores {
     pub broadcast: Arc<dyn Broadcast>,
     /// Timelines of tasks; the same store as that of tasks, whose commits write their lifecycle.
     pub timeline: Arc<dyn TimelineStore>,
+    /// Journals of tasks that resume; the same store as that of tasks, whose commits move their fences.
+    pub journals: Arc<dyn JournalStore>,
     /// Audit entries; the same store as that of tasks, whose commits write them.
     pub audit: Arc<dyn AuditStore>,
 }
@@ -149,7 +152,7 @@ impl Dispatch {
         ids: Arc<dyn Ids>,
         guests: tokio::runtime::Handle,
     ) -> Arc<Self> {
-        let Stores { tasks, nodes, sessions, keys, grants, broadcast, timeline, audit } = stores;
+        let Stores { tasks, nodes, sessions, keys, grants, broadcast, timeline, journals, audit } = stores;
         let number = ids.uuid().as_u64_pair().1;
         let is_shared = tasks.is_shared();
         let settings = Arc::new(settings);
@@ -159,7 +162,7 @@ impl Dispatch {
         let slots = Arc::new(Slots::new(settings.clone(), guests));
         let node = Arc::new(Node::new(nodes, broadcast, is_shared, number, access.clone(), slots.clone()));
         let tasks = Arc::new(Tasks::new(
-            (tasks, timeline),
+            (tasks, timeline, journals),
             (settings.clone(), clock.clone(), ids.clone()),
             access.clone(),
             clients.clone(),

@@ -7,6 +7,7 @@ pub(crate) mod client_task;
 pub(crate) mod deps;
 pub(crate) mod elicitation;
 pub(crate) mod guest_log;
+pub(crate) mod journal;
 pub(crate) mod kept_reports;
 pub(crate) mod pending_question;
 pub(crate) mod permission;

@@ -18,6 +18,7 @@ use kept::RetentionSums;
 use questions::InflightQuestions;
 use rejoin::{RejoinBroadcast, RejoinIndex, ToldTasks};
 use std::sync::Arc;
+use toolyard_task::journal::JournalStore;
 use toolyard_task::store::{CreateError, Quota, QuotaScope};
 use toolyard_task::{Clock, Ids, TaskStore, TimelineStore};
 use waiters::Waiters;
@@ -27,6 +28,8 @@ pub(crate) struct Tasks {
     pub store: Arc<dyn TaskStore>,
     /// The timelines of the tasks.
     pub timeline: Arc<dyn TimelineStore>,
+    /// The journals of the tasks that resume.
+    pub journals: Arc<dyn JournalStore>,
     /// The waiters for a change.
     pub waiters: Waiters,
     /// Questions of tasks that clients have not answered.
@@ -49,7 +52,7 @@ pub(crate) struct Tasks {
 
 impl Tasks {
     pub fn new(
-        (store, timeline): (Arc<dyn TaskStore>, Arc<dyn TimelineStore>),
+        (store, timeline, journals): (Arc<dyn TaskStore>, Arc<dyn TimelineStore>, Arc<dyn JournalStore>),
         (settings, clock, ids): (Arc<Settings>, Arc<dyn Clock>, Arc<dyn Ids>),
         access: Arc<Access>,
         clients: Arc<Clients>,
@@ -60,6 +63,7 @@ impl Tasks {
         Self {
             store,
             timeline,
+            journals,
             waiters: Waiters::default(),
             inflight: InflightQuestions::default(),
             rejoin: Arc::default(),

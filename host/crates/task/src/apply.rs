@@ -295,7 +295,10 @@ fn change(task: &Task, next: &mut Task, event: Event, now: Timestamp) -> Result<
                 return Err(Refusal::NotApproved);
             }
             next.started_at = Some(now);
-            next.status_message = None;
+            // A task that continues says so until its guest says something else.
+            if task.resume.is_none() || task.fence.attempt == 1 {
+                next.status_message = None;
+            }
         }
         Event::Said { fence, message } => {
             check_fence(task, fence)?;

@@ -127,6 +127,7 @@ impl Cluster {
             self.deps.tasks.waiters.count_change();
         }
         self.deps.tasks.tidy_kept().await?;
+        self.wake_parked().await?;
         let published = self.deps.catalog.take_published();
         if shared {
             self.tell_components(published).await?;

@@ -23,6 +23,8 @@ use toolyard_task::{Event, Incarnation, Owner, Task, TaskId};
 
 /// Tasks to recover concurrently, so that they share commits.
 const AT_ONCE: usize = 64;
+/// Parked tasks to wake in one tick.
+const WOKEN_AT_ONCE: u32 = 256;
 /// The longest time before a task is run again.
 const LONGEST_BACK_OFF: Duration = Duration::from_secs(60);
 
@@ -144,15 +146,26 @@ impl Cluster {
         let declared = tool.as_ref().map(|tool| tool.spec().durability);
         let why = match recovery(&task, declared, self.deps.settings.attempts) {
             Recovery::End(why) => why,
-            // No tool of this release is declared to resume.
-            Recovery::Resume => return Ok(RecoveryOutcome::Left),
             // The record stays unchanged; another host takes the task over.
-            Recovery::Run if !self.deps.settings.adopts && tool.is_some() => {
+            Recovery::Run | Recovery::Resume if !self.deps.settings.adopts && tool.is_some() => {
                 return Ok(RecoveryOutcome::Unadopted);
             }
-            Recovery::Run if !self.deps.settings.adopts || self.deps.slots.closing.is_set() => {
+            Recovery::Run | Recovery::Resume
+                if !self.deps.settings.adopts || self.deps.slots.closing.is_set() =>
+            {
                 return Ok(RecoveryOutcome::Left);
             }
+            Recovery::Resume => match tool.filter(|tool| tool.spec().digest == task.digest) {
+                // It ends on the component that it began with.
+                None => return self.wait_for_tool(&task).await,
+                Some(tool) => {
+                    let by = self.deps.node.ensure_registered().await?;
+                    let (from, digest) = (task.fence.incarnation, task.digest.clone());
+                    let journal = self.deps.tasks.journals.journal(id).await?;
+                    let reached = journal.map_or(0, |journal| journal.entries);
+                    return self.adopt(task, tool, Event::Claimed { from, by, digest, reached }, by).await;
+                }
+            },
             Recovery::Run => match tool {
                 None => return self.wait_for_tool(&task).await,
                 Some(tool) => match argument_error(&task, &tool) {
@@ -175,6 +188,22 @@ impl Cluster {
             }
             CommitOutcome::Refused(..) | CommitOutcome::Gone => Ok(RecoveryOutcome::Left),
         }
+    }
+
+    /// Takes parked tasks that are due, as many as this host has room for, and continues them.
+    pub(crate) async fn wake_parked(&self) -> Result<(), StoreError> {
+        if !self.deps.settings.adopts || self.deps.slots.closing.is_set() {
+            return Ok(());
+        }
+        for id in self.deps.tasks.store.wakeable(WOKEN_AT_ONCE).await? {
+            let Some(read) = self.deps.tasks.store.read(id, None).await? else { continue };
+            let task = read.task;
+            let tool = self.deps.catalog.tool(&task.tool).filter(|tool| tool.spec().digest == task.digest);
+            let Some(tool) = tool.filter(|_| task.is_live() && task.parked().is_some()) else { continue };
+            let by = self.deps.node.ensure_registered().await?;
+            self.adopt(task, tool, Event::Woken { by }, by).await?;
+        }
+        Ok(())
     }
 
     /// Its tool may come back, here or elsewhere, until its ttl. If another host has the tool, that
@@ -229,13 +258,19 @@ impl Cluster {
         let CommitOutcome::Done(task) = taken else { return Ok(RecoveryOutcome::Left) };
         run.set_task(&task);
         guard.mark_stored(|| self.deps.node.current() == Some(by));
-        self.deps.observers.metrics.count_claimed();
-        let pause = self.back_off(task.fence.attempt);
-        tracing::info!(
-            event = "task.recovered", task = %task.id, tool = task.tool, attempt = task.fence.attempt,
-            %from_node, ?pause,
-            "task recovered"
-        );
+        let pause = match task.resume {
+            // A task that gets further may be resumed any number of times.
+            Some(resume) => self.back_off(1 + resume.stalled),
+            None => self.back_off(task.fence.attempt),
+        };
+        if !matches!(taking, Event::Woken { .. }) {
+            self.deps.observers.metrics.count_claimed();
+            tracing::info!(
+                event = "task.recovered", task = %task.id, tool = task.tool, attempt = task.fence.attempt,
+                %from_node, ?pause,
+                "task recovered"
+            );
+        }
         // Of the task as it is now: another component needs another approval.
         let turn = match SlotRequest::of_call(&self.deps.access.permit_accepted(&task, tool.clone())) {
             Ok(request) => SlotTurn::After(pause, request),

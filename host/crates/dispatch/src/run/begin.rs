@@ -12,7 +12,7 @@ use toolyard_protocol::RawJson;
 use toolyard_protocol::tools::RequestedTtl;
 use toolyard_task::audit::By;
 use toolyard_task::store::Records;
-use toolyard_task::task::{Bridged, Era};
+use toolyard_task::task::{Bridged, Era, Resume};
 use toolyard_task::{Durability, Fence, Task, TaskId};
 
 /// The terms of a new task.
@@ -68,7 +68,7 @@ impl RunDeps {
             started_at: Some(now),
             effects: false,
             rerun: spec.durability == Durability::Rerun,
-            resume: None,
+            resume: (spec.durability == Durability::Resume).then(Resume::default),
             bridged,
             approval: None,
             questions: Vec::new(),

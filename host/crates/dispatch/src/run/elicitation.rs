@@ -5,6 +5,7 @@
 use crate::Fault;
 use crate::client::client_channel::{ClientChannel, RouteScope};
 use crate::run::deps::RunDeps;
+use crate::run::journal::PARK_AFTER;
 use crate::run::pending_question::{KEYS, PendingQuestion, same};
 use crate::run::promotion::{NotPromoted, PromotionCause};
 use crate::run::round_trip::RoundTrip;
@@ -237,6 +238,7 @@ impl Run {
             arrived: None,
             scope: RouteScope::Expected,
             next_look: Instant::now() + settle,
+            park_at: Instant::now() + PARK_AFTER,
         };
         loop {
             match wait.step().await {
@@ -357,6 +359,8 @@ struct AnswerWait<'a> {
     /// The routes for questions that are not pending on any.
     scope: RouteScope,
     next_look: Instant,
+    /// When a run that resumes gives up its place, if it still waits.
+    park_at: Instant,
 }
 
 /// The outcome of one step of a wait.
@@ -425,11 +429,19 @@ impl AnswerWait<'_> {
         };
         tasks.offer_questions(&task, to).await?;
         let left = open.iter().map(|question| question.deadline.since(now)).min().unwrap_or_default();
+        let journal = self.run.task_journal();
         tokio::select! {
             biased;
             () = changed => {}
             Some((key, answer)) = self.following.next() => self.arrived = Some(Event::Answered { key, answer }),
             () = tokio::time::sleep(Duration::from_millis(left)) => {}
+            () = tokio::time::sleep_until(self.park_at), if journal.is_some() && self.following.is_empty() => {
+                // Not a branch of its own: the commit wakes this wait, which must not drop it half done.
+                if let Some(journal) = journal {
+                    journal.park(None).await;
+                }
+                self.park_at = Instant::now() + PARK_AFTER;
+            }
             () = tokio::time::sleep_until(self.next_look) => {
                 self.next_look = Instant::now() + LOOK_AGAIN;
                 self.scope = RouteScope::Anywhere;

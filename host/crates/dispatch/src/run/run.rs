@@ -11,6 +11,7 @@ use crate::observe::run_timeline::RunTimeline;
 use crate::observe::trace::Recording;
 use crate::run::client::Client;
 use crate::run::deps::RunDeps;
+use crate::run::journal::TaskJournal;
 use crate::run::permissions::Permissions;
 use crate::run::promotion::{NotPromoted, Promotion, PromotionCause};
 use crate::run::question_history::QuestionHistory;
@@ -44,7 +45,8 @@ use toolyard_task::tool::{
 use toolyard_task::wire::error::URL_ELICITATION_REQUIRED;
 use toolyard_task::wire::{RawJson, RpcError, Timestamp};
 use toolyard_task::{
-    AccessRequest, Event, Fence, HttpTape, NotPermitted, Reservation, RunContext, RunEnd, Task, TaskId,
+    AccessRequest, Event, Fence, HttpTape, NotPermitted, Reservation, RunContext, RunEnd, RunJournal, Task,
+    TaskId,
 };
 
 /// The longest time for which a stream is released.
@@ -79,6 +81,8 @@ pub(crate) struct Run {
     progress: OnceLock<Arc<LatestProgress>>,
     /// The usage of the guest, once it has ended.
     usage: OnceLock<RunUsage>,
+    /// The journal, if it works on a task that resumes.
+    journal: OnceLock<Arc<TaskJournal>>,
 }
 
 /// The receivers of a run's events besides its client.
@@ -116,6 +120,8 @@ pub(crate) enum DriveEnd<T> {
     Stopped,
     /// It has to wait for its client's next request.
     Suspended,
+    /// Its task waits without a run.
+    Parked,
 }
 
 impl Run {
@@ -146,6 +152,7 @@ impl Run {
             reported: Notify::new(),
             progress: OnceLock::new(),
             usage: OnceLock::new(),
+            journal: OnceLock::new(),
         })
     }
 
@@ -185,6 +192,10 @@ impl Run {
         };
         if self.as_task.set(as_task).is_err() {
             return;
+        }
+        if task.resume.is_some() {
+            // A task is set once.
+            drop(self.journal.set(Arc::new(TaskJournal::new(self.deps.clone(), as_task))));
         }
         if let Some(recording) = &self.observers.recording {
             recording.set_task(task.id);
@@ -236,6 +247,8 @@ impl Run {
             DriveEnd::Done(RunEnd::Error(error)) => self.shown(error),
             DriveEnd::Done(end) => end,
             DriveEnd::Panicked => RunEnd::Error(RpcError::internal("The engine failed during this call")),
+            // Another run goes on where this one was, and reports the end.
+            DriveEnd::Parked => return RunEnd::Stopped,
             DriveEnd::Stopped | DriveEnd::Suspended => RunEnd::Stopped,
         };
         // By now the guest is gone and has reported what it used.
@@ -319,6 +332,7 @@ impl Run {
                 // Dropping the run ends a guest that waits in the host.
                 () = self.stop.wait() => return DriveEnd::Stopped,
                 () = self.suspended() => return DriveEnd::Suspended,
+                () = self.parked() => return DriveEnd::Parked,
                 end = &mut run => {
                     self.send_progress(true);
                     return end.map_or_else(
@@ -374,6 +388,19 @@ impl Run {
     async fn suspended(&self) {
         match &self.round_trip {
             Some(round_trip) => round_trip.wait_until_suspended().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// The journal, if it works on a task that resumes.
+    pub fn task_journal(&self) -> Option<&Arc<TaskJournal>> {
+        self.journal.get()
+    }
+
+    /// Waits until its task is parked.
+    async fn parked(&self) {
+        match self.journal.get() {
+            Some(journal) => journal.wait_until_parked().await,
             None => std::future::pending().await,
         }
     }
@@ -469,6 +496,10 @@ impl RunContext for Run {
     fn may_act(&self) -> bool {
         // By the clock, not by a flag: a paused process may go on before the flag is set.
         self.task().is_none_or(|(_, fence)| self.deps.node.current() == Some(fence.incarnation))
+    }
+
+    fn journal(&self) -> Option<Arc<dyn RunJournal>> {
+        self.journal.get().map(|journal| journal.clone() as Arc<dyn RunJournal>)
     }
 
     fn report(&self, report: Report) {

@@ -81,8 +81,10 @@ impl RunDeps {
             }
         };
         // Boxed, so that the future of a queued task is small.
-        let end = Box::pin(run.drive_tool(tool, arguments, slot.take_reservation())).await;
-        Box::pin(self.finish_task(as_task, end)).await;
+        let end = Box::pin(run.clone().drive_tool(tool, arguments, slot.take_reservation())).await;
+        if !run.task_journal().is_some_and(|journal| journal.is_parked()) {
+            Box::pin(self.finish_task(as_task, end)).await;
+        }
         drop(slot);
     }
 
