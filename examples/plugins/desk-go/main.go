@@ -1,5 +1,5 @@
-// Tools for a desk: the weather from a REST API, in one city or two, a chart as an image, and sorting
-// files with a form.
+// Tools for a desk: the weather from a REST API, in one city or two, a chart as an image, sorting
+// files with a form, and work that continues from a stored state.
 package main
 
 import "desk/toolyard"
@@ -33,6 +33,13 @@ func init() {
 			Description: "Asks what to do with each text file of the inbox, and moves it into the folder of that choice.",
 			Annotations: map[string]bool{"destructiveHint": false, "openWorldHint": false},
 			Call:        toolyard.Typed(triage),
+		},
+		toolyard.Tool{
+			Name:        "steps",
+			Title:       "Work in parts",
+			Description: "Does a number of parts, and continues in a fresh run after every two of them.",
+			Annotations: map[string]bool{"readOnlyHint": true, "openWorldHint": false},
+			Call:        toolyard.Typed(steps),
 		},
 	)
 }

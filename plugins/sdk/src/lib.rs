@@ -86,8 +86,8 @@ pub use error::{Context, Error, INVALID_PARAMS};
 pub use raw::{Change, Content, LogLevel, completion, prompts, resources};
 pub use result::{IntoResult, ToolResult, Unstructured};
 pub use running::{
-    CallInfo, TaskError, begin_task, call_info, cancelled, changed, check_cancelled, effects, log, progress,
-    release_stream, sleep, status,
+    CallInfo, TaskError, begin_task, call_info, cancelled, changed, check_cancelled, continue_with, effects,
+    log, progress, release_stream, restored, sleep, status,
 };
 pub use tool::Tool;
 pub use {schemars, serde, serde_json};

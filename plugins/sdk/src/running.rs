@@ -1,14 +1,17 @@
 //! The running call: its progress, its cancellation, and information from the host.
 
+use std::convert::Infallible;
+
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::Error;
 #[cfg(target_family = "wasm")]
 pub(crate) use crate::raw::host;
 use crate::raw::{self, Change, LogLevel};
 #[cfg(not(target_family = "wasm"))]
 pub(crate) use crate::testing::host;
+use crate::{Context, Error};
 
 /// Reports progress to the caller: `done` of `total`, if the total is known. An empty `message` sends none.
 /// Only callers that asked for progress receive it. `done` must increase from call to call.
@@ -62,13 +65,67 @@ pub fn begin_task() -> Result<(), TaskError> {
     })
 }
 
-/// The reason why a call did not become a task.
+/// Ends this run of a task that resumes (`durability = "resume"` in the manifest). The call begins again in a
+/// fresh instance, with the same arguments, and [`restored`] returns the state. The host drops the journal of
+/// the task so far, so a task that works for days keeps a short one and resumes quickly.
+///
+/// Returns only if that fails, and then the run can go on by itself. A plain call always gets an error. The
+/// JSON of the state has at most 256 KiB. Do not call this while a request is under way.
+///
+/// ```no_run
+/// # use serde::{Deserialize, Serialize};
+/// # use toolyard_plugin::{Error, continue_with, restored};
+/// # fn index_page(_page: u32) -> Result<(), Error> { Ok(()) }
+/// #[derive(Default, Deserialize, Serialize)]
+/// struct Indexed {
+///     pages: u32,
+/// }
+///
+/// fn index(pages: u32) -> Result<(), Error> {
+///     let mut indexed: Indexed = restored()?.unwrap_or_default();
+///     while indexed.pages < pages {
+///         index_page(indexed.pages)?;
+///         indexed.pages += 1;
+///         if indexed.pages % 100 == 0 {
+///             // In a plain call this run goes on.
+///             let Err(_) = continue_with(&indexed);
+///         }
+///     }
+///     Ok(())
+/// }
+/// ```
+pub fn continue_with(state: &(impl Serialize + ?Sized)) -> Result<Infallible, TaskError> {
+    let json = serde_json::to_string(state).map_err(|error| TaskError::CannotContinue(error.to_string()))?;
+    match host::continue_with(&json) {
+        Err(raw::TaskError::Busy(why) | raw::TaskError::Failed(why)) => Err(TaskError::CannotContinue(why)),
+        Ok(()) => unreachable!("the host ends a run that continues with a state"),
+    }
+}
+
+/// The state that an earlier run of the task gave to [`continue_with`]; `None` in the first run and in a plain
+/// call.
+///
+/// # Errors
+/// If the state does not fit the type.
+pub fn restored<T: DeserializeOwned>() -> Result<Option<T>, Error> {
+    #[derive(Deserialize)]
+    struct Info<T> {
+        state: Option<T>,
+    }
+    let info: Info<T> =
+        serde_json::from_str(&host::call_info()).context("reading the state of an earlier run")?;
+    Ok(info.state)
+}
+
+/// The reason why a call did not become a task, or does not continue with a state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TaskError {
     /// There are too many tasks.
     Busy(String),
     /// The host could not store the task.
     Failed(String),
+    /// The call does not continue with the state; the run goes on.
+    CannotContinue(String),
 }
 
 impl std::error::Error for TaskError {}
@@ -78,6 +135,7 @@ impl std::fmt::Display for TaskError {
         match self {
             Self::Busy(why) => write!(f, "no task, the host is busy: {why}"),
             Self::Failed(why) => write!(f, "no task: {why}"),
+            Self::CannotContinue(why) => write!(f, "cannot continue with the state: {why}"),
         }
     }
 }
@@ -116,6 +174,8 @@ pub struct CallInfo {
     pub client_capabilities: Map<String, Value>,
     /// The principal of the call, if the manifest grants this information.
     pub subject: Option<Value>,
+    /// The argument of [`continue_with`] in an earlier run of the task; [`restored`] reads it as a type.
+    pub state: Option<Value>,
     /// W3C Trace Context, for requests that the tool makes for this call.
     pub traceparent: Option<String>,
     /// W3C Trace Context.
@@ -196,5 +256,27 @@ mod tests {
         let info = call_info();
         assert_eq!((info.attempt, info.task_id), (1, None));
         assert!(begin_task().is_ok() && effects().is_ok());
+    }
+
+    #[test]
+    fn a_state_is_given_and_restored() {
+        assert_eq!(restored::<Vec<u32>>().expect("no state"), None);
+        let Err(why) = continue_with(&[1, 2]);
+        assert_eq!(why.to_string(), "cannot continue with the state: the call is not a task that resumes");
+        let heard = testing::heard();
+        let [Heard::ContinueWith(state)] = &heard[..] else { panic!("{heard:?}") };
+        testing::restore(state.clone());
+        assert_eq!(restored().expect("a list"), Some(vec![1, 2]));
+        assert_eq!(call_info().state, Some(state.clone()));
+        let error = restored::<String>().expect_err("no text");
+        assert!(error.to_string().starts_with("reading the state of an earlier run: "), "{error}");
+    }
+
+    #[test]
+    fn a_state_that_is_not_json_is_an_error() {
+        let map = std::collections::BTreeMap::from([((1, 2), 3)]);
+        let Err(why) = continue_with(&map);
+        assert_eq!(why.to_string(), "cannot continue with the state: key must be a string");
+        assert!(testing::heard().is_empty());
     }
 }

@@ -51,6 +51,8 @@ pub enum Heard {
     Effects,
     /// The call becomes a task.
     BeginTask,
+    /// The call continues with this state.
+    ContinueWith(Value),
     /// The change, formatted with `Debug`.
     Changed(String),
     /// An HTTP request.
@@ -76,6 +78,8 @@ struct Stage {
     /// By method and URL.
     responses: BTreeMap<(String, String), Result<Recorded, RequestError>>,
     is_cancelled: bool,
+    /// The state of an earlier run.
+    restored: Option<Value>,
 }
 
 thread_local! {
@@ -114,6 +118,14 @@ pub fn no_response(method: &str, url: &str, why: RequestError) {
 /// Cancels the call from here on.
 pub fn cancel() {
     on_stage(|stage| stage.is_cancelled = true);
+}
+
+/// Gives the call this state of an earlier run: [`restored`](crate::restored) returns it.
+///
+/// [`continue_with`](crate::continue_with) cannot end a unit test, so here it returns the error of a plain
+/// call. The test finds the state in [`heard`], restores it and calls the tool again.
+pub fn restore(state: Value) {
+    on_stage(|stage| stage.restored = Some(state));
 }
 
 /// The calls of the host since the last call of this function.
@@ -206,7 +218,11 @@ pub(crate) mod host {
     }
 
     pub fn call_info() -> String {
-        "{\"attempt\":1}".to_owned()
+        let mut info = serde_json::json!({ "attempt": 1 });
+        if let Some(state) = on_stage(|stage| stage.restored.clone()) {
+            info["state"] = state;
+        }
+        info.to_string()
     }
 
     pub fn changed(what: &raw::Change) {
@@ -214,4 +230,9 @@ pub(crate) mod host {
     }
 
     pub fn release_stream(_retry_ms: u64) {}
+
+    pub fn continue_with(state: &str) -> Result<(), raw::TaskError> {
+        hear(Heard::ContinueWith(value(state)));
+        Err(raw::TaskError::Failed("the call is not a task that resumes".to_owned()))
+    }
 }

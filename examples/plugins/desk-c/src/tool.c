@@ -1,5 +1,5 @@
-// Three tools: `weather` calls an API, `chart` draws an image, and `triage` sorts the files of a
-// folder as the user says.
+// Four tools: `weather` calls an API, `chart` draws an image, `triage` sorts the files of a folder as
+// the user says, and `steps` continues from a stored state.
 #include "tools.h"
 
 const struct tool TOOLS[] = {
@@ -39,6 +39,20 @@ const struct tool TOOLS[] = {
               "\"to\": {\"type\": \"string\", \"description\": \"The folder in the inbox.\"}}}}}}",
     .annotations = "{\"readOnlyHint\": false, \"destructiveHint\": false, \"openWorldHint\": true}",
     .call = triage,
+  },
+  {
+    .name = "steps",
+    .title = "Work in parts",
+    .description = "Does a number of parts, and continues in a fresh run after every two of them.",
+    .input = "{\"type\": \"object\", \"required\": [\"parts\"], \"additionalProperties\": false, \"properties\": {"
+             "\"parts\": {\"type\": \"integer\", \"minimum\": 1, \"maximum\": 1000,"
+             " \"description\": \"The number of parts.\"}}}",
+    .output = "{\"type\": \"object\", \"required\": [\"done\", \"runs\"], \"properties\": {"
+              "\"done\": {\"type\": \"array\", \"items\": {\"type\": \"integer\"},"
+              " \"description\": \"The numbers of the parts that are done.\"},"
+              "\"runs\": {\"type\": \"integer\", \"description\": \"The number of runs so far.\"}}}",
+    .annotations = "{\"readOnlyHint\": true, \"openWorldHint\": false}",
+    .call = steps,
   },
 };
 

@@ -1,12 +1,28 @@
-"""Three tools for a desk: the weather from a REST API, a chart as an image, and sorting files with a form."""
+"""Four tools for a desk: the weather from a REST API, a chart as an image, sorting files with a form, and work that
+continues from a stored state.
+"""
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal
 
 from bars import draw
-from toolyard import Content, Image, Reply, ToolError, Tools, ask, effects, http, progress, tool
+from toolyard import (
+    CannotContinue,
+    Content,
+    Image,
+    Reply,
+    ToolError,
+    Tools,
+    ask,
+    continue_with,
+    effects,
+    http,
+    progress,
+    restored,
+    tool,
+)
 
 __all__ = ["Tools"]  # what the component exports
 
@@ -83,3 +99,33 @@ def triage() -> Reply[Sorted]:
         moved.append(Moved(file.name, choice))
         progress(done, len(files), f"{file.stem}: {choice}")
     return Reply(f"{len(moved)} files sorted", Sorted(moved))
+
+
+PARTS_PER_RUN = 2
+
+
+@dataclass
+class Steps:
+    """The state between the runs, and the result."""
+
+    done: Annotated[list[int], "The numbers of the parts that are done."] = field(default_factory=list)
+    runs: Annotated[int, "The number of runs so far."] = 0
+
+
+@tool(title="Work in parts", read_only=True, open_world=False)
+def steps(parts: Annotated[int, "The number of parts.", {"minimum": 1, "maximum": 1000}]) -> Reply[Steps]:
+    """Does a number of parts, and continues in a fresh run after every two of them."""
+    steps = restored(Steps) or Steps()
+    steps.runs += 1
+    refusal = None
+    while len(steps.done) < parts:
+        part = len(steps.done) + 1
+        steps.done.append(part)  # the real work goes here
+        progress(part, parts)
+        if refusal is None and part < parts and part % PARTS_PER_RUN == 0:
+            try:
+                continue_with(steps)
+            except CannotContinue as error:
+                refusal = error  # the call does not resume, so this run does all parts
+    text = f"parts: {parts}, runs: {steps.runs}"
+    return Reply(f"{text}; {refusal}" if refusal else text, steps)

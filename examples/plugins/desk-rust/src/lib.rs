@@ -1,7 +1,8 @@
-//! Three tools: `weather` calls an API, `chart` draws an image, and `triage` sorts the files of a folder as
-//! the user says.
+//! Four tools: `weather` calls an API, `chart` draws an image, `triage` sorts the files of a folder as the
+//! user says, and `steps` continues from a stored state.
 
 mod chart;
+mod steps;
 mod triage;
 mod weather;
 
@@ -23,5 +24,9 @@ plugin! {
             .description("Asks the user what to do with each text file in the inbox, and moves the files.")
             .additive()
             .open_world(true),
+        Tool::new("steps", steps::steps)
+            .title("Work in parts")
+            .description("Does a number of parts, and continues in a fresh run after every two of them.")
+            .pure(),
     ]
 }

@@ -220,6 +220,17 @@ const struct json *call_info(void) {
   return json_read(lift(info));
 }
 
+struct text continue_with(struct text state) {
+  tools_wasi_plugin_string_t json = lower(state);
+  toolyard_plugin_types_task_error_t error;
+  // The host ends the run, unless it returns an error. Both cases have a text.
+  toolyard_plugin_host_continue_with(&json, &error);
+  return text_format("cannot continue with the state: %.*s", (int)error.val.failed.len,
+                     (const char *)error.val.failed.ptr);
+}
+
+const struct json *restored(void) { return json_get(call_info(), "state"); }
+
 static struct answer impossible(const toolyard_plugin_types_ask_error_t *error) {
   struct answer answer = {ANSWER_IMPOSSIBLE, NULL, TEXT("the call is being stopped")};
   switch (error->tag) {

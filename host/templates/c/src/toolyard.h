@@ -67,8 +67,16 @@ bool begin_task(void);
 // before you change anything, and after the last question. False if the call must not have effects
 // any more, because it is being cancelled.
 bool effects(void);
-// Information about this call: `taskId`, `attempt`, `deadline`, `tool`, `clientCapabilities`.
+// Information about this call: `taskId`, `attempt`, `deadline`, `tool`, `clientCapabilities`, `state`.
 const struct json *call_info(void);
+// Ends this run of a task that resumes (`durability = "resume"` in the manifest). The call begins again
+// in a fresh instance, with the same arguments, and `restored` returns the state: a JSON text of at
+// most 256 KiB. The host drops the journal of the task so far. Returns only if that fails, with the
+// reason, and then the run can go on by itself. Do not call it while a request is under way.
+struct text continue_with(struct text state);
+// The state that an earlier run of the task gave to `continue_with`. NULL in the first run, and in a
+// plain call.
+const struct json *restored(void);
 
 // The outcome of a question.
 struct answer {

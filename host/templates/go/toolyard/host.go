@@ -52,6 +52,9 @@ func hostChanged(what, uriPtr, uriLen uint32)
 //go:wasmimport toolyard:plugin/host@0.1.0 release-stream
 func hostReleaseStream(retry uint64)
 
+//go:wasmimport toolyard:plugin/host@0.1.0 continue-with
+func hostContinueWith(statePtr, stateLen uint32, continued unsafe.Pointer)
+
 // Progress reports progress to the caller; done must increase. A total of 0 means that the total is
 // unknown, and a message of "" that there is none.
 func (*Call) Progress(done, total float64, message string) {
@@ -116,6 +119,37 @@ func (*Call) BeginTask() error {
 	return fmt.Errorf("no task: %s", why)
 }
 
+// ContinueWith ends this run of a task that resumes (durability = "resume" in the manifest). The call
+// begins again in a fresh instance, with the same arguments, and Restored returns the state, which
+// has at most 256 KiB as JSON. The host drops the journal of the task so far. ContinueWith returns
+// only if that fails, and then the run can go on by itself. Do not call it while a request is under
+// way.
+func (*Call) ContinueWith(state any) error {
+	text, err := marshal(state)
+	if err != nil {
+		return fmt.Errorf("cannot continue with the state: %w", err)
+	}
+	var a arena
+	lowered := a.string(text)
+	continued := new(abiBegun)
+	hostContinueWith(lowered.ptr, lowered.len, unsafe.Pointer(continued))
+	runtime.KeepAlive(&a)
+	return fmt.Errorf("cannot continue with the state: %s", continued.err.text.lift())
+}
+
+// Restored stores the state that an earlier run of the task gave to ContinueWith in the value that
+// state points to. It returns false in the first run, and in a plain call.
+func (call *Call) Restored(state any) (bool, error) {
+	info, err := call.Info()
+	if err != nil || info.State == nil {
+		return false, err
+	}
+	if err := json.Unmarshal(info.State, state); err != nil {
+		return false, fmt.Errorf("cannot read the state of an earlier run: %w", err)
+	}
+	return true, nil
+}
+
 // Effects declares that the call has effects from here on, and must not run again.
 func (*Call) Effects() error {
 	asked := new(abiAsked)
@@ -136,6 +170,8 @@ type Info struct {
 	Subject            string         `json:"subject"`
 	Traceparent        string         `json:"traceparent"`
 	Tracestate         string         `json:"tracestate"`
+	// State is the argument of ContinueWith in an earlier run of the task; Restored reads it.
+	State json.RawMessage `json:"state"`
 }
 
 // Info returns information about this call.

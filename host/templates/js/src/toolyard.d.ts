@@ -68,6 +68,7 @@ export interface CallInfo {
   subject?: string;
   traceparent?: string;
   tracestate?: string;
+  state?: unknown;
 }
 
 export const INVALID_PARAMS: -32602;
@@ -83,6 +84,8 @@ export class RpcError extends Error {
 export class NoAnswer extends ToolError {
   readonly reason: "unsupported" | "timed-out" | "refused" | "invalid" | "too-late" | "cancelled";
 }
+
+export class CannotContinue extends ToolError {}
 
 export function plugin(tools: Record<string, Tool>): { listTools(): unknown[]; call(name: string, args: string): unknown };
 export function tool<S>(definition: Tool<S>): Tool<S>;
@@ -101,6 +104,8 @@ export function sleep(milliseconds: number): void;
 export function cancelled(): boolean;
 export function effects(): void;
 export function callInfo(): CallInfo;
+export function continueWith(state: unknown): never;
+export function restored<T = unknown>(): T | undefined;
 export function ask<S extends LibrarySchema>(key: string, message: string, form: S): Values<S> | null;
 export function ask<T extends object = Record<string, unknown>>(
   key: string,

@@ -44,6 +44,14 @@ export class NoAnswer extends ToolError {
   }
 }
 
+/** The call does not continue with a state; the run goes on. */
+export class CannotContinue extends ToolError {
+  constructor(why) {
+    super(`cannot continue with the state: ${why}`);
+    this.name = "CannotContinue";
+  }
+}
+
 const SAID = {
   unsupported: (what) => `this client cannot be asked: ${what}`,
   "timed-out": () => "no answer came in time",
@@ -251,9 +259,31 @@ export function effects() {
   asked(() => host.effects());
 }
 
-/** Information about this call: `taskId`, `attempt`, `deadline`, `tool`, `clientCapabilities`. */
+/** Information about this call: `taskId`, `attempt`, `deadline`, `tool`, `clientCapabilities`, `state`. */
 export function callInfo() {
   return JSON.parse(host.callInfo());
+}
+
+/**
+ * Ends this run of a task that resumes (`durability = "resume"` in the manifest). The call begins
+ * again in a fresh instance, with the same arguments, and `restored` returns the state: any JSON
+ * value, at most 256 KiB. The host drops the journal of the task so far. Throws `CannotContinue` if
+ * that fails; then the run can go on by itself. Do not call it while a request is under way.
+ */
+export function continueWith(state) {
+  try {
+    host.continueWith(JSON.stringify(state ?? null));
+  } catch (error) {
+    throw typeof error?.payload?.tag === "string" ? new CannotContinue(error.payload.val) : error;
+  }
+}
+
+/**
+ * The state that an earlier run of the task gave to `continueWith`; undefined in the first run, and
+ * in a plain call.
+ */
+export function restored() {
+  return callInfo().state;
 }
 
 /**

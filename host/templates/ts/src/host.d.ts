@@ -33,4 +33,6 @@ declare module "toolyard:plugin/host@0.1.0" {
   export function callInfo(): Json;
   export function changed(what: Change): void;
   export function releaseStream(retryMs: number): void;
+  /** Ends the run. Throws `{ tag: "busy" | "failed"; val: string }` if it cannot. */
+  export function continueWith(state: Json): never;
 }

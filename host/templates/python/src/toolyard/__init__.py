@@ -11,7 +11,22 @@ from importlib.util import find_spec
 
 from . import _modules as _modules  # first: it serves the imports that follow
 from ._content import Audio, Content, File, Image, Link
-from ._host import NoAnswer, ToolError, ask, ask_all, call_info, cancelled, effects, log, progress, sleep, status
+from ._host import (
+    CannotContinue,
+    NoAnswer,
+    ToolError,
+    ask,
+    ask_all,
+    call_info,
+    cancelled,
+    continue_with,
+    effects,
+    log,
+    progress,
+    restored,
+    sleep,
+    status,
+)
 from ._schema import schema_of
 from ._tools import INVALID_PARAMS, Reply, RpcError, Tools, tool
 
@@ -21,6 +36,7 @@ if find_spec("wit_world.imports.outgoing_handler"):
 __all__ = [
     "INVALID_PARAMS",
     "Audio",
+    "CannotContinue",
     "Content",
     "File",
     "Image",
@@ -34,9 +50,11 @@ __all__ = [
     "ask_all",
     "call_info",
     "cancelled",
+    "continue_with",
     "effects",
     "log",
     "progress",
+    "restored",
     "schema_of",
     "sleep",
     "status",

@@ -1,7 +1,7 @@
 """The functions of the host, and the errors that they raise."""
 
 import json
-from typing import Any, TypeVar, overload
+from typing import Any, NoReturn, TypeVar, overload
 
 from componentize_py_types import Err, Ok
 from wit_world.imports import host
@@ -22,6 +22,13 @@ class NoAnswer(ToolError):
     def __init__(self, reason: Any):
         super().__init__(_said(reason))
         self.reason = reason
+
+
+class CannotContinue(ToolError):
+    """The call does not continue with a state; the run goes on."""
+
+    def __init__(self, why: str):
+        super().__init__(f"cannot continue with the state: {why}")
 
 
 def progress(done: float, total: float | None = None, message: str | None = None) -> None:
@@ -50,8 +57,33 @@ def cancelled() -> bool:
 
 
 def call_info() -> dict[str, Any]:
-    """Information about this call: `taskId`, `attempt`, `deadline`, `tool`, `clientCapabilities`."""
+    """Information about this call: `taskId`, `attempt`, `deadline`, `tool`, `clientCapabilities`, `state`."""
     return json.loads(host.call_info())
+
+
+def continue_with(state: Any) -> NoReturn:
+    """Ends this run of a task that resumes (`durability = "resume"` in the manifest). The call begins again in a fresh
+    instance, with the same arguments, and `restored` returns the state: a dataclass or any JSON value, at most 256 KiB.
+    The host drops the journal of the task so far. Raises `CannotContinue` if that fails; then the run can go on by
+    itself. Do not call it while a request is under way.
+    """
+    try:
+        host.continue_with(json.dumps(state, ensure_ascii=False, default=_schema.plain))
+    except Err as error:
+        raise CannotContinue(error.value.value) from None
+    raise AssertionError("the host ends a run that continues with a state")
+
+
+@overload
+def restored() -> Any: ...
+@overload
+def restored(kind: type[T]) -> T | None: ...
+def restored(kind: Any = None) -> Any:
+    """The state that an earlier run of the task gave to `continue_with`, as a dataclass or another type if one is given.
+    None in the first run, and in a plain call.
+    """
+    state = call_info().get("state")
+    return state if kind is None or state is None else _schema.read(kind, state)
 
 
 def effects() -> None:
