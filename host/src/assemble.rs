@@ -158,6 +158,7 @@ impl Assembled {
         let capacity = engine.capacity();
         let store = open_store(config).await?;
         let stores = stores_in(&store);
+        engine.keep_components(stores.journals.clone());
         let exporter = exporter(config, &stores)?;
         let dispatch = Dispatch::new(
             Settings { adopts, ..dispatch_settings(config, capacity) },
@@ -421,6 +422,7 @@ pub fn start_engine(config: &Config) -> anyhow::Result<Arc<Engine>> {
         max_runs: limits.running,
         guest_memory: limits.guest_memory.map(|size| size.as_u64()),
         names: Some(config.data.join("names")),
+        host_version: env!("CARGO_PKG_VERSION"),
         deals_names: config.deals_names,
         private: protect::withheld(config),
         require_digest: config.require_digest.clone(),

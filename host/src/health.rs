@@ -85,6 +85,24 @@ impl Health {
         }
         failed
     }
+
+    /// The metrics as text.
+    async fn encoded(&self) -> String {
+        let mut text = String::new();
+        let empty = Registry::default();
+        let registry = match self.loaded.get() {
+            None => &empty,
+            Some(Loaded { dispatch, registry, .. }) => {
+                dispatch.count_parked(STORE_TIME).await;
+                registry
+            }
+        };
+        // Writing to a String does not fail, and incomplete metrics are better than none.
+        if encode(&mut text, registry).is_err() {
+            tracing::error!(event = "health.metrics_incomplete", "cannot encode all metrics");
+        }
+        text
+    }
 }
 
 impl admin::Health for Health {
@@ -92,15 +110,8 @@ impl admin::Health for Health {
         self.look().boxed()
     }
 
-    fn numbers(&self) -> (String, &'static str) {
-        let mut text = String::new();
-        let empty = Registry::default();
-        let registry = self.loaded.get().map_or(&empty, |loaded| &loaded.registry);
-        // Writing to a String does not fail, and incomplete metrics are better than none.
-        if encode(&mut text, registry).is_err() {
-            tracing::error!(event = "health.metrics_incomplete", "cannot encode all metrics");
-        }
-        (text, OPENMETRICS)
+    fn numbers(&self) -> BoxFuture<'_, (String, &'static str)> {
+        self.encoded().map(|text| (text, OPENMETRICS)).boxed()
     }
 }
 

@@ -29,6 +29,7 @@ pub fn dispatch_settings(config: &Config, capacity: u32) -> Settings {
         live_tasks: limits.live_tasks,
         kept_bytes_per_owner: limits.kept_bytes_per_principal.as_u64(),
         kept_bytes: limits.kept_bytes.as_u64(),
+        journal_bytes: limits.journals.as_u64(),
         question_ms: milliseconds(limits.question_wait),
         question_settle_ms: milliseconds(QUESTION_SETTLE),
         approval_ms: milliseconds(limits.approval_wait),

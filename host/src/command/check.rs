@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use toolyard_cli::output;
 use toolyard_dispatch::{TaskSupport, visible};
-use toolyard_engine::{CheckReport, CheckedTool, ImportUse};
+use toolyard_engine::{CheckReport, CheckedResume, CheckedTool, ImportUse};
 use toolyard_manifest::{LimitRow, Limits};
 
 /// The options of `check`.
@@ -111,6 +111,9 @@ fn as_text(report: &CheckReport) -> String {
         let what = format!("[{}]: nothing in it {}; take the grant away", used.section(), used.does());
         line(if index == 0 { "unused" } else { "" }, what);
     }
+    for (name, text) in report.resume.iter().flat_map(|resume| resume_lines(resume, report.tools.len())) {
+        line(name, text);
+    }
     let shown = |row: &LimitRow| format!("{} {}", row.key, row.shown(limits).replace(".0 ", " "));
     let limits: Vec<String> = Limits::ROWS.iter().map(shown).collect();
     for (index, some) in limits.chunks(6).enumerate() {
@@ -129,6 +132,22 @@ fn tasks_of(tool: &CheckedTool) -> String {
         (TaskSupport::Forbidden, _) => format!("{support}; never handed off: the manifest says forbidden"),
         (TaskSupport::Optional | TaskSupport::Required, _) => support,
     }
+}
+
+/// How tasks resume, as names and texts of lines. `count` is the number of tools.
+fn resume_lines(resume: &CheckedResume, count: usize) -> Vec<(&'static str, String)> {
+    let which = match resume.tools.len() == count {
+        true => "resume".to_owned(),
+        false => format!("resume (only {})", resume.tools.join(", ")),
+    };
+    let listed = |list: &[String]| if list.is_empty() { "nothing".to_owned() } else { list.join(", ") };
+    vec![
+        ("durability", which),
+        ("", format!("replayed: {}", listed(&resume.replayed))),
+        ("", format!("the same each time: {}", listed(&resume.same))),
+        // A plugin with another grant is not loaded, so there is no report of it.
+        ("", "refused: none".to_owned()),
+    ]
 }
 
 /// The grants, one line each.
@@ -230,6 +249,11 @@ fn as_json(report: &CheckReport) -> serde_json::Value {
             "host": folder.host,
             "mode": folder.mode.as_str(),
         })).collect::<Vec<_>>(),
+        "resume": report.resume.as_ref().map(|resume| serde_json::json!({
+            "tools": resume.tools,
+            "replayed": resume.replayed,
+            "same": resume.same,
+        })),
         "manifest": report.manifest.is_some(),
         "enabled": report.enabled,
         "limits": limits_as_json(&report.limits),
@@ -240,6 +264,24 @@ fn as_json(report: &CheckReport) -> serde_json::Value {
 mod tests {
     use super::*;
     use toolyard_dispatch::TaskSupport::{Forbidden, Optional, Required};
+
+    #[test]
+    fn the_block_about_resuming_says_what_is_replayed_and_which_tools_resume() {
+        let resume = CheckedResume {
+            tools: vec!["order".to_owned()],
+            replayed: vec!["clocks (1 ms)".to_owned(), "HTTP to api.example.com".to_owned()],
+            same: vec!["random numbers".to_owned(), "environment".to_owned()],
+        };
+        let lines = resume_lines(&resume, 1);
+        let expected = [
+            ("durability", "resume"),
+            ("", "replayed: clocks (1 ms), HTTP to api.example.com"),
+            ("", "the same each time: random numbers, environment"),
+            ("", "refused: none"),
+        ];
+        assert_eq!(lines, expected.map(|(name, text)| (name, text.to_owned())));
+        assert_eq!(resume_lines(&resume, 2)[0].1, "resume (only order)");
+    }
 
     #[test]
     fn a_tool_that_is_never_handed_off_has_the_reason_in_its_line() {

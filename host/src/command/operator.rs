@@ -96,6 +96,27 @@ pub fn with_bare_store(
     })
 }
 
+/// Like [`with_bare_store`], for commands that change nothing.
+///
+/// # Errors
+/// If the store cannot be opened, or the error of `act`.
+pub fn with_store_to_read(
+    config: &Config,
+    act: impl AsyncFnOnce(&dyn Backend) -> anyhow::Result<ExitCode>,
+) -> anyhow::Result<ExitCode> {
+    assemble::with_runtimes(|_| async move {
+        let store = open_store(config).await?;
+        let stop = stop_signal()?;
+        let done = tokio::select! {
+            biased;
+            done = act(&*store) => done,
+            () = stop.cancelled() => Ok(ExitCode::from(INTERRUPTED)),
+        };
+        store.shut_down().await;
+        done
+    })
+}
+
 /// Like [`with_bare_store`], for an option that only SQLite supports. `what` names the option in the error.
 ///
 /// # Errors

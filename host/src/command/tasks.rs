@@ -2,6 +2,7 @@
 
 mod answer;
 mod archive;
+mod history;
 mod reencrypt;
 mod timeline;
 mod watch;
@@ -59,6 +60,7 @@ enum Action {
         #[arg(long)]
         follow: bool,
     },
+    History(history::Options),
     /// Print the result of a task; waits until the task ends.
     Result {
         /// The id.
@@ -84,6 +86,12 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
         Action::Export(options) => return archive::export(&config, options),
         Action::Import(import) => return archive::import(&config, import, options.json),
         Action::Reencrypt(reencrypt) => return reencrypt::run(&config, reencrypt, options.json),
+        Action::History(history) => {
+            operator::has_store(&config, false)?;
+            return operator::with_store_to_read(&config, async |store| {
+                history::run(store, history, options.json).await
+            });
+        }
         Action::List { .. }
         | Action::Watch { .. }
         | Action::Answer(_)
@@ -122,7 +130,11 @@ async fn act(dispatch: &Dispatch, config: &Config, options: &Options) -> anyhow:
         Action::Logs { id, follow } => timeline::logs(dispatch, id, *follow, options.json).await,
         Action::Show { id, timeline: false } => {
             let task = dispatch.task(&operator, id).await.map_err(|fault| said(&fault, id))?;
-            show(&task, options.json);
+            let why = match task.resume {
+                Some(_) => None,
+                None => timeline::unresumable_reason_of(dispatch, id).await?,
+            };
+            show(&task, why, options.json);
             Ok(ExitCode::SUCCESS)
         }
         Action::Result { id, no_wait } => {
@@ -156,7 +168,7 @@ async fn act(dispatch: &Dispatch, config: &Config, options: &Options) -> anyhow:
             }
             Ok(ExitCode::SUCCESS)
         }
-        Action::Export(_) | Action::Import(_) | Action::Reencrypt(_) => {
+        Action::Export(_) | Action::Import(_) | Action::Reencrypt(_) | Action::History(_) => {
             unreachable!("these are done with the store alone")
         }
     }
@@ -232,11 +244,24 @@ fn as_json(summary: &Summary) -> serde_json::Value {
     })
 }
 
-fn show(task: &Task, json: bool) {
+/// Prints a task. `unresumable` is why it no longer resumes.
+fn show(task: &Task, unresumable: Option<String>, json: bool) {
     let mut value = as_json(&Summary::of(task));
     value["startedAt"] = task.started_at.map(|started| started.to_string()).into();
     value["incarnation"] = task.fence.incarnation.0.into();
     value["attempt"] = task.fence.attempt.into();
+    value["resumes"] = task.resume.is_some().into();
+    if task.resume.is_some() || unresumable.is_some() {
+        value["resumptions"] = task.fence.attempt.saturating_sub(1).into();
+    }
+    if let Some(why) = unresumable {
+        value["notResumable"] = why.into();
+    }
+    let wake = task.parked().map(|parked| parked.wake.map(|wake| wake.to_string()));
+    value["parked"] = match &wake {
+        Some(until) => serde_json::json!({"until": until}),
+        None => serde_json::Value::Null,
+    };
     if let Ok(arguments) = task.arguments.decode::<serde_json::Value>() {
         value["arguments"] = arguments;
     }
@@ -244,6 +269,11 @@ fn show(task: &Task, json: bool) {
         output::json(value);
         return;
     }
+    value["parked"] = match wake {
+        Some(Some(until)) => format!("until {until}").into(),
+        Some(None) => "until an answer".into(),
+        None => "no".into(),
+    };
     for (name, member) in value.as_object().into_iter().flatten() {
         let text = member.as_str().map_or_else(|| member.to_string(), str::to_owned);
         say!("{name:>14}  {}", visible::line(&text));

@@ -140,6 +140,8 @@ limits! {
         "Bytes of records, arguments and results that the store keeps of one principal's tasks. Over it, the tasks that ended first are removed before their ttl; if none has ended, new ones are refused as busy. Size it by the disk and the number of principals.";
     kept_bytes: ByteSize = "tasks.kept-bytes", "8GiB",
         "The same bytes for all principals together; over it the host removes tasks of the principals that keep the most. Size it by the disk of the store.";
+    journals: ByteSize = "tasks.journals", "4GiB",
+        "Bytes of the journals of all tasks that resume. Over it, the journals of the tasks that ended first are removed; if those of live tasks alone have more, new tasks of tools that resume are refused as busy. Size it by the disk of the store.";
     timeline_task: ByteSize = "timeline.task", "256KiB",
         "Bytes of the timeline of one task: its log, its progress and its other events. Over it, the first quarter and the newest events stay. Raise it if long logs matter; 0B keeps no timelines.";
     timeline_total: ByteSize = "timeline.total", "256MiB",

@@ -26,6 +26,7 @@ static FIRST: LazyLock<Chunk> = LazyLock::new(|| {
         environment: Vec::new(),
         limits: [].into(),
         clock_step: NonZeroU32::MIN,
+        state: None,
         arguments: 0,
     };
     let mut recorder = Recorder::new(begin, LIMIT).expect("a recorder");

@@ -21,6 +21,7 @@ pub const SETTINGS: Settings = Settings {
     live_tasks: 1000,
     kept_bytes_per_owner: 1 << 30,
     kept_bytes: 8 << 30,
+    journal_bytes: 4 << 30,
     question_ms: 60_000,
     question_settle_ms: 0,
     approval_ms: 900_000,

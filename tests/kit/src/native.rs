@@ -6,15 +6,18 @@ use std::sync::Arc;
 use std::time::Duration;
 use toolyard_dispatch::{RawJson, TaskSupport, ToolSpec};
 use toolyard_task::approval::{Confirm, ConfirmBy, ConfirmTerms};
-use toolyard_task::tool::{ArgumentCheck, AskedQuestion, ReportBounds};
+use toolyard_task::tool::{ArgumentCheck, AskedQuestion, JournalTerms, ReportBounds};
 use toolyard_task::wire::{Execution, ToolDescription, text_result};
 use toolyard_task::{Digest, Durability, Reservation, RunContext, RunEnd, Tool};
 
 type Body = Box<dyn Fn(RawJson, Arc<dyn RunContext>) -> BoxFuture<'static, RunEnd> + Send + Sync>;
 
+type Components = Box<dyn Fn(Digest) -> Arc<dyn Tool> + Send + Sync>;
+
 struct NativeTool {
     spec: ToolSpec,
     body: Body,
+    components: Option<Components>,
 }
 
 impl Tool for NativeTool {
@@ -35,16 +38,25 @@ impl Tool for NativeTool {
         (self.body)(arguments, context)
     }
 
+    fn of_component(self: Arc<Self>, digest: Digest) -> BoxFuture<'static, Result<Arc<dyn Tool>, String>> {
+        let component = self.components.as_ref().map(|components| components(digest));
+        let component = component.ok_or_else(|| "the tool has one component".to_owned());
+        std::future::ready(component).boxed()
+    }
+
     fn interrupt(&self) {}
 }
 
 /// A tool of the plugin `native` that still lacks its body.
-pub struct Native(ToolSpec);
+pub struct Native {
+    spec: ToolSpec,
+    components: Option<Components>,
+}
 
 /// A tool of this name, whose calls may be tasks and whose unfinished runs are not repeated.
 #[must_use]
 pub fn native(name: &str) -> Native {
-    Native(ToolSpec {
+    let spec = ToolSpec {
         description: ToolDescription {
             name: name.to_owned(),
             title: None,
@@ -70,29 +82,31 @@ pub fn native(name: &str) -> Native {
         rate: None,
         confirm: ConfirmTerms::default(),
         reports: ReportBounds::default(),
-    })
+        journal: JournalTerms::default(),
+    };
+    Native { spec, components: None }
 }
 
 impl Native {
     /// Sets whether its calls may or must be tasks.
     #[must_use]
     pub fn task_support(mut self, support: TaskSupport) -> Self {
-        self.0.task_support = support;
-        self.0.description.execution = Some(Execution { task_support: support });
+        self.spec.task_support = support;
+        self.spec.description.execution = Some(Execution { task_support: support });
         self
     }
 
     /// Sets what happens to unfinished runs.
     #[must_use]
     pub fn durability(mut self, durability: Durability) -> Self {
-        self.0.durability = durability;
+        self.spec.durability = durability;
         self
     }
 
     /// Makes its calls wait for an approval by these.
     #[must_use]
     pub fn confirm(mut self, by: ConfirmBy) -> Self {
-        self.0.confirm =
+        self.spec.confirm =
             ConfirmTerms { confirm: Confirm::Ask, by, message: Some("Deploys to production.".to_owned()) };
         self
     }
@@ -100,28 +114,35 @@ impl Native {
     /// Sets the version of its plugin.
     #[must_use]
     pub fn digest(mut self, digest: &str) -> Self {
-        self.0.digest = Digest(digest.into());
+        self.spec.digest = Digest(digest.into());
+        self
+    }
+
+    /// Sets the tool as another component has it.
+    #[must_use]
+    pub fn components(mut self, of: impl Fn(Digest) -> Arc<dyn Tool> + Send + Sync + 'static) -> Self {
+        self.components = Some(Box::new(of));
         self
     }
 
     /// Sets how long the host waits for a call before the call becomes a task.
     #[must_use]
     pub fn inline_for(mut self, time: Duration) -> Self {
-        self.0.inline_for = Some(time);
+        self.spec.inline_for = Some(time);
         self
     }
 
     /// Sets the schema of its structured content.
     #[must_use]
     pub fn output_schema(mut self, schema: &'static str) -> Self {
-        self.0.description.output_schema = Some(RawJson::trusted(schema));
+        self.spec.description.output_schema = Some(RawJson::trusted(schema));
         self
     }
 
     /// Sets the schema of its arguments.
     #[must_use]
     pub fn input_schema(mut self, schema: &'static str) -> Self {
-        self.0.description.input_schema = RawJson::trusted(schema);
+        self.spec.description.input_schema = RawJson::trusted(schema);
         self
     }
 
@@ -139,7 +160,7 @@ impl Native {
         body: impl Fn(RawJson, Arc<dyn RunContext>) -> F + Send + Sync + 'static,
     ) -> Arc<dyn Tool> {
         let body = Box::new(move |arguments, context| body(arguments, context).boxed());
-        Arc::new(NativeTool { spec: self.0, body })
+        Arc::new(NativeTool { spec: self.spec, body, components: self.components })
     }
 }
 

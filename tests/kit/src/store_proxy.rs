@@ -1,9 +1,11 @@
 //! A store in memory whose calls pass through a function of the test.
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use std::sync::Arc;
 use toolyard_store::MemoryStore;
 use toolyard_task::audit::Entry;
+use toolyard_task::journal::{Appended, Chunk, JournalHead, JournalStore};
 use toolyard_task::keys::{Key, KeyStore, KeyUse};
 use toolyard_task::node::{NodeStore, Registration};
 use toolyard_task::search::{Page, Search};
@@ -12,7 +14,7 @@ use toolyard_task::store::{
 };
 use toolyard_task::task::Summary;
 use toolyard_task::wire::Timestamp;
-use toolyard_task::{Incarnation, Owner, Task, TaskId, TaskStore};
+use toolyard_task::{Digest, Fence, Incarnation, Owner, Task, TaskId, TaskStore};
 use uuid::Uuid;
 
 /// Controls the calls of a store, and observes their changes. Each change is noted in the same poll in which
@@ -39,6 +41,15 @@ pub trait Intercept: Send + Sync + 'static {
     /// Notes that tasks were removed.
     fn removed(&self, _: &[TaskId]) {}
 
+    /// Notes that chunks of a journal were stored from this number on, or were stored before.
+    fn appended(&self, _: TaskId, _: Fence, _: u32, _: &[Chunk]) {}
+
+    /// Notes that a journal was replaced by these chunks, or was replaced before.
+    fn restarted(&self, _: TaskId, _: Fence, _: u32, _: &[Chunk]) {}
+
+    /// Notes that a run that no longer has its task wanted to write its journal.
+    fn refused(&self, _: TaskId, _: Fence) {}
+
     /// Notes that a host has received a lease.
     fn registered(&self, _: Incarnation) {}
 
@@ -49,7 +60,7 @@ pub trait Intercept: Send + Sync + 'static {
     fn resigned(&self, _: Incarnation) {}
 }
 
-/// The tasks, nodes and keys of a store, through an interceptor.
+/// The tasks, journals, nodes and keys of a store, through an interceptor.
 pub struct StoreProxy<I> {
     store: Arc<MemoryStore>,
     /// The interceptor.
@@ -60,6 +71,14 @@ impl<I: Intercept> StoreProxy<I> {
     /// A proxy for this store.
     pub fn new(store: Arc<MemoryStore>, intercept: I) -> Arc<Self> {
         Arc::new(Self { store, intercept })
+    }
+
+    fn note_write(&self, written: Appended, task: TaskId, fence: Fence, note: impl FnOnce()) {
+        match written {
+            Appended::Done => note(),
+            Appended::Fenced => self.intercept.refused(task, fence),
+            Appended::Gap { .. } => {}
+        }
     }
 
     /// Those of these tasks that are stored.
@@ -115,6 +134,10 @@ impl<I: Intercept> TaskStore for StoreProxy<I> {
         self.intercept.call("wakeable", self.store.wakeable(limit)).await
     }
 
+    async fn count_parked(&self) -> Result<u64, StoreError> {
+        self.intercept.call("count_parked", self.store.count_parked()).await
+    }
+
     async fn remove(&self, ids: &[TaskId]) -> Result<u32, StoreError> {
         let remove = async {
             let mut gone = self.stored(ids).await?;
@@ -145,6 +168,71 @@ impl<I: Intercept> TaskStore for StoreProxy<I> {
 
     fn hints(&self) -> Box<dyn Hints> {
         self.intercept.hints(self.store.hints())
+    }
+}
+
+#[async_trait]
+impl<I: Intercept> JournalStore for StoreProxy<I> {
+    async fn append_chunks(
+        &self,
+        task: TaskId,
+        fence: Fence,
+        at: u32,
+        chunks: Vec<Chunk>,
+    ) -> Result<Appended, StoreError> {
+        let append = async {
+            let appended = self.store.append_chunks(task, fence, at, chunks.clone()).await?;
+            self.note_write(appended, task, fence, || self.intercept.appended(task, fence, at, &chunks));
+            Ok(appended)
+        };
+        self.intercept.call("append_chunks", append).await
+    }
+
+    async fn journal(&self, task: TaskId) -> Result<Option<JournalHead>, StoreError> {
+        self.intercept.call("journal", self.store.journal(task)).await
+    }
+
+    async fn chunks(&self, task: TaskId, from: u32, max_bytes: u64) -> Result<Vec<Chunk>, StoreError> {
+        self.intercept.call("chunks", self.store.chunks(task, from, max_bytes)).await
+    }
+
+    async fn restart_journal(
+        &self,
+        task: TaskId,
+        fence: Fence,
+        at: u32,
+        chunks: Vec<Chunk>,
+    ) -> Result<Appended, StoreError> {
+        let restart = async {
+            let restarted = self.store.restart_journal(task, fence, at, chunks.clone()).await?;
+            self.note_write(restarted, task, fence, || self.intercept.restarted(task, fence, at, &chunks));
+            Ok(restarted)
+        };
+        self.intercept.call("restart_journal", restart).await
+    }
+
+    async fn drop_journal(&self, task: TaskId) -> Result<bool, StoreError> {
+        self.intercept.call("drop_journal", self.store.drop_journal(task)).await
+    }
+
+    async fn put_component(&self, digest: &Digest, bytes: Bytes) -> Result<(), StoreError> {
+        self.intercept.call("put_component", self.store.put_component(digest, bytes)).await
+    }
+
+    async fn component(&self, digest: &Digest) -> Result<Option<Bytes>, StoreError> {
+        self.intercept.call("component", self.store.component(digest)).await
+    }
+
+    async fn sweep_components(&self, keep: &[Digest]) -> Result<u32, StoreError> {
+        self.intercept.call("sweep_components", self.store.sweep_components(keep)).await
+    }
+
+    async fn journal_bytes(&self) -> Result<u64, StoreError> {
+        self.intercept.call("journal_bytes", self.store.journal_bytes()).await
+    }
+
+    async fn ended_journals(&self, limit: u32) -> Result<Vec<(TaskId, u64)>, StoreError> {
+        self.intercept.call("ended_journals", self.store.ended_journals(limit)).await
     }
 }
 

@@ -17,7 +17,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::SetOnce;
 use tools_list::CatalogSnapshot;
-use toolyard_task::Digest;
+use toolyard_task::tool::ToolSpec;
+use toolyard_task::{Digest, Durability};
 
 /// The catalog in force, and the followers of its changes.
 pub(crate) struct LiveCatalog {
@@ -116,8 +117,18 @@ impl LiveCatalog {
 
     /// The components that tools of this host come from.
     pub fn components(&self) -> Vec<Digest> {
+        self.components_of(|_| true)
+    }
+
+    /// The components of tools whose tasks resume.
+    pub fn resuming_components(&self) -> Vec<Digest> {
+        self.components_of(|spec| spec.durability == Durability::Resume)
+    }
+
+    fn components_of(&self, filter: impl Fn(&ToolSpec) -> bool) -> Vec<Digest> {
         let catalog = self.current();
-        let mut components: Vec<Digest> = catalog.tools().map(|tool| tool.spec().digest.clone()).collect();
+        let specs = catalog.tools().map(|tool| tool.spec()).filter(|spec| filter(spec));
+        let mut components: Vec<Digest> = specs.map(|spec| spec.digest.clone()).collect();
         components.sort_unstable_by(|one, other| one.0.cmp(&other.0));
         components.dedup();
         components

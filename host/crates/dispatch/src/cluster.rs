@@ -3,6 +3,7 @@
 pub(crate) mod broadcast_receiver;
 pub(crate) mod drain;
 pub(crate) mod maintenance;
+pub(crate) mod parked;
 pub(crate) mod recovery;
 pub(crate) mod work_stealing;
 

@@ -377,6 +377,13 @@ impl Dispatch {
         registry.register_collector(Box::new(GaugeCollector(move || Some(this.upgrade()?.load()))));
     }
 
+    /// Asks the store for the number of parked tasks, which the next reading of the metrics shows. Without an answer
+    /// within this time, that metric is absent.
+    pub async fn count_parked(&self, most: Duration) {
+        let count = tokio::time::timeout(most, self.deps.tasks.store.count_parked()).await;
+        self.deps.observers.metrics.set_parked(count.ok().and_then(Result::ok));
+    }
+
     /// How busy this host is now.
     #[must_use]
     pub fn load(&self) -> Load {

@@ -5,6 +5,7 @@ pub(crate) mod begin;
 pub(crate) mod client;
 pub(crate) mod client_task;
 pub(crate) mod deps;
+pub(crate) mod doubt;
 pub(crate) mod elicitation;
 pub(crate) mod guest_log;
 pub(crate) mod journal;

@@ -34,6 +34,8 @@ pub struct Settings {
     pub kept_bytes_per_owner: u64,
     /// The same for all owners together.
     pub kept_bytes: u64,
+    /// The most bytes of the journals of all tasks.
+    pub journal_bytes: u64,
     /// How long a question waits for its answer (milliseconds).
     pub question_ms: u64,
     /// How long a question of a task waits for a client to ask for the task's result before it is sent

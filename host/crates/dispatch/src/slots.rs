@@ -27,6 +27,8 @@ pub(crate) struct Slots {
     pub leaving: Stop,
     /// Running calls of clients without tasks that may become tasks.
     pub promotable: AtomicUsize,
+    /// Tasks that this host parked because it leaves.
+    pub left: AtomicUsize,
     /// Calls of this host that wait for an approval.
     pub unapproved: AtomicUsize,
     /// Set when nothing new is taken in.
@@ -45,6 +47,7 @@ impl Slots {
             guests,
             leaving: Stop::default(),
             promotable: AtomicUsize::new(0),
+            left: AtomicUsize::new(0),
             unapproved: AtomicUsize::new(0),
             closing: Stop::default(),
             handed_over: Stop::default(),

@@ -2,6 +2,7 @@
 
 pub(crate) mod commit;
 pub(crate) mod handover;
+pub(crate) mod journals;
 pub(crate) mod kept;
 pub(crate) mod list;
 pub(crate) mod operations;
@@ -14,10 +15,12 @@ use crate::client::Clients;
 use crate::observe::Observers;
 use crate::slots::Slots;
 use crate::{Fault, RETRY_AFTER_MS, Settings};
+use journals::JournalSum;
 use kept::RetentionSums;
 use questions::InflightQuestions;
 use rejoin::{RejoinBroadcast, RejoinIndex, ToldTasks};
 use std::sync::Arc;
+use tokio::sync::Notify;
 use toolyard_task::journal::JournalStore;
 use toolyard_task::store::{CreateError, Quota, QuotaScope};
 use toolyard_task::{Clock, Ids, TaskStore, TimelineStore};
@@ -30,6 +33,8 @@ pub(crate) struct Tasks {
     pub timeline: Arc<dyn TimelineStore>,
     /// The journals of the tasks that resume.
     pub journals: Arc<dyn JournalStore>,
+    /// Notified when parked tasks are due.
+    pub due: Notify,
     /// The waiters for a change.
     pub waiters: Waiters,
     /// Questions of tasks that clients have not answered.
@@ -40,6 +45,8 @@ pub(crate) struct Tasks {
     pub told: ToldTasks,
     /// The bytes that are kept of tasks.
     kept: RetentionSums,
+    /// The bytes of all journals.
+    journal_sum: JournalSum,
     settings: Arc<Settings>,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn Ids>,
@@ -64,11 +71,13 @@ impl Tasks {
             store,
             timeline,
             journals,
+            due: Notify::new(),
             waiters: Waiters::default(),
             inflight: InflightQuestions::default(),
             rejoin: Arc::default(),
             told: ToldTasks::default(),
             kept: RetentionSums::default(),
+            journal_sum: JournalSum::default(),
             settings,
             clock,
             ids,

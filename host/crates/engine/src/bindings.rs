@@ -11,6 +11,7 @@ wasmtime::component::bindgen!({
         "toolyard:plugin/host.ask": async | trappable,
         "toolyard:plugin/host.begin-task": async | trappable,
         "toolyard:plugin/host.effects": async | trappable,
+        "toolyard:plugin/host.continue-with": async | trappable,
         default: trappable,
     },
     exports: { default: async },

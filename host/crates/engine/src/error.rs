@@ -231,6 +231,9 @@ pub enum Refusal {
     /// The load was cancelled before it finished.
     #[error("was not loaded, because its load was cancelled")]
     Interrupted,
+    /// A tool that resumes needs its component to be kept, which failed.
+    #[error("its tools resume, and the store does not keep the component: {0}")]
+    NotKept(String),
     /// The engine failed; this is a bug in the host.
     #[error("the engine failed while loading it: {0}")]
     Internal(String),
@@ -248,7 +251,7 @@ pub struct Skipped {
 impl Refusal {
     /// Whether a retry with the same file may succeed.
     pub(crate) const fn may_pass(&self) -> bool {
-        matches!(self, Self::Unreadable(_) | Self::NoCompiler(_) | Self::Interrupted)
+        matches!(self, Self::Unreadable(_) | Self::NoCompiler(_) | Self::Interrupted | Self::NotKept(_))
     }
 
     /// Whether this refusal applies to every file with the same bytes and is small enough to

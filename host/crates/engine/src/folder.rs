@@ -3,6 +3,7 @@
 pub(crate) mod check;
 mod component_loader;
 pub(crate) mod component_registry;
+mod former;
 pub(crate) mod grant_summary;
 pub(crate) mod loader;
 pub(crate) mod loads;

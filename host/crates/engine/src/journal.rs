@@ -4,21 +4,15 @@
 //! [`GuestJournal`] first: clocks, timers, polls, the functions of the contract, and outgoing HTTP. Everything else is
 //! a pure function of the calls of the guest, and is simply executed again. Runs without a journal share none of this.
 
-pub(crate) mod clocks;
-pub(crate) mod exchange;
-pub(crate) mod host_functions;
-pub(crate) mod linker;
-pub(crate) mod pollables;
-
 use crate::grant::Grants;
 use crate::limits::cpu_meter::CpuMeter;
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, UNIX_EPOCH};
 use tokio::sync::watch;
-use toolyard_journal::{Begin, FORMAT, RecordError, Recorder, Seed};
+use toolyard_journal::{Begin, DecidedBy, DoubtDecision, FORMAT, RecordError, Recorder, Seed};
 use toolyard_manifest::Limits;
 use toolyard_task::{JournalLost, RunJournal};
 
@@ -52,14 +46,20 @@ pub(crate) enum JournalFailure {
 pub(crate) struct GuestJournal {
     recorder: Mutex<Recorder>,
     port: Arc<dyn RunJournal>,
-    /// Set when the run begins.
-    meter: OnceLock<Arc<CpuMeter>>,
+    /// Set when the run begins, with the limit of its processor time.
+    meter: OnceLock<(Arc<CpuMeter>, Duration)>,
     /// The processor time of earlier runs of the task, in microseconds.
     spent_before: u64,
+    /// The processor time of the repetition, in microseconds, once it is over.
+    repeated: AtomicU64,
     /// Whether the guest has passed the end of the past.
     live: watch::Sender<bool>,
     failure: OnceLock<JournalFailure>,
     requests: AtomicU32,
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
 /// The time of this host, in milliseconds since 1970.
@@ -84,6 +84,7 @@ impl GuestJournal {
         let (live, _) = watch::channel(recorder.is_live());
         Ok(Arc::new(Self {
             spent_before: recorder.cpu_us(),
+            repeated: AtomicU64::new(0),
             recorder: Mutex::new(recorder),
             port,
             meter: OnceLock::new(),
@@ -98,13 +99,26 @@ impl GuestJournal {
     pub fn meter(&self, limit: Duration) -> Arc<CpuMeter> {
         const ALLOWANCE: (u32, Duration) = (10, Duration::from_secs(10));
         let before = Duration::from_micros(self.spent_before);
+        let left = limit.saturating_sub(before);
         let (times, more) = ALLOWANCE;
-        let again =
-            if before.is_zero() { Duration::ZERO } else { before.saturating_mul(times).saturating_add(more) };
-        let meter = Arc::new(CpuMeter::new(limit.saturating_sub(before).saturating_add(again)));
+        let budget = match self.is_live() {
+            true => left,
+            false => before.saturating_mul(times).saturating_add(more),
+        };
+        let meter = Arc::new(CpuMeter::new(budget));
         // A run begins once.
-        drop(self.meter.set(meter.clone()));
+        drop(self.meter.set((meter.clone(), left)));
         meter
+    }
+
+    /// The repetition is over. From here on the limit counts.
+    fn begin_live(&self) {
+        if let Some((meter, left)) = self.meter.get() {
+            let repeated = meter.spent_now();
+            meter.set_budget(repeated.saturating_add(*left));
+            self.repeated.store(micros(repeated), Ordering::Release);
+        }
+        self.live.send_replace(true);
     }
 
     /// The conditions under which the run began.
@@ -150,8 +164,9 @@ impl GuestJournal {
             self.port.give_up(full.to_string());
             done = recorder.abandon().and_then(|()| operation(&mut recorder));
         }
-        let is_live = recorder.is_live();
-        self.live.send_if_modified(|live| !std::mem::replace(live, is_live) && is_live);
+        if recorder.is_live() && !self.is_live() {
+            self.begin_live();
+        }
         let is_due = recorder.unsaved_bytes() > 0
             && now_ms().saturating_sub(recorder.time_ms()) >= LATEST.as_millis() as u64;
         if recorder.unsaved_bytes() >= ENOUGH || is_due {
@@ -159,6 +174,21 @@ impl GuestJournal {
         }
         drop(recorder);
         done.map_err(|error| self.fail(error.into()))
+    }
+
+    /// Whether requests are under way.
+    pub fn has_request(&self) -> bool {
+        self.requests.load(Ordering::Acquire) > 0
+    }
+
+    /// Whether the run goes on without its journal.
+    pub fn is_abandoned(&self) -> bool {
+        self.lock().is_abandoned()
+    }
+
+    /// Gives everything that was recorded so far to the port, without waiting until it is durable.
+    pub fn push_recorded(&self) {
+        self.push(&mut self.lock());
     }
 
     /// Makes everything durable that was recorded so far.
@@ -172,12 +202,48 @@ impl GuestJournal {
 
     /// Ends the run with this failure, unless it has one.
     pub fn fail(&self, failure: JournalFailure) -> wasmtime::Error {
-        wasmtime::Error::new(self.failure.get_or_init(|| failure).clone())
+        let first = || {
+            if let JournalFailure::Record(RecordError::Diverged(_)) = &failure {
+                self.port.diverged();
+            }
+            failure
+        };
+        wasmtime::Error::new(self.failure.get_or_init(first).clone())
+    }
+
+    /// Reports a decision about a request that was under way when an earlier run lost its host.
+    pub async fn tell_doubt(&self, request: &str, decision: DoubtDecision, by: DecidedBy<'_>) {
+        self.port.doubt(request, decision, by).await;
     }
 
     /// Waits until this time. Only for waits that begin when the journal is durable.
     pub async fn sleep_until(&self, time_ms: u64) {
         self.port.sleep_until(time_ms).await;
+    }
+
+    /// Drops what was recorded, and lets another run of the task begin with this state. Returns only if that fails.
+    pub async fn continue_with(&self, state: String) -> wasmtime::Error {
+        if let Err(error) = self.commit().await {
+            return error;
+        }
+        let seed = match new_seed() {
+            Ok(seed) => seed,
+            Err(_) => return self.fail(RecordError::Misuse(NO_RANDOM).into()),
+        };
+        // Not by `with`, which may make this entry durable. If the host stops before the next journal is durable, the
+        // run is repeated and comes here again, and the guest reads no clock before.
+        let base_time = self.lock().clock(now_ms()).unwrap_or_else(|_| now_ms());
+        let begin = Begin { seed, base_time, state: Some(state), ..self.begin() };
+        let mut next = match Recorder::new(begin, self.port.limit()) {
+            Ok(next) => next,
+            Err(error) => return self.fail(error.into()),
+        };
+        let chunk = next.take_chunk(now_ms(), self.spent());
+        let lost = match chunk {
+            Some(chunk) => self.port.continue_with(chunk).await,
+            None => JournalLost::Unavailable,
+        };
+        self.fail(lost.into())
     }
 
     /// Counts a request as under way until the value is dropped.
@@ -200,12 +266,16 @@ impl GuestJournal {
     }
 
     fn push(&self, recorder: &mut Recorder) {
-        let spent = self.meter.get().map_or(0, |meter| meter.spent().cpu.as_micros());
-        // The repetition is not counted twice.
-        let spent = self.spent_before.max(u64::try_from(spent).unwrap_or(u64::MAX));
-        if let Some(chunk) = recorder.take_chunk(now_ms(), spent) {
+        if let Some(chunk) = recorder.take_chunk(now_ms(), self.spent()) {
             self.port.push(chunk);
         }
+    }
+
+    /// The processor time that the task has spent, in microseconds, without repetitions.
+    fn spent(&self) -> u64 {
+        let here = self.meter.get().map_or(0, |(meter, _)| micros(meter.spent_now()));
+        let repeated = self.repeated.load(Ordering::Acquire);
+        self.spent_before.saturating_add(here.saturating_sub(repeated))
     }
 
     fn lock(&self) -> MutexGuard<'_, Recorder> {
@@ -227,17 +297,16 @@ impl Drop for RequestUnderWay {
 /// # Errors
 /// If the system gives no random numbers.
 pub(crate) fn begin(
-    (tool, digest): (&str, &str),
+    (tool, digest, version): (&str, &str, &str),
     arguments: &[u8],
     grants: &Grants,
     limits: &Limits,
 ) -> Result<Begin, getrandom::Error> {
-    let mut seed = [0; 32];
-    getrandom::fill(&mut seed)?;
+    let seed = new_seed()?;
     // Those that a guest can notice.
     let visible = [
         ("memory", limits.memory),
-        ("table", u64::from(limits.table)),
+        ("table", limits.table),
         ("instances", u64::from(limits.instances)),
         ("handles", u64::from(limits.handles)),
         ("hostcall", limits.hostcall),
@@ -247,10 +316,10 @@ pub(crate) fn begin(
     ];
     Ok(Begin {
         format: FORMAT,
-        version: env!("CARGO_PKG_VERSION").to_owned(),
+        version: version.to_owned(),
         tool: tool.to_owned(),
         digest: digest.to_owned(),
-        seed: Seed(seed),
+        seed,
         base_time: now_ms(),
         environment: grants
             .plain_environment()
@@ -259,5 +328,32 @@ pub(crate) fn begin(
         limits: visible.map(|(key, value)| (key.to_owned(), value)).into_iter().collect::<BTreeMap<_, _>>(),
         clock_step: STEP,
         arguments: crc32fast::hash(arguments),
+        state: None,
     })
+}
+
+/// Why a run without random numbers of the system cannot begin.
+pub(crate) const NO_RANDOM: &str = "the system gives no random numbers";
+
+fn new_seed() -> Result<Seed, getrandom::Error> {
+    let mut seed = [0; 32];
+    getrandom::fill(&mut seed)?;
+    Ok(Seed(seed))
+}
+
+/// The limits under which a run goes on: those that a guest can notice are as they were when its call began.
+pub(crate) fn limits_of(begin: &Begin, now: &Limits) -> Limits {
+    let was = |key: &str, now: u64| begin.limits.get(key).copied().unwrap_or(now);
+    let small = |key: &str, now: u32| u32::try_from(was(key, now.into())).unwrap_or(now);
+    Limits {
+        memory: was("memory", now.memory),
+        table: was("table", now.table),
+        instances: small("instances", now.instances),
+        handles: small("handles", now.handles),
+        hostcall: was("hostcall", now.hostcall),
+        http_requests: small("http-requests", now.http_requests),
+        http_request: was("http-request", now.http_request),
+        http_response: was("http-response", now.http_response),
+        ..now.clone()
+    }
 }

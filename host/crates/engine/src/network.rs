@@ -25,6 +25,7 @@ pub(crate) mod http_tape;
 mod name_lookup;
 mod permission;
 pub(crate) mod policy;
+pub(crate) mod recorded_exchange;
 mod recording;
 mod resolved_peers;
 pub(crate) mod sockets;

@@ -9,5 +9,7 @@ mod listing;
 pub(crate) mod loaded;
 pub(crate) mod prefault;
 pub(crate) mod provider;
+mod recorded_host_functions;
+mod recorded_linker;
 pub(crate) mod schema_checker;
 pub(crate) mod tool;

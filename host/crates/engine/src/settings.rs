@@ -119,6 +119,8 @@ pub struct Settings {
     pub private: Vec<Protected>,
     /// The digests of the components that may be loaded. `None` allows any component.
     pub require_digest: Option<BTreeSet<String>>,
+    /// The version of the host, which stands in journals.
+    pub host_version: &'static str,
     /// Reads the lock file of the folder. `None` ignores it.
     pub lock: Option<Arc<dyn LockReader>>,
     /// Whether to accept a folder that every user of this machine can write to, and a component or
@@ -154,6 +156,7 @@ impl Default for Settings {
             deals_names: false,
             private: Vec::new(),
             require_digest: None,
+            host_version: env!("CARGO_PKG_VERSION"),
             lock: None,
             others_may_write: false,
             rescan: Duration::from_secs(2),

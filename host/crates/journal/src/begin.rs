@@ -37,6 +37,9 @@ pub struct Begin {
     pub clock_step: NonZeroU32,
     /// The crc32 of the arguments of the call.
     pub arguments: u32,
+    /// The state that an earlier run of the task gave to this one, as JSON text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<String>,
 }
 
 impl Begin {

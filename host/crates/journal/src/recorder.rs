@@ -173,6 +173,12 @@ impl Recorder {
         matches!(self.phase, Phase::Live(_) | Phase::Abandoned)
     }
 
+    /// Whether the run goes on without a journal.
+    #[must_use]
+    pub const fn is_abandoned(&self) -> bool {
+        matches!(self.phase, Phase::Abandoned)
+    }
+
     /// Whether the guest has reached the recorded end of the run.
     #[must_use]
     pub const fn is_ended(&self) -> bool {

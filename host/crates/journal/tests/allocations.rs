@@ -47,6 +47,7 @@ fn recorder() -> Recorder {
         environment: Vec::new(),
         limits: Default::default(),
         clock_step: NonZeroU32::MIN,
+        state: None,
         arguments: 0,
     };
     Recorder::new(begin, 1 << 20).expect("a recorder")

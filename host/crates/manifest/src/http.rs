@@ -33,8 +33,8 @@ pub struct NamedHttp {
     pub in_doubt: InDoubt,
 }
 
-/// What happens to a request of a task that resumes, if its host stopped while it was under way, so that nothing says
-/// whether it was done. Requests that are idempotent by their method or by a key are sent again in any case.
+/// The fate of a request of a task that resumes, if its host stopped while it was under way, so that nothing says
+/// whether the server carried it out. Requests that are idempotent by their method or by a key are sent again in any case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum InDoubt {
@@ -45,6 +45,8 @@ pub enum InDoubt {
     Error,
     /// It is sent again.
     Retry,
+    /// The person whose task it is decides. If that person cannot be asked, or does not answer, the task fails.
+    Ask,
 }
 
 /// Headers for one host, with their secrets by name.

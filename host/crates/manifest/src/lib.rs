@@ -43,6 +43,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use toml::Spanned;
 use tools::{DurabilityWord, ToolSection};
+use toolyard_task::task::JournalRetention;
 use toolyard_task::wire::UriRange;
 use toolyard_task::{Durability, OnClientTimeout};
 use wasi::WasiSection;
@@ -97,6 +98,8 @@ pub struct Manifest {
     pub on_client_timeout: Option<OnClientTimeout>,
     /// How its tasks recover when their node is gone.
     pub durability: Option<Durability>,
+    /// Whether the journals of its tasks stay after their end.
+    pub journal: Option<JournalRetention>,
     /// `[tools.NAME]`: settings of single tools, by name.
     pub tools: BTreeMap<String, ToolOverride>,
 }
@@ -131,6 +134,7 @@ impl Manifest {
             bridge_after: None,
             on_client_timeout: None,
             durability: None,
+            journal: None,
             tools: BTreeMap::new(),
         }
     }
@@ -165,6 +169,7 @@ struct Document {
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 struct TaskSection {
     durability: Option<Spanned<DurabilityWord>>,
+    journal: Option<JournalRetention>,
     #[serde(deserialize_with = "values::positive_time")]
     poll_interval: Option<Duration>,
     #[serde(deserialize_with = "values::text_of::<{ 4 << 10 }, _>")]
@@ -247,6 +252,7 @@ impl Document {
             bridge_after: self.task.bridge_after,
             on_client_timeout: self.task.on_client_timeout,
             durability: self.task.durability.map(|word| word.get_ref().0),
+            journal: self.task.journal,
             tools: self.tools.into_iter().map(tool).collect::<Result<_, _>>()?,
             limits,
             secrets,

@@ -201,6 +201,8 @@ limits! {
         "Questions to the client.";
     permissions: u32 = "permissions", Count, 8, 0 => 100,
         "Questions to a person for what the manifest leaves to them (`grant = \"ask\"`).";
+    journal: u64 = "journal", Bytes, 16 * MIB, 64 * KIB => GIB,
+        "The journal of a task that resumes; a task that needs a longer one goes on, and no longer resumes.";
     http_requests: u32 = "http-requests", Count, 1_000, 0 => 1_000_000,
         "Outgoing HTTP requests.";
     http_concurrent: u32 = "http-concurrent", Count, 8, 1 => 1_000,

@@ -150,7 +150,7 @@ fn resuming_is_refused_beside_grants_that_cannot_be_replayed() {
         for (grant, says) in [
             ("[sockets]\ntcp = [\"a.example:1\"]", "`[sockets]`: what comes over a socket"),
             ("[wasi]\nclock = \"exact\"", "steps of a millisecond"),
-            ("[fs]\n\"/d\" = \"/tmp\"", "`[fs]`"),
+            ("[fs]\n\"/d\" = { path = \"/tmp\", mode = \"read\" }", "`[fs]`"),
         ] {
             refused(
                 &format!("{text}\n{grant}"),
@@ -182,6 +182,17 @@ fn whether_a_tool_may_be_run_again_is_the_operators_word() {
         let manifest = parse(&format!("[task]\n{task}\n[tools.x]\n{tool}")).expect("valid");
         assert_eq!(manifest.tools["x"].durability(manifest.durability), expected, "{task} {tool}");
     }
+}
+
+#[test]
+fn what_stays_of_a_journal_is_the_word_of_the_tool_then_of_the_plugin() {
+    let text = "[task]\njournal = \"failed\"\n[tools.x]\njournal = \"drop\"\n[limits]\njournal = \"1MiB\"";
+    let manifest = parse(text).expect("valid");
+    assert_eq!(manifest.journal, Some(JournalRetention::Failed));
+    assert_eq!(manifest.tools["x"].journal, Some(JournalRetention::Drop));
+    assert_eq!(manifest.limits.journal, 1 << 20);
+    refused("[task]\njournal = \"never\"", 2, &["`task.journal`", "keep", "failed", "drop"]);
+    refused("[limits]\njournal = \"1KiB\"", 2, &["`limits.journal`", "64.0 KiB"]);
 }
 
 #[test]

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use toml::Spanned;
 use toolyard_task::approval::{Confirm, ConfirmBy, ConfirmTerms};
+use toolyard_task::task::JournalRetention;
 use toolyard_task::wire::{RawJson, TaskSupport};
 use toolyard_task::{Durability, OnClientTimeout, Rate};
 
@@ -38,6 +39,8 @@ pub struct ToolOverride {
     pub confirm: ConfirmTerms,
     /// Overrides the plugin's setting.
     pub durability: Option<Durability>,
+    /// Overrides the plugin's setting.
+    pub journal: Option<JournalRetention>,
     /// The tool's own limits, if any differs from the plugin's.
     pub limits: Option<Arc<Limits>>,
 }
@@ -72,6 +75,7 @@ pub(crate) struct ToolSection {
     #[serde(deserialize_with = "values::text_of::<500, _>")]
     confirm_message: Option<String>,
     durability: Option<Spanned<DurabilityWord>>,
+    journal: Option<JournalRetention>,
     #[serde(deserialize_with = "values::text_of::<{ 64 << 10 }, _>")]
     description: Option<String>,
     annotations: Option<Map<String, Value>>,
@@ -103,6 +107,7 @@ impl ToolSection {
             on_client_timeout: self.on_client_timeout,
             confirm,
             durability: self.durability.as_ref().map(|word| word.get_ref().0),
+            journal: self.journal,
             limits: limits.map(Arc::new),
         })
     }

@@ -308,6 +308,10 @@ impl TaskStore for MemoryStore {
         Ok(self.state()?.wakeable(limit, now))
     }
 
+    async fn count_parked(&self) -> Result<u64, StoreError> {
+        Ok(self.state()?.live().filter(|task| task.parked().is_some()).count() as u64)
+    }
+
     async fn remove(&self, ids: &[TaskId]) -> Result<u32, StoreError> {
         let mut state = self.state()?;
         let now = self.shared.clock.now();

@@ -160,6 +160,12 @@ pub enum Event {
         /// Its new host.
         by: Incarnation,
     },
+    /// The run hands its state over to another run of the same call. That run asks every question again. Not
+    /// visible from outside.
+    Continued {
+        /// The run.
+        fence: Fence,
+    },
     /// The run goes on, but no other run can continue it. Not visible from outside.
     Unresumable {
         /// The run.
@@ -178,7 +184,7 @@ pub enum Refusal {
     /// The event comes from a run that was superseded.
     #[error("the event comes from a run that no longer owns the task")]
     Fenced,
-    /// The ttl has not passed.
+    /// The time for this has not come: the ttl has not passed, or the task is parked for longer.
     #[error("the task's time is not up")]
     NotDue,
     /// The call waits for no approval, or not for one of the operator.
@@ -226,6 +232,8 @@ pub enum Effect {
     WakeWaiters,
     /// Stop the run of the task: its outcome was decided elsewhere.
     StopRun,
+    /// Give the parked task a run: it is due.
+    WakeRun,
 }
 
 /// A task after an event, and the effects of the transition. The code that commits the task carries out
@@ -236,7 +244,7 @@ pub struct Transition {
     /// The task after the event.
     pub task: Task,
     /// The effects, in their order; each one at most once.
-    pub effects: [Option<Effect>; 5],
+    pub effects: [Option<Effect>; 6],
 }
 
 /// Applies `event` to `task` at the store's time `now`.
@@ -261,8 +269,14 @@ pub fn apply(task: &Task, event: Event, now: Timestamp) -> Result<Transition, Re
         is_shown.then_some(Effect::NotifyStatus),
         Some(Effect::WakeWaiters),
         stops.then_some(Effect::StopRun),
+        is_due(&next, now).then_some(Effect::WakeRun),
     ];
     Ok(Transition { task: next, effects })
+}
+
+/// Whether the task waits without a run and its time has come.
+fn is_due(task: &Task, now: Timestamp) -> bool {
+    task.parked().and_then(|parked| parked.wake).is_some_and(|wake| wake <= now)
 }
 
 /// Whether a question that was open is now closed.
@@ -283,6 +297,7 @@ fn change(task: &Task, next: &mut Task, event: Event, now: Timestamp) -> Result<
             | Event::Delivered
             | Event::Parked { .. }
             | Event::Woken { .. }
+            | Event::Continued { .. }
             | Event::Unresumable { .. }
     );
     match event {
@@ -415,6 +430,10 @@ fn change(task: &Task, next: &mut Task, event: Event, now: Timestamp) -> Result<
         }
         Event::Claimed { from, by, digest, reached } => {
             check_holder(task, from)?;
+            // Its last run has given up its journal since the claim was decided.
+            if reached > 0 && task.resume.is_none() {
+                return Err(Refusal::NotResumable);
+            }
             // A task that had begun gets another attempt; any other one is still at its first.
             let attempt = task.fence.attempt + u32::from(task.started_at.is_some());
             next.fence = Fence { incarnation: by, attempt };
@@ -454,7 +473,12 @@ fn change(task: &Task, next: &mut Task, event: Event, now: Timestamp) -> Result<
             });
         }
         Event::Parked { fence, wake, reached } => parking::park(task, next, fence, wake, reached, now)?,
-        Event::Woken { by } => parking::wake(task, next, by)?,
+        Event::Woken { by } => parking::wake(task, next, by, now)?,
+        Event::Continued { fence } => {
+            check_fence(task, fence)?;
+            task.resume.ok_or(Refusal::NotResumable)?;
+            next.questions.iter_mut().for_each(Question::supersede);
+        }
         Event::Unresumable { fence, why: _ } => {
             check_fence(task, fence)?;
             next.resume.take().ok_or(Refusal::NotResumable)?;
@@ -542,7 +566,8 @@ fn check_fence(task: &Task, fence: Fence) -> Result<(), Refusal> {
 /// A later attempt asks under the key of an earlier one. The client is not asked the
 /// same question twice; what is another question has another key on the wire (26T-18).
 fn ask_anew(asked: &mut Question, question: Question) {
-    if asked.kind == question.kind && asked.params == question.params {
+    let is_same = asked.kind == question.kind && asked.params == question.params;
+    if is_same && !asked.is_superseded() {
         asked.attempt = question.attempt;
         asked.deadline = question.deadline;
     } else {

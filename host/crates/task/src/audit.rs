@@ -4,6 +4,8 @@
 //! or the id of a session, which is the only credential of an anonymous client. Of a client's own texts
 //! it has only names, shortened.
 
+mod doubt;
+
 use crate::apply::Event;
 use crate::approval::{CONFIRM_KEY, Decision};
 use crate::grant::{Grant, Verdict};
@@ -31,6 +33,8 @@ pub(crate) const LOCAL: &str = "local";
 /// The name of the issuer of the tokens in the configuration.
 pub const TOKENS: &str = "token";
 
+pub(crate) use doubt::decider;
+
 /// The action that an entry records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 pub enum Action {
@@ -55,6 +59,9 @@ pub enum Action {
     /// A host that was shut down left a task to the next one.
     #[serde(rename = "task.released")]
     Released,
+    /// A request of a task was under way when its host stopped, and it was decided what happens to it.
+    #[serde(rename = "task.doubt")]
+    Doubt,
     /// An ended task was removed before its time, to make room.
     #[serde(rename = "task.discarded")]
     Discarded,
@@ -230,6 +237,12 @@ pub struct Entry {
     /// The kind of object.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub permission: Option<String>,
+    /// The request that was under way: its method, and its URL without the query.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request: Option<String>,
+    /// The decision about that request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decision: Option<&'static str>,
     /// The state that the task has now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<&'static str>,
@@ -270,6 +283,8 @@ impl Entry {
             digest: None,
             plugin: None,
             permission: None,
+            request: None,
+            decision: None,
             status: None,
             question: None,
             method: None,
@@ -404,6 +419,7 @@ impl Entry {
             | Event::Taken { .. }
             | Event::Parked { .. }
             | Event::Woken { .. }
+            | Event::Continued { .. }
             | Event::Unresumable { .. } => Vec::new(),
         }
     }

@@ -9,11 +9,11 @@ use crate::store::StoreError;
 use crate::task::Fence;
 use async_trait::async_trait;
 use bytes::Bytes;
-pub use toolyard_journal::Chunk;
+pub use toolyard_journal::{Chunk, DoubtDecision};
 
-/// How long a component stays after its last [`JournalStore::put_component`], whatever needs it
-/// (milliseconds). A host puts its components again within this time, so that no other host that shares the
-/// store removes one of them.
+/// How long a component stays after its last [`JournalStore::put_component`], or after the last
+/// [`JournalStore::sweep_components`] that named it, whatever else needs it (milliseconds). A host names its
+/// components within this time, so that no other host that shares the store removes one of them.
 pub const COMPONENT_KEPT_MS: u64 = 3_600_000;
 
 /// A journal without its chunks.
@@ -89,8 +89,8 @@ pub trait JournalStore: Send + Sync + 'static {
     /// journal.
     async fn drop_journal(&self, task: TaskId) -> Result<bool, StoreError>;
 
-    /// Keeps the bytes of a component, whose SHA-256 is `digest`. They are durable when it returns. Putting
-    /// them again keeps them for longer ([`COMPONENT_KEPT_MS`]).
+    /// Keeps the bytes of a component, whose SHA-256 is `digest`, for a while ([`COMPONENT_KEPT_MS`]). They are
+    /// durable when it returns.
     ///
     /// # Errors
     /// [`StoreError::Corrupt`] also if the bytes have another digest.
@@ -102,8 +102,8 @@ pub trait JournalStore: Send + Sync + 'static {
     /// [`StoreError::Corrupt`] also if the stored bytes have another digest.
     async fn component(&self, digest: &Digest) -> Result<Option<Bytes>, StoreError>;
 
-    /// Removes the components that no journal names, that are not among `keep`, and that were put longer than
-    /// [`COMPONENT_KEPT_MS`] ago. Returns how many.
+    /// Keeps the components among `keep` for a while ([`COMPONENT_KEPT_MS`]), and removes those that no journal
+    /// names and whose time is up. Returns how many were removed.
     async fn sweep_components(&self, keep: &[Digest]) -> Result<u32, StoreError>;
 
     /// The bytes of all journals.

@@ -47,6 +47,8 @@ pub enum NotRerun {
     Attempts(u32),
     /// It was resumed [`MAX_STALLED`] times, and each time its host stopped before it got any further.
     Stalled,
+    /// Its host stopped before all of its journal was stored that was in memory when the call became a task.
+    Incomplete,
     /// The tool of that name no longer accepts its arguments; the text says what is wrong with them.
     Misfit(String),
     /// The host that left it does not hand tasks over.
@@ -117,6 +119,7 @@ impl fmt::Display for NotRerun {
                 "It was resumed {MAX_STALLED} times and its host stopped each time before the task got any further, \
                  so it was not resumed again"
             ),
+            Self::Incomplete => f.write_str("Its journal is incomplete, so it was not resumed"),
             Self::Misfit(what) => {
                 write!(
                     f,

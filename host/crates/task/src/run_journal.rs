@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use toolyard_journal::Chunk;
+pub use toolyard_journal::{DecidedBy, DoubtDecision};
 
 /// Why a run cannot go on with its journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -36,6 +37,17 @@ pub trait RunJournal: Send + Sync + 'static {
     /// time has come. Everything that it depends on must be durable before.
     async fn sleep_until(&self, time_ms: u64);
 
+    /// Replaces the journal by these chunks, the beginning of another run of the task, which then takes the place of
+    /// this one. Returns only if that fails.
+    async fn continue_with(&self, begin: Chunk) -> JournalLost;
+
     /// Counts the requests that are under way. A run with one is not dropped to wait.
     fn set_requests(&self, under_way: u32);
+
+    /// A request was under way when an earlier run lost its host, and it is decided what happens to it. The decision
+    /// is durable, and not carried out yet. `request` has the method and the URL without its query.
+    async fn doubt(&self, request: &str, decision: DoubtDecision, by: DecidedBy<'_>);
+
+    /// The run did not repeat what was recorded, so the task fails.
+    fn diverged(&self);
 }

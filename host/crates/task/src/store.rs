@@ -219,6 +219,9 @@ pub trait TaskStore: Send + Sync + 'static {
     /// share names a task to one host only for a few seconds, so that hosts do not all try to take it.
     async fn wakeable(&self, limit: u32) -> Result<Vec<TaskId>, StoreError>;
 
+    /// How many tasks are parked, whether they are due or not.
+    async fn count_parked(&self) -> Result<u64, StoreError>;
+
     /// Whether other machines use it as well. Then hints may be lost on their way, so waiters and
     /// caches must read the store from time to time.
     fn is_shared(&self) -> bool {

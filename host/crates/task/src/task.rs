@@ -74,7 +74,21 @@ pub struct Question {
     pub asked_again: u32,
 }
 
+/// The attempt of superseded questions. Real ones begin at 1.
+const SUPERSEDED: u32 = 0;
+
 impl Question {
+    /// The run that asked it has handed its state over to another one, which asks again.
+    pub(crate) const fn supersede(&mut self) {
+        self.attempt = SUPERSEDED;
+    }
+
+    /// Whether its answer counts no more, because its run has handed its state over.
+    #[must_use]
+    pub const fn is_superseded(&self) -> bool {
+        self.attempt == SUPERSEDED
+    }
+
     /// Its key for clients that answer by key: never the same for two requests (26T-18). No key of a
     /// guest contains a space.
     #[must_use]
@@ -112,9 +126,42 @@ pub struct Resume {
     pub reached: u64,
     /// How many runs in a row lost their host without an entry more than the run before.
     pub stalled: u32,
+    /// Whether the journal stays after the end of the task, by the operator's setting at its creation.
+    #[serde(default, skip_serializing_if = "JournalRetention::is_keep")]
+    pub retention: JournalRetention,
     /// Present while the task is parked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parked: Option<Parked>,
+}
+
+/// Whether the journal of a task stays after the end of the task.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum JournalRetention {
+    /// The journal, as long as the task.
+    #[default]
+    Keep,
+    /// The journal, if the task failed.
+    Failed,
+    /// Nothing.
+    Drop,
+}
+
+impl JournalRetention {
+    /// Whether the journal of a task with this status stays.
+    #[must_use]
+    pub fn keeps(self, status: TaskStatus) -> bool {
+        match self {
+            Self::Keep => true,
+            Self::Failed => status == TaskStatus::Failed,
+            Self::Drop => false,
+        }
+    }
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+    fn is_keep(&self) -> bool {
+        *self == Self::Keep
+    }
 }
 
 /// A task that waits and belongs to no host. It has no run.
@@ -259,6 +306,12 @@ impl Task {
     pub fn journal_fence(&self) -> Option<Fence> {
         let runs = self.is_live() && self.resume.is_some_and(|resume| resume.parked.is_none());
         runs.then_some(self.fence)
+    }
+
+    /// Whether it has ended, and its journal does not stay.
+    #[must_use]
+    pub fn drops_journal(&self) -> bool {
+        !self.is_live() && self.resume.is_some_and(|resume| !resume.retention.keeps(self.status()))
     }
 
     /// Whether a guest has ever begun to work on it.

@@ -10,6 +10,7 @@ mod details;
 
 use crate::apply::Event;
 use crate::approval::CONFIRM_KEY;
+use crate::audit::decider;
 use crate::host_call::{HostCall, HostCallCounts};
 use crate::id::{Digest, Incarnation, TaskId};
 use crate::store::StoreError;
@@ -19,6 +20,7 @@ use crate::wire::error::clip;
 use crate::wire::{LogLevel, Progress, RawJson, Timestamp};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
+use toolyard_journal::{DecidedBy, DoubtDecision};
 
 /// The most bytes of an event's body. A longer text is clipped, so that one message cannot take the place
 /// of a hundred others.
@@ -95,6 +97,8 @@ kinds! {
     Woken = 20, "woken";
     /// No other run can continue this one. The message says why.
     Unresumable = 21, "unresumable";
+    /// A request was under way when the host stopped, and it was decided what happens to it.
+    Doubt = 22, "doubt";
 }
 
 impl EventKind {
@@ -324,6 +328,10 @@ struct Body<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     method: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    request: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    decision: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     status: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'static str>,
@@ -444,6 +452,19 @@ impl NewEvent {
         Self::new(attempt, EventKind::HostCall, &Body { further: Some(further), ..Body::default() })
     }
 
+    /// A request was under way when the host stopped, and it was decided what happens to it. `request` has its method
+    /// and its URL without the query.
+    #[must_use]
+    pub fn doubt(attempt: u32, request: &str, decision: DoubtDecision, by: DecidedBy<'_>) -> Self {
+        let body = Body {
+            request: Some(clip(request, 512)),
+            decision: Some(decision.as_str()),
+            reason: Some(decider(by)),
+            ..Body::default()
+        };
+        Self::new(attempt, EventKind::Doubt, &body)
+    }
+
     /// Events were lost before they were stored.
     #[must_use]
     pub fn left_out(attempt: u32, missing: LeftOut) -> Self {
@@ -509,7 +530,12 @@ impl NewEvent {
             | Event::ApprovalExpired => vec![Self::ended(after)],
             Event::Decided { .. } if after.is_live() => vec![Self::decided(after)],
             Event::Decided { .. } => vec![Self::decided(after), Self::ended(after)],
-            Event::Sent { .. } | Event::Entrusted { .. } | Event::Delivered | Event::CallerLeft => Vec::new(),
+            Event::Sent { .. }
+            | Event::Entrusted { .. }
+            | Event::Delivered
+            | Event::CallerLeft
+            // The task is parked next.
+            | Event::Continued { .. } => Vec::new(),
         }
     }
 }

@@ -5,11 +5,13 @@ use crate::argument::ArgumentValue;
 use crate::host_call::HostCall;
 use crate::http_tape::HttpTape;
 use crate::id::{Digest, TaskId};
+use crate::journal::DoubtDecision;
 use crate::permission::{AccessRequest, NotPermitted, WhyNot};
 use crate::rate::Rate;
 use crate::recovery::Durability;
 use crate::reservation::{Reservation, ReservationError};
 use crate::run_journal::RunJournal;
+use crate::task::JournalRetention;
 use crate::wire::{
     LogLevel, Progress, RawJson, RpcError, TaskSupport, Timestamp, ToolDescription, TraceContext,
 };
@@ -74,6 +76,15 @@ pub trait Tool: Send + Sync + 'static {
         context: Arc<dyn RunContext>,
     ) -> BoxFuture<'static, RunEnd>;
 
+    /// This tool as another component has it, with the settings and the grants of this one: a task that resumes ends
+    /// on the component on which it began. May take as long as a compilation.
+    ///
+    /// # Errors
+    /// Why there is none, in words for the log.
+    fn of_component(self: Arc<Self>, _digest: Digest) -> BoxFuture<'static, Result<Arc<dyn Tool>, String>> {
+        Box::pin(std::future::ready(Err("the tool has one component".to_owned())))
+    }
+
     /// Makes runs of this tool that are computing look at
     /// [`RunContext::stopped`] at once.
     fn interrupt(&self);
@@ -137,6 +148,23 @@ pub struct ToolSpec {
     pub confirm: ConfirmTerms,
     /// The limits on the reports of a run.
     pub reports: ReportBounds,
+    /// The journals of its tasks, if they resume.
+    pub journal: JournalTerms,
+}
+
+/// The operator's settings for the journals of a tool's tasks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct JournalTerms {
+    /// The most bytes of one journal (`limits.journal`). A task whose journal is longer no longer resumes.
+    pub limit: u64,
+    /// Whether a journal stays after the end of its task.
+    pub retention: JournalRetention,
+}
+
+impl Default for JournalTerms {
+    fn default() -> Self {
+        Self { limit: 16 << 20, retention: JournalRetention::Keep }
+    }
 }
 
 /// The operator's setting for a call whose client gives up before the call ends: the client's timeout
@@ -423,6 +451,13 @@ pub trait RunContext: Send + Sync + 'static {
     /// # Errors
     /// A sentence that says why it could not be done.
     async fn begin_task(&self) -> Result<(), String>;
+
+    /// Asks the person whose task it is about a request that was under way when its host stopped: `exchange` is its
+    /// number, `request` its method and its URL. Returns the decision and the name of the person, or `None` without
+    /// an answer.
+    async fn decide_doubt(&self, _exchange: u32, _request: &str) -> Option<(DoubtDecision, String)> {
+        None
+    }
 
     /// Marks the call as one that has effects.
     ///

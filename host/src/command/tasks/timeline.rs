@@ -87,6 +87,41 @@ async fn page(dispatch: &Dispatch, id: &str, after: Option<u64>) -> anyhow::Resu
     dispatch.timeline(&Caller::operator(), id, after, PAGE).await.map_err(|fault| said(&fault, id))
 }
 
+/// Why a task no longer resumes, if its timeline says so.
+pub(super) async fn unresumable_reason(store: &dyn Backend, task: TaskId) -> anyhow::Result<Option<String>> {
+    let mut after = None;
+    loop {
+        let Timeline { events, more, .. } = store.timeline(task, after, PAGE).await?;
+        if let Some(why) = reason_in(&events) {
+            return Ok(Some(why));
+        }
+        after = events.last().map(|last| last.seq).or(after);
+        if !more {
+            return Ok(None);
+        }
+    }
+}
+
+/// The same, for the operator of a dispatcher.
+pub(super) async fn unresumable_reason_of(dispatch: &Dispatch, id: &str) -> anyhow::Result<Option<String>> {
+    let mut after = None;
+    loop {
+        let Timeline { events, more, .. } = page(dispatch, id, after).await?;
+        if let Some(why) = reason_in(&events) {
+            return Ok(Some(why));
+        }
+        after = events.last().map(|last| last.seq).or(after);
+        if !more {
+            return Ok(None);
+        }
+    }
+}
+
+fn reason_in(events: &[TimelineEvent]) -> Option<String> {
+    let event = events.iter().find(|event| event.kind == EventKind::Unresumable)?;
+    Some(body(event)["message"].as_str().unwrap_or_default().to_owned())
+}
+
 /// All events of a task, for an export.
 pub(super) async fn events(store: &dyn Backend, task: TaskId) -> anyhow::Result<Vec<serde_json::Value>> {
     let (mut all, mut after) = (Vec::new(), None);

@@ -123,6 +123,7 @@ const fn word(kind: EventKind) -> (&'static str, &'static str) {
         EventKind::Parked => ("–", "parked"),
         EventKind::Woken => ("+", "woken"),
         EventKind::Unresumable => ("!", "cannot be resumed"),
+        EventKind::Doubt => ("!", "request in doubt"),
     }
 }
 

@@ -6,6 +6,7 @@ use crate::access::caller::Caller;
 use crate::access::rate_limit::Operation;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use toolyard_task::audit::{Action, By, Entry, fingerprint, name_of};
+use toolyard_task::run_journal::{DecidedBy, DoubtDecision};
 use toolyard_task::session::Session;
 use toolyard_task::wire::Timestamp;
 use toolyard_task::{Task, TaskId};
@@ -148,6 +149,11 @@ impl Access {
             session: Some(fingerprint(&session.id)),
             ..entry
         });
+    }
+
+    /// Records what was decided about a request that was under way when the host of its task stopped.
+    pub(crate) fn note_doubt(&self, task: &Task, request: &str, decision: DoubtDecision, by: DecidedBy<'_>) {
+        self.audit.note(Entry::doubt(task, request, decision, by));
     }
 
     /// Records that the outcome of a task was handed out.

@@ -98,6 +98,7 @@ impl Cluster {
                 "cannot report the end of this node"
             );
         }
+        drained.handed_over += self.deps.slots.left.load(Ordering::SeqCst);
         // Callers that still wait for a task have to ask another host.
         self.deps.slots.handed_over.set();
         drained

@@ -2,6 +2,7 @@
 //! store.
 
 use crate::cluster::Cluster;
+use crate::cluster::parked::ParkedTasks;
 use crate::task::commit::CommitOutcome;
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -19,6 +20,9 @@ const LOOK: Duration = Duration::from_secs(1);
 /// The number of ticks after which the counts of rate limits are tidied.
 const TIDY_TICKS: u32 = 240;
 const DUE_AT_ONCE: u32 = 500;
+/// How often the host says which components it needs for tasks that resume. A component stays for an hour after
+/// that ([`COMPONENT_KEPT_MS`](toolyard_task::journal::COMPONENT_KEPT_MS)).
+const SWEEP: Duration = Duration::from_secs(900);
 
 /// The extra duties of a tick.
 struct Tick {
@@ -36,6 +40,7 @@ impl Cluster {
         // periodic work.
         tokio::join!(
             self.run_ticks(stop.clone()),
+            self.wake_due(stop.clone()),
             self.receive_hints(stop.clone()),
             self.receive_broadcasts(stop)
         );
@@ -48,6 +53,7 @@ impl Cluster {
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
         let mut count = 0_u32;
         let mut look_at = Instant::now() + LOOK;
+        let mut sweep_at = Instant::now() + SWEEP;
         loop {
             tokio::select! {
                 biased;
@@ -64,8 +70,39 @@ impl Cluster {
             if look {
                 look_at = now + LOOK;
             }
+            if now >= sweep_at {
+                sweep_at = now + SWEEP;
+                log_failure(self.sweep_components().await);
+            }
             let tick = Tick { slow: count.is_multiple_of(SLOW_TICKS), shared, look };
             log_failure(self.tick(&tick, &mut seen).await);
+        }
+    }
+
+    /// Keeps the components of loaded tools that resume, and removes those that nothing needs.
+    async fn sweep_components(&self) -> Result<(), StoreError> {
+        if !self.deps.settings.adopts || !self.deps.catalog.is_loaded() {
+            return Ok(());
+        }
+        let keep = self.deps.catalog.resuming_components();
+        // A process that has not used the store leaves it alone. One that loaded such a tool has used it.
+        if !keep.is_empty() || self.recovered.get().is_some() {
+            self.deps.tasks.journals.sweep_components(&keep).await?;
+        }
+        Ok(())
+    }
+
+    /// Gives parked tasks a run when they are due.
+    async fn wake_due(&self, stop: CancellationToken) {
+        let mut parked = ParkedTasks::default();
+        loop {
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => return,
+                () = self.deps.tasks.due.notified() => {}
+                () = tokio::time::sleep(TICK) => {}
+            }
+            log_failure(self.wake_parked(&mut parked).await);
         }
     }
 
@@ -127,7 +164,6 @@ impl Cluster {
             self.deps.tasks.waiters.count_change();
         }
         self.deps.tasks.tidy_kept().await?;
-        self.wake_parked().await?;
         let published = self.deps.catalog.take_published();
         if shared {
             self.tell_components(published).await?;
@@ -144,6 +180,9 @@ impl Cluster {
         if slow {
             self.sessions.sweep(self.deps.settings.session_idle_ms).await?;
             self.deps.tasks.timeline.tidy_timeline().await?;
+            if self.deps.settings.adopts {
+                self.deps.tasks.tidy_journals().await?;
+            }
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 
 use crate::client::client_lookup::RecoveredClient;
 use crate::cluster::Cluster;
-use crate::observe::metrics::MeasuredTool;
+use crate::observe::metrics::{MeasuredTool, ResumedWhy};
 use crate::run::client::Client;
 use crate::run::run::Run;
 use crate::run::setup::Setup;
@@ -23,8 +23,6 @@ use toolyard_task::{Event, Incarnation, Owner, Task, TaskId};
 
 /// Tasks to recover concurrently, so that they share commits.
 const AT_ONCE: usize = 64;
-/// Parked tasks to wake in one tick.
-const WOKEN_AT_ONCE: u32 = 256;
 /// The longest time before a task is run again.
 const LONGEST_BACK_OFF: Duration = Duration::from_secs(60);
 
@@ -155,18 +153,22 @@ impl Cluster {
             {
                 return Ok(RecoveryOutcome::Left);
             }
-            Recovery::Resume => match tool.filter(|tool| tool.spec().digest == task.digest) {
-                // It ends on the component that it began with.
+            Recovery::Resume => match self.tool_of_journal(&task).await {
                 None => return self.wait_for_tool(&task).await,
                 Some(tool) => {
-                    let by = self.deps.node.ensure_registered().await?;
-                    let (from, digest) = (task.fence.incarnation, task.digest.clone());
                     let journal = self.deps.tasks.journals.journal(id).await?;
                     let reached = journal.map_or(0, |journal| journal.entries);
-                    return self.adopt(task, tool, Event::Claimed { from, by, digest, reached }, by).await;
+                    if task.resume.is_some_and(|resume| reached < resume.reached) {
+                        NotRerun::Incomplete
+                    } else {
+                        let by = self.deps.node.ensure_registered().await?;
+                        let (from, digest) = (task.fence.incarnation, task.digest.clone());
+                        let claimed = Event::Claimed { from, by, digest, reached };
+                        return self.adopt(task, tool, claimed, by).await;
+                    }
                 }
             },
-            Recovery::Run => match tool {
+            Recovery::Run => match self.tool_of(&task, tool).await {
                 None => return self.wait_for_tool(&task).await,
                 Some(tool) => match argument_error(&task, &tool) {
                     Some(what) => NotRerun::Misfit(what),
@@ -190,20 +192,13 @@ impl Cluster {
         }
     }
 
-    /// Takes parked tasks that are due, as many as this host has room for, and continues them.
-    pub(crate) async fn wake_parked(&self) -> Result<(), StoreError> {
-        if !self.deps.settings.adopts || self.deps.slots.closing.is_set() {
-            return Ok(());
+    /// The tool that runs a task: this one, unless the task resumes. Then its journal names the component of all runs,
+    /// the first one included.
+    async fn tool_of(&self, task: &Task, loaded: Option<Arc<MeasuredTool>>) -> Option<Arc<MeasuredTool>> {
+        match task.resume {
+            Some(_) => self.tool_of_journal(task).await,
+            None => loaded,
         }
-        for id in self.deps.tasks.store.wakeable(WOKEN_AT_ONCE).await? {
-            let Some(read) = self.deps.tasks.store.read(id, None).await? else { continue };
-            let task = read.task;
-            let tool = self.deps.catalog.tool(&task.tool).filter(|tool| tool.spec().digest == task.digest);
-            let Some(tool) = tool.filter(|_| task.is_live() && task.parked().is_some()) else { continue };
-            let by = self.deps.node.ensure_registered().await?;
-            self.adopt(task, tool, Event::Woken { by }, by).await?;
-        }
-        Ok(())
     }
 
     /// Its tool may come back, here or elsewhere, until its ttl. If another host has the tool, that
@@ -263,6 +258,14 @@ impl Cluster {
             Some(resume) => self.back_off(1 + resume.stalled),
             None => self.back_off(task.fence.attempt),
         };
+        let resumes = match taking {
+            Event::Woken { .. } => Some(ResumedWhy::Woken),
+            Event::Claimed { .. } if task.resume.is_some() => Some(ResumedWhy::Claimed),
+            _ => None,
+        };
+        if let Some(why) = resumes {
+            self.deps.observers.metrics.count_resumed(why);
+        }
         if !matches!(taking, Event::Woken { .. }) {
             self.deps.observers.metrics.count_claimed();
             tracing::info!(

@@ -18,8 +18,9 @@ use prometheus_client::registry::{Registry, Unit};
 use std::collections::HashMap;
 use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use toolyard_task::Tool;
+use toolyard_task::run_journal::DoubtDecision;
 use toolyard_task::tool::RunUsage;
 
 const TOOL: &str = "tool";
@@ -29,6 +30,8 @@ const BY: &str = "by";
 const RULE: &str = "rule";
 const SCOPE: &str = "scope";
 const LIMIT: &str = "limit";
+const WHY: &str = "why";
+const DECISION: &str = "decision";
 
 /// Seconds: from a quick call to the longest that a manifest is likely to allow.
 const SECONDS: [f64; 14] =
@@ -64,6 +67,13 @@ pub(crate) struct Metrics {
     handoffs: Family<ToolLabel, Counter>,
     rejoins: Counter,
     kept: Counter,
+    journal_entries: Counter,
+    journal_bytes: Counter,
+    journal_flushes: Counter,
+    resumed: Family<[(&'static str, &'static str); 1], Counter>,
+    diverged: Counter,
+    doubts: Family<[(&'static str, &'static str); 1], Counter>,
+    parked: ParkedCount,
 }
 
 impl Default for Metrics {
@@ -82,11 +92,19 @@ impl Default for Metrics {
             handoffs: Family::default(),
             rejoins: Counter::default(),
             kept: Counter::default(),
+            journal_entries: Counter::default(),
+            journal_bytes: Counter::default(),
+            journal_flushes: Counter::default(),
+            resumed: Family::default(),
+            diverged: Counter::default(),
+            doubts: Family::default(),
+            parked: ParkedCount::default(),
         }
     }
 }
 
 /// A tool of the catalog, and the numbers that its calls add to.
+#[derive(Clone)]
 pub(crate) struct MeasuredTool {
     tool: Arc<dyn Tool>,
     ok: Counter,
@@ -113,6 +131,11 @@ impl MeasuredTool {
     /// The tool itself.
     pub fn tool(&self) -> Arc<dyn Tool> {
         self.tool.clone()
+    }
+
+    /// Another tool, whose calls add to the same numbers.
+    pub fn with(&self, tool: Arc<dyn Tool>) -> Self {
+        Self { tool, ..self.clone() }
     }
 
     /// A run has ended.
@@ -225,7 +248,40 @@ impl Metrics {
         self.kept.inc();
     }
 
+    /// Chunks of a journal are durable.
+    pub fn count_flush(&self, entries: u64, bytes: u64) {
+        self.journal_entries.inc_by(entries);
+        self.journal_bytes.inc_by(bytes);
+        self.journal_flushes.inc();
+    }
+
+    /// This host continues a task from its journal.
+    pub fn count_resumed(&self, why: ResumedWhy) {
+        self.resumed.get_or_create(&[(WHY, why.as_str())]).inc();
+    }
+
+    /// A run did not repeat its journal.
+    pub fn count_diverged(&self) {
+        self.diverged.inc();
+    }
+
+    /// It was decided what happens to a request that was under way when its host stopped.
+    pub fn count_doubt(&self, decision: DoubtDecision) {
+        self.doubts.get_or_create(&[(DECISION, decision.as_str())]).inc();
+    }
+
+    /// The number of parked tasks in the store; `None` if the store did not say.
+    pub fn set_parked(&self, count: Option<u64>) {
+        self.parked.set(count);
+    }
+
     pub fn register(&self, registry: &mut Registry) {
+        for why in [ResumedWhy::Woken, ResumedWhy::Claimed] {
+            drop(self.resumed.get_or_create(&[(WHY, why.as_str())]));
+        }
+        for decision in [DoubtDecision::Resend, DoubtDecision::Error, DoubtDecision::Fail] {
+            drop(self.doubts.get_or_create(&[(DECISION, decision.as_str())]));
+        }
         for by in [RULE, SCOPE] {
             drop(self.denied.get_or_create(&[(BY, by)]));
         }
@@ -295,10 +351,89 @@ impl Metrics {
             self.kept.clone(),
         );
         registry.register(
+            "toolyard_journal_entries",
+            "Entries that this host stored in journals of tasks that resume",
+            self.journal_entries.clone(),
+        );
+        registry.register(
+            "toolyard_journal_bytes",
+            "Bytes that this host stored in journals of tasks that resume",
+            self.journal_bytes.clone(),
+        );
+        registry.register(
+            "toolyard_journal_flushes",
+            "Writes of this host to journals of tasks that resume",
+            self.journal_flushes.clone(),
+        );
+        registry.register(
+            "toolyard_resumed",
+            "Runs that this host began to continue a task from its journal, because the task was due or its host \
+             was gone",
+            self.resumed.clone(),
+        );
+        registry.register(
+            "toolyard_diverged",
+            "Runs that did not repeat what their journals had recorded",
+            self.diverged.clone(),
+        );
+        registry.register(
+            "toolyard_doubt",
+            "Requests that were under way when their hosts stopped, by what was decided about them",
+            self.doubts.clone(),
+        );
+        registry.register_collector(Box::new(self.parked.clone()));
+        registry.register(
             "toolyard_denials",
             "Requests that the access rules did not allow, and whether a scope would have helped",
             self.denied.clone(),
         );
+    }
+}
+
+/// Why a host continues a task from its journal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ResumedWhy {
+    /// The task was parked, and is due.
+    Woken,
+    /// The host that ran it is gone.
+    Claimed,
+}
+
+impl ResumedWhy {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Woken => "woken",
+            Self::Claimed => "claimed",
+        }
+    }
+}
+
+/// The number of parked tasks when the store last counted them. Negative if it is not known.
+#[derive(Debug, Clone)]
+struct ParkedCount(Arc<AtomicI64>);
+
+impl Default for ParkedCount {
+    fn default() -> Self {
+        Self(Arc::new(AtomicI64::new(-1)))
+    }
+}
+
+impl ParkedCount {
+    fn set(&self, count: Option<u64>) {
+        let count = count.map_or(-1, |count| i64::try_from(count).unwrap_or(i64::MAX));
+        self.0.store(count, Ordering::Relaxed);
+    }
+}
+
+impl Collector for ParkedCount {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+        let count = self.0.load(Ordering::Relaxed);
+        if count < 0 {
+            return Ok(());
+        }
+        let help = "Live tasks of the whole store that wait without a run.";
+        let parked = encoder.encode_descriptor("toolyard_tasks_parked", help, None, MetricType::Gauge)?;
+        ConstGauge::new(count).encode(parked)
     }
 }
 

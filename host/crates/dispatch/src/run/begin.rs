@@ -68,7 +68,8 @@ impl RunDeps {
             started_at: Some(now),
             effects: false,
             rerun: spec.durability == Durability::Rerun,
-            resume: (spec.durability == Durability::Resume).then(Resume::default),
+            resume: (spec.durability == Durability::Resume)
+                .then(|| Resume { retention: spec.journal.retention, ..Resume::default() }),
             bridged,
             approval: None,
             questions: Vec::new(),
@@ -93,6 +94,9 @@ impl RunDeps {
         waiting: bool,
     ) -> Result<(Task, RunGuard), Fault> {
         self.tasks.make_room_for(&new).await?;
+        if new.resume.is_some() {
+            self.tasks.make_room_for_journal().await?;
+        }
         // Registered before it is stored, so that a cancel which finds the record finds the
         // run as well.
         let guard = self.slots.register(Some(new.id), run.registration(), waiting);

@@ -5,7 +5,6 @@
 use crate::Fault;
 use crate::client::client_channel::{ClientChannel, RouteScope};
 use crate::run::deps::RunDeps;
-use crate::run::journal::PARK_AFTER;
 use crate::run::pending_question::{KEYS, PendingQuestion, same};
 use crate::run::promotion::{NotPromoted, PromotionCause};
 use crate::run::round_trip::RoundTrip;
@@ -238,7 +237,7 @@ impl Run {
             arrived: None,
             scope: RouteScope::Expected,
             next_look: Instant::now() + settle,
-            park_at: Instant::now() + PARK_AFTER,
+            park_at: self.park_at(),
         };
         loop {
             match wait.step().await {
@@ -269,11 +268,14 @@ impl Run {
             Some(ReadTask { task, .. }) if task.is_live() => task,
             _ => return Err(AskError::Cancelled),
         };
-        let time = Duration::from_millis(self.deps.settings.question_ms);
-        let deadline = self.deps.clock.now().plus(time.as_millis() as u64).min(task.expires_at());
+        let deadline = match task.resume {
+            // It waits without a run, so it may wait for as long as its task.
+            Some(_) => task.expires_at(),
+            None => self.deps.clock.now().plus(self.deps.settings.question_ms).min(task.expires_at()),
+        };
         let mut new = Vec::new();
         for (key, question) in checked {
-            let asked = task.questions.iter().find(|asked| asked.key == key);
+            let asked = task.questions.iter().find(|asked| asked.key == key && !asked.is_superseded());
             let is_same = |asked: &Question| {
                 same(&CheckedQuestion { kind: asked.kind, params: asked.params.clone() }, &question)
             };
@@ -440,7 +442,7 @@ impl AnswerWait<'_> {
                 if let Some(journal) = journal {
                     journal.park(None).await;
                 }
-                self.park_at = Instant::now() + PARK_AFTER;
+                self.park_at = self.run.park_at();
             }
             () = tokio::time::sleep_until(self.next_look) => {
                 self.next_look = Instant::now() + LOOK_AGAIN;

@@ -7,18 +7,28 @@ use crate::slots::stop::Stop;
 use crate::task::commit::CommitOutcome;
 use async_trait::async_trait;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use toolyard_protocol::Timestamp;
 use toolyard_task::audit::By;
 use toolyard_task::journal::{Appended, Chunk};
-use toolyard_task::{Event, JournalLost, RunJournal};
+use toolyard_task::run_journal::{DecidedBy, DoubtDecision};
+use toolyard_task::task::Resume;
+use toolyard_task::timeline::NewEvent;
+use toolyard_task::tool::JournalTerms;
+use toolyard_task::{Event, JournalLost, Refusal, RunJournal, StoreError, TaskId};
 
 /// A run that has waited so long is parked, if nothing needs it meanwhile.
-pub(crate) const PARK_AFTER: Duration = Duration::from_secs(2);
-/// The most bytes of the journal of one task.
-const LIMIT: u64 = 16 << 20;
+const PARK_AFTER: Duration = Duration::from_secs(2);
+/// A run waits at least this many times as long as it has computed, which its repetition computes again.
+const PARK_COST: u32 = 10;
+/// The most bytes of the journal of a plain call. A call with more can become a task that does not resume.
+const MAX_IN_MEMORY: u64 = 256 << 10;
+/// Why a call does not resume that recorded more.
+const TOO_MUCH: &str = "it recorded too much before it was a task";
+/// How often a host that leaves tries to park a run.
+const PARK_AGAIN: Duration = Duration::from_millis(50);
 /// Bytes that are read from the store at once.
 const PIECE: u64 = 1 << 20;
 
@@ -27,35 +37,130 @@ enum Message {
     Chunk(Chunk),
     /// Answered when everything before is durable.
     Flush(oneshot::Sender<Result<(), JournalLost>>),
+    /// The beginning of another run, which takes the place of everything before. Answered when it is durable.
+    Restart(Chunk, oneshot::Sender<Result<(), JournalLost>>),
+    /// The run goes on without a journal, for this reason. A flush after it waits until the task says so.
+    GiveUp(String),
 }
 
-/// The journal of a run.
+/// The journal of a run. That of a plain call that may become a task stays in memory until then.
 pub(crate) struct TaskJournal {
     deps: Arc<RunDeps>,
-    task: RunTask,
-    messages: mpsc::UnboundedSender<Message>,
-    /// Taken by the writer, which starts with the first chunk.
-    received: Mutex<Option<mpsc::UnboundedReceiver<Message>>>,
+    terms: JournalTerms,
+    task: OnceLock<RunTask>,
+    keeper: Mutex<Keeper>,
+    /// Messages of the run while it is being parked. If it is, another run makes them again.
+    held: Mutex<Option<Vec<Message>>>,
     /// The number of the next chunk, once the past was read.
     next: AtomicU32,
     /// Entries of the guest's lane that were pushed, those of earlier runs included.
     entries: AtomicU64,
     requests: AtomicU32,
+    /// The processor time of the task, in microseconds.
+    spent: AtomicU64,
+    /// Held while the run is being parked, so that nothing leaves meanwhile.
+    leaving: tokio::sync::Mutex<()>,
     parked: Stop,
 }
 
+/// Where chunks go.
+enum Keeper {
+    /// The call is plain. While it becomes a task, flushes wait here: from then on, what leaves must be durable.
+    Memory { chunks: Vec<Chunk>, bytes: u64, becomes_task: bool, flushes: Vec<Message> },
+    /// The call is a task, and nothing was recorded yet.
+    Idle,
+    /// The writer stores them. The queue is as long as the journal may be, because a guest that records ends at that
+    /// limit.
+    Writer(mpsc::UnboundedSender<Message>),
+    /// The call recorded too much before it was a task, so it cannot resume.
+    Nowhere,
+}
+
 impl TaskJournal {
-    pub fn new(deps: Arc<RunDeps>, task: RunTask) -> Self {
-        let (messages, received) = mpsc::unbounded_channel();
+    /// For a plain call that may become a task.
+    pub fn of_call(deps: Arc<RunDeps>, terms: JournalTerms) -> Self {
+        let (chunks, flushes) = (Vec::new(), Vec::new());
+        Self::new(deps, terms, Keeper::Memory { chunks, bytes: 0, becomes_task: false, flushes })
+    }
+
+    /// For a task that begins or goes on.
+    pub fn of_task(deps: Arc<RunDeps>, task: RunTask, terms: JournalTerms) -> Self {
+        Self { task: OnceLock::from(task), ..Self::new(deps, terms, Keeper::Idle) }
+    }
+
+    fn new(deps: Arc<RunDeps>, terms: JournalTerms, keeper: Keeper) -> Self {
         Self {
             deps,
-            task,
-            messages,
-            received: Mutex::new(Some(received)),
+            terms,
+            task: OnceLock::new(),
+            keeper: Mutex::new(keeper),
+            held: Mutex::default(),
             next: AtomicU32::new(0),
             entries: AtomicU64::new(0),
             requests: AtomicU32::new(0),
+            spent: AtomicU64::new(0),
+            leaving: tokio::sync::Mutex::default(),
             parked: Stop::default(),
+        }
+    }
+
+    /// The state of the task that this call becomes; without [`Resume`] if it cannot resume. Until the value is dropped
+    /// or the call is the task, nothing leaves the run.
+    pub fn become_task(&self) -> BecomingTask<'_> {
+        let mut keeper = self.keeper();
+        let resume = match &mut *keeper {
+            Keeper::Nowhere => None,
+            Keeper::Memory { becomes_task, .. } => {
+                *becomes_task = true;
+                // At least the first entry: the store may report a failure although it created the task, and then
+                // the call goes on as a plain one. No other run must begin it again.
+                Some(Resume {
+                    reached: self.entries.load(Ordering::Acquire).max(1),
+                    retention: self.terms.retention,
+                    ..Resume::default()
+                })
+            }
+            Keeper::Idle | Keeper::Writer(_) => {
+                Some(Resume { retention: self.terms.retention, ..Resume::default() })
+            }
+        };
+        drop(keeper);
+        BecomingTask { journal: self, resume }
+    }
+
+    /// The call is this task from now on.
+    pub fn set_task(&self, task: RunTask) {
+        if self.task.set(task).is_err() {
+            return;
+        }
+        let mut keeper = self.keeper();
+        let messages = match &mut *keeper {
+            Keeper::Memory { chunks, flushes, .. } => {
+                let chunks = std::mem::take(chunks).into_iter().map(Message::Chunk);
+                chunks.chain(std::mem::take(flushes)).collect()
+            }
+            // It has recorded too much since.
+            Keeper::Nowhere => vec![Message::GiveUp(TOO_MUCH.to_owned())],
+            Keeper::Idle | Keeper::Writer(_) => return,
+        };
+        let writer = self.writer(task);
+        for message in messages {
+            // The writer ends with this journal.
+            drop(writer.send(message));
+        }
+        *keeper = Keeper::Writer(writer);
+    }
+
+    /// How long the run waits before it is parked.
+    pub fn park_after(&self) -> Duration {
+        let spent = Duration::from_micros(self.spent.load(Ordering::Acquire));
+        PARK_AFTER.max(spent.saturating_mul(PARK_COST))
+    }
+
+    /// Notes the processor time of a chunk.
+    fn note_spent(&self, chunk: &Chunk) {
+        if let Ok((head, _)) = chunk.frames(0) {
+            self.spent.store(head.cpu_us, Ordering::Release);
         }
     }
 
@@ -68,110 +173,285 @@ impl TaskJournal {
         self.parked.is_set()
     }
 
-    /// Parks the run, unless a request is under way. `wake` is when it is due; `None` means at an answer. Never
-    /// returns if the run is parked.
+    /// Parks the run, unless it is no task yet or a request is under way. `wake` is when it is due; `None` means at an
+    /// answer, or at once if no question is open. Never returns if the run is parked.
     pub async fn park(&self, wake: Option<Timestamp>) {
-        if self.requests.load(Ordering::Acquire) > 0 || self.flush().await.is_err() {
+        let Some(task) = self.task.get() else { return };
+        let _leaving = self.leaving.lock().await;
+        let Some((held, durable)) = self.hold() else { return };
+        if !matches!(durable.await, Ok(Ok(()))) {
             return;
         }
-        let reached = self.entries.load(Ordering::Acquire);
-        let parked = Event::Parked { fence: self.task.fence, wake, reached };
-        match self.deps.tasks.change(self.task.id, &parked, &By::host()).await {
-            Ok(CommitOutcome::Done(_)) => {
-                tracing::debug!(task = %self.task.id, ?wake, "task parked");
-                self.parked.set();
-                std::future::pending().await
-            }
+        let parked = Event::Parked { fence: task.fence, wake, reached: held.reached };
+        match self.deps.tasks.change(task.id, &parked, &By::host()).await {
+            Ok(CommitOutcome::Done(_)) => {}
+            // By this run itself: the store had reported a failure, but had written.
+            Ok(CommitOutcome::Refused(now, _))
+                if now.parked().is_some() && now.fence.attempt == task.fence.attempt => {}
             // The task has ended, or cannot resume any more. The run finds out by itself.
-            Ok(CommitOutcome::Refused(..) | CommitOutcome::Gone) => {}
-            Err(error) => tracing::debug!(
-                task = %self.task.id, error = &error as &dyn std::error::Error,
-                "task not parked"
-            ),
+            Ok(CommitOutcome::Refused(..) | CommitOutcome::Gone) => return,
+            Err(error) => {
+                return tracing::debug!(
+                    task = %task.id, error = &error as &dyn std::error::Error,
+                    "task not parked"
+                );
+            }
+        }
+        tracing::debug!(task = %task.id, ?wake, "task parked");
+        self.parked.set();
+        // With the messages that it held, which another run makes again.
+        std::future::pending().await
+    }
+
+    /// Holds what the run records from now on, unless a request is under way: a task that is parked must not have
+    /// an intent in its journal that nothing followed. Everything recorded before is durable when the receiver says so.
+    fn hold(&self) -> Option<(HeldJournal<'_>, oneshot::Receiver<Result<(), JournalLost>>)> {
+        let (done, durable) = oneshot::channel();
+        let mut held = self.held();
+        if self.requests.load(Ordering::Acquire) > 0 {
+            return None;
+        }
+        self.send_now(Message::Flush(done));
+        let reached = self.entries.load(Ordering::Acquire);
+        *held = Some(Vec::new());
+        Some((HeldJournal { journal: self, reached }, durable))
+    }
+
+    /// Parks the run because its host leaves. Never returns.
+    pub async fn leave(&self) {
+        loop {
+            self.park(None).await;
+            tokio::time::sleep(PARK_AGAIN).await;
         }
     }
 
-    /// Sends a message to the writer, which starts with the first one.
-    fn send(&self, message: Message) {
-        let received = self.received.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(received) = received {
-            let slots = &self.deps.slots;
-            let writer = write(self.deps.clone(), self.task, self.next.load(Ordering::Acquire), received);
-            slots.tracker.spawn_on(writer, &slots.guests);
+    /// The chunks of earlier runs; `None` if another run has the task by now.
+    async fn read_past(&self, task: TaskId) -> Result<Option<Vec<Chunk>>, StoreError> {
+        let store = &self.deps.tasks.journals;
+        let Some(head) = store.journal(task).await? else { return Ok(None) };
+        let (mut at, mut past) = (head.first, Vec::new());
+        while at < head.next {
+            let piece = store.chunks(task, at, PIECE).await?;
+            if piece.is_empty() {
+                return Ok(None);
+            }
+            at = at.saturating_add(u32::try_from(piece.len()).unwrap_or(u32::MAX));
+            past.extend(piece);
         }
-        // The writer ends with this journal.
-        drop(self.messages.send(message));
+        if let Some(last) = past.last() {
+            self.note_spent(last);
+        }
+        self.next.store(at, Ordering::Release);
+        self.entries.store(head.entries, Ordering::Release);
+        Ok(Some(past))
+    }
+
+    /// Waits until all chunks that were pushed are durable.
+    async fn write_all(&self) -> Result<(), JournalLost> {
+        let (done, durable) = oneshot::channel();
+        self.send(Message::Flush(done));
+        durable.await.unwrap_or(Err(JournalLost::Unavailable))
+    }
+
+    fn send(&self, message: Message) {
+        let mut held = self.held();
+        match &mut *held {
+            Some(held) => held.push(message),
+            None => self.send_now(message),
+        }
+    }
+
+    fn send_now(&self, message: Message) {
+        let mut keeper = self.keeper();
+        if let Message::Chunk(chunk) = &message {
+            self.note_spent(chunk);
+            self.entries.fetch_add(chunk.entries.into(), Ordering::AcqRel);
+        }
+        if let (Keeper::Idle, Some(task)) = (&*keeper, self.task.get()) {
+            *keeper = Keeper::Writer(self.writer(*task));
+        }
+        match (&mut *keeper, message) {
+            (Keeper::Writer(writer), message) => {
+                // The writer ends with this journal.
+                drop(writer.send(message));
+            }
+            (Keeper::Memory { chunks, bytes, flushes, .. }, Message::Chunk(chunk)) => {
+                *bytes += chunk.body.len() as u64;
+                chunks.push(chunk);
+                if *bytes > MAX_IN_MEMORY {
+                    let flushes = std::mem::take(flushes);
+                    *keeper = Keeper::Nowhere;
+                    answer(flushes);
+                }
+            }
+            (Keeper::Memory { becomes_task: true, flushes, .. }, flush @ Message::Flush(_)) => {
+                flushes.push(flush)
+            }
+            // Nothing of a plain call is durable.
+            (Keeper::Memory { .. } | Keeper::Nowhere | Keeper::Idle, Message::Flush(done)) => {
+                // The run may be gone.
+                let _ = done.send(Ok(()));
+            }
+            (keeper @ Keeper::Memory { .. }, Message::GiveUp(_)) => {
+                if let Keeper::Memory { flushes, .. } = std::mem::replace(keeper, Keeper::Nowhere) {
+                    answer(flushes);
+                }
+            }
+            (_, Message::Chunk(_) | Message::Restart(..) | Message::GiveUp(_)) => {}
+        }
+    }
+
+    fn writer(&self, task: RunTask) -> mpsc::UnboundedSender<Message> {
+        let (messages, received) = mpsc::unbounded_channel();
+        let slots = &self.deps.slots;
+        let writer = write(self.deps.clone(), task, self.next.load(Ordering::Acquire), received);
+        slots.tracker.spawn_on(writer, &slots.guests);
+        messages
+    }
+
+    fn keeper(&self) -> MutexGuard<'_, Keeper> {
+        self.keeper.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn held(&self) -> MutexGuard<'_, Option<Vec<Message>>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Flushes of a plain call, of which nothing is durable.
+fn answer(flushes: Vec<Message>) {
+    for flush in flushes {
+        if let Message::Flush(done) = flush {
+            // The run may be gone.
+            let _ = done.send(Ok(()));
+        }
+    }
+}
+
+/// A call that is becoming a task.
+pub(crate) struct BecomingTask<'a> {
+    journal: &'a TaskJournal,
+    /// The state of the task, if it resumes.
+    pub resume: Option<Resume>,
+}
+
+impl Drop for BecomingTask<'_> {
+    fn drop(&mut self) {
+        if let Keeper::Memory { becomes_task, flushes, .. } = &mut *self.journal.keeper() {
+            // It stays a plain call.
+            *becomes_task = false;
+            answer(std::mem::take(flushes));
+        }
+    }
+}
+
+/// The journal of a run that is being parked. Dropping this stores everything that the run recorded meanwhile.
+struct HeldJournal<'a> {
+    journal: &'a TaskJournal,
+    /// The entries before.
+    reached: u64,
+}
+
+impl Drop for HeldJournal<'_> {
+    fn drop(&mut self) {
+        let mut held = self.journal.held();
+        for message in held.take().into_iter().flatten() {
+            self.journal.send_now(message);
+        }
     }
 }
 
 #[async_trait]
 impl RunJournal for TaskJournal {
     async fn past(&self) -> Result<Vec<Chunk>, JournalLost> {
-        let store = &self.deps.tasks.journals;
-        let unavailable = |error: toolyard_task::StoreError| {
-            tracing::warn!(
-                event = "store.retrying", task = %self.task.id, error = &error as &dyn std::error::Error,
-                "store failed; trying again"
-            );
-            JournalLost::Unavailable
-        };
-        let head = store.journal(self.task.id).await.map_err(unavailable)?.ok_or(JournalLost::Fenced)?;
-        let (mut at, mut past) = (head.first, Vec::new());
-        while at < head.next {
-            let piece = store.chunks(self.task.id, at, PIECE).await.map_err(unavailable)?;
-            if piece.is_empty() {
-                return Err(JournalLost::Fenced);
+        let Some(task) = self.task.get() else { return Ok(Vec::new()) };
+        let mut retry = StoreRetry::new(&self.deps, *task);
+        loop {
+            match self.read_past(task.id).await {
+                Ok(past) => return past.ok_or(JournalLost::Fenced),
+                Err(error) => retry.pause(&error).await?,
             }
-            at = at.saturating_add(u32::try_from(piece.len()).unwrap_or(u32::MAX));
-            past.extend(piece);
         }
-        self.next.store(at, Ordering::Release);
-        self.entries.store(head.entries, Ordering::Release);
-        Ok(past)
     }
 
     fn limit(&self) -> u64 {
-        LIMIT
+        self.terms.limit
     }
 
     fn push(&self, chunk: Chunk) {
-        self.entries.fetch_add(chunk.entries.into(), Ordering::AcqRel);
         self.send(Message::Chunk(chunk));
     }
 
     async fn flush(&self) -> Result<(), JournalLost> {
-        let (done, durable) = oneshot::channel();
-        self.send(Message::Flush(done));
-        durable.await.unwrap_or(Err(JournalLost::Unavailable))
+        let _stays = self.leaving.lock().await;
+        self.write_all().await
     }
 
     fn give_up(&self, reason: String) {
-        let (deps, RunTask { id, fence, .. }) = (self.deps.clone(), self.task);
-        let given_up = async move {
-            let event = Event::Unresumable { fence, why: reason };
-            if let Err(error) = deps.tasks.change(id, &event, &By::host()).await {
-                tracing::warn!(
-                    event = "task.status_not_stored", task = %id, error = &error as &dyn std::error::Error,
-                    "cannot store that the task does not resume"
-                );
-            }
-        };
-        self.deps.slots.tracker.spawn_on(given_up, &self.deps.slots.guests);
+        self.send(Message::GiveUp(reason));
     }
 
     async fn sleep_until(&self, time_ms: u64) {
         let due = Timestamp(i64::try_from(time_ms).unwrap_or(i64::MAX));
         let left = || Duration::from_millis(due.since(self.deps.clock.now()));
         // Short waits keep their run.
-        if left() <= PARK_AFTER * 2 {
+        let after = self.park_after();
+        if left() <= after * 2 {
             return;
         }
-        tokio::time::sleep(PARK_AFTER).await;
+        tokio::time::sleep(after).await;
         self.park(Some(due)).await;
+    }
+
+    async fn continue_with(&self, begin: Chunk) -> JournalLost {
+        let Some(task) = self.task.get() else { return JournalLost::Unavailable };
+        let entries = u64::from(begin.entries);
+        let continued = Event::Continued { fence: task.fence };
+        match self.deps.tasks.change(task.id, &continued, &By::host()).await {
+            Ok(CommitOutcome::Done(_)) => {}
+            Ok(CommitOutcome::Refused(..) | CommitOutcome::Gone) => return JournalLost::Fenced,
+            Err(_) => return JournalLost::Unavailable,
+        }
+        let (done, durable) = oneshot::channel();
+        self.send(Message::Restart(begin, done));
+        if let Err(lost) = durable.await.unwrap_or(Err(JournalLost::Unavailable)) {
+            return lost;
+        }
+        self.entries.fetch_add(entries, Ordering::AcqRel);
+        self.park(Some(self.deps.clock.now())).await;
+        // The next host continues it, as if this one had stopped.
+        JournalLost::Unavailable
     }
 
     fn set_requests(&self, under_way: u32) {
         self.requests.store(under_way, Ordering::Release);
+    }
+
+    async fn doubt(&self, request: &str, decision: DoubtDecision, by: DecidedBy<'_>) {
+        self.deps.observers.metrics.count_doubt(decision);
+        let Some(task) = self.task.get() else { return };
+        let event = NewEvent::doubt(task.fence.attempt, request, decision, by);
+        self.deps.tasks.timeline.append(task.id, event);
+        let mut retry = StoreRetry::new(&self.deps, *task);
+        loop {
+            match self.deps.tasks.store.read(task.id, None).await {
+                Ok(read) => {
+                    if let Some(read) = read {
+                        self.deps.access.note_doubt(&read.task, request, decision, by);
+                    }
+                    return;
+                }
+                Err(error) => {
+                    if retry.pause(&error).await.is_err() {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    fn diverged(&self) {
+        self.deps.observers.metrics.count_diverged();
     }
 }
 
@@ -182,23 +462,37 @@ async fn write(
     mut at: u32,
     mut received: mpsc::UnboundedReceiver<Message>,
 ) {
-    let mut lost = None;
+    let (mut lost, mut is_given_up) = (None, false);
     while let Some(first) = received.recv().await {
-        let (mut chunks, mut waiting) = (Vec::new(), Vec::new());
+        let (mut chunks, mut waiting, mut mode) = (Vec::new(), Vec::new(), WriteMode::Append);
+        let mut given_up = None;
         let mut next = Some(first);
         while let Some(message) = next {
             match message {
                 Message::Chunk(chunk) => chunks.push(chunk),
                 Message::Flush(done) => waiting.push(done),
+                // The recorder gives no chunks after it.
+                Message::GiveUp(reason) => given_up = Some(reason),
+                // The run waits for it, so nothing comes after it.
+                Message::Restart(begin, done) => {
+                    (chunks, mode) = (vec![begin], WriteMode::Restart);
+                    waiting.push(done);
+                }
             }
             next = received.try_recv().ok();
         }
-        if lost.is_none() && !chunks.is_empty() {
+        if lost.is_none() && !is_given_up && !chunks.is_empty() {
             let count = u32::try_from(chunks.len()).unwrap_or(u32::MAX);
-            match append(&deps, task, at, chunks).await {
+            match store(&deps, task, (at, mode), chunks).await {
                 Ok(()) => at = at.saturating_add(count),
                 Err(why) => lost = Some(why),
             }
+        }
+        if let Some(reason) = given_up
+            && lost.is_none()
+        {
+            lost = give_up(&deps, task, reason).await.err();
+            is_given_up = true;
         }
         for done in waiting {
             // The run may be gone.
@@ -207,25 +501,82 @@ async fn write(
     }
 }
 
-/// Appends chunks. Retries while the store cannot be reached and this host has the task.
-async fn append(deps: &RunDeps, task: RunTask, at: u32, chunks: Vec<Chunk>) -> Result<(), JournalLost> {
-    let RunTask { id, fence, expires_at, .. } = task;
-    let mut pause = Duration::from_millis(20);
+#[derive(Clone, Copy)]
+enum WriteMode {
+    /// The chunks follow the stored ones.
+    Append,
+    /// The chunks replace the stored ones.
+    Restart,
+}
+
+/// Stores chunks. Retries while the store cannot be reached and this host has the task.
+async fn store(
+    deps: &RunDeps,
+    task: RunTask,
+    (at, mode): (u32, WriteMode),
+    chunks: Vec<Chunk>,
+) -> Result<(), JournalLost> {
+    let journals = &deps.tasks.journals;
+    let entries = chunks.iter().map(|chunk| u64::from(chunk.entries)).sum();
+    let bytes = chunks.iter().map(|chunk| chunk.body.len() as u64).sum();
+    let mut retry = StoreRetry::new(deps, task);
     loop {
-        match deps.tasks.journals.append_chunks(id, fence, at, chunks.clone()).await {
-            Ok(Appended::Done) => return Ok(()),
-            Ok(Appended::Fenced | Appended::Gap { .. }) => return Err(JournalLost::Fenced),
-            Err(error) => {
-                tracing::warn!(
-                    event = "store.retrying", task = %id, error = &error as &dyn std::error::Error,
-                    "store failed; trying again"
-                );
-                if deps.clock.now() >= expires_at || deps.node.current() != Some(fence.incarnation) {
-                    return Err(JournalLost::Unavailable);
-                }
-                tokio::time::sleep(pause).await;
-                pause = (pause * 2).min(Duration::from_secs(5));
+        let stored = match mode {
+            WriteMode::Append => journals.append_chunks(task.id, task.fence, at, chunks.clone()).await,
+            WriteMode::Restart => journals.restart_journal(task.id, task.fence, at, chunks.clone()).await,
+        };
+        match stored {
+            Ok(Appended::Done) => {
+                deps.observers.metrics.count_flush(entries, bytes);
+                deps.tasks.count_journal_bytes(bytes);
+                return Ok(());
             }
+            Ok(Appended::Fenced | Appended::Gap { .. }) => return Err(JournalLost::Fenced),
+            Err(error) => retry.pause(&error).await?,
         }
+    }
+}
+
+/// Stores that the task does not resume. Until then another run would repeat what the run does without its journal.
+async fn give_up(deps: &RunDeps, task: RunTask, why: String) -> Result<(), JournalLost> {
+    let event = Event::Unresumable { fence: task.fence, why };
+    let mut retry = StoreRetry::new(deps, task);
+    loop {
+        match deps.tasks.change(task.id, &event, &By::host()).await {
+            Ok(CommitOutcome::Done(_) | CommitOutcome::Refused(_, Refusal::NotResumable)) => return Ok(()),
+            Ok(CommitOutcome::Refused(..) | CommitOutcome::Gone) => return Err(JournalLost::Fenced),
+            Err(error) => retry.pause(&error).await?,
+        }
+    }
+}
+
+/// The pauses between attempts of a run to reach the store.
+struct StoreRetry<'a> {
+    deps: &'a RunDeps,
+    task: RunTask,
+    pause: Duration,
+}
+
+impl<'a> StoreRetry<'a> {
+    const fn new(deps: &'a RunDeps, task: RunTask) -> Self {
+        Self { deps, task, pause: Duration::from_millis(20) }
+    }
+
+    /// Waits for the next attempt.
+    ///
+    /// # Errors
+    /// If this host does not have the task any more.
+    async fn pause(&mut self, error: &StoreError) -> Result<(), JournalLost> {
+        let RunTask { id, fence, expires_at, .. } = self.task;
+        tracing::warn!(
+            event = "store.retrying", task = %id, error = error as &dyn std::error::Error,
+            "store failed; trying again"
+        );
+        if self.deps.clock.now() >= expires_at || self.deps.node.current() != Some(fence.incarnation) {
+            return Err(JournalLost::Unavailable);
+        }
+        tokio::time::sleep(self.pause).await;
+        self.pause = (self.pause * 2).min(Duration::from_secs(5));
+        Ok(())
     }
 }

@@ -88,6 +88,7 @@ impl Run {
         let terms = NewTaskTerms { era, requested_ttl: RequestedTtl::Absent, bridged };
         let new = self.deps.new_task(caller, permit, progress_token.clone(), fence, terms);
         let status = self.take_status();
+        let becoming = self.task_journal().map(|journal| journal.become_task());
         let questions = {
             let history = self.question_history();
             let deadline = bridge.as_ref().map(|_| now.plus(self.deps.settings.question_ms));
@@ -99,11 +100,13 @@ impl Run {
                 _ => status,
             },
             effects: self.has_effects(),
+            resume: becoming.as_ref().and_then(|becoming| becoming.resume),
             questions,
             ..new
         };
         let by = caller.by().because(cause.as_str());
         let (task, guard) = self.deps.create_task(self, new, &by, false).await?;
+        drop(becoming);
         *promotion.guard() = Some(guard);
         tracing::info!(
             event = "task.promoted", task = %task.id, tool = task.tool, owner = name_of(&task.owner),
@@ -118,7 +121,9 @@ impl Run {
         let Some(promotion) = &self.promotion else { return false };
         promotion.close().await;
         let Some(task) = self.as_task() else { return false };
-        self.deps.finish_task(task, end.clone()).await;
+        if !self.is_parked() {
+            self.deps.finish_task(task, end.clone()).await;
+        }
         drop(promotion.guard().take());
         true
     }

@@ -1,19 +1,20 @@
-//! One run of a tool: what its guest may ask of us, and the loop that drives it.
+//! One run of a tool, and the loop that drives it.
 
-use crate::Fault;
+mod context;
+
 use crate::client::client_channel::Notice;
 use crate::observe::call_end::CallEnd;
 use crate::observe::call_history::HistoryEntry;
 use crate::observe::host_call_log::HostCallLog;
 use crate::observe::metrics::MeasuredTool;
-use crate::observe::observer::{CallEvent, Observation};
+use crate::observe::observer::Observation;
 use crate::observe::run_timeline::RunTimeline;
 use crate::observe::trace::Recording;
 use crate::run::client::Client;
 use crate::run::deps::RunDeps;
 use crate::run::journal::TaskJournal;
 use crate::run::permissions::Permissions;
-use crate::run::promotion::{NotPromoted, Promotion, PromotionCause};
+use crate::run::promotion::Promotion;
 use crate::run::question_history::QuestionHistory;
 use crate::run::round_trip::RoundTrip;
 use crate::run::setup::Setup;
@@ -23,8 +24,6 @@ use crate::slots::heartbeat::Heartbeat;
 use crate::slots::registry::{LatestProgress, Registration};
 use crate::slots::stop::Stop;
 use crate::slots::work::RunTarget;
-use crate::task::commit::CommitOutcome;
-use async_trait::async_trait;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use std::panic::AssertUnwindSafe;
@@ -36,21 +35,11 @@ use tokio::time::Instant;
 use toolyard_protocol::tools::text_result;
 use toolyard_protocol::{ClientCapabilities, TraceContext};
 use toolyard_task::audit::By;
-use toolyard_task::host_call::HostAction;
 use toolyard_task::task::Era;
-use toolyard_task::tool::{
-    ArgumentCheck, AskError, AskedQuestion, CallInfo, CheckOrder, CpuShare, GivenAnswer, OfferChange, Report,
-    RunUsage,
-};
+use toolyard_task::tool::{ArgumentCheck, CheckOrder, JournalTerms, RunUsage};
 use toolyard_task::wire::error::URL_ELICITATION_REQUIRED;
 use toolyard_task::wire::{RawJson, RpcError, Timestamp};
-use toolyard_task::{
-    AccessRequest, Event, Fence, HttpTape, NotPermitted, Reservation, RunContext, RunEnd, RunJournal, Task,
-    TaskId,
-};
-
-/// The longest time for which a stream is released.
-const LONGEST_RELEASE: Duration = Duration::from_secs(60);
+use toolyard_task::{Durability, Event, Fence, Reservation, RunEnd, Task, TaskId};
 
 /// A run, from the moment that it is set up.
 pub(crate) struct Run {
@@ -132,6 +121,12 @@ impl Run {
             RunTarget::Tool(tool) => (deps.observers.trace(trace, tool), deps.observers.begin_history()),
             RunTarget::Provider(_) => ((trace, None), None),
         };
+        let journal = match (&work, &promotion) {
+            (RunTarget::Tool(tool), Some(_)) if tool.spec().durability == Durability::Resume => {
+                OnceLock::from(Arc::new(TaskJournal::of_call(deps.clone(), tool.spec().journal)))
+            }
+            _ => OnceLock::new(),
+        };
         Arc::new(Self {
             deps,
             stop,
@@ -152,7 +147,7 @@ impl Run {
             reported: Notify::new(),
             progress: OnceLock::new(),
             usage: OnceLock::new(),
-            journal: OnceLock::new(),
+            journal,
         })
     }
 
@@ -193,9 +188,18 @@ impl Run {
         if self.as_task.set(as_task).is_err() {
             return;
         }
-        if task.resume.is_some() {
+        match (self.journal.get(), task.resume) {
+            (Some(journal), Some(_)) => journal.set_task(as_task),
             // A task is set once.
-            drop(self.journal.set(Arc::new(TaskJournal::new(self.deps.clone(), as_task))));
+            (None, Some(_)) => {
+                let terms = match &self.work {
+                    RunTarget::Tool(tool) => tool.spec().journal,
+                    RunTarget::Provider(_) => JournalTerms::default(),
+                };
+                let journal = TaskJournal::of_task(self.deps.clone(), as_task, terms);
+                drop(self.journal.set(Arc::new(journal)));
+            }
+            (_, None) => {}
         }
         if let Some(recording) = &self.observers.recording {
             recording.set_task(task.id);
@@ -326,13 +330,22 @@ impl Run {
         // A panic of the engine must not prevent the task's end.
         let run = AssertUnwindSafe(work).catch_unwind();
         tokio::pin!(run);
+        // Not begun again in each turn: a task that is being parked must not be left half done.
+        let leaves = self.leaves();
+        tokio::pin!(leaves);
         loop {
             tokio::select! {
                 biased;
                 // Dropping the run ends a guest that waits in the host.
                 () = self.stop.wait() => return DriveEnd::Stopped,
                 () = self.suspended() => return DriveEnd::Suspended,
-                () = self.parked() => return DriveEnd::Parked,
+                () = self.parked() => {
+                    if self.deps.slots.leaving.is_set() {
+                        self.deps.slots.left.fetch_add(1, Ordering::SeqCst);
+                    }
+                    return DriveEnd::Parked;
+                }
+                () = &mut leaves => {}
                 end = &mut run => {
                     self.send_progress(true);
                     return end.map_or_else(
@@ -392,9 +405,31 @@ impl Run {
         }
     }
 
-    /// The journal, if it works on a task that resumes.
+    /// The journal, if it works on a task that resumes, or may become one.
     pub fn task_journal(&self) -> Option<&Arc<TaskJournal>> {
         self.journal.get()
+    }
+
+    /// When a wait that begins now parks the run.
+    pub fn park_at(&self) -> Instant {
+        let after = self.journal.get().map_or(Duration::ZERO, |journal| journal.park_after());
+        Instant::now() + after
+    }
+
+    /// Whether its task waits without a run.
+    pub fn is_parked(&self) -> bool {
+        self.journal.get().is_some_and(|journal| journal.is_parked())
+    }
+
+    /// When its host leaves, the task is parked, and another host goes on at once.
+    async fn leaves(&self) {
+        match self.journal.get() {
+            Some(journal) => {
+                self.deps.slots.leaving.wait().await;
+                journal.leave().await;
+            }
+            None => std::future::pending().await,
+        }
     }
 
     /// Waits until its task is parked.
@@ -484,145 +519,5 @@ impl Run {
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, ReportThrottle> {
         self.reports.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-#[async_trait]
-impl RunContext for Run {
-    fn stopped(&self) -> bool {
-        self.stop.is_set()
-    }
-
-    fn may_act(&self) -> bool {
-        // By the clock, not by a flag: a paused process may go on before the flag is set.
-        self.task().is_none_or(|(_, fence)| self.deps.node.current() == Some(fence.incarnation))
-    }
-
-    fn journal(&self) -> Option<Arc<dyn RunJournal>> {
-        self.journal.get().map(|journal| journal.clone() as Arc<dyn RunJournal>)
-    }
-
-    fn report(&self, report: Report) {
-        self.client.channel.reported(&report);
-        if let Some(observation) = self.observation() {
-            observation.tell(CallEvent::Reported(&report));
-        }
-        self.keep_report(&report);
-        match report {
-            Report::Progress(progress) => {
-                if let Some(latest) = self.progress.get() {
-                    latest.set(&progress);
-                }
-                if self.client.progress_token.is_none() {
-                    return;
-                }
-                if !self.lock().progress(progress) {
-                    return;
-                }
-            }
-            Report::Status(message) => {
-                if self.task().is_none() && self.promotion.is_none() {
-                    return;
-                }
-                self.lock().status(message);
-            }
-            Report::Log { level, logger, data } => return self.log(level, logger, data),
-            Report::Changed(change) => {
-                if change == OfferChange::Resources {
-                    self.deps.catalog.resources.mark_changed(Some(self.work.plugin()));
-                }
-                return self.deps.catalog.announce(change);
-            }
-            Report::ElicitationComplete { key } => {
-                let agreed = self.question_history().agreed_to(&key);
-                if let Some(elicitation_id) = agreed {
-                    self.notify(Notice::ElicitationComplete { elicitation_id });
-                }
-                return;
-            }
-            Report::Usage(spent) => return self.spent(spent),
-            Report::HostCall(call) => return self.keep_host_call(&call),
-            // Text that is held back leaves in time.
-            Report::Output { .. } if self.task().is_none() => return,
-            Report::Output { .. } => {}
-            Report::ReleaseStream { retry_ms } => {
-                // A task has no connection of its own to free.
-                if self.task().is_none() {
-                    self.send_progress(true);
-                    self.client.channel.release(Duration::from_millis(retry_ms).min(LONGEST_RELEASE));
-                }
-                return;
-            }
-        }
-        self.reported.notify_one();
-    }
-
-    fn share(&self) -> CpuShare {
-        self.client.share.clone()
-    }
-
-    fn info(&self) -> CallInfo {
-        CallInfo {
-            task: self.task().map(|(id, _)| id),
-            attempt: self.task().map_or(1, |(_, fence)| fence.attempt),
-            deadline: self.as_task().map(|task| task.expires_at),
-            client_capabilities: self.client.capabilities.clone(),
-            trace: self.observers.trace.clone(),
-        }
-    }
-
-    fn http_tape(&self) -> Option<&dyn HttpTape> {
-        self.client.channel.http_tape()
-    }
-
-    fn tells_missing_capabilities(&self) -> bool {
-        // A task that was taken over has no rounds any more.
-        self.round_trip.is_some() || self.as_task().is_some_and(|task| task.era == Era::Stateless)
-    }
-
-    async fn ask(&self, questions: Vec<AskedQuestion>) -> Result<Vec<GivenAnswer>, AskError> {
-        let (began, count) = (Instant::now(), questions.len());
-        let answers = self.ask_client(questions).await;
-        let what = HostAction::Question { count, is_answered: answers.is_ok() };
-        self.keep_wait(began, what);
-        answers
-    }
-
-    async fn permission(&self, wanted: Vec<AccessRequest>) -> Result<(), NotPermitted> {
-        let began = Instant::now();
-        let permitted = self.permitted(wanted).await;
-        let what = HostAction::Permission { is_given: permitted.is_ok() };
-        // A verdict that is known already takes no time.
-        self.keep_wait(began, what);
-        permitted
-    }
-
-    async fn begin_task(&self) -> Result<(), String> {
-        // With sessions, only the caller makes a call a task, unless its client knows no tasks.
-        if self.round_trip.is_none() && !self.is_bridged() {
-            return Ok(());
-        }
-        match self.become_task(PromotionCause::Guest).await {
-            // A call that cannot become a task goes on as it is; `call-info` tells the guest.
-            Ok(()) | Err(NotPromoted::MayNot) => Ok(()),
-            Err(why) => Err(why.to_string()),
-        }
-    }
-
-    async fn effects(&self) -> Result<(), AskError> {
-        // Until the effects are recorded, the call must not become a task that does not know of them.
-        let _turn = self.turn().await;
-        let Some((id, fence)) = self.task() else {
-            if let Some(round_trip) = &self.round_trip {
-                round_trip.use_up(&*self.deps.clients.keys).await?;
-            }
-            self.affected.store(true, Ordering::Release);
-            return Ok(());
-        };
-        match self.deps.tasks.change(id, &Event::Effects { fence }, &By::host()).await {
-            Ok(CommitOutcome::Done(_)) => Ok(()),
-            Ok(_) => Err(AskError::Cancelled),
-            Err(error) => Err(AskError::Refused(Fault::Store(error).rpc())),
-        }
     }
 }

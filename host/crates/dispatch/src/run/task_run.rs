@@ -82,10 +82,14 @@ impl RunDeps {
         };
         // Boxed, so that the future of a queued task is small.
         let end = Box::pin(run.clone().drive_tool(tool, arguments, slot.take_reservation())).await;
-        if !run.task_journal().is_some_and(|journal| journal.is_parked()) {
+        if !run.is_parked() {
             Box::pin(self.finish_task(as_task, end)).await;
         }
         drop(slot);
+        if run.task_journal().is_some() {
+            // There is room for another one.
+            self.tasks.due.notify_one();
+        }
     }
 
     /// Waits for a slot.

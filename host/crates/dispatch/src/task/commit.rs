@@ -45,7 +45,14 @@ impl Tasks {
             let records = Records::changed(event, &transition.task, by);
             match self.store.commit(&transition.task, records).await? {
                 // Durable before visible: effects come after the commit.
-                CommitStatus::Done => return Ok(CommitOutcome::Done(self.carry_out(transition))),
+                CommitStatus::Done => {
+                    let ended = read.task.is_live() && transition.task.drops_journal();
+                    let task = self.carry_out(transition);
+                    if ended || matches!(event, Event::Unresumable { .. }) {
+                        self.drop_journal(id).await;
+                    }
+                    return Ok(CommitOutcome::Done(task));
+                }
                 CommitStatus::Stale => {}
             }
         }
@@ -65,6 +72,7 @@ impl Tasks {
                 Effect::NotifyStatus => self.slots.runs.tell_status(&task),
                 Effect::WakeWaiters => self.waiters.wake(task.id),
                 Effect::StopRun => self.slots.runs.stop(task.id),
+                Effect::WakeRun => self.due.notify_one(),
             }
         }
         task

@@ -11,5 +11,6 @@ mod neighbours;
 mod permissions;
 mod promotion;
 mod recovery;
+mod resuming;
 mod rounds;
 mod task_filters;

@@ -7,15 +7,16 @@ use crate::folder::loader::FileLoader;
 use crate::folder::scan;
 use crate::run::engine::Engine;
 use crate::run::loaded::LoadedComponent;
+use crate::run::tool::GuestTool;
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Handle;
-use toolyard_manifest::Limits;
-use toolyard_task::Digest;
+use toolyard_manifest::{ClockGrant, Limits, Manifest};
 use toolyard_task::wire::{RawJson, TaskSupport};
+use toolyard_task::{Digest, Durability};
 
 /// A description of one component, to review before deployment.
 #[derive(Debug, Clone)]
@@ -46,6 +47,8 @@ pub struct CheckReport {
     pub exports: Vec<String>,
     /// Its grants beside the imports that it uses.
     pub grants: GrantSummary,
+    /// How its tasks resume, if those of any tool do.
+    pub resume: Option<CheckedResume>,
     /// The limits of a run.
     pub limits: Limits,
     /// The text of the manifest.
@@ -54,6 +57,41 @@ pub struct CheckReport {
     pub enabled: bool,
     /// How long it took to compile; `None` if its code was in the cache.
     pub compiled_in: Option<Duration>,
+}
+
+/// How tasks of a plugin resume, in a [`CheckReport`]. A component with a grant that cannot be repeated is refused, so
+/// this names all that is granted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CheckedResume {
+    /// The tools whose tasks resume, by the names that clients use.
+    pub tools: Vec<String>,
+    /// The sources that are recorded, and replayed when a run is repeated.
+    pub replayed: Vec<String>,
+    /// The sources that give the same to each run of a task.
+    pub same: Vec<String>,
+}
+
+impl CheckedResume {
+    fn of(tools: &[Arc<GuestTool>], manifest: &Manifest, grants: &GrantSummary) -> Option<Self> {
+        let resumes = |tool: &&Arc<GuestTool>| tool.spec.durability == Durability::Resume;
+        let tools: Vec<String> =
+            tools.iter().filter(resumes).map(|tool| tool.spec.name().to_owned()).collect();
+        if tools.is_empty() {
+            return None;
+        }
+        let (mut replayed, mut same) = (Vec::new(), vec!["random numbers".to_owned()]);
+        match manifest.clock {
+            ClockGrant::Frozen => same.push("clocks (frozen)".to_owned()),
+            ClockGrant::Coarse | ClockGrant::Exact => replayed.push("clocks (1 ms)".to_owned()),
+        }
+        if !grants.hosts.is_empty() {
+            replayed.push(format!("HTTP to {}", grants.hosts.join(", ")));
+        }
+        // A secret that was rotated is another one in the next run.
+        let has_secrets = grants.secrets.iter().any(|secret| secret.exposed);
+        same.push(if has_secrets { "environment without secrets" } else { "environment" }.to_owned());
+        Some(Self { tools, replayed, same })
+    }
 }
 
 /// A tool in a [`CheckReport`].
@@ -151,7 +189,9 @@ fn check(engine: Arc<Engine>, runtime: Handle, path: &Path, name: String) -> Res
         declared_task_support: describe::task_support(tool.declared.description.execution),
         header_fault: describe::header_fault(&tool.spec.description.input_schema),
     });
+    let grants = GrantSummary::of(&plugin.base);
     Ok(CheckReport {
+        resume: CheckedResume::of(&plugin.tools, manifest, &grants),
         file: file.name.clone(),
         digest: code.digest.clone(),
         size: code.size,
@@ -164,7 +204,7 @@ fn check(engine: Arc<Engine>, runtime: Handle, path: &Path, name: String) -> Res
         has_completion: code.exports.complete.is_some(),
         imports: code.surface.imports.clone(),
         exports: code.surface.exports.clone(),
-        grants: GrantSummary::of(&plugin.base),
+        grants,
         manifest: file.manifest_text()?,
         limits: (*manifest.limits).clone(),
         enabled: manifest.enabled,

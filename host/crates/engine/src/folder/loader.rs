@@ -285,13 +285,17 @@ impl FileLoader {
         code: &LoadedComponent,
         manifest: &Manifest,
     ) -> Result<(), Refusal> {
-        if !manifest.resumes() || code.journalled.get().is_some() {
+        if !manifest.resumes() {
             return Ok(());
         }
         let settings = &self.engine.settings;
         let bounds = (settings.max_component_bytes, settings.others_may_write);
         let bytes = scan::read(&self.dir, &self.name, self.seen.component, bounds)?;
-        component_loader::load_journalled(&self.engine, turn, (&self.name, &bytes), code)
+        component_loader::load_journalled(&self.engine, turn, (&self.name, &bytes), code)?;
+        let Some(former) = self.engine.former.get() else { return Ok(()) };
+        // Durable before a task begins on it.
+        let kept = self.runtime.block_on(former.store().put_component(&code.digest, bytes.into()));
+        kept.map_err(|error| Refusal::NotKept(error.to_string()))
     }
 
     /// Checks the grants and the signatures of a plugin against the lock file. The component may be the version

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use toolyard_manifest::{Manifest, ManifestError, ToolOverride};
 use toolyard_task::approval::Confirm;
 use toolyard_task::provider::ProviderSpec;
-use toolyard_task::tool::ToolSpec;
+use toolyard_task::tool::{JournalTerms, ToolSpec};
 use toolyard_task::wire::{PromptDescription, TaskSupport, ToolDescription, is_tool_name};
 
 pub(crate) struct Plugin {
@@ -113,7 +113,8 @@ fn provider(base: &Arc<PluginBase>) -> Result<Arc<GuestProvider>, Refusal> {
     Ok(Arc::new(GuestProvider { spec, guest_names, first_polls: FirstPolls::default(), base: base.clone() }))
 }
 
-fn tool(
+/// A tool that the component declares, with what the manifest says about it.
+pub(crate) fn tool(
     base: &Arc<PluginBase>,
     declared: &Arc<DeclaredTool>,
     said: &ToolOverride,
@@ -161,6 +162,10 @@ fn tool(
         rate: said.rate,
         confirm: said.confirm.clone(),
         reports: limits.reports(),
+        journal: JournalTerms {
+            limit: limits.journal,
+            retention: said.journal.or(manifest.journal).unwrap_or_default(),
+        },
     };
     let guest_name = given.name.as_str().into();
     let callee = match (&base.component.exports.tools, base.component.functions.by_name.get(&given.name)) {

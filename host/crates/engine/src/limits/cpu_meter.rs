@@ -9,14 +9,18 @@ use toolyard_task::RunContext;
 use toolyard_task::tool::RunUsage;
 use wasmtime::{Store, StoreContextMut, UpdateDeadline};
 
+/// No poll is under way.
+const NO_POLL: u64 = u64::MAX;
+
 /// How long a run has been polled. It can be read during a poll.
 pub(crate) struct CpuMeter {
     born: Instant,
     /// Nanoseconds of the completed polls.
     spent: AtomicU64,
-    /// When the current poll began, in nanoseconds after `born`.
+    /// When the current poll began, in nanoseconds after `born`; [`NO_POLL`] between two polls.
     entered: AtomicU64,
-    budget: Duration,
+    /// In nanoseconds.
+    budget: AtomicU64,
     over: AtomicBool,
     /// The linear memory at the end of the run, in bytes; 0 until then.
     memory: AtomicU64,
@@ -31,13 +35,23 @@ impl CpuMeter {
         Self {
             born: Instant::now(),
             spent: AtomicU64::new(0),
-            entered: AtomicU64::new(0),
-            budget,
+            entered: AtomicU64::new(NO_POLL),
+            budget: AtomicU64::new(nanos(budget)),
             over: AtomicBool::new(false),
             memory: AtomicU64::new(0),
             charged: AtomicU64::new(0),
             runner: OnceLock::new(),
         }
+    }
+
+    /// Changes the budget.
+    pub fn set_budget(&self, budget: Duration) {
+        self.budget.store(nanos(budget), Ordering::Relaxed);
+    }
+
+    /// The processor time of the run, the current poll included.
+    pub fn spent_now(&self) -> Duration {
+        Duration::from_nanos(self.computed(self.in_this_poll()))
     }
 
     /// When the run began.
@@ -72,6 +86,7 @@ impl CpuMeter {
     /// Ends a poll and returns its duration.
     pub fn leave(&self) -> Duration {
         let took = self.in_this_poll();
+        self.entered.store(NO_POLL, Ordering::Relaxed);
         self.spent.fetch_add(took, Ordering::Relaxed);
         Duration::from_nanos(took)
     }
@@ -96,6 +111,7 @@ impl CpuMeter {
     }
 
     fn in_this_poll(&self) -> u64 {
+        // Between two polls this is zero.
         self.now().saturating_sub(self.entered.load(Ordering::Relaxed))
     }
 
@@ -105,12 +121,16 @@ impl CpuMeter {
 
     /// Whether the budget is spent. Records it if so.
     fn check(&self, in_this_poll: u64) -> bool {
-        let over = Duration::from_nanos(self.computed(in_this_poll)) >= self.budget;
+        let over = self.computed(in_this_poll) >= self.budget.load(Ordering::Relaxed);
         if over {
             self.over.store(true, Ordering::Relaxed);
         }
         over
     }
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Checks the store's guest at each tick. A guest that was stopped or has no processor time left is

@@ -3,8 +3,8 @@
 
 use super::exchange::{self, Body, Exchanged, Rest};
 use crate::journal::GuestJournal;
-use crate::journal::exchange::RecordedExchange;
 use crate::network::policy::NetworkPolicy;
+use crate::network::recorded_exchange::RecordedExchange;
 use http::{HeaderName, HeaderValue, Method, Request};
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -122,7 +122,7 @@ impl WasiHttpHooks for Sender {
     }
 
     fn p2_outgoing_body_buffer_chunks(&mut self) -> usize {
-        // What a guest may write must not depend on how fast the body is taken away.
+        // The amount that a guest may write must not depend on how fast the host takes the body away.
         match &self.journal {
             Some(_) => {
                 usize::try_from(self.policy.limits.http_request.div_ceil(CHUNK_BYTES as u64)).unwrap_or(1) + 1

@@ -3,6 +3,7 @@
 use crate::component::cache::Cache;
 use crate::component::toolchain::{self, Toolchain};
 use crate::error::StartError;
+use crate::grant::Grants;
 use crate::guest::state::GuestState;
 use crate::limits::cpu_scheduler::CpuScheduler;
 use crate::limits::epoch::Ticker;
@@ -12,7 +13,11 @@ use crate::network::Network;
 use crate::run::linker::linker;
 use crate::run::schema_checker::SchemaChecker;
 use crate::settings::Settings;
+use futures_util::future::BoxFuture;
 use std::sync::{Arc, OnceLock};
+use toolyard_manifest::Manifest;
+use toolyard_task::journal::JournalStore;
+use toolyard_task::{Digest, Tool};
 use wasmtime::component::Linker;
 use wasmtime::{Enabled, InstanceAllocationStrategy, PoolingAllocationConfig};
 
@@ -31,6 +36,8 @@ pub struct Engine {
     pub(crate) budget: Arc<RunBudget>,
     pub(crate) scheduler: Arc<CpuScheduler>,
     pub(crate) checker: SchemaChecker,
+    /// Makes the tools of components that were replaced in the folder and on which tasks still run.
+    pub(crate) former: OnceLock<Arc<dyn FormerTools>>,
     /// The engine of runs with a journal, from when the first one is loaded.
     journalled: OnceLock<Result<JournalEngine, String>>,
     pooled: bool,
@@ -45,11 +52,34 @@ pub(crate) struct JournalEngine {
     pub ticker: Ticker,
 }
 
+/// Makes the tools of components that are no longer in the folder.
+pub(crate) trait FormerTools: Send + Sync {
+    /// The store that keeps the components.
+    fn store(&self) -> &Arc<dyn JournalStore>;
+
+    /// The tool of another component. The error is for the log.
+    fn tool(
+        self: Arc<Self>,
+        engine: Arc<Engine>,
+        tool: ToolOfPlugin,
+    ) -> BoxFuture<'static, Result<Arc<dyn Tool>, String>>;
+}
+
+/// A tool of a component under the manifest in force.
+pub(crate) struct ToolOfPlugin {
+    pub digest: Digest,
+    /// The guest's name for the tool.
+    pub guest_name: Arc<str>,
+    pub file: Arc<str>,
+    pub manifest: Arc<Manifest>,
+    pub grants: Arc<Grants>,
+}
+
 impl JournalEngine {
     fn start() -> Result<Self, String> {
         let failed = |error: wasmtime::Error| format!("{error:#}");
         let wasm = wasmtime::Engine::new(&toolchain::journal_config()).map_err(failed)?;
-        let linker = crate::journal::linker::linker(&wasm).map_err(failed)?;
+        let linker = crate::run::recorded_linker::linker(&wasm).map_err(failed)?;
         let ticker = Ticker::start(wasm.clone()).map_err(|error| error.to_string())?;
         Ok(Self { wasm, linker, ticker })
     }
@@ -91,6 +121,7 @@ impl Engine {
             checker: SchemaChecker::new(scheduler.clone(), budget.clone()),
             budget,
             scheduler,
+            former: OnceLock::new(),
             journalled: OnceLock::new(),
             pooled,
         }))

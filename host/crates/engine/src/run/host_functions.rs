@@ -10,6 +10,9 @@ use std::time::{Duration, Instant};
 use toolyard_task::tool::{AskError, AskedQuestion, GivenAnswer, OfferChange, Report};
 use toolyard_task::wire::{Progress, RawJson, RpcError, Timestamp, is_uri};
 
+/// Why a call cannot continue with a state.
+pub(crate) const NO_TASK: &str = "the call is not a task that resumes";
+
 impl types::Host for GuestState {}
 
 impl GuestState {
@@ -152,6 +155,10 @@ impl host::Host for GuestState {
     fn release_stream(&mut self, retry_ms: u64) -> wasmtime::Result<()> {
         self.context.report(Report::ReleaseStream { retry_ms });
         Ok(())
+    }
+
+    async fn continue_with(&mut self, _state: String) -> wasmtime::Result<Result<(), wit::TaskError>> {
+        Ok(Err(wit::TaskError::Failed(NO_TASK.to_owned())))
     }
 }
 

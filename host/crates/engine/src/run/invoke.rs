@@ -172,6 +172,8 @@ impl Call for PlainCall<'_> {
 pub(crate) struct Invocation<'a> {
     pub base: &'a PluginBase,
     pub limits: &'a Arc<Limits>,
+    /// The limit of memory for which the reservation was made, in bytes.
+    pub reserved: u64,
     /// The history of the first polls of such runs.
     pub first_polls: &'a FirstPolls,
     pub subject: Subject,
@@ -204,7 +206,8 @@ pub(crate) async fn invoke<C: Call>(
     if context.stopped() {
         return RunOutcome::Stopped;
     }
-    let Invocation { base, limits, first_polls, subject, reservation: _reservation, journal } = order;
+    let Invocation { base, limits, reserved, first_polls, subject, reservation: _reservation, journal } =
+        order;
     // This precedes the start of the run's time, because a user may take any time to decide.
     match base.grants.permitted(context).await {
         Ok(()) => {}
@@ -240,11 +243,8 @@ pub(crate) async fn invoke<C: Call>(
         network: engine.network.clone(),
         began: meter.born(),
     };
-    let limiter = MemoryLimiter::new(
-        limits,
-        engine.budget.clone(),
-        base.component.needs.within(limits.memory).prepaid(),
-    );
+    let limiter =
+        MemoryLimiter::new(limits, engine.budget.clone(), base.component.needs.within(reserved).prepaid());
     let state = match GuestState::new(limiter, context.clone(), about) {
         Ok(state) => match journal {
             None => state,

@@ -188,6 +188,7 @@ impl Request<'_> {
         let order = Invocation {
             base,
             limits,
+            reserved: limits.memory,
             first_polls: &self.provider.first_polls,
             subject: Subject::Function(self.function),
             reservation: self.reservation,

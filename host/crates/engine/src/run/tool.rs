@@ -9,6 +9,7 @@ use crate::convert::typed::Function;
 use crate::journal::{self, GuestJournal, JournalFailure};
 use crate::limits::failure::Failure;
 use crate::limits::first_poll::FirstPolls;
+use crate::run::engine::ToolOfPlugin;
 use crate::run::invoke::{self, ContractCall, Invocation, PlainCall, RunOutcome, Subject, TimeLeft};
 use crate::run::loaded::{JournalledCode, PluginBase};
 use crate::run::prefault::{Prefault, PrefaultedCall};
@@ -21,7 +22,9 @@ use toolyard_manifest::Limits;
 use toolyard_schema::{Schema, Verdict};
 use toolyard_task::tool::{ArgumentCheck, CheckOrder, ToolSpec};
 use toolyard_task::wire::RawJson;
-use toolyard_task::{ArgumentValue, Reservation, ReservationError, RunContext, RunEnd, RunJournal, Tool};
+use toolyard_task::{
+    ArgumentValue, Digest, Reservation, ReservationError, RunContext, RunEnd, RunJournal, Tool,
+};
 use wasmtime::component::{ComponentExportIndex, Val};
 
 /// A tool, with everything that a run of it needs.
@@ -110,6 +113,23 @@ impl Tool for GuestTool {
     fn interrupt(&self) {
         self.base.engine.interrupt();
     }
+
+    fn of_component(self: Arc<Self>, digest: Digest) -> BoxFuture<'static, Result<Arc<dyn Tool>, String>> {
+        let PluginBase { engine, file, manifest, grants, .. } = &*self.base;
+        match engine.former.get() {
+            None => Box::pin(std::future::ready(Err("this host keeps no components".to_owned()))),
+            Some(former) => former.clone().tool(
+                engine.clone(),
+                ToolOfPlugin {
+                    digest,
+                    guest_name: self.guest_name.clone(),
+                    file: file.clone(),
+                    manifest: manifest.clone(),
+                    grants: grants.clone(),
+                },
+            ),
+        }
+    }
 }
 
 /// Runs one call and redacts its result.
@@ -140,6 +160,10 @@ async fn call(
         Ok(opened) => opened,
         Err(failure) => return tool.not_resumed(&failure),
     };
+    if context.info().task.is_none() {
+        // A call that becomes a task while its guest computes has a beginning then.
+        journal.push_recorded();
+    }
     let end = call_by(&tool, arguments, reservation, &context, Some((journal.clone(), code))).await;
     tool.recorded_end(&journal, end).await
 }
@@ -152,9 +176,12 @@ async fn call_by(
     journal: Option<(Arc<GuestJournal>, &JournalledCode)>,
 ) -> RunEnd {
     let code = journal.as_ref().map(|(_, code)| *code);
+    let recorded =
+        journal.as_ref().map(|(journal, _)| Arc::new(journal::limits_of(&journal.begin(), &tool.limits)));
     let order = Invocation {
         base: &tool.base,
-        limits: &tool.limits,
+        limits: recorded.as_ref().unwrap_or(&tool.limits),
+        reserved: tool.limits.memory,
         first_polls: &tool.first_polls,
         subject: Subject::Tool(tool.guest_name.clone()),
         reservation,
@@ -212,9 +239,10 @@ impl GuestTool {
         let misuse = |what| JournalFailure::Record(RecordError::Misuse(what));
         let component = &self.base.component;
         let code = component.journalled.get().ok_or(misuse("the component is not compiled for journals"))?;
-        let about = (self.spec.name(), &*component.digest.0);
+        let version = self.base.engine.settings.host_version;
+        let about = (self.spec.name(), &*component.digest.0, version);
         let begin = journal::begin(about, arguments.as_bytes(), &self.base.grants, &self.limits);
-        let begin = begin.map_err(|_| misuse("the system gives no random numbers"))?;
+        let begin = begin.map_err(|_| misuse(journal::NO_RANDOM))?;
         Ok((GuestJournal::open(port, || begin).await?, code))
     }
 

@@ -45,7 +45,7 @@ struct Lines {
     budget: Budget,
     redactor: Option<Arc<Redactor>>,
     context: Arc<dyn RunContext>,
-    /// The journal of a run that can be repeated. What such a run writes again is not shown again.
+    /// The journal of a run that can be repeated. The host does not show again the output that such a run repeats.
     journal: Option<Arc<GuestJournal>>,
     /// Whether output was discarded because the budget was spent.
     swallows: bool,

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use toolyard_engine::{Engine, PluginState};
-use toolyard_journal::Chunk;
+use toolyard_journal::{Chunk, DecidedBy, DoubtDecision};
 use toolyard_task::tool::{AskError, AskedQuestion, CallInfo, GivenAnswer, Report};
 use toolyard_task::wire::RawJson;
 use toolyard_task::{Catalog, JournalLost, RunContext, RunEnd, RunJournal};
@@ -19,6 +19,9 @@ struct Kept {
     chunks: Mutex<Vec<Chunk>>,
     given_up: Mutex<Option<String>>,
     flushes: AtomicU64,
+    /// The decisions about requests in doubt, in words.
+    doubts: Mutex<Vec<String>>,
+    divergences: AtomicU64,
 }
 
 #[async_trait]
@@ -46,7 +49,22 @@ impl RunJournal for Kept {
 
     async fn sleep_until(&self, _time_ms: u64) {}
 
+    async fn continue_with(&self, begin: Chunk) -> JournalLost {
+        *self.chunks.lock().expect("free") = vec![begin];
+        // The host drops the run.
+        std::future::pending().await
+    }
+
     fn set_requests(&self, _under_way: u32) {}
+
+    async fn doubt(&self, request: &str, decision: DoubtDecision, by: DecidedBy<'_>) {
+        let doubt = format!("{request}: {} by {by:?}", decision.as_str());
+        self.doubts.lock().expect("free").push(doubt);
+    }
+
+    fn diverged(&self) {
+        self.divergences.fetch_add(1, Ordering::Relaxed);
+    }
 }
 
 impl Kept {
@@ -149,13 +167,15 @@ async fn other_arguments_or_another_guest_diverge_and_say_where() {
     let first = Arc::new(Kept::default());
     let arguments = json!({ "rounds": 2, "ask": true });
     ok(&run(&catalog, &arguments, &first).await.0);
-    let (end, _) = run(&catalog, &json!({ "rounds": 2, "hostSleep": 7 }), &first.cut(first.len())).await;
+    let repeated = first.cut(first.len());
+    let (end, _) = run(&catalog, &json!({ "rounds": 2, "hostSleep": 7 }), &repeated).await;
     let RunEnd::Result { is_error: true, result, .. } = &end else { panic!("{end:?}") };
     let text = result.as_str();
     assert!(
         text.contains("could not be resumed") && text.contains("recorded") && text.contains("sleep"),
         "{text}"
     );
+    assert_eq!(repeated.divergences.load(Ordering::Relaxed), 1);
 }
 
 /// A server that counts the bodies that it gets, and answers each with a number that never repeats.
@@ -211,10 +231,10 @@ async fn concurrent_exchanges_are_repeated_in_their_order_and_none_is_sent_twice
 #[tokio::test]
 async fn a_request_in_doubt_meets_the_word_of_the_manifest() {
     let (port, got) = sink().await;
-    for (word, is_error, sent, says) in [
-        ("fail", true, 0, "was under way; whether it was done is not known"),
-        ("error", false, 0, "ConnectionTerminated"),
-        ("retry", false, 1, "200 answer"),
+    for (word, is_error, sent, says, decision) in [
+        ("fail", true, 0, "was under way; whether it was done is not known", "fail"),
+        ("error", false, 0, "ConnectionTerminated", "error"),
+        ("retry", false, 1, "200 answer", "resend"),
     ] {
         let allow = format!("[http]\nallow = [\"http://127.0.0.1:{port}\"]\nin-doubt = \"{word}\"\n");
         let (_engine, catalog) = chances(&allow).await;
@@ -234,6 +254,9 @@ async fn a_request_in_doubt_meets_the_word_of_the_manifest() {
             result.as_str()
         );
         assert_eq!(got.lock().expect("free").len() - before, sent, "{word}");
+        let told = cut.doubts.lock().expect("free").clone();
+        let expected = format!("POST http://127.0.0.1:{port}/0-0: {decision} by Manifest");
+        assert_eq!(told, [expected]);
     }
 }
 

@@ -25,6 +25,7 @@ pub fn begin() -> Begin {
         environment: vec![("LANG".to_owned(), "C".to_owned()), ("A".to_owned(), "1".to_owned())],
         limits: [("limits.memory".to_owned(), 1 << 26)].into(),
         clock_step: NonZeroU32::MIN,
+        state: None,
         arguments: 0x1234_5678,
     }
 }

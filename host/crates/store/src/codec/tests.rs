@@ -3,7 +3,7 @@ use proptest::collection::vec;
 use proptest::option::of;
 use proptest::prelude::*;
 use toolyard_task::approval::{Approval, ApprovedBy, ConfirmBy};
-use toolyard_task::task::{Era, Parked, Question, Resume, Sent};
+use toolyard_task::task::{Era, JournalRetention, Parked, Question, Resume, Sent};
 use toolyard_task::tool::AskError;
 use toolyard_task::wire::{QuestionKind, RequestedTtl};
 use toolyard_task::{Fence, Incarnation, SessionId};
@@ -115,9 +115,16 @@ fn requested() -> impl Strategy<Value = RequestedTtl> {
 }
 
 fn resume() -> impl Strategy<Value = Resume> {
-    (any::<u64>(), any::<u32>(), of(of(any::<i64>()))).prop_map(|(reached, stalled, parked)| Resume {
+    let retention = prop_oneof![
+        Just(JournalRetention::Keep),
+        Just(JournalRetention::Failed),
+        Just(JournalRetention::Drop)
+    ];
+    let parked = of(of(any::<i64>()));
+    (any::<u64>(), any::<u32>(), retention, parked).prop_map(|(reached, stalled, retention, parked)| Resume {
         reached,
         stalled,
+        retention,
         parked: parked.map(|wake| Parked { wake: wake.map(Timestamp) }),
     })
 }

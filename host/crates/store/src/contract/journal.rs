@@ -360,6 +360,7 @@ pub async fn due_parked_tasks_are_named_in_turns(fixture: Fixture) {
     let b1 = park("b", Some(START + 25)).await;
     let now = START + 60_000;
     let later = park("c", Some(now + 10 * 60_000)).await;
+    assert_eq!(store.count_parked().await.expect("counts"), 5);
     assert_eq!(wakeable(9).await, [a1, b1, a2, a3]);
     assert_eq!(wakeable(2).await, [a1, b1]);
     assert_eq!(wakeable(0).await, []);
@@ -382,6 +383,7 @@ pub async fn due_parked_tasks_are_named_in_turns(fixture: Fixture) {
     applied(&*store, a1, Event::Woken { by: Incarnation(4) }).await;
     applied(&*store, b1, Event::Cancelled { message: "stop".into() }).await;
     assert_eq!(wakeable(9).await, [a2, a3]);
+    assert_eq!(store.count_parked().await.expect("counts"), 4, "a2, a3, later and asking");
     applied(&*store, asking.id, Event::Answered { key: "q".into(), answer: Ok(RawJson::empty_object()) })
         .await;
     assert_eq!(wakeable(9).await, [a2, asking.id, a3]);
@@ -474,6 +476,9 @@ pub async fn components_stay_while_they_are_needed(fixture: Fixture) {
     fixture.clock.advance(COMPONENT_KEPT_MS);
     assert_eq!(sweep(keep).await, 1);
     assert_eq!((read(&other).await, read(&kept).await.is_some()), (None, true));
+    fixture.clock.advance(COMPONENT_KEPT_MS - 1);
+    assert_eq!(sweep(&[]).await, 0, "naming it has kept it for longer");
+    fixture.clock.advance(1);
     assert_eq!(sweep(&[]).await, 1);
     assert_eq!((read(&kept).await, read(&named).await.as_deref()), (None, Some(&bodies[0][..])));
     finish(&*here, &made, result()).await;

@@ -173,9 +173,10 @@ impl JournalStore for MemoryStore {
         let Journals { by_task, components } = &mut state.journals;
         let before = components.len();
         components.retain(|digest, (_, put)| {
-            !is_old(*put, now)
-                || keep.contains(digest)
-                || by_task.values().any(|journal| journal.component == *digest)
+            if keep.contains(digest) {
+                *put = now;
+            }
+            !is_old(*put, now) || by_task.values().any(|journal| journal.component == *digest)
         });
         Ok(u32::try_from(before - components.len()).unwrap_or(u32::MAX))
     }

@@ -20,8 +20,9 @@ const PUT: &str = "
 const PUT_PART: &str = "INSERT INTO component_part (digest, part, body) VALUES ($1, $2, $3)";
 const PARTS: &str = "SELECT parts FROM component WHERE digest = $1";
 const READ_PART: &str = "SELECT body FROM component_part WHERE digest = $1 AND part = $2";
+const KEEP: &str = "UPDATE component SET put = store_time($2) WHERE digest = ANY($1)";
 const SWEEP: &str = "
-    DELETE FROM component WHERE NOT digest = ANY($1) AND put + $2 <= (SELECT store_time($3))
+    DELETE FROM component WHERE put + $1 <= (SELECT store_time($2))
         AND NOT EXISTS (SELECT 1 FROM journal WHERE journal.component = component.digest)";
 
 pub(super) async fn put(store: &PostgresStore, digest: &Digest, bytes: &[u8]) -> Result<(), StoreError> {
@@ -67,7 +68,13 @@ pub(super) async fn sweep(store: &PostgresStore, keep: &[Digest]) -> Result<u32,
     let kept = i64::try_from(COMPONENT_KEPT_MS).unwrap_or(i64::MAX);
     let swept = store.writer.write(move |writing| {
         let keep = keep.clone();
-        Box::pin(async move { writing.execute(SWEEP, &[&keep, &kept, &writing.state.floor.get()]).await })
+        Box::pin(async move {
+            let floor = writing.state.floor.get();
+            if !keep.is_empty() {
+                writing.execute(KEEP, &[&keep, &floor]).await?;
+            }
+            writing.execute(SWEEP, &[&kept, &floor]).await
+        })
     });
     Ok(u32::try_from(swept.await?).unwrap_or(u32::MAX))
 }

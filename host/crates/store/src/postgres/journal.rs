@@ -70,6 +70,7 @@ const ENDED: &str = "
     SELECT task.id, journal.bytes FROM journal JOIN task ON task.id = journal.task
     WHERE task.status > 2 ORDER BY task.updated, task.id LIMIT $1";
 
+const PARKED: &str = "SELECT count(*) FROM task WHERE wake IS NOT NULL";
 /// Whether any parked task is due: the actual query writes, so it runs only if needed.
 const ANY_DUE: &str = "SELECT 1 FROM task WHERE wake <= (SELECT store_time($1)) LIMIT 1";
 /// The tasks that have been due for longest take turns by their owners. Those behind them wait, so that this
@@ -112,6 +113,13 @@ pub(super) async fn wakeable(store: &PostgresStore, limit: u32) -> Result<Vec<Ta
         })
     });
     ids(&told.await?)
+}
+
+/// How many tasks are parked.
+pub(super) async fn count_parked(store: &PostgresStore) -> Result<u64, StoreError> {
+    let rows = store.readers.rows(PARKED, &[]).await?;
+    let count: i64 = rows.first().map_or(Ok(0), |row| row.try_get(0)).map_err(unreadable)?;
+    Ok(count.unsigned_abs())
 }
 
 #[async_trait]

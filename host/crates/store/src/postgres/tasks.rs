@@ -216,6 +216,10 @@ impl TaskStore for PostgresStore {
         journal::wakeable(self, limit).await
     }
 
+    async fn count_parked(&self) -> Result<u64, StoreError> {
+        journal::count_parked(self).await
+    }
+
     async fn remove(&self, ids: &[TaskId]) -> Result<u32, StoreError> {
         let ids: Arc<Vec<Uuid>> = Arc::new(ids.iter().map(|id| id.0).collect());
         let removed = self.writer.write(move |writing| {

@@ -100,11 +100,17 @@ pub(super) fn sweep(
     now: Timestamp,
 ) -> Result<u32, StoreError> {
     let mut removed = 0;
+    for digest in keep.iter().filter(|digest| is_name(&digest.0)) {
+        match File::open(components.0.join(&digest.0)).and_then(|file| file.set_modified(time(now))) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            done => done.map_err(unavailable)?,
+        }
+    }
     for name in components.old(now).map_err(unavailable)? {
         let is_component = is_name(&name);
         if is_component {
             let mut named = on.prepare_cached(NAMED).map_err(failed)?;
-            if keep.iter().any(|digest| digest.0 == name) || named.exists(params![name]).map_err(failed)? {
+            if named.exists(params![name]).map_err(failed)? {
                 continue;
             }
         }

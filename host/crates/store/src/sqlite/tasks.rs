@@ -80,6 +80,7 @@ const WAKEABLE: &str = "
         FROM (SELECT id, wake, owner FROM task INDEXED BY parked_task
               WHERE wake <= ?1 ORDER BY wake, id LIMIT ?2))
     ORDER BY place, wake, id LIMIT ?3";
+const PARKED: &str = "SELECT count(*) FROM task INDEXED BY parked_task WHERE wake IS NOT NULL";
 
 const REMOVE: &str = "DELETE FROM task WHERE id = ?1 AND status > 2 AND due <= ?2";
 
@@ -188,6 +189,14 @@ impl TaskStore for SqliteStore {
             let given = params![now.0, codec::IN_TURNS, limit];
             let rows = statement.query_map(given, |row| id(row, 0)).map_err(failed)?;
             rows.collect::<Result<_, _>>().map_err(failed)
+        };
+        self.readers.read(operation).await
+    }
+
+    async fn count_parked(&self) -> Result<u64, StoreError> {
+        let operation = |on: &Connection| {
+            let count = on.prepare_cached(PARKED).and_then(|mut all| all.query_row([], |row| row.get(0)));
+            count.map(i64::unsigned_abs).map_err(failed)
         };
         self.readers.read(operation).await
     }

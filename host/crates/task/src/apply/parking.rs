@@ -23,10 +23,12 @@ pub(super) fn park(
     Ok(())
 }
 
-/// Gives a parked task to this host. `next` equals `task`.
-pub(super) fn wake(task: &Task, next: &mut Task, by: Incarnation) -> Result<(), Refusal> {
-    if task.parked().is_none() {
-        return Err(Refusal::NotParked);
+/// Gives a parked task to this host, if it is due: it may have been woken and parked since the host looked. `next`
+/// equals `task`.
+pub(super) fn wake(task: &Task, next: &mut Task, by: Incarnation, now: Timestamp) -> Result<(), Refusal> {
+    let parked = task.parked().ok_or(Refusal::NotParked)?;
+    if parked.wake.is_none_or(|wake| now < wake) {
+        return Err(Refusal::NotDue);
     }
     next.resume = task.resume.map(|resume| Resume { parked: None, ..resume });
     next.fence = Fence { incarnation: by, attempt: task.fence.attempt + 1 };

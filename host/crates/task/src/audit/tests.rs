@@ -1,9 +1,12 @@
+use super::doubt::MAX_REQUEST;
 use super::*;
 use crate::apply;
 use crate::id::{Digest, Incarnation};
 use crate::recovery::{Departure, NotRerun};
 use crate::task::{Fence, Question};
 use crate::wire::{RawJson, RpcError, Timestamp};
+use serde_json::json;
+use toolyard_journal::{DecidedBy, DoubtDecision};
 use uuid::Uuid;
 
 const SECRET: &str = "hush";
@@ -102,6 +105,24 @@ fn t_43_every_change_that_matters_has_its_entries_and_none_tells_what_was_said()
             assert!(!found.to_string().contains(SECRET), "{found}");
         }
     }
+}
+
+#[test]
+fn a_decision_about_a_request_in_doubt_says_what_was_decided_and_why() {
+    let request = format!("POST https://a.example/{}", "x".repeat(2 * MAX_REQUEST));
+    let entry =
+        |by| serde_json::to_value(Entry::doubt(&task(), &request, DoubtDecision::Fail, by)).expect("JSON");
+    let found = entry(DecidedBy::Manifest);
+    assert_eq!((&found["action"], &found["principal"]), (&json!("task.doubt"), &json!("host")));
+    assert_eq!((&found["decision"], &found["reason"]), (&json!("fail"), &json!("manifest")));
+    assert_eq!(found["owner"], "https://idp.example#alice");
+    let named = found["request"].as_str().expect("text");
+    assert!(
+        named.starts_with("POST https://a.example/xx") && named.chars().count() <= MAX_REQUEST + 1,
+        "{named}"
+    );
+    let found = entry(DecidedBy::Person("bob"));
+    assert_eq!((&found["principal"], &found["reason"]), (&json!("bob"), &json!("person")));
 }
 
 #[test]

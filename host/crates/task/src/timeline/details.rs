@@ -34,6 +34,21 @@ impl TimelineEvent {
                 let message = text("message").map(|message| format!(" {message}")).unwrap_or_default();
                 format!("{}{of}{message}", text("progress").unwrap_or_default())
             }
+            EventKind::Doubt => {
+                let request = text("request").unwrap_or_default();
+                let decision = match body["decision"].as_str() {
+                    Some("resend") => "is sent again",
+                    Some("error") => "is an error for the tool",
+                    _ => "fails the task",
+                };
+                let by = match body["reason"].as_str() {
+                    Some("method") => "its method is idempotent",
+                    Some("idempotency_key") => "it has an idempotency key",
+                    Some("manifest") => "the manifest says so",
+                    _ => "a person decided so",
+                };
+                format!("{request} was under way when the host stopped; it {decision}, because {by}")
+            }
             _ => {
                 let names = ["status", "code", "key", "method", "reason", "message", "incarnation"];
                 names.into_iter().filter_map(text).collect::<Vec<_>>().join(" ")
@@ -107,6 +122,12 @@ mod tests {
                 "GET http://a.example:80 200, 3.5 ms, sent 0 B, received 7 B",
             ),
             (EventKind::HostCall, r#"{"further":{"http":1,"sleep":9}}"#, "further ones: 1 http, 9 sleep"),
+            (
+                EventKind::Doubt,
+                r#"{"request":"POST http://a.example/x","decision":"fail","reason":"manifest"}"#,
+                "POST http://a.example/x was under way when the host stopped; it fails the task, because the \
+                 manifest says so",
+            ),
             (EventKind::Queued, "{}", ""),
         ] {
             assert_eq!(event(kind, body).details(), expected);

@@ -38,8 +38,8 @@ pub trait Health: Send + Sync + 'static {
     /// part does not respond.
     fn unready(&self) -> BoxFuture<'_, Vec<&'static str>>;
 
-    /// The metrics, and their media type.
-    fn numbers(&self) -> (String, &'static str);
+    /// The metrics, and their media type. Ends soon, even if the store does not respond.
+    fn numbers(&self) -> BoxFuture<'_, (String, &'static str)>;
 }
 
 /// The operator's settings of this listener.
@@ -149,7 +149,7 @@ impl Admin {
             "/healthz" => text(StatusCode::OK, "ok\n"),
             "/readyz" => readiness(&self.health.unready().await),
             _ => {
-                let (numbers, kind) = self.health.numbers();
+                let (numbers, kind) = self.health.numbers().await;
                 reply(StatusCode::OK, numbers, kind)
             }
         }
@@ -210,8 +210,8 @@ mod tests {
             Box::pin(std::future::ready(Vec::new()))
         }
 
-        fn numbers(&self) -> (String, &'static str) {
-            (String::new(), "text/plain")
+        fn numbers(&self) -> BoxFuture<'_, (String, &'static str)> {
+            Box::pin(std::future::ready((String::new(), "text/plain")))
         }
     }
 

@@ -1,6 +1,6 @@
 //! Tasks that resume: parking, waking, and claims of runs that were recorded.
 
-use super::Refusal::{NotParked, NotResumable};
+use super::Refusal::{NotDue, NotParked, NotResumable};
 use super::*;
 use crate::recovery::{Durability, Recovery, recovery};
 use crate::task::{Parked, Resume};
@@ -27,6 +27,27 @@ fn lost(from: Incarnation, reached: u64) -> Event {
 
 fn wake_of(task: &Task) -> Option<Timestamp> {
     task.parked().expect("is parked").wake
+}
+
+#[test]
+fn a_parked_task_is_woken_when_it_is_due() {
+    let task = recorded([started(), parked(Some(IN_TIME + 70))]);
+    assert_eq!(
+        apply(&task, woken(), Timestamp(IN_TIME + 69)),
+        Err(NotDue),
+        "it was parked again since the look"
+    );
+    assert!(apply(&task, woken(), Timestamp(IN_TIME + 70)).is_ok());
+}
+
+#[test]
+fn a_task_whose_run_gave_up_its_journal_is_not_claimed_to_be_resumed() {
+    let given_up = recorded([started(), Event::Unresumable { fence: FENCE, why: "full".into() }]);
+    assert_eq!(
+        apply(&given_up, lost(FENCE.incarnation, 3), AT),
+        Err(NotResumable),
+        "decided before the run gave it up"
+    );
 }
 
 #[test]
@@ -58,7 +79,7 @@ fn a_parked_task_belongs_to_no_host_and_waits_for_no_slot() {
             assert_eq!(apply(&task, late.clone(), AT), Err(Fenced), "{late:?}");
         }
     }
-    let woken = apply(&task, woken(), AT).expect("wakes");
+    let woken = apply(&task, woken(), Timestamp(IN_TIME + 70)).expect("wakes");
     assert_eq!(woken.fence, Fence { incarnation: NEXT, attempt: FENCE.attempt + 1 });
     assert_eq!((woken.started_at, woken.parked(), woken.updated_at), (None, None, task.updated_at));
     assert!(woken.waits() && woken.journal_fence() == Some(woken.fence));
@@ -260,4 +281,33 @@ proptest! {
             task = next;
         }
     }
+}
+
+#[test]
+fn a_run_that_hands_its_state_over_lets_the_next_one_ask_every_question_anew() {
+    let answered = recorded([started(), asked(&["q"]), answered("q")]);
+    let continued = apply(&answered, Event::Continued { fence: FENCE }, AT).expect("continues");
+    assert_eq!(continued.updated_at, answered.updated_at, "clients do not see it");
+    let parked = apply(&continued, parked(Some(IN_TIME)), AT).expect("parks");
+    let woken = apply(&parked, woken(), AT).expect("wakes");
+    let again = Event::Asked { fence: woken.fence, questions: vec![question("q")] };
+    let asking = apply(&woken, again, AT).expect("asks");
+    let [question] = &asking.questions[..] else { panic!("{:?}", asking.questions) };
+    assert_eq!((question.answer.clone(), question.wire_key().as_ref()), (None, "q (2)"));
+    let plain = after([started()], IN_TIME);
+    assert_eq!(apply(&plain, Event::Continued { fence: FENCE }, AT), Err(NotResumable));
+}
+
+#[test]
+fn a_parked_task_whose_time_has_come_is_given_a_run() {
+    let running = recorded([started(), asked(&["q"])]);
+    let effects = |task: &Task, event| {
+        let transition = transition(task, event, AT).expect("applies");
+        transition.effects.into_iter().flatten().any(|effect| effect == Effect::WakeRun)
+    };
+    assert!(!effects(&running, parked(None)), "its question is open");
+    assert!(effects(&running, parked(Some(IN_TIME))));
+    assert!(!effects(&running, parked(Some(IN_TIME + 1))));
+    let waiting = apply(&running, parked(None), AT).expect("parks");
+    assert!(effects(&waiting, answered("q")));
 }

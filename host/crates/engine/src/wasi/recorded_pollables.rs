@@ -18,7 +18,7 @@ const LONG_MS: u64 = 2_000;
 type Store<'a> = StoreContextMut<'a, GuestState>;
 type Handle = Resource<DynPollable>;
 
-pub(super) fn add_to_linker(linker: &mut Linker<GuestState>) -> wasmtime::Result<()> {
+pub(crate) fn add_to_linker(linker: &mut Linker<GuestState>) -> wasmtime::Result<()> {
     let mut instance = linker.instance(POLL)?;
     instance.func_wrap_async("poll", |mut store: Store<'_>, (list,): (Vec<Handle>,)| {
         Box::new(async move { Ok((poll(store.data_mut(), &list).await?,)) })

@@ -5,12 +5,12 @@
 //! on the journal alone. A request that was under way when its host stopped is in doubt: whether it is sent again is
 //! decided by its method, by an idempotency key, and by the manifest.
 
-use crate::journal::{GuestJournal, JournalFailure};
+use crate::journal::{GuestJournal, JournalFailure, RequestUnderWay};
 use crate::network::error::{code, of_name};
 use crate::network::exchange::{Body, Exchanged};
 use crate::network::policy::NetworkPolicy;
 use bytes::{Bytes, BytesMut};
-use http::{HeaderName, HeaderValue, Method, Request, Response as HttpResponse};
+use http::{HeaderName, HeaderValue, Method, Request, Response as HttpResponse, Uri};
 use http_body_util::{BodyExt as _, Full};
 use std::sync::Arc;
 use toolyard_journal::{DecidedBy, DoubtDecision, Exchange, Response, ResponseOutcome};
@@ -25,6 +25,8 @@ pub(crate) struct RecordedExchange {
     journal: Arc<GuestJournal>,
     exchange: Exchange,
     request: Request<Body>,
+    /// Of a request that was not recorded before: from here on a parked run would leave it in doubt.
+    under_way: Option<RequestUnderWay>,
 }
 
 /// The crc32 of the parts of a request that the guest has decided, but for its body.
@@ -47,8 +49,10 @@ impl RecordedExchange {
     pub fn begin(journal: Arc<GuestJournal>, request: Request<Body>) -> Result<Self, Error> {
         let head = head(&request);
         let (method, uri) = (request.method().as_str(), request.uri().to_string());
+        let under_way = journal.request();
         let exchange = journal.with(|recorder| recorder.request(head, method, &uri)).map_err(lost)?;
-        Ok(Self { journal, exchange, request })
+        let under_way = matches!(exchange, Exchange::Live(_)).then_some(under_way);
+        Ok(Self { journal, exchange, request, under_way })
     }
 
     /// Whether the journal has its response, so that nothing is sent.
@@ -66,7 +70,7 @@ impl RecordedExchange {
     where
         F: Future<Output = Exchanged>,
     {
-        let Self { journal, exchange, request } = self;
+        let Self { journal, exchange, request, under_way } = self;
         let number = exchange.number();
         let (mut parts, body) = request.into_parts();
         let collected = collect(body, policy.limits.http_request).await;
@@ -84,19 +88,20 @@ impl RecordedExchange {
             journal.until_live().await;
             let is_ours = policy.grants.http.keyed && is_keyed(&parts.method);
             let has_key = is_ours || parts.headers.contains_key(IDEMPOTENCY_KEY);
-            match decide(&journal, number, (&parts.method, has_key), policy.grants.http.in_doubt).await? {
+            let named = policy.grants.clean(format!("{} {}", parts.method, without_query(&parts.uri)));
+            let request = DoubtfulRequest { number, method: &parts.method, has_key, named: &named };
+            match decide(&journal, &policy, request).await? {
                 DoubtDecision::Resend => {}
                 DoubtDecision::Error => {
                     let outcome = ResponseOutcome::Error(CONNECTION_TERMINATED.to_owned());
                     return record(&journal, number, sum, outcome);
                 }
                 DoubtDecision::Fail => {
-                    let request = policy.grants.clean(format!("{} {}", parts.method, parts.uri));
-                    return Err(lost(journal.fail(JournalFailure::InDoubt { request })));
+                    return Err(lost(journal.fail(JournalFailure::InDoubt { request: named })));
                 }
             }
         }
-        let _under_way = journal.request();
+        let _under_way = under_way.unwrap_or_else(|| journal.request());
         let body = match collected {
             Ok(body) => body,
             Err(error) => return record(&journal, number, sum, failed(&error)),
@@ -153,26 +158,50 @@ impl RecordedExchange {
 
 const CONNECTION_TERMINATED: &str = "connection-terminated";
 
+/// A request that was under way when its host stopped.
+struct DoubtfulRequest<'a> {
+    number: u32,
+    method: &'a Method,
+    has_key: bool,
+    /// Its method, and its URL without the query.
+    named: &'a str,
+}
+
 /// Decides about a request that was under way when its host stopped, and makes the decision durable before it is acted
 /// upon.
 async fn decide(
     journal: &GuestJournal,
-    number: u32,
-    (method, has_key): (&Method, bool),
-    in_doubt: InDoubt,
+    policy: &NetworkPolicy,
+    request: DoubtfulRequest<'_>,
 ) -> Result<DoubtDecision, Error> {
+    let DoubtfulRequest { number, method, has_key, named } = request;
     // RFC 9110, section 9.2.2.
     let idempotent = [Method::GET, Method::HEAD, Method::OPTIONS, Method::PUT, Method::DELETE];
-    let (decision, by) = match in_doubt {
+    let person;
+    let (decision, by) = match policy.grants.http.in_doubt {
         _ if idempotent.contains(method) => (DoubtDecision::Resend, DecidedBy::Method),
         _ if has_key => (DoubtDecision::Resend, DecidedBy::Key),
         InDoubt::Retry => (DoubtDecision::Resend, DecidedBy::Manifest),
         InDoubt::Error => (DoubtDecision::Error, DecidedBy::Manifest),
         InDoubt::Fail => (DoubtDecision::Fail, DecidedBy::Manifest),
+        InDoubt::Ask => match policy.context.decide_doubt(number, named).await {
+            Some((decision, name)) => {
+                person = name;
+                (decision, DecidedBy::Person(&person))
+            }
+            None => (DoubtDecision::Fail, DecidedBy::Manifest),
+        },
     };
     journal.with(|recorder| recorder.record_doubt(number, decision, by)).map_err(lost)?;
     journal.commit().await.map_err(lost)?;
+    journal.tell_doubt(named, decision, by).await;
     Ok(decision)
+}
+
+/// A URL without its query, which may be secret.
+fn without_query(uri: &Uri) -> String {
+    let text = uri.to_string();
+    text.split_once('?').map_or(text.clone(), |(before, _)| before.to_owned())
 }
 
 /// Whether the host gives requests of this method a key, where the manifest says so.
@@ -184,6 +213,8 @@ fn is_keyed(method: &Method) -> bool {
 fn record(journal: &GuestJournal, number: u32, request_body: u32, outcome: ResponseOutcome) -> Exchanged {
     let response = Response { request_body, outcome };
     journal.with(|recorder| recorder.record_response(number, &response)).map_err(lost)?;
+    // At once, while the request counts as under way: without its response it would be in doubt.
+    journal.push_recorded();
     exchanged(response.outcome)
 }
 
@@ -248,6 +279,16 @@ async fn collect(mut body: Body, most: u64) -> Result<Bytes, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_request_in_doubt_is_named_without_its_query() {
+        for (uri, expected) in [
+            ("https://a.example/x?token=hush", "https://a.example/x"),
+            ("https://a.example/", "https://a.example/"),
+        ] {
+            assert_eq!(without_query(&Uri::from_static(uri)), expected);
+        }
+    }
 
     #[test]
     fn an_error_is_the_same_now_and_in_each_repetition() {

@@ -21,7 +21,7 @@ const RESOLUTION: Duration = Duration::from_millis(1);
 
 type Store<'a> = StoreContextMut<'a, GuestState>;
 
-pub(super) fn add_to_linker(linker: &mut Linker<GuestState>) -> wasmtime::Result<()> {
+pub(crate) fn add_to_linker(linker: &mut Linker<GuestState>) -> wasmtime::Result<()> {
     let mut wall = linker.instance(WALL_CLOCK)?;
     wall.func_wrap("now", |mut store: Store<'_>, (): ()| {
         let run = store.data_mut();
@@ -106,7 +106,7 @@ impl Pollable for Timer {
 }
 
 /// Waits until this time, by the clock of this host.
-pub(super) async fn sleep_until(time_ms: u64) {
+pub(crate) async fn sleep_until(time_ms: u64) {
     loop {
         let left = time_ms.saturating_sub(now_ms());
         if left == 0 {

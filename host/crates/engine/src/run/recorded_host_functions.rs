@@ -4,7 +4,9 @@ use crate::bindings::FullPlugin;
 use crate::bindings::toolyard::plugin::types as wit;
 use crate::bindings::toolyard::plugin::{host, types};
 use crate::guest::state::GuestState;
-use crate::journal::{clocks, now_ms};
+use crate::journal::now_ms;
+use crate::run::host_functions::NO_TASK;
+use crate::wasi::recorded_clocks;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
@@ -15,6 +17,9 @@ use wasmtime::component::{HasData, Linker};
 
 /// A longer sleep may be left to the host of the task (milliseconds).
 const LONG_MS: u64 = 2_000;
+const CONTINUE_WITH: &str = "continue-with";
+/// The most bytes of the state that a run hands over.
+const MAX_STATE_BYTES: usize = 256 << 10;
 
 /// A run with a journal.
 pub(crate) struct Recorded<'a>(&'a mut GuestState);
@@ -26,7 +31,7 @@ impl HasData for HasRecorded {
     type Data<'a> = Recorded<'a>;
 }
 
-pub(super) fn add_to_linker(linker: &mut Linker<GuestState>) -> wasmtime::Result<()> {
+pub(crate) fn add_to_linker(linker: &mut Linker<GuestState>) -> wasmtime::Result<()> {
     FullPlugin::add_to_linker::<_, HasRecorded>(linker, |run| Recorded(run))
 }
 
@@ -104,7 +109,7 @@ impl host::Host for Recorded<'_> {
             journal.commit().await?;
             journal.sleep_until(until_ms).await;
         }
-        clocks::sleep_until(until_ms).await;
+        recorded_clocks::sleep_until(until_ms).await;
         crate::wasi::clocks::report_sleep(&self.0.context, began);
         Ok(())
     }
@@ -166,7 +171,12 @@ impl host::Host for Recorded<'_> {
         if let Source::Past(result) = journal.with(|recorder| recorder.call("call-info", 0))? {
             return Ok(String::from_utf8(result.to_vec())?);
         }
-        let info = host::Host::call_info(self.0)?;
+        let mut info = host::Host::call_info(self.0)?;
+        if let Some(state) = journal.begin().state {
+            // Both are JSON texts; the first one is an object with members.
+            info.truncate(info.len() - 1);
+            info += &format!(",\"state\":{state}}}");
+        }
         let text = Bytes::from(info.clone());
         journal.with(|recorder| recorder.record_call("call-info", 0, text.clone()))?;
         Ok(info)
@@ -178,5 +188,28 @@ impl host::Host for Recorded<'_> {
 
     fn release_stream(&mut self, retry_ms: u64) -> wasmtime::Result<()> {
         if self.is_live()? { host::Host::release_stream(self.0, retry_ms) } else { Ok(()) }
+    }
+
+    async fn continue_with(&mut self, state: String) -> wasmtime::Result<Result<(), wit::TaskError>> {
+        let journal = self.0.journal()?.clone();
+        let sum = crc32fast::hash(state.as_bytes());
+        // Only what failed is recorded: what succeeds begins another journal.
+        if let Source::Past(why) = journal.with(|recorder| recorder.call(CONTINUE_WITH, sum))? {
+            return Ok(Err(wit::TaskError::Failed(String::from_utf8(why.to_vec())?)));
+        }
+        let why = if state.len() > MAX_STATE_BYTES {
+            format!("the state has {} bytes; the most are {MAX_STATE_BYTES}", state.len())
+        } else if let Err(error) = RawJson::parse(state.clone()) {
+            format!("the state is not JSON: {error}")
+        } else if journal.has_request() {
+            "a request is under way".to_owned()
+        } else if self.0.context.info().task.is_none() || journal.is_abandoned() {
+            NO_TASK.to_owned()
+        } else {
+            return Err(journal.continue_with(state).await);
+        };
+        let kept = Bytes::from(why.clone());
+        journal.with(|recorder| recorder.record_call(CONTINUE_WITH, sum, kept.clone()))?;
+        Ok(Err(wit::TaskError::Failed(why)))
     }
 }

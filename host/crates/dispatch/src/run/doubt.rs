@@ -1,0 +1,74 @@
+//! Asks a person about a request that was under way when its host stopped (`in-doubt = "ask"`). The answer counts for
+//! this request alone.
+
+use crate::run::pending_question::{KEYS, PendingQuestion};
+use crate::run::run::Run;
+use serde_json::{Value, json};
+use toolyard_protocol::question::CheckedQuestion;
+use toolyard_protocol::{ClientCapabilities, RawJson};
+use toolyard_task::journal::DoubtDecision;
+use toolyard_task::wire::QuestionKind;
+
+/// The name of the one field.
+const FIELD: &str = "decision";
+/// The most characters of the request that are shown.
+const REQUEST_CHARS: usize = 500;
+
+const CHOICES: [(DoubtDecision, &str); 3] = [
+    (DoubtDecision::Resend, "Send it again"),
+    (DoubtDecision::Error, "Do not send it again; tell the tool that the connection broke"),
+    (DoubtDecision::Fail, "End the task"),
+];
+
+impl Run {
+    /// The decision of the person, and their name; `None` if the client cannot ask, or gives no answer.
+    pub(crate) async fn doubt_decision(
+        &self,
+        exchange: u32,
+        request: &str,
+    ) -> Option<(DoubtDecision, String)> {
+        let question = question(self, request);
+        if let Err(lacks) = question.check_client(&ClientCapabilities::of(&self.client.capabilities)) {
+            tracing::debug!(run = self.work.name(), lacks, "the client cannot ask about a request in doubt");
+            return None;
+        }
+        // The same in each run, so that an answer is not asked for twice.
+        let key = format!("{KEYS}doubt:{exchange}");
+        let answers = self.put_all(vec![PendingQuestion { key, question, check: None }]).await.ok()?;
+        let decision = read(answers.first()?.outcome.as_ref().ok()?)?;
+        let name =
+            self.client.owner.as_ref().map_or_else(|| "anyone".to_owned(), |owner| self.client.name(owner));
+        Some((decision, name))
+    }
+}
+
+fn question(of: &Run, request: &str) -> CheckedQuestion {
+    let values = CHOICES.map(|(decision, _)| decision.as_str());
+    let titles = CHOICES.map(|(_, title)| title);
+    let (plugin, _) = of.work.component();
+    let tool = of.work.tool_name().unwrap_or_default();
+    // The request comes from a guest: characters that could hide or reverse a part of it are escaped.
+    let request: String = request.chars().take(REQUEST_CHARS).collect();
+    let message = format!(
+        "The host stopped while the tool {tool:?} of the plugin {plugin:?} sent the request {request:?}. Whether the \
+         server carried it out is not known. Which of these shall happen?"
+    );
+    let params = json!({
+        "message": message,
+        "requestedSchema": {
+            "type": "object",
+            "properties": {
+                FIELD: {"type": "string", "title": "Decision", "enum": values, "enumNames": titles},
+            },
+            "required": [FIELD],
+        },
+    });
+    CheckedQuestion { kind: QuestionKind::Form, params: RawJson::of(&params) }
+}
+
+/// The decision in an `ElicitResult`; `None` for a declined or cancelled form.
+fn read(answer: &RawJson) -> Option<DoubtDecision> {
+    let answer: Value = answer.decode().ok()?;
+    let said = answer["content"][FIELD].as_str().filter(|_| answer["action"] == "accept")?;
+    CHOICES.into_iter().map(|(decision, _)| decision).find(|decision| decision.as_str() == said)
+}

@@ -1,0 +1,148 @@
+//! Bounds the bytes of the journals of all tasks (`tasks.journals`). Over the bound, the host removes the journals of
+//! the tasks that ended first. The journals of live tasks stay: if they alone have more, no task that resumes is
+//! created.
+//!
+//! The host remembers the sum and adds the bytes that it writes. It asks the store again when the sum is old or over
+//! the bound, because other hosts write and remove journals as well.
+
+use crate::error::{Fault, RETRY_AFTER_MS};
+use crate::task::Tasks;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
+use toolyard_task::TaskId;
+use toolyard_task::store::StoreError;
+
+/// A sum is valid for this long, or for this many times as long as it took, if that is longer.
+const GOOD_FOR: Duration = Duration::from_secs(10);
+const TIMES_AS_LONG: u32 = 100;
+/// New tasks are refused for this long without a question to the store.
+const FULL_FOR: Duration = Duration::from_secs(1);
+/// Journals of ended tasks that are read at once.
+const AT_ONCE: u32 = 64;
+
+/// The sum that this host remembers.
+#[derive(Default)]
+pub(crate) struct JournalSum {
+    known: Mutex<Option<KnownSum>>,
+    /// Held while journals are removed; the call before may have removed enough.
+    turn: tokio::sync::Mutex<()>,
+}
+
+#[derive(Clone, Copy)]
+struct KnownSum {
+    bytes: u64,
+    until: Instant,
+    /// Live tasks need more than the bound, so no task is created until then.
+    full_until: Option<Instant>,
+}
+
+impl JournalSum {
+    fn lock(&self) -> MutexGuard<'_, Option<KnownSum>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The sum, if it is not too old.
+    fn known(&self) -> Option<KnownSum> {
+        self.lock().filter(|sum| Instant::now() < sum.until)
+    }
+
+    /// Whether the sum is known and not over the bound.
+    fn fits(&self, bound: u64) -> bool {
+        self.known().is_some_and(|sum| sum.bytes <= bound)
+    }
+}
+
+impl Tasks {
+    /// A journal of this host has so many bytes more.
+    pub(crate) fn count_journal_bytes(&self, bytes: u64) {
+        if let Some(sum) = &mut *self.journal_sum.lock() {
+            sum.bytes = sum.bytes.saturating_add(bytes);
+        }
+    }
+
+    /// Makes room for the journal of a new task.
+    ///
+    /// # Errors
+    /// [`Fault::Busy`] if the journals of live tasks have more bytes than all journals may have.
+    pub(crate) async fn make_room_for_journal(&self) -> Result<(), Fault> {
+        let bound = self.settings.journal_bytes;
+        if self.journal_sum.fits(bound) {
+            return Ok(());
+        }
+        let is_full = |sum: KnownSum| sum.full_until.is_some_and(|until| Instant::now() < until);
+        if self.journal_sum.known().is_some_and(is_full) || self.remove_ended_journals().await? > bound {
+            return Err(Fault::Busy {
+                what: format!(
+                    "the journals of live tasks have more than the {bound} bytes that `tasks.journals` allows all \
+                     journals"
+                ),
+                limit: "tasks.journals",
+                retry_after_ms: RETRY_AFTER_MS,
+            });
+        }
+        Ok(())
+    }
+
+    /// Removes journals of ended tasks if all journals have more bytes than they may have.
+    pub(crate) async fn tidy_journals(&self) -> Result<(), StoreError> {
+        if !self.journal_sum.fits(self.settings.journal_bytes) {
+            self.remove_ended_journals().await?;
+        }
+        Ok(())
+    }
+
+    /// Removes the journals of the tasks that ended first, until the others fit. Returns the bytes of those.
+    async fn remove_ended_journals(&self) -> Result<u64, StoreError> {
+        let bound = self.settings.journal_bytes;
+        let _turn = self.journal_sum.turn.lock().await;
+        let begun = Instant::now();
+        let mut bytes = self.journals.journal_bytes().await?;
+        let took = begun.elapsed();
+        let (mut count, mut freed) = (0_u32, 0_u64);
+        while bytes > bound {
+            let mut removed = 0_u32;
+            for (task, size) in self.journals.ended_journals(AT_ONCE).await? {
+                if bytes <= bound {
+                    break;
+                }
+                if self.journals.drop_journal(task).await? {
+                    bytes = bytes.saturating_sub(size);
+                    freed += size;
+                    removed += 1;
+                }
+            }
+            count += removed;
+            if removed == 0 {
+                // Only those of live tasks are left, or another host removes the same ones.
+                break;
+            }
+        }
+        if count > 0 {
+            tracing::warn!(
+                event = "journal.removed_early",
+                count,
+                bytes = freed,
+                setting = "tasks.journals",
+                "journals of ended tasks removed before their ttl"
+            );
+        }
+        let now = Instant::now();
+        *self.journal_sum.lock() = Some(KnownSum {
+            bytes,
+            until: now + GOOD_FOR.max(took * TIMES_AS_LONG),
+            full_until: (bytes > bound).then(|| now + FULL_FOR),
+        });
+        Ok(bytes)
+    }
+
+    /// Removes the journal of a task that no run continues. If that fails, the journal goes with its task.
+    pub(crate) async fn drop_journal(&self, id: TaskId) {
+        if let Err(error) = self.journals.drop_journal(id).await {
+            tracing::warn!(
+                event = "journal.not_removed", task = %id, error = &error as &dyn std::error::Error,
+                "cannot remove the journal of a task; it stays as long as the task"
+            );
+        }
+    }
+}

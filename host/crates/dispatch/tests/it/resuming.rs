@@ -1,0 +1,212 @@
+//! Tasks that resume: what their journals hold when they are parked, and which run continues them.
+
+use crate::kit::application::{dispatch_by, eventually};
+use crate::kit::calls::create;
+use futures_util::FutureExt as _;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+use toolyard_dispatch::{Bounds, Dispatch, DrainMode, NoClientChannel, Settings, Stores, TaskId};
+use toolyard_kit::{
+    Intercept, SETTINGS, StoreProxy, TickingClock, application, done, local_caller, memory, native, stores,
+};
+use toolyard_store::MemoryStore;
+use toolyard_task::journal::{Chunk, JournalStore as _};
+use toolyard_task::store::StoreError;
+use toolyard_task::wire::TaskStatus;
+use toolyard_task::{Durability, RunContext, RunEnd, RunJournal, Task, TaskStore as _, Tool};
+
+fn chunk(text: &str) -> Chunk {
+    Chunk { entries: 1, body: text.to_owned().into() }
+}
+
+fn journal(context: &Arc<dyn RunContext>) -> Arc<dyn RunJournal> {
+    context.journal().expect("its task resumes")
+}
+
+async fn created(host: &Arc<Dispatch>, tool: &str) -> TaskId {
+    let id = create(host, &local_caller(), tool, Arc::new(NoClientChannel)).await;
+    TaskId::parse(&id).expect("our own spelling")
+}
+
+async fn stored(store: &MemoryStore, id: TaskId) -> Task {
+    store.read(id, None).await.expect("works").expect("is stored").task
+}
+
+async fn lines(store: &MemoryStore, id: TaskId) -> Vec<String> {
+    let chunks = store.chunks(id, 0, u64::MAX).await.expect("works");
+    chunks.iter().map(|chunk| String::from_utf8_lossy(&chunk.body).into_owned()).collect()
+}
+
+/// Waits before each commit, until it is let go, and may fail them.
+#[derive(Default)]
+struct Gate {
+    is_closed: AtomicBool,
+    fails: AtomicBool,
+    reached: Notify,
+    opened: Notify,
+}
+
+/// A link whose commits wait at this gate.
+struct Gated(Arc<Gate>);
+
+impl Intercept for Gated {
+    async fn call<T: Send, E: From<StoreError> + Send>(
+        &self,
+        operation: &'static str,
+        call: impl Future<Output = Result<T, E>> + Send,
+    ) -> Result<T, E> {
+        if operation == "commit" && self.0.fails.load(Ordering::SeqCst) {
+            return Err(StoreError::Unavailable("it fails".into()).into());
+        }
+        if operation == "commit" && self.0.is_closed.load(Ordering::SeqCst) {
+            self.0.reached.notify_one();
+            self.0.opened.notified().await;
+        }
+        call.await
+    }
+}
+
+fn gated(store: &Arc<MemoryStore>, tool: Arc<dyn Tool>) -> (Arc<Dispatch>, Arc<Gate>) {
+    let gate = Arc::new(Gate::default());
+    let link = StoreProxy::new(store.clone(), Gated(gate.clone()));
+    let stores = Stores { tasks: link.clone(), journals: link, ..stores(store) };
+    (application(SETTINGS, stores, TickingClock::at(1), vec![tool]), gate)
+}
+
+/// A task that is parked because its host leaves is parked at one point of its journal. Else the next run would
+/// find an intent without a response, and take a request for one that may have been sent.
+#[tokio::test]
+async fn what_a_run_records_while_it_is_parked_is_left_to_the_next_one() {
+    let store = memory();
+    let goes_on = Arc::new(Notify::new());
+    let signal = goes_on.clone();
+    let tool = native("saga").durability(Durability::Resume).runs(move |context| {
+        let signal = signal.clone();
+        async move {
+            let journal = journal(&context);
+            journal.push(chunk("begin"));
+            signal.notified().await;
+            journal.set_requests(1);
+            journal.push(chunk("request"));
+            journal.flush().await.expect("not reached: the run is parked");
+            std::future::pending().await
+        }
+    });
+    let (host, gate) = gated(&store, tool);
+    let id = created(&host, "saga").await;
+    gate.is_closed.store(true, Ordering::SeqCst);
+    let leaving = tokio::spawn({
+        let host = host.clone();
+        async move { host.drain(Duration::from_secs(5), DrainMode::HandOver).await }
+    });
+    gate.reached.notified().await;
+    goes_on.notify_one();
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    gate.is_closed.store(false, Ordering::SeqCst);
+    gate.opened.notify_one();
+    leaving.await.expect("no panic");
+    let task = stored(&store, id).await;
+    assert!(task.parked().is_some(), "{task:?}");
+    assert_eq!(lines(&store, id).await, ["begin"]);
+    assert_eq!(task.resume.expect("it resumes").reached, 1);
+}
+
+/// Else another run would repeat what this one did without a journal.
+#[tokio::test]
+async fn a_run_that_gives_its_journal_up_has_no_effect_before_its_task_says_so() {
+    let store = memory();
+    let (is_flushed, goes_on) = (Arc::new(AtomicBool::new(false)), Arc::new(Notify::new()));
+    let (flushed, signal) = (is_flushed.clone(), goes_on.clone());
+    let tool = native("saga").durability(Durability::Resume).runs(move |context| {
+        let (flushed, signal) = (flushed.clone(), signal.clone());
+        async move {
+            signal.notified().await;
+            let journal = journal(&context);
+            journal.give_up("it is full".to_owned());
+            journal.flush().await.expect("the store comes back");
+            flushed.store(true, Ordering::SeqCst);
+            std::future::pending().await
+        }
+    });
+    let (host, gate) = gated(&store, tool);
+    let id = created(&host, "saga").await;
+    gate.fails.store(true, Ordering::SeqCst);
+    goes_on.notify_one();
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert!(!is_flushed.load(Ordering::SeqCst) && stored(&store, id).await.resume.is_some());
+    gate.fails.store(false, Ordering::SeqCst);
+    eventually("the flush", || is_flushed.load(Ordering::SeqCst)).await;
+    assert_eq!(stored(&store, id).await.resume, None);
+}
+
+/// The tool of this component, which notes the components of its runs.
+fn versioned(component: &str, ran: Arc<Mutex<Vec<String>>>) -> Arc<dyn Tool> {
+    let tool = native("saga").durability(Durability::Resume).digest(component);
+    let (mine, all) = (component.to_owned(), ran.clone());
+    let tool = tool.components(move |other| versioned(&other.0, all.clone()));
+    tool.runs(move |_| {
+        ran.lock().expect("no panic").push(mine.clone());
+        std::future::ready(done("done"))
+    })
+}
+
+/// The journal names the component of all runs from the creation of the task on.
+#[tokio::test]
+async fn a_task_that_waited_for_its_turn_when_its_host_died_is_run_by_the_component_of_its_journal() {
+    let store = memory();
+    let first = Arc::new(store.node());
+    let ran = Arc::new(Mutex::new(Vec::new()));
+    let one = Bounds { running: 1, running_per_principal: 1, waiting_per_principal: 9 };
+    let blocks = native("blocks").runs(|_| std::future::pending::<RunEnd>());
+    let tools = vec![blocks, versioned("01", ran.clone())];
+    let host = dispatch_by(Settings { admission: one, ..SETTINGS }, &first, tools);
+    created(&host, "blocks").await;
+    let id = created(&host, "saga").await;
+    first.kill();
+    let second = Arc::new(store.node());
+    let host = dispatch_by(SETTINGS, &second, vec![versioned("02", ran.clone())]);
+    host.recover_now().await;
+    eventually("its end", || {
+        stored(&second, id).now_or_never().is_some_and(|task| task.status() == TaskStatus::Completed)
+    })
+    .await;
+    assert_eq!(*ran.lock().expect("no panic"), ["01"]);
+}
+
+/// A host with a free slot takes a task of one owner while tasks of another one wait for that owner's slots.
+#[tokio::test]
+async fn the_queue_of_one_owner_does_not_keep_the_parked_tasks_of_others_waiting() {
+    let store = memory();
+    let saga = native("saga").durability(Durability::Resume).runs(|context| async move {
+        if context.info().attempt > 1 {
+            return done("woken");
+        }
+        let journal = journal(&context);
+        journal.push(chunk("begin"));
+        // The run is parked, and due at once.
+        journal.continue_with(chunk("begin again")).await;
+        RunEnd::Stopped
+    });
+    let blocks = native("blocks").runs(|_| std::future::pending::<RunEnd>());
+    let two = Bounds { running: 3, running_per_principal: 1, waiting_per_principal: 9 };
+    let host = dispatch_by(Settings { admission: two, ..SETTINGS }, &store, vec![blocks, saga]);
+    let other = toolyard_dispatch::Caller::new(
+        toolyard_kit::principal("other"),
+        None,
+        toolyard_dispatch::RawJson::trusted("{}"),
+    );
+    for _ in 0..2 {
+        create(&host, &other, "blocks", Arc::new(NoClientChannel)).await;
+    }
+    let stop = CancellationToken::new();
+    tokio::spawn(host.clone().keep_time(stop.clone()));
+    let id = created(&host, "saga").await;
+    eventually("its end", || {
+        stored(&store, id).now_or_never().is_some_and(|task| task.status() == TaskStatus::Completed)
+    })
+    .await;
+    stop.cancel();
+}
