@@ -136,7 +136,7 @@ impl Reached {
                         seen.count("acknowledged creations");
                         seen.known.push(Known { id, client });
                     }
-                    if client == STATELESS && tool != "count" {
+                    if client == STATELESS && tool != "count" && tool != "order" {
                         seen.count("promotions");
                     }
                     created = Some(new);

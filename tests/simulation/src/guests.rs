@@ -1,23 +1,30 @@
 //! Native tools that replace guests. Each follows a script that depends on its arguments alone, so a second
-//! attempt does the same.
+//! attempt does the same. Those whose tasks resume are in [`crate::saga`].
 
 use crate::dice::Dice;
+use crate::saga;
+use crate::time::HostClock;
 use crate::trace::Observed as _;
 use crate::world::{World, short};
 use std::sync::Arc;
 use std::time::Duration;
 use toolyard_dispatch::{RawJson, RpcError};
-use toolyard_kit::native;
+use toolyard_kit::{Native, native};
 use toolyard_task::recovery::Durability;
 use toolyard_task::tool::{AskedQuestion, Report};
 use toolyard_task::wire::text_result;
-use toolyard_task::{RunContext, RunEnd, Tool};
+use toolyard_task::{Digest, RunContext, RunEnd, Tool};
 
-/// A tool that may run again, one that must not, and one whose calls are tasks at once.
-pub const TOOLS: [(&str, Durability, Option<Duration>); 3] = [
+/// The versions of the plugin.
+pub const COMPONENTS: [&str; 2] = ["00", "01"];
+
+/// A tool that may run again, one that must not, one whose calls are tasks at once, and two whose tasks resume.
+pub const TOOLS: [(&str, Durability, Option<Duration>); 5] = [
     ("look", Durability::Rerun, None),
     ("pay", Durability::None, None),
     ("count", Durability::Rerun, Some(Duration::ZERO)),
+    ("saga", Durability::Resume, None),
+    ("order", Durability::Resume, Some(Duration::ZERO)),
 ];
 
 enum Step {
@@ -61,19 +68,52 @@ fn script(arguments: &RawJson) -> Vec<Step> {
     steps
 }
 
-/// The tools of a host.
-pub fn tools(world: &World, host: usize, without: Option<usize>) -> Vec<Arc<dyn Tool>> {
+/// The tools of a host, from this component.
+pub fn tools(
+    world: &World,
+    host: usize,
+    clock: &Arc<HostClock>,
+    component: &Digest,
+    without: Option<usize>,
+) -> Vec<Arc<dyn Tool>> {
     let offered = TOOLS.iter().enumerate().filter(|(number, _)| Some(*number) != without);
     offered
         .map(|(_, (name, durability, inline_for))| {
-            let mut tool = native(name).durability(*durability);
-            if let Some(time) = inline_for {
-                tool = tool.inline_for(*time);
-            }
             let world = world.clone();
+            if *durability == Durability::Resume {
+                return saga(world, host, clock.clone(), component.clone(), (name, *inline_for));
+            }
+            let tool = new_tool(name, *durability, *inline_for);
             tool.runs_with(move |arguments, context| run(world.clone(), host, arguments, context))
         })
         .collect()
+}
+
+fn new_tool(name: &str, durability: Durability, inline_for: Option<Duration>) -> Native {
+    let tool = native(name).durability(durability);
+    match inline_for {
+        Some(time) => tool.inline_for(time),
+        None => tool,
+    }
+}
+
+/// A tool whose tasks resume, each on the component on which it began.
+fn saga(
+    world: World,
+    host: usize,
+    clock: Arc<HostClock>,
+    component: Digest,
+    (name, inline_for): (&'static str, Option<Duration>),
+) -> Arc<dyn Tool> {
+    let tool = new_tool(name, Durability::Resume, inline_for).digest(&component.0);
+    let former = (world.clone(), clock.clone());
+    let tool = tool.components(move |of| {
+        let (world, clock) = former.clone();
+        saga(world, host, clock, of, (name, inline_for))
+    });
+    tool.runs_with(move |arguments, context| {
+        saga::run(world.clone(), host, clock.clone(), component.clone(), arguments, context)
+    })
 }
 
 async fn run(world: World, host: usize, arguments: RawJson, context: Arc<dyn RunContext>) -> RunEnd {

@@ -17,13 +17,23 @@ use tokio_util::sync::CancellationToken;
 use toolyard_dispatch::{Bounds, Catalog, Dispatch, Ids, Settings, Stores};
 use toolyard_kit::{StoreProxy, stores};
 use toolyard_store::MemoryStore;
+use toolyard_task::Digest;
 use uuid::Uuid;
+
+/// The most runs of a host.
+pub const SLOTS: u32 = 4;
+/// The most of them for one owner.
+pub const SLOTS_OF_OWNER: usize = 3;
 
 /// Few slots, so that tasks wait, and times that pass within a simulation.
 const SETTINGS: Settings = Settings {
     ttl_default_ms: 240_000,
     ttl_cap_ms: 600_000,
-    admission: Bounds { running: 4, running_per_principal: 3, waiting_per_principal: 20 },
+    admission: Bounds {
+        running: SLOTS,
+        running_per_principal: SLOTS_OF_OWNER as u32,
+        waiting_per_principal: 20,
+    },
     live_tasks: 50,
     attempts: ATTEMPTS,
     rerun_after_ms: 1_000,
@@ -45,6 +55,8 @@ pub struct Process {
     link: Arc<StoreProxy<Link>>,
     clock: Arc<HostClock>,
     stop: CancellationToken,
+    /// The component that its tools come from.
+    component: Digest,
     /// Set while it shuts down; inside, the number of tasks that it left, once it is done.
     parting: Option<Arc<Mutex<Option<u64>>>>,
 }
@@ -94,15 +106,17 @@ impl Process {
         let clocks = (clock.clone(), shared.store_clock.clone());
         let link = Link::new(&shared.world, host, clocks, Dice::new(dice.roll(), 1));
         let link = StoreProxy::new(handle.clone(), link);
-        let stores = Stores { tasks: link.clone(), nodes: link.clone(), ..stores(&handle) };
+        let stores =
+            Stores { tasks: link.clone(), nodes: link.clone(), journals: link.clone(), ..stores(&handle) };
         let ids = Arc::new(SimIds::new(Dice::new(dice.roll(), 2)));
         let guests = runtime.handle().clone();
         let dispatch = Dispatch::new(SETTINGS, stores, clock.clone(), ids, guests);
-        let tools = guests::tools(&shared.world, host, without);
+        let component = Digest(dice.pick(&guests::COMPONENTS).to_owned());
+        let tools = guests::tools(&shared.world, host, &clock, &component, without);
         dispatch.publish(Arc::new(Catalog::new(tools).expect("distinct names")));
         dispatch.set_client_lookup(Arc::new(Anywhere { world: shared.world.clone(), host }));
         let stop = start_services(&runtime, &dispatch, dice);
-        Self { runtime, dispatch, link, clock, stop, parting: None }
+        Self { runtime, dispatch, link, clock, stop, component, parting: None }
     }
 
     /// The host as a client uses it.
@@ -135,7 +149,7 @@ impl Process {
 
     /// Gives it all tools from now on.
     pub fn complete(&self, shared: &Shared, host: usize) {
-        let tools = guests::tools(&shared.world, host, None);
+        let tools = guests::tools(&shared.world, host, &self.clock, &self.component, None);
         self.dispatch.publish(Arc::new(Catalog::new(tools).expect("distinct names")));
     }
 

@@ -1,12 +1,13 @@
 //! The tasks as they were written, and the promises about every write and every reply (A1 to A5).
 
+use crate::journals::JournalLedger;
 use crate::trace::Observed as _;
 use crate::world::{Seen, short};
 use std::collections::{BTreeMap, BTreeSet};
 use toolyard_dispatch::Timestamp;
 use toolyard_task::{Incarnation, Outcome, Task, TaskId};
 
-/// The most attempts of a task.
+/// The most attempts of a task that runs again from the start.
 pub const ATTEMPTS: u32 = 3;
 
 /// A task as it was written.
@@ -21,6 +22,8 @@ pub struct Entry {
     pub told: u64,
     /// The store has removed it, after it expired.
     pub removed: bool,
+    /// Its journal, if its runs are recorded.
+    pub journal: JournalLedger,
 }
 
 /// All tasks.
@@ -62,8 +65,14 @@ impl Seen {
             format_args!("a task begins with version 1, attempt 1 and its own host: {task:?}"),
         );
         let versions = vec![(task.status().as_str(), None)];
-        let entry =
-            Entry { task: task.clone(), versions, answered: BTreeMap::new(), told: 0, removed: false };
+        let entry = Entry {
+            task: task.clone(),
+            versions,
+            answered: BTreeMap::new(),
+            told: 0,
+            removed: false,
+            journal: JournalLedger::default(),
+        };
         let former = self.ledger.entries.insert(task.id, entry);
         self.demand(former.is_none(), format_args!("two tasks of one id"));
     }
@@ -97,7 +106,8 @@ impl Seen {
         let grows = next.updated_at >= before.updated_at && next.effects >= before.effects;
         self.demand(grows, format_args!("{id}: what only grows shrank"));
         self.look_at_questions(&before, next);
-        if next.fence != before.fence {
+        self.look_at_parking(writer, &before, next);
+        if next.fence != before.fence && before.parked().is_none() && next.parked().is_none() {
             self.look_at_claim(writer, &before, next);
         }
         if let Some(outcome) = &next.outcome {
@@ -113,7 +123,8 @@ impl Seen {
                 self.broke(format_args!("{id}: the question {} was forgotten", was.key));
                 continue;
             };
-            let same = is.params == was.params;
+            // The run has handed its state over, and the next run asks again.
+            let same = is.params == was.params && (is == was || !was.is_superseded());
             let kept = is.answer == was.answer && is.sent == was.sent && is.asked_again == was.asked_again;
             self.demand(kept || !same, format_args!("{id}: {} was answered and is asked again", was.key));
             self.demand(
@@ -139,7 +150,12 @@ impl Seen {
         );
         let raised = was.attempt + u32::from(before.started_at.is_some());
         self.demand(is.attempt == raised, format_args!("{id}: {was:?} became {is:?}"));
-        if before.has_begun() {
+        if before.resume.is_some() {
+            self.demand(next.digest == before.digest, format_args!("{id}: another component"));
+            if !stray {
+                self.lost_run(before);
+            }
+        } else if before.has_begun() {
             self.demand(before.rerun, format_args!("{id}: what is not declared is run again"));
             self.demand(!before.effects, format_args!("{id}: what has had effects is run again"));
             self.demand(is.attempt <= ATTEMPTS, format_args!("{id}: an attempt too many"));
@@ -173,6 +189,7 @@ impl Seen {
                 };
             let holds = writer.incarnations.contains(&before.fence.incarnation);
             let run = run.clone();
+            self.look_at_value(next, text);
             return self.demand(
                 its_own && holds,
                 format_args!("{id}: {run:?} ended the task of {:?}", before.fence),
@@ -186,7 +203,10 @@ impl Seen {
         let honest = text.contains("effects") || text.contains("nothing was done");
         self.demand(honest, format_args!("{id}: does not say what may have happened: {text}"));
         let runs = before.fence.attempt - u32::from(before.started_at.is_none());
-        let may_go_on = !before.has_begun() || (before.rerun && !before.effects && runs < ATTEMPTS);
+        let may_go_on = match before.resume {
+            Some(_) => self.may_resume(before),
+            None => !before.has_begun() || (before.rerun && !before.effects && runs < ATTEMPTS),
+        };
         self.demand(
             writer.ends_all || !may_go_on,
             format_args!("{id}: ended though it could have been run: {before:?}"),

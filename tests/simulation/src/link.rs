@@ -12,8 +12,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use toolyard_dispatch::Timestamp;
 use toolyard_kit::Intercept;
+use toolyard_task::journal::Chunk;
 use toolyard_task::store::StoreError;
-use toolyard_task::{Incarnation, Task, TaskId};
+use toolyard_task::{Fence, Incarnation, Task, TaskId};
 
 /// The duration of a lease.
 pub const LEASE: Duration = Duration::from_secs(15);
@@ -177,6 +178,18 @@ impl Intercept for Link {
     fn removed(&self, ids: &[TaskId]) {
         let time = self.store_clock.stamp();
         self.world.see().removed(ids, time);
+    }
+
+    fn appended(&self, task: TaskId, fence: Fence, at: u32, chunks: &[Chunk]) {
+        self.world.see().appended(task, fence, at, chunks);
+    }
+
+    fn restarted(&self, task: TaskId, fence: Fence, at: u32, chunks: &[Chunk]) {
+        self.world.see().restarted(task, fence, at, chunks);
+    }
+
+    fn refused(&self, task: TaskId, fence: Fence) {
+        self.world.see().append_refused(task, fence);
     }
 
     fn registered(&self, incarnation: Incarnation) {

@@ -1,5 +1,6 @@
 //! The runs of guests, and their effects outside all hosts.
 
+use crate::saga::EffectId;
 use std::collections::BTreeMap;
 use toolyard_task::{Fence, TaskId};
 
@@ -18,19 +19,43 @@ pub struct Run {
     pub declared: bool,
     /// The number of its effects.
     pub effects: u32,
+    /// The effects that it wanted to record in the journal of its task.
+    pub intended: Vec<EffectId>,
+    /// Those that it had.
+    pub effects_had: Vec<EffectId>,
+    /// Whether it ended because its task was parked.
+    pub is_parked: bool,
+}
+
+impl Run {
+    /// It is about to record this effect.
+    pub fn intends(&mut self, effect: EffectId) {
+        self.intended.push(effect);
+    }
 }
 
 /// All runs.
 #[derive(Debug, Default)]
 pub struct Runs {
     all: Vec<Run>,
+    responses: u64,
     of_task: BTreeMap<TaskId, Vec<usize>>,
 }
 
 impl Runs {
     /// Records that a guest starts on this host. Returns the number of its run.
     pub fn begin(&mut self, host: usize, call: u64) -> usize {
-        self.all.push(Run { host, call, is_going_on: true, task: None, declared: false, effects: 0 });
+        self.all.push(Run {
+            host,
+            call,
+            is_going_on: true,
+            task: None,
+            declared: false,
+            effects: 0,
+            intended: Vec::new(),
+            effects_had: Vec::new(),
+            is_parked: false,
+        });
         self.all.len() - 1
     }
 
@@ -55,6 +80,25 @@ impl Runs {
     #[must_use]
     pub fn any_for(&self, call: u64) -> bool {
         self.all.iter().any(|run| run.call == call && run.is_going_on)
+    }
+
+    /// The runs that are going on on this host.
+    pub fn on(&self, host: usize) -> impl Iterator<Item = &Run> {
+        self.all.iter().filter(move |run| run.host == host && run.is_going_on)
+    }
+
+    /// A response that differs from all others.
+    pub fn next_response(&mut self) -> u64 {
+        self.responses += 1;
+        self.responses
+    }
+
+    /// The run of this fence ended because its task was parked.
+    pub fn parked(&mut self, task: TaskId, fence: Fence) {
+        for number in self.of_task.get(&task).into_iter().flatten() {
+            let run = &mut self.all[*number];
+            run.is_parked |= run.task == Some((task, fence));
+        }
     }
 
     /// All known runs of this task.

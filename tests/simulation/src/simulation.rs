@@ -3,8 +3,9 @@
 use crate::clients::{CLIENTS, Known, Reached, STATELESS, Wanted, answer};
 use crate::dice::Dice;
 use crate::guests;
-use crate::host::{Process, Shared};
+use crate::host::{Process, SLOTS, SLOTS_OF_OWNER, Shared};
 use crate::link::{LEASE, Weather};
+use crate::runs::Run;
 use crate::time::StoreClock;
 use crate::trace::{Course, Observed as _};
 use crate::world::{Seen, World, short};
@@ -14,6 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use toolyard_protocol::stateless::input::Retry;
 use toolyard_store::MemoryStore;
+use toolyard_task::journal::JournalStore as _;
 use toolyard_task::{TaskId, TaskStore};
 
 /// The longest time for which one host runs before the others do, in milliseconds.
@@ -23,6 +25,8 @@ const PATIENCE: i64 = 900_000;
 /// How long a live task may be without a host that handles it, in milliseconds: the interval at which hosts
 /// look for dead ones, and the longest pause before a task runs again.
 const UNATTENDED: i64 = 15_000;
+/// How long a parked task that is due may wait while a host has a free slot for it, in milliseconds.
+const UNWOKEN: i64 = 4_000;
 
 /// Simulates this seed. Keeps the lines of its trace if `keep`.
 #[must_use]
@@ -115,6 +119,7 @@ impl Simulation {
         let until = self.now + PATIENCE;
         let calm_since = self.now;
         let mut alone: BTreeMap<TaskId, i64> = BTreeMap::new();
+        let mut unwoken: BTreeMap<TaskId, i64> = BTreeMap::new();
         while !self.is_over() && !self.is_settled() {
             if self.now > until {
                 return self
@@ -131,6 +136,7 @@ impl Simulation {
             self.pass(500);
             if self.now - calm_since > 30_000 {
                 self.look_for_lonely(&mut alone);
+                self.look_for_unwoken(&mut unwoken);
             }
         }
         self.look_at_results();
@@ -183,7 +189,7 @@ impl Simulation {
             .all(|host| matches!(host, Host::Up(process) if process.dispatch.running() == 0));
         let lonely = |seen: &Seen| {
             let live = seen.ledger.entries.values().map(|entry| &entry.task).filter(|task| task.is_live());
-            let lonely = live.filter(|task| {
+            let lonely = live.filter(|task| task.parked().is_none()).filter(|task| {
                 let runs = seen.runs.any_for(guests::number(&task.arguments, "call"));
                 let waits =
                     task.started_at.is_none() && !idle && !seen.ledger.is_dead(task.fence.incarnation, now);
@@ -197,6 +203,31 @@ impl Simulation {
             let since = *alone.entry(id).or_insert(self.now);
             let too_long = self.now - since > UNATTENDED;
             seen.demand(!too_long, format_args!("{}: live, and no host handles it", short(id)));
+        }
+    }
+
+    /// Finds parked tasks that are due and that no host takes although one has a free slot for their owner.
+    fn look_for_unwoken(&self, waiting: &mut BTreeMap<TaskId, i64>) {
+        let mut seen = self.shared.world.see();
+        let due = seen.due_tasks(self.shared.store_clock.stamp());
+        let has_slot = |id: &TaskId| {
+            let owner = &seen.ledger.entries[id].task.owner;
+            let of_owner = |run: &Run| {
+                let task = run.task.and_then(|(id, _)| seen.ledger.entries.get(&id));
+                task.is_none_or(|entry| entry.task.owner == *owner)
+            };
+            self.hosts.iter().enumerate().any(|(number, host)| {
+                let Host::Up(process) = host else { return false };
+                let running = seen.runs.on(number).filter(|run| of_owner(run)).count();
+                process.dispatch.running() < SLOTS && running < SLOTS_OF_OWNER
+            })
+        };
+        let due: Vec<_> = due.into_iter().filter(has_slot).collect();
+        waiting.retain(|id, _| due.contains(id));
+        for id in due {
+            let since = *waiting.entry(id).or_insert(self.now);
+            let too_long = self.now - since > UNWOKEN;
+            seen.demand(!too_long, format_args!("{}: due, and no host takes it", short(id)));
         }
     }
 
@@ -235,8 +266,10 @@ impl Simulation {
             let read =
                 self.shared.store.read(*id, None).now_or_never().expect("in memory").expect("it works");
             let stored = read.map(|read| read.task);
+            let chunks = self.shared.store.chunks(*id, entry.journal.first(), u64::MAX);
+            let chunks = chunks.now_or_never().expect("in memory").expect("it works");
             let as_written = match &stored {
-                Some(task) => *task == entry.task,
+                Some(task) => *task == entry.task && chunks == entry.journal.chunks,
                 None => entry.removed,
             };
             if !as_written {

@@ -12,7 +12,9 @@ const SEEDS: u64 = 10_000;
 const EVENTS: &str = "crashes, pauses, steps of clocks, refused zombies, replayed answers, expiries, \
     store faults before the write, store faults after the write, slow store calls, hand-overs, \
     acknowledged cancels, re-runs, orphans ended, acknowledged creations, promotions, results, answers, \
-    second answers, rounds, errors told to clients, listings, lost leases";
+    second answers, rounds, errors told to clients, listings, lost leases, parks, wakes, resumed runs, \
+    answers to parked tasks, effects in doubt, effects repeated in doubt, hand-overs of state, \
+    restarts of journals, journals given up, refused appends";
 
 #[test]
 fn whatever_happens_in_whatever_order_the_promises_hold() {

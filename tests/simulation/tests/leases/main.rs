@@ -2,22 +2,31 @@
 //! out, to show that it is necessary and that the check finds its absence.
 
 mod model;
+mod state;
 
-use model::{Action, Leases, Rules, State};
+use model::{Kind, Leases, Rules};
+use state::{Action, State};
 use stateright::{Checker as _, Model as _};
 use std::collections::{HashMap, VecDeque};
 
 #[test]
 fn in_every_order_of_events_the_promises_hold() {
-    let checker = Leases(Rules::All).checker().threads(2).spawn_bfs().join();
+    let checker = Leases(Rules::All, Kind::Plain).checker().threads(2).spawn_bfs().join();
     println!("the protocol of leases: {} states, all looked at", checker.unique_state_count());
+    checker.assert_properties();
+}
+
+#[test]
+fn in_every_order_of_events_of_a_task_that_resumes_the_promises_hold() {
+    let checker = Leases(Rules::All, Kind::Resumes).checker().threads(2).spawn_bfs().join();
+    println!("a task that resumes: {} states, all looked at", checker.unique_state_count());
     checker.assert_properties();
 }
 
 /// From every state, some path leads to the end of the task: no state is a dead end.
 #[test]
 fn from_every_state_the_task_can_still_end() {
-    let model = Leases(Rules::All);
+    let model = Leases(Rules::All, Kind::Plain);
     let mut numbers: HashMap<State, usize> = HashMap::new();
     let mut backwards: Vec<Vec<usize>> = Vec::new();
     let mut queue = VecDeque::new();
@@ -60,8 +69,12 @@ fn from_every_state_the_task_can_still_end() {
 
 /// The steps to a counterexample of this promise without this rule.
 fn broken(rules: Rules, promise: &'static str) -> Vec<Action> {
-    let found = stateright::HasDiscoveries::AnyFailures;
-    let checker = Leases(rules).checker().threads(2).finish_when(found).spawn_bfs().join();
+    broken_for(Kind::Plain, rules, promise)
+}
+
+fn broken_for(kind: Kind, rules: Rules, promise: &'static str) -> Vec<Action> {
+    let found = stateright::HasDiscoveries::AnyOf([promise].into());
+    let checker = Leases(rules, kind).checker().threads(2).finish_when(found).spawn_bfs().join();
     let path = checker.discovery(promise);
     let found = checker.discoveries().into_keys().collect::<Vec<_>>();
     let path = path.unwrap_or_else(|| panic!("{rules:?}: `{promise}` was not found broken, but {found:?}"));
@@ -93,4 +106,42 @@ fn without_a_margin_a_host_takes_itself_for_alive_that_is_not() {
 #[test]
 fn without_the_policy_what_is_not_declared_begins_twice() {
     broken(Rules::WithoutPolicy, "what is not declared does not begin twice");
+}
+
+#[test]
+fn without_moving_fences_a_superseded_run_appends() {
+    broken_for(Kind::Resumes, Rules::WithoutMovingFence, "a run that does not have the task appends nothing");
+}
+
+#[test]
+fn without_a_fence_a_superseded_run_appends() {
+    broken_for(
+        Kind::Resumes,
+        Rules::WithoutJournalFence,
+        "a run that does not have the task appends nothing",
+    );
+}
+
+#[test]
+fn without_nobody_a_parked_task_is_claimed() {
+    broken_for(Kind::Resumes, Rules::WithoutNobody, "a parked task belongs to no host");
+}
+
+#[test]
+fn without_the_state_of_a_parked_task_a_running_one_is_woken() {
+    broken_for(Kind::Resumes, Rules::WithoutParked, "a run that does not have the task has no effect");
+}
+
+#[test]
+fn without_a_durable_intent_nothing_shows_an_effect() {
+    broken_for(
+        Kind::Resumes,
+        Rules::WithoutIntent,
+        "nothing happens again without a trace of the first time",
+    );
+}
+
+#[test]
+fn without_a_licence_a_superseded_run_has_effects() {
+    broken_for(Kind::Resumes, Rules::WithoutLicence, "a run that does not have the task has no effect");
 }

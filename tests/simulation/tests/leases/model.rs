@@ -5,16 +5,21 @@
 //! has two steps, as in the dispatcher: the writer reads the task, and its write reaches the store later or
 //! never, whatever happens to the writer meanwhile.
 //!
+//! A task that resumes has one effect, which its journal records: the intent before it, the response after it.
+//! An append has two steps as well. Another run repeats the journal from the store. If it finds an intent
+//! without a response, it records the doubt and has the effect once more.
+//!
+//! Cancellations, drains and declared effects are the same for such a task, so only the others have them.
+//!
 //! Three things are left out, because every order of events contains them already. A paused host takes no
 //! steps while time passes. A cancellation that compares acts at the moment when it reaches the store. A slow
 //! renewal begins a lease that ends later than the host believes, so an immediate one is the worst case.
 
+use crate::state::{Action, Cancel, End, Host, Journal, Life, Reached, Record, Run, State, What, Write};
 use stateright::{Model, Property};
 use toolyard_task::recovery::{Departure, Recovery, recovery};
-use toolyard_task::task::Era;
-use toolyard_task::wire::{RawJson, RequestedTtl, Timestamp};
-use toolyard_task::{Digest, Event, Fence, Incarnation, Outcome, Owner, Task, TaskId, apply};
-use uuid::Uuid;
+use toolyard_task::wire::{RawJson, Timestamp};
+use toolyard_task::{Digest, Event, Fence, Incarnation, Outcome};
 
 /// The length of a lease in ticks.
 pub const LEASE: u8 = 2;
@@ -22,8 +27,14 @@ pub const LEASE: u8 = 2;
 const MARGIN: u8 = 1;
 /// The most attempts of a task.
 const ATTEMPTS: u32 = 2;
+/// A task that resumes is claimed below this attempt only; outside of this model there is no limit.
+const ATTEMPTS_OF_RESUMED: u32 = 4;
 /// The most incarnations of both hosts together.
 const INCARNATIONS: usize = 3;
+/// More effects than this are not told apart.
+const MAX_COUNTED: u8 = 2;
+/// How often the task is parked at most.
+const PARKS: u8 = 1;
 
 /// The rules of the protocol that are in force.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,215 +51,32 @@ pub enum Rules {
     WithoutMargin,
     /// The declarations of a tool are ignored.
     WithoutPolicy,
+    /// The fence of the journal does not move with the task, but when the next run begins.
+    WithoutMovingFence,
+    /// An append needs no fence.
+    WithoutJournalFence,
+    /// The host that a parked task belongs to counts as a dead one.
+    WithoutNobody,
+    /// A host may also wake a task that is not parked.
+    WithoutParked,
+    /// A run has its effect without waiting until the intent is durable.
+    WithoutIntent,
+    /// A run has effects even if its host may be dead to the others.
+    WithoutLicence,
 }
 
-/// The ways in which a task ends.
-#[derive(Clone, Copy, Debug, Hash, PartialEq, Eq)]
-pub enum End {
-    /// By the run of this fence.
-    Finished(u64, u32),
-    /// By a cancellation.
-    Cancelled,
-    /// Because its host died, and it was not run again.
-    Failed,
-}
+use What::{Claim, Effects, EndForShutdown, Finish, Intend, Orphan, Park, Release, Respond, Start, Wake};
 
-/// The part of the stored task that matters here. The version does not: a changed task is no longer equal.
-#[derive(Clone, Copy, Debug, Hash, PartialEq, Eq)]
-pub struct Record {
-    incarnation: u64,
-    attempt: u32,
-    started: bool,
-    effects: bool,
-    rerun: bool,
-    pub end: Option<End>,
-}
+/// The protocol by these rules, for a task of this kind.
+pub struct Leases(pub Rules, pub Kind);
 
-/// A host process; its life may be `Down`.
-#[derive(Clone, Copy, Debug, Hash, PartialEq, Eq)]
-enum Life {
-    Up,
-    Down,
-}
-
-#[derive(Clone, Copy, Debug, Hash, PartialEq, Eq)]
-struct Run {
-    incarnation: u64,
-    attempt: u32,
-    /// Whether the guest has started.
-    begun: bool,
-}
-
-#[derive(Clone, Copy, Debug, Hash, PartialEq, Eq)]
-pub enum What {
-    Start,
-    Effects,
-    Finish,
-    Release,
-    EndForShutdown,
-    Claim,
-    Orphan,
-}
-
-/// A write on its way to the store.
-#[derive(Clone, Copy, Debug, Hash, PartialEq, Eq)]
-struct Write {
-    what: What,
-    /// The task as the writer read it.
-    before: Record,
-    /// The incarnation of the writer.
-    by: u64,
-}
-
-#[derive(Clone, Copy, Debug, Hash, PartialEq, Eq)]
-struct Host {
-    life: Life,
-    incarnation: Option<u64>,
-    /// The ticks for which the host considers itself alive.
-    believes: u8,
-    draining: bool,
-    run: Option<Run>,
-    write: Option<Write>,
-}
-
-#[derive(Clone, Copy, Debug, Hash, PartialEq, Eq)]
-pub enum Cancel {
-    Not,
-    Acknowledged,
-    Refused,
-}
-
-#[derive(Clone, Debug, Hash, PartialEq, Eq)]
-pub struct State {
-    hosts: [Host; 2],
-    /// The remaining ticks of each incarnation's lease, by number. An incarnation with none left never lives
-    /// again.
-    leases: Vec<u8>,
-    pub task: Record,
-    pub cancel: Cancel,
-    /// The number of guests that have started.
-    pub begun: u8,
-    /// The first end of the task.
-    pub ended: Option<End>,
-    /// Whether a run wrote to the task after another host had claimed it.
-    pub zombie_wrote: bool,
-    crashes: u8,
-    drains: u8,
-}
-
-#[derive(Clone, Copy, Debug, Hash, PartialEq, Eq)]
-pub enum Action {
-    Tick,
-    Register(usize),
-    /// A renewal reaches the store, and its answer arrives or is lost.
-    Renew(usize, bool),
-    /// A host notices that its lease has run out.
-    FenceSelf(usize),
-    /// A host reads the task for this purpose.
-    Read(usize, What),
-    /// A host's write reaches the store.
-    Land(usize),
-    /// A host's write is lost.
-    Lose(usize),
-    /// A run learns that its task no longer belongs to it.
-    Stop(usize),
-    Crash(usize),
-    Restart(usize),
-    Drain(usize),
-    Resign(usize),
-    Cancel,
-}
-
-use What::{Claim, Effects, EndForShutdown, Finish, Orphan, Release, Start};
-
-pub struct Leases(pub Rules);
-
-impl Record {
-    fn fence(&self) -> Fence {
-        Fence { incarnation: Incarnation(self.incarnation), attempt: self.attempt }
-    }
-
-    fn task(&self) -> Task {
-        Task {
-            id: TaskId(Uuid::nil()),
-            owner: Owner::Local,
-            session: None,
-            era: Era::Sessions,
-            client_capabilities: RawJson::empty_object(),
-            tool: "t".to_owned(),
-            digest: Digest(String::new()),
-            arguments: RawJson::empty_object(),
-            progress_token: None,
-            requested_ttl: RequestedTtl::Absent,
-            ttl_ms: 1_000_000,
-            poll_interval_ms: 1,
-            created_at: Timestamp(0),
-            updated_at: Timestamp(0),
-            status_message: None,
-            version: 1,
-            fence: self.fence(),
-            started_at: self.started.then_some(Timestamp(0)),
-            effects: self.effects,
-            rerun: self.rerun,
-            bridged: None,
-            approval: None,
-            questions: Vec::new(),
-            outcome: self.end.map(|_| Outcome::Cancelled),
-        }
-    }
-
-    fn of(task: &Task) -> Self {
-        let finished = End::Finished(task.fence.incarnation.0, task.fence.attempt);
-        Self {
-            incarnation: task.fence.incarnation.0,
-            attempt: task.fence.attempt,
-            started: task.started_at.is_some(),
-            effects: task.effects,
-            rerun: task.rerun,
-            end: task.outcome.as_ref().map(|outcome| match outcome {
-                Outcome::Result { .. } => finished,
-                Outcome::Cancelled => End::Cancelled,
-                Outcome::Error(_) | Outcome::Expired => End::Failed,
-            }),
-        }
-    }
-
-    /// The task after `apply`.
-    fn after(&self, event: Event) -> Option<Self> {
-        Some(Self::of(&apply(&self.task(), event, Timestamp(1)).ok()?.task))
-    }
-}
-
-impl Host {
-    const FRESH: Self =
-        Self { life: Life::Up, incarnation: None, believes: 0, draining: false, run: None, write: None };
-
-    fn fence(&self) -> Option<Fence> {
-        let run = self.run?;
-        Some(Fence { incarnation: Incarnation(run.incarnation), attempt: run.attempt })
-    }
-}
-
-impl State {
-    fn is_dead(&self, incarnation: u64) -> bool {
-        self.leases[incarnation as usize - 1] == 0
-    }
-
-    /// Whether a host considers itself alive although the others consider it dead.
-    pub fn somebody_is_wrong(&self) -> bool {
-        let wrong = |host: &Host| {
-            host.life != Life::Down
-                && host.believes > 0
-                && host.incarnation.is_some_and(|mine| self.is_dead(mine))
-        };
-        self.hosts.iter().any(wrong)
-    }
-
-    /// The number of runs of the task on hosts that consider themselves alive.
-    pub fn unfenced(&self) -> usize {
-        let runs = |host: &&Host| host.life != Life::Down && host.believes > 0 && host.run.is_some();
-        self.hosts.iter().filter(runs).count()
-    }
+/// The declaration of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// It runs again from the start, or not at all.
+    Plain,
+    /// It resumes.
+    Resumes,
 }
 
 impl Leases {
@@ -266,9 +94,18 @@ impl Leases {
             _ => host.fence(),
         };
         let run = host.run;
+        if task.resume && what == Finish && run.is_none_or(|run| run.knows != Reached::Response) {
+            return None;
+        }
         Some(match what {
+            Park if task.resume => Event::Parked {
+                fence: fence.filter(|_| run.is_some_and(|run| run.begun && !run.has_request()))?,
+                wake: Some(Timestamp(0)),
+                reached: 0,
+            },
+            Wake if task.resume && !host.draining => Event::Woken { by: Incarnation(mine) },
             Start => Event::Started { fence: fence.filter(|_| run.is_some_and(|run| !run.begun))? },
-            Effects => {
+            Effects if !task.resume => {
                 Event::Effects { fence: fence.filter(|_| run.is_some_and(|run| run.begun) && !task.effects)? }
             }
             Finish => {
@@ -279,7 +116,7 @@ impl Leases {
                     message: None,
                 }
             }
-            Release if host.draining && holds && decided == Recovery::Run => {
+            Release if host.draining && holds && matches!(decided, Recovery::Run | Recovery::Resume) => {
                 Event::Released { incarnation: holder }
             }
             EndForShutdown if host.draining && holds => match decided {
@@ -288,7 +125,13 @@ impl Leases {
                     Event::Orphaned { incarnation: holder, departure: Departure::ShutDown, why }
                 }
             },
-            Claim if dead && !holds && !host.draining && decided == Recovery::Run => {
+            Claim if task.resume && task.attempt >= ATTEMPTS_OF_RESUMED => return None,
+            Claim
+                if dead
+                    && !holds
+                    && !host.draining
+                    && matches!(decided, Recovery::Run | Recovery::Resume) =>
+            {
                 Event::Claimed {
                     from: holder,
                     by: Incarnation(mine),
@@ -302,7 +145,9 @@ impl Leases {
                     Event::Orphaned { incarnation: holder, departure: Departure::Died, why }
                 }
             },
-            Release | EndForShutdown | Claim | Orphan => return None,
+            Release | EndForShutdown | Claim | Orphan | Effects | Park | Wake | Intend | Respond => {
+                return None;
+            }
         })
     }
 
@@ -311,10 +156,80 @@ impl Leases {
         if host.life != Life::Up || host.write.is_some() {
             return None;
         }
+        if matches!(what, Intend | Respond) {
+            let run = host.run.filter(|run| run.begun && state.task.resume)?;
+            let may = match what {
+                Intend => !run.intended && run.knows != Reached::Response,
+                _ => run.acted && run.knows != Reached::Response,
+            };
+            let appends = may.then(|| run.fence())?;
+            // An append does not compare the task.
+            let before = Record { incarnation: 0, attempt: 0, started: true, ..state.task };
+            return Some(Write { what, before, by: run.incarnation, appends: Some(appends) });
+        }
+        if what == Park && state.parks == PARKS {
+            return None;
+        }
         let dead = self.0 == Rules::WithoutLeases || state.is_dead(state.task.incarnation);
         let event = self.event(host, what, &state.task, dead)?;
-        state.task.after(event)?;
-        Some(Write { what, before: state.task, by: host.incarnation? })
+        self.after(&state.task, event)?;
+        Some(Write { what, before: state.task, by: host.incarnation?, appends: None })
+    }
+
+    /// The task after `apply`, by the rules in force.
+    fn after(&self, task: &Record, event: Event) -> Option<Record> {
+        let parked = matches!(event, Event::Claimed { .. } | Event::Orphaned { .. }) && task.parked;
+        match (self.0, &event) {
+            // As if the event knew nothing of parked tasks.
+            (Rules::WithoutNobody, _) if parked => {
+                let record = Record { parked: false, ..*task }.after(event)?;
+                Some(Record { parked: record.end.is_none(), ..record })
+            }
+            (Rules::WithoutParked, Event::Woken { .. }) => Record { parked: true, ..*task }.after(event),
+            _ => task.after(event),
+        }
+    }
+
+    /// The chunk reaches the journal, or is refused, and the run learns which.
+    fn append(&self, state: &mut State, at: usize, what: What, fence: (u64, u32)) {
+        let known = state.hosts[at];
+        let run = state.hosts[at].run.as_mut().filter(|run| known.life == Life::Up && run.fence() == fence);
+        if self.0 != Rules::WithoutJournalFence && state.journal.fence != Some(fence) {
+            if run.is_some() {
+                state.hosts[at].run = None;
+            }
+            return;
+        }
+        let mine = (state.task.incarnation, state.task.attempt) == fence && !state.task.parked;
+        state.zombie_appended |= !mine && state.task.end.is_none();
+        let reached = if what == Intend { Reached::Intent } else { Reached::Response };
+        state.journal.reached = state.journal.reached.max(reached);
+        if let Some(run) = run {
+            run.knows = reached;
+            run.intended = true;
+        }
+    }
+
+    /// The run has its effect: what it intended is durable, and its host is alive to the others.
+    fn act(&self, state: &mut State, at: usize) -> Option<()> {
+        let host = state.hosts[at];
+        let run = host.run.filter(|run| run.begun && !run.acted && state.task.resume)?;
+        let may_act = host.believes > 0 || self.0 == Rules::WithoutLicence;
+        let may_not_know = self.0 == Rules::WithoutIntent && run.knows != Reached::Response;
+        if host.life != Life::Up || !may_act || !(run.has_request() || may_not_know) {
+            return None;
+        }
+        let has_task = state.task.fence()
+            == Fence { incarnation: Incarnation(run.incarnation), attempt: run.attempt }
+            && !state.task.parked;
+        state.zombie_acted |= !has_task && state.task.end.is_none();
+        state.acted_again |= state.journal.reached == Reached::Response;
+        state.acted_unknown |= state.effects > 0 && state.journal.reached == Reached::Beginning;
+        state.effects = (state.effects + 1).min(MAX_COUNTED);
+        if let Some(run) = &mut state.hosts[at].run {
+            run.acted = true;
+        }
+        Some(())
     }
 
     /// The stored task after a write arrives; `None` if it came too late.
@@ -327,36 +242,54 @@ impl Leases {
         let host = state.hosts[at];
         let write = host.write?;
         state.hosts[at].write = None;
+        if let Some(fence) = write.appends {
+            self.append(state, at, write.what, fence);
+            return Some(());
+        }
         // The write acts with the state that the writer had when it read.
         let mut writer = Host { incarnation: Some(write.by), ..host };
-        if matches!(write.what, Start | Effects | Finish) && host.run.is_none() {
+        if matches!(write.what, Start | Effects | Finish | Park) && host.run.is_none() {
             let Record { incarnation, attempt, .. } = write.before;
-            writer.run = Some(Run { incarnation, attempt, begun: write.what != Start });
+            let run = Run::of((incarnation, attempt), write.what != Start);
+            // Only a run that knows of its response ends.
+            let knows = if write.what == Finish { Reached::Response } else { run.knows };
+            writer.run = Some(Run { knows, ..run });
         }
         writer.draining |= matches!(write.what, Release | EndForShutdown);
         let after = self
             .event(&writer, write.what, &write.before, true)
-            .and_then(|event| write.before.after(event))?;
+            .and_then(|event| self.after(&write.before, event))?;
         let Some(task) = self.written(state, &write.before, after) else { return Some(()) };
         let was = state.task;
-        if matches!(write.what, Start | Effects | Finish) && was.fence() != writer.fence()? {
+        if matches!(write.what, Start | Effects | Finish | Park) && was.fence() != writer.fence()? {
             state.zombie_wrote = true;
         }
         state.task = task;
+        if self.0 != Rules::WithoutMovingFence || write.what == Start {
+            state.journal.fence =
+                task.task().journal_fence().map(|fence| (fence.incarnation.0, fence.attempt));
+        }
+        let reached = state.journal.reached;
         let run = &mut state.hosts[at].run;
         match write.what {
             Start if host.life == Life::Down => {}
             Start => {
                 if let Some(run) = run {
                     run.begun = true;
-                    state.begun += 1;
+                    run.knows = reached;
+                    state.begun += u8::from(!task.resume);
                 }
             }
             Effects => {}
-            Claim if host.incarnation == Some(write.by) && host.life != Life::Down => {
-                *run = Some(Run { incarnation: task.incarnation, attempt: task.attempt, begun: false });
+            Claim | Wake if host.incarnation == Some(write.by) && host.life != Life::Down => {
+                *run = Some(Run::of((task.incarnation, task.attempt), false));
             }
-            Claim | Orphan => {}
+            Claim | Wake | Orphan => {}
+            Park => {
+                state.parks += 1;
+                *run = None;
+            }
+            Intend | Respond => {}
             Finish | Release | EndForShutdown => *run = None,
         }
         Some(())
@@ -399,34 +332,61 @@ impl Model for Leases {
     type Action = Action;
 
     fn init_states(&self) -> Vec<State> {
-        let state = |rerun, started| State {
+        let state = |(rerun, resume), started| State {
             hosts: [
                 Host {
                     incarnation: Some(1),
                     believes: self.lasts(),
-                    run: Some(Run { incarnation: 1, attempt: 1, begun: started }),
+                    run: Some(Run::of((1, 1), started)),
                     ..Host::FRESH
                 },
                 Host::FRESH,
             ],
             leases: vec![LEASE],
-            task: Record { incarnation: 1, attempt: 1, started, effects: false, rerun, end: None },
+            task: Record {
+                incarnation: 1,
+                attempt: 1,
+                started,
+                effects: false,
+                rerun,
+                resume,
+                parked: false,
+                end: None,
+            },
             cancel: Cancel::Not,
-            begun: u8::from(started),
+            begun: u8::from(started && !resume),
             ended: None,
             zombie_wrote: false,
+            journal: Journal { fence: resume.then_some((1, 1)), reached: Reached::Beginning },
+            effects: 0,
+            zombie_appended: false,
+            zombie_acted: false,
+            acted_again: false,
+            acted_unknown: false,
+            parks: 0,
             crashes: 0,
             drains: 0,
         };
-        let both = [false, true];
-        both.into_iter().flat_map(|rerun| both.map(|started| state(rerun, started))).collect()
+        match self.1 {
+            Kind::Plain => {
+                let both = [false, true];
+                both.into_iter()
+                    .flat_map(|rerun| both.map(|started| state((rerun, false), started)))
+                    .collect()
+            }
+            // It begins again after each wake.
+            Kind::Resumes => vec![state((false, true), true)],
+        }
     }
 
     fn actions(&self, state: &State, actions: &mut Vec<Action>) {
         use Action::{
-            Cancel, Crash, Drain, FenceSelf, Land, Lose, Read, Register, Renew, Resign, Restart, Stop, Tick,
+            Act, Cancel, Crash, Drain, FenceSelf, Land, LandUnheard, Lose, Read, Register, Renew, Resign,
+            Restart, Stop, Tick,
         };
-        actions.push(Cancel);
+        if !state.task.resume {
+            actions.push(Cancel);
+        }
         if state.task.end.is_some() {
             // No host reads in order to write any more: only writes in progress can still arrive.
             return actions.extend([0, 1].map(Land));
@@ -434,10 +394,16 @@ impl Model for Leases {
         actions.push(Tick);
         for at in 0..2 {
             actions.extend([Register, FenceSelf, Land, Lose, Stop].map(|action| action(at)));
-            actions.extend([Crash, Restart, Drain, Resign].map(|action| action(at)));
+            actions.extend([Crash, Restart].map(|action| action(at)));
             actions.extend([true, false].map(|heard| Renew(at, heard)));
-            let all = [Start, Effects, Finish, Release, EndForShutdown, Claim, Orphan];
-            actions.extend(all.map(|what| Read(at, what)));
+            actions.extend([Start, Finish, Claim, Orphan].map(|what| Read(at, what)));
+            if state.task.resume {
+                actions.extend([Park, Wake, Intend, Respond].map(|what| Read(at, what)));
+                actions.extend([Act(at), LandUnheard(at)]);
+            } else {
+                actions.extend([Effects, Release, EndForShutdown].map(|what| Read(at, what)));
+                actions.extend([Drain, Resign].map(|action| action(at)));
+            }
         }
     }
 
@@ -451,6 +417,8 @@ impl Model for Leases {
             | Action::Read(at, _)
             | Action::Land(at)
             | Action::Lose(at)
+            | Action::LandUnheard(at)
+            | Action::Act(at)
             | Action::Stop(at)
             | Action::Crash(at)
             | Action::Restart(at)
@@ -477,6 +445,12 @@ impl Model for Leases {
             Action::Read(_, what) => host.write = Some(self.read(last, at, what)?),
             Action::Land(_) => self.land(&mut state, at)?,
             Action::Lose(_) => drop(host.write.take()?),
+            Action::LandUnheard(_) if up && known.run.is_some() => {
+                known.write.filter(|write| write.what == Park)?;
+                self.land(&mut state, at)?;
+                state.hosts[at].run = known.run;
+            }
+            Action::Act(_) => self.act(&mut state, at)?,
             Action::Stop(_) if up && (known.fence()? != last.task.fence() || last.task.end.is_some()) => {
                 host.run.take()?;
             }
@@ -508,7 +482,7 @@ impl Model for Leases {
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
-        vec![
+        let mut properties = vec![
             Property::always("a terminal task never changes", |_, state: &State| {
                 state.ended == state.task.end
             }),
@@ -522,22 +496,49 @@ impl Model for Leases {
             Property::always("who takes itself for alive is alive", |_, state: &State| {
                 !state.somebody_is_wrong()
             }),
+            Property::always("a run that does not have the task appends nothing", |_, state: &State| {
+                !state.zombie_appended
+            }),
+            Property::always("a run that does not have the task has no effect", |_, state: &State| {
+                !state.zombie_acted
+            }),
+            Property::always("what has a durable response does not happen again", |_, state: &State| {
+                !state.acted_again
+            }),
+            Property::always(
+                "nothing happens again without a trace of the first time",
+                |_, state: &State| !state.acted_unknown,
+            ),
+            Property::always("a parked task belongs to no host", |_, state: &State| {
+                !state.task.parked || state.task.incarnation == Incarnation::NOBODY.0
+            }),
             Property::always("what is not declared does not begin twice", |_, state: &State| {
-                u32::from(state.begun) <= if state.task.rerun { ATTEMPTS } else { 1 }
+                state.task.resume || u32::from(state.begun) <= if state.task.rerun { ATTEMPTS } else { 1 }
             }),
-            // A model in which nothing happens would prove nothing.
-            Property::sometimes("a second attempt finishes", |_, state: &State| {
-                matches!(state.task.end, Some(End::Finished(_, 2)))
-            }),
-            Property::sometimes("a host that is gone is found out", |_, state: &State| {
-                state.task.end == Some(End::Failed)
-            }),
-            Property::sometimes("a cancel is acknowledged", |_, state: &State| {
-                state.cancel == Cancel::Acknowledged
-            }),
-            Property::sometimes("a cancel comes too late", |_, state: &State| {
-                state.cancel == Cancel::Refused
-            }),
-        ]
+        ];
+        // A model in which nothing happens would prove nothing.
+        properties.extend(match self.1 {
+            Kind::Plain => vec![
+                Property::sometimes("a second attempt finishes", |_, state: &State| {
+                    matches!(state.task.end, Some(End::Finished(_, 2)))
+                }),
+                Property::sometimes("a host that is gone is found out", |_, state: &State| {
+                    state.task.end == Some(End::Failed)
+                }),
+                Property::sometimes("a cancel is acknowledged", |_, state: &State| {
+                    state.cancel == Cancel::Acknowledged
+                }),
+                Property::sometimes("a cancel comes too late", |_, state: &State| {
+                    state.cancel == Cancel::Refused
+                }),
+            ],
+            Kind::Resumes => vec![
+                Property::sometimes("a task that was parked finishes", |_, state: &State| {
+                    state.parks > 0 && matches!(state.task.end, Some(End::Finished(..)))
+                }),
+                Property::sometimes("an effect in doubt happens again", |_, state: &State| state.effects > 1),
+            ],
+        });
+        properties
     }
 }
