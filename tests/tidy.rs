@@ -29,7 +29,7 @@ const EDGES: [(&str, &str); 21] = [
     ("toolyard-dispatch", "protocol task"),
     ("toolyard-schema", "protocol"),
     ("toolyard-manifest", "task"),
-    ("toolyard-engine", "manifest schema task"),
+    ("toolyard-engine", "journal manifest schema task"),
     ("toolyard-store", "journal task"),
     ("toolyard-transport", "protocol dispatch"),
     ("toolyard-cli", "protocol"),
@@ -42,7 +42,7 @@ const EDGES: [(&str, &str); 21] = [
     ("toolyard-workshop", "cli dispatch engine"),
     (
         "toolyard",
-        "cli connect console detach dispatch engine manifest registry store transport trust workshop",
+        "cli connect console detach dispatch engine journal manifest registry store transport trust workshop",
     ),
     ("toolyard-tests", ""),
     // It has the readers of data from outside that the fuzzer and the instruction counter run.
@@ -246,8 +246,8 @@ const DISPATCH_FLOORS: [&str; 11] =
 
 /// The folders of `engine`, the lowest first, above the files of the crate root: `bindings`, `error` and
 /// `settings`.
-const ENGINE_FLOORS: [&str; 9] =
-    ["limits", "grant", "component", "convert", "network", "guest", "wasi", "run", "folder"];
+const ENGINE_FLOORS: [&str; 10] =
+    ["limits", "grant", "journal", "component", "convert", "network", "guest", "wasi", "run", "folder"];
 
 /// The code of a file without comments.
 fn code(text: &str) -> String {

@@ -21,7 +21,7 @@ use toolyard_tests::session::LATEST;
 use toolyard_tests::tap::Proxy;
 use toolyard_tests::{Host, Session, Site, eventually};
 
-const LANGUAGES: [&str; 6] = ["rust", "c", "javascript", "typescript", "python", "go"];
+pub const LANGUAGES: [&str; 6] = ["rust", "c", "javascript", "typescript", "python", "go"];
 /// The endings of the names of a project's copies.
 const COPIES: [&str; 3] = ["", "-refused", "-closed"];
 const KEY: &str = "demo-key-1234";

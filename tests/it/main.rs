@@ -60,6 +60,8 @@ mod reload;
 mod reload_config;
 mod requestor;
 mod resume;
+mod resume_languages;
+mod resume_operate;
 mod rmcp;
 mod secrets;
 mod shipped;

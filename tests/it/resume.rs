@@ -1,21 +1,45 @@
-//! Tasks that resume: a task continues where it was when its host died, and waits without a run.
+//! Tasks that resume: a task continues where it was when its host died, and waits without a run (A9).
 
 use serde_json::{Value, json};
 use std::time::Duration;
-use toolyard_tests::host::Setup;
+use toolyard_tests::host::{Setup, install_as};
+use toolyard_tests::sink::Sink;
+use toolyard_tests::stateless::Client;
 use toolyard_tests::{Host, Session, eventually, guests};
 
-async fn resuming() -> (Host, Session) {
+const RESUME: &str = "[task]\ndurability = \"resume\"\n";
+
+fn setup(manifest: &str) -> Setup {
     let setup = Setup::new().with(&[guests::fixture("chances")]).set("admin.listen", "127.0.0.1:0");
-    let setup = setup.manifest("chances", "[task]\ndurability = \"resume\"");
-    setup.open_as(json!({"elicitation": {}})).await
+    setup.manifest("chances", &format!("{RESUME}{manifest}"))
+}
+
+async fn resuming() -> (Host, Session) {
+    setup("").open_as(json!({"elicitation": {}})).await
+}
+
+/// The part of a manifest that lets the tool send requests to the sink.
+fn http(sink: &Sink, more: &str) -> String {
+    format!("[http]\nallow = [\"127.0.0.1:{}\"]\n{more}\n", port(sink))
+}
+
+fn text(result: &Value) -> Value {
+    let text = result["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{result}"));
+    serde_json::from_str(text).unwrap_or_else(|_| json!(text))
 }
 
 async fn seen(session: &Session, id: &str) -> Vec<Value> {
     session.until(id, "completed").await;
     let result = session.result("tasks/result", json!({"taskId": id})).await;
-    let text = result["content"][0]["text"].as_str().expect("text");
-    serde_json::from_str(text).expect("JSON")
+    text(&result).as_array().expect("a list").clone()
+}
+
+async fn waits_without_a_run(host: &Host) {
+    eventually("the run to end", || async { (host.runs().await == 0).then_some(()) }).await;
+}
+
+fn port(sink: &Sink) -> u16 {
+    sink.authority().rsplit(':').next().expect("a port").parse().expect("a number")
 }
 
 #[tokio::test]
@@ -44,21 +68,133 @@ async fn a_task_that_waits_for_an_answer_has_no_run_and_is_answered_after_a_rest
     let (host, session) = resuming().await;
     let id = session.create("chances", json!({"rounds": 1, "ask": true})).await;
     session.until(&id, "input_required").await;
-    eventually("the run to end", || async { (host.runs().await == 0).then_some(()) }).await;
+    waits_without_a_run(&host).await;
     let host = host.killed_and_restarted().await;
     let session = session.at(host.port());
-    let answer = "q0={\"n\":3}";
-    let answered = host.command(&["tasks", "answer", &id, "--answer", answer]).await;
-    assert!(answered.status.success(), "{}", String::from_utf8_lossy(&answered.stderr));
-    let rounds = seen(&session, &id).await;
-    assert!(rounds[0]["answer"].to_string().contains("accept"), "{rounds:?}");
+    // As a client does: it asks for the result, and gets the question on the way.
+    let mut call = session.begin("tasks/result", json!({"taskId": id})).await;
+    let question = call.next_of("elicitation/create").await;
+    session.respond(&question, json!({"action": "accept", "content": {"n": 3}})).await;
+    let (result, _) = call.answer().await;
+    assert!(text(&result["result"])[0]["answer"].to_string().contains("accept"), "{result}");
+}
+
+#[tokio::test]
+async fn a_client_of_the_newer_revision_answers_after_a_restart() {
+    let (host, client) = setup("").set("tasks.inline-for", "0s").serve_client().await;
+    let client = client.declaring(toolyard_tests::stateless::everything());
+    let id = client.create("chances", json!({"rounds": 1, "ask": true})).await;
+    client.until(&id, "input_required").await;
+    waits_without_a_run(&host).await;
+    let host = host.killed_and_restarted().await;
+    let client: Client = client.at(host.port());
+    let task = client.until(&id, "input_required").await;
+    let asked = task["inputRequests"].as_object().expect("questions").keys().next().expect("one").clone();
+    client.update(&id, json!({ asked: {"action": "accept", "content": {"n": 3}} })).await;
+    let task = client.until(&id, "completed").await;
+    let rounds = text(&task["result"]);
+    assert!(rounds[0]["answer"].to_string().contains("accept"), "{task}");
+}
+
+#[tokio::test]
+async fn a_call_that_becomes_a_task_while_it_runs_resumes() {
+    let sink = Sink::start().await;
+    let (host, client) = setup(&http(&sink, "")).set("tasks.inline-for", "500ms").serve_client().await;
+    let client = client.declaring(toolyard_tests::stateless::everything());
+    let order = json!({"rounds": 8, "hostSleep": 600, "port": port(&sink), "key": "k"});
+    let id = client.create("chances", order).await;
+    sink.begun("k", 4).await;
+    // Its response is stored, and the next request is not sent.
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let host = host.killed_and_restarted().await;
+    let client: Client = client.at(host.port());
+    client.until(&id, "completed").await;
+    let effects = sink.of("k");
+    assert!(!effects.repeats() && effects.begun.len() == 8, "{effects:?}");
 }
 
 #[tokio::test]
 async fn a_task_that_sleeps_for_long_has_no_run_until_its_time() {
     let (host, session) = resuming().await;
     let id = session.create("chances", json!({"rounds": 1, "hostSleep": 8000})).await;
-    eventually("the run to end", || async { (host.runs().await == 0).then_some(()) }).await;
+    waits_without_a_run(&host).await;
     assert_eq!(session.task(&id).await["status"], "working");
     assert_eq!(seen(&session, &id).await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_run_hands_its_state_over_to_the_next_one() {
+    let (_host, session) = resuming().await;
+    let id = session.create("chances", json!({"parts": 4})).await;
+    session.until(&id, "completed").await;
+    let result = session.result("tasks/result", json!({"taskId": id})).await;
+    assert_eq!(text(&result), json!({"done": [1, 2, 3, 4], "attempt": 4, "error": null}));
+    // A plain call cannot, and goes on by itself.
+    let result = text(&session.call("chances", json!({"parts": 4})).await);
+    assert_eq!(result["done"], json!([1, 2, 3, 4]));
+    assert!(result["error"].to_string().contains("not a task that resumes"), "{result}");
+}
+
+#[tokio::test]
+async fn a_task_ends_on_the_component_on_which_it_began() {
+    let (host, session) = resuming().await;
+    let id = session.create("chances", json!({"rounds": 1, "ask": true})).await;
+    session.until(&id, "input_required").await;
+    waits_without_a_run(&host).await;
+    install_as(&guests::fixture("chances_next"), &host.plugins(), "chances.wasm");
+    let host = host.killed_and_restarted().await;
+    let session = session.at(host.port());
+    let answered = host.command(&["tasks", "answer", &id, "--answer", "q0={\"n\":3}"]).await;
+    assert!(answered.status.success(), "{}", String::from_utf8_lossy(&answered.stderr));
+    assert_eq!(seen(&session, &id).await[0]["build"], "first");
+    let id = session.create("chances", json!({"rounds": 1})).await;
+    assert_eq!(seen(&session, &id).await[0]["build"], "next");
+}
+
+#[tokio::test]
+async fn a_host_that_stops_leaves_its_tasks_to_the_next_one_which_repeats_nothing() {
+    let sink = Sink::start().await;
+    let (mut host, session) = setup(&http(&sink, "")).open_as(json!({})).await;
+    let order = json!({"rounds": 12, "hostSleep": 200, "port": port(&sink), "key": "k"});
+    let id = session.create("chances", order).await;
+    sink.begun("k", 3).await;
+    host.signal(rustix::process::Signal::TERM);
+    assert!(host.ended().await.success(), "{}", host.log());
+    assert!(sink.of("k").begun.len() < 12, "it did not wait for the task");
+    let host = host.another().await;
+    let rounds = seen(&session.at(host.port()), &id).await;
+    let effects = sink.of("k");
+    assert!(rounds.len() == 12 && !effects.repeats() && effects.begun.len() == 12, "{effects:?}");
+}
+
+#[tokio::test]
+async fn a_request_that_was_under_way_when_its_host_died_meets_the_word_of_the_manifest() {
+    // The word, how often the request arrives, and what becomes of the task.
+    for (word, arrives, status, says) in [
+        ("in-doubt = \"fail\"", 1, "failed", "It was not sent again"),
+        ("in-doubt = \"error\"", 1, "completed", "ConnectionTerminated"),
+        ("in-doubt = \"retry\"", 2, "completed", "204"),
+        ("idempotency-key = true", 2, "completed", "204"),
+        ("in-doubt = \"ask\"", 2, "completed", "204"),
+    ] {
+        let sink = Sink::start().await;
+        let (host, session) = setup(&http(&sink, word)).open_as(json!({"elicitation": {}})).await;
+        sink.hold();
+        let id = session.create("chances", json!({"rounds": 1, "port": port(&sink), "key": "k"})).await;
+        sink.begun("k", 1).await;
+        let host = host.killed_and_restarted().await;
+        sink.release();
+        let session = session.at(host.port());
+        if word.contains("ask") {
+            session.until(&id, "input_required").await;
+            assert_eq!(sink.of("k").begun.len(), 1, "nothing is sent before the answer");
+            let answer = "host:doubt:1={\"decision\":\"resend\"}";
+            let answered = host.command(&["tasks", "answer", &id, "--answer", answer]).await;
+            assert!(answered.status.success(), "{}", String::from_utf8_lossy(&answered.stderr));
+        }
+        session.until(&id, status).await;
+        let result = session.result("tasks/result", json!({"taskId": id})).await;
+        assert!(result.to_string().contains(says), "{word}: {result}");
+        assert_eq!(sink.of("k").begun.len(), arrives, "{word}");
+    }
 }

@@ -23,6 +23,7 @@ mod plot;
 mod polls;
 mod reload;
 mod report;
+mod resumed;
 mod server;
 mod shapes;
 mod start;
@@ -112,6 +113,8 @@ enum Scenario {
     Cluster,
     /// Thousands of tasks that wait in the host.
     Suspended,
+    /// Tasks that wait without a run, and continue.
+    Resume,
     /// A hundred thousand queued tasks, and five thousand connections.
     Overload,
     /// Replacing a component while it is called.
@@ -126,7 +129,7 @@ enum Scenario {
     BesideSdks,
 }
 
-const ALL: [Scenario; 15] = [
+const ALL: [Scenario; 16] = [
     Scenario::Calls,
     Scenario::Shapes,
     Scenario::Tasks,
@@ -136,6 +139,7 @@ const ALL: [Scenario; 15] = [
     Scenario::Crowd,
     Scenario::Cluster,
     Scenario::Suspended,
+    Scenario::Resume,
     Scenario::Overload,
     Scenario::Reload,
     Scenario::Start,
@@ -281,6 +285,7 @@ async fn measure(scenario: Scenario, effort: Effort, work: &Path) -> anyhow::Res
         Scenario::Crowd => vec![crowd::measure(effort, work).await?],
         Scenario::Cluster => cluster::measure(effort, work).await?,
         Scenario::Suspended => vec![suspended::measure(work).await?],
+        Scenario::Resume => vec![resumed::measure(effort, work).await?],
         Scenario::Overload => overload::measure(effort, work).await?,
         Scenario::Reload => vec![reload::measure(effort, work).await?],
         Scenario::Start => start::measure(effort, work).await?,

@@ -1,0 +1,196 @@
+//! The view that an operator has of tasks that resume, and the retention of their journals.
+
+use crate::command_line::{err, out};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use toolyard_tests::host::Setup;
+use toolyard_tests::{Host, Session, eventually, guests};
+
+const RESUME: &str = "[task]\ndurability = \"resume\"";
+
+fn setup(manifest: &str) -> Setup {
+    let setup = Setup::new().with(&[guests::fixture("chances")]).set("admin.listen", "127.0.0.1:0");
+    setup.manifest("chances", manifest)
+}
+
+async fn metric(host: &Host, series: &str) -> u64 {
+    host.metric(series).await.unwrap_or_else(|| panic!("no {series}"))
+}
+
+async fn shown(host: &Host, id: &str) -> Value {
+    let shown = host.command(&["tasks", "show", id, "--json"]).await;
+    assert_eq!(shown.status.code(), Some(0), "{}", err(&shown));
+    serde_json::from_str(&out(&shown)).expect("JSON")
+}
+
+/// The entries of a journal, or the error.
+async fn history(host: &Host, id: &str) -> Result<Vec<Value>, String> {
+    let printed = host.command(&["tasks", "history", id, "--json"]).await;
+    match printed.status.code() {
+        Some(0) => Ok(out(&printed).lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()),
+        Some(1) => Err(err(&printed)),
+        other => panic!("{other:?}: {}", err(&printed)),
+    }
+}
+
+async fn parked(host: &Host, session: &Session) -> String {
+    let id = session.create("chances", json!({"rounds": 1, "ask": true})).await;
+    session.until(&id, "input_required").await;
+    eventually("the task to be parked", || async { (host.runs().await == 0).then_some(()) }).await;
+    id
+}
+
+async fn answer(host: &Host, session: &Session, id: &str) {
+    let answered = host.command(&["tasks", "answer", id, "--answer", "q0={\"n\":3}"]).await;
+    assert!(answered.status.success(), "{}", err(&answered));
+    session.until(id, "completed").await;
+}
+
+#[tokio::test]
+async fn a_parked_task_is_counted_shown_and_has_a_history() {
+    let (host, session) = setup(RESUME).open_as(json!({"elicitation": {}})).await;
+    let id = parked(&host, &session).await;
+    assert_eq!(metric(&host, "toolyard_tasks_parked").await, 1);
+    let host = host.killed_and_restarted().await;
+    let session = session.at(host.port());
+    assert_eq!(metric(&host, "toolyard_tasks_parked").await, 1, "the store counts, not the host");
+    let task = shown(&host, &id).await;
+    assert_eq!((&task["resumes"], &task["resumptions"]), (&json!(true), &json!(0)), "{task}");
+    assert!(task["parked"]["until"].is_string(), "the deadline of the question: {task}");
+    let text = out(&host.command(&["tasks", "show", &id]).await);
+    assert!(text.contains("parked  until 20"), "{text}");
+
+    answer(&host, &session, &id).await;
+    assert_eq!(metric(&host, "toolyard_tasks_parked").await, 0);
+    assert_eq!(metric(&host, "toolyard_resumed_total{why=\"woken\"}").await, 1);
+    assert_eq!(metric(&host, "toolyard_resumed_total{why=\"claimed\"}").await, 0);
+    for counter in ["toolyard_journal_entries_total", "toolyard_journal_bytes_total"] {
+        assert!(metric(&host, counter).await > 0, "{counter}");
+    }
+    let task = shown(&host, &id).await;
+    assert_eq!((&task["parked"], &task["resumptions"]), (&Value::Null, &json!(1)), "{task}");
+
+    let entries = history(&host, &id).await.expect("a journal");
+    let kinds: Vec<_> = entries.iter().map(|entry| entry["kind"].as_str().expect("a kind")).collect();
+    assert_eq!((kinds[0], kinds.last()), ("begin", Some(&"ended")), "{kinds:?}");
+    let at =
+        |kind: &str| kinds.iter().position(|found| *found == kind).unwrap_or_else(|| panic!("{kinds:?}"));
+    assert!(at("ask") < at("answer"), "{kinds:?}");
+    assert!(!json!(entries).to_string().contains("\"answers\""), "without --full there are no answers");
+    let text = out(&host.command(&["tasks", "history", &id]).await);
+    assert!(text.contains("ask       q0 elicitation/create") && text.contains("1 question; ended"), "{text}");
+    let full = out(&host.command(&["tasks", "history", &id, "--full"]).await);
+    assert!(full.lines().count() > text.lines().count(), "{full}");
+}
+
+#[tokio::test]
+async fn a_task_without_a_journal_has_no_history_and_the_error_says_why() {
+    let (host, session) = setup("").open().await;
+    let id = session.complete("chances", json!({"rounds": 1})).await;
+    let error = history(&host, &id).await.expect_err("no journal");
+    assert!(error.contains("has no journal") && error.contains("durability"), "{error}");
+    assert_eq!(shown(&host, &id).await["resumes"], false);
+    for unknown in ["2ea458c9-6286-4e89-800b-6666c78e6bb0", "nonsense"] {
+        let error = history(&host, unknown).await.expect_err("unknown");
+        assert!(error.contains(&format!("no task {unknown} in this store")), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn the_manifest_says_what_stays_of_a_journal() {
+    let (host, session) = setup(&format!("{RESUME}\njournal = \"drop\"")).open().await;
+    let id = session.complete("chances", json!({"rounds": 1})).await;
+    let gone = eventually("the journal to be removed", || async { history(&host, &id).await.err() }).await;
+    assert!(gone.contains("has no journal: it was removed"), "{gone}");
+    // The end of a task that a command cancels counts too.
+    let id = session.create("chances", json!({"rounds": 1, "hostSleep": 600_000})).await;
+    eventually("a journal", || async { history(&host, &id).await.ok() }).await;
+    let cancelled = host.command(&["tasks", "cancel", &id]).await;
+    assert!(cancelled.status.success(), "{}", err(&cancelled));
+    assert!(history(&host, &id).await.is_err());
+}
+
+#[tokio::test]
+async fn a_task_whose_journal_is_full_goes_on_and_no_longer_resumes() {
+    let (host, session) = setup(&format!("{RESUME}\n[limits]\njournal = \"64KiB\"")).open().await;
+    // Each round records the information about the call, a few hundred bytes.
+    let id = session.complete("chances", json!({"rounds": 600})).await;
+    let task = shown(&host, &id).await;
+    assert_eq!(task["resumes"], false, "{task}");
+    assert!(task["notResumable"].as_str().expect("why").contains("limits.journal"), "{task}");
+    let error = history(&host, &id).await.expect_err("no journal");
+    assert!(error.contains("it no longer resumes") && error.contains("limits.journal"), "{error}");
+}
+
+#[tokio::test]
+async fn over_the_bound_of_all_journals_ended_ones_go_and_live_ones_refuse_new_tasks() {
+    let setup = setup(RESUME).set("tasks.journals", "1KiB");
+    let (host, session) = setup.open_as(json!({"elicitation": {}})).await;
+    let ended = session.complete("chances", json!({"rounds": 1})).await;
+    let live = session.create("chances", json!({"rounds": 3_000, "hostSleep": 10})).await;
+    eventually("the journal of the ended task to go", || async { history(&host, &ended).await.err() }).await;
+    let params = json!({"name": "chances", "arguments": {"rounds": 1}, "task": {}});
+    let refused = eventually("a refusal", || async {
+        let answer = session.request("tools/call", params.clone()).await;
+        answer.get("error").cloned()
+    });
+    let refused = refused.await.to_string();
+    assert!(refused.contains("Busy") && refused.contains("tasks.journals"), "{refused}");
+    assert_eq!(session.task(&live).await["status"], "working");
+    assert!(host.log().contains("journal.removed_early"), "{}", host.log());
+    session.result("tasks/cancel", json!({"taskId": live})).await;
+    eventually("room for another task", || async {
+        let answer = session.request("tools/call", params.clone()).await;
+        answer.get("result").cloned()
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_request_in_doubt_is_audited_counted_and_in_the_timeline() {
+    // It accepts connections and never answers.
+    let sink = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
+    let port = sink.local_addr().expect("bound").port();
+    let url = format!("http://127.0.0.1:{port}");
+    let manifest = format!("{RESUME}\n[http]\nallow = [\"{url}\"]");
+    let (host, session) = setup(&manifest).open().await;
+    let id = session.create("chances", json!({"rounds": 1, "port": port})).await;
+    eventually("the request to be recorded", || async {
+        let entries = history(&host, &id).await.ok()?;
+        entries.iter().any(|entry| entry["kind"] == "request").then_some(())
+    })
+    .await;
+    let host = host.killed_and_restarted().await;
+    let session = session.at(host.port());
+    session.until(&id, "failed").await;
+    assert_eq!(metric(&host, "toolyard_doubt_total{decision=\"fail\"}").await, 1);
+    assert_eq!(metric(&host, "toolyard_resumed_total{why=\"claimed\"}").await, 1);
+    let audited = eventually("the entry", || async {
+        let text = std::fs::read_to_string(host.data().join("audit.jsonl")).unwrap_or_default();
+        let line = text.lines().find(|line| line.contains("task.doubt"))?.to_owned();
+        Some(serde_json::from_str::<Value>(&line).expect("JSON"))
+    });
+    let audited = audited.await;
+    let request = format!("POST {url}/0-0");
+    assert_eq!((&audited["request"], &audited["decision"]), (&json!(request), &json!("fail")), "{audited}");
+    assert_eq!((&audited["reason"], &audited["task"]), (&json!("manifest"), &json!(id)), "{audited}");
+    let timeline = out(&host.command(&["tasks", "show", &id, "--timeline"]).await);
+    assert!(timeline.contains("was under way when the host stopped"), "{timeline}");
+}
+
+#[tokio::test]
+async fn check_says_what_is_replayed() {
+    let manifest = format!("{RESUME}\n[http]\nallow = [\"api.example.com\"]");
+    let host = setup(&manifest).start().await;
+    let file = host.plugins().join("chances.wasm");
+    let checked = host.command(&["check", file.to_str().expect("text")]).await;
+    let text = out(&checked);
+    for line in [
+        "durability resume\n",
+        " replayed: clocks (1 ms), HTTP to api.example.com\n",
+        " the same each time: random numbers, environment\n",
+        " refused: none\n",
+    ] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+}

@@ -1,0 +1,226 @@
+//! Tasks that resume: what they cost while they wait, how fast they continue, and what they cost calls that do not
+//! resume.
+
+use crate::Effort;
+use crate::calls::{Caller, template};
+use crate::disk;
+use crate::load::drive;
+use crate::peers::{self, Mode};
+use crate::report::{Aim, Section};
+use crate::server::{Server, folder};
+use crate::stats::{Latencies, median, shown};
+use crate::wire::{Template, Wire, contains, text};
+use anyhow::Context as _;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use toolyard_tests::guests;
+use toolyard_tests::session::{Opened, Session};
+
+/// The number of tasks that wait at once.
+const PARKED: usize = 10_000;
+/// The number of answered questions.
+const ANSWERED: usize = 200;
+/// The number of readings of the clock that a run repeats.
+const READINGS: u64 = 1_000_000;
+/// The connections of plain calls.
+const CONNECTIONS: usize = 16;
+/// The most time until all waiting tasks have given up their runs.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// The aims: the part of the rate of plain calls, KiB for each waiting task, the multiple of a fresh call with a
+/// commit, and the seconds of the repetition.
+const AIM_BESIDE: f64 = 0.99;
+const AIM_KIB: f64 = 3.4;
+const AIM_ANSWER: f64 = 2.0;
+const AIM_REPLAY: f64 = 1.0;
+
+const RESUME: &str = "[task]\ndurability = \"resume\"\n";
+const SETTINGS: [&str; 3] =
+    ["calls.running-per-principal=20000", "tasks.waiting-per-principal=20000", "rates.local=false"];
+
+/// The folder of a host with a tool that resumes.
+fn resuming(work: &Path, name: &str) -> anyhow::Result<PathBuf> {
+    let folder = folder(work, name, &[guests::fixture("add"), guests::fixture("chances")])?;
+    std::fs::write(folder.join("plugins/chances.toml"), RESUME)?;
+    Ok(folder)
+}
+
+/// Runs the measurement.
+pub async fn measure(effort: Effort, work: &Path) -> anyhow::Result<Section> {
+    let beside = beside(effort, work).await?;
+    let parked = parked(work).await?;
+    let answered = answered(work).await?;
+    Ok(section(&beside, &parked, &answered))
+}
+
+/// The rates and the processor times of plain calls without a tool that resumes, and beside one: medians.
+struct Beside {
+    per_second: [f64; 2],
+    cpu_us: [f64; 2],
+}
+
+async fn beside(effort: Effort, work: &Path) -> anyhow::Result<Beside> {
+    let alone = Server::toolyard(&folder(work, "alone", &[guests::fixture("add")])?).await?;
+    let with = Server::toolyard(&resuming(work, "beside")?).await?;
+    let mut rates = [Vec::new(), Vec::new()];
+    let mut times = [Vec::new(), Vec::new()];
+    for _ in 0..effort.rounds * 3 {
+        for (number, server) in [&alone, &with].into_iter().enumerate() {
+            let headers = peers::headers(server.port(), Mode::Session).await?;
+            let params = json!({"name": "add", "arguments": {"a": 19, "b": 23}});
+            let template = template(&headers, "tools/call", &params);
+            let callers = Caller::some(server.port(), &template, b"\"text\":\"42\"", CONNECTIONS).await?;
+            let measured = drive(server, callers, effort).await?;
+            rates[number].push(measured.per_second);
+            times[number].push(measured.cpu_us());
+        }
+    }
+    alone.stop().await?;
+    with.stop().await?;
+    Ok(Beside { per_second: rates.map(median), cpu_us: times.map(median) })
+}
+
+/// Tasks that sleep for a day.
+struct Parked {
+    seconds: f64,
+    kib_each: f64,
+    mappings: u64,
+}
+
+async fn parked(work: &Path) -> anyhow::Result<Parked> {
+    let server = Server::toolyard_with(&resuming(work, "parked")?, &SETTINGS).await?;
+    let session = Session::open(server.port()).await;
+    // The cost of the first run does not belong to the tasks.
+    session.create("chances", json!({"rounds": 1})).await;
+    let before = server.memory()?;
+    let order = r#"{"name":"chances","arguments":{"rounds":1,"hostSleep":86400000},"task":{"ttl":3600000}}"#;
+    let mut create = Template::new(&session.headers(), "tools/call", order).for_connection(0);
+    let mut wire = Wire::open(server.port()).await?;
+    let began = Instant::now();
+    for _ in 0..PARKED {
+        let body = wire.ask(&mut create).await.with_context(|| server.last_words())?;
+        anyhow::ensure!(contains(body, b"\"taskId\""), "no task: {}", text(body));
+    }
+    until_idle(&server).await?;
+    let after = server.memory()?;
+    let seconds = began.elapsed().as_secs_f64();
+    // The end is not measured, and an orderly one would handle each task.
+    drop(server);
+    let kib = after.anonymous_kib.saturating_sub(before.anonymous_kib)
+        + after.page_tables_kib.saturating_sub(before.page_tables_kib);
+    Ok(Parked {
+        seconds,
+        kib_each: kib as f64 / PARKED as f64,
+        mappings: after.mappings.saturating_sub(before.mappings),
+    })
+}
+
+/// Waits until the host has done next to nothing for a while: then the last run has ended.
+async fn until_idle(server: &Server) -> anyhow::Result<()> {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let before = server.cpu()?;
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        let spent = server.cpu()?.since(before);
+        if spent.user + spent.system < Duration::from_millis(150) {
+            return Ok(());
+        }
+        anyhow::ensure!(Instant::now() < until, "the host is still busy");
+    }
+}
+
+/// From an answer to the result, and what that is compared with.
+struct Answered {
+    answered: Latencies,
+    fresh: Latencies,
+    commit_ms: f64,
+    replay_s: f64,
+}
+
+async fn answered(work: &Path) -> anyhow::Result<Answered> {
+    let server = Server::toolyard_with(&resuming(work, "answered")?, &SETTINGS).await?;
+    let commit_ms = 1e3 / disk::measure(work, Duration::from_secs(1))?.commits;
+    let capabilities = json!({"elicitation": {}});
+    let Opened { session, .. } = Session::open_as(server.port(), "2025-11-25", capabilities).await;
+    let mut fresh = Latencies::new();
+    for _ in 0..ANSWERED {
+        let began = Instant::now();
+        session.call("chances", json!({"rounds": 1})).await;
+        fresh.record(began.elapsed());
+    }
+    let mut ids = Vec::new();
+    for _ in 0..ANSWERED {
+        ids.push(session.create("chances", json!({"rounds": 1, "ask": true})).await);
+    }
+    let long = session.create("chances", json!({"rounds": 1, "readings": READINGS, "ask": true})).await;
+    session.until(&long, "input_required").await;
+    until_idle(&server).await?;
+    let mut answered = Latencies::new();
+    for id in &ids {
+        answered.record(answer(&session, id).await?);
+    }
+    let replay_s = answer(&session, &long).await?.as_secs_f64();
+    server.stop().await?;
+    Ok(Answered { answered, fresh, commit_ms, replay_s })
+}
+
+/// Answers the question of a task, and returns the time from the answer to the result.
+async fn answer(session: &Session, id: &str) -> anyhow::Result<Duration> {
+    let mut call = session.begin("tasks/result", json!({"taskId": id})).await;
+    let question = call.next_of("elicitation/create").await;
+    let began = Instant::now();
+    session.respond(&question, json!({"action": "accept", "content": {"n": 3}})).await;
+    let (result, _): (Value, _) = call.answer().await;
+    let took = began.elapsed();
+    anyhow::ensure!(result["result"]["isError"] == false, "not what was expected: {result}");
+    Ok(took)
+}
+
+fn section(beside: &Beside, parked: &Parked, answered: &Answered) -> Section {
+    let mut section = Section::new(
+        "Tasks that resume",
+        "Plain calls of `add` with 16 connections, without a tool that resumes and beside one, in turns. 10,000 tasks that \
+         sleep for a day: memory of no file and page tables beyond those before. 200 tasks whose question is answered \
+         after they gave up their runs, compared with a plain call of the same tool and one commit of plain SQLite. A task \
+         that read the clock a million times before its question, and repeats that after the answer.",
+        "what | figure",
+    );
+    let of_rate = beside.per_second[1] / beside.per_second[0];
+    let of_cpu = beside.cpu_us[1] / beside.cpu_us[0];
+    let times = answered.answered.ms(0.5) / (answered.commit_ms + answered.fresh.ms(0.5));
+    for (what, figure) in [
+        ("plain calls per s, alone", shown(beside.per_second[0])),
+        ("plain calls per s, beside, of alone", shown(of_rate)),
+        ("CPU µs a plain call, alone", shown(beside.cpu_us[0])),
+        ("CPU of a plain call, beside, of alone", shown(of_cpu)),
+        ("10,000 sleeping tasks: seconds until all wait without a run", shown(parked.seconds)),
+        ("10,000 sleeping tasks: KiB each", shown(parked.kib_each)),
+        ("10,000 sleeping tasks: further mappings", parked.mappings.to_string()),
+        ("answer to result, p50 ms", shown(answered.answered.ms(0.5))),
+        ("answer to result, p99 ms", shown(answered.answered.ms(0.99))),
+        ("plain call of the same tool, p50 ms", shown(answered.fresh.ms(0.5))),
+        ("a commit of plain SQLite, ms", shown(answered.commit_ms)),
+        ("answer to result, of a plain call and a commit", shown(times)),
+        ("answer to result after a million readings, s", shown(answered.replay_s)),
+    ] {
+        section.row([what.to_owned(), figure]);
+    }
+    let mut aim = |what: &str, aim: String, reached: f64, met: bool| {
+        section.aims.push(Aim { what: what.to_owned(), aim, reached: shown(reached), met });
+    };
+    let least = format!("at least {AIM_BESIDE}");
+    aim("plain calls beside a tool that resumes, of those alone", least, of_rate, of_rate >= AIM_BESIDE);
+    let most = format!("at most {AIM_KIB} KiB");
+    aim("memory of a task that waits without a run", most, parked.kib_each, parked.kib_each <= AIM_KIB);
+    let most = format!("at most {AIM_ANSWER}");
+    aim("answer to result, of a plain call and a commit", most, times, times <= AIM_ANSWER);
+    let most = format!("at most {AIM_REPLAY} s");
+    let met = answered.replay_s <= AIM_REPLAY;
+    aim("repetition of a million readings, with answer and result", most, answered.replay_s, met);
+    section.data = json!({ "resume": {
+        "beside": of_rate, "beside_cpu": of_cpu, "kib_each": parked.kib_each, "parked_s": parked.seconds,
+        "answer_p50_ms": answered.answered.ms(0.5), "answer_p99_ms": answered.answered.ms(0.99),
+        "fresh_p50_ms": answered.fresh.ms(0.5), "commit_ms": answered.commit_ms, "replay_s": answered.replay_s,
+    }});
+    section
+}
