@@ -119,7 +119,7 @@ pub struct Settings {
     pub private: Vec<Protected>,
     /// The digests of the components that may be loaded. `None` allows any component.
     pub require_digest: Option<BTreeSet<String>>,
-    /// The version of the host, which stands in journals.
+    /// The version of the host, for journals.
     pub host_version: &'static str,
     /// Reads the lock file of the folder. `None` ignores it.
     pub lock: Option<Arc<dyn LockReader>>,
