@@ -122,7 +122,7 @@ impl Grants {
         self.mounts.is_outdated() || !self.folders.iter().all(OpenFolder::is_in_place)
     }
 
-    /// The variables that are no secrets.
+    /// The variables without the secrets.
     pub fn plain_environment(&self) -> impl Iterator<Item = (&str, &str)> {
         self.env.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }

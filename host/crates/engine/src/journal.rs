@@ -23,6 +23,9 @@ const ENOUGH: u64 = 64 << 10;
 /// Entries are stored although nothing waits for them, if the last ones were stored so long ago.
 const LATEST: Duration = Duration::from_secs(1);
 
+/// A wait of at least this many milliseconds may be left to the host of the task.
+const LONG_MS: u64 = 2_000;
+
 /// Why a run ended that had a journal.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum JournalFailure {
@@ -50,7 +53,7 @@ pub(crate) struct GuestJournal {
     meter: OnceLock<(Arc<CpuMeter>, Duration)>,
     /// The processor time of earlier runs of the task, in microseconds.
     spent_before: u64,
-    /// The processor time of the repetition, in microseconds, once it is over.
+    /// The processor time of the repetition, in microseconds, from its end on.
     repeated: AtomicU64,
     /// Whether the guest has passed the end of the past.
     live: watch::Sender<bool>,
@@ -111,7 +114,7 @@ impl GuestJournal {
         meter
     }
 
-    /// The repetition is over. From here on the limit counts.
+    /// Ends the repetition. From here on the limit counts.
     fn begin_live(&self) {
         if let Some((meter, left)) = self.meter.get() {
             let repeated = meter.spent_now();
@@ -196,7 +199,7 @@ impl GuestJournal {
     /// # Errors
     /// If the run cannot go on.
     pub async fn commit(&self) -> wasmtime::Result<()> {
-        self.push(&mut self.lock());
+        self.push_recorded();
         self.port.flush().await.map_err(|lost| self.fail(lost.into()))
     }
 
@@ -216,9 +219,18 @@ impl GuestJournal {
         self.port.doubt(request, decision, by).await;
     }
 
-    /// Waits until this time. Only for waits that begin when the journal is durable.
-    pub async fn sleep_until(&self, time_ms: u64) {
-        self.port.sleep_until(time_ms).await;
+    /// Leaves a long wait until this time to the host of the task, which may park the run meanwhile. Returns early
+    /// if it does not, or if the wait is short.
+    ///
+    /// # Errors
+    /// If the run cannot go on.
+    pub async fn wait_long(&self, until_ms: u64) -> wasmtime::Result<()> {
+        if until_ms.saturating_sub(now_ms()) < LONG_MS {
+            return Ok(());
+        }
+        self.commit().await?;
+        self.port.sleep_until(until_ms).await;
+        Ok(())
     }
 
     /// Drops what was recorded, and lets another run of the task begin with this state. Returns only if that fails.

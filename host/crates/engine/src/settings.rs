@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use toolyard_manifest::Limits;
 use toolyard_schema::Bounds;
+use toolyard_task::Digest;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -130,6 +131,13 @@ pub struct Settings {
     pub rescan: Duration,
     /// How long a file's size and modification time must stay unchanged before it is loaded.
     pub settle: Duration,
+}
+
+impl Settings {
+    /// Whether a component with this digest may be loaded.
+    pub(crate) fn allows(&self, digest: &Digest) -> bool {
+        self.require_digest.as_ref().is_none_or(|listed| listed.contains(&digest.0))
+    }
 }
 
 impl Default for Settings {

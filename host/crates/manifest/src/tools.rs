@@ -135,7 +135,7 @@ impl<'de> Deserialize<'de> for DurabilityWord {
 }
 
 impl ToolSection {
-    /// Where it says that its tasks resume.
+    /// The place of the word that its tasks resume.
     pub fn resume(&self) -> Option<&Spanned<DurabilityWord>> {
         self.durability.as_ref().filter(|word| word.get_ref().0 == Durability::Resume)
     }

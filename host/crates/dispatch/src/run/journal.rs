@@ -63,7 +63,7 @@ pub(crate) struct TaskJournal {
     parked: Stop,
 }
 
-/// Where chunks go.
+/// The destination of chunks.
 enum Keeper {
     /// The call is plain. While it becomes a task, flushes wait here: from then on, what leaves must be durable.
     Memory { chunks: Vec<Chunk>, bytes: u64, becomes_task: bool, flushes: Vec<Message> },

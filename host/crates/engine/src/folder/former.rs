@@ -1,4 +1,4 @@
-//! Components that are no longer in the folder, and on which tasks that resume still run.
+//! Components that left the folder, and on which tasks that resume still run.
 
 use crate::component::compile_turn::CompileTurn;
 use crate::error::Refusal;
@@ -46,8 +46,7 @@ impl FormerTools for FormerComponents {
     ) -> BoxFuture<'static, Result<Arc<dyn Tool>, String>> {
         Box::pin(async move {
             let ToolOfPlugin { digest, guest_name, file, manifest, grants } = tool;
-            let listed = &engine.settings.require_digest;
-            if listed.as_ref().is_some_and(|listed| !listed.contains(&digest.0)) {
+            if !engine.settings.allows(&digest) {
                 return Err("`plugins.require-digest` does not list it".to_owned());
             }
             let component = self.component(&engine, &file, &digest).await?;

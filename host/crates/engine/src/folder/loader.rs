@@ -251,7 +251,7 @@ impl FileLoader {
         let bytes =
             scan::read(&self.dir, &self.name, self.seen.component, bounds).map_err(NoCode::Refused)?;
         let digest = component_loader::digest(&bytes);
-        if settings.require_digest.as_ref().is_some_and(|listed| !listed.contains(&digest.0)) {
+        if !settings.allows(&digest) {
             return Err(NoCode::Refused(Refusal::Unlisted(digest.0)));
         }
         if let Some(lock) = &self.lock {

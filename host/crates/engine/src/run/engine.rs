@@ -52,7 +52,7 @@ pub(crate) struct JournalEngine {
     pub ticker: Ticker,
 }
 
-/// Makes the tools of components that are no longer in the folder.
+/// Makes the tools of components that left the folder.
 pub(crate) trait FormerTools: Send + Sync {
     /// The store that keeps the components.
     fn store(&self) -> &Arc<dyn JournalStore>;

@@ -15,8 +15,6 @@ use toolyard_task::tool::{AskError, AskedQuestion, GivenAnswer};
 use toolyard_task::wire::RawJson;
 use wasmtime::component::{HasData, Linker};
 
-/// A longer sleep may be left to the host of the task (milliseconds).
-const LONG_MS: u64 = 2_000;
 const CONTINUE_WITH: &str = "continue-with";
 /// The most bytes of the state that a run hands over.
 const MAX_STATE_BYTES: usize = 256 << 10;
@@ -105,10 +103,7 @@ impl host::Host for Recorded<'_> {
             return Ok(());
         }
         let began = Instant::now();
-        if until_ms.saturating_sub(now_ms()) >= LONG_MS {
-            journal.commit().await?;
-            journal.sleep_until(until_ms).await;
-        }
+        journal.wait_long(until_ms).await?;
         recorded_clocks::sleep_until(until_ms).await;
         crate::wasi::clocks::report_sleep(&self.0.context, began);
         Ok(())

@@ -1,7 +1,6 @@
 //! Polls of runs with a journal: which of several was ready first is recorded.
 
 use crate::guest::state::GuestState;
-use crate::journal::{GuestJournal, now_ms};
 use toolyard_journal::Source;
 use wasmtime::StoreContextMut;
 use wasmtime::component::{Linker, Resource, ResourceType};
@@ -12,8 +11,6 @@ use wasmtime_wasi::p2::bindings::io::streams::Error;
 /// Guests may import another version of WASI 0.2; the linker matches them.
 const POLL: &str = "wasi:io/poll@0.2.12";
 const ERROR: &str = "wasi:io/error@0.2.12";
-/// A wait for timers of at least this many milliseconds may be left to the host of the task.
-const LONG_MS: u64 = 2_000;
 
 type Store<'a> = StoreContextMut<'a, GuestState>;
 type Handle = Resource<DynPollable>;
@@ -35,7 +32,7 @@ pub(crate) fn add_to_linker(linker: &mut Linker<GuestState>) -> wasmtime::Result
                 if !journal.is_live() {
                     return Ok(());
                 }
-                wait_long(&journal, until_ms).await?;
+                journal.wait_long(until_ms).await?;
             }
             run.table.block(borrowed(&pollable)).await
         })
@@ -79,7 +76,7 @@ async fn poll(run: &mut GuestState, list: &[Handle]) -> wasmtime::Result<Vec<u32
     let timers: Option<Vec<u64>> =
         list.iter().map(|pollable| run.timers.get(&pollable.rep()).copied()).collect();
     if let Some(nearest) = timers.and_then(|timers| timers.into_iter().min()) {
-        wait_long(&journal, nearest).await?;
+        journal.wait_long(nearest).await?;
     }
     let handles = list.iter().map(borrowed).collect();
     let ready = run.table.poll(handles).await?;
@@ -98,16 +95,6 @@ async fn ready(run: &mut GuestState, pollable: &Handle) -> wasmtime::Result<bool
     let is_ready = run.table.ready(borrowed(pollable)).await?;
     journal.with(|recorder| recorder.record_ready(is_ready))?;
     Ok(is_ready)
-}
-
-/// Waits until this time, as a row of the store if that is worth it.
-async fn wait_long(journal: &GuestJournal, until_ms: u64) -> wasmtime::Result<()> {
-    if until_ms.saturating_sub(now_ms()) < LONG_MS {
-        return Ok(());
-    }
-    journal.commit().await?;
-    journal.sleep_until(until_ms).await;
-    Ok(())
 }
 
 /// Brings a pollable into the state that it had when it was ready. A timer has none.
