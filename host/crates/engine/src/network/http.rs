@@ -72,7 +72,11 @@ impl Sender {
             Err(error) => return Box::new(std::future::ready(Err(error))),
         };
         match exchange.is_answered() {
-            Ok(true) => return Box::new(exchange.run(policy, |_| std::future::pending())),
+            Ok(true) => {
+                // The limit is that of all runs of the task.
+                self.left = self.left.saturating_sub(1);
+                return Box::new(exchange.run(policy, |_| std::future::pending()));
+            }
             Ok(false) => {}
             Err(error) => return Box::new(std::future::ready(Err(error))),
         }
