@@ -71,18 +71,19 @@ pub(crate) fn now_ms() -> u64 {
 }
 
 impl GuestJournal {
-    /// The journal of a run: a new one, or the one that it repeats.
+    /// The journal of a run: a new one, or the one that it repeats. `begin` has the conditions of this run.
     ///
     /// # Errors
-    /// If it cannot be read.
-    pub async fn open(
-        port: Arc<dyn RunJournal>,
-        begin: impl FnOnce() -> Begin,
-    ) -> Result<Arc<Self>, JournalFailure> {
+    /// If it cannot be read, or is that of a call with other arguments.
+    pub async fn open(port: Arc<dyn RunJournal>, begin: Begin) -> Result<Arc<Self>, JournalFailure> {
         let (past, limit) = (port.past().await?, port.limit());
         let recorder = match past.is_empty() {
-            true => Recorder::new(begin(), limit)?,
-            false => Recorder::load(past, limit).map_err(RecordError::from)?,
+            true => Recorder::new(begin, limit)?,
+            false => {
+                let mut recorder = Recorder::load(past, limit).map_err(RecordError::from)?;
+                recorder.check_arguments(begin.arguments).inspect_err(|_| port.diverged())?;
+                recorder
+            }
         };
         let (live, _) = watch::channel(recorder.is_live());
         Ok(Arc::new(Self {

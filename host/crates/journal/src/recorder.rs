@@ -12,6 +12,7 @@ use crate::error::{DecodeError, Divergence, RecordError};
 use crate::lane::{GuestLane, Head, OpenEntry};
 use crate::load::{Past, PastExchange};
 use crate::step_clock::StepClock;
+use crate::words;
 use std::collections::BTreeSet;
 
 /// The origin of the answer to an operation of the guest.
@@ -159,6 +160,19 @@ impl Recorder {
     #[must_use]
     pub const fn begin(&self) -> &Begin {
         &self.begin
+    }
+
+    /// Compares the arguments of the call with the recorded ones. `arguments` is their crc32.
+    ///
+    /// # Errors
+    /// If they differ: the run diverges.
+    pub fn check_arguments(&mut self, arguments: u32) -> Result<(), RecordError> {
+        if arguments == self.begin.arguments {
+            return Ok(());
+        }
+        let recorded = words::begin(&self.begin);
+        let now = format!("{recorded} with other arguments");
+        Err(self.fail(RecordError::Diverged(Divergence { entry: 0, recorded, now })))
     }
 
     /// Changes the most bytes of the journal, for a plain call that becomes a task.

@@ -1,6 +1,6 @@
 //! Entries and operations in words, for divergences and for the history.
 
-use crate::begin::hex;
+use crate::begin::{Begin, hex};
 use crate::entry::{Entry, QuestionName};
 
 /// The most characters of a foreign text in a message.
@@ -19,6 +19,10 @@ pub(crate) fn short(text: &str) -> String {
 pub(crate) fn short_digest(digest: &[u8]) -> String {
     let digits = hex(digest);
     format!("{}…", digits.get(..SHORT).unwrap_or(&digits))
+}
+
+pub(crate) fn begin(begin: &Begin) -> String {
+    format!("begin of {}", short(&begin.tool))
 }
 
 pub(crate) fn poll(len: u32) -> String {

@@ -118,6 +118,18 @@ fn a_divergence_says_what_was_recorded_and_what_happens_now() {
 }
 
 #[test]
+fn a_call_with_other_arguments_diverges_before_its_guest_begins() {
+    let mut run = recorder();
+    run.clock(BASE).expect("a reading");
+    let mut again = load(&[run.take_chunk(0, 0).expect("a chunk")]);
+    assert_eq!(again.check_arguments(crate::script::begin().arguments), Ok(()));
+    let error = again.check_arguments(1).expect_err("other arguments");
+    let recorded = "recorded begin of order, now begin of order with other arguments";
+    assert_eq!(error.to_string(), format!("the run did not repeat what was recorded: entry 0: {recorded}"));
+    assert_eq!(again.clock(BASE), Err(error));
+}
+
+#[test]
 fn an_operation_after_the_recorded_end_diverges() {
     let mut run = recorder();
     run.end(&[1; 32]).expect("recorded");
