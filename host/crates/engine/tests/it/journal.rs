@@ -1,137 +1,16 @@
 //! Runs with a journal are repeated exactly, from any prefix of it, and nothing that has left is sent again.
 
-use crate::kit::{Folder, Recorder, engine, guest, ok, settings, start, state, tool};
-use async_trait::async_trait;
+mod cuts;
+mod divergence;
+mod golden;
+mod world;
+
+use crate::kit::{guest, ok};
 use serde_json::{Value, json};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpListener;
-use toolyard_engine::{Engine, PluginState};
-use toolyard_journal::{Chunk, DecidedBy, DoubtDecision};
-use toolyard_task::tool::{AskError, AskedQuestion, CallInfo, GivenAnswer, Report};
-use toolyard_task::wire::RawJson;
-use toolyard_task::{Catalog, JournalLost, RunContext, RunEnd, RunJournal};
-
-/// A journal in memory, which loses everything from some chunk on.
-#[derive(Default)]
-struct Kept {
-    chunks: Mutex<Vec<Chunk>>,
-    given_up: Mutex<Option<String>>,
-    flushes: AtomicU64,
-    /// The decisions about requests in doubt, in words.
-    doubts: Mutex<Vec<String>>,
-    divergences: AtomicU64,
-}
-
-#[async_trait]
-impl RunJournal for Kept {
-    async fn past(&self) -> Result<Vec<Chunk>, JournalLost> {
-        Ok(self.chunks.lock().expect("free").clone())
-    }
-
-    fn limit(&self) -> u64 {
-        16 << 20
-    }
-
-    fn push(&self, chunk: Chunk) {
-        self.chunks.lock().expect("free").push(chunk);
-    }
-
-    async fn flush(&self) -> Result<(), JournalLost> {
-        self.flushes.fetch_add(1, Ordering::Relaxed);
-        Ok(())
-    }
-
-    fn give_up(&self, reason: String) {
-        *self.given_up.lock().expect("free") = Some(reason);
-    }
-
-    async fn sleep_until(&self, _time_ms: u64) {}
-
-    async fn continue_with(&self, begin: Chunk) -> JournalLost {
-        *self.chunks.lock().expect("free") = vec![begin];
-        // The host drops the run.
-        std::future::pending().await
-    }
-
-    fn set_requests(&self, _under_way: u32) {}
-
-    async fn doubt(&self, request: &str, decision: DoubtDecision, by: DecidedBy<'_>) {
-        let doubt = format!("{request}: {} by {by:?}", decision.as_str());
-        self.doubts.lock().expect("free").push(doubt);
-    }
-
-    fn diverged(&self) {
-        self.divergences.fetch_add(1, Ordering::Relaxed);
-    }
-}
-
-impl Kept {
-    fn cut(&self, chunks: usize) -> Arc<Self> {
-        let kept = self.chunks.lock().expect("free")[..chunks].to_vec();
-        Arc::new(Self { chunks: Mutex::new(kept), ..Self::default() })
-    }
-
-    fn len(&self) -> usize {
-        self.chunks.lock().expect("free").len()
-    }
-}
-
-/// A run with this journal, which answers each question.
-struct WithJournal {
-    journal: Arc<Kept>,
-    inner: Recorder,
-}
-
-#[async_trait]
-impl RunContext for WithJournal {
-    fn stopped(&self) -> bool {
-        false
-    }
-
-    fn report(&self, report: Report) {
-        self.inner.report(report);
-    }
-
-    async fn ask(&self, questions: Vec<AskedQuestion>) -> Result<Vec<GivenAnswer>, AskError> {
-        self.inner.ask(questions).await
-    }
-
-    async fn begin_task(&self) -> Result<(), String> {
-        Ok(())
-    }
-
-    async fn effects(&self) -> Result<(), AskError> {
-        Ok(())
-    }
-
-    fn info(&self) -> CallInfo {
-        self.inner.info()
-    }
-
-    fn journal(&self) -> Option<Arc<dyn RunJournal>> {
-        Some(self.journal.clone())
-    }
-}
-
-async fn chances(manifest: &str) -> (Arc<Engine>, Arc<Catalog>) {
-    let engine = engine(&settings());
-    let folder = Folder::with(&[("guest.wasm", "chances")]);
-    folder.put("guest.toml", format!("[task]\ndurability = \"resume\"\n{manifest}").as_bytes());
-    let snapshot = folder.load(&engine).await;
-    assert_eq!(state(&snapshot, "guest.wasm"), &PluginState::Serving);
-    (engine, snapshot.catalog)
-}
-
-async fn run(catalog: &Catalog, arguments: &Value, journal: &Arc<Kept>) -> (RunEnd, Arc<WithJournal>) {
-    let answer = Some(r#"{"action":"accept","content":{"n":3}}"#.to_owned());
-    let inner = Recorder { answer, ..Recorder::default() };
-    let context = Arc::new(WithJournal { journal: journal.clone(), inner });
-    let arguments = RawJson::parse(arguments.to_string()).expect("JSON");
-    let run = start(&tool(catalog, "chances"), arguments, context.clone());
-    (tokio::time::timeout(crate::kit::BOUND, run).await.expect("ends"), context)
-}
+use std::sync::Arc;
+use toolyard_journal::Entry;
+use toolyard_task::RunEnd;
+use world::{Kept, chances, frames, journal, run, sink};
 
 #[tokio::test]
 async fn a_run_is_repeated_bit_for_bit_and_from_each_prefix_it_goes_on() {
@@ -159,59 +38,6 @@ async fn a_run_is_repeated_bit_for_bit_and_from_each_prefix_it_goes_on() {
         assert_eq!(ok(&again), result, "from chunk {chunks}");
         assert!(context.inner.asked.lock().expect("free").is_empty());
     }
-}
-
-#[tokio::test]
-async fn other_arguments_or_another_guest_diverge_and_say_where() {
-    let (_engine, catalog) = chances("").await;
-    let first = Arc::new(Kept::default());
-    let arguments = json!({ "rounds": 2, "ask": true });
-    ok(&run(&catalog, &arguments, &first).await.0);
-    let repeated = first.cut(first.len());
-    let (end, _) = run(&catalog, &json!({ "rounds": 2, "hostSleep": 7 }), &repeated).await;
-    let RunEnd::Result { is_error: true, result, .. } = &end else { panic!("{end:?}") };
-    let text = result.as_str();
-    assert!(
-        text.contains("could not be resumed") && text.contains("recorded") && text.contains("sleep"),
-        "{text}"
-    );
-    assert_eq!(repeated.divergences.load(Ordering::Relaxed), 1);
-}
-
-/// A server that counts the bodies that it gets, and answers each with a number that never repeats.
-async fn sink() -> (u64, Arc<Mutex<Vec<String>>>) {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
-    let port = listener.local_addr().expect("bound").port();
-    let got = Arc::new(Mutex::new(Vec::new()));
-    let counted = got.clone();
-    tokio::spawn(async move {
-        while let Ok((mut stream, _)) = listener.accept().await {
-            let counted = counted.clone();
-            tokio::spawn(async move {
-                let mut bytes = Vec::new();
-                let mut piece = [0; 1024];
-                // The path names the body.
-                while !bytes.windows(4).any(|window| window == b"\r\n\r\n") {
-                    match stream.read(&mut piece).await {
-                        Ok(0) | Err(_) => return,
-                        Ok(count) => bytes.extend(&piece[..count]),
-                    }
-                }
-                let head = String::from_utf8_lossy(&bytes).into_owned();
-                let path = head.split(' ').nth(1).unwrap_or_default().to_owned();
-                let number = {
-                    let mut counted = counted.lock().expect("free");
-                    counted.push(path);
-                    counted.len()
-                };
-                tokio::time::sleep(std::time::Duration::from_millis((number as u64 * 7) % 20)).await;
-                let body = format!("answer {number}");
-                let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len());
-                drop(stream.write_all(head.as_bytes()).await);
-            });
-        }
-    });
-    (u64::from(port), got)
 }
 
 #[tokio::test]
@@ -258,6 +84,24 @@ async fn a_request_in_doubt_meets_the_word_of_the_manifest() {
         let expected = format!("POST http://127.0.0.1:{port}/0-0: {decision} by Manifest");
         assert_eq!(told, [expected]);
     }
+}
+
+#[tokio::test]
+async fn the_limit_of_requests_is_that_of_all_runs_of_a_task() {
+    let (port, got) = sink().await;
+    let manifest = format!("[http]\nallow = [\"http://127.0.0.1:{port}\"]\n[limits]\nhttp-requests = 3\n");
+    let (_engine, catalog) = chances(&manifest).await;
+    let order = json!({ "port": port, "steps": [{"post": 1}, {"post": 1}, {"post": 1}, {"post": 1}] });
+    let first = Arc::new(Kept::default());
+    let result = ok(&run(&catalog, &order, &first).await.0);
+    // The last two requests are lost.
+    let all = frames(&first.stored());
+    let third = all.iter().position(|frame| matches!(frame.entry(), Ok(Entry::Request { number: 3, .. })));
+    let cut =
+        Kept::of(journal(all[..third.expect("a request")].iter().map(|frame| frame.entry().expect("one"))));
+    let again = ok(&run(&catalog, &order, &cut).await.0);
+    assert_eq!(again.replace("answer 4", "answer 3"), result);
+    assert_eq!(got.lock().expect("free").len(), 3 + 1);
 }
 
 /// Whether a journal has a request without a response.

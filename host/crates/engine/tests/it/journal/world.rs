@@ -1,0 +1,263 @@
+//! The world of runs with a journal: journals in memory, hosts, and what the runs do to the outside.
+
+use crate::kit::{BOUND, Folder, Recorder, engine, guest, settings, start, state};
+use async_trait::async_trait;
+use serde_json::Value;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+use tokio::sync::Notify;
+use toolyard_engine::{Engine, PluginState, Settings};
+use toolyard_journal::{Chunk, ChunkWriter, DecidedBy, DoubtDecision, Entry, Frame};
+use toolyard_task::http_tape::{HttpTape, TapeAnswer, TapeEntry, TapeRequest, TapeResponse};
+use toolyard_task::tool::{AskError, AskedQuestion, CallInfo, GivenAnswer, Report};
+use toolyard_task::wire::RawJson;
+use toolyard_task::{Catalog, JournalLost, RunContext, RunEnd, RunJournal};
+
+/// A journal in memory.
+#[derive(Default)]
+pub struct Kept {
+    pub chunks: Mutex<Vec<Chunk>>,
+    pub given_up: Mutex<Option<String>>,
+    pub flushes: AtomicU64,
+    /// The decisions about requests in doubt, in words.
+    pub doubts: Mutex<Vec<String>>,
+    pub divergences: AtomicU64,
+    /// Whether a run that waits for an answer is parked, as one that sleeps for long is.
+    pub parks: bool,
+    pub parked: Notify,
+}
+
+#[async_trait]
+impl RunJournal for Kept {
+    async fn past(&self) -> Result<Vec<Chunk>, JournalLost> {
+        Ok(self.stored())
+    }
+
+    fn limit(&self) -> u64 {
+        16 << 20
+    }
+
+    fn push(&self, chunk: Chunk) {
+        self.chunks.lock().expect("free").push(chunk);
+    }
+
+    async fn flush(&self) -> Result<(), JournalLost> {
+        self.flushes.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn give_up(&self, reason: String) {
+        *self.given_up.lock().expect("free") = Some(reason);
+    }
+
+    async fn sleep_until(&self, _time_ms: u64) {
+        self.park().await;
+    }
+
+    async fn continue_with(&self, begin: Chunk) -> JournalLost {
+        *self.chunks.lock().expect("free") = vec![begin];
+        // The host drops the run.
+        std::future::pending().await
+    }
+
+    fn set_requests(&self, _under_way: u32) {}
+
+    async fn doubt(&self, request: &str, decision: DoubtDecision, by: DecidedBy<'_>) {
+        let doubt = format!("{request}: {} by {by:?}", decision.as_str());
+        self.doubts.lock().expect("free").push(doubt);
+    }
+
+    fn diverged(&self) {
+        self.divergences.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Kept {
+    /// Has the run dropped.
+    async fn park(&self) {
+        self.parked.notify_one();
+        std::future::pending().await
+    }
+
+    pub fn of(chunks: Vec<Chunk>) -> Arc<Self> {
+        Arc::new(Self { chunks: Mutex::new(chunks), ..Self::default() })
+    }
+
+    pub fn cut(&self, chunks: usize) -> Arc<Self> {
+        Self::of(self.stored()[..chunks].to_vec())
+    }
+
+    pub fn len(&self) -> usize {
+        self.chunks.lock().expect("free").len()
+    }
+
+    pub fn stored(&self) -> Vec<Chunk> {
+        self.chunks.lock().expect("free").clone()
+    }
+}
+
+/// All frames of a journal.
+pub fn frames(chunks: &[Chunk]) -> Vec<Frame> {
+    let frames = (0..).zip(chunks).flat_map(|(number, chunk)| chunk.frames(number).expect("a chunk").1);
+    frames.map(|frame| frame.expect("a frame")).collect()
+}
+
+/// A journal of these entries, stored just now.
+pub fn journal<'a>(entries: impl IntoIterator<Item = Entry<'a>>) -> Vec<Chunk> {
+    let mut writer = ChunkWriter::new();
+    entries.into_iter().for_each(|entry| writer.push(&entry));
+    let now = std::time::UNIX_EPOCH.elapsed().expect("after 1970").as_millis();
+    vec![writer.finish(u64::try_from(now).expect("a time"), 0)]
+}
+
+/// A run with this journal, which answers each question unless it parks.
+pub struct WithJournal {
+    pub journal: Arc<Kept>,
+    pub inner: Recorder,
+}
+
+#[async_trait]
+impl RunContext for WithJournal {
+    fn stopped(&self) -> bool {
+        false
+    }
+
+    fn report(&self, report: Report) {
+        self.inner.report(report);
+    }
+
+    async fn ask(&self, questions: Vec<AskedQuestion>) -> Result<Vec<GivenAnswer>, AskError> {
+        let answers = self.inner.ask(questions).await;
+        if self.journal.parks {
+            self.journal.park().await;
+        }
+        answers
+    }
+
+    async fn begin_task(&self) -> Result<(), String> {
+        Ok(())
+    }
+
+    async fn effects(&self) -> Result<(), AskError> {
+        Ok(())
+    }
+
+    fn info(&self) -> CallInfo {
+        self.inner.info()
+    }
+
+    fn journal(&self) -> Option<Arc<dyn RunJournal>> {
+        Some(self.journal.clone())
+    }
+
+    fn http_tape(&self) -> Option<&dyn HttpTape> {
+        self.inner.http_tape()
+    }
+}
+
+/// An engine of its own that serves `chances` as a tool that resumes.
+pub async fn chances(manifest: &str) -> (Arc<Engine>, Arc<Catalog>) {
+    serve("chances", &guest("chances"), manifest).await
+}
+
+/// An engine of its own that serves a component as a plugin that resumes.
+pub async fn serve(name: &str, component: &[u8], manifest: &str) -> (Arc<Engine>, Arc<Catalog>) {
+    // Kept from run to run, because each test compiles the same component.
+    let cache = Some(Path::new(env!("CARGO_TARGET_TMPDIR")).join("journal-code"));
+    let engine = engine(&Settings { cache, ..settings() });
+    let folder = Folder::new();
+    folder.put(&format!("{name}.wasm"), component);
+    let manifest = format!("[task]\ndurability = \"resume\"\n{manifest}");
+    folder.put(&format!("{name}.toml"), manifest.as_bytes());
+    let snapshot = folder.load(&engine).await;
+    assert_eq!(state(&snapshot, &format!("{name}.wasm")), &PluginState::Serving);
+    (engine, snapshot.catalog)
+}
+
+/// The run of the only tool with this journal, whose requests go to the network.
+pub async fn run(catalog: &Catalog, arguments: &Value, journal: &Arc<Kept>) -> (RunEnd, Arc<WithJournal>) {
+    run_with(catalog, arguments, journal, None).await
+}
+
+/// The run of the only tool with this journal, whose requests go to `tape` if it is set.
+pub async fn run_with(
+    catalog: &Catalog,
+    arguments: &Value,
+    journal: &Arc<Kept>,
+    tape: Option<Arc<dyn HttpTape>>,
+) -> (RunEnd, Arc<WithJournal>) {
+    let answer = Some(r#"{"action":"accept","content":{"n":3}}"#.to_owned());
+    let context = Arc::new(WithJournal {
+        journal: journal.clone(),
+        inner: Recorder { answer, tape, ..Recorder::default() },
+    });
+    let arguments = RawJson::parse(arguments.to_string()).expect("JSON");
+    let tool = catalog.tools().next().expect("a tool");
+    let run = start(tool, arguments, context.clone());
+    let end = tokio::select! {
+        end = tokio::time::timeout(BOUND, run) => end.expect("ends"),
+        () = journal.parked.notified() => RunEnd::Stopped,
+    };
+    (end, context)
+}
+
+/// Answers the requests of runs, each differently.
+#[derive(Default)]
+pub struct Server {
+    /// The URLs of the requests in the order in which they came.
+    pub got: Arc<Mutex<Vec<String>>>,
+}
+
+impl HttpTape for Server {
+    fn answer(&self, request: &TapeRequest<'_>) -> TapeAnswer {
+        let mut got = self.got.lock().expect("free");
+        got.push(request.url.to_owned());
+        let body = format!("answer {}", got.len()).into();
+        TapeAnswer::Response(TapeResponse { status: 200, headers: Vec::new(), body })
+    }
+
+    fn record(&self, _exchange: Arc<dyn TapeEntry>) {}
+
+    fn allows_sockets(&self) -> bool {
+        false
+    }
+}
+
+/// A server that counts the bodies that it gets, and answers each with a number that never repeats.
+pub async fn sink() -> (u64, Arc<Mutex<Vec<String>>>) {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
+    let port = listener.local_addr().expect("bound").port();
+    let got = Arc::new(Mutex::new(Vec::new()));
+    let counted = got.clone();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let counted = counted.clone();
+            tokio::spawn(async move {
+                let mut bytes = Vec::new();
+                let mut piece = [0; 1024];
+                // The path names the body.
+                while !bytes.windows(4).any(|window| window == b"\r\n\r\n") {
+                    match stream.read(&mut piece).await {
+                        Ok(0) | Err(_) => return,
+                        Ok(count) => bytes.extend(&piece[..count]),
+                    }
+                }
+                let head = String::from_utf8_lossy(&bytes).into_owned();
+                let path = head.split(' ').nth(1).unwrap_or_default().to_owned();
+                let number = {
+                    let mut counted = counted.lock().expect("free");
+                    counted.push(path);
+                    counted.len()
+                };
+                tokio::time::sleep(std::time::Duration::from_millis((number as u64 * 7) % 20)).await;
+                let body = format!("answer {number}");
+                let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+                drop(stream.write_all(head.as_bytes()).await);
+            });
+        }
+    });
+    (u64::from(port), got)
+}
