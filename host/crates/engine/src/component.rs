@@ -11,3 +11,4 @@ pub(crate) mod inspect;
 pub(crate) mod magic;
 pub(crate) mod prompts;
 pub(crate) mod toolchain;
+pub(crate) mod wasi_functions;

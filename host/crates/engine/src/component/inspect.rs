@@ -2,6 +2,7 @@
 
 use crate::component::componentize;
 use crate::component::magic::{WasmKind, magic};
+use crate::component::wasi_functions;
 use crate::error::Refusal;
 use wasmparser::{
     ComponentAlias, ComponentExternalKind, ComponentOuterAliasKind, ComponentType, ComponentTypeRef,
@@ -171,40 +172,6 @@ fn is_types_alone(declared: &ComponentType) -> bool {
 /// Whether the linker provides an interface of this name. Linking checks whether its functions
 /// match.
 pub(crate) fn is_offered(name: &str) -> bool {
-    const WASI: [(&str, &[&str]); 7] = [
-        (
-            "cli",
-            &[
-                "environment",
-                "exit",
-                "stdin",
-                "stdout",
-                "stderr",
-                "terminal-input",
-                "terminal-output",
-                "terminal-stdin",
-                "terminal-stdout",
-                "terminal-stderr",
-            ],
-        ),
-        ("clocks", &["monotonic-clock", "wall-clock"]),
-        ("filesystem", &["types", "preopens"]),
-        ("http", &["types", "outgoing-handler"]),
-        ("io", &["error", "poll", "streams"]),
-        ("random", &["random", "insecure", "insecure-seed"]),
-        (
-            "sockets",
-            &[
-                "network",
-                "instance-network",
-                "ip-name-lookup",
-                "tcp",
-                "tcp-create-socket",
-                "udp",
-                "udp-create-socket",
-            ],
-        ),
-    ];
     if LOGGING.contains(&name) {
         return true;
     }
@@ -214,11 +181,7 @@ pub(crate) fn is_offered(name: &str) -> bool {
     if let Some(interface) = path.strip_prefix("toolyard:plugin/") {
         return matches!(interface, "host" | "types") && version.starts_with("0.1.");
     }
-    let interface = path.strip_prefix("wasi:").and_then(|path| path.split_once('/'));
-    version.starts_with("0.2.")
-        && interface.is_some_and(|(package, interface)| {
-            WASI.iter().any(|(name, interfaces)| *name == package && interfaces.contains(&interface))
-        })
+    version.starts_with("0.2.") && path.strip_prefix("wasi:").is_some_and(wasi_functions::has_interface)
 }
 
 #[cfg(test)]

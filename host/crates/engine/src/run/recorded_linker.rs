@@ -9,9 +9,17 @@ use wasmtime::component::Linker;
 pub(crate) fn linker(engine: &wasmtime::Engine) -> wasmtime::Result<Linker<GuestState>> {
     let mut linker = crate::run::linker::linker(engine)?;
     linker.allow_shadowing(true);
-    recorded_clocks::add_to_linker(&mut linker)?;
-    recorded_pollables::add_to_linker(&mut linker)?;
-    recorded_host_functions::add_to_linker(&mut linker)?;
+    replace(&mut linker)?;
     linker.allow_shadowing(false);
     Ok(linker)
 }
+
+/// Defines the functions that bring chance into a guest. `component/wasi_functions.rs` lists those of WASI.
+fn replace(linker: &mut Linker<GuestState>) -> wasmtime::Result<()> {
+    recorded_clocks::add_to_linker(linker)?;
+    recorded_pollables::add_to_linker(linker)?;
+    recorded_host_functions::add_to_linker(linker)
+}
+
+#[cfg(test)]
+mod tests;
