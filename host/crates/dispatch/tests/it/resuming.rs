@@ -176,6 +176,37 @@ async fn a_task_that_waited_for_its_turn_when_its_host_died_is_run_by_the_compon
     assert_eq!(*ran.lock().expect("no panic"), ["01"]);
 }
 
+/// No other component continues a task. It continues as soon as a host has its component.
+#[tokio::test]
+async fn a_task_whose_component_is_missing_waits_until_a_host_has_it() {
+    let store = memory();
+    let first = Arc::new(store.node());
+    let ran = Arc::new(Mutex::new(Vec::new()));
+    let one = Bounds { running: 1, running_per_principal: 1, waiting_per_principal: 9 };
+    let blocks = native("blocks").runs(|_| std::future::pending::<RunEnd>());
+    let tools = vec![blocks, versioned("01", ran.clone())];
+    let host = dispatch_by(Settings { admission: one, ..SETTINGS }, &first, tools);
+    created(&host, "blocks").await;
+    let id = created(&host, "saga").await;
+    first.kill();
+    let second = Arc::new(store.node());
+    let another = native("saga").durability(Durability::Resume).digest("02").runs(async |_| done("other"));
+    let host = dispatch_by(SETTINGS, &second, vec![another]);
+    host.recover_now().await;
+    let waiting = stored(&second, id).await;
+    assert_eq!(waiting.status(), TaskStatus::Working);
+    assert!(waiting.status_message.is_some_and(|message| message.contains("Waiting for the tool `saga`")));
+    second.kill();
+    let third = Arc::new(store.node());
+    let host = dispatch_by(SETTINGS, &third, vec![versioned("01", ran.clone())]);
+    host.recover_now().await;
+    eventually("its end", || {
+        stored(&third, id).now_or_never().is_some_and(|task| task.status() == TaskStatus::Completed)
+    })
+    .await;
+    assert_eq!(*ran.lock().expect("no panic"), ["01"]);
+}
+
 /// A host with a free slot takes a task of one owner while tasks of another one wait for that owner's slots.
 #[tokio::test]
 async fn the_queue_of_one_owner_does_not_keep_the_parked_tasks_of_others_waiting() {
