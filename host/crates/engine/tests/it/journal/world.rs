@@ -4,7 +4,7 @@ use crate::kit::{BOUND, Folder, Recorder, engine, guest, settings, start, state}
 use async_trait::async_trait;
 use serde_json::Value;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
@@ -20,8 +20,8 @@ use toolyard_task::{Catalog, JournalLost, RunContext, RunEnd, RunJournal};
 #[derive(Default)]
 pub struct Kept {
     pub chunks: Mutex<Vec<Chunk>>,
-    pub given_up: Mutex<Option<String>>,
-    pub flushes: AtomicU64,
+    /// The number of chunks that would survive a crash.
+    pub durable: AtomicUsize,
     /// The decisions about requests in doubt, in words.
     pub doubts: Mutex<Vec<String>>,
     pub divergences: AtomicU64,
@@ -33,7 +33,9 @@ pub struct Kept {
 #[async_trait]
 impl RunJournal for Kept {
     async fn past(&self) -> Result<Vec<Chunk>, JournalLost> {
-        Ok(self.stored())
+        let past = self.stored();
+        self.durable.store(past.len(), Ordering::Release);
+        Ok(past)
     }
 
     fn limit(&self) -> u64 {
@@ -45,12 +47,12 @@ impl RunJournal for Kept {
     }
 
     async fn flush(&self) -> Result<(), JournalLost> {
-        self.flushes.fetch_add(1, Ordering::Relaxed);
+        self.durable.store(self.len(), Ordering::Release);
         Ok(())
     }
 
     fn give_up(&self, reason: String) {
-        *self.given_up.lock().expect("free") = Some(reason);
+        panic!("{reason}");
     }
 
     async fn sleep_until(&self, _time_ms: u64) {
@@ -94,6 +96,12 @@ impl Kept {
         self.chunks.lock().expect("free").len()
     }
 
+    /// Whether an entry like this one would survive a crash.
+    fn has_durable(&self, is_it: impl Fn(&Entry<'_>) -> bool) -> bool {
+        let durable = self.durable.load(Ordering::Acquire);
+        frames(&self.stored()[..durable]).iter().any(|frame| is_it(&frame.entry().expect("an entry")))
+    }
+
     pub fn stored(&self) -> Vec<Chunk> {
         self.chunks.lock().expect("free").clone()
     }
@@ -130,6 +138,13 @@ impl RunContext for WithJournal {
     }
 
     async fn ask(&self, questions: Vec<AskedQuestion>) -> Result<Vec<GivenAnswer>, AskError> {
+        let is_of_these = |entry: &Entry<'_>| match entry {
+            Entry::Ask { questions: stored, .. } => {
+                stored.iter().map(|it| it.key).eq(questions.iter().map(|it| &it.key))
+            }
+            _ => false,
+        };
+        assert!(self.journal.has_durable(is_of_these), "a question left before it was stored");
         let answers = self.inner.ask(questions).await;
         if self.journal.parks {
             self.journal.park().await;
@@ -154,7 +169,21 @@ impl RunContext for WithJournal {
     }
 
     fn http_tape(&self) -> Option<&dyn HttpTape> {
-        self.inner.http_tape()
+        self.inner.tape.as_ref().map(|_| self as &dyn HttpTape)
+    }
+}
+
+impl HttpTape for WithJournal {
+    fn answer(&self, request: &TapeRequest<'_>) -> TapeAnswer {
+        let is_this = |entry: &Entry<'_>| matches!(entry, Entry::Request { uri, .. } if *uri == request.url);
+        assert!(self.journal.has_durable(is_this), "{} left before it was stored", request.url);
+        self.inner.tape.as_ref().expect("a tape").answer(request)
+    }
+
+    fn record(&self, _exchange: Arc<dyn TapeEntry>) {}
+
+    fn allows_sockets(&self) -> bool {
+        false
     }
 }
 
