@@ -20,7 +20,7 @@ async fn resuming() -> (Host, Session) {
 
 /// The part of a manifest that lets the tool send requests to the sink.
 fn http(sink: &Sink, more: &str) -> String {
-    format!("[http]\nallow = [\"127.0.0.1:{}\"]\n{more}\n", port(sink))
+    format!("[http]\nallow = [\"127.0.0.1:{}\"]\n{more}\n", sink.port())
 }
 
 fn text(result: &Value) -> Value {
@@ -36,10 +36,6 @@ async fn seen(session: &Session, id: &str) -> Vec<Value> {
 
 async fn waits_without_a_run(host: &Host) {
     eventually("the run to end", || async { (host.runs().await == 0).then_some(()) }).await;
-}
-
-fn port(sink: &Sink) -> u16 {
-    sink.authority().rsplit(':').next().expect("a port").parse().expect("a number")
 }
 
 #[tokio::test]
@@ -101,7 +97,7 @@ async fn a_call_that_becomes_a_task_while_it_runs_resumes() {
     let sink = Sink::start().await;
     let (host, client) = setup(&http(&sink, "")).set("tasks.inline-for", "500ms").serve_client().await;
     let client = client.declaring(toolyard_tests::stateless::everything());
-    let order = json!({"rounds": 8, "hostSleep": 600, "port": port(&sink), "key": "k"});
+    let order = json!({"rounds": 8, "hostSleep": 600, "port": sink.port(), "key": "k"});
     let id = client.create("chances", order).await;
     sink.begun("k", 4).await;
     // Its response is stored, and the next request is not sent.
@@ -155,7 +151,7 @@ async fn a_task_ends_on_the_component_on_which_it_began() {
 async fn a_host_that_stops_leaves_its_tasks_to_the_next_one_which_repeats_nothing() {
     let sink = Sink::start().await;
     let (mut host, session) = setup(&http(&sink, "")).open_as(json!({})).await;
-    let order = json!({"rounds": 12, "hostSleep": 200, "port": port(&sink), "key": "k"});
+    let order = json!({"rounds": 12, "hostSleep": 200, "port": sink.port(), "key": "k"});
     let id = session.create("chances", order).await;
     sink.begun("k", 3).await;
     host.signal(rustix::process::Signal::TERM);
@@ -180,7 +176,7 @@ async fn a_request_that_was_under_way_when_its_host_died_meets_the_word_of_the_m
         let sink = Sink::start().await;
         let (host, session) = setup(&http(&sink, word)).open_as(json!({"elicitation": {}})).await;
         sink.hold();
-        let id = session.create("chances", json!({"rounds": 1, "port": port(&sink), "key": "k"})).await;
+        let id = session.create("chances", json!({"rounds": 1, "port": sink.port(), "key": "k"})).await;
         sink.begun("k", 1).await;
         let host = host.killed_and_restarted().await;
         sink.release();

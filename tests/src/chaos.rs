@@ -13,6 +13,7 @@ mod effects;
 mod inspectors;
 mod load_client;
 mod report;
+mod sagas;
 mod shared_state;
 
 pub use agreement::agreement;
@@ -22,7 +23,7 @@ pub(crate) use client_connection::{ClientConnection, Generation, NoAnswer, Respo
 
 use crate::dice::Dice;
 use crate::history::{Broken, History, Op};
-use crate::host::{Setup, install_bytes};
+use crate::host::{Setup, install_as, install_bytes};
 use crate::session::LATEST;
 use crate::stateless::everything;
 use crate::tap::stand_aside;
@@ -61,7 +62,7 @@ const A_DAY: Duration = Duration::from_secs(86_400);
 /// The setup of the hosts in a chaos run.
 fn setup(sink: &Sink) -> Setup {
     let stanzas: Vec<_> = PRINCIPALS.iter().map(|name| stanza(name, &[])).collect();
-    let mut setup = Setup::new()
+    let mut setup = sagas::with_sagas(Setup::new(), sink)
         .with(&[guests::fixture("effects")])
         .manifest("effects", &sink.manifest())
         .config(&stanzas.concat())
@@ -160,8 +161,10 @@ pub async fn chaos(kills: u32, seed: u64, mut tell: impl FnMut(&str)) -> Report 
     inspection(address).settle(unsettled, killed, SETTLED).await;
     inspection(address).look(shared.all()).await;
     broken.extend(final_violations(&shared, &sink, &mut history));
+    let (sagas, faults) = sagas::check(&shared, &sink, &host, &[]).await;
+    broken.extend(faults);
     require(&shared, &broken, &[&host], seed);
-    report.end(&shared, &history, effects::counts(&shared, &sink));
+    report.end(&shared, &history, effects::counts(&shared, &sink), sagas);
     if let Some(backup) = backup {
         backup.check(setup(&sink)).await;
         report.met(BACKED_UP);
@@ -169,7 +172,7 @@ pub async fn chaos(kills: u32, seed: u64, mut tell: impl FnMut(&str)) -> Report 
     report
 }
 
-/// Installs the plugin again, with the same functions in another component, or as it was.
+/// Installs the plugins again, with the same functions in other components, or as they were.
 fn replace_plugin(host: &Host, changed: bool) {
     let mut bytes = std::fs::read(guests::fixture("effects")).expect("the component");
     if changed {
@@ -177,6 +180,8 @@ fn replace_plugin(host: &Host, changed: bool) {
         bytes.extend([0, 5, 1, b'v', b'n', b'e', b'w']);
     }
     install_bytes(host.plugins(), "effects.wasm", &bytes);
+    let chances = if changed { "chances_next" } else { "chances" };
+    install_as(&guests::fixture(chances), &host.plugins(), "chances.wasm");
 }
 
 /// Starts the clients.
@@ -190,7 +195,7 @@ async fn start_clients(
     let mut clients = JoinSet::new();
     for who in 0..CLIENTS {
         let dice = Dice(dice.below(u64::MAX));
-        let client = LoadClient::start(shared.clone(), sink.authority(), who, dice, move_after).await;
+        let client = LoadClient::start(shared.clone(), sink.port(), who, dice, move_after).await;
         clients.spawn(client.play(stopped.clone()));
     }
     clients
@@ -205,9 +210,11 @@ async fn until_left(mut clients: JoinSet<()>) {
 
 /// The broken promises at the end, when all calls have ended and no guest runs.
 fn final_violations(shared: &SharedState, sink: &Sink, history: &mut History) -> Vec<Broken> {
-    for (made, word) in effects::received_answers(shared, sink) {
+    let heard = effects::received_answers(shared, sink).into_iter().map(|(made, word)| (made.id, word));
+    let by_sagas = shared.saga_results().into_iter().filter_map(|(id, result)| Some((id, result.word?)));
+    for (id, word) in heard.chain(by_sagas) {
         let now = shared.now();
-        shared.log(CLIENTS, &made.id, now, Some(now), Op::Heard(word));
+        shared.log(CLIENTS, &id, now, Some(now), Op::Heard(word));
     }
     let mut broken = history.add(shared.calls_until_kill());
     broken.extend(effects::violations(shared, sink));

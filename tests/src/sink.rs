@@ -1,14 +1,18 @@
 //! Counts effects outside of the host: the guest `effects` reports here that it has begun, and which answer
-//! it received. A test can hold an effect back, so that its run is certainly in the middle of it.
+//! it received; the guest `chances` reports each of its steps. A test can hold an effect back, so that its
+//! run is certainly in the middle of it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
 /// The longest head of a request of the guest `effects`.
 const LONGEST_HEAD: usize = 4 << 10;
+/// A step is answered this long after its arrival. Some hosts die meanwhile.
+const STEP_TAKES: Duration = Duration::from_millis(15);
 
 /// The effects of the runs of one call.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -33,9 +37,21 @@ impl Effects {
     }
 }
 
+/// A request of the guest `chances`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Step {
+    /// The number of the step in its call, from 0.
+    pub number: u32,
+    /// The random order and the clock reading that the guest sent.
+    pub chances: String,
+    /// The idempotency key of the request.
+    pub idempotency_key: Option<String>,
+}
+
 #[derive(Default)]
 struct Book {
     effects: BTreeMap<String, Effects>,
+    steps: BTreeMap<String, Vec<Step>>,
     /// Unreadable requests; there must be none.
     odd: Vec<String>,
 }
@@ -70,6 +86,12 @@ impl Sink {
     #[must_use]
     pub fn authority(&self) -> String {
         format!("localhost:{}", self.port)
+    }
+
+    /// Its port.
+    #[must_use]
+    pub const fn port(&self) -> u16 {
+        self.port
     }
 
     /// A manifest for the guest `effects` that may connect to the sink, and whose tool `again` may be run
@@ -109,6 +131,12 @@ impl Sink {
         book.effects.clone()
     }
 
+    /// The steps so far of all calls of `chances`, in the order of arrival, by the key of the call.
+    #[must_use]
+    pub fn steps(&self) -> BTreeMap<String, Vec<Step>> {
+        self.book().steps.clone()
+    }
+
     /// Waits until this many runs of a call have begun.
     pub async fn begun(&self, key: &str, runs: usize) -> Effects {
         crate::eventually(&format!("{runs} runs of {key}"), || async {
@@ -136,19 +164,32 @@ async fn serve(mut stream: TcpStream, book: Arc<Mutex<Book>>, mut held: watch::R
         }
     }
     // Counted before it is answered: a guest that receives the answer has had its effect.
-    note(&mut book.lock().unwrap_or_else(PoisonError::into_inner), &String::from_utf8_lossy(&head));
+    let head = String::from_utf8_lossy(&head);
+    note(&mut book.lock().unwrap_or_else(PoisonError::into_inner), &head);
+    if head.lines().next().is_some_and(|line| line.contains('?')) {
+        tokio::time::sleep(STEP_TAKES).await;
+    }
     if held.wait_for(|held| !held).await.is_ok() {
         drop(stream.write_all(b"HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n").await);
         drop(stream.shutdown().await);
     }
 }
 
-/// Records a request line such as `POST /begun/key/1 HTTP/1.1`.
+/// Records a request line such as `POST /begun/key/1 HTTP/1.1`. With a query it is a step.
 fn note(book: &mut Book, head: &str) {
     let target = head.split(' ').nth(1).unwrap_or_default();
-    let parts: Vec<_> = target.trim_start_matches('/').split('/').collect();
+    let (path, chances) = target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
+    let parts: Vec<_> = path.trim_start_matches('/').split('/').collect();
     let [what, key, attempt] = parts[..] else { return book.odd.push(head.to_owned()) };
     let Ok(attempt) = attempt.parse() else { return book.odd.push(head.to_owned()) };
+    if let Some(chances) = chances {
+        let idempotency_key = head.lines().find_map(|line| {
+            let (name, value) = line.split_once(": ")?;
+            name.eq_ignore_ascii_case("idempotency-key").then(|| value.to_owned())
+        });
+        let step = Step { number: attempt, chances: chances.to_owned(), idempotency_key };
+        book.steps.entry(key.to_owned()).or_default().push(step);
+    }
     let effects = book.effects.entry(key.to_owned()).or_default();
     match what.strip_prefix("answered-") {
         Some(word) => effects.words.push((attempt, word.to_owned())),
@@ -172,7 +213,10 @@ mod tests {
         assert_eq!(a.distinct_words().into_iter().collect::<Vec<_>>(), ["no", "yes"]);
         note(&mut book, "POST /begun/a/2 HTTP/1.1");
         assert!(book.effects["a"].repeats(), "one attempt began twice");
-        assert!(book.odd.is_empty());
+        note(&mut book, "POST /begun/c/0?201-9 HTTP/1.1\r\nhost: h\r\nIdempotency-Key: k:1\r\n\r\n");
+        let (chances, idempotency_key) = ("201-9".to_owned(), Some("k:1".to_owned()));
+        assert_eq!(book.steps["c"], [Step { number: 0, chances, idempotency_key }]);
+        assert!(book.odd.is_empty() && book.effects["c"].begun == [0] && book.steps.len() == 1);
         for odd in ["GET / HTTP/1.1", "POST /begun/a/x HTTP/1.1", "POST /ended/a/1 HTTP/1.1"] {
             note(&mut book, odd);
         }

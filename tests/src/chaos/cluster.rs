@@ -11,7 +11,8 @@ use super::inspectors::Inspection;
 use super::report::{Report, SEEN};
 use super::shared_state::{CreatedTask, HostAddress, SharedState};
 use super::{
-    A_DAY, CLIENTS, SETTLED, effects, enough, final_violations, require, setup, start_clients, until_left,
+    A_DAY, CLIENTS, SETTLED, effects, enough, final_violations, require, sagas, setup, start_clients,
+    until_left,
 };
 use crate::dice::Dice;
 use crate::fault_proxy::{Fault, FaultProxy};
@@ -55,6 +56,7 @@ impl ProxiedHost {
 
 struct Cluster {
     server: Arc<Server>,
+    schema: String,
     hosts: Vec<ProxiedHost>,
     shared: Arc<SharedState>,
     sink: Sink,
@@ -127,6 +129,7 @@ impl Cluster {
         let shared = Arc::new(SharedState::new(hosts.iter().map(|proxied| proxied.address).collect()));
         Self {
             server,
+            schema,
             hosts,
             shared,
             sink,
@@ -309,11 +312,15 @@ impl Cluster {
         self.report.settled(settled);
         self.inspection(self.addresses()).look(self.shared.all()).await;
         broken.extend(final_violations(&self.shared, &self.sink, &mut self.history));
+        let schema = format!("cluster.schema={}", self.schema);
+        let store = ["--store", &self.server.address(), "--set", &schema];
+        let (sagas, faults) = sagas::check(&self.shared, &self.sink, &self.hosts[0].host, &store).await;
+        broken.extend(faults);
         self.require(&broken, seed);
         if self.lost > 0 {
             self.report.counts.insert(LOST, self.lost as u64);
         }
-        self.report.end(&self.shared, &self.history, effects::counts(&self.shared, &self.sink));
+        self.report.end(&self.shared, &self.history, effects::counts(&self.shared, &self.sink), sagas);
         let p99 = self.report.settled_at(99);
         assert!(
             p99 <= SETTLED,

@@ -1,6 +1,7 @@
 //! Checks the effects of the guests of a run against the states of their tasks.
 
-use super::shared_state::{CreatedTask, SharedState};
+use super::sagas;
+use super::shared_state::{CreatedTask, Kind, SharedState};
 use crate::Sink;
 use crate::history::{Broken, Rule, Status};
 use crate::sink::Effects;
@@ -23,7 +24,9 @@ pub struct EffectCounts {
 
 /// The forbidden effects.
 pub(super) fn violations(shared: &SharedState, sink: &Sink) -> Vec<Broken> {
-    forbidden(&shared.all(), &sink.all())
+    let mut broken = forbidden(&shared.all(), &sink.all());
+    broken.extend(sagas::violations(sink));
+    broken
 }
 
 fn forbidden(made: &[CreatedTask], effects: &BTreeMap<String, Effects>) -> Vec<Broken> {
@@ -35,7 +38,7 @@ fn forbidden(made: &[CreatedTask], effects: &BTreeMap<String, Effects>) -> Vec<B
         if key.starts_with("once-") && effects.begun.len() > 1 {
             breaks(key, format!("it must not run twice: {effects:?}"));
         }
-        if effects.repeats() {
+        if effects.repeats() && !is_saga(key) {
             breaks(key, format!("one attempt had effects twice: {effects:?}"));
         }
     }
@@ -52,6 +55,11 @@ fn forbidden(made: &[CreatedTask], effects: &BTreeMap<String, Effects>) -> Vec<B
         }
     }
     broken
+}
+
+/// The steps of sagas have numbers instead of attempts.
+fn is_saga(key: &str) -> bool {
+    [Kind::Saga, Kind::StrictSaga].iter().any(|kind| key.starts_with(kind.tool()))
 }
 
 /// The answers with which runs continued.
@@ -75,18 +83,17 @@ pub(super) fn counts(shared: &SharedState, sink: &Sink) -> EffectCounts {
         if key.starts_with("once-") {
             tally.once += 1;
             tally.unacknowledged += usize::from(!acknowledged.contains(&key));
-        } else {
+        } else if !is_saga(&key) {
             tally.again += 1;
             tally.rerun += usize::from(effects.begun.len() > 1);
+            tally.highest = tally.highest.max(effects.begun.iter().copied().max().unwrap_or_default());
         }
-        tally.highest = tally.highest.max(effects.begun.iter().copied().max().unwrap_or_default());
     }
     tally
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::shared_state::Kind;
     use super::*;
 
     fn of(key: &str, over: Option<(Status, &str)>, begun: &[u32]) -> usize {

@@ -2,7 +2,7 @@
 
 use super::client_connection::{ClientConnection, Generation};
 use super::load_client;
-use super::shared_state::{CreatedTask, HostAddress, SharedState};
+use super::shared_state::{CreatedTask, HostAddress, Kind, SharedState};
 use super::{COMPARED, PRINCIPALS, agreement};
 use crate::Session;
 use crate::stateless::{Client, everything};
@@ -65,12 +65,17 @@ impl Inspection {
         .await;
     }
 
-    /// Checks these tasks until all have ended, and answers their questions; returns how long after `since`
-    /// each end was seen.
+    /// Checks these tasks until all have ended, and answers their questions; returns their kinds, and how
+    /// long after `since` each end was seen.
     ///
     /// # Panics
     /// If one has not ended within `limit`.
-    pub async fn settle(&self, tasks: Vec<CreatedTask>, since: Instant, limit: Duration) -> Vec<Duration> {
+    pub async fn settle(
+        &self,
+        tasks: Vec<CreatedTask>,
+        since: Instant,
+        limit: Duration,
+    ) -> Vec<(Kind, Duration)> {
         self.spread(tasks, move |mut inspector, mut mine| async move {
             let shared = inspector.out.shared.clone();
             let mut settled = Vec::new();
@@ -85,7 +90,7 @@ impl Inspection {
                 first = false;
                 mine.retain(|made| {
                     let over = shared.is_over(&made.id);
-                    settled.extend(over.then(|| since.elapsed()));
+                    settled.extend(over.then(|| (made.kind, since.elapsed())));
                     !over
                 });
                 if let Some(late) = mine.first().filter(|_| since.elapsed() > limit) {
@@ -107,10 +112,10 @@ impl Inspection {
     }
 
     /// Distributes these tasks among the inspectors.
-    async fn spread<F, R>(&self, tasks: Vec<CreatedTask>, work: F) -> Vec<Duration>
+    async fn spread<F, R>(&self, tasks: Vec<CreatedTask>, work: F) -> Vec<(Kind, Duration)>
     where
         F: Fn(Inspector, Vec<CreatedTask>) -> R,
-        R: Future<Output = Vec<Duration>> + Send + 'static,
+        R: Future<Output = Vec<(Kind, Duration)>> + Send + 'static,
     {
         let mut shares = vec![Vec::new(); INSPECTORS as usize];
         for (n, made) in tasks.into_iter().enumerate() {

@@ -2,7 +2,7 @@
 
 use super::client_connection::{ClientConnection, Generation, NoAnswer, Response};
 use super::shared_state::{CreatedTask, HostAddress, Kind, SharedState};
-use super::{LIVE, PRINCIPALS};
+use super::{LIVE, PRINCIPALS, sagas};
 use crate::Session;
 use crate::dice::Dice;
 use crate::history::{Form, Op};
@@ -23,8 +23,8 @@ const AGAIN: Duration = Duration::from_millis(2);
 /// A client.
 pub(super) struct LoadClient {
     shared: Arc<SharedState>,
-    /// The URL of the sink that counts effects.
-    sink: String,
+    /// The port of the sink that counts effects.
+    sink: u16,
     who: u32,
     principal: usize,
     dice: Dice,
@@ -40,7 +40,7 @@ impl LoadClient {
     /// host if an answer does not come within that time.
     pub async fn start(
         shared: Arc<SharedState>,
-        sink: String,
+        sink: u16,
         who: u32,
         mut dice: Dice,
         move_after: Option<Duration>,
@@ -113,11 +113,15 @@ impl LoadClient {
         let (live, _) = self.shared.live_and_finished();
         match self.dice.below(24) {
             0..=7 if live < LIVE + LIVE / 4 => {
-                let kind = self.dice.pick(&[Kind::Long, Kind::Long, Kind::Long, Kind::Asks, Kind::AsksAgain]);
+                let kinds = [Kind::Long, Kind::Long, Kind::Long, Kind::Asks, Kind::AsksAgain, Kind::Saga];
+                let kind = self.dice.pick(&kinds);
                 self.create(kind).await.map(drop)
             }
             0..=12 => self.create_and_wait().await,
-            13 | 14 => self.create(Kind::Again).await.map(drop),
+            13 | 14 => {
+                let kind = self.dice.pick(&[Kind::Again, Kind::Saga, Kind::StrictSaga]);
+                self.create(kind).await.map(drop)
+            }
             15..=17 => self.look().await,
             18 => self.list().await,
             19 | 20 => self.cancel().await,
@@ -139,6 +143,9 @@ impl LoadClient {
             _ => self.dice.below(20),
         };
         let mut arguments = json!({"key": key, "ms": ms, "ask": kind.asks()});
+        if kind.resumes() {
+            arguments = sagas::arguments(kind, &key, self.sink, &mut self.dice);
+        }
         match kind {
             Kind::Fails => arguments["error"] = json!(0),
             Kind::FailsInProtocol => arguments["error"] = json!(-7),
@@ -147,8 +154,8 @@ impl LoadClient {
         // Quick tasks should stay quick, so only a quarter of them reports to the sink.
         let is_quick = matches!(kind, Kind::Quick | Kind::Fails | Kind::FailsInProtocol);
         let sends = !is_quick || serial.is_multiple_of(4);
-        if sends {
-            arguments["sink"] = json!(self.sink);
+        if sends && !kind.resumes() {
+            arguments["sink"] = json!(format!("localhost:{}", self.sink));
         }
         let mut params = json!({"name": kind.tool(), "arguments": arguments});
         if self.connection.is_session() {

@@ -1,7 +1,8 @@
 //! The outcome of a chaos run, for a terminal and for `host/docs/explanation/reliability.md`.
 
 use super::effects::EffectCounts;
-use super::shared_state::SharedState;
+use super::sagas::SagaCounts;
+use super::shared_state::{Kind, SharedState};
 use crate::history::History;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -24,9 +25,13 @@ pub struct Report {
     pub calls: u64,
     /// The effects outside of the hosts.
     pub effects: EffectCounts,
+    /// Tasks that resume.
+    pub sagas: SagaCounts,
     /// The events that the run must have seen.
     needed: Vec<&'static str>,
     settled: Vec<Duration>,
+    /// The longest of these times of a saga.
+    latest_saga: Duration,
     began: Instant,
     took: Duration,
 }
@@ -60,8 +65,10 @@ impl Report {
             tasks: 0,
             calls: 0,
             effects: EffectCounts::default(),
+            sagas: SagaCounts::default(),
             needed,
             settled: Vec::new(),
+            latest_saga: Duration::ZERO,
             began: Instant::now(),
             took: Duration::ZERO,
         }
@@ -78,17 +85,26 @@ impl Report {
     }
 
     /// Records how long tasks were without a host until their end was seen.
-    pub(super) fn settled(&mut self, settled: Vec<Duration>) -> String {
-        let last = settled.iter().max().copied().unwrap_or_default();
+    pub(super) fn settled(&mut self, settled: Vec<(Kind, Duration)>) -> String {
+        let last = settled.iter().map(|(_, time)| *time).max().unwrap_or_default();
         *self.counts.entry(MET).or_default() += settled.len() as u64;
         let line = format!("{} settled after {} ms", settled.len(), last.as_millis());
-        self.settled.extend(settled);
+        let sagas = settled.iter().filter(|(kind, _)| kind.resumes());
+        self.latest_saga = sagas.fold(self.latest_saga, |latest, (_, time)| latest.max(*time));
+        self.settled.extend(settled.into_iter().map(|(_, time)| time));
         line
     }
 
-    pub(super) fn end(&mut self, shared: &SharedState, history: &History, effects: EffectCounts) {
+    pub(super) fn end(
+        &mut self,
+        shared: &SharedState,
+        history: &History,
+        effects: EffectCounts,
+        sagas: SagaCounts,
+    ) {
         self.counts.extend(shared.counts());
-        (self.tasks, self.calls, self.effects) = (shared.len(), history.calls(), effects);
+        (self.tasks, self.calls) = (shared.len(), history.calls());
+        (self.effects, self.sagas) = (effects, sagas);
         self.settled.sort_unstable();
         self.took = self.began.elapsed();
     }
@@ -98,11 +114,14 @@ impl Report {
     pub fn missing(&self) -> Vec<&'static str> {
         let seen = |what: &&str| self.counts.contains_key(what) || self.disasters.contains_key(what);
         let mut missing: Vec<_> = self.needed.iter().copied().filter(|what| !seen(what)).collect();
-        let effects = &self.effects;
+        let (effects, sagas) = (&self.effects, &self.sagas);
         for (seen, what) in [
             (effects.once, "effects of tools that must not run twice"),
             (effects.again, "effects of tools that may run again"),
             (effects.rerun, "tools that were run again"),
+            (sagas.completed, "completed sagas"),
+            (sagas.resumptions as usize, "sagas that were resumed"),
+            (sagas.again, "requests in doubt that were sent again"),
         ] {
             missing.extend((seen == 0).then_some(what));
         }
@@ -140,6 +159,20 @@ impl Report {
         row(
             "calls of tools with `rerun` that had effects; of these run again; highest attempt",
             format!("{}; {}; {}", effects.again, effects.rerun, effects.highest),
+        );
+        let sagas = &self.sagas;
+        row(
+            "acknowledged tasks that resume; completed; failed because a request was in doubt",
+            format!("{}; {}; {}", sagas.sagas, sagas.completed, sagas.doubted),
+        );
+        row("runs of completed ones after the first", sagas.resumptions.to_string());
+        row(
+            "distinct requests of theirs; in doubt by the journals read; arrived again in doubt; and without",
+            format!("{}; {}; {}; 0", sagas.effects, sagas.in_doubt, sagas.again),
+        );
+        row(
+            "milliseconds from the loss of a host until the latest end of one that resumes",
+            self.latest_saga.as_millis().to_string(),
         );
         row(
             "milliseconds from the loss of a host until a task of it was seen to be over: p50, p99, max",

@@ -1,6 +1,7 @@
 //! The shared state of the clients of a run: the tasks, the calls and their answers, and the addresses of the
 //! hosts.
 
+use super::sagas::SagaResult;
 use crate::history::{Call, Form, Moment, Op, State, Status};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -25,19 +26,28 @@ pub(crate) enum Kind {
     Asks,
     /// Asks a question, and may be run again.
     AsksAgain,
+    /// Has effects in several steps, asks a question, and resumes; a request in doubt is sent again.
+    Saga,
+    /// The same without a question; a request in doubt ends it.
+    StrictSaga,
 }
 
 impl Kind {
     pub const fn tool(self) -> &'static str {
-        if self.may_run_again() { "again" } else { "once" }
-    }
-
-    pub const fn may_run_again(self) -> bool {
-        matches!(self, Self::Again | Self::AsksAgain)
+        match self {
+            Self::Again | Self::AsksAgain => "again",
+            Self::Saga => "chances",
+            Self::StrictSaga => "strict_chances",
+            _ => "once",
+        }
     }
 
     pub const fn asks(self) -> bool {
-        matches!(self, Self::Asks | Self::AsksAgain)
+        matches!(self, Self::Asks | Self::AsksAgain | Self::Saga)
+    }
+
+    pub const fn resumes(self) -> bool {
+        matches!(self, Self::Saga | Self::StrictSaga)
     }
 }
 
@@ -77,6 +87,8 @@ struct Interval {
 struct Inner {
     made: Vec<CreatedTask>,
     by_id: HashMap<String, usize>,
+    /// What sagas returned, by the id of the task.
+    sagas: HashMap<String, SagaResult>,
     interval: Interval,
     counts: BTreeMap<&'static str, u64>,
     unexpected: Vec<String>,
@@ -192,7 +204,22 @@ impl SharedState {
     }
 
     pub fn result(&self, who: u32, id: &str, sent: Moment, form: Form, (bytes, by_tool): (String, bool)) {
+        let mut inner = self.lock();
+        let kind = inner.by_id.get(id).map(|number| inner.made[*number].kind);
+        if let Some(kind) = kind.filter(|kind| by_tool && kind.resumes())
+            && !inner.sagas.contains_key(id)
+        {
+            match SagaResult::read(kind, &bytes) {
+                Ok(result) => inner.sagas.extend(result.map(|result| (id.to_owned(), result))),
+                Err(error) => inner.unexpected.push(format!("the result of {id}: {error}: {bytes}")),
+            }
+        }
+        drop(inner);
         self.log(who, id, sent, Some(self.now()), Op::Result { form, bytes, by_tool });
+    }
+
+    pub fn saga_results(&self) -> HashMap<String, SagaResult> {
+        self.lock().sagas.clone()
     }
 
     /// The number of tasks that are certainly live unless their host was lost, and of tasks that ended since
