@@ -88,7 +88,7 @@ impl Run {
         self.deps.tasks.offer_questions(task, to).await
     }
 
-    async fn retry_store(&self, error: &StoreError) {
+    pub(crate) async fn retry_store(&self, error: &StoreError) {
         tracing::warn!(
             event = "store.retrying",
             task = self.task().map(|(id, _)| id.to_string()),

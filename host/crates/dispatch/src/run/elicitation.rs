@@ -224,7 +224,14 @@ impl Run {
         if checked.is_empty() {
             return Ok(known);
         }
-        self.store_questions(id, fence, checked).await?;
+        let stored = loop {
+            match self.store_questions(id, fence, checked.clone()).await {
+                // The guest must not get it as an answer: a task that resumes outlasts the store.
+                Err(error) if self.task_journal().is_some() => self.retry_store(&error).await,
+                stored => break stored.map_err(store_failed)?,
+            }
+        };
+        stored?;
         let settle = Duration::from_millis(self.deps.settings.question_settle_ms);
         let mut wait = AnswerWait {
             run: self,
@@ -246,13 +253,7 @@ impl Run {
                 Ok(WaitStep::Over) => return Err(AskError::Cancelled),
                 Ok(WaitStep::Again) => {}
                 // The question has been sent; the store will come back.
-                Err(error) => {
-                    tracing::warn!(
-                        event = "store.retrying", task = %id, error = &error as &dyn std::error::Error,
-                        "store failed; trying again"
-                    );
-                    tokio::time::sleep(LOOK_AGAIN).await;
-                }
+                Err(error) => self.retry_store(&error).await,
             }
         }
     }
@@ -263,10 +264,10 @@ impl Run {
         id: TaskId,
         fence: Fence,
         checked: Vec<(String, CheckedQuestion)>,
-    ) -> Result<(), AskError> {
-        let task = match self.deps.tasks.store.read(id, None).await.map_err(store_failed)? {
+    ) -> Result<Result<(), AskError>, StoreError> {
+        let task = match self.deps.tasks.store.read(id, None).await? {
             Some(ReadTask { task, .. }) if task.is_live() => task,
-            _ => return Err(AskError::Cancelled),
+            _ => return Ok(Err(AskError::Cancelled)),
         };
         let deadline = match task.resume {
             // It waits without a run, so it may wait for as long as its task.
@@ -293,7 +294,7 @@ impl Run {
                 Some(asked) if asked.attempt < fence.attempt => question.params,
                 Some(_) => {
                     let what = format!("the key `{key}` was used for another question");
-                    return Err(AskError::Invalid(what));
+                    return Ok(Err(AskError::Invalid(what)));
                 }
             };
             new.push(Question {
@@ -310,10 +311,10 @@ impl Run {
         }
         if new.is_empty() {
             // All were asked, and some answered, by an earlier run of this task.
-            return Ok(());
+            return Ok(Ok(()));
         }
         let asked = Event::Asked { fence, questions: new };
-        match self.deps.tasks.change(id, &asked, &By::host()).await.map_err(store_failed)? {
+        Ok(match self.deps.tasks.change(id, &asked, &By::host()).await? {
             CommitOutcome::Done(task) => {
                 tracing::info!(
                     event = "question.asked", task = %id, count = task.open_questions().count(),
@@ -326,7 +327,7 @@ impl Run {
             }
             // The task has ended; the guest is being stopped.
             CommitOutcome::Refused(..) | CommitOutcome::Gone => Err(AskError::Cancelled),
-        }
+        })
     }
 
     async fn follow_for(

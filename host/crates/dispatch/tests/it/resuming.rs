@@ -10,7 +10,8 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use toolyard_dispatch::{Bounds, Dispatch, DrainMode, NoClientChannel, Settings, Stores, TaskId};
 use toolyard_kit::{
-    Intercept, SETTINGS, StoreProxy, TickingClock, application, done, local_caller, memory, native, stores,
+    Intercept, SETTINGS, StoreProxy, TickingClock, application, done, local_caller, memory, native, question,
+    stores,
 };
 use toolyard_store::MemoryStore;
 use toolyard_task::journal::{Chunk, JournalStore as _};
@@ -140,6 +141,32 @@ async fn a_run_that_gives_its_journal_up_has_no_effect_before_its_task_says_so()
     gate.fails.store(false, Ordering::SeqCst);
     eventually("the flush", || is_flushed.load(Ordering::SeqCst)).await;
     assert_eq!(stored(&store, id).await.resume, None);
+}
+
+/// Else the guest would get the failure as its answer, and each repetition too.
+#[tokio::test]
+async fn a_question_of_a_task_that_resumes_waits_for_the_store() {
+    let store = memory();
+    let goes_on = Arc::new(Notify::new());
+    let signal = goes_on.clone();
+    let tool = native("saga").durability(Durability::Resume).runs(move |context| {
+        let signal = signal.clone();
+        async move {
+            signal.notified().await;
+            let answers = context.ask(vec![question("q")]).await;
+            done(&format!("{answers:?}"))
+        }
+    });
+    let (host, gate) = gated(&store, tool);
+    let id = created(&host, "saga").await;
+    gate.fails.store(true, Ordering::SeqCst);
+    goes_on.notify_one();
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    gate.fails.store(false, Ordering::SeqCst);
+    eventually("the question", || {
+        stored(&store, id).now_or_never().is_some_and(|task| task.status() == TaskStatus::InputRequired)
+    })
+    .await;
 }
 
 /// The tool of this component, which notes the components of its runs.
