@@ -119,7 +119,7 @@ impl LoadClient {
             }
             0..=12 => self.create_and_wait().await,
             13 | 14 => {
-                let kind = self.dice.pick(&[Kind::Again, Kind::Saga, Kind::StrictSaga]);
+                let kind = self.dice.pick(&[Kind::Again, Kind::Again, Kind::Saga, Kind::StrictSaga]);
                 self.create(kind).await.map(drop)
             }
             15..=17 => self.look().await,

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The requests of each saga.
-const STEPS: u32 = 4;
+const STEPS: u32 = 3;
 /// The bits of the only NaN that a run that resumes can compute.
 const NAN: u64 = 0x7ff8_0000_0000_0000;
 /// Words in the failure of a saga whose request is in doubt and must not be sent again.
