@@ -65,7 +65,7 @@ impl SagaResult {
     /// # Errors
     /// A difference from the result of a run that was never interrupted.
     pub fn read(kind: Kind, bytes: &str) -> Result<Option<Self>, &'static str> {
-        let result: Value = serde_json::from_str(bytes).map_err(|_| "it is no JSON")?;
+        let result: Value = serde_json::from_str(bytes).map_err(|_| "it is not JSON")?;
         if result["isError"] == true {
             return Ok(None);
         }
@@ -140,7 +140,7 @@ fn broken(task: &str, how: &str, seen: &impl std::fmt::Debug) -> Broken {
     Broken { rule: Rule::Effects, task: task.to_owned(), how: format!("{how}: {seen:?}") }
 }
 
-/// What is wrong with the end of a saga whose requests these are.
+/// Returns the fault of the end of a saga, given its requests.
 fn fault_at_end(made: &CreatedTask, steps: &[Step], result: Option<&SagaResult>) -> Option<&'static str> {
     let (status, message) = made.over.as_ref()?;
     match (status, result) {
@@ -159,7 +159,7 @@ fn fault_at_end(made: &CreatedTask, steps: &[Step], result: Option<&SagaResult>)
     }
 }
 
-/// What is wrong with a journal of a saga whose requests these are. Counts the requests in doubt.
+/// Returns the fault of a journal, given the requests of its saga. Counts those in doubt.
 fn fault_in_journal(entries: &[Value], steps: &[Step], in_doubt: &mut BTreeSet<u64>) -> Option<&'static str> {
     let mut stored = BTreeSet::new();
     let mut doubts: BTreeMap<u64, usize> = BTreeMap::new();

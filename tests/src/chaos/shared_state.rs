@@ -87,7 +87,7 @@ struct Interval {
 struct Inner {
     made: Vec<CreatedTask>,
     by_id: HashMap<String, usize>,
-    /// What sagas returned, by the id of the task.
+    /// The results of sagas, by the id of the task.
     sagas: HashMap<String, SagaResult>,
     interval: Interval,
     counts: BTreeMap<&'static str, u64>,
