@@ -298,7 +298,7 @@ macro_rules! contract_tests {
                 chunks_have_dense_numbers, only_the_run_of_a_task_appends,
                 a_journal_restarts_and_its_numbers_go_on, a_journal_goes_with_its_task,
                 a_journal_is_dropped_when_nothing_needs_it, one_host_wakes_a_parked_task_and_appends,
-                a_long_journal_is_read_in_pieces, due_parked_tasks_are_named_in_turns,
+                a_long_journal_is_read_in_pieces, due_parked_tasks_are_named_in_turns, parked_tasks_have_a_quota_of_their_own,
                 nobody_is_no_host, an_import_resumes_nothing, components_stay_while_they_are_needed
             }
             races {

@@ -9,7 +9,9 @@ use rustix::process::Signal;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use toolyard_task::Task;
-use toolyard_task::audit::{Action, Entry};
+use toolyard_task::audit::Action;
+use toolyard_task::store::Records;
+use toolyard_task::timeline::EventKind;
 
 /// The changes of a task and its journal.
 const WHAT: [&str; 14] = [
@@ -93,8 +95,8 @@ pub(crate) fn reach_in(what: &str, when: &str) {
 }
 
 /// The change of a task, as the audit log names it.
-pub(crate) fn what(after: &Task, entries: &[Entry]) -> &'static str {
-    match entries.first().map(|entry| entry.action) {
+pub(crate) fn what(after: &Task, records: &Records) -> &'static str {
+    match records.audit.first().map(|entry| entry.action) {
         Some(Action::Ended) => "finish",
         Some(Action::Cancelled) => "cancel",
         Some(Action::Asked) => "ask",
@@ -104,7 +106,7 @@ pub(crate) fn what(after: &Task, entries: &[Entry]) -> &'static str {
         Some(Action::Released) => "release",
         Some(Action::Expired) => "expire",
         None if after.parked().is_some() => "park",
-        None if after.resume.is_some() && after.has_begun() && after.started_at.is_none() => "wake",
+        None if records.timeline.iter().any(|event| event.kind == EventKind::Woken) => "wake",
         None if has_just_started(after) => "start",
         _ => "change",
     }

@@ -155,7 +155,7 @@ pub enum Event {
         /// The entries of its journal.
         reached: u64,
     },
-    /// A host that has room takes a parked task, to continue it. Not visible from outside.
+    /// A host takes a parked task, and has a slot in which its next run begins. Not visible from outside.
     Woken {
         /// Its new host.
         by: Incarnation,

@@ -42,8 +42,10 @@ pub enum CreateError {
 /// The scope of a quota.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum QuotaScope {
-    /// One owner's.
+    /// One owner's that run or wait for a slot.
     Owner,
+    /// One owner's that are parked.
+    Parked,
     /// The whole store's.
     Store,
 }
@@ -52,6 +54,7 @@ impl std::fmt::Display for QuotaScope {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Owner => "of one principal",
+            Self::Parked => "of one principal that wait without a run",
             Self::Store => "of this host's store",
         })
     }

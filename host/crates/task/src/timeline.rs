@@ -519,7 +519,9 @@ impl NewEvent {
                 one(EventKind::Released, Body { incarnation: Some(incarnation.0), ..Body::default() })
             }
             Event::Parked { .. } => one(EventKind::Parked, Body::default()),
-            Event::Woken { .. } => one(EventKind::Woken, Body::default()),
+            Event::Woken { .. } => [EventKind::Woken, EventKind::Started]
+                .map(|kind| Self::new(attempt, kind, &Body::default()))
+                .into(),
             Event::Unresumable { why, .. } => {
                 one(EventKind::Unresumable, Body { message: Some(&fitting(why)), ..Body::default() })
             }

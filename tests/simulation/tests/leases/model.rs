@@ -265,7 +265,7 @@ impl Leases {
             state.zombie_wrote = true;
         }
         state.task = task;
-        if self.0 != Rules::WithoutMovingFence || write.what == Start {
+        if self.0 != Rules::WithoutMovingFence || matches!(write.what, Start | Wake) {
             state.journal.fence =
                 task.task().journal_fence().map(|fence| (fence.incarnation.0, fence.attempt));
         }
@@ -282,7 +282,9 @@ impl Leases {
             }
             Effects => {}
             Claim | Wake if host.incarnation == Some(write.by) && host.life != Life::Down => {
-                *run = Some(Run::of((task.incarnation, task.attempt), false));
+                let begins = write.what == Wake;
+                let new = Run::of((task.incarnation, task.attempt), begins);
+                *run = Some(if begins { Run { knows: reached, ..new } } else { new });
             }
             Claim | Wake | Orphan => {}
             Park => {

@@ -1,20 +1,22 @@
 //! Tasks that wait without a run: this host takes those that are due, as many as it has room for.
 
 use crate::cluster::Cluster;
+use crate::cluster::recovery::Taking;
 use crate::observe::metrics::MeasuredTool;
+use crate::slots::admission::SlotRequest;
 use futures_util::StreamExt as _;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 use toolyard_task::store::StoreError;
-use toolyard_task::{Event, Task, TaskId};
+use toolyard_task::{Task, TaskId};
 
 /// Tasks that are taken at once.
 const AT_ONCE: usize = 64;
 /// How long a task is left alone whose tool this host does not have.
 const LEFT_ALONE: Duration = Duration::from_secs(5);
-/// How long a task is left alone whose owner has as many runs as it may have.
+/// How long a task is left alone for whose run there is no slot.
 const LEFT_FOR_OTHERS: Duration = Duration::from_secs(1);
 /// How long one attempt waits for a component that is not in memory.
 const LOADING: Duration = Duration::from_secs(1);
@@ -107,12 +109,14 @@ impl Cluster {
             return Ok(WakeOutcome::Settled);
         }
         let Some(tool) = self.tool_of_journal(&task).await else { return Ok(WakeOutcome::Left(LEFT_ALONE)) };
-        let account = self.deps.access.permit_accepted(&task, tool.clone()).share().account.clone();
-        if !self.deps.slots.admission.has_slot_for(&account) {
-            return Ok(WakeOutcome::Left(LEFT_FOR_OTHERS));
-        }
         let by = self.deps.node.ensure_registered().await?;
-        self.adopt(task, tool, Event::Woken { by }, by).await?;
+        // A task that was parked has begun, so its call is approved.
+        let permit = self.deps.access.permit_accepted(&task, tool.clone());
+        let slot = SlotRequest::of_call(&permit).ok();
+        let Some(Ok(slot)) = slot.map(|request| self.deps.slots.admission.admit(request)) else {
+            return Ok(WakeOutcome::Left(LEFT_FOR_OTHERS));
+        };
+        self.adopt(task, tool, Taking::Woken(slot), by).await?;
         Ok(WakeOutcome::Settled)
     }
 }

@@ -8,7 +8,7 @@ use crate::run::client::Client;
 use crate::run::run::Run;
 use crate::run::setup::Setup;
 use crate::run::task_run::SlotTurn;
-use crate::slots::admission::SlotRequest;
+use crate::slots::admission::{Slot, SlotRequest};
 use crate::slots::work::RunTarget;
 use crate::task::commit::{CommitOutcome, log_end};
 use futures_util::{StreamExt as _, TryStreamExt as _};
@@ -19,7 +19,7 @@ use toolyard_task::audit::{By, name_of};
 use toolyard_task::recovery::{Departure, NotRerun, Recovery, recovery};
 use toolyard_task::store::StoreError;
 use toolyard_task::tool::ArgumentCheck;
-use toolyard_task::{Event, Incarnation, Owner, Task, TaskId};
+use toolyard_task::{Digest, Event, Incarnation, Owner, Task, TaskId};
 
 /// Tasks to recover concurrently, so that they share commits.
 const AT_ONCE: usize = 64;
@@ -36,6 +36,14 @@ pub(crate) enum RecoveryOutcome {
     Left,
     /// Nothing, because that is for another host to do.
     Unadopted,
+}
+
+/// How a task becomes one of this host.
+pub(crate) enum Taking {
+    /// It was parked, and is due. Its run begins at once, in this slot.
+    Woken(Slot),
+    /// It was another host's. Its run waits for its turn.
+    From(Event),
 }
 
 impl Cluster {
@@ -161,10 +169,8 @@ impl Cluster {
                     if task.resume.is_some_and(|resume| reached < resume.reached) {
                         NotRerun::Incomplete
                     } else {
-                        let by = self.deps.node.ensure_registered().await?;
-                        let (from, digest) = (task.fence.incarnation, task.digest.clone());
-                        let claimed = Event::Claimed { from, by, digest, reached };
-                        return self.adopt(task, tool, claimed, by).await;
+                        let digest = task.digest.clone();
+                        return self.claim(task, tool, digest, reached).await;
                     }
                 }
             },
@@ -173,11 +179,8 @@ impl Cluster {
                 Some(tool) => match argument_error(&task, &tool) {
                     Some(what) => NotRerun::Misfit(what),
                     None => {
-                        let by = self.deps.node.ensure_registered().await?;
-                        let (from, digest) = (task.fence.incarnation, tool.spec().digest.clone());
-                        return self
-                            .adopt(task, tool, Event::Claimed { from, by, digest, reached: 0 }, by)
-                            .await;
+                        let digest = tool.spec().digest.clone();
+                        return self.claim(task, tool, digest, 0).await;
                     }
                 },
             },
@@ -216,12 +219,25 @@ impl Cluster {
         Ok(RecoveryOutcome::Left)
     }
 
-    /// Takes a task over with this event, which assigns it to this incarnation, and runs it.
+    /// Takes the task of a host that is gone.
+    async fn claim(
+        &self,
+        task: Task,
+        tool: Arc<MeasuredTool>,
+        digest: Digest,
+        reached: u64,
+    ) -> Result<RecoveryOutcome, StoreError> {
+        let by = self.deps.node.ensure_registered().await?;
+        let claimed = Event::Claimed { from: task.fence.incarnation, by, digest, reached };
+        self.adopt(task, tool, Taking::From(claimed), by).await
+    }
+
+    /// Takes a task over, which assigns it to this incarnation, and runs it.
     pub(crate) async fn adopt(
         &self,
         task: Task,
         tool: Arc<MeasuredTool>,
-        taking: Event,
+        taking: Taking,
         by: Incarnation,
     ) -> Result<RecoveryOutcome, StoreError> {
         let permit = self.deps.access.permit_accepted(&task, tool.clone());
@@ -245,39 +261,44 @@ impl Cluster {
             ..Setup::new(work, Arc::default(), client)
         };
         let run = Run::new(self.deps.clone(), setup);
+        let (event, slot) = match taking {
+            Taking::Woken(slot) => (Event::Woken { by }, Some(slot)),
+            Taking::From(event) => (event, None),
+        };
         // Registered before it is claimed, so that a cancel which finds the record finds
         // the run as well.
-        let guard = self.deps.slots.register(Some(task.id), run.registration(), true);
-        let taken = self.deps.tasks.change(task.id, &taking, &By::host().because("host_died")).await?;
+        let guard = self.deps.slots.register(Some(task.id), run.registration(), slot.is_none());
+        let taken = self.deps.tasks.change(task.id, &event, &By::host().because("host_died")).await?;
         let from_node = task.fence.incarnation;
         let CommitOutcome::Done(task) = taken else { return Ok(RecoveryOutcome::Left) };
         run.set_task(&task);
         guard.mark_stored(|| self.deps.node.current() == Some(by));
-        let pause = match task.resume {
-            // A task that gets further may be resumed any number of times.
-            Some(resume) => self.back_off(1 + resume.stalled),
-            None => self.back_off(task.fence.attempt),
-        };
-        let resumes = match taking {
-            Event::Woken { .. } => Some(ResumedWhy::Woken),
-            Event::Claimed { .. } if task.resume.is_some() => Some(ResumedWhy::Claimed),
-            _ => None,
-        };
-        if let Some(why) = resumes {
-            self.deps.observers.metrics.count_resumed(why);
-        }
-        if !matches!(taking, Event::Woken { .. }) {
-            self.deps.observers.metrics.count_claimed();
-            tracing::info!(
-                event = "task.recovered", task = %task.id, tool = task.tool, attempt = task.fence.attempt,
-                %from_node, ?pause,
-                "task recovered"
-            );
-        }
-        // Of the task as it is now: another component needs another approval.
-        let turn = match SlotRequest::of_call(&self.deps.access.permit_accepted(&task, tool.clone())) {
-            Ok(request) => SlotTurn::After(pause, request),
-            Err(unapproved) => SlotTurn::Approval(unapproved),
+        let turn = match slot {
+            Some(slot) => {
+                self.deps.observers.metrics.count_resumed(ResumedWhy::Woken);
+                SlotTurn::Now(slot)
+            }
+            None => {
+                let pause = match task.resume {
+                    // A task that gets further may be resumed any number of times.
+                    Some(resume) => self.back_off(1 + resume.stalled),
+                    None => self.back_off(task.fence.attempt),
+                };
+                if task.resume.is_some() && matches!(event, Event::Claimed { .. }) {
+                    self.deps.observers.metrics.count_resumed(ResumedWhy::Claimed);
+                }
+                self.deps.observers.metrics.count_claimed();
+                tracing::info!(
+                    event = "task.recovered", task = %task.id, tool = task.tool,
+                    attempt = task.fence.attempt, %from_node, ?pause,
+                    "task recovered"
+                );
+                // Of the task as it is now: another component needs another approval.
+                match SlotRequest::of_call(&self.deps.access.permit_accepted(&task, tool.clone())) {
+                    Ok(request) => SlotTurn::After(pause, request),
+                    Err(unapproved) => SlotTurn::Approval(unapproved),
+                }
+            }
         };
         self.deps.spawn_task(task, tool, run, turn, guard);
         Ok(RecoveryOutcome::Claimed)

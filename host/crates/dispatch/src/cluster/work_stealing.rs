@@ -4,6 +4,7 @@
 //! Not here: tasks of dead hosts, which is [`crate::cluster::recovery`].
 
 use crate::cluster::Cluster;
+use crate::cluster::recovery::Taking;
 use std::sync::atomic::Ordering;
 use toolyard_task::store::StoreError;
 use toolyard_task::{Event, Incarnation, TaskId};
@@ -60,6 +61,6 @@ impl Cluster {
             return Ok(());
         }
         let taking = Event::Taken { from: task.fence.incarnation, by: me };
-        self.adopt(task, tool, taking, me).await.map(drop)
+        self.adopt(task, tool, Taking::From(taking), me).await.map(drop)
     }
 }

@@ -427,7 +427,8 @@ impl AnswerWait<'_> {
             session: self.run.client.session.as_ref(),
             capabilities: &self.run.client.capabilities,
             channel: self.run.question_channel(),
-            scope: std::mem::replace(&mut self.scope, RouteScope::Expected),
+            // Without a run, nothing looks for another route.
+            scope: if parks.is_some() { RouteScope::Anywhere } else { scope },
             patience: COMES_BACK,
         };
         tasks.offer_questions(&task, to).await?;

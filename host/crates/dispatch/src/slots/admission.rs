@@ -261,15 +261,6 @@ impl Admission {
         self.bounds.running.saturating_sub(self.lock().running)
     }
 
-    /// Whether a run on this account would get a free slot: the account is below its limit, and has no queue.
-    pub fn has_slot_for(&self, account: &Arc<str>) -> bool {
-        let state = self.lock();
-        let waits = state.owners.get(account).is_some_and(|counts| counts.has_turn);
-        state.running < self.bounds.running
-            && !waits
-            && state.running_of(account) < self.bounds.running_per_principal
-    }
-
     /// The runs of principals here, for the other hosts, and the number of this report; `None` if
     /// they know already that nothing runs.
     pub fn round(&self) -> Option<(u64, RunCounts)> {

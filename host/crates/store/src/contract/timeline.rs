@@ -194,10 +194,9 @@ pub async fn a_parked_attempt_is_not_lost(fixture: Fixture) {
     fixture.clock.advance(7);
     let by = Incarnation(made.fence.incarnation.0 + 1);
     let woken = change(&*store, made.id, &Event::Woken { by }).await.expect("is there").expect("wakes");
-    let begun = started(&*store, &woken).await;
-    let lasting = Event::Unresumable { fence: begun.fence, why: "its journal is full".into() };
+    let lasting = Event::Unresumable { fence: woken.fence, why: "its journal is full".into() };
     change(&*store, made.id, &lasting).await.expect("is there").expect("applies");
-    finish(&*store, &begun, result()).await;
+    finish(&*store, &woken, result()).await;
     let kept = timeline(&*store, made.id).await;
     let runs: Vec<_> =
         kept.runs.iter().map(|run| (run.attempt, run.incarnation, run.outcome.as_deref())).collect();

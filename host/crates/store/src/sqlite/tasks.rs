@@ -125,12 +125,12 @@ impl TaskStore for SqliteStore {
     }
 
     async fn commit(&self, task: &Task, records: Records) -> Result<CommitStatus, StoreError> {
+        #[cfg(feature = "failpoints")]
+        let what = crate::failpoint::what(task, &records);
         let change = EncodedTask::of(task, &self.sealing).map_err(corrupt)?;
         let bodies = audit_lines::bodies(self.state.audit.on, &records.audit).map_err(corrupt)?;
         let record = self.state.recorder.record(task.id, records.timeline).map_err(corrupt)?;
         let (at, run) = (task.updated_at, RunRecord::of(task));
-        #[cfg(feature = "failpoints")]
-        let what = crate::failpoint::what(task, &records.audit);
         fail_point!(what, "before");
         let operation = move |writing: &mut SqliteTransaction<'_>| {
             let committed = change.write(writing)?;
@@ -367,11 +367,13 @@ impl EncodedTask {
         let mut rows = find.query(params![self.id.0.as_bytes(), self.version.wrapping_sub(1)])?;
         let Some(row) = rows.next()? else { return Ok(CommitStatus::Stale) };
         let (seq, status): (i64, i64) = (row.get(0)?, row.get(1)?);
+        let wake: Option<i64> = row.get(5)?;
         let moved = row.get::<_, i64>(3)? != self.due
             || row.get::<_, i64>(4)? != self.incarnation
-            || row.get::<_, Option<i64>>(5)? != self.wake;
-        let lives = i32::from(self.status <= LAST_LIVE) - i32::from(status <= LAST_LIVE);
-        let owner: Option<String> = if lives == 0 { None } else { Some(row.get(2)?) };
+            || wake != self.wake;
+        let live = i32::from(self.status <= LAST_LIVE) - i32::from(status <= LAST_LIVE);
+        let parked = i32::from(self.wake.is_some()) - i32::from(wake.is_some());
+        let owner: Option<String> = if (live, parked) == (0, 0) { None } else { Some(row.get(2)?) };
         drop(rows);
         writing.on.prepare_cached(UPDATE)?.execute(params![
             seq,

@@ -23,8 +23,8 @@ pub(super) fn park(
     Ok(())
 }
 
-/// Gives a parked task to this host, if it is due: it may have been woken and parked since the host looked. `next`
-/// equals `task`.
+/// Gives a parked task to this host, whose run begins at once, if the task is due: it may have been woken and parked
+/// since the host looked. `next` equals `task`.
 pub(super) fn wake(task: &Task, next: &mut Task, by: Incarnation, now: Timestamp) -> Result<(), Refusal> {
     let parked = task.parked().ok_or(Refusal::NotParked)?;
     if parked.wake.is_none_or(|wake| now < wake) {
@@ -32,7 +32,7 @@ pub(super) fn wake(task: &Task, next: &mut Task, by: Incarnation, now: Timestamp
     }
     next.resume = task.resume.map(|resume| Resume { parked: None, ..resume });
     next.fence = Fence { incarnation: by, attempt: task.fence.attempt + 1 };
-    next.started_at = None;
+    next.started_at = Some(now);
     Ok(())
 }
 

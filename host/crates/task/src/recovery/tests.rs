@@ -49,7 +49,7 @@ fn a_recorded_task_is_resumed_while_the_operator_wants_it_and_it_gets_further() 
         // Neither effects nor the number of attempts matter.
         (recorded(0, true), declared, Recovery::Resume),
         (recorded(2, true), unknown, Recovery::Resume),
-        // Woken or claimed, and not begun.
+        // Claimed, and not begun.
         (recorded(0, false), declared, Recovery::Resume),
         (recorded(3, true), declared, Recovery::End(Stalled)),
         (recorded(4, true), unknown, Recovery::End(Stalled)),

@@ -81,12 +81,13 @@ fn a_parked_task_belongs_to_no_host_and_waits_for_no_slot() {
     }
     let woken = apply(&task, woken(), Timestamp(IN_TIME + 70)).expect("wakes");
     assert_eq!(woken.fence, Fence { incarnation: NEXT, attempt: FENCE.attempt + 1 });
-    assert_eq!((woken.started_at, woken.parked(), woken.updated_at), (None, None, task.updated_at));
-    assert!(woken.waits() && woken.journal_fence() == Some(woken.fence));
+    let at = Timestamp(IN_TIME + 70);
+    assert_eq!((woken.started_at, woken.parked(), woken.updated_at), (Some(at), None, task.updated_at));
+    assert!(!woken.waits() && woken.journal_fence() == Some(woken.fence), "its run has begun");
     assert_eq!(apply(&woken, self::woken(), AT), Err(NotParked), "one host wakes it");
-    // A run that has not begun again can be stolen, and parked when its host leaves.
+    // It is not stolen, and is parked again when its host leaves.
     let taken = Event::Taken { from: NEXT, by: Incarnation(10) };
-    assert!(apply(&woken, taken, AT).is_ok());
+    assert_eq!(apply(&woken, taken, AT), Err(AlreadyStarted));
     let again = Event::Parked { fence: woken.fence, wake: Some(AT), reached: 5 };
     assert!(!apply(&woken, again, AT).expect("parks").waits());
 }
