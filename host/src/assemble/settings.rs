@@ -25,6 +25,7 @@ pub fn dispatch_settings(config: &Config, capacity: u32) -> Settings {
             running: limits.running.min(capacity),
             running_per_principal: limits.running_per_principal,
             waiting_per_principal: limits.waiting_per_principal,
+            parked_per_principal: limits.parked_per_principal,
         },
         live_tasks: limits.live_tasks,
         kept_bytes_per_owner: limits.kept_bytes_per_principal.as_u64(),

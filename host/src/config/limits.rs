@@ -134,8 +134,10 @@ limits! {
         "Whether a host with room runs tasks that wait on another host of the same PostgreSQL database; both must have the same component. Turn it on if the load on your hosts is uneven.";
     waiting_per_principal: u32 = "tasks.waiting-per-principal", "1000",
         "Tasks of one principal that may wait for their turn; over it the host refuses new ones as busy. Raise it for principals that submit large batches; lower it to refuse overload sooner.";
-    live_tasks: u32 = "tasks.live", "20000",
-        "Running and waiting tasks in the whole store; over it the host refuses new ones as busy. Raise it if the store and its disk can hold more; lower it to bound the work after a restart.";
+    parked_per_principal: u32 = "tasks.parked-per-principal", "20000",
+        "Tasks of one principal that may wait without a run, for an answer or a time (`durability = \"resume\"`); over it the host refuses new ones as busy. Raise it if many people are asked at once; lower it so that one principal cannot fill the store.";
+    live_tasks: u32 = "tasks.live", "50000",
+        "Live tasks in the whole store, those that run and those that wait; over it the host refuses new ones as busy. Raise it if the store and its disk can hold more; lower it to bound the work after a restart.";
     kept_bytes_per_principal: ByteSize = "tasks.kept-bytes-per-principal", "1GiB",
         "Bytes of records, arguments and results that the store keeps of one principal's tasks. Over it, the tasks that ended first are removed before their ttl; if none has ended, new ones are refused as busy. Size it by the disk and the number of principals.";
     kept_bytes: ByteSize = "tasks.kept-bytes", "8GiB",

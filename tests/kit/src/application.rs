@@ -17,7 +17,12 @@ pub const SETTINGS: Settings = Settings {
     ttl_default_ms: 3_600_000,
     ttl_cap_ms: 86_400_000,
     poll_interval_ms: 1000,
-    admission: Bounds { running: 100, running_per_principal: 100, waiting_per_principal: 100 },
+    admission: Bounds {
+        running: 100,
+        running_per_principal: 100,
+        waiting_per_principal: 100,
+        parked_per_principal: 100,
+    },
     live_tasks: 1000,
     kept_bytes_per_owner: 1 << 30,
     kept_bytes: 8 << 30,

@@ -25,7 +25,12 @@ pub fn dispatch(guests: tokio::runtime::Handle) -> Arc<Dispatch> {
 /// The host's defaults, as far as they matter here.
 fn settings() -> Settings {
     Settings {
-        admission: Bounds { running: 1_000, running_per_principal: 1_000, waiting_per_principal: 1_000 },
+        admission: Bounds {
+            running: 1_000,
+            running_per_principal: 1_000,
+            waiting_per_principal: 1_000,
+            parked_per_principal: 1_000,
+        },
         live_tasks: 20_000,
         page: 200,
         sessions: 10_000,

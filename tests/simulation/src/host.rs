@@ -33,6 +33,7 @@ const SETTINGS: Settings = Settings {
         running: SLOTS,
         running_per_principal: SLOTS_OF_OWNER as u32,
         waiting_per_principal: 20,
+        parked_per_principal: 20,
     },
     live_tasks: 50,
     attempts: ATTEMPTS,

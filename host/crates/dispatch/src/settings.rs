@@ -76,4 +76,6 @@ pub struct Bounds {
     pub running_per_principal: u32,
     /// Tasks of one principal that wait for a slot.
     pub waiting_per_principal: u32,
+    /// Tasks of one principal that wait without a run.
+    pub parked_per_principal: u32,
 }

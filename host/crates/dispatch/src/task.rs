@@ -93,6 +93,7 @@ impl Tasks {
         let bounds = &self.settings.admission;
         Quota {
             per_owner: bounds.running_per_principal + bounds.waiting_per_principal,
+            parked_per_owner: bounds.parked_per_principal,
             in_all: self.settings.live_tasks,
         }
     }
@@ -104,6 +105,7 @@ impl Tasks {
                 what: error.to_string(),
                 limit: match scope {
                     QuotaScope::Owner => "tasks.waiting-per-principal",
+                    QuotaScope::Parked => "tasks.parked-per-principal",
                     QuotaScope::Store => "tasks.live",
                 },
                 retry_after_ms: RETRY_AFTER_MS,

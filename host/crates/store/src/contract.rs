@@ -44,7 +44,7 @@ pub const BOUND: Duration = Duration::from_secs(20);
 pub const START: i64 = 1_764_066_600_000;
 
 /// A quota that no test reaches.
-pub const AMPLE: Quota = Quota { per_owner: 1_000_000, in_all: 1_000_000 };
+pub const AMPLE: Quota = Quota { per_owner: 1_000_000, parked_per_owner: 1_000_000, in_all: 1_000_000 };
 
 /// The ttl of the tasks that a suite makes, in milliseconds.
 pub const TTL: u64 = 60_000;

@@ -197,9 +197,13 @@ impl State {
     }
 
     fn check_quota(&self, task: &Task, quota: Quota) -> Result<(), CreateError> {
-        let of_owner = self.live().filter(|live| live.owner == task.owner).count();
-        if of_owner >= quota.per_owner as usize {
+        let of_owner = || self.live().filter(|live| live.owner == task.owner);
+        let parked = of_owner().filter(|live| live.parked().is_some()).count();
+        if of_owner().count() - parked >= quota.per_owner as usize {
             return Err(CreateError::Full { scope: QuotaScope::Owner, limit: quota.per_owner });
+        }
+        if parked >= quota.parked_per_owner as usize {
+            return Err(CreateError::Full { scope: QuotaScope::Parked, limit: quota.parked_per_owner });
         }
         if self.live().count() >= quota.in_all as usize {
             return Err(CreateError::Full { scope: QuotaScope::Store, limit: quota.in_all });

@@ -316,7 +316,7 @@ async fn a_mark_that_was_left_on_the_key_that_is_to_stay_does_not_take_it_out() 
 async fn a_task_that_was_not_created_leaves_no_key_behind() {
     let folder = folder();
     let store = open(folder.path(), &[NEW]);
-    let none = toolyard_task::store::Quota { per_owner: 0, in_all: 0 };
+    let none = toolyard_task::store::Quota { per_owner: 0, parked_per_owner: 0, in_all: 0 };
     store.create(task(&owner("a")), none, Records::default()).await.expect_err("there is no room");
     assert_eq!(needed(folder.path()), 0);
     store.create(task(&owner("a")), AMPLE, Records::default()).await.expect("there is room");

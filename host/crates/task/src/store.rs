@@ -60,12 +60,13 @@ impl std::fmt::Display for QuotaScope {
     }
 }
 
-/// How many live tasks there may be, running and waiting together. Checked in the transaction that
-/// creates a task.
+/// How many live tasks there may be. Checked in the transaction that creates a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Quota {
-    /// Of one owner.
+    /// Of one owner, running and waiting for a slot together.
     pub per_owner: u32,
+    /// Of one owner, parked. Those that run may be parked as well, so there may be [`Quota::per_owner`] more.
+    pub parked_per_owner: u32,
     /// In all.
     pub in_all: u32,
 }

@@ -186,7 +186,8 @@ async fn a_task_that_waited_for_its_turn_when_its_host_died_is_run_by_the_compon
     let store = memory();
     let first = Arc::new(store.node());
     let ran = Arc::new(Mutex::new(Vec::new()));
-    let one = Bounds { running: 1, running_per_principal: 1, waiting_per_principal: 9 };
+    let one =
+        Bounds { running: 1, running_per_principal: 1, waiting_per_principal: 9, parked_per_principal: 9 };
     let blocks = native("blocks").runs(|_| std::future::pending::<RunEnd>());
     let tools = vec![blocks, versioned("01", ran.clone())];
     let host = dispatch_by(Settings { admission: one, ..SETTINGS }, &first, tools);
@@ -209,7 +210,8 @@ async fn a_task_whose_component_is_missing_waits_until_a_host_has_it() {
     let store = memory();
     let first = Arc::new(store.node());
     let ran = Arc::new(Mutex::new(Vec::new()));
-    let one = Bounds { running: 1, running_per_principal: 1, waiting_per_principal: 9 };
+    let one =
+        Bounds { running: 1, running_per_principal: 1, waiting_per_principal: 9, parked_per_principal: 9 };
     let blocks = native("blocks").runs(|_| std::future::pending::<RunEnd>());
     let tools = vec![blocks, versioned("01", ran.clone())];
     let host = dispatch_by(Settings { admission: one, ..SETTINGS }, &first, tools);
@@ -249,7 +251,8 @@ async fn the_queue_of_one_owner_does_not_keep_the_parked_tasks_of_others_waiting
         RunEnd::Stopped
     });
     let blocks = native("blocks").runs(|_| std::future::pending::<RunEnd>());
-    let two = Bounds { running: 3, running_per_principal: 1, waiting_per_principal: 9 };
+    let two =
+        Bounds { running: 3, running_per_principal: 1, waiting_per_principal: 9, parked_per_principal: 9 };
     let host = dispatch_by(Settings { admission: two, ..SETTINGS }, &store, vec![blocks, saga]);
     let other = toolyard_dispatch::Caller::new(
         toolyard_kit::principal("other"),

@@ -38,7 +38,7 @@ pub async fn t_43_an_entry_is_there_if_and_only_if_its_change_is(fixture: Fixtur
     let made = created(&*here, task(&owner("a"))).await;
     let entry = || vec![Entry::created(&made, &By::client())];
     assert!(here.create(made.clone(), AMPLE, entry().into()).await.is_err(), "the id is there");
-    let none = Quota { per_owner: 0, in_all: 9 };
+    let none = Quota { per_owner: 0, parked_per_owner: 9, in_all: 9 };
     assert!(here.create(task(&owner("a")), none, entry().into()).await.is_err(), "there is no room");
     assert_eq!(actions(&*there).await, ["task.created"]);
 

@@ -9,10 +9,10 @@ use toolyard_task::apply::Refusal;
 use toolyard_task::audit::{self, By};
 use toolyard_task::erasure::DataOwner;
 use toolyard_task::journal::{Appended, COMPONENT_KEPT_MS, Chunk, JournalHead};
-use toolyard_task::store::StoreError;
+use toolyard_task::store::{CreateError, Quota, QuotaScope, Records, StoreError};
 use toolyard_task::task::{Question, Resume, Summary};
 use toolyard_task::wire::{QuestionKind, RawJson, Timestamp};
-use toolyard_task::{Digest, Event, Fence, Incarnation, Owner, Task, TaskId};
+use toolyard_task::{Digest, Event, Fence, Incarnation, Owner, SessionId, Task, TaskId};
 
 /// The number of concurrent races.
 const LANES: u32 = 64;
@@ -336,6 +336,33 @@ pub async fn a_long_journal_is_read_in_pieces(fixture: Fixture) {
     }
     assert!(read == chunks, "not what was appended");
     assert_eq!(store.chunks(made.id, 7, 0).await.expect("reads"), chunks[7..8], "at least one");
+}
+
+/// Parked tasks count against a quota of their own, and not against that of tasks that run or wait for a slot.
+pub async fn parked_tasks_have_a_quota_of_their_own(fixture: Fixture) {
+    let (here, there) = (fixture.store(), fixture.store());
+    let quota = Quota { per_owner: 1, parked_per_owner: 2, in_all: 9 };
+    let create = async |store: &Arc<dyn Store>| match store
+        .create(recorded(&owner("a"), FENCE), quota, Records::default())
+        .await
+    {
+        Ok(task) => Ok(task),
+        Err(CreateError::Full { scope, limit }) => Err((scope, limit)),
+        Err(CreateError::Store(error)) => panic!("{error}"),
+    };
+    let first = create(&here).await.expect("there is room");
+    assert_eq!(create(&there).await.map(drop), Err((QuotaScope::Owner, 1)));
+    applied(&*here, first.id, parked(FENCE, None)).await;
+    let second = create(&there).await.expect("a parked task leaves room");
+    applied(&*there, second.id, parked(FENCE, None)).await;
+    for store in [&here, &there] {
+        assert_eq!(create(store).await.map(drop), Err((QuotaScope::Parked, 2)));
+    }
+    applied(&*here, first.id, Event::Woken { by: Incarnation(3) }).await;
+    assert_eq!(create(&here).await.map(drop), Err((QuotaScope::Owner, 1)), "it runs again");
+    applied(&*there, second.id, Event::Cancelled { message: "stop".into() }).await;
+    finish(&*here, &here.read(first.id, None).await.expect("reads").expect("is there").task, result()).await;
+    create(&here).await.expect("there is room again");
 }
 
 /// Parked tasks are named when they are due, the longest due first, one owner after the other.

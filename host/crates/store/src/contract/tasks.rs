@@ -119,8 +119,8 @@ pub async fn time_does_not_go_back(fixture: Fixture) {
 pub async fn a_quota_holds_under_concurrency(fixture: Fixture) {
     let hosts = [fixture.store(), fixture.store()];
     let scopes = [
-        (Quota { per_owner: 10, in_all: 1_000 }, QuotaScope::Owner, 10),
-        (Quota { per_owner: 1_000, in_all: 20 }, QuotaScope::Store, 20),
+        (Quota { per_owner: 10, in_all: 1_000, ..AMPLE }, QuotaScope::Owner, 10),
+        (Quota { per_owner: 1_000, in_all: 20, ..AMPLE }, QuotaScope::Store, 20),
     ];
     for (quota, expected, limit_of) in scopes {
         let mut creations = JoinSet::new();
@@ -143,7 +143,7 @@ pub async fn a_quota_holds_under_concurrency(fixture: Fixture) {
 /// others.
 pub async fn a_quota_counts_live_tasks_of_all_hosts(fixture: Fixture) {
     let (here, there) = (fixture.store(), fixture.store());
-    let quota = Quota { per_owner: 2, in_all: 3 };
+    let quota = Quota { per_owner: 2, in_all: 3, ..AMPLE };
     let full = async |store: &Arc<dyn crate::Store>, name: &str| match store
         .create(task(&owner(name)), quota, Records::default())
         .await

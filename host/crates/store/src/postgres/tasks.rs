@@ -35,7 +35,7 @@ const READ_OF: &str = "
 /// The server provides the time, and no caller waits for it before a write: the times are in the
 /// columns, and the record of a first version contains none yet ([`timed`]).
 const CREATE: &str = "
-    WITH room AS MATERIALIZED (SELECT room_for($3, $12, $13) AS said),
+    WITH room AS MATERIALIZED (SELECT room_for($3, $12, $13, $17) AS said),
     made AS (
         INSERT INTO task (id, owner, session, status, created, updated, due, incarnation, version, digest, waits, record, arguments, outcome, bytes)
         SELECT $2, $3, $4, $5, now, now, now + $6, $7, $8, $14, $15, $9, $10, $11, $16
@@ -346,6 +346,7 @@ async fn create(
                 &task.digest.0,
                 &task.waits(),
                 &kept::bytes_of(&new.record, &new.arguments, new.outcome.as_deref()),
+                &i64::from(quota.parked_per_owner),
             ],
         )
         .await?;
@@ -356,6 +357,7 @@ async fn create(
     Ok(match (said, created) {
         (1, _) => Err(CreateError::Full { scope: QuotaScope::Owner, limit: quota.per_owner }),
         (2, _) => Err(CreateError::Full { scope: QuotaScope::Store, limit: quota.in_all }),
+        (3, _) => Err(CreateError::Full { scope: QuotaScope::Parked, limit: quota.parked_per_owner }),
         (_, None) => Err(StoreError::Corrupt(StoreRefusal::Exists(task.id.to_string()).into()).into()),
         (_, Some(created)) => {
             let now = writing.state.floor.saw(created);

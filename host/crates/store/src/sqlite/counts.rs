@@ -4,7 +4,7 @@
 //! data_version` shows.
 
 use crate::encryption::KeyId;
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, Row, params};
 use std::collections::HashMap;
 
 /// The maximum number of remembered owners; beyond it, the counts are forgotten.
@@ -20,11 +20,27 @@ const SEALED: &str = "
     INSERT INTO seal (key, leaving) VALUES (?1, 0) ON CONFLICT (key) DO UPDATE SET leaving = 0 WHERE leaving <> 0";
 const LONGER: &str = "UPDATE span SET longest = ?1";
 
+/// The live tasks of an owner.
+#[derive(Clone, Copy, Default)]
+pub(super) struct LiveTasks {
+    /// All of them.
+    pub live: u32,
+    /// Those that are parked.
+    pub parked: u32,
+}
+
+/// A change of the number of live tasks.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct LiveChange {
+    pub live: i32,
+    pub parked: i32,
+}
+
 /// The counts as of the writer's open transaction.
 #[derive(Default)]
 pub(super) struct Counts {
     live: Option<u32>,
-    live_of: HashMap<String, u32>,
+    live_of: HashMap<String, LiveTasks>,
     sessions: Option<u32>,
     longest: Option<i64>,
     /// Whether the sealing key is in the file.
@@ -48,14 +64,16 @@ impl Counts {
         Ok(count)
     }
 
-    /// The number of live tasks of an owner.
-    pub(super) fn live_of(&mut self, on: &Connection, owner: &str) -> rusqlite::Result<u32> {
+    /// The numbers of live tasks of an owner.
+    pub(super) fn live_of(&mut self, on: &Connection, owner: &str) -> rusqlite::Result<LiveTasks> {
         if let Some(count) = self.live_of.get(owner) {
             return Ok(*count);
         }
-        let sql =
-            "SELECT count(*) FROM task INDEXED BY task_by_status_created WHERE owner = ?1 AND status <= 2";
-        let count = on.prepare_cached(sql)?.query_row(params![owner], |row| row.get(0))?;
+        let sql = "
+            SELECT count(*), count(wake) FROM task INDEXED BY task_by_status_created
+            WHERE owner = ?1 AND status <= 2";
+        let counts = |row: &Row<'_>| Ok(LiveTasks { live: row.get(0)?, parked: row.get(1)? });
+        let count = on.prepare_cached(sql)?.query_row(params![owner], counts)?;
         if self.live_of.len() >= OWNERS {
             self.live_of.clear();
         }
@@ -101,13 +119,14 @@ impl Counts {
         Ok(())
     }
 
-    /// Counts a new live task of this owner, or one that is no longer live (`-1`).
-    pub(super) fn live_changed(&mut self, owner: &str, by: i32) {
+    /// Counts a change of the live tasks of this owner.
+    pub(super) fn live_changed(&mut self, owner: &str, by: LiveChange) {
         if let Some(count) = &mut self.live {
-            *count = count.saturating_add_signed(by);
+            *count = count.saturating_add_signed(by.live);
         }
         if let Some(count) = self.live_of.get_mut(owner) {
-            *count = count.saturating_add_signed(by);
+            count.live = count.live.saturating_add_signed(by.live);
+            count.parked = count.parked.saturating_add_signed(by.parked);
         }
     }
 

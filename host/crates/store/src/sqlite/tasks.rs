@@ -1,5 +1,6 @@
 //! Tasks in SQLite.
 
+use super::counts::{LiveChange, LiveTasks};
 use super::error::{corrupt, failed};
 use super::writer::SqliteTransaction;
 use super::{SqliteStore, journal, kept, search};
@@ -295,7 +296,8 @@ impl NewTask {
             journal::insert(writing.on, seq, fence, &task.digest)?;
         }
         if task.is_live() {
-            writing.counts.live_changed(&self.owner, 1);
+            let parked = i32::from(codec::wake(task).is_some());
+            writing.counts.live_changed(&self.owner, LiveChange { live: 1, parked });
         }
         writing.counts.sealed(writing.on, self.sealing.key())?;
         Ok(Ok(true))
@@ -307,8 +309,12 @@ fn create(
     new: &NewTask,
     quota: Quota,
 ) -> rusqlite::Result<Result<Task, CreateError>> {
-    if writing.counts.live_of(writing.on, &new.owner)? >= quota.per_owner {
+    let LiveTasks { live, parked } = writing.counts.live_of(writing.on, &new.owner)?;
+    if live.saturating_sub(parked) >= quota.per_owner {
         return Ok(Err(CreateError::Full { scope: QuotaScope::Owner, limit: quota.per_owner }));
+    }
+    if parked >= quota.parked_per_owner {
+        return Ok(Err(CreateError::Full { scope: QuotaScope::Parked, limit: quota.parked_per_owner }));
     }
     if writing.counts.live(writing.on)? >= quota.in_all {
         return Ok(Err(CreateError::Full { scope: QuotaScope::Store, limit: quota.in_all }));
@@ -394,7 +400,7 @@ impl EncodedTask {
             journal::move_fence(writing.on, seq, fence)?;
         }
         if let Some(owner) = owner {
-            writing.counts.live_changed(&owner, lives);
+            writing.counts.live_changed(&owner, LiveChange { live, parked });
         }
         Ok(CommitStatus::Done)
     }

@@ -190,7 +190,11 @@ async fn one_operation_that_fails_leaves_its_neighbours_alone() {
     let make = || {
         let new = task(&owner("a"));
         let entries = vec![Entry::created(&new, &By::client())];
-        store.create(new, toolyard_task::store::Quota { per_owner: 3, in_all: 9 }, entries.into())
+        store.create(
+            new,
+            toolyard_task::store::Quota { per_owner: 3, parked_per_owner: 9, in_all: 9 },
+            entries.into(),
+        )
     };
     let (one, bad, two, worse, three, four, ()) =
         tokio::join!(make(), fails(), make(), fails(), make(), make(), async { drop(release) });

@@ -25,6 +25,7 @@ async fn a_schema_without_timelines_and_journals_is_upgraded() {
     let driving = tokio::spawn(driver);
     let schema_2 = format!(
         "SET search_path = {schema}; DROP TABLE run, run_event, journal, journal_chunk, component, component_part;
+         DROP FUNCTION room_for(bytea, bigint, bigint, bigint);
          ALTER TABLE task DROP COLUMN wake; UPDATE toolyard_version SET version = 2"
     );
     client.batch_execute(&schema_2).await.expect("is set back");

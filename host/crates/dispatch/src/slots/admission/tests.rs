@@ -6,7 +6,8 @@ use toolyard_task::provider::{ProviderSpec, Retrieval, RetrievalEnd};
 use toolyard_task::tool::ReportBounds;
 use toolyard_task::{Digest, Provider, RunContext};
 
-const BOUNDS: Bounds = Bounds { running: 3, running_per_principal: 2, waiting_per_principal: 10 };
+const BOUNDS: Bounds =
+    Bounds { running: 3, running_per_principal: 2, waiting_per_principal: 10, parked_per_principal: 10 };
 
 /// A provider that never runs.
 struct Idle {

@@ -402,7 +402,12 @@ impl Stage {
 /// Starts a host.
 fn start(stores: Stores, clock: &Arc<TickingClock>, tools: Vec<Arc<dyn Tool>>, client: &Client) -> Host {
     let settings = Settings {
-        admission: Bounds { running: 2, running_per_principal: 2, waiting_per_principal: 100 },
+        admission: Bounds {
+            running: 2,
+            running_per_principal: 2,
+            waiting_per_principal: 100,
+            parked_per_principal: 100,
+        },
         rerun_after_ms: 1,
         ..SETTINGS
     };
