@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use std::time::Duration;
+use toolyard_tests::exchange::next_of;
 use toolyard_tests::host::{Setup, install_as};
 use toolyard_tests::sink::Sink;
 use toolyard_tests::stateless::Client;
@@ -73,6 +74,20 @@ async fn a_task_that_waits_for_an_answer_has_no_run_and_is_answered_after_a_rest
     session.respond(&question, json!({"action": "accept", "content": {"n": 3}})).await;
     let (result, _) = call.answer().await;
     assert!(text(&result["result"])[0]["answer"].to_string().contains("accept"), "{result}");
+}
+
+#[tokio::test]
+async fn a_client_that_opens_a_stream_is_asked_what_its_parked_tasks_ask() {
+    let (host, session) = resuming().await;
+    let id = session.create("chances", json!({"rounds": 1, "ask": true})).await;
+    session.until(&id, "input_required").await;
+    waits_without_a_run(&host).await;
+    let host = host.killed_and_restarted().await;
+    let session = session.at(host.port());
+    let mut stream = session.listen().await;
+    let question = next_of(&mut stream, "elicitation/create").await;
+    session.respond(&question, json!({"action": "accept", "content": {"n": 3}})).await;
+    assert!(seen(&session, &id).await[0]["answer"].to_string().contains("accept"));
 }
 
 #[tokio::test]

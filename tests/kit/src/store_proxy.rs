@@ -14,7 +14,7 @@ use toolyard_task::store::{
 };
 use toolyard_task::task::Summary;
 use toolyard_task::wire::Timestamp;
-use toolyard_task::{Digest, Fence, Incarnation, Owner, Task, TaskId, TaskStore};
+use toolyard_task::{Digest, Fence, Incarnation, Owner, SessionId, Task, TaskId, TaskStore};
 use uuid::Uuid;
 
 /// Controls the calls of a store, and observes their changes. Each change is noted in the same poll in which
@@ -132,6 +132,10 @@ impl<I: Intercept> TaskStore for StoreProxy<I> {
 
     async fn wakeable(&self, limit: u32) -> Result<Vec<TaskId>, StoreError> {
         self.intercept.call("wakeable", self.store.wakeable(limit)).await
+    }
+
+    async fn parked_asking(&self, session: &SessionId, limit: u32) -> Result<Vec<TaskId>, StoreError> {
+        self.intercept.call("parked_asking", self.store.parked_asking(session, limit)).await
     }
 
     async fn count_parked(&self) -> Result<u64, StoreError> {

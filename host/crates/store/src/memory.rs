@@ -312,6 +312,10 @@ impl TaskStore for MemoryStore {
         Ok(self.state()?.wakeable(limit, now))
     }
 
+    async fn parked_asking(&self, session: &SessionId, limit: u32) -> Result<Vec<TaskId>, StoreError> {
+        Ok(self.state()?.parked_asking(session, limit))
+    }
+
     async fn count_parked(&self) -> Result<u64, StoreError> {
         Ok(self.state()?.live().filter(|task| task.parked().is_some()).count() as u64)
     }

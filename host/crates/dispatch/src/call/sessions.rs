@@ -79,6 +79,21 @@ impl Dispatch {
         Ok(self.sessions.sessions(limit).await?)
     }
 
+    /// The client of this session has opened a stream: the questions of its parked tasks are sent on it.
+    pub fn offer_parked(&self, session: &Session) {
+        let (deps, session) = (self.deps.clone(), session.clone());
+        let offer = async move {
+            if let Err(error) = deps.tasks.offer_parked(&session).await {
+                tracing::warn!(
+                    event = "question.not_sent",
+                    error = &error as &dyn std::error::Error,
+                    "cannot send the questions of parked tasks"
+                );
+            }
+        };
+        self.deps.slots.tracker.spawn_on(offer, &self.deps.slots.guests);
+    }
+
     /// Whether long calls of this session's client are handed off, because it knows no tasks.
     #[must_use]
     pub fn is_bridged(&self, session: &Session) -> bool {

@@ -14,11 +14,16 @@ use toolyard_protocol::question::{self, CheckedQuestion, ClientAnswer};
 use toolyard_protocol::response::with_related_task;
 use toolyard_protocol::{ClientCapabilities, RawJson, RpcError};
 use toolyard_task::audit::By;
+use toolyard_task::session::Session;
 use toolyard_task::store::StoreError;
 use toolyard_task::task::Sent;
 use toolyard_task::tool::AskError;
 use toolyard_task::wire::error::INVALID_PARAMS;
 use toolyard_task::{Event, SessionId, Task, TaskId};
+
+/// The most parked tasks whose questions are sent when a client opens a stream. The others are asked on the way to
+/// their results, or at the next stream.
+const OFFERED_AT_ONCE: u32 = 100;
 
 /// The questions that were sent and wait for answers.
 #[derive(Default)]
@@ -218,6 +223,28 @@ impl Tasks {
                 tracing::debug!(task = %task.id, key = asked.key, "question sent");
                 claim.mark_sent(request_id, route);
             }
+        }
+        Ok(())
+    }
+
+    /// Sends the open questions of the parked tasks of a session, which have no run that does.
+    pub(crate) async fn offer_parked(&self, session: &Session) -> Result<(), StoreError> {
+        let Some(lookup) = self.clients.lookup() else { return Ok(()) };
+        let channel = lookup.channel(Some(&session.id));
+        for id in self.store.parked_asking(&session.id, OFFERED_AT_ONCE).await? {
+            let Some(read) = self.store.read(id, None).await? else { continue };
+            // A run that has taken it meanwhile asks by itself.
+            if read.task.parked().is_none() {
+                continue;
+            }
+            let to = QuestionRecipient {
+                session: Some(&session.id),
+                capabilities: &read.task.client_capabilities,
+                channel: &channel,
+                scope: RouteScope::Anywhere,
+                patience: Duration::ZERO,
+            };
+            self.offer_questions(&read.task, to).await?;
         }
         Ok(())
     }

@@ -392,7 +392,10 @@ pub async fn due_parked_tasks_are_named_in_turns(fixture: Fixture) {
     assert_eq!(wakeable(2).await, [a1, b1]);
     assert_eq!(wakeable(0).await, []);
     // A run that waits for an answer is due at the answer, or at the deadline of the question.
-    let asking = created(&*store, Task { ttl_ms, ..recorded(&owner("d"), FENCE) }).await;
+    let session = Some(SessionId("session-of-d".into()));
+    let asking = created(&*store, Task { ttl_ms, session, ..recorded(&owner("d"), FENCE) }).await;
+    let asks =
+        async |session: &str| store.parked_asking(&SessionId(session.into()), 9).await.expect("answers");
     let question = |key: &str| Question {
         key: key.into(),
         kind: QuestionKind::Form,
@@ -405,7 +408,9 @@ pub async fn due_parked_tasks_are_named_in_turns(fixture: Fixture) {
         asked_again: 0,
     };
     applied(&*store, asking.id, Event::Asked { fence: FENCE, questions: vec![question("q")] }).await;
+    assert_eq!(asks("session-of-d").await, [], "its run asks");
     applied(&*store, asking.id, parked(FENCE, None)).await;
+    assert_eq!((asks("session-of-d").await, asks("session-of-a").await), (vec![asking.id], vec![]));
     // Woken and ended tasks are not named.
     applied(&*store, a1, Event::Woken { by: Incarnation(4) }).await;
     applied(&*store, b1, Event::Cancelled { message: "stop".into() }).await;
@@ -413,6 +418,7 @@ pub async fn due_parked_tasks_are_named_in_turns(fixture: Fixture) {
     assert_eq!(store.count_parked().await.expect("counts"), 4, "a2, a3, later and asking");
     applied(&*store, asking.id, Event::Answered { key: "q".into(), answer: Ok(RawJson::empty_object()) })
         .await;
+    assert_eq!(asks("session-of-d").await, []);
     assert_eq!(wakeable(9).await, [a2, asking.id, a3]);
     let woken = applied(&*store, a2, Event::Woken { by: Incarnation(4) }).await;
     fixture.clock.advance(10 * 60_000);

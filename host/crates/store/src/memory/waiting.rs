@@ -2,8 +2,9 @@
 
 use super::State;
 use std::collections::BTreeMap;
+use toolyard_task::wire::TaskStatus;
 use toolyard_task::wire::Timestamp;
-use toolyard_task::{Digest, Incarnation, Task, TaskId};
+use toolyard_task::{Digest, Incarnation, SessionId, Task, TaskId};
 
 /// How long a task that was offered to one host is not offered to another (milliseconds).
 const TOLD: u64 = 3_000;
@@ -37,6 +38,18 @@ impl State {
             self.told.extend(chosen.iter().map(|id| (*id, now.plus(TOLD))));
         }
         chosen
+    }
+
+    pub(super) fn parked_asking(&self, session: &SessionId, limit: u32) -> Vec<TaskId> {
+        let asks = |task: &&Task| {
+            task.session.as_ref() == Some(session)
+                && task.parked().is_some()
+                && task.status() == TaskStatus::InputRequired
+        };
+        let mut asking: Vec<_> = self.live().filter(asks).map(|task| (task.created_at, task.id)).collect();
+        asking.sort_unstable();
+        asking.truncate(limit as usize);
+        asking.into_iter().map(|(_, id)| id).collect()
     }
 
     /// The tasks among these that were not offered to a host lately: the earliest time first, one owner after

@@ -1,7 +1,7 @@
 //! Journals in PostgreSQL. An append joins the transaction that other callers of this host share.
 
 use super::error::{corrupt, unreadable};
-use super::tasks::{ids, number, sealed};
+use super::tasks::{ids, number, number_of, sealed};
 use super::writer::PostgresTransaction;
 use super::{PostgresStore, components};
 use crate::codec::{self, CodecError};
@@ -13,7 +13,8 @@ use std::sync::Arc;
 use tokio_postgres::{Error, Row};
 use toolyard_task::journal::{Appended, Chunk, JournalHead, JournalStore};
 use toolyard_task::store::{StoreError, TaskStore as _};
-use toolyard_task::{Digest, Fence, Task, TaskId};
+use toolyard_task::wire::TaskStatus;
+use toolyard_task::{Digest, Fence, SessionId, Task, TaskId};
 
 const INSERT: &str = "
     INSERT INTO journal (task, incarnation, attempt, first, next, entries, bytes, component)
@@ -70,6 +71,9 @@ const ENDED: &str = "
     SELECT task.id, journal.bytes FROM journal JOIN task ON task.id = journal.task
     WHERE task.status > 2 ORDER BY task.updated, task.id LIMIT $1";
 
+const PARKED_ASKING: &str = "
+    SELECT id FROM task WHERE session = $1 AND status = $2 AND status <= 2 AND wake IS NOT NULL
+    ORDER BY created, id LIMIT $3";
 const PARKED: &str = "SELECT count(*) FROM task WHERE wake IS NOT NULL";
 /// Whether any parked task is due: the actual query writes, so it runs only if needed.
 const ANY_DUE: &str = "SELECT 1 FROM task WHERE wake <= (SELECT store_time($1)) LIMIT 1";
@@ -113,6 +117,16 @@ pub(super) async fn wakeable(store: &PostgresStore, limit: u32) -> Result<Vec<Ta
         })
     });
     ids(&told.await?)
+}
+
+/// Ids of parked tasks of a session with an open question.
+pub(super) async fn parked_asking(
+    store: &PostgresStore,
+    session: &SessionId,
+    limit: u32,
+) -> Result<Vec<TaskId>, StoreError> {
+    let (status, limit) = (number_of(TaskStatus::InputRequired), i64::from(limit));
+    ids(&store.readers.rows(PARKED_ASKING, &[&session.as_str(), &status, &limit]).await?)
 }
 
 /// How many tasks are parked.

@@ -21,8 +21,8 @@ use toolyard_task::store::{
 };
 use toolyard_task::task::{Summary, Task};
 use toolyard_task::timeline::RunRecord;
-use toolyard_task::wire::Timestamp;
-use toolyard_task::{Digest, Incarnation, Owner, TaskId};
+use toolyard_task::wire::{TaskStatus, Timestamp};
+use toolyard_task::{Digest, Incarnation, Owner, SessionId, TaskId};
 use uuid::Uuid;
 
 const READ: &str = "
@@ -216,6 +216,10 @@ impl TaskStore for PostgresStore {
         journal::wakeable(self, limit).await
     }
 
+    async fn parked_asking(&self, session: &SessionId, limit: u32) -> Result<Vec<TaskId>, StoreError> {
+        journal::parked_asking(self, session, limit).await
+    }
+
     async fn count_parked(&self) -> Result<u64, StoreError> {
         journal::count_parked(self).await
     }
@@ -386,7 +390,11 @@ pub(super) async fn sealed(writing: &PostgresTransaction<'_>, key: Option<KeyId>
 }
 
 fn status(task: &Task) -> i16 {
-    i16::try_from(codec::status(task.status())).unwrap_or(i16::MAX)
+    number_of(task.status())
+}
+
+pub(super) fn number_of(status: TaskStatus) -> i16 {
+    i16::try_from(codec::status(status)).unwrap_or(i16::MAX)
 }
 
 /// A change, encoded by its caller.

@@ -17,7 +17,9 @@ impl Endpoint {
         let Some(last) = headers.get("last-event-id") else {
             let stream = self.registry.stream(&session);
             session.keep(&stream, StreamPurpose::Standalone);
-            return Ok(reply::events(sse::events(&stream, 0, manner)));
+            let events = sse::events(&stream, 0, manner);
+            self.server.dispatch.offer_parked(&session.session);
+            return Ok(reply::events(events));
         };
         let id = last.to_str().ok().and_then(EventId::parse);
         let found = id
