@@ -244,7 +244,7 @@ impl Run {
             arrived: None,
             scope: RouteScope::Expected,
             next_look: Instant::now() + settle,
-            park_at: self.park_at(),
+            began: Instant::now(),
         };
         loop {
             match wait.step().await {
@@ -362,8 +362,8 @@ struct AnswerWait<'a> {
     /// The routes for questions that are not pending on any.
     scope: RouteScope,
     next_look: Instant,
-    /// When a run that resumes gives up its place, if it still waits.
-    park_at: Instant,
+    /// When the wait began, or the run was last not parked.
+    began: Instant,
 }
 
 /// The outcome of one step of a wait.
@@ -423,6 +423,10 @@ impl AnswerWait<'_> {
                 self.following.push(following.boxed());
             }
         }
+        let journal = self.run.task_journal().filter(|_| self.following.is_empty());
+        let park_at = self.began + self.run.park_after();
+        let parks = journal.filter(|_| Instant::now() >= park_at);
+        let scope = std::mem::replace(&mut self.scope, RouteScope::Expected);
         let to = QuestionRecipient {
             session: self.run.client.session.as_ref(),
             capabilities: &self.run.client.capabilities,
@@ -432,20 +436,18 @@ impl AnswerWait<'_> {
             patience: COMES_BACK,
         };
         tasks.offer_questions(&task, to).await?;
+        if let Some(journal) = parks {
+            journal.park(None).await;
+            self.began = Instant::now();
+            return Ok(WaitStep::Again);
+        }
         let left = open.iter().map(|question| question.deadline.since(now)).min().unwrap_or_default();
-        let journal = self.run.task_journal();
         tokio::select! {
             biased;
             () = changed => {}
             Some((key, answer)) = self.following.next() => self.arrived = Some(Event::Answered { key, answer }),
             () = tokio::time::sleep(Duration::from_millis(left)) => {}
-            () = tokio::time::sleep_until(self.park_at), if journal.is_some() && self.following.is_empty() => {
-                // Not a branch of its own: the commit wakes this wait, which must not drop it half done.
-                if let Some(journal) = journal {
-                    journal.park(None).await;
-                }
-                self.park_at = self.run.park_at();
-            }
+            () = tokio::time::sleep_until(park_at), if journal.is_some() => {}
             () = tokio::time::sleep_until(self.next_look) => {
                 self.next_look = Instant::now() + LOOK_AGAIN;
                 self.scope = RouteScope::Anywhere;

@@ -19,8 +19,10 @@ use toolyard_task::timeline::NewEvent;
 use toolyard_task::tool::JournalTerms;
 use toolyard_task::{Event, JournalLost, Refusal, RunJournal, StoreError, TaskId};
 
-/// A run that has waited so long is parked, if nothing needs it meanwhile.
+/// A run that has waited so long for an answer is parked, if nothing needs it meanwhile.
 const PARK_AFTER: Duration = Duration::from_secs(2);
+/// The same while others wait for its slot.
+const PARK_FOR_OTHERS: Duration = Duration::from_millis(50);
 /// A run waits at least this many times as long as it has computed, which its repetition computes again.
 const PARK_COST: u32 = 10;
 /// The most bytes of the journal of a plain call. A call with more can become a task that does not resume.
@@ -154,7 +156,8 @@ impl TaskJournal {
     /// How long the run waits before it is parked.
     pub fn park_after(&self) -> Duration {
         let spent = Duration::from_micros(self.spent.load(Ordering::Acquire));
-        PARK_AFTER.max(spent.saturating_mul(PARK_COST))
+        let least = if self.deps.slots.admission.has_queue() { PARK_FOR_OTHERS } else { PARK_AFTER };
+        least.max(spent.saturating_mul(PARK_COST))
     }
 
     /// Notes the processor time of a chunk.
@@ -394,13 +397,12 @@ impl RunJournal for TaskJournal {
     async fn sleep_until(&self, time_ms: u64) {
         let due = Timestamp(i64::try_from(time_ms).unwrap_or(i64::MAX));
         let left = || Duration::from_millis(due.since(self.deps.clock.now()));
-        // Short waits keep their run.
         let after = self.park_after();
-        if left() <= after * 2 {
-            return;
+        // Short waits keep their run. The others give it up at once, because nothing ends them earlier.
+        while left() > after * 2 {
+            self.park(Some(due)).await;
+            tokio::time::sleep(after).await;
         }
-        tokio::time::sleep(after).await;
-        self.park(Some(due)).await;
     }
 
     async fn continue_with(&self, begin: Chunk) -> JournalLost {

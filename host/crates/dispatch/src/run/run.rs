@@ -410,10 +410,9 @@ impl Run {
         self.journal.get()
     }
 
-    /// When a wait that begins now parks the run.
-    pub fn park_at(&self) -> Instant {
-        let after = self.journal.get().map_or(Duration::ZERO, |journal| journal.park_after());
-        Instant::now() + after
+    /// How long it waits for an answer before it is parked.
+    pub fn park_after(&self) -> Duration {
+        self.journal.get().map_or(Duration::ZERO, |journal| journal.park_after())
     }
 
     /// Whether its task waits without a run.

@@ -256,6 +256,11 @@ impl Admission {
         if state.turns.is_empty() { self.bounds.running.saturating_sub(state.running) } else { 0 }
     }
 
+    /// Whether requests wait for slots.
+    pub fn has_queue(&self) -> bool {
+        !self.lock().turns.is_empty()
+    }
+
     /// The number of free slots, even while requests are queued that another limit holds up.
     pub fn free(&self) -> u32 {
         self.bounds.running.saturating_sub(self.lock().running)
