@@ -6,8 +6,10 @@
 
 mod messages;
 mod parking;
+mod questions;
 
 pub use messages::caller_left;
+pub use questions::MAX_QUESTIONS;
 
 use crate::approval::{ApprovalObject, ApprovedBy, CONFIRM_KEY, ConfirmBy, Decision, NotApproved, approves};
 use crate::id::{Digest, Incarnation};
@@ -16,6 +18,7 @@ use crate::task::{Fence, Outcome, Question, Sent, Task};
 use crate::tool::AskError;
 use crate::wire::{RawJson, RpcError, Timestamp};
 use messages::orphan_message;
+use questions::open;
 
 /// How many of the latest requests of a question are remembered. A client that reconnects endlessly
 /// must not make a record grow endlessly.
@@ -205,6 +208,9 @@ pub enum Refusal {
     /// A question of this key was asked before.
     #[error("the key of the question was used before")]
     KeyReused,
+    /// The task has asked [`MAX_QUESTIONS`].
+    #[error("the task has asked as many questions as a task may ask")]
+    TooManyQuestions,
     /// The run has begun already.
     #[error("the run has begun already")]
     AlreadyStarted,
@@ -214,6 +220,9 @@ pub enum Refusal {
     /// The task is not parked.
     #[error("the task is not parked")]
     NotParked,
+    /// The run has had effects that must not be repeated.
+    #[error("the run has had effects that must not be repeated")]
+    HadEffects,
     /// The task has no journal.
     #[error("the task cannot be resumed")]
     NotResumable,
@@ -326,11 +335,7 @@ fn change(task: &Task, next: &mut Task, event: Event, now: Timestamp) -> Result<
         Event::Asked { fence, questions } => {
             check_fence(task, fence)?;
             for question in questions {
-                match next.questions.iter_mut().find(|asked| asked.key == question.key) {
-                    None => next.questions.push(question),
-                    Some(asked) if asked.attempt < fence.attempt => ask_anew(asked, question),
-                    Some(_) => return Err(Refusal::KeyReused),
-                }
+                questions::ask(next, fence, question)?;
             }
         }
         Event::Sent { key, sent } => {
@@ -430,9 +435,12 @@ fn change(task: &Task, next: &mut Task, event: Event, now: Timestamp) -> Result<
         }
         Event::Claimed { from, by, digest, reached } => {
             check_holder(task, from)?;
-            // Its last run has given up its journal since the claim was decided.
+            // Its last run has given up its journal, or had effects, since the claim was decided.
             if reached > 0 && task.resume.is_none() {
                 return Err(Refusal::NotResumable);
+            }
+            if task.effects && task.resume.is_none() {
+                return Err(Refusal::HadEffects);
             }
             // A task that had begun gets another attempt; any other one is still at its first.
             let attempt = task.fence.attempt + u32::from(task.started_at.is_some());
@@ -552,28 +560,9 @@ fn ask_for_approval_again(task: &mut Task, now: Timestamp) {
     task.approval = Some(approval);
 }
 
-/// The question of this key, if it waits for an answer.
-fn open<'a>(task: &'a mut Task, key: &str) -> Result<&'a mut Question, Refusal> {
-    let mut questions = task.questions.iter_mut();
-    questions.find(|question| question.key == key && question.answer.is_none()).ok_or(Refusal::NotAsked)
-}
-
 /// No run has a parked task.
 fn check_fence(task: &Task, fence: Fence) -> Result<(), Refusal> {
     if task.fence == fence && task.parked().is_none() { Ok(()) } else { Err(Refusal::Fenced) }
-}
-
-/// A later attempt asks under the key of an earlier one. The client is not asked the
-/// same question twice; what is another question has another key on the wire (26T-18).
-fn ask_anew(asked: &mut Question, question: Question) {
-    let is_same = asked.kind == question.kind && asked.params == question.params;
-    if is_same && !asked.is_superseded() {
-        asked.attempt = question.attempt;
-        asked.deadline = question.deadline;
-    } else {
-        let asked_again = asked.asked_again + 1;
-        *asked = Question { asked_again, ..question };
-    }
 }
 
 /// A parked task has no holder.

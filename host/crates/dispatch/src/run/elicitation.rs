@@ -21,7 +21,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use toolyard_protocol::question::{self, CheckedQuestion, ClientAnswer, Kind};
 use toolyard_protocol::{ClientCapabilities, RawJson, RpcError};
-use toolyard_task::apply::MAX_ASKED_AGAIN;
+use toolyard_task::apply::{MAX_ASKED_AGAIN, MAX_QUESTIONS};
 use toolyard_task::audit::By;
 use toolyard_task::store::{ReadTask, StoreError};
 use toolyard_task::task::{Era, Question};
@@ -324,6 +324,9 @@ impl Run {
             }
             CommitOutcome::Refused(_, Refusal::KeyReused) => {
                 Err(AskError::Invalid("a key was used for another question".to_owned()))
+            }
+            CommitOutcome::Refused(_, refusal @ Refusal::TooManyQuestions) => {
+                Err(AskError::Invalid(format!("{refusal}: {MAX_QUESTIONS}")))
             }
             // The task has ended; the guest is being stopped.
             CommitOutcome::Refused(..) | CommitOutcome::Gone => Err(AskError::Cancelled),

@@ -1,4 +1,4 @@
-use super::Refusal::{AlreadyStarted, Fenced, KeyReused, NotAsked, NotDue, Terminal};
+use super::Refusal::{AlreadyStarted, Fenced, HadEffects, KeyReused, NotAsked, NotDue, Terminal};
 use super::{apply as transition, *};
 use crate::task::EXPIRED_KEPT_MS;
 use crate::wire::TaskStatus;
@@ -327,6 +327,14 @@ fn a_claim_is_a_new_run_and_shuts_out_the_old_one() {
 }
 
 #[test]
+fn a_run_that_had_effects_since_the_claim_was_decided_is_not_run_again() {
+    let affected = || [started(), Event::Effects { fence: FENCE }];
+    let claim = |task: &Task| apply(task, claimed(FENCE.incarnation), Timestamp(IN_TIME)).map(drop);
+    assert_eq!(claim(&after(affected(), IN_TIME)), Err(HadEffects));
+    assert_eq!(claim(&resuming::recorded(affected())), Ok(()), "its journal repeats none");
+}
+
+#[test]
 fn ir_7_what_an_earlier_run_asked_is_not_asked_again() {
     let fence = Fence { incarnation: NEXT, attempt: FENCE.attempt + 1 };
     let again = |key: &str, params: &str| Question {
@@ -447,6 +455,7 @@ impl Model {
             | Action::Orphan { mine: false }
             | Action::Claim { mine: false }
             | Action::Release { mine: false } => return Err(Fenced),
+            Action::Claim { mine: true } if self.affected => return Err(HadEffects),
             Action::Claim { mine: true } => self.claims += u32::from(std::mem::take(&mut self.begun)),
             Action::Release { mine: true } => {}
             Action::Start { by: None } if self.begun => return Err(AlreadyStarted),

@@ -1,6 +1,6 @@
 //! Tasks that resume: parking, waking, and claims of runs that were recorded.
 
-use super::Refusal::{NotDue, NotParked, NotResumable};
+use super::Refusal::{NotDue, NotParked, NotResumable, TooManyQuestions};
 use super::*;
 use crate::recovery::{Durability, Recovery, recovery};
 use crate::task::{Parked, Resume};
@@ -297,6 +297,15 @@ fn a_run_that_hands_its_state_over_lets_the_next_one_ask_every_question_anew() {
     assert_eq!((question.answer.clone(), question.wire_key().as_ref()), (None, "q (2)"));
     let plain = after([started()], IN_TIME);
     assert_eq!(apply(&plain, Event::Continued { fence: FENCE }, AT), Err(NotResumable));
+}
+
+#[test]
+fn the_questions_of_all_runs_of_a_task_are_bounded() {
+    let keys: Vec<String> = (0..=MAX_QUESTIONS).map(|number| format!("q{number}")).collect();
+    let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+    let full = recorded([started(), asked(&keys[..MAX_QUESTIONS])]);
+    assert_eq!(apply(&full, asked(&keys[MAX_QUESTIONS..]), AT), Err(TooManyQuestions));
+    assert_eq!(apply(&recorded([started()]), asked(&keys), AT), Err(TooManyQuestions));
 }
 
 #[test]
