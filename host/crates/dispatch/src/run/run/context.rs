@@ -157,10 +157,14 @@ impl RunContext for Run {
             self.affected.store(true, Ordering::Release);
             return Ok(());
         };
-        match self.deps.tasks.change(id, &Event::Effects { fence }, &By::host()).await {
-            Ok(CommitOutcome::Done(_)) => Ok(()),
-            Ok(_) => Err(AskError::Cancelled),
-            Err(error) => Err(AskError::Refused(Fault::Store(error).rpc())),
+        loop {
+            match self.deps.tasks.change(id, &Event::Effects { fence }, &By::host()).await {
+                Ok(CommitOutcome::Done(_)) => return Ok(()),
+                Ok(_) => return Err(AskError::Cancelled),
+                // Else each repetition would get the failure.
+                Err(error) if self.task_journal().is_some() => self.retry_store(&error).await,
+                Err(error) => return Err(AskError::Refused(Fault::Store(error).rpc())),
+            }
         }
     }
 }
