@@ -4,6 +4,7 @@
 
 mod answers;
 mod database;
+mod resume;
 mod runs;
 
 use serde_json::{Value, json};

@@ -1,0 +1,118 @@
+//! Crashes of the host of a task that resumes: around each commit of its journal, its parking and its waking. Requests
+//! in doubt are sent again, or let the task fail; every other effect happens once.
+
+use super::Scene;
+use serde_json::{Value, json};
+use toolyard_tests::host::Setup;
+use toolyard_tests::session::LATEST;
+use toolyard_tests::{Session, Sink, guests};
+
+/// A host with a tool that resumes, and what it does with a request in doubt.
+async fn scene(fail_at: &str, in_doubt: &str) -> Scene {
+    let sink = Sink::start().await;
+    let manifest = format!(
+        "[task]\ndurability = \"resume\"\n[http]\nallow = [\"127.0.0.1:{}\"]\nin-doubt = \"{in_doubt}\"\n",
+        sink.port()
+    );
+    let setup = Setup::new().with(&[guests::fixture("chances")]).set("admin.listen", "127.0.0.1:0");
+    let host = setup.manifest("chances", &manifest).fail_at(fail_at).start().await;
+    let session = Session::open_as(host.port(), LATEST, json!({"elicitation": {}})).await.session;
+    Scene { sink, host, session }
+}
+
+impl Scene {
+    /// Creates a task that sends one request each round, and waits until its host has died. Returns its id on the next
+    /// host.
+    async fn crash(&mut self, rounds: u32) -> String {
+        let created = self.create(json!({"rounds": rounds})).await;
+        self.restart().await;
+        match created {
+            Some(id) => id,
+            None => self.tasks().await.remove(0),
+        }
+    }
+
+    async fn create(&self, mut order: Value) -> Option<String> {
+        order["port"] = self.sink.port().into();
+        order["key"] = json!("k");
+        self.try_create("chances", order).await
+    }
+
+    async fn answer(&self, id: &str) {
+        let answered = self.host.command(&["tasks", "answer", id, "--answer", "q0={\"n\":3}"]).await;
+        assert!(answered.status.success(), "{}", String::from_utf8_lossy(&answered.stderr));
+    }
+}
+
+/// The appends of one round are that of its request, before it is sent, and that of its response.
+#[tokio::test]
+async fn a_request_whose_response_was_stored_is_not_sent_again() {
+    for (fail_at, begun) in [
+        ("append.before:1", [0, 1].as_slice()),
+        ("append.uncommitted:1", &[0, 1]),
+        // Not sent, and in doubt.
+        ("append.committed:1", &[0, 1]),
+        // Sent, and in doubt.
+        ("append.before:2", &[0, 0, 1]),
+        ("append.uncommitted:2", &[0, 0, 1]),
+        ("append.committed:2", &[0, 1]),
+        ("append.committed:3", &[0, 1]),
+        ("append.uncommitted:4", &[0, 1, 1]),
+    ] {
+        let mut scene = scene(fail_at, "retry").await;
+        let id = scene.crash(2).await;
+        assert_eq!(scene.outcome(&id).await.as_array().map(Vec::len), Some(2), "{fail_at}");
+        assert_eq!(scene.begun("k"), begun, "{fail_at}");
+    }
+}
+
+#[tokio::test]
+async fn a_request_in_doubt_lets_the_task_fail_if_the_manifest_says_so() {
+    for (fail_at, begun) in [("append.committed:1", [].as_slice()), ("append.uncommitted:2", &[0])] {
+        let mut scene = scene(fail_at, "fail").await;
+        let id = scene.crash(2).await;
+        let task = scene.session.until(&id, "failed").await;
+        assert!(task["statusMessage"].to_string().contains("was not sent again"), "{fail_at}: {task}");
+        assert_eq!(scene.begun("k"), begun, "{fail_at}");
+    }
+}
+
+/// The end of the run is in its journal, so the next run only repeats it.
+#[tokio::test]
+async fn an_end_that_was_not_stored_is_repeated_without_effects() {
+    for fail_at in ["finish.before", "finish.uncommitted", "finish.committed"] {
+        let mut scene = scene(fail_at, "fail").await;
+        let id = scene.crash(1).await;
+        assert_eq!(scene.outcome(&id).await.as_array().map(Vec::len), Some(1), "{fail_at}");
+        assert_eq!(scene.begun("k"), [0], "{fail_at}");
+    }
+}
+
+#[tokio::test]
+async fn a_crash_while_a_task_gives_up_its_run_loses_no_question() {
+    for fail_at in ["park.before", "park.uncommitted", "park.committed"] {
+        let mut scene = scene(fail_at, "fail").await;
+        let id = scene.create(json!({"rounds": 1, "ask": true})).await.expect("a task");
+        scene.restart().await;
+        scene.session.until(&id, "input_required").await;
+        scene.answer(&id).await;
+        assert!(scene.outcome(&id).await[0]["answer"].to_string().contains("accept"), "{fail_at}");
+        assert_eq!(scene.begun("k"), [0], "{fail_at}");
+    }
+}
+
+#[tokio::test]
+async fn a_crash_while_a_task_gets_its_run_back_loses_no_answer() {
+    for fail_at in ["wake.before", "wake.uncommitted", "wake.committed"] {
+        let mut scene = scene(fail_at, "fail").await;
+        let id = scene.create(json!({"rounds": 1, "ask": true})).await.expect("a task");
+        toolyard_tests::eventually("the run to end", || async {
+            (scene.host.runs().await == 0).then_some(())
+        })
+        .await;
+        scene.answer(&id).await;
+        scene.restart().await;
+        assert!(scene.outcome(&id).await[0]["answer"].to_string().contains("accept"), "{fail_at}");
+        assert_eq!(scene.begun("k"), [0], "{fail_at}");
+    }
+}
