@@ -2,7 +2,7 @@
 # `make profile`: records host/profile/calls.profdata again, the profile that every build by make uses, and
 # calls-musl.profdata, which the packaged static program uses. `record.sh musl` records only the latter.
 # An instrumented host serves the load generator's calls, of both generations and all shapes, tasks,
-# and stdio; its counts are merged. Each takes a quarter of an hour on two cores, mostly for the build.
+# and stdio, and the calls once more with a console; its counts are merged. Each takes a quarter of an hour on two cores, mostly for the build.
 #
 # It needs llvm-profdata of the LLVM that rustc was built with: `rustup component add llvm-tools`
 # installs it; LLVM_PROFDATA names another.
@@ -54,6 +54,8 @@ record() { # PROFILE, PROGRAM
   mkdir -p "$work/counts"
   TOOLYARD_BIN=$2 LLVM_PROFILE_FILE=$work/counts/%p-%m.profraw \
     target/release/toolyard-load run --brief --only calls,shapes,tasks,stdio --out "$work/bench"
+  TOOLYARD_BIN=$2 TOOLYARD_CONSOLE_LISTEN=127.0.0.1:0 LLVM_PROFILE_FILE=$work/counts/%p-%m.profraw \
+    target/release/toolyard-load run --brief --only calls --out "$work/bench"
   # Sparse: without the functions that were never called.
   "$profdata" merge --sparse -o "host/profile/$1.profdata" "$work"/counts/*.profraw
   ls -l "host/profile/$1.profdata"
