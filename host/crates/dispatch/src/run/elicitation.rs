@@ -427,8 +427,8 @@ impl AnswerWait<'_> {
             }
         }
         let journal = self.run.task_journal().filter(|_| self.following.is_empty());
-        let park_at = self.began + self.run.park_after();
-        let parks = journal.filter(|_| Instant::now() >= park_at);
+        let (run, began) = (self.run, self.began);
+        let parks = journal.filter(|_| began.elapsed() >= run.park_after());
         let scope = std::mem::replace(&mut self.scope, RouteScope::Expected);
         let to = QuestionRecipient {
             session: self.run.client.session.as_ref(),
@@ -450,7 +450,7 @@ impl AnswerWait<'_> {
             () = changed => {}
             Some((key, answer)) = self.following.next() => self.arrived = Some(Event::Answered { key, answer }),
             () = tokio::time::sleep(Duration::from_millis(left)) => {}
-            () = tokio::time::sleep_until(park_at), if journal.is_some() => {}
+            () = run.until_parks(began), if journal.is_some() => {}
             () = tokio::time::sleep_until(self.next_look) => {
                 self.next_look = Instant::now() + LOOK_AGAIN;
                 self.scope = RouteScope::Anywhere;

@@ -41,6 +41,9 @@ use toolyard_task::wire::error::URL_ELICITATION_REQUIRED;
 use toolyard_task::wire::{RawJson, RpcError, Timestamp};
 use toolyard_task::{Durability, Event, Fence, Reservation, RunEnd, Task, TaskId};
 
+/// How often a run that waits for an answer looks whether others wait for its slot.
+const LOOK_FOR_OTHERS: Duration = Duration::from_millis(100);
+
 /// A run, from the moment that it is set up.
 pub(crate) struct Run {
     pub deps: Arc<RunDeps>,
@@ -413,6 +416,17 @@ impl Run {
     /// How long it waits for an answer before it is parked.
     pub fn park_after(&self) -> Duration {
         self.journal.get().map_or(Duration::ZERO, |journal| journal.park_after())
+    }
+
+    /// Waits until it is to be parked, if it has waited since `began`. Others may come to wait for its slot meanwhile.
+    pub async fn until_parks(&self, began: Instant) {
+        loop {
+            let left = self.park_after().saturating_sub(began.elapsed());
+            if left.is_zero() {
+                return;
+            }
+            tokio::time::sleep(left.min(LOOK_FOR_OTHERS)).await;
+        }
     }
 
     /// Whether its task waits without a run.
