@@ -35,6 +35,15 @@ async fn seen(session: &Session, id: &str) -> Vec<Value> {
     text(&result).as_array().expect("a list").clone()
 }
 
+/// A task whose question is open, and that has no run.
+async fn asking() -> (Host, Session, String) {
+    let (host, session) = resuming().await;
+    let id = session.create("chances", json!({"rounds": 1, "ask": true})).await;
+    session.until(&id, "input_required").await;
+    waits_without_a_run(&host).await;
+    (host, session, id)
+}
+
 async fn waits_without_a_run(host: &Host) {
     eventually("the run to end", || async { (host.runs().await == 0).then_some(()) }).await;
 }
@@ -62,10 +71,7 @@ async fn a_task_whose_host_was_killed_continues_from_where_it_was() {
 
 #[tokio::test]
 async fn a_task_that_waits_for_an_answer_has_no_run_and_is_answered_after_a_restart() {
-    let (host, session) = resuming().await;
-    let id = session.create("chances", json!({"rounds": 1, "ask": true})).await;
-    session.until(&id, "input_required").await;
-    waits_without_a_run(&host).await;
+    let (host, session, id) = asking().await;
     let host = host.killed_and_restarted().await;
     let session = session.at(host.port());
     // As a client does: it asks for the result, and gets the question on the way.
@@ -78,10 +84,7 @@ async fn a_task_that_waits_for_an_answer_has_no_run_and_is_answered_after_a_rest
 
 #[tokio::test]
 async fn a_client_that_opens_a_stream_is_asked_what_its_parked_tasks_ask() {
-    let (host, session) = resuming().await;
-    let id = session.create("chances", json!({"rounds": 1, "ask": true})).await;
-    session.until(&id, "input_required").await;
-    waits_without_a_run(&host).await;
+    let (host, session, id) = asking().await;
     let host = host.killed_and_restarted().await;
     let session = session.at(host.port());
     let mut stream = session.listen().await;
@@ -148,10 +151,7 @@ async fn a_run_hands_its_state_over_to_the_next_one() {
 
 #[tokio::test]
 async fn a_task_ends_on_the_component_on_which_it_began() {
-    let (host, session) = resuming().await;
-    let id = session.create("chances", json!({"rounds": 1, "ask": true})).await;
-    session.until(&id, "input_required").await;
-    waits_without_a_run(&host).await;
+    let (host, session, id) = asking().await;
     install_as(&guests::fixture("chances_next"), &host.plugins(), "chances.wasm");
     let host = host.killed_and_restarted().await;
     let session = session.at(host.port());

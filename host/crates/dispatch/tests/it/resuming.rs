@@ -180,20 +180,26 @@ fn versioned(component: &str, ran: Arc<Mutex<Vec<String>>>) -> Arc<dyn Tool> {
     })
 }
 
+/// A task of component `01` that waits for its turn on this host, which then dies.
+async fn left_in_the_queue(on: &Arc<MemoryStore>, ran: &Arc<Mutex<Vec<String>>>) -> TaskId {
+    let one =
+        Bounds { running: 1, running_per_principal: 1, waiting_per_principal: 9, parked_per_principal: 9 };
+    let blocks = native("blocks").runs(|_| std::future::pending::<RunEnd>());
+    let tools = vec![blocks, versioned("01", ran.clone())];
+    let host = dispatch_by(Settings { admission: one, ..SETTINGS }, on, tools);
+    created(&host, "blocks").await;
+    let id = created(&host, "saga").await;
+    on.kill();
+    id
+}
+
 /// The journal names the component of all runs from the creation of the task on.
 #[tokio::test]
 async fn a_task_that_waited_for_its_turn_when_its_host_died_is_run_by_the_component_of_its_journal() {
     let store = memory();
     let first = Arc::new(store.node());
     let ran = Arc::new(Mutex::new(Vec::new()));
-    let one =
-        Bounds { running: 1, running_per_principal: 1, waiting_per_principal: 9, parked_per_principal: 9 };
-    let blocks = native("blocks").runs(|_| std::future::pending::<RunEnd>());
-    let tools = vec![blocks, versioned("01", ran.clone())];
-    let host = dispatch_by(Settings { admission: one, ..SETTINGS }, &first, tools);
-    created(&host, "blocks").await;
-    let id = created(&host, "saga").await;
-    first.kill();
+    let id = left_in_the_queue(&first, &ran).await;
     let second = Arc::new(store.node());
     let host = dispatch_by(SETTINGS, &second, vec![versioned("02", ran.clone())]);
     host.recover_now().await;
@@ -210,14 +216,7 @@ async fn a_task_whose_component_is_missing_waits_until_a_host_has_it() {
     let store = memory();
     let first = Arc::new(store.node());
     let ran = Arc::new(Mutex::new(Vec::new()));
-    let one =
-        Bounds { running: 1, running_per_principal: 1, waiting_per_principal: 9, parked_per_principal: 9 };
-    let blocks = native("blocks").runs(|_| std::future::pending::<RunEnd>());
-    let tools = vec![blocks, versioned("01", ran.clone())];
-    let host = dispatch_by(Settings { admission: one, ..SETTINGS }, &first, tools);
-    created(&host, "blocks").await;
-    let id = created(&host, "saga").await;
-    first.kill();
+    let id = left_in_the_queue(&first, &ran).await;
     let second = Arc::new(store.node());
     let another = native("saga").durability(Durability::Resume).digest("02").runs(async |_| done("other"));
     let host = dispatch_by(SETTINGS, &second, vec![another]);
