@@ -115,7 +115,12 @@ impl Promises {
             clients: vec![keeper],
         };
         Settings {
-            admission: Bounds { running: 5, running_per_principal: 3, waiting_per_principal: 20, parked_per_principal: 20 },
+            admission: Bounds {
+                running: 5,
+                running_per_principal: 3,
+                waiting_per_principal: 20,
+                parked_per_principal: 20,
+            },
             rerun_after_ms: 500,
             bridge: Some(Arc::new(bridge)),
             queue_when_busy: self.queues,
