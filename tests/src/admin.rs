@@ -9,9 +9,7 @@ impl Host {
     /// # Panics
     /// If the host runs without `admin.listen`.
     pub fn admin(&self) -> u16 {
-        let log = self.log();
-        let (before, _) = log.split_once(" has /healthz").expect("an admin listener");
-        before.rsplit_once(':').and_then(|(_, port)| port.parse().ok()).expect("a port")
+        port(&self.log()).expect("an admin listener")
     }
 
     /// How many runs hold a slot.
@@ -28,9 +26,24 @@ impl Host {
     /// # Panics
     /// If it was started without `admin.listen`.
     pub async fn metric(&self, series: &str) -> Option<u64> {
-        let mut connection = Connection::open(self.admin()).await.not_mcp();
-        let answer = connection.send(hyper::Method::GET, "/metrics", &[], "").await;
-        let text = String::from_utf8(answer.bytes().await.to_vec()).expect("text");
-        text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' ')?.parse().ok())
+        metric(self.admin(), series).await
     }
+}
+
+/// The port of the admin listener of the host that wrote this log.
+#[must_use]
+pub fn port(log: &str) -> Option<u16> {
+    let (before, _) = log.split_once(" has /healthz")?;
+    before.rsplit_once(':')?.1.parse().ok()
+}
+
+/// The value of this series, with its labels as they are written, at this admin listener.
+///
+/// # Panics
+/// If it does not answer with text.
+pub async fn metric(port: u16, series: &str) -> Option<u64> {
+    let mut connection = Connection::open(port).await.not_mcp();
+    let answer = connection.send(hyper::Method::GET, "/metrics", &[], "").await;
+    let text = String::from_utf8(answer.bytes().await.to_vec()).expect("text");
+    text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' ')?.parse().ok())
 }

@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use toolyard_tests::guests;
 use toolyard_tests::session::{Opened, Session};
+use toolyard_tests::sink::Sink;
 
 /// The number of tasks that wait at once, and of those that did so before.
 const PARKED: usize = 10_000;
@@ -34,10 +35,30 @@ const AIM_BESIDE: f64 = 0.99;
 const AIM_KIB: f64 = 3.4;
 const AIM_ANSWER: f64 = 2.0;
 const AIM_REPLAY: f64 = 1.0;
+/// The aims: writes to the journal for each request of one task, commits for each of many tasks, the bytes of the
+/// readings, and the seconds from a kill until the task continues.
+const AIM_WRITES: f64 = 1.1;
+const AIM_COMMITS: f64 = 0.1;
+const AIM_BYTES: f64 = 10_000.0;
+const AIM_CONTINUED: f64 = 1.0;
+
+/// The requests of a task, with a hundred readings of the clock before each, and the number of tasks at once.
+const REQUESTS: usize = 50;
+const SENDERS: usize = 64;
+/// The number of kills of a host whose task sends requests.
+const KILLS: usize = 11;
 
 const RESUME: &str = "[task]\ndurability = \"resume\"\n";
-const SETTINGS: [&str; 3] =
-    ["calls.running-per-principal=20000", "tasks.waiting-per-principal=20000", "rates.local=false"];
+const SETTINGS: [&str; 4] = [
+    "calls.running-per-principal=20000",
+    "tasks.waiting-per-principal=20000",
+    "rates.local=false",
+    "admin.listen=127.0.0.1:0",
+];
+/// Series of the host's metrics.
+const WRITES: &str = "toolyard_journal_flushes_total";
+const BYTES: &str = "toolyard_journal_bytes_total";
+const COMMITS: &str = "toolyard_store_commit_operations_count";
 
 /// The folder of a host with a tool that resumes.
 fn resuming(work: &Path, name: &str) -> anyhow::Result<PathBuf> {
@@ -46,12 +67,22 @@ fn resuming(work: &Path, name: &str) -> anyhow::Result<PathBuf> {
     Ok(folder)
 }
 
+/// The same, whose tool may send requests to the sink. A request in doubt is sent again.
+fn sending(work: &Path, name: &str, sink: &Sink) -> anyhow::Result<PathBuf> {
+    let folder = resuming(work, name)?;
+    let http = format!("[http]\nallow = [\"127.0.0.1:{}\"]\nin-doubt = \"retry\"\n", sink.port());
+    std::fs::write(folder.join("plugins/chances.toml"), format!("{RESUME}{http}"))?;
+    Ok(folder)
+}
+
 /// Runs the measurement.
 pub async fn measure(effort: Effort, work: &Path) -> anyhow::Result<Section> {
     let beside = beside(effort, work).await?;
     let parked = parked(work).await?;
     let answered = answered(work).await?;
-    Ok(section(&beside, &parked, &answered))
+    let written = written(work).await?;
+    let continued = continued(work).await?;
+    Ok(section(&beside, &parked, &answered, &written, &continued))
 }
 
 /// The rates and the processor times of plain calls without a tool that resumes, and beside one: medians.
@@ -140,6 +171,8 @@ struct Answered {
     fresh: Latencies,
     commit_ms: f64,
     replay_s: f64,
+    /// The journal of the readings.
+    bytes: u64,
 }
 
 async fn answered(work: &Path) -> anyhow::Result<Answered> {
@@ -157,16 +190,18 @@ async fn answered(work: &Path) -> anyhow::Result<Answered> {
     for _ in 0..ANSWERED {
         ids.push(session.create("chances", json!({"rounds": 1, "ask": true})).await);
     }
+    let bytes = server.metric(BYTES).await?;
     let long = session.create("chances", json!({"rounds": 1, "readings": READINGS, "ask": true})).await;
     session.until(&long, "input_required").await;
     until_idle(&server).await?;
+    let bytes = server.metric(BYTES).await? - bytes;
     let mut answered = Latencies::new();
     for id in &ids {
         answered.record(answer(&session, id).await?);
     }
     let replay_s = answer(&session, &long).await?.as_secs_f64();
     server.stop().await?;
-    Ok(Answered { answered, fresh, commit_ms, replay_s })
+    Ok(Answered { answered, fresh, commit_ms, replay_s, bytes })
 }
 
 /// Answers the question of a task, and returns the time from the answer to the result.
@@ -181,13 +216,84 @@ async fn answer(session: &Session, id: &str) -> anyhow::Result<Duration> {
     Ok(took)
 }
 
-fn section(beside: &Beside, parked: &Parked, answered: &Answered) -> Section {
+/// What tasks that send requests write, for each request.
+struct Written {
+    /// Writes to the journal of one task.
+    alone: f64,
+    /// Commits of many tasks at once.
+    together: f64,
+}
+
+async fn written(work: &Path) -> anyhow::Result<Written> {
+    let sink = Sink::start().await;
+    let server = Server::toolyard_with(&sending(work, "written", &sink)?, &SETTINGS).await?;
+    let session = Session::open(server.port()).await;
+    let steps: Vec<_> = (0..REQUESTS).flat_map(|_| [json!({"now": 100}), json!({"post": 1})]).collect();
+    let order = json!({"steps": steps, "port": sink.port()});
+    let send = async |tasks: usize, series: &str| {
+        let before = server.metric(series).await?;
+        let mut ids = Vec::new();
+        for _ in 0..tasks {
+            ids.push(session.create("chances", order.clone()).await);
+        }
+        for id in &ids {
+            session.until(id, "completed").await;
+        }
+        let written = server.metric(series).await? - before;
+        anyhow::Ok(written as f64 / (tasks * REQUESTS) as f64)
+    };
+    let written = Written { alone: send(1, WRITES).await?, together: send(SENDERS, COMMITS).await? };
+    server.stop().await?;
+    Ok(written)
+}
+
+/// The times from a kill of the host until its task has sent the next request, in a new process.
+async fn continued(work: &Path) -> anyhow::Result<Latencies> {
+    let sink = Sink::start().await;
+    let folder = sending(work, "continued", &sink)?;
+    let mut server = Server::toolyard_with(&folder, &SETTINGS).await?;
+    let session = Session::open(server.port()).await;
+    session.create("chances", json!({"rounds": 1_000_000, "port": sink.port(), "key": "k"})).await;
+    let sent = || sink.steps().get("k").map_or(0, Vec::len);
+    let mut times = Latencies::new();
+    for _ in 0..KILLS {
+        let goal = sent() + 20;
+        until(|| sent() >= goal).await?;
+        let began = Instant::now();
+        drop(server);
+        // What had left the host arrives first.
+        let goal = sent() + 2;
+        server = Server::toolyard_with(&folder, &SETTINGS).await?;
+        until(|| sent() >= goal).await?;
+        times.record(began.elapsed());
+    }
+    Ok(times)
+}
+
+async fn until(met: impl Fn() -> bool) -> anyhow::Result<()> {
+    let until = Instant::now() + PATIENCE;
+    while !met() {
+        anyhow::ensure!(Instant::now() < until, "the task does not continue");
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    Ok(())
+}
+
+fn section(
+    beside: &Beside,
+    parked: &Parked,
+    answered: &Answered,
+    written: &Written,
+    continued: &Latencies,
+) -> Section {
     let mut section = Section::new(
         "Tasks that resume",
         "Plain calls of `add` with 16 connections, without a tool that resumes and beside one, in turns. 10,000 tasks that \
          sleep for a day, after 2,000 others: memory of no file and page tables beyond those before. 200 tasks whose question is answered \
          after they gave up their runs, compared with a plain call of the same tool and one commit of plain SQLite. A task \
-         that read the clock a million times before its question, and repeats that after the answer.",
+         that read the clock a million times before its question, and repeats that after the answer. A task, and 64 at \
+         once, that send 50 requests, with a hundred readings of the clock before each. A task that sends one request after \
+         the other; its host is killed 11 times, and starts again at once.",
         "what | figure",
     );
     let of_rate = beside.per_second[1] / beside.per_second[0];
@@ -207,6 +313,11 @@ fn section(beside: &Beside, parked: &Parked, answered: &Answered) -> Section {
         ("a commit of plain SQLite, ms", shown(answered.commit_ms)),
         ("answer to result, of a plain call and a commit", shown(times)),
         ("answer to result after a million readings, s", shown(answered.replay_s)),
+        ("bytes of a journal of a million readings", answered.bytes.to_string()),
+        ("writes to the journal for each request, one task", shown(written.alone)),
+        ("commits for each request, 64 tasks at once", shown(written.together)),
+        ("kill to the next request, p50 s", shown(continued.ms(0.5) / 1e3)),
+        ("kill to the next request, most s", shown(continued.max_ms() / 1e3)),
     ] {
         section.row([what.to_owned(), figure]);
     }
@@ -222,10 +333,20 @@ fn section(beside: &Beside, parked: &Parked, answered: &Answered) -> Section {
     let most = format!("at most {AIM_REPLAY} s");
     let met = answered.replay_s <= AIM_REPLAY;
     aim("repetition of a million readings, with answer and result", most, answered.replay_s, met);
+    let most = |aim: f64, unit: &str| format!("at most {aim}{unit}");
+    let bytes = answered.bytes as f64;
+    aim("journal of a million readings", most(AIM_BYTES, " bytes"), bytes, bytes <= AIM_BYTES);
+    let (alone, together) = (written.alone, written.together);
+    aim("writes to the journal for each request", most(AIM_WRITES, ""), alone, alone <= AIM_WRITES);
+    aim("commits for each request of 64 tasks", most(AIM_COMMITS, ""), together, together <= AIM_COMMITS);
+    let half = continued.ms(0.5) / 1e3;
+    aim("kill to the next request, p50", most(AIM_CONTINUED, " s"), half, half <= AIM_CONTINUED);
     section.data = json!({ "resume": {
         "beside": of_rate, "beside_cpu": of_cpu, "kib_each": parked.kib_each, "parked_s": parked.seconds,
         "answer_p50_ms": answered.answered.ms(0.5), "answer_p99_ms": answered.answered.ms(0.99),
         "fresh_p50_ms": answered.fresh.ms(0.5), "commit_ms": answered.commit_ms, "replay_s": answered.replay_s,
+        "journal_bytes": answered.bytes, "writes_alone": written.alone, "commits_together": written.together,
+        "continued_p50_ms": continued.ms(0.5),
     }});
     section
 }

@@ -4,7 +4,7 @@ use anyhow::Context as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-use toolyard_tests::guests;
+use toolyard_tests::{admin, guests};
 
 /// How long a server may take to print its port; it may have to compile a hundred plugins first.
 const START: Duration = Duration::from_secs(180);
@@ -179,6 +179,12 @@ impl Server {
         let io = std::fs::read_to_string(format!("/proc/{}/io", self.child.id()))?;
         let figure = io.lines().find_map(|line| line.strip_prefix("write_bytes: ")?.parse().ok());
         figure.context("/proc/PID/io has write_bytes")
+    }
+
+    /// The value of this series of its metrics. It was started with `admin.listen`.
+    pub async fn metric(&self, series: &str) -> anyhow::Result<u64> {
+        let port = admin::port(&self.log()?).context("it has no admin listener")?;
+        admin::metric(port, series).await.with_context(|| format!("no metric {series}"))
     }
 
     /// The number of its open descriptors.

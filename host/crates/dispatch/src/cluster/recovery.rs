@@ -268,7 +268,11 @@ impl Cluster {
         // Registered before it is claimed, so that a cancel which finds the record finds
         // the run as well.
         let guard = self.deps.slots.register(Some(task.id), run.registration(), slot.is_none());
-        let taken = self.deps.tasks.change(task.id, &event, &By::host().because("host_died")).await?;
+        let by_host = match event {
+            Event::Claimed { .. } => By::host().because("host_died"),
+            _ => By::host(),
+        };
+        let taken = self.deps.tasks.change(task.id, &event, &by_host).await?;
         let from_node = task.fence.incarnation;
         let CommitOutcome::Done(task) = taken else { return Ok(RecoveryOutcome::Left) };
         run.set_task(&task);

@@ -169,6 +169,54 @@ async fn a_question_of_a_task_that_resumes_waits_for_the_store() {
     .await;
 }
 
+/// Else the guest would get the failure as its answer, and each repetition too.
+#[tokio::test]
+async fn the_effects_of_a_task_that_resumes_wait_for_the_store() {
+    let store = memory();
+    let goes_on = Arc::new(Notify::new());
+    let signal = goes_on.clone();
+    let tool = native("saga").durability(Durability::Resume).runs(move |context| {
+        let signal = signal.clone();
+        async move {
+            signal.notified().await;
+            done(if context.effects().await.is_ok() { "recorded" } else { "failed" })
+        }
+    });
+    let (host, gate) = gated(&store, tool);
+    let id = created(&host, "saga").await;
+    gate.fails.store(true, Ordering::SeqCst);
+    goes_on.notify_one();
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    gate.fails.store(false, Ordering::SeqCst);
+    eventually("the end", || stored(&store, id).now_or_never().is_some_and(|task| !task.is_live())).await;
+    let task = stored(&store, id).await;
+    assert!(task.effects && format!("{:?}", task.outcome).contains("recorded"), "{task:?}");
+}
+
+/// A question waits for two seconds with its run, but not while somebody waits for its slot.
+#[tokio::test]
+async fn a_question_gives_up_its_run_sooner_while_others_wait_for_its_slot() {
+    let one =
+        Bounds { running: 1, running_per_principal: 1, waiting_per_principal: 9, parked_per_principal: 9 };
+    let host = |store| {
+        let asks = native("asks").durability(Durability::Resume).runs(async move |context| {
+            let answers = context.ask(vec![question("q")]).await;
+            done(&format!("{answers:?}"))
+        });
+        let other = native("other").runs(|_| std::future::ready(done("done")));
+        dispatch_by(Settings { admission: one, ..SETTINGS }, store, vec![asks, other])
+    };
+    let (alone, shared) = (memory(), memory());
+    let (alone_host, shared_host) = (host(&alone), host(&shared));
+    let first = created(&alone_host, "asks").await;
+    let second = created(&shared_host, "asks").await;
+    let other = created(&shared_host, "other").await;
+    let ended = || stored(&shared, other).now_or_never().is_some_and(|task| !task.is_live());
+    eventually("the other task", ended).await;
+    assert!(stored(&shared, second).await.parked().is_some());
+    assert!(stored(&alone, first).await.parked().is_none());
+}
+
 /// The tool of this component, which notes the components of its runs.
 fn versioned(component: &str, ran: Arc<Mutex<Vec<String>>>) -> Arc<dyn Tool> {
     let tool = native("saga").durability(Durability::Resume).digest(component);
