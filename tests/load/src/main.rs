@@ -42,6 +42,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tokio::signal::unix::{SignalKind, signal};
 
+/// That of the host, so that its parts take as many instructions here as there.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// The load generator of Toolyard.
 #[derive(Debug, Parser)]
 struct Arguments {

@@ -16,7 +16,8 @@ const WORK: [(&str, u32, u32); 16] = [
     ("encode", 200, 1_200),
     ("apply", 200, 1_200),
     ("dispatch", 200, 1_200),
-    ("dispatch-observed", 200, 1_200),
+    // When the history is full, each call takes the place of another one.
+    ("dispatch-observed", 2_200, 4_200),
     ("dispatch-bridged", 200, 1_200),
     ("dispatch-task", 100, 600),
     ("commit", 50, 550),
