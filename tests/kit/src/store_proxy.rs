@@ -5,7 +5,7 @@ use bytes::Bytes;
 use std::sync::Arc;
 use toolyard_store::MemoryStore;
 use toolyard_task::audit::Entry;
-use toolyard_task::journal::{Appended, Chunk, JournalHead, JournalStore};
+use toolyard_task::journal::{Appended, Chunk, Flush, JournalHead, JournalStore};
 use toolyard_task::keys::{Key, KeyStore, KeyUse};
 use toolyard_task::node::{NodeStore, Registration};
 use toolyard_task::search::{Page, Search};
@@ -183,9 +183,10 @@ impl<I: Intercept> JournalStore for StoreProxy<I> {
         fence: Fence,
         at: u32,
         chunks: Vec<Chunk>,
+        flush: Flush,
     ) -> Result<Appended, StoreError> {
         let append = async {
-            let appended = self.store.append_chunks(task, fence, at, chunks.clone()).await?;
+            let appended = self.store.append_chunks(task, fence, at, chunks.clone(), flush).await?;
             self.note_write(appended, task, fence, || self.intercept.appended(task, fence, at, &chunks));
             Ok(appended)
         };

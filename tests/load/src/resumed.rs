@@ -35,10 +35,10 @@ const AIM_BESIDE: f64 = 0.99;
 const AIM_KIB: f64 = 3.4;
 const AIM_ANSWER: f64 = 2.0;
 const AIM_REPLAY: f64 = 1.0;
-/// The aims: writes to the journal for each request of one task, commits for each of many tasks, the bytes of the
-/// readings, and the seconds from a kill until the task continues.
-const AIM_WRITES: f64 = 1.1;
-const AIM_COMMITS: f64 = 0.1;
+/// The aims: commits for each request of one task and of many tasks, the bytes of the readings, and the seconds from a
+/// kill until the task continues.
+const AIM_ALONE: f64 = 1.1;
+const AIM_TOGETHER: f64 = 0.1;
 const AIM_BYTES: f64 = 10_000.0;
 const AIM_CONTINUED: f64 = 1.0;
 
@@ -56,7 +56,6 @@ const SETTINGS: [&str; 4] = [
     "admin.listen=127.0.0.1:0",
 ];
 /// Series of the host's metrics.
-const WRITES: &str = "toolyard_journal_flushes_total";
 const BYTES: &str = "toolyard_journal_bytes_total";
 const COMMITS: &str = "toolyard_store_commit_operations_count";
 
@@ -216,11 +215,9 @@ async fn answer(session: &Session, id: &str) -> anyhow::Result<Duration> {
     Ok(took)
 }
 
-/// What tasks that send requests write, for each request.
+/// The commits that are flushed to the disk, for each request of a task, and of many tasks at once.
 struct Written {
-    /// Writes to the journal of one task.
     alone: f64,
-    /// Commits of many tasks at once.
     together: f64,
 }
 
@@ -230,8 +227,8 @@ async fn written(work: &Path) -> anyhow::Result<Written> {
     let session = Session::open(server.port()).await;
     let steps: Vec<_> = (0..REQUESTS).flat_map(|_| [json!({"now": 100}), json!({"post": 1})]).collect();
     let order = json!({"steps": steps, "port": sink.port()});
-    let send = async |tasks: usize, series: &str| {
-        let before = server.metric(series).await?;
+    let send = async |tasks: usize| {
+        let before = server.metric(COMMITS).await?;
         let mut ids = Vec::new();
         for _ in 0..tasks {
             ids.push(session.create("chances", order.clone()).await);
@@ -239,10 +236,10 @@ async fn written(work: &Path) -> anyhow::Result<Written> {
         for id in &ids {
             session.until(id, "completed").await;
         }
-        let written = server.metric(series).await? - before;
+        let written = server.metric(COMMITS).await? - before;
         anyhow::Ok(written as f64 / (tasks * REQUESTS) as f64)
     };
-    let written = Written { alone: send(1, WRITES).await?, together: send(SENDERS, COMMITS).await? };
+    let written = Written { alone: send(1).await?, together: send(SENDERS).await? };
     server.stop().await?;
     Ok(written)
 }
@@ -314,7 +311,7 @@ fn section(
         ("answer to result, of a plain call and a commit", shown(times)),
         ("answer to result after a million readings, s", shown(answered.replay_s)),
         ("bytes of a journal of a million readings", answered.bytes.to_string()),
-        ("writes to the journal for each request, one task", shown(written.alone)),
+        ("commits for each request, one task", shown(written.alone)),
         ("commits for each request, 64 tasks at once", shown(written.together)),
         ("kill to the next request, p50 s", shown(continued.ms(0.5) / 1e3)),
         ("kill to the next request, most s", shown(continued.max_ms() / 1e3)),
@@ -337,15 +334,15 @@ fn section(
     let bytes = answered.bytes as f64;
     aim("journal of a million readings", most(AIM_BYTES, " bytes"), bytes, bytes <= AIM_BYTES);
     let (alone, together) = (written.alone, written.together);
-    aim("writes to the journal for each request", most(AIM_WRITES, ""), alone, alone <= AIM_WRITES);
-    aim("commits for each request of 64 tasks", most(AIM_COMMITS, ""), together, together <= AIM_COMMITS);
+    aim("commits for each request of one task", most(AIM_ALONE, ""), alone, alone <= AIM_ALONE);
+    aim("commits for each request of 64 tasks", most(AIM_TOGETHER, ""), together, together <= AIM_TOGETHER);
     let half = continued.ms(0.5) / 1e3;
     aim("kill to the next request, p50", most(AIM_CONTINUED, " s"), half, half <= AIM_CONTINUED);
     section.data = json!({ "resume": {
         "beside": of_rate, "beside_cpu": of_cpu, "kib_each": parked.kib_each, "parked_s": parked.seconds,
         "answer_p50_ms": answered.answered.ms(0.5), "answer_p99_ms": answered.answered.ms(0.99),
         "fresh_p50_ms": answered.fresh.ms(0.5), "commit_ms": answered.commit_ms, "replay_s": answered.replay_s,
-        "journal_bytes": answered.bytes, "writes_alone": written.alone, "commits_together": written.together,
+        "journal_bytes": answered.bytes, "commits_alone": written.alone, "commits_together": written.together,
         "continued_p50_ms": continued.ms(0.5),
     }});
     section

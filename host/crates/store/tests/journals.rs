@@ -8,7 +8,7 @@ use toolyard_store::contract::journal::{chunk, recorded};
 use toolyard_store::contract::{ManualClock, START, created, owner};
 use toolyard_store::sqlite::backup;
 use toolyard_store::{Keyring, ReencryptionReport, SealWith, SqliteOptions, SqliteStore};
-use toolyard_task::journal::{Appended, Chunk, JournalStore as _};
+use toolyard_task::journal::{Appended, Chunk, Flush, JournalStore as _};
 use toolyard_task::store::StoreError;
 use toolyard_task::{Digest, Fence, Incarnation, TaskId};
 
@@ -30,7 +30,7 @@ fn file(folder: &TempDir) -> Connection {
 async fn journal(store: &SqliteStore, chunks: u32) -> (TaskId, Vec<Chunk>) {
     let made = created(store, recorded(&owner("a"), FENCE)).await;
     let chunks: Vec<Chunk> = (0..chunks).map(|number| chunk(number, 300)).collect();
-    let appended = store.append_chunks(made.id, FENCE, 0, chunks.clone()).await.expect("answers");
+    let appended = store.append_chunks(made.id, FENCE, 0, chunks.clone(), Flush::Now).await.expect("answers");
     assert_eq!(appended, Appended::Done);
     (made.id, chunks)
 }
@@ -85,7 +85,7 @@ async fn damage_in_a_chunk_is_noticed_and_never_passed_on() {
             assert!(file.execute(damage, [row]).expect("damages") > 0, "{what}");
             let read = store.chunks(id, 0, u64::MAX).await;
             assert!(is_corrupt(&read), "{what}: {read:?}");
-            let repeated = store.append_chunks(id, FENCE, 0, chunks.clone()).await;
+            let repeated = store.append_chunks(id, FENCE, 0, chunks.clone(), Flush::Now).await;
             assert!(!matches!(repeated, Ok(Appended::Done)), "{what}: {repeated:?}");
             assert_eq!(store.chunks(other, 0, u64::MAX).await.expect("reads"), others, "{what}");
             let undo =
@@ -121,12 +121,18 @@ async fn chunks_are_encrypted_and_encrypted_again() {
     };
     let store = open(folder.path(), &[]);
     let (first, _) = journal(&store, 0).await;
-    assert_eq!(store.append_chunks(first, FENCE, 0, vec![told(0)]).await.expect("answers"), Appended::Done);
+    assert_eq!(
+        store.append_chunks(first, FENCE, 0, vec![told(0)], Flush::Now).await.expect("answers"),
+        Appended::Done
+    );
     assert!(plain(&folder), "the search finds what is plain");
     store.shut_down().await;
     let old = open(folder.path(), &[OLD]);
     let (second, chunks) = journal(&old, 2_000).await;
-    assert_eq!(old.append_chunks(first, FENCE, 1, vec![told(1)]).await.expect("answers"), Appended::Done);
+    assert_eq!(
+        old.append_chunks(first, FENCE, 1, vec![told(1)], Flush::Now).await.expect("answers"),
+        Appended::Done
+    );
     old.shut_down().await;
     let store = open(folder.path(), &[NEW, OLD]);
     let done = store.reseal(SealWith::Newest, |_| {}).await.expect("is encrypted again");
@@ -138,7 +144,10 @@ async fn chunks_are_encrypted_and_encrypted_again() {
     assert_eq!(store.chunks(first, 0, u64::MAX).await.expect("reads"), [told(0), told(1)]);
     assert!(store.chunks(second, 0, u64::MAX).await.expect("reads") == chunks);
     // A repetition of chunks that have another key now.
-    assert_eq!(store.append_chunks(second, FENCE, 0, chunks).await.expect("answers"), Appended::Done);
+    assert_eq!(
+        store.append_chunks(second, FENCE, 0, chunks, Flush::Now).await.expect("answers"),
+        Appended::Done
+    );
     let done = store.reseal(SealWith::Nothing, |_| {}).await.expect("opens all");
     assert!(done.needed.is_empty() && done.unreadable.is_empty());
     store.shut_down().await;

@@ -48,8 +48,18 @@ pub enum Appended {
     },
 }
 
+/// When an append has to be on the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flush {
+    /// Before it returns, together with everything that was appended before.
+    Now,
+    /// With the next write that is flushed. Until then a power failure may lose it, but the end of the process, or of
+    /// a server that the store uses, may not.
+    Later,
+}
+
 /// The store of journals. The journal of a task is created with the task, and removed with it. A call that has
-/// returned `Ok` is durable, as far as the store is.
+/// returned `Ok` is durable, as far as the store is, except an append with [`Flush::Later`].
 #[async_trait]
 pub trait JournalStore: Send + Sync + 'static {
     /// Adds chunks from number `at` on, if `fence` still runs the task: all of them or none. Repeating what is
@@ -60,6 +70,7 @@ pub trait JournalStore: Send + Sync + 'static {
         fence: Fence,
         at: u32,
         chunks: Vec<Chunk>,
+        flush: Flush,
     ) -> Result<Appended, StoreError>;
 
     /// The journal of a task; `None` if the task has none.

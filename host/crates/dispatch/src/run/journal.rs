@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use toolyard_protocol::Timestamp;
 use toolyard_task::audit::By;
-use toolyard_task::journal::{Appended, Chunk};
+use toolyard_task::journal::{Appended, Chunk, Flush};
 use toolyard_task::run_journal::{DecidedBy, DoubtDecision};
 use toolyard_task::task::Resume;
 use toolyard_task::timeline::NewEvent;
@@ -464,9 +464,9 @@ async fn write(
     mut at: u32,
     mut received: mpsc::UnboundedReceiver<Message>,
 ) {
-    let (mut lost, mut is_given_up) = (None, false);
+    let (mut lost, mut is_given_up, mut is_flushed) = (None, false, true);
     while let Some(first) = received.recv().await {
-        let (mut chunks, mut waiting, mut mode) = (Vec::new(), Vec::new(), WriteMode::Append);
+        let (mut chunks, mut waiting, mut mode) = (Vec::new(), Vec::new(), None);
         let mut given_up = None;
         let mut next = Some(first);
         while let Some(message) = next {
@@ -477,13 +477,18 @@ async fn write(
                 Message::GiveUp(reason) => given_up = Some(reason),
                 // The run waits for it, so nothing comes after it.
                 Message::Restart(begin, done) => {
-                    (chunks, mode) = (vec![begin], WriteMode::Restart);
+                    (chunks, mode) = (vec![begin], Some(WriteMode::Restart));
                     waiting.push(done);
                 }
             }
             next = received.try_recv().ok();
         }
-        if lost.is_none() && !is_given_up && !chunks.is_empty() {
+        // Nothing leaves the run before it has waited. So what it does not wait for may be flushed later.
+        let flush = if waiting.is_empty() { Flush::Later } else { Flush::Now };
+        let mode = mode.unwrap_or(WriteMode::Append(flush));
+        let is_behind = flush == Flush::Now && !is_flushed;
+        if lost.is_none() && !is_given_up && (!chunks.is_empty() || is_behind) {
+            is_flushed = flush == Flush::Now;
             let count = u32::try_from(chunks.len()).unwrap_or(u32::MAX);
             match store(&deps, task, (at, mode), chunks).await {
                 Ok(()) => at = at.saturating_add(count),
@@ -506,7 +511,7 @@ async fn write(
 #[derive(Clone, Copy)]
 enum WriteMode {
     /// The chunks follow the stored ones.
-    Append,
+    Append(Flush),
     /// The chunks replace the stored ones.
     Restart,
 }
@@ -524,7 +529,9 @@ async fn store(
     let mut retry = StoreRetry::new(deps, task);
     loop {
         let stored = match mode {
-            WriteMode::Append => journals.append_chunks(task.id, task.fence, at, chunks.clone()).await,
+            WriteMode::Append(flush) => {
+                journals.append_chunks(task.id, task.fence, at, chunks.clone(), flush).await
+            }
             WriteMode::Restart => journals.restart_journal(task.id, task.fence, at, chunks.clone()).await,
         };
         match stored {

@@ -8,7 +8,7 @@ use toolyard_journal::{ChunkWriter, Entry};
 use toolyard_task::apply::Refusal;
 use toolyard_task::audit::{self, By};
 use toolyard_task::erasure::DataOwner;
-use toolyard_task::journal::{Appended, COMPONENT_KEPT_MS, Chunk, JournalHead};
+use toolyard_task::journal::{Appended, COMPONENT_KEPT_MS, Chunk, Flush, JournalHead};
 use toolyard_task::store::{CreateError, Quota, QuotaScope, Records, StoreError};
 use toolyard_task::task::{Question, Resume, Summary};
 use toolyard_task::wire::{QuestionKind, RawJson, Timestamp};
@@ -44,7 +44,7 @@ async fn head(store: &dyn Store, id: TaskId) -> JournalHead {
 }
 
 async fn append(store: &dyn Store, id: TaskId, fence: Fence, at: u32, chunks: &[Chunk]) -> Appended {
-    store.append_chunks(id, fence, at, chunks.to_vec()).await.expect("answers")
+    store.append_chunks(id, fence, at, chunks.to_vec(), Flush::Now).await.expect("answers")
 }
 
 async fn all(store: &dyn Store, id: TaskId, from: u32) -> Vec<Chunk> {
@@ -75,7 +75,9 @@ pub async fn chunks_have_dense_numbers(fixture: Fixture) {
     assert_eq!(append(&*here, made.id, FENCE, 0, std::slice::from_ref(zero)).await, Appended::Done);
     assert_eq!(append(&*here, made.id, FENCE, 2, &chunks[..1]).await, Appended::Gap { next: 1 });
     assert_eq!(append(&*there, made.id, FENCE, 1, std::slice::from_ref(one)).await, Appended::Done);
-    assert_eq!(append(&*here, made.id, FENCE, 2, more).await, Appended::Done);
+    let later = here.append_chunks(made.id, FENCE, 2, more.to_vec(), Flush::Later).await;
+    assert_eq!(later.expect("answers"), Appended::Done);
+    assert_eq!(append(&*here, made.id, FENCE, 2 + more.len() as u32, &[]).await, Appended::Done, "flushes");
     // Repetitions, of all or of a part; and what only looks like one.
     for (at, until) in [(2, 6), (0, 6), (0, 1), (5, 6), (3, 3), (6, 6)] {
         let again = &chunks[at as usize..until];

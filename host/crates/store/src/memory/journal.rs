@@ -6,7 +6,7 @@ use crate::components::{check, is_old};
 use async_trait::async_trait;
 use bytes::Bytes;
 use std::collections::BTreeMap;
-use toolyard_task::journal::{Appended, Chunk, JournalHead, JournalStore};
+use toolyard_task::journal::{Appended, Chunk, Flush, JournalHead, JournalStore};
 use toolyard_task::store::StoreError;
 use toolyard_task::wire::Timestamp;
 use toolyard_task::{Digest, Fence, Task, TaskId};
@@ -106,6 +106,7 @@ impl JournalStore for MemoryStore {
         fence: Fence,
         at: u32,
         chunks: Vec<Chunk>,
+        _: Flush,
     ) -> Result<Appended, StoreError> {
         self.state()?.journals.write(task, fence, at, chunks, false)
     }

@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use std::sync::Arc;
 use tokio_postgres::{Error, Row};
-use toolyard_task::journal::{Appended, Chunk, JournalHead, JournalStore};
+use toolyard_task::journal::{Appended, Chunk, Flush, JournalHead, JournalStore};
 use toolyard_task::store::{StoreError, TaskStore as _};
 use toolyard_task::wire::TaskStatus;
 use toolyard_task::{Digest, Fence, SessionId, Task, TaskId};
@@ -144,6 +144,8 @@ impl JournalStore for PostgresStore {
         fence: Fence,
         at: u32,
         chunks: Vec<Chunk>,
+        // Always at once: a server that crashes by itself would lose what the host already builds on.
+        _: Flush,
     ) -> Result<Appended, StoreError> {
         let new = EncodedChunks::of(&self.sealing, task, fence, at, chunks).map_err(corrupt)?;
         self.write_chunks(new).await

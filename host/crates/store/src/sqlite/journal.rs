@@ -11,7 +11,7 @@ use crate::reencryption::{ENOUGH, ReencryptionReport, StoredBody};
 use async_trait::async_trait;
 use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
-use toolyard_task::journal::{Appended, Chunk, JournalHead, JournalStore};
+use toolyard_task::journal::{Appended, Chunk, Flush, JournalHead, JournalStore};
 use toolyard_task::store::{StoreError, TaskStore as _};
 use toolyard_task::{Digest, Fence, TaskId};
 
@@ -77,9 +77,10 @@ impl JournalStore for SqliteStore {
         fence: Fence,
         at: u32,
         chunks: Vec<Chunk>,
+        flush: Flush,
     ) -> Result<Appended, StoreError> {
         let new = EncodedChunks::of(&self.sealing, task, fence, at, chunks).map_err(corrupt)?;
-        self.write_chunks(new).await
+        self.write_chunks(new, flush).await
     }
 
     async fn journal(&self, task: TaskId) -> Result<Option<JournalHead>, StoreError> {
@@ -103,7 +104,7 @@ impl JournalStore for SqliteStore {
         chunks: Vec<Chunk>,
     ) -> Result<Appended, StoreError> {
         let new = EncodedChunks::of(&self.sealing, task, fence, at, chunks).map_err(corrupt)?;
-        self.write_chunks(EncodedChunks { replaces: true, ..new }).await
+        self.write_chunks(EncodedChunks { replaces: true, ..new }, Flush::Now).await
     }
 
     async fn drop_journal(&self, task: TaskId) -> Result<bool, StoreError> {
@@ -155,7 +156,7 @@ impl JournalStore for SqliteStore {
 }
 
 impl SqliteStore {
-    async fn write_chunks(&self, new: EncodedChunks) -> Result<Appended, StoreError> {
+    async fn write_chunks(&self, new: EncodedChunks, flush: Flush) -> Result<Appended, StoreError> {
         let sealing = self.sealing.clone();
         fail_point!("append", "before");
         let operation = move |writing: &mut SqliteTransaction<'_>| {
@@ -163,7 +164,10 @@ impl SqliteStore {
             fail_point!("append", "uncommitted", matches!(written, Ok(Appended::Done)));
             Ok(written)
         };
-        let written = self.writer.write(operation).await?;
+        let written = match flush {
+            Flush::Now => self.writer.write(operation).await?,
+            Flush::Later => self.writer.write_unflushed(operation).await?,
+        };
         fail_point!("append", "committed", matches!(written, Ok(Appended::Done)));
         written
     }

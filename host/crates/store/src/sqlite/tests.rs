@@ -1,5 +1,6 @@
 use super::*;
 use crate::Store;
+use crate::contract::journal::{chunk, recorded};
 use crate::contract::timeline::{log, timeline};
 use crate::contract::{
     AMPLE, ManualClock, START, TTL, created, eventually, finish, owner, result, session, task,
@@ -9,6 +10,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use tempfile::TempDir;
 use toolyard_task::audit::{AuditStore, By, Entry};
+use toolyard_task::journal::{Appended, Flush, JournalStore as _};
 use toolyard_task::node::NodeStore;
 use toolyard_task::store::{CreateError, Hint, Records, StoreError};
 use toolyard_task::timeline::TimelineStore as _;
@@ -382,6 +384,32 @@ async fn a_task_with_a_hundred_log_lines_makes_no_more_commits_than_one_without(
         commits.push(flushed(&registry) - before);
     }
     assert_eq!(commits, [2, 2]);
+}
+
+/// The response of a request is stored although nothing waits for it. It costs no flush of its own.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_append_that_nothing_waits_for_is_flushed_with_the_next_write() {
+    let folder = folder();
+    let store = SqliteStore::open(folder.path(), options()).expect("opens");
+    let mut registry = prometheus_client::registry::Registry::default();
+    store.register_metrics(&mut registry);
+    let made =
+        created(&*store, recorded(&owner("a"), Fence { incarnation: Incarnation(1), attempt: 1 })).await;
+    let before = flushed(&registry);
+    let mut at = 0;
+    for (chunks, flush, flushes) in [(3, Flush::Later, 0), (0, Flush::Now, 1), (1, Flush::Now, 2)] {
+        for _ in 0..chunks {
+            let appended = store.append_chunks(made.id, made.fence, at, vec![chunk(at, 9)], flush).await;
+            assert_eq!(appended.expect("answers"), Appended::Done);
+            at += 1;
+        }
+        if chunks == 0 {
+            let appended = store.append_chunks(made.id, made.fence, at, Vec::new(), flush).await;
+            assert_eq!(appended.expect("answers"), Appended::Done);
+        }
+        assert_eq!(flushed(&registry) - before, flushes);
+        assert_eq!(store.journal(made.id).await.expect("answers").expect("is there").next, at);
+    }
 }
 
 /// The bounds on all timelines together, in both stores.

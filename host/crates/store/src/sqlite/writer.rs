@@ -107,6 +107,18 @@ impl Writer {
         self.queue.write(|reply| Box::new(PendingWrite { operation, result: None, task: None, reply })).await
     }
 
+    /// As [`Writer::write`], but until the next transaction that is flushed a power failure may undo it.
+    pub(super) async fn write_unflushed<T, F>(&self, operation: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnMut(&mut SqliteTransaction<'_>) -> rusqlite::Result<T> + Send + 'static,
+    {
+        let write = |reply| -> Box<dyn Operation> {
+            Box::new(Relaxed(PendingWrite { operation, result: None, task: None, reply }))
+        };
+        self.queue.write(write).await
+    }
+
     /// Completes the queued operations, then `last`, and ends the thread. Blocks until then. A
     /// second call does nothing.
     pub(super) fn stop<F>(&self, last: Option<F>)

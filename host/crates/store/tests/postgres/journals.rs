@@ -6,7 +6,7 @@ use toolyard_store::contract::journal::{chunk, recorded};
 use toolyard_store::contract::{created, owner};
 use toolyard_store::postgres::PostgresLocation;
 use toolyard_store::{Keyring, PostgresOptions, PostgresStore, SealWith};
-use toolyard_task::journal::{Appended, Chunk, JournalStore as _};
+use toolyard_task::journal::{Appended, Chunk, Flush, JournalStore as _};
 use toolyard_task::store::StoreError;
 use toolyard_task::{Fence, Incarnation, TaskId};
 
@@ -24,7 +24,7 @@ async fn open(place: &PostgresLocation, keys: &[[u8; 32]]) -> Arc<PostgresStore>
 async fn journal(store: &PostgresStore) -> (TaskId, Vec<Chunk>) {
     let made = created(store, recorded(&owner("a"), FENCE)).await;
     let chunks: Vec<Chunk> = (0..4).map(|number| chunk(number, 300)).collect();
-    let appended = store.append_chunks(made.id, FENCE, 0, chunks.clone()).await.expect("answers");
+    let appended = store.append_chunks(made.id, FENCE, 0, chunks.clone(), Flush::Now).await.expect("answers");
     assert_eq!(appended, Appended::Done);
     (made.id, chunks)
 }
@@ -47,7 +47,10 @@ async fn chunks_that_were_changed_or_moved_are_refused_and_keys_can_be_replaced(
     let store = open(&place, &[NEW]).await;
     for id in [first, second] {
         assert_eq!(store.chunks(id, 0, u64::MAX).await.expect("reads"), chunks);
-        assert_eq!(store.append_chunks(id, FENCE, 0, chunks.clone()).await.expect("answers"), Appended::Done);
+        assert_eq!(
+            store.append_chunks(id, FENCE, 0, chunks.clone(), Flush::Now).await.expect("answers"),
+            Appended::Done
+        );
     }
     let table = format!("{schema}.journal_chunk");
     server.ask(&format!("CREATE TABLE {schema}.kept AS SELECT * FROM {table}"));

@@ -8,7 +8,7 @@ use toolyard_store::contract::{START, TTL, created, finish, owner, result, task}
 use toolyard_store::postgres::PostgresLocation;
 use toolyard_store::{PostgresOptions, PostgresStore, TimelineBounds};
 use toolyard_task::TaskStore as _;
-use toolyard_task::journal::{Appended, JournalStore as _};
+use toolyard_task::journal::{Appended, Flush, JournalStore as _};
 use toolyard_task::timeline::{EventKind, TimelineStore as _};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -41,7 +41,8 @@ async fn a_schema_without_timelines_and_journals_is_upgraded() {
     assert_eq!(timeline(&*store, made.id).await.runs[0].outcome.as_deref(), Some("completed"));
     let fence = made.fence;
     let resumes = created(&*store, recorded(&owner("a"), fence)).await;
-    let appended = store.append_chunks(resumes.id, fence, 0, vec![chunk(0, 9)]).await.expect("answers");
+    let appended =
+        store.append_chunks(resumes.id, fence, 0, vec![chunk(0, 9)], Flush::Now).await.expect("answers");
     assert_eq!(appended, Appended::Done);
     store.shut_down().await;
 }
