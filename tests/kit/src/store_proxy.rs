@@ -42,7 +42,7 @@ pub trait Intercept: Send + Sync + 'static {
     fn removed(&self, _: &[TaskId]) {}
 
     /// Notes that chunks of a journal were stored from this number on, or were stored before.
-    fn appended(&self, _: TaskId, _: Fence, _: u32, _: &[Chunk]) {}
+    fn appended(&self, _: TaskId, _: Fence, _: u32, _: &[Chunk], _: Flush) {}
 
     /// Notes that a journal was replaced by these chunks, or was replaced before.
     fn restarted(&self, _: TaskId, _: Fence, _: u32, _: &[Chunk]) {}
@@ -187,7 +187,7 @@ impl<I: Intercept> JournalStore for StoreProxy<I> {
     ) -> Result<Appended, StoreError> {
         let append = async {
             let appended = self.store.append_chunks(task, fence, at, chunks.clone(), flush).await?;
-            self.note_write(appended, task, fence, || self.intercept.appended(task, fence, at, &chunks));
+            self.note_write(appended, task, fence, || self.intercept.appended(task, fence, at, &chunks, flush));
             Ok(appended)
         };
         self.intercept.call("append_chunks", append).await

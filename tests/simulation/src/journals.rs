@@ -5,7 +5,7 @@ use crate::saga::{Lines, value_in};
 use crate::trace::Observed as _;
 use crate::world::{Seen, short};
 use toolyard_dispatch::Timestamp;
-use toolyard_task::journal::Chunk;
+use toolyard_task::journal::{Chunk, Flush};
 use toolyard_task::recovery::MAX_STALLED;
 use toolyard_task::{Fence, Task, TaskId};
 
@@ -18,6 +18,8 @@ pub struct JournalLedger {
     pub chunks: Vec<Chunk>,
     /// The entries of all chunks, those before a restart included.
     entries: u64,
+    /// Whether a power failure may lose the last chunks.
+    pub has_unflushed: bool,
     /// The entries when the last run lost its host, and how many runs in a row did so with as many.
     lost: (u64, u32),
 }
@@ -49,10 +51,11 @@ impl crate::ledger::Ledger {
 
 impl Seen {
     /// Records that chunks were appended to a journal.
-    pub fn appended(&mut self, id: TaskId, fence: Fence, at: u32, chunks: &[Chunk]) {
+    pub fn appended(&mut self, id: TaskId, fence: Fence, at: u32, chunks: &[Chunk], flush: Flush) {
         self.look_at_append(id, fence);
         let Some(entry) = self.ledger.entries.get_mut(&id) else { return };
         let journal = &mut entry.journal;
+        journal.has_unflushed = flush == Flush::Later;
         let follows = at == journal.next();
         if follows {
             journal.add(chunks);

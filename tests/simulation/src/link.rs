@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use toolyard_dispatch::Timestamp;
 use toolyard_kit::Intercept;
-use toolyard_task::journal::Chunk;
+use toolyard_task::journal::{Chunk, Flush};
 use toolyard_task::store::StoreError;
 use toolyard_task::{Fence, Incarnation, Task, TaskId};
 
@@ -180,8 +180,8 @@ impl Intercept for Link {
         self.world.see().removed(ids, time);
     }
 
-    fn appended(&self, task: TaskId, fence: Fence, at: u32, chunks: &[Chunk]) {
-        self.world.see().appended(task, fence, at, chunks);
+    fn appended(&self, task: TaskId, fence: Fence, at: u32, chunks: &[Chunk], flush: Flush) {
+        self.world.see().appended(task, fence, at, chunks, flush);
     }
 
     fn restarted(&self, task: TaskId, fence: Fence, at: u32, chunks: &[Chunk]) {

@@ -395,6 +395,11 @@ impl Saga<'_> {
                 format_args!("{id8}: {effect:?} happens before it is recorded"),
             );
             seen.demand(!answered, format_args!("{id8}: {effect:?} happens though its response is known"));
+            let unflushed = seen.ledger.entries.get(&id).is_some_and(|entry| entry.journal.has_unflushed);
+            seen.demand(
+                !unflushed || gave_up || !was_task,
+                format_args!("{id8}: {effect:?} happens before its record is on the disk"),
+            );
             let before = seen.runs.of(id).filter(|run| run.effects_had.contains(&effect)).count();
             seen.demand(
                 before == 0 || (intended && !gave_up),
