@@ -187,7 +187,9 @@ impl<I: Intercept> JournalStore for StoreProxy<I> {
     ) -> Result<Appended, StoreError> {
         let append = async {
             let appended = self.store.append_chunks(task, fence, at, chunks.clone(), flush).await?;
-            self.note_write(appended, task, fence, || self.intercept.appended(task, fence, at, &chunks, flush));
+            self.note_write(appended, task, fence, || {
+                self.intercept.appended(task, fence, at, &chunks, flush)
+            });
             Ok(appended)
         };
         self.intercept.call("append_chunks", append).await
