@@ -258,7 +258,7 @@ async fn continued(work: &Path) -> anyhow::Result<Latencies> {
         until(|| sent() >= goal).await?;
         let began = Instant::now();
         drop(server);
-        // What had left the host arrives first.
+        // A request that had already left the host may still arrive.
         let goal = sent() + 2;
         server = Server::toolyard_with(&folder, &SETTINGS).await?;
         until(|| sent() >= goal).await?;

@@ -193,7 +193,7 @@ async fn the_effects_of_a_task_that_resumes_wait_for_the_store() {
     assert!(task.effects && format!("{:?}", task.outcome).contains("recorded"), "{task:?}");
 }
 
-/// A question waits for two seconds with its run, but not while somebody waits for its slot.
+/// A run keeps its slot for two seconds while its question is open, unless another call waits for the slot.
 #[tokio::test]
 async fn a_question_gives_up_its_run_sooner_while_others_wait_for_its_slot() {
     let one =
