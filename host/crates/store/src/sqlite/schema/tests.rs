@@ -30,6 +30,19 @@ fn a_file_of_the_first_schema_is_brought_forward_with_the_span_of_what_it_holds(
     assert_eq!(number("PRAGMA user_version"), MIGRATIONS.len() as i64);
 }
 
+#[test]
+fn a_statement_is_planned_once_whatever_is_bound_to_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (_, on) = prepare(folder.path(), Duration::from_secs(1), &Sealing::default()).expect("opens");
+    let sql = "SELECT count(*) FROM task WHERE owner = ?1 AND created BETWEEN ?2 AND ?3";
+    let mut statement = on.prepare(sql).expect("prepares");
+    for from in 0..10 {
+        let found = statement.query_row(("a", from, from + 1), |row| row.get::<_, i64>(0));
+        assert_eq!(found.expect("counts"), 0);
+    }
+    assert_eq!(statement.get_status(rusqlite::StatementStatus::RePrepare), 0);
+}
+
 const FOLDER: &str = "TOOLYARD_STORE_SCHEMA_FOLDER";
 
 /// A process that is killed after it has upgraded a file as far as it reports, without a commit;
