@@ -8,7 +8,7 @@ use toolyard_tests::chaos::cluster::disasters;
 use toolyard_tests::races::{races, races_between_hosts};
 
 /// The disasters go on for this long, and until each kind has happened.
-const DISASTERS: Duration = Duration::from_secs(300);
+const DISASTERS: Duration = Duration::from_secs(180);
 
 /// A1, A2, A3, A5. Between the kills the host is restarted, and its plugin is replaced. Both generations
 /// agree about each task (26B-1, 26B-8, 26B-9).

@@ -144,7 +144,7 @@ impl Seen {
                     format_args!("{id}: woken for {}, which is another host", next.fence.incarnation),
                 );
                 self.demand(
-                    next.fence.attempt == before.fence.attempt + 1 && next.started_at.is_none(),
+                    next.fence.attempt == before.fence.attempt + 1 && next.started_at.is_some(),
                     format_args!("{id}: woken from {:?} as {:?}", before.fence, next.fence),
                 );
             }

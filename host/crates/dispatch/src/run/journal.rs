@@ -398,8 +398,12 @@ impl RunJournal for TaskJournal {
         let due = Timestamp(i64::try_from(time_ms).unwrap_or(i64::MAX));
         let left = || Duration::from_millis(due.since(self.deps.clock.now()));
         let after = self.park_after();
+        // Woken because the time has come, by the clock of the store: that of this host is behind. If the run were
+        // parked again, it would be woken again at once.
+        let started_at = self.task.get().and_then(|task| task.started_at);
+        let has_come = started_at.is_some_and(|started_at| due <= started_at);
         // Short waits keep their run. The others give it up at once, because nothing ends them earlier.
-        while left() > after * 2 {
+        while !has_come && left() > after * 2 {
             self.park(Some(due)).await;
             tokio::time::sleep(after).await;
         }

@@ -94,6 +94,8 @@ pub(crate) struct RunObservers {
 pub(crate) struct RunTask {
     pub id: TaskId,
     pub fence: Fence,
+    /// When this run began, by the clock of the store, if it began before it was set up.
+    pub started_at: Option<Timestamp>,
     /// When its ttl passes.
     pub expires_at: Timestamp,
     /// The generation of protocol that it was created under.
@@ -184,6 +186,7 @@ impl Run {
         let as_task = RunTask {
             id: task.id,
             fence: task.fence,
+            started_at: task.started_at,
             expires_at: task.expires_at(),
             era: task.era,
             bridged: task.bridged.is_some(),

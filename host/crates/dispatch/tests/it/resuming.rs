@@ -143,6 +143,29 @@ async fn a_run_that_gives_its_journal_up_has_no_effect_before_its_task_says_so()
     assert_eq!(stored(&store, id).await.resume, None);
 }
 
+/// Hosts on one database have clocks that differ, and the one of the database decides when a task is woken. Else a
+/// host that is behind would park and wake the task without end until its own clock has reached the time.
+#[tokio::test]
+async fn a_host_whose_clock_is_behind_wakes_a_sleeping_task_once() {
+    let clock = TickingClock::at(1_000_000);
+    let store = Arc::new(MemoryStore::new(clock.clone()));
+    let tool = native("saga").durability(Durability::Resume).runs(move |context| async move {
+        journal(&context).sleep_until(1_060_000).await;
+        done("slept")
+    });
+    let host = application(SETTINGS, stores(&store), TickingClock::at(1), vec![tool]);
+    let stop = CancellationToken::new();
+    let time = tokio::spawn(host.clone().keep_time(stop.clone()));
+    let id = created(&host, "saga").await;
+    let is_parked = || stored(&store, id).now_or_never().is_some_and(|task| task.parked().is_some());
+    eventually("the sleep", is_parked).await;
+    clock.advance(60_000);
+    eventually("the end", || stored(&store, id).now_or_never().is_some_and(|task| !task.is_live())).await;
+    assert_eq!(stored(&store, id).await.fence.attempt, 2);
+    stop.cancel();
+    time.await.expect("no panic");
+}
+
 /// Else the guest would get the failure as its answer, and each repetition too.
 #[tokio::test]
 async fn a_question_of_a_task_that_resumes_waits_for_the_store() {
