@@ -176,6 +176,14 @@ impl TaskJournal {
         self.parked.is_set()
     }
 
+    /// Waits until everything that was recorded is durable or cannot be, or the run is parked.
+    pub async fn settle(&self) {
+        tokio::select! {
+            () = self.parked.wait() => {}
+            _ = self.flush() => {}
+        }
+    }
+
     /// Parks the run, unless it is no task yet or a request is under way. `wake` is when it is due; `None` means at an
     /// answer, or at once if no question is open. Never returns if the run is parked.
     pub async fn park(&self, wake: Option<Timestamp>) {

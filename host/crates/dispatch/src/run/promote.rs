@@ -121,6 +121,10 @@ impl Run {
         let Some(promotion) = &self.promotion else { return false };
         promotion.close().await;
         let Some(task) = self.as_task() else { return false };
+        if let Some(journal) = self.task_journal() {
+            // The end may have been recorded while the call was still plain, so that nothing of it was durable.
+            journal.settle().await;
+        }
         if !self.is_parked() {
             self.deps.finish_task(task, end.clone()).await;
         }

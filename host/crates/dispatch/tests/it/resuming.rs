@@ -2,6 +2,7 @@
 
 use crate::kit::application::{dispatch_by, eventually};
 use crate::kit::calls::create;
+use crate::kit::stateless;
 use futures_util::FutureExt as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -13,6 +14,7 @@ use toolyard_kit::{
     Intercept, SETTINGS, StoreProxy, TickingClock, application, done, local_caller, memory, native, question,
     stores,
 };
+use toolyard_protocol::stateless::input::Retry;
 use toolyard_store::MemoryStore;
 use toolyard_task::journal::{Chunk, JournalStore as _};
 use toolyard_task::store::StoreError;
@@ -164,6 +166,46 @@ async fn a_host_whose_clock_is_behind_wakes_a_sleeping_task_once() {
     assert_eq!(stored(&store, id).await.fence.attempt, 2);
     stop.cancel();
     time.await.expect("no panic");
+}
+
+/// A store whose registrations take longer than the call, and whose appends are late.
+struct SlowStore;
+
+impl Intercept for SlowStore {
+    async fn call<T: Send, E: From<StoreError> + Send>(
+        &self,
+        operation: &'static str,
+        call: impl Future<Output = Result<T, E>> + Send,
+    ) -> Result<T, E> {
+        if ["register", "append_chunks"].contains(&operation) {
+            tokio::time::sleep(Duration::from_millis(300)).await;
+        }
+        call.await
+    }
+}
+
+/// The run ends between the decision that its call becomes a task and the task.
+#[tokio::test]
+async fn a_call_that_ends_while_it_becomes_a_task_leaves_its_whole_journal() {
+    let store = memory();
+    let link = StoreProxy::new(store.clone(), SlowStore);
+    let tool = native("t").durability(Durability::Resume).inline_for(Duration::from_millis(20)).runs(
+        |context| async move {
+            let journal = journal(&context);
+            journal.push(chunk("begin"));
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            journal.push(chunk("end"));
+            journal.flush().await.expect("nothing of a plain call is durable");
+            done("ended")
+        },
+    );
+    let stores = Stores { tasks: link.clone(), journals: link.clone(), nodes: link, ..stores(&store) };
+    let host = application(SETTINGS, stores, TickingClock::at(1), vec![tool]);
+    let task = stateless::created(stateless::calls(&host, Retry::default()).await);
+    task.handover.expect("a duty").mark_delivered();
+    let id = TaskId::parse(&task.view.id).expect("our own spelling");
+    eventually("the end", || stored(&store, id).now_or_never().is_some_and(|task| !task.is_live())).await;
+    assert_eq!(lines(&store, id).await, ["begin", "end"]);
 }
 
 /// Else the guest would get the failure as its answer, and each repetition too.
