@@ -178,10 +178,7 @@ impl TaskJournal {
 
     /// Waits until everything that was recorded is durable or cannot be, or the run is parked.
     pub async fn settle(&self) {
-        tokio::select! {
-            () = self.parked.wait() => {}
-            _ = self.flush() => {}
-        }
+        tokio::select! { () = self.parked.wait() => {}, _ = self.flush() => {} }
     }
 
     /// Parks the run, unless it is no task yet or a request is under way. `wake` is when it is due; `None` means at an
@@ -406,8 +403,7 @@ impl RunJournal for TaskJournal {
         let due = Timestamp(i64::try_from(time_ms).unwrap_or(i64::MAX));
         let left = || Duration::from_millis(due.since(self.deps.clock.now()));
         let after = self.park_after();
-        // Woken because the time has come, by the clock of the store: that of this host is behind. If the run were
-        // parked again, it would be woken again at once.
+        // The clock of the store woke it, and that of this host is behind: parked again, it would be woken at once.
         let started_at = self.task.get().and_then(|task| task.started_at);
         let has_come = started_at.is_some_and(|started_at| due <= started_at);
         // Short waits keep their run. The others give it up at once, because nothing ends them earlier.
