@@ -38,6 +38,10 @@ async fn stored(store: &MemoryStore, id: TaskId) -> Task {
     store.read(id, None).await.expect("works").expect("is stored").task
 }
 
+async fn until_ended(store: &MemoryStore, id: TaskId) {
+    eventually("the end", || stored(store, id).now_or_never().is_some_and(|task| !task.is_live())).await;
+}
+
 async fn lines(store: &MemoryStore, id: TaskId) -> Vec<String> {
     let chunks = store.chunks(id, 0, u64::MAX).await.expect("works");
     chunks.iter().map(|chunk| String::from_utf8_lossy(&chunk.body).into_owned()).collect()
@@ -162,7 +166,7 @@ async fn a_host_whose_clock_is_behind_wakes_a_sleeping_task_once() {
     let is_parked = || stored(&store, id).now_or_never().is_some_and(|task| task.parked().is_some());
     eventually("the sleep", is_parked).await;
     clock.advance(60_000);
-    eventually("the end", || stored(&store, id).now_or_never().is_some_and(|task| !task.is_live())).await;
+    until_ended(&store, id).await;
     assert_eq!(stored(&store, id).await.fence.attempt, 2);
     stop.cancel();
     time.await.expect("no panic");
@@ -204,7 +208,7 @@ async fn a_call_that_ends_while_it_becomes_a_task_leaves_its_whole_journal() {
     let task = stateless::created(stateless::calls(&host, Retry::default()).await);
     task.handover.expect("a duty").mark_delivered();
     let id = TaskId::parse(&task.view.id).expect("our own spelling");
-    eventually("the end", || stored(&store, id).now_or_never().is_some_and(|task| !task.is_live())).await;
+    until_ended(&store, id).await;
     assert_eq!(lines(&store, id).await, ["begin", "end"]);
 }
 
@@ -253,7 +257,7 @@ async fn the_effects_of_a_task_that_resumes_wait_for_the_store() {
     goes_on.notify_one();
     tokio::time::sleep(Duration::from_millis(200)).await;
     gate.fails.store(false, Ordering::SeqCst);
-    eventually("the end", || stored(&store, id).now_or_never().is_some_and(|task| !task.is_live())).await;
+    until_ended(&store, id).await;
     let task = stored(&store, id).await;
     assert!(task.effects && format!("{:?}", task.outcome).contains("recorded"), "{task:?}");
 }
@@ -276,8 +280,7 @@ async fn a_question_gives_up_its_run_sooner_while_others_wait_for_its_slot() {
     let first = created(&alone_host, "asks").await;
     let second = created(&shared_host, "asks").await;
     let other = created(&shared_host, "other").await;
-    let ended = || stored(&shared, other).now_or_never().is_some_and(|task| !task.is_live());
-    eventually("the other task", ended).await;
+    until_ended(&shared, other).await;
     assert!(stored(&shared, second).await.parked().is_some());
     assert!(stored(&alone, first).await.parked().is_none());
 }

@@ -332,8 +332,8 @@ pub(super) fn plain(path: &Path, busy: Duration) -> rusqlite::Result<Connection>
 
 fn set_up(connection: &Connection, busy: Duration) -> rusqlite::Result<()> {
     connection.set_prepared_statement_cache_capacity(96);
-    // Without this, SQLite plans many statements again each time that values are bound to them. Nothing is gained by
-    // it: the indexes have no statistics.
+    // Without this, SQLite plans some statements again each time that values are bound to them. The new plan is no
+    // better, because the indexes have no statistics.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     // While another process switches a new file to WAL, SQLite returns "busy" without waiting, to
     // avoid a deadlock.
