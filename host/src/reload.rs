@@ -77,8 +77,9 @@ impl Reload {
                 () = stop.cancelled() => return,
                 () = hangup.notified() => {
                     self.secrets.notify_one();
-                    self.reload("signal");
+                    // Before the file is read, so that a change while it is read is noticed.
                     (last, changed) = (self.stamp(), false);
+                    self.reload("signal");
                 }
                 () = tokio::time::sleep(LOOK_EVERY) => {
                     let now = self.stamp();

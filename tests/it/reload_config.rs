@@ -10,8 +10,11 @@ use toolyard_tests::tokens::{stanza, token};
 use toolyard_tests::wait::eventually;
 use toolyard_tests::{Host, Session};
 
+/// Replaces the file at once: the host never reads a half of it, whenever it reads.
 fn write(host: &Host, text: &str) {
-    std::fs::write(host.folder().join("toolyard.toml"), text).expect("writes");
+    let file = host.folder().join("toolyard.toml");
+    let new = file.with_extension("toml.new");
+    std::fs::write(&new, text).and_then(|()| std::fs::rename(&new, &file)).expect("writes");
 }
 
 /// Reloads by the signal, and waits for the outcome.
