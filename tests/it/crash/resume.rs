@@ -77,7 +77,7 @@ async fn a_request_in_doubt_lets_the_task_fail_if_the_manifest_says_so() {
     }
 }
 
-/// The end of the run is in its journal, so the next run only repeats it.
+/// All responses are in the journal, so the next run only repeats them. Its own end is stored with that of the task.
 #[tokio::test]
 async fn an_end_that_was_not_stored_is_repeated_without_effects() {
     for fail_at in ["finish.before", "finish.uncommitted", "finish.committed"] {

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use std::sync::Arc;
 use toolyard_store::MemoryStore;
 use toolyard_task::audit::Entry;
-use toolyard_task::journal::{Appended, Chunk, Flush, JournalHead, JournalStore};
+use toolyard_task::journal::{Appended, Chunk, Flush, JournalHead, JournalStore, LastChunks};
 use toolyard_task::keys::{Key, KeyStore, KeyUse};
 use toolyard_task::node::{NodeStore, Registration};
 use toolyard_task::search::{Page, Search};
@@ -105,8 +105,12 @@ impl<I: Intercept> TaskStore for StoreProxy<I> {
 
     async fn commit(&self, task: &Task, records: Records) -> Result<CommitStatus, StoreError> {
         let commit = async {
+            let last = records.journal.clone();
             let committed = self.store.commit(task, records).await?;
             if committed == CommitStatus::Done {
+                if let Some(LastChunks { at, chunks }) = last {
+                    self.intercept.appended(task.id, task.fence, at, &chunks, Flush::Now);
+                }
                 self.intercept.committed(task);
             }
             Ok(committed)

@@ -25,7 +25,9 @@ use toolyard_store::contract::{AMPLE, ManualClock, START, owner, result as outco
 use toolyard_store::{SqliteOptions, SqliteStore};
 use toolyard_task::store::Records;
 use toolyard_task::tool::{Report, RunUsage};
-use toolyard_task::{Catalog, Event, RunContext, RunEnd, Task, TaskStore as _, Tool, Unattended, apply};
+use toolyard_task::{
+    Catalog, Durability, Event, RunContext, RunEnd, Task, TaskStore as _, Tool, Unattended, apply,
+};
 use toolyard_tests::guests;
 
 const CALL: &str = r#"{"jsonrpc":"2.0","id":17,"method":"tools/call","params":{"name":"idle","arguments":{"a":19,"b":23},"_meta":{"progressToken":17}}}"#;
@@ -57,6 +59,8 @@ pub enum Work {
     Commit,
     /// Calls the tool `add` in a fresh store of the engine.
     Invoke,
+    /// The same while a tool that resumes is loaded beside it.
+    InvokeBeside,
     /// Parses the costliest message that the fuzzer has found; the following ones do the same.
     ReadDecode,
     /// Compiles a schema, and checks a value against it.
@@ -115,7 +119,8 @@ pub fn run(work: Work, times: u32) -> anyhow::Result<()> {
                 dispatch(times, r#"{"name":"idle","arguments":{"a":19,"b":23},"task":{}}"#).await
             }
             Work::Commit => commit(times).await,
-            Work::Invoke => invoke(times).await,
+            Work::Invoke => invoke(times, false).await,
+            Work::InvokeBeside => invoke(times, true).await,
             Work::ReadDecode => read(Reader::Decode, times),
             Work::ReadSchema => read(Reader::Schema, times),
             Work::ReadRules => read(Reader::Rules, times),
@@ -198,12 +203,19 @@ async fn commit(times: u32) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn invoke(times: u32) -> anyhow::Result<()> {
+async fn invoke(times: u32, beside: bool) -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
     std::fs::copy(guests::fixture("add"), folder.path().join("add.wasm"))?;
+    if beside {
+        std::fs::copy(guests::fixture("add"), folder.path().join("resumes.wasm"))?;
+        let manifest = "prefix = \"resuming\"\n[task]\ndurability = \"resume\"\n";
+        std::fs::write(folder.path().join("resumes.toml"), manifest)?;
+    }
     let settings = toolyard_engine::Settings { max_runs: 1, ..toolyard_engine::Settings::default() };
     let engine = Engine::start(&settings)?;
     let catalog = Plugins::open(engine, folder.path()).load().await.catalog;
+    let resuming = catalog.get("resuming_add").map(|tool| tool.spec().durability);
+    anyhow::ensure!(resuming == beside.then_some(Durability::Resume), "not the tools that were expected");
     let tool = catalog.get("add").context("the tool is loaded")?.clone();
     let arguments = RawJson::trusted(r#"{"a":19,"b":23}"#);
     let context: Arc<dyn RunContext> = Arc::new(Unattended);

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 /// The pieces of work, each with the smaller and the larger number of repetitions.
-const WORK: [(&str, u32, u32); 16] = [
+const WORK: [(&str, u32, u32); 17] = [
     ("decode", 200, 1_200),
     ("decode-stateless", 200, 1_200),
     ("encode", 200, 1_200),
@@ -22,6 +22,7 @@ const WORK: [(&str, u32, u32); 16] = [
     ("dispatch-task", 100, 600),
     ("commit", 50, 550),
     ("invoke", 50, 2_050),
+    ("invoke-beside", 50, 2_050),
     ("read-decode", 50, 550),
     ("read-schema", 10, 60),
     ("read-rules", 50, 550),
@@ -33,6 +34,9 @@ const WORK: [(&str, u32, u32); 16] = [
 /// The allowed excess: threads meet in a different order, ids have different digits, and the dynamic linker
 /// selects functions by processor.
 const TOLERANCE: f64 = 0.05;
+
+/// The allowed cost of a plain call beside a tool that resumes, as a multiple of its cost without one.
+const BESIDE: f64 = 1.01;
 
 fn file() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("budget.toml")
@@ -80,6 +84,11 @@ fn no_part_of_a_call_takes_more_instructions_than_its_budget() {
     }
     let counted: BTreeMap<&str, i64> =
         WORK.into_iter().map(|(what, few, many)| (what, each(what, few, many))).collect();
+    let (alone, beside) = (counted["invoke"], counted["invoke-beside"]);
+    assert!(
+        beside as f64 <= alone as f64 * BESIDE,
+        "a call beside a tool that resumes: {beside}, alone: {alone}"
+    );
     if std::env::var_os("UPDATE_BUDGET").is_some() {
         let mut text = format!(
             "# The instructions of each; tests/budget.rs explains how they are counted.\ncompiler = {:?}\n\n[instructions]\n",

@@ -224,7 +224,7 @@ impl Saga<'_> {
                 Step::GiveUp => self.give_up(),
                 Step::ContinueWith => self.continue_with().await?,
                 Step::Fail => {
-                    self.end().await?;
+                    self.end();
                     return Ok(RunEnd::Error(RpcError::internal(format!(
                         "run #{} failed and gives {}",
                         self.number, self.value
@@ -232,7 +232,7 @@ impl Saga<'_> {
                 }
             }
         }
-        self.end().await?;
+        self.end();
         let text = format!("run #{} gives {}", self.number, self.value);
         Ok(RunEnd::Result { is_error: false, result: text_result(&text, false), message: None })
     }
@@ -283,10 +283,15 @@ impl Saga<'_> {
         self.unpushed.1 -= 1;
     }
 
-    fn push(&mut self) {
+    fn take_chunk(&mut self) -> Option<Chunk> {
         let (lines, entries) = std::mem::take(&mut self.unpushed);
-        let Some(port) = self.port.filter(|_| !self.abandoned && !lines.is_empty()) else { return };
-        port.push(Chunk { entries, body: lines.into() });
+        (!self.abandoned && !lines.is_empty()).then(|| Chunk { entries, body: lines.into() })
+    }
+
+    fn push(&mut self) {
+        if let (Some(chunk), Some(port)) = (self.take_chunk(), self.port) {
+            port.push(chunk);
+        }
     }
 
     /// Makes everything durable.
@@ -487,10 +492,12 @@ impl Saga<'_> {
             .into())
     }
 
-    async fn end(&mut self) -> Result<(), Over> {
+    fn end(&mut self) {
         let ended = format!("ended {}", self.value);
         self.entry(&ended);
-        self.commit().await
+        if let (Some(last), Some(port)) = (self.take_chunk(), self.port) {
+            port.end(last);
+        }
     }
 
     /// Looks up its task. A plain call has none yet, or never gets one.

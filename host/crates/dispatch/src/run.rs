@@ -9,6 +9,7 @@ pub(crate) mod doubt;
 pub(crate) mod elicitation;
 pub(crate) mod guest_log;
 pub(crate) mod journal;
+mod journal_writer;
 pub(crate) mod kept_reports;
 pub(crate) mod pending_question;
 pub(crate) mod permission;

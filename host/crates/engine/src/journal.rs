@@ -265,17 +265,17 @@ impl GuestJournal {
         RequestUnderWay(self.clone())
     }
 
-    /// Records the end of the run with the sha256 of its outcome. The journal is durable afterwards.
+    /// Records the end of the run with the sha256 of its outcome. It becomes durable with the end of the task.
     ///
     /// # Errors
     /// If the run cannot end like this.
-    pub async fn end(&self, outcome: [u8; 32]) -> Result<(), JournalFailure> {
-        let ended = async {
-            self.with(|recorder| recorder.end(&outcome))?;
-            self.commit().await
-        };
-        let ended = ended.await;
-        ended.map_err(|_| self.failure().unwrap_or(JournalFailure::Lost(JournalLost::Unavailable)))
+    pub fn end(&self, outcome: [u8; 32]) -> Result<(), JournalFailure> {
+        let ended = self.with(|recorder| recorder.end(&outcome));
+        ended.map_err(|_| self.failure().unwrap_or(JournalFailure::Lost(JournalLost::Unavailable)))?;
+        if let Some(last) = self.lock().take_chunk(now_ms(), self.spent()) {
+            self.port.end(last);
+        }
+        Ok(())
     }
 
     fn push(&self, recorder: &mut Recorder) {

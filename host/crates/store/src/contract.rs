@@ -295,7 +295,7 @@ macro_rules! contract_tests {
                 only_what_has_ended_is_discarded_and_the_log_says_so
             }
             journal {
-                chunks_have_dense_numbers, only_the_run_of_a_task_appends,
+                chunks_have_dense_numbers, only_the_run_of_a_task_appends, the_last_chunks_come_with_the_end,
                 a_journal_restarts_and_its_numbers_go_on, a_journal_goes_with_its_task,
                 a_journal_is_dropped_when_nothing_needs_it, one_host_wakes_a_parked_task_and_appends,
                 a_long_journal_is_read_in_pieces, due_parked_tasks_are_named_in_turns, parked_tasks_have_a_quota_of_their_own,

@@ -3,8 +3,8 @@
 use crate::codec::CodecError;
 use crate::encryption::{Column, Sealing};
 use bytes::Bytes;
-use toolyard_task::journal::{Appended, Chunk};
-use toolyard_task::{Fence, Incarnation, TaskId};
+use toolyard_task::journal::{Appended, Chunk, LastChunks};
+use toolyard_task::{Fence, Incarnation, Task, TaskId};
 
 /// The first byte of a stored body that is not sealed. A chunk itself begins with a checksum, which may be any
 /// byte.
@@ -50,6 +50,11 @@ impl EncodedChunks {
             until,
             chunks,
         })
+    }
+
+    /// The last chunks of a task that ends.
+    pub(crate) fn of_end(sealing: &Sealing, task: &Task, last: LastChunks) -> Result<Self, CodecError> {
+        Self::of(sealing, task.id, task.fence, last.at, last.chunks)
     }
 
     /// The entries of each chunk.

@@ -253,6 +253,9 @@ impl TaskStore for MemoryStore {
             let at = self.shared.clock.now().max(task.updated_at);
             state.record(task, at, records.timeline);
             state.journals.move_fence(task);
+            if let Some(last) = records.journal {
+                state.journals.end(task.id, last)?;
+            }
             state.put(Task { arguments, ..task.clone() });
         }
         self.changed(task.id);

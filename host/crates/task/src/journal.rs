@@ -48,10 +48,20 @@ pub enum Appended {
     },
 }
 
-/// When an append has to be on the disk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The last chunks of the run that ends a task: they are appended in the commit of that end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LastChunks {
+    /// The number of the first chunk. If it is not the next number of the journal, nothing is appended.
+    pub at: u32,
+    /// The chunks.
+    pub chunks: Vec<Chunk>,
+}
+
+/// When a write has to be on the disk.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub enum Flush {
-    /// Before it returns, together with everything that was appended before.
+    /// Before it returns, together with everything that was written before.
+    #[default]
     Now,
     /// With the next write that is flushed. Until then a power failure may lose it, but the end of the process, or of
     /// a server that the store uses, may not.
@@ -59,7 +69,7 @@ pub enum Flush {
 }
 
 /// The store of journals. The journal of a task is created with the task, and removed with it. A call that has
-/// returned `Ok` is durable, as far as the store is, except an append with [`Flush::Later`].
+/// returned `Ok` is durable, as far as the store is, except with [`Flush::Later`].
 #[async_trait]
 pub trait JournalStore: Send + Sync + 'static {
     /// Adds chunks from number `at` on, if `fence` still runs the task: all of them or none. Repeating what is

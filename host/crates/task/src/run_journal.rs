@@ -27,6 +27,9 @@ pub trait RunJournal: Send + Sync + 'static {
     /// Queues a chunk. Chunks are stored in the order of the calls.
     fn push(&self, chunk: Chunk);
 
+    /// Takes the last chunk of a run that ends. It is stored in the commit of the end of its task.
+    fn end(&self, last: Chunk);
+
     /// Waits until all chunks that were pushed before are durable.
     async fn flush(&self) -> Result<(), JournalLost>;
 

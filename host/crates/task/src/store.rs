@@ -3,6 +3,7 @@
 use crate::apply::Event;
 use crate::audit::{By, Entry};
 use crate::id::{Digest, Incarnation, Owner, SessionId, TaskId};
+use crate::journal::{Flush, LastChunks};
 use crate::search::{Page, Search};
 use crate::task::{Summary, Task};
 use crate::timeline::NewEvent;
@@ -87,6 +88,10 @@ pub struct Records {
     pub audit: Vec<Entry>,
     /// Events of the task's timeline.
     pub timeline: Vec<NewEvent>,
+    /// The end of its journal.
+    pub journal: Option<LastChunks>,
+    /// When the commit has to be on the disk.
+    pub flush: Flush,
 }
 
 impl Records {
@@ -94,19 +99,25 @@ impl Records {
     #[must_use]
     pub fn created(task: &Task, by: &By) -> Self {
         let audit = std::iter::once(Entry::created(task, by)).chain(Entry::approval_asked(task)).collect();
-        Self { audit, timeline: NewEvent::created(task) }
+        Self { audit, timeline: NewEvent::created(task), ..Self::default() }
     }
 
     /// The records of a change.
     #[must_use]
     pub fn changed(event: &Event, after: &Task, by: &By) -> Self {
-        Self { audit: Entry::changed(event, after, by), timeline: NewEvent::changed(event, after) }
+        let flush = match event {
+            // If it is lost, the task is due as before: what leaves the run waits for a flush.
+            Event::Woken { .. } => Flush::Later,
+            _ => Flush::Now,
+        };
+        let (audit, timeline) = (Entry::changed(event, after, by), NewEvent::changed(event, after));
+        Self { audit, timeline, flush, journal: None }
     }
 }
 
 impl From<Vec<Entry>> for Records {
     fn from(audit: Vec<Entry>) -> Self {
-        Self { audit, timeline: Vec::new() }
+        Self { audit, ..Self::default() }
     }
 }
 
@@ -156,9 +167,9 @@ pub trait Hints: Send {
     async fn next(&mut self) -> Option<Hint>;
 }
 
-/// The store of tasks. A call that has returned `Ok` is durable, as far as the store is. Records come
-/// with the change that they describe and are written in the same commit: one exists if and only if the
-/// other does.
+/// The store of tasks. A call that has returned `Ok` is durable, as far as the store is, except with
+/// [`Flush::Later`]. Records come with the change that they describe and are written in the same commit: one
+/// exists if and only if the other does.
 #[async_trait]
 pub trait TaskStore: Send + Sync + 'static {
     /// Stores a new task and returns it. The store's clock sets `created_at` and `updated_at` (and

@@ -2,6 +2,7 @@
 //! run that waits for long gives up its place and becomes a row.
 
 use crate::run::deps::RunDeps;
+use crate::run::journal_writer::{Message, StoreRetry, write};
 use crate::run::run::RunTask;
 use crate::slots::stop::Stop;
 use crate::task::commit::CommitOutcome;
@@ -12,12 +13,12 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use toolyard_protocol::Timestamp;
 use toolyard_task::audit::By;
-use toolyard_task::journal::{Appended, Chunk, Flush};
+use toolyard_task::journal::{Chunk, LastChunks};
 use toolyard_task::run_journal::{DecidedBy, DoubtDecision};
 use toolyard_task::task::Resume;
 use toolyard_task::timeline::NewEvent;
 use toolyard_task::tool::JournalTerms;
-use toolyard_task::{Event, JournalLost, Refusal, RunJournal, StoreError, TaskId};
+use toolyard_task::{Event, JournalLost, RunJournal, StoreError, TaskId};
 
 /// A run that has waited so long for an answer is parked, if nothing needs it meanwhile.
 const PARK_AFTER: Duration = Duration::from_secs(2);
@@ -34,17 +35,6 @@ const PARK_AGAIN: Duration = Duration::from_millis(50);
 /// Bytes that are read from the store at once.
 const PIECE: u64 = 1 << 20;
 
-/// A message to the writer.
-enum Message {
-    Chunk(Chunk),
-    /// Answered when everything before is durable.
-    Flush(oneshot::Sender<Result<(), JournalLost>>),
-    /// The beginning of another run, which takes the place of everything before. Answered when it is durable.
-    Restart(Chunk, oneshot::Sender<Result<(), JournalLost>>),
-    /// The run goes on without a journal, for this reason. A flush after it waits until the task says so.
-    GiveUp(String),
-}
-
 /// The journal of a run. That of a plain call that may become a task stays in memory until then.
 pub(crate) struct TaskJournal {
     deps: Arc<RunDeps>,
@@ -60,6 +50,8 @@ pub(crate) struct TaskJournal {
     requests: AtomicU32,
     /// The processor time of the task, in microseconds.
     spent: AtomicU64,
+    /// The last chunk of a run that has ended.
+    last: Mutex<Option<Chunk>>,
     /// Held while the run is being parked, so that nothing leaves meanwhile.
     leaving: tokio::sync::Mutex<()>,
     parked: Stop,
@@ -101,6 +93,7 @@ impl TaskJournal {
             entries: AtomicU64::new(0),
             requests: AtomicU32::new(0),
             spent: AtomicU64::new(0),
+            last: Mutex::default(),
             leaving: tokio::sync::Mutex::default(),
             parked: Stop::default(),
         }
@@ -176,9 +169,18 @@ impl TaskJournal {
         self.parked.is_set()
     }
 
-    /// Waits until everything that was recorded is durable or cannot be, or the run is parked.
-    pub async fn settle(&self) {
-        tokio::select! { () = self.parked.wait() => {}, _ = self.flush() => {} }
+    /// The last chunks of the journal, which are stored with the end of the task. Waits until all chunks before them are
+    /// stored.
+    ///
+    /// # Errors
+    /// If the journal cannot be stored: the end of the run is not that of the task.
+    pub async fn last_chunks(&self) -> Result<Option<LastChunks>, JournalLost> {
+        let _stays = self.leaving.lock().await;
+        let (done, written) = oneshot::channel();
+        self.send(Message::End(done));
+        let next = written.await.unwrap_or(Err(JournalLost::Unavailable))?;
+        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner).take();
+        Ok(next.zip(last).map(|(at, last)| LastChunks { at, chunks: vec![last] }))
     }
 
     /// Parks the run, unless it is no task yet or a request is under way. `wake` is when it is due; `None` means at an
@@ -300,6 +302,10 @@ impl TaskJournal {
                 // The run may be gone.
                 let _ = done.send(Ok(()));
             }
+            (Keeper::Memory { .. } | Keeper::Nowhere | Keeper::Idle, Message::End(done)) => {
+                // The run may be gone.
+                let _ = done.send(Ok(None));
+            }
             (keeper @ Keeper::Memory { .. }, Message::GiveUp(_)) => {
                 if let Keeper::Memory { flushes, .. } = std::mem::replace(keeper, Keeper::Nowhere) {
                     answer(flushes);
@@ -390,6 +396,10 @@ impl RunJournal for TaskJournal {
         self.send(Message::Chunk(chunk));
     }
 
+    fn end(&self, last: Chunk) {
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(last);
+    }
+
     async fn flush(&self) -> Result<(), JournalLost> {
         let _stays = self.leaving.lock().await;
         self.write_all().await
@@ -462,138 +472,5 @@ impl RunJournal for TaskJournal {
 
     fn diverged(&self) {
         self.deps.observers.metrics.count_diverged();
-    }
-}
-
-/// Stores the chunks of one run, in their order.
-async fn write(
-    deps: Arc<RunDeps>,
-    task: RunTask,
-    mut at: u32,
-    mut received: mpsc::UnboundedReceiver<Message>,
-) {
-    let (mut lost, mut is_given_up, mut is_flushed) = (None, false, true);
-    while let Some(first) = received.recv().await {
-        let (mut chunks, mut waiting, mut mode) = (Vec::new(), Vec::new(), None);
-        let mut given_up = None;
-        let mut next = Some(first);
-        while let Some(message) = next {
-            match message {
-                Message::Chunk(chunk) => chunks.push(chunk),
-                Message::Flush(done) => waiting.push(done),
-                // The recorder gives no chunks after it.
-                Message::GiveUp(reason) => given_up = Some(reason),
-                // The run waits for it, so nothing comes after it.
-                Message::Restart(begin, done) => {
-                    (chunks, mode) = (vec![begin], Some(WriteMode::Restart));
-                    waiting.push(done);
-                }
-            }
-            next = received.try_recv().ok();
-        }
-        // Nothing leaves the run before it has waited. So what it does not wait for may be flushed later.
-        let flush = if waiting.is_empty() { Flush::Later } else { Flush::Now };
-        let mode = mode.unwrap_or(WriteMode::Append(flush));
-        let is_behind = flush == Flush::Now && !is_flushed;
-        if lost.is_none() && !is_given_up && (!chunks.is_empty() || is_behind) {
-            is_flushed = flush == Flush::Now;
-            let count = u32::try_from(chunks.len()).unwrap_or(u32::MAX);
-            match store(&deps, task, (at, mode), chunks).await {
-                Ok(()) => at = at.saturating_add(count),
-                Err(why) => lost = Some(why),
-            }
-        }
-        if let Some(reason) = given_up
-            && lost.is_none()
-        {
-            lost = give_up(&deps, task, reason).await.err();
-            is_given_up = true;
-        }
-        for done in waiting {
-            // The run may be gone.
-            let _ = done.send(lost.map_or(Ok(()), Err));
-        }
-    }
-}
-
-#[derive(Clone, Copy)]
-enum WriteMode {
-    /// The chunks follow the stored ones.
-    Append(Flush),
-    /// The chunks replace the stored ones.
-    Restart,
-}
-
-/// Stores chunks. Retries while the store cannot be reached and this host has the task.
-async fn store(
-    deps: &RunDeps,
-    task: RunTask,
-    (at, mode): (u32, WriteMode),
-    chunks: Vec<Chunk>,
-) -> Result<(), JournalLost> {
-    let journals = &deps.tasks.journals;
-    let entries = chunks.iter().map(|chunk| u64::from(chunk.entries)).sum();
-    let bytes = chunks.iter().map(|chunk| chunk.body.len() as u64).sum();
-    let mut retry = StoreRetry::new(deps, task);
-    loop {
-        let stored = match mode {
-            WriteMode::Append(flush) => {
-                journals.append_chunks(task.id, task.fence, at, chunks.clone(), flush).await
-            }
-            WriteMode::Restart => journals.restart_journal(task.id, task.fence, at, chunks.clone()).await,
-        };
-        match stored {
-            Ok(Appended::Done) => {
-                deps.observers.metrics.count_flush(entries, bytes);
-                deps.tasks.count_journal_bytes(bytes);
-                return Ok(());
-            }
-            Ok(Appended::Fenced | Appended::Gap { .. }) => return Err(JournalLost::Fenced),
-            Err(error) => retry.pause(&error).await?,
-        }
-    }
-}
-
-/// Stores that the task does not resume. Until then another run would repeat what the run does without its journal.
-async fn give_up(deps: &RunDeps, task: RunTask, why: String) -> Result<(), JournalLost> {
-    let event = Event::Unresumable { fence: task.fence, why };
-    let mut retry = StoreRetry::new(deps, task);
-    loop {
-        match deps.tasks.change(task.id, &event, &By::host()).await {
-            Ok(CommitOutcome::Done(_) | CommitOutcome::Refused(_, Refusal::NotResumable)) => return Ok(()),
-            Ok(CommitOutcome::Refused(..) | CommitOutcome::Gone) => return Err(JournalLost::Fenced),
-            Err(error) => retry.pause(&error).await?,
-        }
-    }
-}
-
-/// The pauses between attempts of a run to reach the store.
-struct StoreRetry<'a> {
-    deps: &'a RunDeps,
-    task: RunTask,
-    pause: Duration,
-}
-
-impl<'a> StoreRetry<'a> {
-    const fn new(deps: &'a RunDeps, task: RunTask) -> Self {
-        Self { deps, task, pause: Duration::from_millis(20) }
-    }
-
-    /// Waits for the next attempt.
-    ///
-    /// # Errors
-    /// If this host does not have the task any more.
-    async fn pause(&mut self, error: &StoreError) -> Result<(), JournalLost> {
-        let RunTask { id, fence, expires_at, .. } = self.task;
-        tracing::warn!(
-            event = "store.retrying", task = %id, error = error as &dyn std::error::Error,
-            "store failed; trying again"
-        );
-        if self.deps.clock.now() >= expires_at || self.deps.node.current() != Some(fence.incarnation) {
-            return Err(JournalLost::Unavailable);
-        }
-        tokio::time::sleep(self.pause).await;
-        self.pause = (self.pause * 2).min(Duration::from_secs(5));
-        Ok(())
     }
 }

@@ -121,12 +121,8 @@ impl Run {
         let Some(promotion) = &self.promotion else { return false };
         promotion.close().await;
         let Some(task) = self.as_task() else { return false };
-        if let Some(journal) = self.task_journal() {
-            // The end may have been recorded while the call was still plain, so that nothing of it was durable.
-            journal.settle().await;
-        }
         if !self.is_parked() {
-            self.deps.finish_task(task, end.clone()).await;
+            self.deps.finish_task(task, end.clone(), self.task_journal()).await;
         }
         drop(promotion.guard().take());
         true
@@ -302,7 +298,7 @@ impl Run {
                 self.deps.observers.metrics.count_kept();
                 self.deps.tasks.keep_for_rejoin(&task);
                 if let Some(task) = self.as_task() {
-                    self.deps.finish_task(task, end.clone()).await;
+                    self.deps.finish_task(task, end.clone(), self.task_journal()).await;
                 }
                 drop(promotion.guard().take());
             }

@@ -3,6 +3,7 @@
 use crate::error::RETRY_AFTER_MS;
 use crate::observe::metrics::MeasuredTool;
 use crate::run::deps::RunDeps;
+use crate::run::journal::TaskJournal;
 use crate::run::run::{Run, RunTask};
 use crate::slots::admission::{PendingSlot, Slot, SlotRequest, UnapprovedRequest};
 use crate::slots::registry::RunGuard;
@@ -11,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use toolyard_protocol::Timestamp;
 use toolyard_task::audit::By;
+use toolyard_task::journal::LastChunks;
 use toolyard_task::store::StoreError;
 use toolyard_task::{Event, Outcome, Refusal, RunEnd, Task, TaskId};
 
@@ -70,7 +72,8 @@ impl RunDeps {
                 // Durable before the guest begins: a later reader must know that
                 // it may have had effects.
                 // Detached: while the run waits, the rest of the task is not kept for its arguments.
-                match Box::pin(self.change_at_last(id, Event::Started { fence }, expires_at)).await {
+                let started = Event::Started { fence };
+                match Box::pin(self.change_at_last(id, &started, expires_at, None)).await {
                     Some(CommitOutcome::Done(task)) => (task.arguments.detached(), slot),
                     // By this run itself: the store had reported a failure, but had written.
                     Some(CommitOutcome::Refused(task, Refusal::AlreadyStarted)) if task.fence == fence => {
@@ -83,7 +86,7 @@ impl RunDeps {
         // Boxed, so that the future of a queued task is small.
         let end = Box::pin(run.clone().drive_tool(tool, arguments, slot.take_reservation())).await;
         if !run.is_parked() {
-            Box::pin(self.finish_task(as_task, end)).await;
+            Box::pin(self.finish_task(as_task, end, run.task_journal())).await;
         }
         drop(slot);
         if run.task_journal().is_some() {
@@ -115,8 +118,8 @@ impl RunDeps {
         }
     }
 
-    /// Stores the outcome of a task.
-    pub async fn finish_task(&self, task: RunTask, end: RunEnd) {
+    /// Stores the outcome of a task, and the end of its journal.
+    pub async fn finish_task(&self, task: RunTask, end: RunEnd, journal: Option<&Arc<TaskJournal>>) {
         let RunTask { id, fence, expires_at, .. } = task;
         let (outcome, message) = match end {
             RunEnd::Result { is_error, result, message } => (Outcome::Result { is_error, result }, message),
@@ -130,9 +133,20 @@ impl RunDeps {
                 return;
             }
         };
+        let last = match journal {
+            None => None,
+            Some(journal) => match journal.last_chunks().await {
+                Ok(last) => last,
+                // Another run has the task, or will.
+                Err(lost) => return tracing::debug!(task = %id, %lost, "task not ended by this run"),
+            },
+        };
         let finished = Event::Finished { fence, outcome, message };
-        match self.change_at_last(id, finished, expires_at).await {
+        match self.change_at_last(id, &finished, expires_at, last.as_ref()).await {
             Some(CommitOutcome::Done(task)) => {
+                if let Some(last) = last {
+                    self.count_journal(&last.chunks);
+                }
                 log_end(&task, "finished");
             }
             Some(CommitOutcome::Refused(task, refusal)) => {
@@ -144,10 +158,16 @@ impl RunDeps {
 
     /// Applies an event of a run. Retries while the store cannot be reached, until the task's time is
     /// up.
-    async fn change_at_last(&self, id: TaskId, event: Event, until: Timestamp) -> Option<CommitOutcome> {
+    async fn change_at_last(
+        &self,
+        id: TaskId,
+        event: &Event,
+        until: Timestamp,
+        last: Option<&LastChunks>,
+    ) -> Option<CommitOutcome> {
         let mut pause = Duration::from_millis(20);
         loop {
-            match self.tasks.change(id, &event, &By::host()).await {
+            match self.tasks.change_with(id, event, &By::host(), last).await {
                 Ok(changed) => return Some(changed),
                 Err(error) => {
                     log_store_failure(id, &error);

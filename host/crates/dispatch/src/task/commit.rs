@@ -2,6 +2,7 @@
 
 use crate::task::Tasks;
 use toolyard_task::audit::By;
+use toolyard_task::journal::LastChunks;
 use toolyard_task::store::{CommitStatus, Records, StoreError};
 use toolyard_task::{Effect, Event, Refusal, Task, TaskId, Transition, apply};
 
@@ -25,6 +26,17 @@ impl Tasks {
         event: &Event,
         by: &By,
     ) -> Result<CommitOutcome, StoreError> {
+        self.change_with(id, event, by, None).await
+    }
+
+    /// As [`Tasks::change`], with the last chunks of the journal in the same commit.
+    pub(crate) async fn change_with(
+        &self,
+        id: TaskId,
+        event: &Event,
+        by: &By,
+        last: Option<&LastChunks>,
+    ) -> Result<CommitOutcome, StoreError> {
         loop {
             let Some(read) = self.store.read(id, None).await? else {
                 return Ok(CommitOutcome::Gone);
@@ -43,6 +55,7 @@ impl Tasks {
                 }
             };
             let records = Records::changed(event, &transition.task, by);
+            let records = Records { journal: last.cloned(), ..records };
             match self.store.commit(&transition.task, records).await? {
                 // Durable before visible: effects come after the commit.
                 CommitStatus::Done => {

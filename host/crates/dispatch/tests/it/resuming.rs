@@ -198,8 +198,8 @@ async fn a_call_that_ends_while_it_becomes_a_task_leaves_its_whole_journal() {
             let journal = journal(&context);
             journal.push(chunk("begin"));
             tokio::time::sleep(Duration::from_millis(100)).await;
-            journal.push(chunk("end"));
-            journal.flush().await.expect("nothing of a plain call is durable");
+            journal.push(chunk("middle"));
+            journal.end(chunk("end"));
             done("ended")
         },
     );
@@ -209,7 +209,7 @@ async fn a_call_that_ends_while_it_becomes_a_task_leaves_its_whole_journal() {
     task.handover.expect("a duty").mark_delivered();
     let id = TaskId::parse(&task.view.id).expect("our own spelling");
     until_ended(&store, id).await;
-    assert_eq!(lines(&store, id).await, ["begin", "end"]);
+    assert_eq!(lines(&store, id).await, ["begin", "middle", "end"]);
 }
 
 /// Else the guest would get the failure as its answer, and each repetition too.

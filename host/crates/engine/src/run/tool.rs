@@ -263,7 +263,7 @@ impl GuestTool {
                 outcome.update(&error.message);
             }
         }
-        match journal.end(outcome.finalize().into()).await {
+        match journal.end(outcome.finalize().into()) {
             Ok(()) => end,
             Err(failure) => self.not_resumed(&failure),
         }

@@ -5,11 +5,11 @@ use crate::Store;
 use std::sync::Arc;
 use tokio::task::JoinSet;
 use toolyard_journal::{ChunkWriter, Entry};
-use toolyard_task::apply::Refusal;
+use toolyard_task::apply::{Refusal, apply};
 use toolyard_task::audit::{self, By};
 use toolyard_task::erasure::DataOwner;
-use toolyard_task::journal::{Appended, COMPONENT_KEPT_MS, Chunk, Flush, JournalHead};
-use toolyard_task::store::{CreateError, Quota, QuotaScope, Records, StoreError};
+use toolyard_task::journal::{Appended, COMPONENT_KEPT_MS, Chunk, Flush, JournalHead, LastChunks};
+use toolyard_task::store::{CommitStatus, CreateError, Quota, QuotaScope, Records, StoreError};
 use toolyard_task::task::{Question, Resume, Summary};
 use toolyard_task::wire::{QuestionKind, RawJson, Timestamp};
 use toolyard_task::{Digest, Event, Fence, Incarnation, Owner, SessionId, Task, TaskId};
@@ -94,6 +94,28 @@ pub async fn chunks_have_dense_numbers(fixture: Fixture) {
     assert_eq!(all(&*there, made.id, 4).await, chunks[4..]);
     assert_eq!(all(&*there, made.id, 6).await, []);
     assert_eq!(here.journal_bytes().await.expect("answers"), bytes);
+}
+
+/// The last chunks of a run are appended in the commit that ends its task, and only if they follow the stored ones.
+pub async fn the_last_chunks_come_with_the_end(fixture: Fixture) {
+    let store = fixture.store();
+    let chunks: Vec<Chunk> = (0..3).map(|number| chunk(number, 40)).collect();
+    for (at, stored) in [(1, 3), (2, 1), (0, 1)] {
+        let made = created(&*store, recorded(&owner("a"), FENCE)).await;
+        assert_eq!(append(&*store, made.id, FENCE, 0, &chunks[..1]).await, Appended::Done);
+        let ended = Event::Finished { fence: FENCE, outcome: result(), message: None };
+        let ended = apply(&made, ended, made.created_at).expect("applies").task;
+        let last = LastChunks { at, chunks: chunks[1..].to_vec() };
+        let records = Records { journal: Some(last), ..Records::default() };
+        let early = Task { version: ended.version + 1, ..ended.clone() };
+        assert_eq!(store.commit(&early, records.clone()).await.expect("answers"), CommitStatus::Stale);
+        assert_eq!(all(&*store, made.id, 0).await, chunks[..1], "nothing of a stale commit");
+        assert_eq!(store.commit(&ended, records).await.expect("answers"), CommitStatus::Done);
+        assert_eq!(all(&*store, made.id, 0).await, chunks[..stored], "from {at} on");
+        let kept = head(&*store, made.id).await;
+        let count = stored as u32;
+        assert_eq!((kept.fence, kept.next, kept.entries), (None, count, u64::from(count)));
+    }
 }
 
 /// The fence of the journal moves with that of the task, in one step: a run that lost the task cannot append.

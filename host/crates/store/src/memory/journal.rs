@@ -6,7 +6,7 @@ use crate::components::{check, is_old};
 use async_trait::async_trait;
 use bytes::Bytes;
 use std::collections::BTreeMap;
-use toolyard_task::journal::{Appended, Chunk, Flush, JournalHead, JournalStore};
+use toolyard_task::journal::{Appended, Chunk, Flush, JournalHead, JournalStore, LastChunks};
 use toolyard_task::store::StoreError;
 use toolyard_task::wire::Timestamp;
 use toolyard_task::{Digest, Fence, Task, TaskId};
@@ -35,6 +35,11 @@ fn corrupt(error: CodecError) -> StoreError {
 }
 
 impl Journal {
+    fn add(&mut self, chunks: Vec<Chunk>) {
+        self.entries += chunks.iter().map(|chunk| u64::from(chunk.entries)).sum::<u64>();
+        self.chunks.extend(chunks);
+    }
+
     fn next(&self) -> Result<u32, StoreError> {
         let count = u32::try_from(self.chunks.len()).ok();
         let next = count.and_then(|count| self.first.checked_add(count));
@@ -67,6 +72,16 @@ impl Journals {
         }
     }
 
+    /// The task was ended by its run.
+    pub(super) fn end(&mut self, task: TaskId, last: LastChunks) -> Result<(), StoreError> {
+        if let Some(journal) = self.by_task.get_mut(&task)
+            && journal.next()? == last.at
+        {
+            journal.add(last.chunks);
+        }
+        Ok(())
+    }
+
     /// The task was removed.
     pub(super) fn remove(&mut self, task: TaskId) {
         self.by_task.remove(&task);
@@ -92,8 +107,7 @@ impl Journals {
             journal.chunks.clear();
             journal.first = at;
         }
-        journal.entries += chunks.iter().map(|chunk| u64::from(chunk.entries)).sum::<u64>();
-        journal.chunks.extend(chunks);
+        journal.add(chunks);
         Ok(Appended::Done)
     }
 }

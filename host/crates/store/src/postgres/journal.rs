@@ -10,6 +10,7 @@ use crate::journal_encoding::{ChunkReader, EncodedChunks, StoredFence, decode, f
 use async_trait::async_trait;
 use bytes::Bytes;
 use std::sync::Arc;
+use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error, Row};
 use toolyard_task::journal::{Appended, Chunk, Flush, JournalHead, JournalStore};
 use toolyard_task::store::{StoreError, TaskStore as _};
@@ -32,6 +33,14 @@ const APPEND: &str = "
         SELECT moved.task, $4 + nth - 1, new.entries, new.body
         FROM moved, unnest($8::bigint[], $9::bytea[]) WITH ORDINALITY AS new (entries, body, nth))
     SELECT task FROM moved";
+/// In the commit that ends the task, whose run it is.
+const APPEND_LAST: &str = "
+    WITH moved AS (
+        UPDATE journal SET next = $3, entries = entries + $4, bytes = bytes + $5 WHERE task = $1 AND next = $2
+        RETURNING task)
+    INSERT INTO journal_chunk (task, number, entries, body)
+    SELECT moved.task, $2 + nth - 1, new.entries, new.body
+    FROM moved, unnest($6::bigint[], $7::bytea[]) WITH ORDINALITY AS new (entries, body, nth)";
 const RESTART: &str = "
     WITH held AS MATERIALIZED (SELECT id FROM task WHERE id = $1 FOR NO KEY UPDATE),
     moved AS (
@@ -102,6 +111,18 @@ pub(super) async fn insert(writing: &PostgresTransaction<'_>, task: &Task) -> Re
         writing.execute(INSERT, &[&task.id.0, &incarnation, &attempt, &task.digest.0]).await?;
     }
     Ok(())
+}
+
+/// Appends the last chunks of a task that ends, if they follow the stored ones.
+pub(super) async fn append_last(
+    writing: &PostgresTransaction<'_>,
+    last: &EncodedChunks,
+) -> Result<(), Error> {
+    let (at, until) = (i64::from(last.at), i64::from(last.until));
+    let entries: Vec<i64> = last.entries_of_each().map(i64::from).collect();
+    let given: [&(dyn ToSql + Sync); 7] =
+        [&last.task.0, &at, &until, &last.entries, &last.bytes, &entries, &last.bodies];
+    writing.execute(APPEND_LAST, &given).await.map(drop)
 }
 
 /// Ids of parked tasks that are due. For a while, only this host learns of them.

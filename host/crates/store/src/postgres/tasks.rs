@@ -5,7 +5,7 @@ use super::writer::PostgresTransaction;
 use super::{PostgresStore, journal, kept, search, timeline, waiting};
 use crate::codec::{self, CodecError, Columns};
 use crate::encryption::{Column, KeyId, Sealing};
-use crate::journal_encoding::fence_columns;
+use crate::journal_encoding::{EncodedChunks, fence_columns};
 use crate::{StoreRefusal, audit_lines};
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -149,13 +149,18 @@ impl TaskStore for PostgresStore {
         let change = EncodedTask::of(task, &self.sealing).map_err(corrupt)?;
         let bodies = audit_lines::bodies(self.state.audit.on, &records.audit).map_err(corrupt)?;
         let events = self.state.recorder.encode_events(task.id, records.timeline).map_err(corrupt)?;
+        let last = records.journal.map(|last| EncodedChunks::of_end(&self.sealing, task, last));
+        let last = last.transpose().map_err(corrupt)?;
         let (id, at) = (task.id, task.updated_at);
-        let change = Arc::new((change, bodies, events, RunRecord::of(task)));
+        let change = Arc::new((change, bodies, events, RunRecord::of(task), last));
         let committed = self.writer.write_to(Some(id), move |writing| {
             let change = change.clone();
             Box::pin(async move {
                 let committed = change.0.write(writing).await?;
                 if committed == CommitStatus::Done {
+                    if let Some(last) = &change.4 {
+                        journal::append_last(writing, last).await?;
+                    }
                     writing.log(|lines| change.1.iter().for_each(|body| lines.push(at, body)));
                     let at = at.max(Timestamp(writing.state.floor.get()));
                     let run = change.3.clone().committed_at(at);

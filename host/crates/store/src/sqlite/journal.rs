@@ -26,6 +26,9 @@ const APPEND: &str = "
     UPDATE journal SET next = ?5, entries = entries + ?6, bytes = bytes + ?7
     WHERE task = (SELECT seq FROM task WHERE id = ?1) AND incarnation = ?2 AND attempt = ?3 AND next = ?4
     RETURNING task";
+/// In the commit that ends the task, whose run it is.
+const APPEND_LAST: &str = "
+    UPDATE journal SET next = ?3, entries = entries + ?4, bytes = bytes + ?5 WHERE task = ?1 AND next = ?2";
 const RESTART: &str = "
     UPDATE journal SET first = ?4, next = ?5, entries = entries + ?6, bytes = ?7
     WHERE task = (SELECT seq FROM task WHERE id = ?1) AND incarnation = ?2 AND attempt = ?3 AND next = ?4
@@ -67,6 +70,27 @@ pub(super) fn insert(on: &Connection, seq: i64, fence: Fence, component: &Digest
 /// Lets this run append to the journal of a task, in the row `seq`, and no other one.
 pub(super) fn move_fence(on: &Connection, seq: i64, fence: (i64, i64)) -> rusqlite::Result<()> {
     on.prepare_cached(MOVE_FENCE)?.execute(params![seq, fence.0, fence.1]).map(drop)
+}
+
+/// Appends the last chunks of the task in the row `seq`, which ends, if they follow the stored ones.
+pub(super) fn append_last(
+    writing: &SqliteTransaction<'_>,
+    seq: i64,
+    last: &EncodedChunks,
+) -> rusqlite::Result<()> {
+    let given = params![seq, last.at, last.until, last.entries, last.bytes];
+    match writing.on.prepare_cached(APPEND_LAST)?.execute(given)? {
+        0 => Ok(()),
+        _ => insert_chunks(writing.on, seq, last),
+    }
+}
+
+fn insert_chunks(on: &Connection, journal: i64, new: &EncodedChunks) -> rusqlite::Result<()> {
+    let mut insert = on.prepare_cached(INSERT_CHUNK)?;
+    for ((number, entries), body) in (new.at..).zip(new.entries_of_each()).zip(&new.bodies) {
+        insert.execute(params![journal, number, entries, body])?;
+    }
+    Ok(())
 }
 
 #[async_trait]
@@ -164,10 +188,7 @@ impl SqliteStore {
             fail_point!("append", "uncommitted", matches!(written, Ok(Appended::Done)));
             Ok(written)
         };
-        let written = match flush {
-            Flush::Now => self.writer.write(operation).await?,
-            Flush::Later => self.writer.write_unflushed(operation).await?,
-        };
+        let written = self.writer.write_by(flush, operation).await?;
         fail_point!("append", "committed", matches!(written, Ok(Appended::Done)));
         written
     }
@@ -194,10 +215,7 @@ fn write_chunks(
     if new.replaces {
         writing.on.prepare_cached(REPLACE)?.execute(params![journal, new.at])?;
     }
-    let mut insert = writing.on.prepare_cached(INSERT_CHUNK)?;
-    for ((number, entries), body) in (new.at..).zip(new.entries_of_each()).zip(&new.bodies) {
-        insert.execute(params![journal, number, entries, body])?;
-    }
+    insert_chunks(writing.on, journal, new)?;
     writing.counts.sealed(writing.on, sealing.key())?;
     Ok(Ok(Appended::Done))
 }

@@ -6,7 +6,7 @@ use super::writer::SqliteTransaction;
 use super::{SqliteStore, journal, kept, search};
 use crate::codec::{self, CodecError, Columns};
 use crate::encryption::{Column, KeyId, Sealing};
-use crate::journal_encoding::fence_columns;
+use crate::journal_encoding::{EncodedChunks, fence_columns};
 use crate::{StoreRefusal, audit_lines, codec::LAST_LIVE};
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -135,10 +135,12 @@ impl TaskStore for SqliteStore {
         let change = EncodedTask::of(task, &self.sealing).map_err(corrupt)?;
         let bodies = audit_lines::bodies(self.state.audit.on, &records.audit).map_err(corrupt)?;
         let record = self.state.recorder.record(task.id, records.timeline).map_err(corrupt)?;
+        let last = records.journal.map(|last| EncodedChunks::of_end(&self.sealing, task, last));
+        let last = last.transpose().map_err(corrupt)?;
         let (at, run) = (task.updated_at, RunRecord::of(task));
         fail_point!(what, "before");
         let operation = move |writing: &mut SqliteTransaction<'_>| {
-            let committed = change.write(writing)?;
+            let committed = change.write(writing, last.as_ref())?;
             fail_point!(what, "uncommitted", committed == CommitStatus::Done);
             if committed == CommitStatus::Done {
                 bodies.iter().for_each(|body| writing.lines.push(at, body));
@@ -147,7 +149,7 @@ impl TaskStore for SqliteStore {
             }
             Ok(committed)
         };
-        let committed = self.writer.write(operation).await?;
+        let committed = self.writer.write_by(records.flush, operation).await?;
         fail_point!(what, "committed", committed == CommitStatus::Done);
         Ok(committed)
     }
@@ -383,7 +385,11 @@ impl EncodedTask {
         })
     }
 
-    fn write(&self, writing: &mut SqliteTransaction<'_>) -> rusqlite::Result<CommitStatus> {
+    fn write(
+        &self,
+        writing: &mut SqliteTransaction<'_>,
+        last: Option<&EncodedChunks>,
+    ) -> rusqlite::Result<CommitStatus> {
         let mut find = writing.on.prepare_cached(FIND)?;
         let mut rows = find.query(params![self.id.0.as_bytes(), self.version.wrapping_sub(1)])?;
         let Some(row) = rows.next()? else { return Ok(CommitStatus::Stale) };
@@ -413,6 +419,9 @@ impl EncodedTask {
         }
         if let Some(fence) = self.journal {
             journal::move_fence(writing.on, seq, fence)?;
+        }
+        if let Some(last) = last {
+            journal::append_last(writing, seq, last)?;
         }
         if let Some(owner) = owner {
             writing.counts.live_changed(&owner, LiveChange { live, parked });

@@ -3,18 +3,18 @@ use crate::Store;
 use crate::contract::journal::{chunk, recorded};
 use crate::contract::timeline::{log, timeline};
 use crate::contract::{
-    AMPLE, ManualClock, START, TTL, created, eventually, finish, owner, result, session, task,
+    AMPLE, ManualClock, START, TTL, change, created, eventually, finish, owner, result, session, task,
 };
 use futures_util::FutureExt;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use tempfile::TempDir;
 use toolyard_task::audit::{AuditStore, By, Entry};
-use toolyard_task::journal::{Appended, Flush, JournalStore as _};
+use toolyard_task::journal::{Appended, Flush, JournalStore as _, LastChunks};
 use toolyard_task::node::NodeStore;
-use toolyard_task::store::{CreateError, Hint, Records, StoreError};
+use toolyard_task::store::{CommitStatus, CreateError, Hint, Records, StoreError};
 use toolyard_task::timeline::TimelineStore as _;
-use toolyard_task::{Fence, Incarnation, Task, TaskStore};
+use toolyard_task::{Event, Fence, Incarnation, Task, TaskStore, apply};
 use writer::SqliteTransaction;
 
 const FILE: &str = "toolyard.sqlite";
@@ -410,6 +410,32 @@ async fn an_append_that_nothing_waits_for_is_flushed_with_the_next_write() {
         assert_eq!(flushed(&registry) - before, flushes);
         assert_eq!(store.journal(made.id).await.expect("answers").expect("is there").next, at);
     }
+}
+
+/// A wake that is lost leaves the task due. The end of a task and of its journal share one flush.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wake_is_flushed_with_the_next_write_and_the_last_chunks_with_the_end() {
+    let folder = folder();
+    let store = SqliteStore::open(folder.path(), options()).expect("opens");
+    let mut registry = prometheus_client::registry::Registry::default();
+    store.register_metrics(&mut registry);
+    let fence = Fence { incarnation: Incarnation(1), attempt: 1 };
+    let made = created(&*store, recorded(&owner("a"), fence)).await;
+    let before = flushed(&registry);
+    let mut task = made;
+    let wake = Some(Timestamp(START));
+    let changes = [(Event::Parked { fence, wake, reached: 0 }, 1), (Event::Woken { by: Incarnation(2) }, 1)];
+    for (event, flushes) in changes {
+        task = change(&*store, task.id, &event).await.expect("is there").expect("applies");
+        assert_eq!(flushed(&registry) - before, flushes, "{event:?}");
+    }
+    let ended = Event::Finished { fence: task.fence, outcome: result(), message: None };
+    let ended = apply(&task, ended, task.updated_at).expect("applies").task;
+    let last = LastChunks { at: 0, chunks: vec![chunk(0, 9)] };
+    let records = Records { journal: Some(last), ..Records::default() };
+    assert_eq!(store.commit(&ended, records).await.expect("answers"), CommitStatus::Done);
+    assert_eq!(flushed(&registry) - before, 2);
+    assert_eq!(store.journal(ended.id).await.expect("answers").expect("is there").next, 1);
 }
 
 /// The bounds on all timelines together, in both stores.

@@ -22,6 +22,7 @@ use std::io;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Instant;
+use toolyard_task::journal::Flush;
 use toolyard_task::store::StoreError;
 use toolyard_task::wire::Timestamp;
 
@@ -104,17 +105,21 @@ impl Writer {
         T: Send + 'static,
         F: FnMut(&mut SqliteTransaction<'_>) -> rusqlite::Result<T> + Send + 'static,
     {
-        self.queue.write(|reply| Box::new(PendingWrite { operation, result: None, task: None, reply })).await
+        self.write_by(Flush::Now, operation).await
     }
 
-    /// As [`Writer::write`], but until the next transaction that is flushed a power failure may undo it.
-    pub(super) async fn write_unflushed<T, F>(&self, operation: F) -> Result<T, StoreError>
+    /// As [`Writer::write`], and on the disk when `flush` says so.
+    pub(super) async fn write_by<T, F>(&self, flush: Flush, operation: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
         F: FnMut(&mut SqliteTransaction<'_>) -> rusqlite::Result<T> + Send + 'static,
     {
         let write = |reply| -> Box<dyn Operation> {
-            Box::new(Relaxed(PendingWrite { operation, result: None, task: None, reply }))
+            let pending = PendingWrite { operation, result: None, task: None, reply };
+            match flush {
+                Flush::Now => Box::new(pending),
+                Flush::Later => Box::new(Relaxed(pending)),
+            }
         };
         self.queue.write(write).await
     }

@@ -46,6 +46,11 @@ impl RunJournal for Kept {
         self.chunks.lock().expect("free").push(chunk);
     }
 
+    fn end(&self, last: Chunk) {
+        self.push(last);
+        self.durable.store(self.len(), Ordering::Release);
+    }
+
     async fn flush(&self) -> Result<(), JournalLost> {
         self.durable.store(self.len(), Ordering::Release);
         Ok(())
