@@ -122,7 +122,7 @@ impl Run {
         promotion.close().await;
         let Some(task) = self.as_task() else { return false };
         if !self.is_parked() {
-            self.deps.finish_task(task, end.clone(), self.task_journal()).await;
+            self.end_task(task, end.clone()).await;
         }
         drop(promotion.guard().take());
         true
@@ -298,7 +298,7 @@ impl Run {
                 self.deps.observers.metrics.count_kept();
                 self.deps.tasks.keep_for_rejoin(&task);
                 if let Some(task) = self.as_task() {
-                    self.deps.finish_task(task, end.clone(), self.task_journal()).await;
+                    self.end_task(task, end.clone()).await;
                 }
                 drop(promotion.guard().take());
             }

@@ -8,6 +8,8 @@ use crate::run::run::{Run, RunTask};
 use crate::slots::admission::{PendingSlot, Slot, SlotRequest, UnapprovedRequest};
 use crate::slots::registry::RunGuard;
 use crate::task::commit::{CommitOutcome, log_end};
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use std::sync::Arc;
 use std::time::Duration;
 use toolyard_protocol::Timestamp;
@@ -86,7 +88,7 @@ impl RunDeps {
         // Boxed, so that the future of a queued task is small.
         let end = Box::pin(run.clone().drive_tool(tool, arguments, slot.take_reservation())).await;
         if !run.is_parked() {
-            Box::pin(self.finish_task(as_task, end, run.task_journal())).await;
+            run.end_task(as_task, end).await;
         }
         drop(slot);
         if run.task_journal().is_some() {
@@ -119,7 +121,7 @@ impl RunDeps {
     }
 
     /// Stores the outcome of a task, and the end of its journal.
-    pub async fn finish_task(&self, task: RunTask, end: RunEnd, journal: Option<&Arc<TaskJournal>>) {
+    async fn finish_task(&self, task: RunTask, end: RunEnd, journal: Option<&TaskJournal>) {
         let RunTask { id, fence, expires_at, .. } = task;
         let (outcome, message) = match end {
             RunEnd::Result { is_error, result, message } => (Outcome::Result { is_error, result }, message),
@@ -179,6 +181,14 @@ impl RunDeps {
                 }
             }
         }
+    }
+}
+
+impl Run {
+    /// Ends the task with the end of this run. Boxed, so that the future of a plain call is small.
+    pub fn end_task(&self, task: RunTask, end: RunEnd) -> BoxFuture<'_, ()> {
+        let journal = self.task_journal().map(AsRef::as_ref);
+        self.deps.finish_task(task, end, journal).boxed()
     }
 }
 
