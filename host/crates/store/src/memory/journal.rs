@@ -73,13 +73,12 @@ impl Journals {
     }
 
     /// The task was ended by its run.
-    pub(super) fn end(&mut self, task: TaskId, last: LastChunks) -> Result<(), StoreError> {
+    pub(super) fn end(&mut self, task: TaskId, last: LastChunks) {
         if let Some(journal) = self.by_task.get_mut(&task)
-            && journal.next()? == last.at
+            && journal.next().is_ok_and(|next| next == last.at)
         {
             journal.add(last.chunks);
         }
-        Ok(())
     }
 
     /// The task was removed.
