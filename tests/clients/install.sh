@@ -2,7 +2,8 @@
 # Installs the clients that tests/it/ runs against the host. This folder has those of the first
 # generation: the TypeScript SDK and the Inspector in node_modules/, the Python SDK and FastMCP in
 # .venv/. v2/ has those of the second: the TypeScript client, the Python SDK and FastMCP.
-# package-lock.json and requirements.txt pin the versions. A second run does nothing.
+# package-lock.json and requirements.txt pin the versions. A second run does nothing. Arguments select
+# clients: typescript, python, second-typescript, second-python.
 #
 # Without Node.js or Python, the script skips that client with a message; in CI it fails.
 set -euo pipefail
@@ -77,8 +78,17 @@ print("%d.%d" % sys.version_info[:2], can, sys.base_prefix)
   echo "$print" >"$PYTHON"
 }
 
-# In subshells, so that each starts in the root folder.
-(install_typescript tests/clients "the TypeScript client and the Inspector" 18)
-(install_python tests/clients "the Python client and FastMCP")
-(install_typescript tests/clients/v2 "the second TypeScript client" 20)
-(install_python tests/clients/v2 "the second Python client and FastMCP")
+[ $# != 0 ] || set -- typescript python second-typescript second-python
+for client in "$@"; do
+  # In subshells, so that each starts in the root folder.
+  case $client in
+    typescript) (install_typescript tests/clients "the TypeScript client and the Inspector" 18) ;;
+    python) (install_python tests/clients "the Python client and FastMCP") ;;
+    second-typescript) (install_typescript tests/clients/v2 "the second TypeScript client" 20) ;;
+    second-python) (install_python tests/clients/v2 "the second Python client and FastMCP") ;;
+    *)
+      echo "install.sh: there is no client $client" >&2
+      exit 2
+      ;;
+  esac
+done

@@ -199,16 +199,27 @@ async fn over_stdio(client: &Client, setup: Setup) {
 
 runs! {
     the_typescript_client_over_http => over_http(&TYPESCRIPT, setup());
+    #[ignore = "nightly: clients"]
     the_typescript_client_over_stdio => over_stdio(&TYPESCRIPT, setup());
+    #[ignore = "nightly: clients"]
     the_python_client_over_http => over_http(&PYTHON, setup());
+    #[ignore = "nightly: clients"]
     the_python_client_over_stdio => over_stdio(&PYTHON, setup());
+    #[ignore = "nightly: clients"]
     fastmcp_over_http => over_http(&FASTMCP, setup());
+    #[ignore = "nightly: clients"]
     fastmcp_over_stdio => over_stdio(&FASTMCP, setup());
+    #[ignore = "nightly: clients"]
     the_typescript_client_is_asked_over_http => over_http(&TYPESCRIPT_ASKED, asking());
+    #[ignore = "nightly: clients"]
     the_typescript_client_is_asked_over_stdio => over_stdio(&TYPESCRIPT_ASKED, asking());
+    #[ignore = "nightly: clients"]
     the_python_client_is_asked_over_http => over_http(&PYTHON_ASKED, asking());
+    #[ignore = "nightly: clients"]
     the_python_client_is_asked_over_stdio => over_stdio(&PYTHON_ASKED, asking());
+    #[ignore = "nightly: clients"]
     the_typescript_client_is_offered_more_than_tools_over_http => over_http(&TYPESCRIPT_OFFERED, offering());
+    #[ignore = "nightly: clients"]
     the_typescript_client_is_offered_more_than_tools_over_stdio =>
         over_stdio(&TYPESCRIPT_OFFERED, offering());
 }

@@ -275,6 +275,7 @@ async fn the_page_of_metrics_is_what_is_there() {
 /// The strict parser of Prometheus' own library accepts the metrics, after calls, rejections and a task; and
 /// the files of the example are YAML.
 #[tokio::test]
+#[ignore = "nightly: clients"]
 async fn the_official_parser_reads_the_numbers_strictly() {
     let (host, session) = observed().with(&[guests::plugin("probe")]).open().await;
     session.call("echo", json!({"text": "x"})).await;

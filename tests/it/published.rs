@@ -54,6 +54,7 @@ fn invocation(input: &str) -> Value {
 }
 
 #[tokio::test]
+#[ignore = "nightly: packages"]
 async fn a_component_of_the_crate_greentic_component_answers_calls() {
     let Some((_host, session)) = host_of("node-0-5").await else { return };
     let expected =
@@ -77,6 +78,7 @@ async fn a_component_of_the_crate_greentic_component_answers_calls() {
 }
 
 #[tokio::test]
+#[ignore = "nightly: packages"]
 async fn a_component_that_imports_an_interface_of_types_alone_answers_calls_and_runs_as_a_task() {
     let Some((_host, session)) = host_of("node-0-6").await else { return };
     assert_eq!(names(&tools(&session).await), ["node_describe", "node_invoke"]);
@@ -106,6 +108,7 @@ async fn a_component_that_imports_an_interface_of_types_alone_answers_calls_and_
 /// Both export the same interface, so the minimal manifest is a prefix for each. Methods of their resources
 /// are not tools.
 #[tokio::test]
+#[ignore = "nightly: packages"]
 async fn components_of_two_python_packages_answer_calls_side_by_side() {
     let (Some(zlib), Some(round)) = (component("zlib"), component("round")) else { return };
     let setup = Setup::new().with(&[zlib, round]);

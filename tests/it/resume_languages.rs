@@ -93,10 +93,10 @@ async fn tasks_of_every_language_continue_with_a_state() {
 
 #[tokio::test]
 async fn a_task_that_continues_survives_kills_between_its_runs() {
-    let (built, _) = matrix::built(["c"], |language| format!("desk-{language}"));
+    let (built, _) = matrix::built(["rust"], |language| format!("desk-{language}"));
     let stage = Stage::start(&built).await;
     // Each of its 500 runs takes milliseconds, so that kills hit every part of the change to the next one.
-    let id = stage.session.create("c_steps", json!({ "parts": 1_000 })).await;
+    let id = stage.session.create("rust_steps", json!({ "parts": 1_000 })).await;
     let Stage { mut host, mut session } = stage;
     for _ in 0..4 {
         tokio::time::sleep(Duration::from_millis(600)).await;

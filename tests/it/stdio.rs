@@ -36,8 +36,9 @@ async fn s_1_l_5_requests_before_initialize_are_refused_and_ping_is_answered() {
 #[tokio::test]
 async fn a_client_is_answered_while_components_compile_and_gets_their_tools_later() {
     let setup = setup();
-    let python = std::fs::read(guests::root().join("target/examples/python.wasm")).expect("make examples");
-    install_bytes(setup.plugins(), "python.wasm", &never_compiled(python));
+    let script = guests::root().join("target/examples/desk-typescript.wasm");
+    let script = std::fs::read(script).expect("make examples");
+    install_bytes(setup.plugins(), "script.wasm", &never_compiled(script));
     let mut stdio = Stdio::start(setup);
     let client = async {
         let discovered = stdio.request("server/discover", enveloped(json!({}), &json!({}))).await;
@@ -51,14 +52,14 @@ async fn a_client_is_answered_while_components_compile_and_gets_their_tools_late
         tools.map(|tool| tool["name"].as_str().expect("a name").to_owned()).collect::<Vec<_>>()
     };
     assert!(names(&listed).contains(&"echo".to_owned()), "{listed}");
-    if !names(&listed).contains(&"calculate".to_owned()) {
+    if !names(&listed).contains(&"weather".to_owned()) {
         loop {
             if stdio.read().await["method"] == "notifications/tools/list_changed" {
                 break;
             }
         }
         let listed = stdio.request("tools/list", json!({})).await;
-        assert!(names(&listed).contains(&"calculate".to_owned()), "{listed}");
+        assert!(names(&listed).contains(&"weather".to_owned()), "{listed}");
     }
 }
 

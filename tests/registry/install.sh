@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Unpacks the registry that the tests of host/crates/registry start, and two clients that they compare ours
-# with: Debian's docker-registry, skopeo, oras and cosign. Everything is in target/registry: nothing is installed,
-# and no service is started. A second run does nothing.
+# Unpacks the registry that tests start, Debian's docker-registry. `install.sh clients` also unpacks the clients
+# that the tests of host/crates/registry compare ours with: skopeo, oras and cosign. Everything is in
+# target/registry: nothing is installed, and no service is started. A second run does nothing.
 #
 # This needs Debian or a derivative, and no root. If the script cannot get the registry, it prints a
 # prominent message; in CI it fails. The clients may be missing: their tests say so.
@@ -11,7 +11,8 @@ cd "$(dirname "$0")/../.."
 . tests/debian.sh
 
 readonly OUT=$PWD/target/registry
-readonly STAMP=$OUT/.installed
+readonly WHAT=${1:-server}
+readonly STAMP=$OUT/.installed-$WHAT
 readonly LOG=$PWD/target/registry.log
 
 # oras and cosign 3 are in no stable release; their programs run on older ones.
@@ -43,6 +44,8 @@ get() { # STAGE
   mkdir -p "$stage/unpacked/bin"
   unpack_debian "$stage" docker-registry
   install_program "$stage" docker-registry
+  "$stage/unpacked/bin/docker-registry" --version
+  [ "$WHAT" = clients ] || return 0
   gpgme=$(dependency "$stage" skopeo libgpgme)
   assuan=$(dependency "$stage" "${gpgme:-libgpgme11}" libassuan)
   if unpack_debian "$stage" skopeo ${gpgme:+"$gpgme"} ${assuan:+"$assuan"}; then
@@ -53,15 +56,17 @@ get() { # STAGE
   if unpack_debian "$stage/newer" oras cosign; then
     cp "$stage"/newer/unpacked/usr/bin/{oras,cosign} "$stage/unpacked/bin"
   fi
-  "$stage/unpacked/bin/docker-registry" --version
 }
 
-PINS=$(fingerprint 1 tests/registry/install.sh tests/debian.sh)
+PINS=$(fingerprint 2 tests/registry/install.sh tests/debian.sh)
 readonly PINS
 is_current "$STAMP" "$PINS" && exit
 mkdir -p target
 if is_debian; then
-  say "getting docker-registry, skopeo, oras and cosign from Debian (about 80 MB) ..."
+  case $WHAT in
+    clients) say "getting docker-registry, skopeo, oras and cosign from Debian (about 80 MB) ..." ;;
+    *) say "getting docker-registry from Debian (about 7 MB) ..." ;;
+  esac
   rm -rf "$PWD"/target/registry.stage.*
   stage=$PWD/target/registry.stage.$$
   trap 'rm -rf "$stage"' EXIT
@@ -79,6 +84,7 @@ if is_debian; then
     mkdir -p "$OUT"
     rm -rf "$OUT"/{bin,etc,lib,usr,var}
     mv "$stage"/unpacked/* "$OUT"
+    echo "$PINS" >"$OUT/.installed-server"
     echo "$PINS" >"$STAMP"
   else
     tail -n 12 "$LOG" | sed 's/^/registry: | /' >&2

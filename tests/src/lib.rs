@@ -15,6 +15,7 @@ pub mod host;
 pub mod http;
 pub mod identity_provider;
 pub mod mounts;
+pub mod nightly;
 pub mod postgres;
 pub mod process;
 pub mod project;

@@ -2,6 +2,7 @@
 
 use super::{collect, handed_off};
 use crate::languages::{built, manifest, project};
+use crate::matrix;
 use serde_json::json;
 use toolyard_tests::Session;
 use toolyard_tests::host::{Setup, install_as};
@@ -33,7 +34,8 @@ fn expect_silence_about_tasks(language: &str, tool: &str) {
 #[tokio::test]
 async fn a_tool_in_each_language_that_says_nothing_about_tasks_is_handed_off() {
     let (built, skipped) = built();
-    assert_eq!(built.len() + skipped.len(), DECLARATIONS.len());
+    let tested = DECLARATIONS.iter().filter(|(language, _)| matrix::is_tested(language));
+    assert_eq!(built.len() + skipped.len(), tested.count());
     // Python's component takes long to compile on a machine that is busy with tests.
     let setup = Setup::new().set("plugins.compile-time", "10min").set("plugins.start-wait", "10min");
     let setup = setup.set("bridge.after", "1ms");

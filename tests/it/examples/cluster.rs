@@ -167,6 +167,7 @@ fn interrupt() -> Signal {
 
 /// One command starts the cluster, a host may die, and after Ctrl-C only the data is left.
 #[tokio::test]
+#[ignore = "nightly: packages"]
 async fn a_cluster_starts_by_one_command_survives_a_host_and_ends_without_a_trace() {
     let place = Place::new();
     let Some(running) = place.start().await else { return };

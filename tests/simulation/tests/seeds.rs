@@ -5,7 +5,10 @@ use toolyard_simulation::search::check;
 use toolyard_simulation::simulate;
 
 /// The default number of seeds.
-const SEEDS: u64 = 10_000;
+const SEEDS: u64 = 1_500;
+
+/// Seeds that broke a promise once.
+const FIXED: [u64; 0] = [];
 
 /// The events that must happen, so that a run in which nothing happened does not pass for one in which nothing
 /// went wrong.
@@ -18,5 +21,5 @@ const EVENTS: &str = "crashes, pauses, steps of clocks, refused zombies, replaye
 
 #[test]
 fn whatever_happens_in_whatever_order_the_promises_hold() {
-    check(SEEDS, &EVENTS.split(", ").collect::<Vec<_>>(), &[], simulate);
+    check(SEEDS, &FIXED, &EVENTS.split(", ").collect::<Vec<_>>(), &[], simulate);
 }

@@ -99,6 +99,7 @@ impl Cosign {
 }
 
 #[test]
+#[ignore = "nightly: packages"]
 fn cosign_reads_our_keys() {
     for cosign in releases() {
         let key = PrivateKey::generate();
@@ -108,6 +109,7 @@ fn cosign_reads_our_keys() {
 }
 
 #[test]
+#[ignore = "nightly: packages"]
 fn we_read_the_keys_of_cosign() {
     for cosign in releases() {
         cosign.run(&["generate-key-pair"]).unwrap();
@@ -118,6 +120,7 @@ fn we_read_the_keys_of_cosign() {
 }
 
 #[test]
+#[ignore = "nightly: packages"]
 fn cosign_verifies_our_signature_over_a_component() {
     for cosign in releases() {
         let key = PrivateKey::generate();
@@ -131,6 +134,7 @@ fn cosign_verifies_our_signature_over_a_component() {
 }
 
 #[test]
+#[ignore = "nightly: packages"]
 fn we_verify_signatures_of_cosign_over_a_component() {
     for cosign in releases() {
         let key = PrivateKey::generate();
@@ -149,6 +153,7 @@ fn we_verify_signatures_of_cosign_over_a_component() {
 
 /// A statement over a manifest is an attestation of the manifest's bytes.
 #[test]
+#[ignore = "nightly: packages"]
 fn cosign_verifies_our_bundle_over_a_manifest() {
     for cosign in releases() {
         let key = PrivateKey::generate();
@@ -169,6 +174,7 @@ fn cosign_verifies_our_bundle_over_a_manifest() {
 }
 
 #[test]
+#[ignore = "nightly: packages"]
 fn cosign_verifies_our_simple_signature() {
     for cosign in releases() {
         let key = PrivateKey::generate();
@@ -187,6 +193,7 @@ fn cosign_verifies_our_simple_signature() {
 }
 
 #[test]
+#[ignore = "nightly: packages"]
 fn cosign_accepts_both_values_of_s_as_we_do() {
     for cosign in releases() {
         let key = PrivateKey::generate();

@@ -14,14 +14,16 @@ use timeline::{EVENTS, run};
 use toolyard_simulation::search::check;
 
 /// The default number of timelines.
-const TIMELINES: u64 = 4_000;
+const TIMELINES: u64 = 500;
+/// Timelines that broke a promise once.
+const FIXED: [u64; 0] = [];
 /// The number of timelines in which a planted fault must be found.
 const FOUND_WITHIN: u64 = 1_000;
 
 #[test]
 fn every_repeat_of_an_effect_has_an_excuse() {
     let events: Vec<&str> = EVENTS.split("; ").chain(REPEATS).collect();
-    check(TIMELINES, &events, &[CANCELLED], |seed, keep| run(seed, Fault::None, keep));
+    check(TIMELINES, &FIXED, &events, &[CANCELLED], |seed, keep| run(seed, Fault::None, keep));
 }
 
 /// Runs timelines until this fault breaks a promise.
@@ -35,7 +37,7 @@ fn finds(fault: Fault, promise: &str) {
 /// Each fault is a test of its name.
 macro_rules! found {
     ($($name:ident: $fault:ident => $promise:literal),* $(,)?) => {
-        $(#[test] fn $name() { finds(Fault::$fault, $promise); })*
+        $(#[test] #[ignore = "nightly: durability"] fn $name() { finds(Fault::$fault, $promise); })*
     };
 }
 

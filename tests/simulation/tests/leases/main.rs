@@ -17,6 +17,7 @@ fn in_every_order_of_events_the_promises_hold() {
 }
 
 #[test]
+#[ignore = "nightly: durability"]
 fn in_every_order_of_events_of_a_task_that_resumes_the_promises_hold() {
     let checker = Leases(Rules::All, Kind::Resumes).checker().threads(2).spawn_bfs().join();
     println!("a task that resumes: {} states, all looked at", checker.unique_state_count());
@@ -25,6 +26,7 @@ fn in_every_order_of_events_of_a_task_that_resumes_the_promises_hold() {
 
 /// From every state, some path leads to the end of the task: no state is a dead end.
 #[test]
+#[ignore = "nightly: durability"]
 fn from_every_state_the_task_can_still_end() {
     let model = Leases(Rules::All, Kind::Plain);
     let mut numbers: HashMap<State, usize> = HashMap::new();
@@ -83,37 +85,44 @@ fn broken_for(kind: Kind, rules: Rules, promise: &'static str) -> Vec<Action> {
 }
 
 #[test]
+#[ignore = "nightly: durability"]
 fn without_fences_a_superseded_run_writes() {
     let steps = broken(Rules::WithoutFences, "a superseded run writes nothing");
     assert!(steps.iter().any(|step| matches!(step, Action::Land(_))));
 }
 
 #[test]
+#[ignore = "nightly: durability"]
 fn without_comparison_what_is_over_changes() {
     broken(Rules::WithoutComparison, "a terminal task never changes");
 }
 
 #[test]
+#[ignore = "nightly: durability"]
 fn without_leases_two_hosts_run_it() {
     broken(Rules::WithoutLeases, "at most one host that takes itself for alive runs it");
 }
 
 #[test]
+#[ignore = "nightly: durability"]
 fn without_a_margin_a_host_takes_itself_for_alive_that_is_not() {
     broken(Rules::WithoutMargin, "who takes itself for alive is alive");
 }
 
 #[test]
+#[ignore = "nightly: durability"]
 fn without_the_policy_what_is_not_declared_begins_twice() {
     broken(Rules::WithoutPolicy, "what is not declared does not begin twice");
 }
 
 #[test]
+#[ignore = "nightly: durability"]
 fn without_moving_fences_a_superseded_run_appends() {
     broken_for(Kind::Resumes, Rules::WithoutMovingFence, "a run that does not have the task appends nothing");
 }
 
 #[test]
+#[ignore = "nightly: durability"]
 fn without_a_fence_a_superseded_run_appends() {
     broken_for(
         Kind::Resumes,
@@ -123,16 +132,19 @@ fn without_a_fence_a_superseded_run_appends() {
 }
 
 #[test]
+#[ignore = "nightly: durability"]
 fn without_nobody_a_parked_task_is_claimed() {
     broken_for(Kind::Resumes, Rules::WithoutNobody, "a parked task belongs to no host");
 }
 
 #[test]
+#[ignore = "nightly: durability"]
 fn without_the_state_of_a_parked_task_a_running_one_is_woken() {
     broken_for(Kind::Resumes, Rules::WithoutParked, "a run that does not have the task has no effect");
 }
 
 #[test]
+#[ignore = "nightly: durability"]
 fn without_a_durable_intent_nothing_shows_an_effect() {
     broken_for(
         Kind::Resumes,
@@ -142,6 +154,7 @@ fn without_a_durable_intent_nothing_shows_an_effect() {
 }
 
 #[test]
+#[ignore = "nightly: durability"]
 fn without_a_licence_a_superseded_run_has_effects() {
     broken_for(Kind::Resumes, Rules::WithoutLicence, "a run that does not have the task has no effect");
 }
