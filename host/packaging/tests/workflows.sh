@@ -11,7 +11,7 @@ are_consistent() {
 import os, re, yaml
 
 steps, scripts = {}, re.compile(r"(?:\./)?((?:host|plugins|tests)/[\w./-]+|\.ci/\w+)")
-for name in ["ci", "release"]:
+for name in ["ci", "nightly", "release"]:
     with open(f".github/workflows/{name}.yml", encoding="utf-8") as file:
         workflow = yaml.safe_load(file)
     # YAML reads the key `on` as true.
