@@ -26,8 +26,15 @@ case $("${RUSTC:-rustc}" -vV 2>/dev/null || true) in
   *"$hash"*"$host"*) ;;
   *) exit ;;
 esac
-# Cargo does not track the file. With its checksum among the flags, everything is compiled again when
-# the profile has changed. The profile has no data about functions that have changed since; the last
-# flag prevents a warning for each of them.
+# Cargo does not track the file, so its checksum is part of its path: everything is compiled again when the profile
+# has changed. The path is the same in every clone, or each clone would have names of its own for the same crate
+# (host/build-cache.sh). The profile has no data about functions that have changed since; the last flag prevents a
+# warning for each of them.
 read -r sum _ < <(cksum "$here/$calls.profdata")
-echo "--cfg=profiled --cfg=profile_sum=\"$sum\" -Cprofile-use=$here/$calls.profdata -Cllvm-args=-no-pgo-warn-mismatch"
+profile=${XDG_CACHE_HOME:-${HOME:-/nonexistent}/.cache}/toolyard/profile/$calls-$sum.profdata
+if [[ $profile = *[[:space:]]* ]] || ! mkdir -p "${profile%/*}" 2>/dev/null; then
+  profile=$here/$calls.profdata
+elif ! cmp -s "$here/$calls.profdata" "$profile"; then
+  cp "$here/$calls.profdata" "$profile.$$" && mv "$profile.$$" "$profile"
+fi
+echo "--cfg=profiled -Cprofile-use=$profile -Cllvm-args=-no-pgo-warn-mismatch"
