@@ -150,10 +150,7 @@ fn files(folders: &[&str]) -> Vec<(String, String)> {
 
 /// The part of a file that is tests or test support.
 fn tests_of<'a>(name: &str, text: &'a str) -> &'a str {
-    let whole = name.starts_with("tests/")
-        || name.contains("/tests/")
-        || name.ends_with("/tests.rs")
-        || name.starts_with("host/crates/store/src/contract");
+    let whole = name.starts_with("tests/") || name.contains("/tests/") || name.ends_with("/tests.rs");
     match whole {
         true => text,
         false => text.find("#[cfg(test)]").map_or("", |start| &text[start..]),

@@ -11,8 +11,8 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
-use toolyard_store::contract::{AMPLE, ManualClock, START, owner, result, task};
 use toolyard_store::{SqliteOptions, SqliteStore};
+use toolyard_store_contract::{AMPLE, ManualClock, START, owner, result, task};
 use toolyard_task::audit::{AuditStore as _, By, Entry};
 use toolyard_task::{Event, TaskStore, apply};
 

@@ -13,9 +13,9 @@ pub const FORMAT: u32 = 1;
 const MAX_INTEGER: u64 = 1 << 53;
 
 /// A store continues counting from the version of a live task and from the number of its host, so a
-/// line must not bring them near [`MAX_INTEGER`], beyond which lines cannot be read. No host gets
+/// line must not bring them near 2^53, beyond which lines cannot be read. No host gets
 /// there: it would have to change one task a thousand times a second for 35 years.
-pub(crate) const MAX_COUNTER: u64 = 1 << 40;
+pub const MAX_COUNTER: u64 = 1 << 40;
 
 /// Why a line is not a task.
 #[derive(Debug, thiserror::Error)]

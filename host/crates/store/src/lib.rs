@@ -1,7 +1,7 @@
 //! Stores for tasks, sessions, hosts, keys, grants and audit entries: in memory, in one SQLite file
 //! that several processes share (feature `sqlite`), or in a PostgreSQL database that several
-//! machines share (feature `postgres`). All behave alike; [`contract`] defines how and tests each
-//! of them.
+//! machines share (feature `postgres`). All behave alike; the crate `toolyard-store-contract` defines
+//! how and tests each of them.
 //!
 //! Decisions about tasks do not belong here. A store compares a version and writes the given task,
 //! so that every store has the same state machine, `toolyard_task::apply`.
@@ -30,7 +30,6 @@ pub mod backup;
 #[cfg_attr(not(feature = "sqlite"), allow(dead_code))]
 mod codec;
 mod components;
-pub mod contract;
 #[cfg(feature = "failpoints")]
 pub mod failpoint;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]

@@ -95,7 +95,7 @@ impl MonotonicClock {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contract::ManualClock;
+    use toolyard_store_contract::ManualClock;
 
     #[test]
     fn time_does_not_go_back_and_a_wrong_future_is_not_followed() {

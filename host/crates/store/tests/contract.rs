@@ -1,8 +1,8 @@
 //! The contract suite over each store.
 
 use std::sync::Arc;
-use toolyard_store::contract::{Fixture, Host, ManualClock, START};
 use toolyard_store::{Keyring, MemoryStore, SqliteOptions, SqliteStore};
+use toolyard_store_contract::{Fixture, Host, ManualClock, START};
 
 mod memory {
     use super::*;
@@ -18,8 +18,8 @@ mod memory {
         Fixture { clock, open: Box::new(open), races: 100_000 }
     }
 
-    toolyard_store::contract_tests!(fixture());
-    toolyard_store::timeline_tests!(fixture());
+    toolyard_store_contract::contract_tests!(fixture());
+    toolyard_store_contract::timeline_tests!(fixture());
 }
 
 mod leased {
@@ -39,7 +39,7 @@ mod leased {
         Fixture { clock, open: Box::new(open), races: 1 }
     }
 
-    toolyard_store::lease_tests!(fixture(), LEASE);
+    toolyard_store_contract::lease_tests!(fixture(), LEASE);
 }
 
 mod sqlite {
@@ -49,8 +49,8 @@ mod sqlite {
         super::sqlite(None)
     }
 
-    toolyard_store::contract_tests!(fixture());
-    toolyard_store::timeline_tests!(fixture());
+    toolyard_store_contract::contract_tests!(fixture());
+    toolyard_store_contract::timeline_tests!(fixture());
 }
 
 /// Encrypted stores also keep every promise of a store.
@@ -61,8 +61,8 @@ mod encrypted {
         super::sqlite(Keyring::new([[7; 32]]))
     }
 
-    toolyard_store::contract_tests!(fixture());
-    toolyard_store::timeline_tests!(fixture());
+    toolyard_store_contract::contract_tests!(fixture());
+    toolyard_store_contract::timeline_tests!(fixture());
 }
 
 fn sqlite(keys: Option<Arc<Keyring>>) -> Fixture {

@@ -5,9 +5,9 @@ use rusqlite::Connection;
 use std::path::Path;
 use std::sync::Arc;
 use tempfile::TempDir;
-use toolyard_store::contract::timeline::{kinds, log};
-use toolyard_store::contract::{self, AMPLE, ManualClock, START, created, finish, owner, task};
 use toolyard_store::{Keyring, ReencryptionReport, SealWith, SqliteOpenError, SqliteOptions, SqliteStore};
+use toolyard_store_contract::timeline::{kinds, log};
+use toolyard_store_contract::{AMPLE, ManualClock, START, created, finish, owner, result, task};
 use toolyard_task::store::{CommitStatus, ListQuery, Records, StoreError};
 use toolyard_task::task::Question;
 use toolyard_task::timeline::{EventKind, TimelineStore as _};
@@ -252,8 +252,7 @@ async fn a_key_that_somebody_still_seals_with_is_not_taken_out() {
         let mut late = late.lock().expect("no section panics");
         if late.is_none() {
             // Behind the walk, which runs on this thread and has already passed this task.
-            let ended =
-                Task { version: before.version + 1, outcome: Some(contract::result()), ..before.clone() };
+            let ended = Task { version: before.version + 1, outcome: Some(result()), ..before.clone() };
             let end = || runtime.block_on(old.commit(&ended, Records::default())).expect("commits");
             assert_eq!(
                 std::thread::scope(|scope| scope.spawn(end).join().expect("is ended")),

@@ -25,9 +25,9 @@ use std::sync::mpsc;
 use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio_postgres::NoTls;
-use toolyard_store::contract::{Fixture, Host, ManualClock, START};
 use toolyard_store::postgres::PostgresLocation;
 use toolyard_store::{Keyring, PostgresOptions, PostgresStore};
+use toolyard_store_contract::{Fixture, Host, ManualClock, START};
 
 const LEASE: Duration = Duration::from_secs(15);
 
@@ -107,8 +107,8 @@ fn clock(server: &server::Server, schema: String) -> Arc<ManualClock> {
 /// As `contract_tests!`, if there is a server.
 macro_rules! over_postgres {
     ($keys:expr) => {
-        toolyard_store::contract_tests! { match fixture($keys, true) { Some(fixture) => fixture, None => return } }
-        toolyard_store::timeline_tests! { match fixture($keys, true) { Some(fixture) => fixture, None => return } }
+        toolyard_store_contract::contract_tests! { match fixture($keys, true) { Some(fixture) => fixture, None => return } }
+        toolyard_store_contract::timeline_tests! { match fixture($keys, true) { Some(fixture) => fixture, None => return } }
     };
 }
 
@@ -129,7 +129,7 @@ mod encrypted {
 mod leased {
     use super::*;
 
-    toolyard_store::lease_tests!(
+    toolyard_store_contract::lease_tests!(
         match fixture(None, false) {
             Some(fixture) => fixture,
             None => return,

@@ -8,9 +8,9 @@ use server::{Flushing, Server};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_postgres::{Client, NoTls};
-use toolyard_store::contract::{AMPLE, owner, task};
 use toolyard_store::postgres::PostgresLocation;
 use toolyard_store::{PostgresOptions, PostgresStore};
+use toolyard_store_contract::{AMPLE, owner, task};
 use toolyard_task::store::{CreateError, Records, StoreError, TaskStore as _};
 
 /// Crashes, each with one commit under way.

@@ -7,10 +7,10 @@ use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use tempfile::TempDir;
-use toolyard_store::contract::{
+use toolyard_store::{SqliteOptions, SqliteStore};
+use toolyard_store_contract::{
     BOUND, ManualClock, START, change, created, eventually, finish, owner, result, task,
 };
-use toolyard_store::{SqliteOptions, SqliteStore};
 use toolyard_task::node::NodeStore;
 use toolyard_task::recovery::{Departure, NotRerun};
 use toolyard_task::store::Hint;

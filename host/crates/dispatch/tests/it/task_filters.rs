@@ -9,8 +9,8 @@ use toolyard_dispatch::{
 };
 use toolyard_kit::{application, stores};
 use toolyard_store::MemoryStore;
-use toolyard_store::contract::searching::asked;
-use toolyard_store::contract::{ManualClock, START, change, created, owner, result, task};
+use toolyard_store_contract::searching::asked;
+use toolyard_store_contract::{ManualClock, START, change, created, owner, result, task};
 use toolyard_task::node::NodeStore as _;
 use toolyard_task::wire::TaskStatus;
 use toolyard_task::{Event, Outcome};

@@ -1,14 +1,14 @@
 use super::*;
-use crate::Store;
-use crate::contract::journal::{chunk, recorded};
-use crate::contract::timeline::{log, timeline};
-use crate::contract::{
-    AMPLE, ManualClock, START, TTL, change, created, eventually, finish, owner, result, session, task,
-};
 use futures_util::FutureExt;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use tempfile::TempDir;
+use toolyard_store_contract::journal::{chunk, recorded};
+use toolyard_store_contract::timeline::{log, timeline};
+use toolyard_store_contract::{
+    AMPLE, BOUND, ManualClock, START, Store, TTL, change, created, eventually, finish, owner, result,
+    session, task,
+};
 use toolyard_task::audit::{AuditStore, By, Entry};
 use toolyard_task::journal::{Appended, Flush, JournalStore as _, LastChunks};
 use toolyard_task::node::NodeStore;
@@ -230,7 +230,7 @@ async fn t_43_notes_that_cannot_be_written_wait_and_those_that_do_not_fit_are_co
     }
     assert!(store.flush().await.is_err(), "the file is locked");
     other.execute_batch("ROLLBACK").expect("unlocks");
-    tokio::time::timeout(crate::contract::BOUND, store.written()).await.expect("in its time");
+    tokio::time::timeout(BOUND, store.written()).await.expect("in its time");
     let batches = store.pending(100).await.expect("answers");
     let lines: Vec<serde_json::Value> = batches
         .iter()

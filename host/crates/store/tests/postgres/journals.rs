@@ -2,10 +2,10 @@
 
 use super::server;
 use std::sync::Arc;
-use toolyard_store::contract::journal::{chunk, recorded};
-use toolyard_store::contract::{created, owner};
 use toolyard_store::postgres::PostgresLocation;
 use toolyard_store::{Keyring, PostgresOptions, PostgresStore, SealWith};
+use toolyard_store_contract::journal::{chunk, recorded};
+use toolyard_store_contract::{created, owner};
 use toolyard_task::journal::{Appended, Chunk, Flush, JournalStore as _};
 use toolyard_task::store::StoreError;
 use toolyard_task::{Fence, Incarnation, TaskId};

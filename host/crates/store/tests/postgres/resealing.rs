@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio_postgres::{Client, NoTls};
-use toolyard_store::contract::timeline::kinds;
-use toolyard_store::contract::{self, created, eventually, finish, owner, task};
 use toolyard_store::postgres::{PostgresLocation, PostgresOpenError};
 use toolyard_store::{Keyring, PostgresOptions, PostgresStore, ReencryptionReport, SealWith};
+use toolyard_store_contract::timeline::kinds;
+use toolyard_store_contract::{created, eventually, finish, owner, result, task};
 use toolyard_task::store::{CommitStatus, Records, StoreError};
 use toolyard_task::timeline::EventKind;
 use toolyard_task::{Task, TaskId, TaskStore as _};
@@ -92,7 +92,7 @@ async fn make(store: &PostgresStore, count: usize) -> Vec<Task> {
     let mut made = Vec::new();
     for number in 0..count {
         let new = created(store, task(&owner("a"))).await;
-        made.push(if number % 2 == 0 { new } else { finish(store, &new, contract::result()).await });
+        made.push(if number % 2 == 0 { new } else { finish(store, &new, result()).await });
     }
     made
 }

@@ -2,11 +2,11 @@
 
 use super::server;
 use tokio_postgres::NoTls;
-use toolyard_store::contract::journal::{chunk, recorded};
-use toolyard_store::contract::timeline::{kinds, log, timeline};
-use toolyard_store::contract::{START, TTL, created, finish, owner, result, task};
 use toolyard_store::postgres::PostgresLocation;
 use toolyard_store::{PostgresOptions, PostgresStore, TimelineBounds};
+use toolyard_store_contract::journal::{chunk, recorded};
+use toolyard_store_contract::timeline::{kinds, log, timeline};
+use toolyard_store_contract::{START, TTL, created, finish, owner, result, task};
 use toolyard_task::TaskStore as _;
 use toolyard_task::journal::{Appended, Flush, JournalStore as _};
 use toolyard_task::timeline::{EventKind, TimelineStore as _};

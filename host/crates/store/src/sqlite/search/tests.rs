@@ -1,11 +1,11 @@
 use super::*;
-use crate::contract::searching::{ORDERS, asked, found};
-use crate::contract::{ManualClock, START, change, created, owner, result, task};
-use crate::{MemoryStore, SqliteOptions, SqliteStore, Store};
+use crate::{MemoryStore, SqliteOptions, SqliteStore};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tempfile::TempDir;
+use toolyard_store_contract::searching::{ORDERS, asked, found};
+use toolyard_store_contract::{ManualClock, START, Store, change, created, owner, result, task};
 use toolyard_task::search::{Filter, Window};
 use toolyard_task::{Event, Task, TaskStore};
 

@@ -1,8 +1,8 @@
 use super::*;
-use crate::contract::{ManualClock, START};
 use crate::encryption::Sealing;
 use crate::sqlite::schema;
 use std::time::Duration;
+use toolyard_store_contract::{ManualClock, START};
 
 /// The plan of a statement, in SQLite's words.
 pub(in crate::sqlite) fn plan(on: &Connection, sql: &str) -> String {

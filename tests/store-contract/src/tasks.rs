@@ -1,8 +1,9 @@
 //! Operations on single tasks.
 
-use super::{AMPLE, BOUND, Fixture, START, TTL, change, created, finish, owner, result, task};
+use crate::{AMPLE, BOUND, Fixture, START, TTL, change, created, finish, owner, result, task};
 use std::sync::Arc;
 use tokio::task::JoinSet;
+use toolyard_store::Store;
 use toolyard_task::store::{CommitStatus, CreateError, Quota, QuotaScope, Records, StoreError};
 use toolyard_task::task::EXPIRED_KEPT_MS;
 use toolyard_task::wire::{RawJson, RpcError, Timestamp};
@@ -144,7 +145,7 @@ pub async fn a_quota_holds_under_concurrency(fixture: Fixture) {
 pub async fn a_quota_counts_live_tasks_of_all_hosts(fixture: Fixture) {
     let (here, there) = (fixture.store(), fixture.store());
     let quota = Quota { per_owner: 2, in_all: 3, ..AMPLE };
-    let full = async |store: &Arc<dyn crate::Store>, name: &str| match store
+    let full = async |store: &Arc<dyn Store>, name: &str| match store
         .create(task(&owner(name)), quota, Records::default())
         .await
     {

@@ -1,8 +1,8 @@
 //! Erasure of a principal's data.
 
-use super::timeline::timeline;
-use super::{Fixture, Host, TTL, created, finish, result, session, task};
-use crate::Store;
+use crate::timeline::timeline;
+use crate::{Fixture, Host, TTL, created, finish, result, session, task};
+use toolyard_store::Store;
 use toolyard_task::audit::By;
 use toolyard_task::erasure::{DataOwner, Holdings};
 use toolyard_task::grant::{Grant, GrantId, Verdict};
@@ -46,7 +46,7 @@ async fn fill(fixture: &Fixture, store: &dyn Store, owner: &Owner) {
         created(store, Task { session: Some(id), arguments: RawJson::of("secret"), ..task(owner) }).await;
     finish(store, &ended, result()).await;
     let grant = Grant {
-        id: GrantId(super::random()),
+        id: GrantId(crate::random()),
         owner: owner.clone(),
         by: "someone".into(),
         plugin: "files.wasm".into(),

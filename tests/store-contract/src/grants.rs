@@ -1,8 +1,8 @@
 //! Permanent verdicts of users.
 
-use super::{Fixture, START, owner, random, session};
-use crate::Store;
+use crate::{Fixture, START, owner, random, session};
 use std::collections::BTreeSet;
+use toolyard_store::Store;
 use toolyard_task::audit::{By, Entry};
 use toolyard_task::grant::{AfterGrant, Grant, GrantId, Verdict};
 use toolyard_task::permission::Access;

@@ -1,6 +1,6 @@
 //! Several hosts on one store: which of them live, shared keys, hints.
 
-use super::{BOUND, Fixture, Host, change, created, eventually, finish, owner, result, task};
+use crate::{BOUND, Fixture, Host, change, created, eventually, finish, owner, result, task};
 use tokio::task::JoinSet;
 use toolyard_task::keys::KeyUse;
 use toolyard_task::recovery::{Departure, NotRerun};
@@ -175,7 +175,7 @@ pub async fn feeds_end_with_their_host(fixture: Fixture) {
     tokio::time::timeout(BOUND, waiting).await.expect("in time").expect("ends");
     assert_eq!(store.hints().next().await, None);
     assert!(store.read(made.id, None).await.is_err());
-    assert!(store.create(task(&owner("a")), super::AMPLE, Records::default()).await.is_err());
+    assert!(store.create(task(&owner("a")), crate::AMPLE, Records::default()).await.is_err());
     let other = fixture.store();
     let found = async || other.read(made.id, None).await.expect("reads").is_some();
     eventually("what was acknowledged is found by others", found).await;

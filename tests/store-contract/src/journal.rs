@@ -1,10 +1,10 @@
 //! Journals of tasks that resume, parked tasks, and the components of journals.
 
-use super::{Fixture, START, TTL, change, created, finish, owner, result, task};
-use crate::Store;
+use crate::{Fixture, START, TTL, change, created, finish, owner, result, task};
 use std::sync::Arc;
 use tokio::task::JoinSet;
 use toolyard_journal::{ChunkWriter, Entry};
+use toolyard_store::Store;
 use toolyard_task::apply::{Refusal, apply};
 use toolyard_task::audit::{self, By};
 use toolyard_task::erasure::DataOwner;

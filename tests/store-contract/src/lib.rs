@@ -1,5 +1,4 @@
-//! The guarantees of the ports, as tests for any store: [`contract_tests!`](crate::contract_tests)
-//! makes one test of each.
+//! The guarantees of the ports, as tests for any store: [`contract_tests!`] makes one test of each.
 //!
 //! A suite needs a [`Fixture`]: a new, empty store, a clock that the suite sets, and a way to have
 //! several hosts on that store and to kill one.
@@ -20,7 +19,10 @@ pub mod sessions;
 pub mod tasks;
 pub mod timeline;
 
-use crate::Store;
+/// Unit tests of `toolyard-store` take the trait from here: they are compiled with a copy of that crate, and the
+/// suite with another.
+pub use toolyard_store::Store;
+
 use std::collections::BTreeSet;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -124,8 +126,8 @@ pub fn owner(name: &str) -> Owner {
 }
 
 fn random() -> Uuid {
-    let secret = crate::secret().expect("the operating system gives some");
-    let bytes = *secret.first_chunk().expect("32 are more than 16");
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).expect("the operating system gives some");
     uuid::Builder::from_random_bytes(bytes).into_uuid()
 }
 
@@ -225,8 +227,7 @@ pub async fn eventually<F: Future<Output = bool>>(what: &str, condition: impl Fn
     }
 }
 
-/// Makes one test of each promise. Takes an expression that gives a new
-/// [`Fixture`](crate::contract::Fixture).
+/// Makes one test of each promise. Takes an expression that gives a new [`Fixture`].
 #[macro_export]
 macro_rules! contract_tests {
     ($fixture:expr) => {
@@ -311,7 +312,7 @@ macro_rules! contract_tests {
         $($(
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $promise() {
-                $crate::contract::$topic::$promise($fixture).await;
+                $crate::$topic::$promise($fixture).await;
             }
         )*)*
     };
@@ -348,7 +349,7 @@ macro_rules! lease_tests {
         $(
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $promise() {
-                $crate::contract::leases::$promise($fixture, $lease).await;
+                $crate::leases::$promise($fixture, $lease).await;
             }
         )*
     };

@@ -1,8 +1,8 @@
 //! Listings.
 
-use super::{Fixture, START, TTL, change, created, finish, owner, result, task};
-use crate::Store;
+use crate::{Fixture, START, TTL, change, created, finish, owner, result, task};
 use std::collections::HashSet;
+use toolyard_store::Store;
 use toolyard_task::store::{After, ListQuery};
 use toolyard_task::task::{EXPIRED_KEPT_MS, Summary};
 use toolyard_task::{Event, Outcome, Owner, Task, TaskId};

@@ -1,8 +1,8 @@
 //! Timelines of tasks.
 
-use super::{Fixture, TTL, change, created, eventually, finish, owner, result, task};
-use crate::Store;
+use crate::{Fixture, TTL, change, created, eventually, finish, owner, result, task};
 use std::time::Duration;
+use toolyard_store::Store;
 use toolyard_task::store::{CommitStatus, Records};
 use toolyard_task::task::Resume;
 use toolyard_task::timeline::{EventKind, LOST, LeftOut, NewEvent, Timeline, TimelineEvent};

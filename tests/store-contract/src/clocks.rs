@@ -1,6 +1,6 @@
 //! A clock that jumps back and forth.
 
-use super::{Fixture, START, TTL, created, finish, owner, result, task};
+use crate::{Fixture, START, TTL, created, finish, owner, result, task};
 use toolyard_task::Task;
 use toolyard_task::store::{After, ListQuery};
 

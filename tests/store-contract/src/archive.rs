@@ -1,7 +1,7 @@
 //! Exports and imports of all tasks of a store.
 
-use super::{Fixture, Host, START, change, created, finish, owner, result, session, task};
-use crate::{Store, jsonl};
+use crate::{Fixture, Host, START, change, created, finish, owner, result, session, task};
+use toolyard_store::{Store, jsonl};
 use toolyard_task::store::Records;
 use toolyard_task::task::{Question, Sent};
 use toolyard_task::tool::AskError;
@@ -34,7 +34,7 @@ async fn emptied(fixture: &Fixture, store: &dyn Store) {
         let cancelled = Event::Cancelled { message: "cancelled".into() };
         let _ = change(store, summary.id, &cancelled).await.expect("is there");
     }
-    fixture.clock.advance(10 * super::TTL);
+    fixture.clock.advance(10 * crate::TTL);
     let due = store.due(10_000).await.expect("answers");
     store.remove(&due).await.expect("removes");
     assert_eq!(store.due(1).await.expect("answers"), []);

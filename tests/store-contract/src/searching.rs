@@ -1,8 +1,8 @@
 //! Searches (F-1 to F-8).
 
-use super::{Fixture, START, TTL, change, created, finish, owner, result, task};
-use crate::Store;
+use crate::{Fixture, START, TTL, change, created, finish, owner, result, task};
 use std::collections::{BTreeSet, HashSet};
+use toolyard_store::Store;
 use toolyard_task::search::{Direction, Filter, OrderBy, Page, Position, Search, SortOrder, Window};
 use toolyard_task::task::{EXPIRED_KEPT_MS, Question, Summary};
 use toolyard_task::wire::{RawJson, TaskStatus, Timestamp};

@@ -1,6 +1,6 @@
 //! Checks the count of bytes kept for each owner, and the removal of tasks to make room.
 
-use super::{Fixture, TTL, change, created, finish, owner, result, task};
+use crate::{Fixture, TTL, change, created, finish, owner, result, task};
 use toolyard_task::audit::Entry;
 use toolyard_task::wire::RawJson;
 use toolyard_task::{Event, Outcome, Owner, Task, TaskId};
@@ -41,7 +41,7 @@ pub async fn what_is_kept_is_counted_by_owner_and_in_all(fixture: Fixture) {
     assert_eq!(store.remove(&[first.id]).await.expect("removes"), 1);
     assert_eq!((kept(&fixture, Some(&a)).await, kept(&fixture, None).await), (0, of_b));
     // Tasks imported from another store count as well.
-    other.import(vec![Task { id: TaskId(super::random()), ..first }]).await.expect("comes in");
+    other.import(vec![Task { id: TaskId(crate::random()), ..first }]).await.expect("comes in");
     let back = kept(&fixture, Some(&a)).await;
     assert!((10_000..10_000 + RECORD).contains(&back), "{back}");
 }
@@ -86,7 +86,7 @@ pub async fn only_what_has_ended_is_discarded_and_the_log_says_so(fixture: Fixtu
     let (summary, _) = store.ended_first(&a, 1).await.expect("answers").remove(0);
     let entry = Entry::discarded(&summary, "tasks.kept-bytes");
     let of = |id| (id, entry.clone());
-    let discarded = store.discard(vec![of(ended.id), of(live.id), of(TaskId(super::random()))]).await;
+    let discarded = store.discard(vec![of(ended.id), of(live.id), of(TaskId(crate::random()))]).await;
     assert_eq!(discarded.expect("answers"), 1);
     assert!(store.read(ended.id, None).await.expect("reads").is_none());
     assert!(store.read(live.id, None).await.expect("reads").is_some());

@@ -1,9 +1,9 @@
 //! Races between cancellations, results and ttls, from several hosts.
 
-use super::{Fixture, TTL, change, created, owner, task};
-use crate::Store;
+use crate::{Fixture, TTL, change, created, owner, task};
 use std::sync::Arc;
 use tokio::task::JoinSet;
+use toolyard_store::Store;
 use toolyard_task::apply::Refusal;
 use toolyard_task::approval::{Approval, ApprovalObject, ConfirmTerms, Decision};
 use toolyard_task::wire::RawJson;

@@ -1,6 +1,6 @@
 //! Sessions.
 
-use super::{Fixture, START, created, finish, owner, result, session, task};
+use crate::{Fixture, START, created, finish, owner, result, session, task};
 use toolyard_task::session::Session;
 use toolyard_task::store::StoreError;
 use toolyard_task::wire::Timestamp;

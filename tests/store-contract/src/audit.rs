@@ -1,10 +1,10 @@
 //! Audit entries are committed together with their change, and kept until they are exported.
 
-use super::{AMPLE, BOUND, Fixture, START, change, created, finish, owner, result, task};
-use crate::Store;
+use crate::{AMPLE, BOUND, Fixture, START, change, created, finish, owner, result, task};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tokio::task::JoinSet;
+use toolyard_store::Store;
 use toolyard_task::audit::{Action, By, Entry};
 use toolyard_task::store::{CommitStatus, Quota};
 use toolyard_task::{Event, Outcome, Task, TaskId};

@@ -1,7 +1,7 @@
 //! Hosts with leases, as on a store that several machines share. These tests are only for stores
 //! with leases; in the other stores, the system reports the end of a local process.
 
-use super::{BOUND, Fixture, Host, change, created, owner, task};
+use crate::{BOUND, Fixture, Host, change, created, owner, task};
 use std::time::Duration;
 use toolyard_task::broadcast::MAX_MESSAGE_BYTES;
 use toolyard_task::node::Tenure;
@@ -32,7 +32,7 @@ pub async fn a_lease_holds_as_long_as_it_is_renewed(fixture: Fixture, lease: Dur
     fixture.clock.advance(milliseconds);
     assert_eq!(there.dead().await.expect("answers"), [me, killed]);
     assert!(!here.renew(me).await.expect("answers"), "it came too late");
-    fixture.clock.set(super::START);
+    fixture.clock.set(crate::START);
     assert!(!here.renew(me).await.expect("answers"), "whatever becomes of the clock");
     let again = here.register().await.expect("registers").incarnation;
     assert!(again > killed, "another one");
@@ -101,7 +101,7 @@ pub async fn hosts_tell_each_other_of_their_components(fixture: Fixture, lease: 
     let found = there.living().await.expect("answers");
     let [host] = &found[..] else { panic!("one host: {found:?}") };
     assert_eq!((host.incarnation, &host.components[..]), (me, &[one.clone(), other][..]));
-    assert_eq!(host.since.0, super::START);
+    assert_eq!(host.since.0, crate::START);
     here.announce(me, std::slice::from_ref(&one)).await.expect("is announced");
     there.renew(me).await.expect("answers");
     assert_eq!(there.living().await.expect("answers")[0].components, std::slice::from_ref(&one));
