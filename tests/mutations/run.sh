@@ -78,17 +78,20 @@ field() { # PATCH, NAME
 
 # The cargo target of a test file.
 target_of() { # TEST FILE
-  local crate=${1#host/crates/}
+  local crate=${1#host/crates/} program
   crate=${crate%%/*}
   case $1 in
     tests/it/*) echo "-p toolyard-tests --test it" ;;
     tests/simulation/tests/*)
       echo "--manifest-path tests/simulation/Cargo.toml --target-dir target/simulation --test $(basename "$1" .rs)"
       ;;
-    host/crates/store/src/contract/*) echo "-p toolyard-store --test contract" ;;
+    tests/store-contract/*) echo "-p toolyard-store --test it" ;;
     host/crates/*/src/*) echo "-p toolyard-$crate --lib" ;;
-    host/crates/*/tests/it/*) echo "-p toolyard-$crate --test it" ;;
-    host/crates/*/tests/*.rs) echo "-p toolyard-$crate --test $(basename "$1" .rs)" ;;
+    host/crates/*/tests/*)
+      program=${1#host/crates/*/tests/}
+      program=${program%%/*}
+      echo "-p toolyard-$crate --test ${program%.rs}"
+      ;;
     *) die "no target is known for $1" ;;
   esac
 }

@@ -2,6 +2,7 @@
 
 mod script;
 
+mod allocations;
 mod damage;
 mod divergence;
 mod exchanges;

@@ -6,6 +6,7 @@ mod check;
 mod decide;
 mod definitions;
 mod keys;
+mod live;
 mod lock;
 mod provenance;
 mod reference;

@@ -299,7 +299,7 @@ fn der_that_is_not_a_signature_is_malformed() {
     }
 }
 
-/// The signature with the other value of `s`. Go's ECDSA accepts it, so cosign does; tests/live.rs shows
+/// The signature with the other value of `s`. Go's ECDSA accepts it, so cosign does; `live.rs` shows
 /// that.
 #[test]
 fn both_values_of_s_are_accepted() {

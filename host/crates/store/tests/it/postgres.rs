@@ -1,23 +1,14 @@
 //! The contract suite over the store in PostgreSQL, on its own server, and tests that apply only
 //! there.
 
-#[path = "../../../../tests/src/postgres.rs"]
+#[path = "../../../../../tests/src/postgres.rs"]
 #[allow(dead_code, reason = "the host's tests need more of it")]
 mod server;
 
-#[path = "postgres/backup.rs"]
 mod backup;
-
-#[path = "postgres/journals.rs"]
 mod journals;
-
-#[path = "postgres/resealing.rs"]
 mod resealing;
-
-#[path = "postgres/strangers.rs"]
 mod strangers;
-
-#[path = "postgres/timelines.rs"]
 mod timelines;
 
 use std::sync::Arc;

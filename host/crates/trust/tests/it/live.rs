@@ -4,12 +4,9 @@
 
 #![allow(clippy::print_stderr, reason = "a skipped test says so")]
 
-#[path = "it/signed.rs"]
-mod signed;
-
+use crate::signed::{bytes, component, manifest, path};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use signed::{bytes, component, manifest, path};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;

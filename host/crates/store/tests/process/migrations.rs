@@ -27,14 +27,14 @@ const FILE: &str = "toolyard.sqlite";
 const SESSION: &str = "0123456789abcdef0123456789abcdef";
 
 const SAMPLES: [&str; 8] = [
-    include_str!("schemas/schema-1.sql"),
-    include_str!("schemas/schema-2.sql"),
-    include_str!("schemas/schema-3.sql"),
-    include_str!("schemas/schema-4.sql"),
-    include_str!("schemas/schema-5.sql"),
-    include_str!("schemas/schema-6.sql"),
-    include_str!("schemas/schema-7.sql"),
-    include_str!("schemas/schema-8.sql"),
+    include_str!("../schemas/schema-1.sql"),
+    include_str!("../schemas/schema-2.sql"),
+    include_str!("../schemas/schema-3.sql"),
+    include_str!("../schemas/schema-4.sql"),
+    include_str!("../schemas/schema-5.sql"),
+    include_str!("../schemas/schema-6.sql"),
+    include_str!("../schemas/schema-7.sql"),
+    include_str!("../schemas/schema-8.sql"),
 ];
 
 /// A folder with a file of this schema.
@@ -194,7 +194,7 @@ async fn several_processes_may_bring_one_file_forward_at_a_time() {
         let folder = sample(schema);
         let start = |_| {
             let mut process = Command::new(std::env::current_exe().expect("is known"));
-            process.args(["--exact", "process", "--nocapture"]).env(FOLDER, folder.path());
+            process.args(["--exact", "migrations::process", "--nocapture"]).env(FOLDER, folder.path());
             process.stdout(Stdio::null()).spawn().expect("starts")
         };
         let processes: Vec<_> = (0..4).map(start).collect();

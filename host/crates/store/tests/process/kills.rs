@@ -67,7 +67,7 @@ struct Process {
 impl Process {
     fn start(folder: &TempDir, role: &str) -> Self {
         let mut child = Command::new(std::env::current_exe().expect("is known"))
-            .args(["--exact", "process", "--nocapture"])
+            .args(["--exact", "kills::process", "--nocapture"])
             .env(FOLDER, folder.path())
             .env(ROLE, role)
             .stdout(Stdio::piped())

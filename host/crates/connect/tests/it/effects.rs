@@ -86,6 +86,7 @@ fn files_that_are_no_files_or_changed_meanwhile_stay() {
 
 #[test]
 fn the_clients_own_program_gets_the_entry_and_its_failure_is_shown() {
+    let _programs = crate::programs();
     let home = tempfile::tempdir().expect("a folder");
     let program = home.path().join("claude");
     let fake = |script: &str| {

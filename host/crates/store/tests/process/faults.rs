@@ -52,8 +52,7 @@ impl Disk {
             return Some(Self(place.into()));
         }
         let place = folder();
-        let script =
-            "mount -t tmpfs -o size=$1 tmpfs \"$2\" || exit 77; exec \"$0\" --exact \"$3\" --nocapture";
+        let script = "mount -t tmpfs -o size=$1 tmpfs \"$2\" || exit 77; exec \"$0\" --exact \"faults::$3\" --nocapture";
         let mut process = Command::new("unshare");
         process.args(["--user", "--map-root-user", "--mount", "sh", "-c", script]);
         process.arg(std::env::current_exe().expect("is known")).arg(size).arg(place.path()).arg(test);
@@ -230,11 +229,16 @@ async fn process() {
 #[test]
 fn writes_that_the_system_refuses_lose_nothing_and_work_again_when_it_does_not() {
     let folder = folder();
-    let script = "trap '' XFSZ; ulimit -S -f 2048; exec \"$0\" --exact process --nocapture";
+    let script = "trap '' XFSZ; ulimit -S -f 2048; exec \"$0\" --exact faults::process --nocapture";
     let mut process = Command::new("sh");
     process.args(["-c", script]).arg(std::env::current_exe().expect("is known"));
     let done = process.env(FOLDER, folder.path()).output().expect("starts");
-    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let said = String::from_utf8_lossy(&done.stdout);
+    assert!(
+        done.status.success() && said.contains("1 passed"),
+        "{said}{}",
+        String::from_utf8_lossy(&done.stderr)
+    );
     whole(folder.path());
 }
 

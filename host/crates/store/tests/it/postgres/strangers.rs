@@ -299,7 +299,7 @@ async fn an_older_schema_is_brought_forward_with_all_that_is_in_it() {
         "CREATE SCHEMA SPACE; SET search_path = SPACE;
          CREATE TABLE toolyard_version (one boolean PRIMARY KEY CHECK (one), version bigint NOT NULL);
          INSERT INTO toolyard_version VALUES (true, 1);",
-        include_str!("../../src/postgres/schema/1.sql"),
+        include_str!("../../../src/postgres/schema/1.sql"),
     );
     roles.run(&roles.host.clone(), older).await;
     let made =

@@ -89,6 +89,7 @@ fn facts_without_a_problem_give_no_finding() {
 
 #[test]
 fn the_facts_are_those_of_this_machine() {
+    let _programs = crate::programs();
     let home = tempfile::tempdir().expect("a folder");
     let path = |name: &str| home.path().join(name);
     let program = path("toolyard");

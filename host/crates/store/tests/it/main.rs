@@ -1,0 +1,8 @@
+//! The stores from outside. Tests that start this program again are in `process`: until a new process runs its program,
+//! it shares the locks of the SQLite hosts here, and a host that has ended seems to live.
+
+mod contract;
+mod encryption;
+mod journals;
+#[cfg(feature = "postgres")]
+mod postgres;
