@@ -46,7 +46,7 @@ const EDGES: [(&str, &str); 22] = [
     ),
     ("toolyard-tests", ""),
     // It has the readers of data from outside that the fuzzer and the instruction counter run.
-    ("toolyard-readers", "protocol task dispatch manifest schema transport trust"),
+    ("toolyard-readers", "protocol task dispatch journal manifest registry schema transport trust"),
     ("toolyard-kit", "dispatch store task"),
     // Only tests use it.
     ("toolyard-store-contract", "journal store task"),

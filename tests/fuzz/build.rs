@@ -1,4 +1,4 @@
-//! Links the coverage callbacks of `src/lib.rs` instead of those of libFuzzer, which have the same names and
+//! Links the coverage callbacks of `src/main.rs` instead of those of libFuzzer, which have the same names and
 //! do nothing.
 
 fn main() {

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fuzzes the readers of bytes from outside, each target for FUZZ_SECONDS (12):
+# Fuzzes the readers of bytes from outside, each target (tests/readers/src/targets.rs) for FUZZ_SECONDS (12):
 #
 #     tests/fuzz/run.sh             all targets
 #     tests/fuzz/run.sh decode      one
@@ -11,7 +11,6 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-readonly ALL=(decode http_headers cursor guard bearer jwt manifest rules schema stateless bundle lock provenance registry journal)
 readonly SECONDS_EACH=${FUZZ_SECONDS:-12}
 readonly JOBS=${FUZZ_JOBS:-$(getconf _NPROCESSORS_ONLN)}
 readonly CARGO=${CARGO:-cargo}
@@ -22,7 +21,7 @@ readonly INSTRUMENTED=(
   -Cllvm-args=-sanitizer-coverage-inline-8bit-counters
   -Cllvm-args=-sanitizer-coverage-pc-table
   -Cllvm-args=-sanitizer-coverage-trace-compares
-  # Calls for each edge, which `src/lib.rs` counts.
+  # Calls for each edge, which `src/main.rs` counts.
   -Cllvm-args=-sanitizer-coverage-trace-pc-guard
 )
 
@@ -56,12 +55,12 @@ build() {
 
 fuzz() { # TARGET
   local target=$1
-  local binary=$OUT/$TRIPLE/release/$target corpus=$OUT/corpus/$target log=$OUT/$target.log
+  local corpus=$OUT/corpus/$target log=$OUT/$target.log
   mkdir -p "$corpus" "$OUT/crashes" "$OUT/costliest"
   cp tests/fuzz/corpus/"$target"/* "$corpus"/
   echo "Fuzzing $target for $SECONDS_EACH s"
   local status=0
-  "$binary" "$corpus" \
+  FUZZ_TARGET=$target "$BINARY" "$corpus" \
     -dict="tests/fuzz/dictionaries/$target.txt" \
     -artifact_prefix="$OUT/crashes/$target-" \
     -max_total_time="$SECONDS_EACH" -max_len=4096 -timeout=10 -rss_limit_mb=2048 \
@@ -74,8 +73,8 @@ fuzz() { # TARGET
       echo
       echo "$target failed with status $status; the whole log is $log"
       if [ -n "$artifact" ]; then
-        echo "Once more, with this input:  $binary $artifact"
-        echo "As small as it can be:       $binary -minimize_crash=1 -runs=100000 $artifact"
+        echo "Once more, with this input:  FUZZ_TARGET=$target $BINARY $artifact"
+        echo "As small as it can be:       FUZZ_TARGET=$target $BINARY -minimize_crash=1 -runs=100000 $artifact"
       fi
     } >&2
     exit 1
@@ -99,11 +98,10 @@ report() { # TARGET, LOG
     "$(inputs "$OUT/corpus/$target") inputs kept$(costliest "$target")"
 }
 
-# Prints the share of its target's budget (src/lib.rs) that the costliest input of the corpus uses,
-# if the target has one. An input above the budget has failed before. The input is kept.
+# Prints the share of its target's budget that the costliest input of the corpus uses, if the target has one. An input above the budget has failed before. The input is kept.
 costliest() { # TARGET
   local cost
-  cost=$(COSTLIEST=$OUT/costliest/$1 "$OUT/$TRIPLE/release/$1" -runs=0 "$OUT/corpus/$1" 2>&1 |
+  cost=$(FUZZ_TARGET=$1 COSTLIEST=$OUT/costliest/$1 "$BINARY" -runs=0 "$OUT/corpus/$1" 2>&1 |
     sed -n 's/^COSTLIEST //p' | tail -n 1)
   [ -z "$cost" ] || echo "; the costliest: $cost"
 }
@@ -118,17 +116,28 @@ inputs() { # FOLDER
 
 require_compiler
 TRIPLE=$(rustc -vV | sed -n 's/^host: //p')
-readonly TRIPLE
+readonly TRIPLE BINARY=$OUT/$TRIPLE/release/toolyard-fuzz
+# A test of tests/readers compares the folders with the targets.
+[ $# -gt 0 ] || set -- $(ls tests/fuzz/corpus)
+for target; do
+  if [ ! -d "tests/fuzz/corpus/$target" ]; then
+    echo "run.sh: $target is not a target; the targets are:" $(ls tests/fuzz/corpus) >&2
+    exit 2
+  fi
+done
 build
-# One target per processor runs at a time. A failing target leaves a file, because bash forgets the
+# One target per processor runs at a time. A passing target leaves a file, because bash forgets the
 # status of a job that `wait -n` has reported.
-rm -f "$OUT/failed"
-for target in "${@:-${ALL[@]}}"; do
+rm -rf "$OUT/passed"
+mkdir -p "$OUT/passed"
+for target; do
   while [ "$(jobs -rp | wc -l)" -ge "$JOBS" ]; do wait -n || true; done
   (
-    trap '[ $? = 0 ] || : >"$OUT/failed"' EXIT
     fuzz "$target"
+    : >"$OUT/passed/$target"
   ) &
 done
 wait
-[ ! -e "$OUT/failed" ]
+passed=$(inputs "$OUT/passed")
+echo "$passed passed, $(($# - passed)) failed"
+[ "$passed" -eq $# ]

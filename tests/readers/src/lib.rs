@@ -1,6 +1,8 @@
 //! The host's readers of data from outside, each as a function of bytes. The cost of each must not grow
 //! faster than its input, even if an attacker wrote it.
 
+pub mod targets;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
@@ -51,19 +53,6 @@ pub enum Reader {
 }
 
 impl Reader {
-    /// All readers.
-    pub const ALL: [Self; 9] = [
-        Self::Decode,
-        Self::Schema,
-        Self::Rules,
-        Self::Token,
-        Self::Cursor,
-        Self::Manifest,
-        Self::Bundle,
-        Self::Lock,
-        Self::Provenance,
-    ];
-
     /// The name of the reader and of its fuzz target.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -131,12 +120,13 @@ struct Checked<'a> {
     value: &'a RawValue,
 }
 
+const BOUNDS: Bounds = Bounds { bytes: 256 << 10, depth: 32 };
+
 fn schema(data: &[u8]) {
     let Ok(Checked { schema, value }) = serde_json::from_slice(data) else { return };
     let schema = RawJson::trusted(schema.get().to_owned());
-    let bounds = Bounds { bytes: 256 << 10, depth: 32 };
     // Forms have tighter limits than components, and are compiled while a client waits.
-    let Ok(schema) = Schema::compile(&schema, bounds, &mut Allowance::of_forms()) else { return };
+    let Ok(schema) = Schema::compile(&schema, BOUNDS, &mut Allowance::of_forms()) else { return };
     let value = RawJson::trusted(value.get().to_owned());
     // 16,384 steps, about as many as on a serving thread.
     let mut look = || Err(Halt::Spent);
@@ -177,30 +167,35 @@ static TRUSTED: LazyLock<(TokenRules, KeySet)> = LazyLock::new(|| {
         keys: KeySource::File("keys.json".into()),
         algorithms: Algorithm::ALL.to_vec(),
     };
-    let keys = KeySet::read(include_bytes!("../../fuzz/targets/jwks.json")).expect("a key set");
+    let keys = KeySet::read(include_bytes!("jwks.json")).expect("a key set");
     (TokenRules::new(&settings, Duration::from_secs(60)), keys)
 });
 
-/// Reads a complete token; or, after `=`, lines with header, claims and signature, which are encoded here.
+/// A complete token as it is; or, after `=`, the token with these lines as header, claims and signature.
+fn encoded_token(text: &str) -> String {
+    let Some(spelled) = text.strip_prefix('=') else { return text.to_owned() };
+    let mut parts = spelled.splitn(3, '\n');
+    let mut part = || parts.next().unwrap_or_default();
+    let encoded = |part: &str| URL_SAFE_NO_PAD.encode(part);
+    format!("{}.{}.{}", encoded(part()), encoded(part()), part())
+}
+
 fn token(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
-    let token = match text.strip_prefix('=') {
-        None => text.to_owned(),
-        Some(spelled) => {
-            let mut parts = spelled.splitn(3, '\n');
-            let mut part = || parts.next().unwrap_or_default();
-            let encoded = |part: &str| URL_SAFE_NO_PAD.encode(part);
-            format!("{}.{}.{}", encoded(part()), encoded(part()), part())
-        }
-    };
     let (rules, keys) = &*TRUSTED;
-    let _ = black_box(rules.verify(&token, keys, NOW));
+    let _ = black_box(rules.verify(&encoded_token(text), keys, NOW));
+}
+
+/// The list to which the cursors belong.
+const SCOPE: &str = "tasks:x";
+
+fn cursor_keys() -> [Key; 2] {
+    [1, 2].map(|id| Key { id: id.into(), secret: [id; 32], created_at: Timestamp(0) })
 }
 
 fn cursor(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
-    let keys = [1, 2].map(|id| Key { id, secret: [7; 32], created_at: Timestamp(0) });
-    let _ = black_box(open_cursor(&keys, "tasks:x", text));
+    let _ = black_box(open_cursor(&cursor_keys(), SCOPE, text));
 }
 
 fn manifest(data: &[u8]) {

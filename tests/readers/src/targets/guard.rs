@@ -1,14 +1,10 @@
 //! `Host` and `Origin`: every accepted request names this machine or a configured name, whatever else it
 //! contains.
 
-#![no_main]
-
 use http::header::{HOST, ORIGIN};
 use http::uri::Authority;
 use http::{HeaderMap, HeaderValue};
-use libfuzzer_sys::fuzz_target;
 use std::sync::LazyLock;
-use toolyard_fuzz as _;
 use toolyard_transport::http::host_origin::AllowedNames;
 
 static OPEN: LazyLock<AllowedNames> = LazyLock::new(|| {
@@ -16,8 +12,8 @@ static OPEN: LazyLock<AllowedNames> = LazyLock::new(|| {
     AllowedNames::new(&hosts, &origins).expect("names")
 });
 
-// Each line is a header, which its first letter selects; `a` is the request target.
-fuzz_target!(|data: &[u8]| {
+/// Each line is a header, which its first letter selects; `a` is the request target.
+pub(super) fn check(data: &[u8]) {
     let mut headers = HeaderMap::new();
     let (mut target, mut hosts, mut origins) = (None, Vec::new(), Vec::new());
     for line in data.split(|byte| *byte == b'\n') {
@@ -58,7 +54,7 @@ fuzz_target!(|data: &[u8]| {
     for origin in origins {
         assert!(page(origin).is_some_and(is_here), "{:?}", String::from_utf8_lossy(origin));
     }
-});
+}
 
 /// The page with this origin.
 fn page(origin: &[u8]) -> Option<&[u8]> {

@@ -1,12 +1,8 @@
 //! The headers that decide how the host reads and answers a request.
 
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
-use toolyard_fuzz as _;
 use toolyard_transport::http::{EventId, accepts, is_json};
 
-fuzz_target!(|data: &[u8]| {
+pub(super) fn check(data: &[u8]) {
     if let [stream @ .., _, _, _, _, _, _, _, _] = data
         && let (Ok(stream), Some(number)) = (stream.try_into(), data.last_chunk())
     {
@@ -24,7 +20,7 @@ fuzz_target!(|data: &[u8]| {
     for (kind, sub) in [("application", "json"), ("text", "event-stream")] {
         accepted(text, kind, sub);
     }
-});
+}
 
 /// Each line is one header.
 fn accepted(text: &str, kind: &str, sub: &str) {

@@ -1,27 +1,20 @@
 //! Unauthenticated messages of clients: no bytes make the decoder panic, and it can encode again what it
 //! accepts.
 
-#![no_main]
-
+use super::well_formed;
 use bytes::Bytes;
-use libfuzzer_sys::fuzz_target;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
-use toolyard_fuzz::{Budget, within};
 use toolyard_protocol::initialize::InitializeParams;
 use toolyard_protocol::message::{Incoming, Message, decode};
 use toolyard_protocol::task_filter::TaskFilter;
 use toolyard_protocol::tools::CallParams;
 use toolyard_protocol::{RawJson, notification, page, response, tasks};
-use toolyard_readers::Reader;
 
 /// An id whose encoding needs care.
 const TASK: &str = "t\"\\\u{1}";
 
-const BUDGET: Budget = Budget { fixed: 5_000, per_byte: 60 };
-
-fuzz_target!(|data: &[u8]| {
-    within(BUDGET, Reader::Decode, data);
+pub(super) fn check(data: &[u8]) {
     let text = Bytes::copy_from_slice(data);
     match decode(&text) {
         Ok(Incoming::One(message)) => accepted(&message),
@@ -31,7 +24,7 @@ fuzz_target!(|data: &[u8]| {
     if let Ok(json) = RawJson::parse(text) {
         carried(&json);
     }
-});
+}
 
 fn accepted(message: &Message) {
     let again = decode(&encode(message)).expect("what was accepted is accepted again");
@@ -101,11 +94,6 @@ fn carried(json: &RawJson) {
     if json.as_str().matches("meta").count() == 1 {
         assert!(same(&before, &after), "the rest of `_meta` is kept: {json:?} became {tied:?}");
     }
-}
-
-fn well_formed(json: &RawJson) {
-    let text: Result<&RawValue, _> = serde_json::from_slice(json.as_bytes());
-    assert!(text.is_ok(), "{json:?}: {text:?}");
 }
 
 /// The members of an object; for duplicate names, the last.

@@ -1,13 +1,17 @@
-//! Counts the cost of an input, and leads the fuzzer to inputs that cost more.
+//! Fuzzes the target that the environment variable `FUZZ_TARGET` names. Counts the cost of each input, and leads
+//! the fuzzer to inputs that cost more.
 //!
 //! The compiler calls `__sanitizer_cov_trace_pc_guard` on every edge of the control flow, in the code of all
 //! crates. The number of calls is the same on every machine, and grows like the number of instructions.
 //! Precompiled code of the standard library, such as copying bytes, does not count.
 
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
-use toolyard_readers::Reader;
+use toolyard_readers::targets::{Budget, TARGETS, Target};
 
 /// The number of edges so far. Exported by name for the assembly below.
 #[unsafe(export_name = "toolyard_fuzz_edges")]
@@ -48,23 +52,24 @@ static COSTLIEST: LazyLock<Option<PathBuf>> =
 /// The share of its budget that this input uses, in per mille.
 static MOST: AtomicU64 = AtomicU64::new(0);
 
-/// The most edges for reading an input: a fixed number, and a number per byte.
-#[derive(Debug, Clone, Copy)]
-pub struct Budget {
-    /// The edges for an empty input.
-    pub fixed: u64,
-    /// The edges for each byte.
-    pub per_byte: u64,
-}
+static TARGET: LazyLock<Target> = LazyLock::new(|| {
+    let name = std::env::var("FUZZ_TARGET").unwrap_or_default();
+    TARGETS.into_iter().find(|target| target.name == name).unwrap_or_else(|| {
+        eprintln!("FUZZ_TARGET={name} is not one of {}", TARGETS.map(|target| target.name).join(", "));
+        std::process::exit(2);
+    })
+});
+
+fuzz_target!(init: { LazyLock::force(&TARGET); }, |data: &[u8]| TARGET.run(data, within));
 
 /// Lets the host read an input.
 ///
 /// # Panics
 /// If the cost exceeds the budget: the input is slow.
-pub fn within(budget: Budget, reader: Reader, data: &[u8]) {
-    reader.prepare();
+fn within(budget: Budget, data: &[u8]) {
+    budget.reader.prepare();
     let before = EDGES.load(Ordering::Relaxed);
-    reader.read(data);
+    budget.reader.read(data);
     let edges = EDGES.load(Ordering::Relaxed) - before;
     let allowed = budget.fixed + budget.per_byte * data.len() as u64;
     let share = usize::try_from(edges * 50 / allowed).unwrap_or(usize::MAX);
@@ -82,7 +87,7 @@ pub fn within(budget: Budget, reader: Reader, data: &[u8]) {
     assert!(
         edges <= allowed,
         "a slow input: {} of {} bytes takes {edges} edges, the budget is {allowed}",
-        reader.as_str(),
+        TARGET.name,
         data.len()
     );
 }

@@ -1,15 +1,11 @@
 //! Manifests, indexes and challenges of registries, docker configurations, layout tars and addresses of
 //! plugins: none makes its reader panic, and the text of an address gives the address.
 
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
-use toolyard_fuzz as _;
 use toolyard_registry::{Reference, Source, layout, readers};
 
 const MAX_COMPONENT: u64 = 1 << 16;
 
-fuzz_target!(|data: &[u8]| {
+pub(super) fn check(data: &[u8]) {
     readers::manifest(data);
     readers::docker_config(data, "ghcr.io");
     let _ = std::hint::black_box(layout::read(data, MAX_COMPONENT));
@@ -21,4 +17,4 @@ fuzz_target!(|data: &[u8]| {
     if let Ok(source) = text.parse::<Source>() {
         assert_eq!(source.to_string().parse::<Source>().ok(), Some(source));
     }
-});
+}

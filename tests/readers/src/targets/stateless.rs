@@ -4,13 +4,10 @@
 //!
 //! An input is JSON; in an array, the second member is a header value and the third a schema.
 
-#![no_main]
-
+use super::well_formed;
 use bytes::Bytes;
-use libfuzzer_sys::fuzz_target;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
-use toolyard_fuzz as _;
 use toolyard_protocol::question::Kind;
 use toolyard_protocol::stateless::envelope::{ClaimedParams, Envelope, VersionClaim, claim};
 use toolyard_protocol::stateless::error::{HEADER_MISMATCH, shown};
@@ -24,7 +21,7 @@ use toolyard_protocol::{Id, Method, RawJson, RpcError};
 
 const SERVER: &str = r#"{"name":"s","version":"1"}"#;
 
-fuzz_target!(|data: &[u8]| {
+pub(super) fn check(data: &[u8]) {
     if let Ok(text) = std::str::from_utf8(data) {
         header(text);
     }
@@ -49,7 +46,7 @@ fuzz_target!(|data: &[u8]| {
             }
         }
     }
-});
+}
 
 fn header(text: &str) {
     match headers::value(text) {
@@ -153,11 +150,6 @@ fn questions(params: &RawJson) {
     let all = [Kind::Form, Kind::Url, Kind::Sampling, Kind::Roots];
     let made = input_requests(all.iter().map(|kind| ("k\"", *kind, params)));
     well_formed(&made);
-}
-
-fn well_formed(json: &RawJson) {
-    let text: Result<&RawValue, _> = serde_json::from_slice(json.as_bytes());
-    assert!(text.is_ok(), "{json:?}: {text:?}");
 }
 
 /// How often an object has this name, however it is escaped.

@@ -1,47 +1,30 @@
 //! The cursors of lists: a sealed cursor opens again, and nothing else opens.
 
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
+use crate::{SCOPE, cursor_keys};
 use toolyard_dispatch::{open_cursor, seal_cursor};
-use toolyard_fuzz::{Budget, within};
-use toolyard_readers::Reader;
 use toolyard_task::keys::Key;
-use toolyard_task::wire::Timestamp;
 
-const SCOPE: &str = "tasks:somebody";
-
-fn keys() -> [Key; 2] {
-    [key(7, 1), key(8, 2)]
-}
-
-fn key(id: u32, byte: u8) -> Key {
-    Key { id, secret: [byte; 32], created_at: Timestamp(0) }
-}
-
-const BUDGET: Budget = Budget { fixed: 2_000, per_byte: 10 };
-
-fuzz_target!(|data: &[u8]| {
-    within(BUDGET, Reader::Cursor, data);
+pub(super) fn check(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
+    let keys = cursor_keys();
     // A seed may be a cursor of this host in its canonical form; no other text opens.
-    if let Some(position) = open_cursor(&keys(), SCOPE, text) {
-        assert!(keys().iter().any(|key| seal_cursor(key, SCOPE, &position) == text), "{text:?}");
+    if let Some(position) = open_cursor(&keys, SCOPE, text) {
+        assert!(keys.iter().any(|key| seal_cursor(key, SCOPE, &position) == text), "{text:?}");
     }
     // A scope, a position, and the changes of a forger.
     let mut lines = text.splitn(3, '\n');
     let (Some(scope), Some(position)) = (lines.next(), lines.next()) else { return };
-    for key in keys() {
-        let cursor = seal_cursor(&key, scope, position);
-        assert_eq!(open_cursor(&keys(), scope, &cursor).as_deref(), Some(position), "sealed opens");
-        assert_eq!(open_cursor(&keys(), &format!("{scope}x"), &cursor), None, "of another list");
+    for key in &keys {
+        let cursor = seal_cursor(key, scope, position);
+        assert_eq!(open_cursor(&keys, scope, &cursor).as_deref(), Some(position), "sealed opens");
+        assert_eq!(open_cursor(&keys, &format!("{scope}x"), &cursor), None, "of another list");
         assert_eq!(open_cursor(&[], scope, &cursor), None, "of a key that was forgotten");
-        forged(&cursor, scope, lines.next().unwrap_or_default().as_bytes());
+        forged(&keys, &cursor, scope, lines.next().unwrap_or_default().as_bytes());
     }
-});
+}
 
 /// Every three bytes of `changes` describe one change of the cursor's text.
-fn forged(cursor: &str, scope: &str, changes: &[u8]) {
+fn forged(keys: &[Key], cursor: &str, scope: &str, changes: &[u8]) {
     let mut forged = cursor.as_bytes().to_vec();
     for change in changes.chunks_exact(3) {
         let place = usize::from(change[0]) % forged.len().max(1);
@@ -53,6 +36,6 @@ fn forged(cursor: &str, scope: &str, changes: &[u8]) {
     }
     let Ok(forged) = std::str::from_utf8(&forged) else { return };
     if forged != cursor {
-        assert_eq!(open_cursor(&keys(), scope, forged), None, "{forged:?} for {cursor:?}");
+        assert_eq!(open_cursor(keys, scope, forged), None, "{forged:?} for {cursor:?}");
     }
 }
