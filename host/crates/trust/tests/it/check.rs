@@ -268,28 +268,3 @@ fn keyless_signers_are_not_supported_yet() {
         );
     }
 }
-
-/// Run with `cargo test --release -p toolyard-trust --test it -- --ignored --nocapture`.
-#[test]
-#[ignore = "a measurement; it needs an optimised build"]
-#[allow(clippy::print_stdout, reason = "the time is the report of a test")]
-fn a_check_takes_less_than_a_millisecond() {
-    let entry = entry();
-    let mut kept = provenance();
-    kept.keep_signatures_of(&public("cosign3.pub"), &pulled());
-    kept.keys.remove(0);
-    for provenance in [kept, provenance()] {
-        let file = provenance.to_json();
-        let loaded = Loaded { digest: component(), grants: &entry.grants, provenance: Some(&file) };
-        let mut times: Vec<_> = (0..200)
-            .map(|_| {
-                let start = std::time::Instant::now();
-                assert_eq!(entry.check(&loaded, &Policy::default()), Ok(()));
-                start.elapsed()
-            })
-            .collect();
-        times.sort();
-        println!("{} signatures: {:?}, median {:?}", provenance.signatures.len(), times[0], times[100]);
-        assert!(cfg!(debug_assertions) || times[100].as_micros() < 1_000);
-    }
-}
