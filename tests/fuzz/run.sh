@@ -64,7 +64,7 @@ fuzz() { # TARGET
     -dict="tests/fuzz/dictionaries/$target.txt" \
     -artifact_prefix="$OUT/crashes/$target-" \
     -max_total_time="$SECONDS_EACH" -max_len=4096 -timeout=10 -rss_limit_mb=2048 \
-    -print_final_stats=1 >"$log" 2>&1 || status=$?
+    -seed="${NIGHTLY:-0}" -print_final_stats=1 >"$log" 2>&1 || status=$?
   if [ "$status" -ne 0 ]; then
     tail -n 60 "$log" >&2
     local artifact
