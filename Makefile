@@ -9,6 +9,7 @@ CARGO ?= cargo
 # TOOLYARD_PROFILE=off disables the profile, and so do your own RUSTFLAGS
 # (host/docs/decisions/0023-a-profile-of-calls.md).
 export CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUSTFLAGS := $(shell ./host/profile/flags.sh)
+export RUSTC_WRAPPER ?= $(CURDIR)/host/profile/rustc.sh
 
 # For all tests except those that count instructions.
 QUICK := --config tests/quick.toml
@@ -29,7 +30,9 @@ build: plugins host ## The binary and the shipped plugins
 # One profile for the build and the tests, so that wasmtime is compiled once. With the features of the
 # whole workspace, because the profile of calls identifies functions by the features of their crates.
 host:
+	@./host/build-cache.sh restore
 	$(CARGO) build --release --locked --workspace --bin toolyard
+	@./host/build-cache.sh store
 
 cargo: ## Run cargo as make does: make cargo ARGS="test --release --workspace NAME"
 	$(CARGO) $(if $(filter test,$(firstword $(ARGS))),$(QUICK)) $(ARGS)

@@ -27,6 +27,7 @@ fn flags(script: &Path, hash: &str, host: &str, mode: &str) -> Vec<String> {
         .arg(script)
         .env("RUSTC", &rustc)
         .env("TOOLYARD_PROFILE", mode)
+        .env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"))
         .output()
         .expect("the script starts");
     assert!(output.status.success(), "{output:?}");
@@ -79,6 +80,23 @@ fn another_profile_gives_other_flags_and_a_path_that_cargo_would_split_gives_non
     let other = flags(&plain.join("flags.sh"), &hash, &host, "use");
     assert!(!one.is_empty() && one.len() == other.len() && one != other, "{one:?} {other:?}");
     assert!(flags(&copy("with space").join("flags.sh"), &hash, &host, "use").is_empty());
+}
+
+/// The arguments with which the wrapper of make calls a compiler.
+fn wrapped(arguments: &[&str]) -> Vec<String> {
+    let wrapper = root().join("host/profile/rustc.sh");
+    let output = Command::new(wrapper).args(["printf", "%s\\n"]).args(arguments).output().expect("it starts");
+    String::from_utf8(output.stdout).expect("UTF-8").lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn only_crates_of_a_call_are_compiled_with_the_profile() {
+    let flags = ["-Cprofile-use=/a b", "-Cllvm-args=-no-pgo-warn-mismatch"];
+    let fast = ["-C", "opt-level=3", "--cfg", "feature=\"a b\"", flags[0], flags[1]];
+    assert_eq!(wrapped(&fast), fast);
+    let small = ["-C", "opt-level=1", "--cfg", "feature=\"a b\""];
+    assert_eq!(wrapped(&[&small[..], &flags[..]].concat()), small);
+    assert_eq!(wrapped(&flags), [""], "without a level");
 }
 
 #[test]
