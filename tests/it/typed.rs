@@ -178,7 +178,7 @@ fn typed_module() -> Vec<u8> {
     let wit = "package a:b; world w { export twice: func(number: u32) -> u32; }";
     let package = resolve.push_str("w.wit", wit).expect("parses");
     let world = resolve.select_world(&[package], None).expect("one");
-    embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8, false).expect("added");
+    embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8).expect("added");
     module
 }
 

@@ -43,7 +43,7 @@ pub fn componentize(module: &[u8], world: Option<(&Path, Option<&str>)>) -> Resu
         let mut resolve = Resolve::default();
         let (package, _) = resolve.push_path(place).map_err(whole)?;
         let world = resolve.select_world(&[package], name).map_err(whole)?;
-        embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8, false).map_err(whole)?;
+        embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8).map_err(whole)?;
     } else if !has_type(&module) {
         return Err(
             "the module does not say which world it is made for; name it by --wit and --world".to_owned()
@@ -119,7 +119,7 @@ mod tests {
         let package = resolve.push_str("w.wit", "package a:b; world w { export f: func(x: u32) -> u32; }");
         let package = package.expect("parses");
         let world = resolve.select_world(&[package], None).expect("one");
-        embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8, false).expect("added");
+        embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8).expect("added");
         assert!(has_type(&module));
         assert!(Parser::is_component(&componentize(&module, None).expect("it is one")));
     }
