@@ -75,7 +75,11 @@ const WITHOUT: [(&str, &[&str]); 15] = [
 ];
 
 /// Files that are longer than the rule allows, and why.
-const LONG_FILES: [(&str, &str); 0] = [];
+const LONG_FILES: [(&str, &str); 3] = [
+    ("plugins/sdk/src/bindings/prompts.rs", "generated"),
+    ("plugins/sdk/src/bindings/resources.rs", "generated"),
+    ("plugins/sdk/src/bindings/tools.rs", "generated"),
+];
 
 const MOST_LINES: usize = 600;
 

@@ -62,7 +62,7 @@
 //! The raw contract is in [`raw`].
 
 mod asking;
-#[allow(missing_docs, reason = "generated; the documentation is in wit/")]
+#[allow(missing_docs, clippy::unwrap_used, reason = "generated; the documentation is in wit/")]
 #[doc(hidden)]
 pub mod bindings;
 mod error;

@@ -2,8 +2,8 @@
 //! refers to, and the C bindings that are generated from it.
 
 use anyhow::Context as _;
-use wit_bindgen_core::Files;
 use wit_bindgen_core::wit_parser::{Resolve, SourceMap, UnresolvedPackageGroup};
+use wit_bindgen_core::{Files, WorldGenerator};
 
 /// The files of the WIT package, by their paths in its folder. Each file in `deps/` is a package of its own.
 pub const WIT: [(&str, &str); 14] = [
@@ -31,6 +31,11 @@ pub const WORLD: &str = "tools-wasi-plugin";
 /// # Errors
 /// If there is no such world.
 pub fn c_bindings(world: &str) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
+    bindings(wit_bindgen_c::Opts::default().build().as_mut(), world)
+}
+
+/// The files that a generator makes of a world.
+fn bindings(generator: &mut dyn WorldGenerator, world: &str) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
     let (dependencies, own): (Vec<_>, Vec<_>) = WIT.iter().partition(|(name, _)| name.starts_with("deps/"));
     let dependencies = dependencies.into_iter().map(|file| parsed([file])).collect::<Result<_, _>>()?;
     let mut resolve = Resolve::default();
@@ -39,7 +44,7 @@ pub fn c_bindings(world: &str) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
         .select_world(&[package], Some(world))
         .with_context(|| format!("the contract has no world `{world}`"))?;
     let mut files = Files::default();
-    wit_bindgen_c::Opts::default().build().generate(&mut resolve, world, &mut files)?;
+    generator.generate(&mut resolve, world, &mut files)?;
     Ok(files.iter().map(|(name, bytes)| (name.to_owned(), bytes.to_vec())).collect())
 }
 
@@ -58,6 +63,7 @@ fn parsed<'a>(
 mod tests {
     use super::*;
     use std::path::Path;
+    use wit_bindgen_rust::{Opts, WithOption};
 
     #[test]
     fn every_file_of_the_contract_is_carried() {
@@ -82,5 +88,43 @@ mod tests {
         let object = files.iter().find(|(name, _)| name.ends_with(".o")).expect("an object");
         assert!(object.1.starts_with(b"\0asm"), "that a linker of wasm takes");
         assert!(c_bindings("no-such-world").is_err());
+    }
+
+    /// The Rust bindings of the world of an interface. All but `tools` share the types and the host of `tools`.
+    fn rust_bindings(interface: &str) -> String {
+        let module = "toolyard_plugin::bindings";
+        let shared = |name| {
+            let path = format!("crate::bindings::toolyard::plugin::{name}");
+            (format!("toolyard:plugin/{name}@0.1.0"), WithOption::Path(path))
+        };
+        let own = if interface == "tools" {
+            Opts { default_bindings_module: Some(module.to_owned()), ..Opts::default() }
+        } else {
+            Opts {
+                default_bindings_module: Some(format!("{module}::{interface}")),
+                export_macro_name: Some(format!("export_{interface}")),
+                with: vec![shared("types"), shared("host")],
+                ..Opts::default()
+            }
+        };
+        let mut generator = Opts { pub_export_macro: true, ..own }.build();
+        let files = bindings(&mut generator, &format!("{interface}-plugin")).expect("bindings");
+        let [(_, text)] = files.try_into().expect("one file");
+        "// Made from `wit/` by `UPDATE_DOCS=1 cargo test -p toolyard-workshop --lib bindings`.\n".to_owned()
+            + &String::from_utf8(text).expect("text")
+    }
+
+    #[test]
+    fn the_rust_library_has_the_bindings_of_the_contract() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../plugins/sdk/src/bindings");
+        for interface in ["tools", "resources", "prompts", "completion"] {
+            let path = folder.join(interface).with_extension("rs");
+            let wanted = rust_bindings(interface);
+            if std::env::var_os("UPDATE_DOCS").is_some() {
+                std::fs::write(&path, &wanted).expect("written");
+            }
+            let there = std::fs::read_to_string(&path).expect("the bindings");
+            assert!(there == wanted, "{}: UPDATE_DOCS=1 rewrites the bindings", path.display());
+        }
     }
 }
