@@ -14,8 +14,6 @@ pub struct Language {
     pub name: &'static str,
     /// Files that are generated for a project, not copied.
     generated: Generated,
-    /// Folders besides `wit/` that get a copy of the contract.
-    contracts: &'static [&'static str],
     /// The engines that it runs on, the usual one first. The files in `engines/NAME/` of the template are for
     /// another one, and replace those of the template.
     engines: &'static [&'static str],
@@ -33,17 +31,12 @@ enum Generated {
 
 /// The languages, in the order in which they are offered.
 const LANGUAGES: [Language; 6] = [
-    Language {
-        name: "rust",
-        generated: Generated::Nothing,
-        contracts: &["toolyard-plugin/wit"],
-        engines: &[],
-    },
-    Language { name: "c", generated: Generated::CBindings, contracts: &[], engines: &[] },
-    Language { name: "js", generated: Generated::Nothing, contracts: &[], engines: JAVASCRIPT },
-    Language { name: "ts", generated: Generated::Nothing, contracts: &[], engines: JAVASCRIPT },
-    Language { name: "python", generated: Generated::Nothing, contracts: &[], engines: &[] },
-    Language { name: "go", generated: Generated::Nothing, contracts: &[], engines: &[] },
+    Language { name: "rust", generated: Generated::Nothing, engines: &[] },
+    Language { name: "c", generated: Generated::CBindings, engines: &[] },
+    Language { name: "js", generated: Generated::Nothing, engines: JAVASCRIPT },
+    Language { name: "ts", generated: Generated::Nothing, engines: JAVASCRIPT },
+    Language { name: "python", generated: Generated::Nothing, engines: &[] },
+    Language { name: "go", generated: Generated::Nothing, engines: &[] },
 ];
 
 /// The languages for which this program has files.
@@ -97,11 +90,7 @@ impl Language {
             .into_iter()
             .map(|(path, text)| (filled(path, name), filled(text, name).into_bytes()))
             .collect();
-        for folder in std::iter::once(&"wit").chain(self.contracts) {
-            project.extend(
-                WIT.iter().map(|(name, text)| (format!("{folder}/{name}"), text.as_bytes().to_vec())),
-            );
-        }
+        project.extend(WIT.iter().map(|(name, text)| (format!("wit/{name}"), text.as_bytes().to_vec())));
         match self.generated {
             Generated::Nothing => {}
             Generated::CBindings => project.extend(

@@ -9,8 +9,8 @@ use std::fmt::Write as _;
 /// project.
 const LIBRARIES: [(&str, &str, &str); 1] = [("rust", "plugins/sdk", "toolyard-plugin")];
 
-/// Not part of a copied library: build output, and the contract, which is included only once.
-const LEFT_OUT: [&str; 4] = ["target", "wit", "tests", "Cargo.lock"];
+/// Not part of a copied library: build output and tests.
+const LEFT_OUT: [&str; 3] = ["target", "tests", "Cargo.lock"];
 
 /// The files below a folder, sorted; a link to a file counts as a file.
 fn below(folder: &Path, at: &str, found: &mut Vec<String>) {
