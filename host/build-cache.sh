@@ -13,7 +13,7 @@ case ${TOOLYARD_CACHE:-}${CI:-} in off* | true*) exit ;; esac
 
 readonly CACHE=${XDG_CACHE_HOME:-${HOME:-/nonexistent}/.cache}/toolyard/build
 readonly MAX_KIB=$((20 << 20))
-# Whatever selects other dependencies, or other names for them.
+# A change of these selects other dependencies, or other names for them.
 settings=$({
   "${RUSTC:-rustc}" -vV
   cat Cargo.lock
