@@ -220,14 +220,46 @@ fn files_are_short_and_named_for_what_they_hold() {
 }
 
 #[test]
-fn nothing_sleeps_is_ignored_or_expected_to_panic() {
+fn nothing_sleeps_or_is_expected_to_panic() {
     // In pieces, so that this file does not match itself.
-    let banned = [concat!("#[ign", "ore"), concat!("#[should_", "panic"), concat!("thread::", "sleep")];
+    let banned = [concat!("#[should_", "panic"), concat!("thread::", "sleep")];
     let tests = root().join("tests/it");
     for path in sources().iter().filter(|path| path.starts_with(&tests)) {
         let text = std::fs::read_to_string(path).expect("text");
         for phrase in banned {
             assert!(!text.contains(phrase), "{}: {phrase}", path.display());
+        }
+    }
+}
+
+/// `tests/nightly.sh` selects the tests of a part by prefixes of their names.
+#[test]
+fn an_ignored_test_names_the_nightly_part_that_runs_it() {
+    let script = std::fs::read_to_string(root().join("tests/nightly.sh")).expect("text");
+    let parts: BTreeMap<&str, Vec<&str>> = script
+        .lines()
+        .filter_map(|line| line.trim().strip_suffix(" ;;")?.split_once(") echo "))
+        .map(|(part, prefixes)| (part, prefixes.split(' ').collect()))
+        .collect();
+    assert!(parts.len() >= 4, "{parts:?}");
+    for path in sources().iter().filter(|path| path.extension().is_some_and(|kind| kind == "rs")) {
+        let name = path.strip_prefix(root()).expect("below the root").display().to_string();
+        let text = std::fs::read_to_string(path).expect("text");
+        for (_, reason) in
+            text.match_indices(concat!("#[ign", "ore")).map(|(at, found)| text[at..].split_at(found.len()))
+        {
+            let part = reason.strip_prefix(" = \"nightly: ").and_then(|part| Some(part.split_once('"')?.0));
+            let prefixes = part.and_then(|part| parts.get(part));
+            let prefixes =
+                prefixes.unwrap_or_else(|| panic!("{name}: an ignored test names no nightly part"));
+            let is_run = match name.trim_end_matches(".rs").split_once("/it/") {
+                Some((_, module)) => {
+                    let module = format!("{}::", module.replace('/', "::"));
+                    prefixes.iter().any(|prefix| module.starts_with(prefix))
+                }
+                None => name.starts_with("tests/simulation/") && part == Some("durability"),
+            };
+            assert!(is_run, "{name}: the nightly part {part:?} runs {prefixes:?}");
         }
     }
 }
