@@ -39,7 +39,7 @@ run() { # PART
       SIMULATE_SEEDS=${SIMULATE_SEEDS:-10000} make simulation SIMULATION_ARGS=--include-ignored
       ;;
     clients)
-      make build fixtures clients EXAMPLES="typescript desk-typescript"
+      make build fixtures clients
       end_to_end $(prefixes clients)
       make bridge-full
       ;;
