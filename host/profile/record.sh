@@ -5,7 +5,7 @@
 # and stdio, and the calls once more with a console; its counts are merged. Each takes a quarter of an hour on two cores, mostly for the build.
 #
 # It needs llvm-profdata of the LLVM that rustc was built with: `rustup component add llvm-tools`
-# installs it; LLVM_PROFDATA names another.
+# installs it; LLVM_PROFDATA names another. On Debian llvm.sh unpacks one.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 cargo=${CARGO:-cargo}
@@ -32,6 +32,7 @@ find_profdata() {
       return
     fi
   done
+  if ./host/profile/llvm.sh "$llvm"; then return; fi
   echo "record.sh: there is no llvm-profdata of LLVM $llvm, rustc's own: \`rustup component add llvm-tools\`," >&2
   echo "  or name one in LLVM_PROFDATA" >&2
   return 1
