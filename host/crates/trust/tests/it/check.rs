@@ -1,6 +1,6 @@
 //! The check of a component when the host loads it: each row of the table in `toolyard-lock.md`.
 
-use crate::signed::{bytes, component, manifest, manifest_bundle, private, public, pulled, simple};
+use crate::signed::{bytes, component, manifest, manifest_bundle, private, public, simple};
 use toolyard_trust::Digest;
 use toolyard_trust::key::{PrivateKey, PublicKey};
 use toolyard_trust::lock::{Entry, Loaded, Refusal, Signer};
