@@ -13,7 +13,7 @@ case $1 in
     ;;
   */deps/*-*)
     kind=tests
-    name=$(basename "$(dirname "${CARGO_MANIFEST_DIR:-}/x")"): $(basename "${1%-*}")
+    name="$(basename "${CARGO_MANIFEST_DIR:-}"): $(basename "${1%-*}")"
     # The harness prints the time of each test only if a variable permits its unstable options.
     set -- env RUSTC_BOOTSTRAP=1 "$@" -Zunstable-options --report-time
     ;;
