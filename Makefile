@@ -64,7 +64,8 @@ test: CLIENTS := typescript second-python
 test: build fixtures examples clients failpoints ## Build everything, then run the tests and the conformance suites (minutes: CONTRIBUTING.md)
 	cd plugins && $(CARGO) test --locked --release --target-dir ../target/plugins-native
 	cd examples/plugins/rust && $(CARGO) test --locked --release --target-dir ../../../target/plugins-native
-	$(CARGO) $(QUICK) test --release --locked --workspace
+# All failures at once, because a run takes long.
+	$(CARGO) $(QUICK) test --release --locked --workspace --no-fail-fast
 	$(MAKE) simulation
 	./tests/conformance/run.sh
 
