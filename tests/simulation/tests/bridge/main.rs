@@ -13,8 +13,8 @@ use stage::Fault;
 use timeline::{EVENTS, run};
 use toolyard_simulation::search::check;
 
-/// The default number of timelines.
-const TIMELINES: u64 = 500;
+/// The default number of timelines. The rarest event that must happen has come in one of 250.
+const TIMELINES: u64 = 4_000;
 /// Timelines that broke a promise once.
 const FIXED: [u64; 0] = [];
 /// The number of timelines in which a planted fault must be found.
