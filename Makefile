@@ -147,7 +147,7 @@ chaos: build fixtures ## Kill a host under load 1,000 times, 100,000 races, 30 m
 	target/release/chaos
 
 bridge-full: build fixtures clients ## Clients without tasks at their real timeouts, which make test divides by ten
-	BRIDGE_FULL=1 $(CARGO) $(QUICK) test --release --locked --workspace --test it -- bridge::clients bridge::keeping
+	BRIDGE_FULL=1 $(CARGO) $(QUICK) test --release --locked --workspace --test it -- --include-ignored bridge::clients bridge::keeping
 
 bench-full: build fixtures examples ## The benchmarks, longer
 	BENCH_FULL=1 ./tests/load/bench.sh
