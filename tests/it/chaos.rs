@@ -11,6 +11,10 @@ use toolyard_tests::races::{races, races_between_hosts};
 /// The disasters go on for this long, and until each kind has happened.
 const DISASTERS: Duration = Duration::from_secs(180);
 
+fn seed() -> u64 {
+    nightly::seed().unwrap_or(20_261_122)
+}
+
 fn number_of_races() -> u64 {
     if nightly::is_on() { 2_000 } else { 500 }
 }
@@ -20,7 +24,7 @@ fn number_of_races() -> u64 {
 #[tokio::test]
 async fn kill_9_under_load_breaks_no_promise() {
     let kills = if nightly::is_on() { 50 } else { 10 };
-    let report = chaos(kills, 20_261_122, |line| println!("{line}")).await;
+    let report = chaos(kills, seed(), |line| println!("{line}")).await;
     println!("{}", report.text());
     assert_eq!(report.missing(), Vec::<&str>::new(), "a run that did not see these shows nothing");
 }
@@ -29,7 +33,7 @@ async fn kill_9_under_load_breaks_no_promise() {
 #[tokio::test]
 #[ignore = "nightly: durability"]
 async fn disasters_of_three_hosts_and_of_their_database_break_no_promise() {
-    let Some(report) = disasters(DISASTERS, 20_261_122, |line| println!("{line}")).await else { return };
+    let Some(report) = disasters(DISASTERS, seed(), |line| println!("{line}")).await else { return };
     println!("{}", report.text());
     assert_eq!(report.missing(), Vec::<&str>::new(), "a run that did not see these shows nothing");
 }
@@ -37,7 +41,7 @@ async fn disasters_of_three_hosts_and_of_their_database_break_no_promise() {
 /// A2: the first of the two decides.
 #[tokio::test]
 async fn a_cancel_and_the_end_of_its_task_race_and_nothing_acknowledged_changes() {
-    let report = races(number_of_races(), 20_261_122).await;
+    let report = races(number_of_races(), seed()).await;
     println!("{}", report.text());
     assert!(report.is_mixed(), "{report:?}");
 }
@@ -45,7 +49,7 @@ async fn a_cancel_and_the_end_of_its_task_race_and_nothing_acknowledged_changes(
 /// The same, with the cancel on another host than the one that runs the task.
 #[tokio::test]
 async fn a_cancel_on_one_host_and_the_end_of_its_task_on_another_race() {
-    let Some(report) = races_between_hosts(number_of_races(), 20_261_122).await else { return };
+    let Some(report) = races_between_hosts(number_of_races(), seed()).await else { return };
     println!("{}", report.text());
     assert!(report.is_mixed(), "{report:?}");
 }
