@@ -74,9 +74,7 @@ part() { # PART
   echo "== nightly $1, seed $NIGHTLY"
   mkdir -p target
   timeout --kill-after=30s "${MINUTES}m" "$0" --run "$1" 2>&1 | tee "$log" || status=$?
-  counts=$(awk '/^test result:/ { passed += $4; failed += $6 }
-    /^[0-9]+ passed, [0-9]+ failed$/ { passed += $1; failed += $3 }
-    END { printf "%d passed, %d failed", passed, failed }' "$log")
+  counts=$(awk -f tests/count.awk "$log")
   minutes=$(awk -v seconds=$((SECONDS - began)) 'BEGIN { printf "%.1f", seconds / 60 }')
   case $status in
     0) ;;

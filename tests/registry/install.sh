@@ -65,7 +65,7 @@ mkdir -p target
 if is_debian; then
   case $WHAT in
     clients) say "getting docker-registry, skopeo, oras and cosign from Debian (about 80 MB) ..." ;;
-    *) say "getting docker-registry from Debian (about 7 MB) ..." ;;
+    *) say "getting docker-registry from Debian ..." ;;
   esac
   rm -rf "$PWD"/target/registry.stage.*
   stage=$PWD/target/registry.stage.$$
