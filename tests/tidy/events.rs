@@ -1,7 +1,6 @@
 //! Events of the log: their names, and the page that explains them.
 
-use super::names::is_test;
-use super::{code, sources, without_inline_tests};
+use super::{code, is_test, sources, without_inline_tests};
 use std::collections::{BTreeMap, BTreeSet};
 use toolyard_tests::guests::root;
 

@@ -60,13 +60,3 @@ fn recipes_show_the_code_of_their_projects() {
         }
     }
 }
-
-#[test]
-fn code_that_is_in_no_project_is_found() {
-    let page = "```js\n// why\n  a();\n\n  b();\n```\n<!-- not in the project: x -->\n```js\nc();\n```\n```sh\nd\n```\n";
-    let blocks = blocks(page, "js");
-    assert_eq!(blocks, [["a();", "b();"]]);
-    let file = |text| has(&code(str::lines(text), "js"), &blocks[0]);
-    assert!(file("if (x) {\n    a();\n    // because\n    b();\n}\n"));
-    assert!(!file("a();\nc();\nb();\n") && !file(""));
-}
