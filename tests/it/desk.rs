@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::net::TcpSocket;
 use toolyard_tests::guests::{binary, root};
 use toolyard_tests::host::{Setup, install_as};
@@ -21,7 +22,7 @@ use toolyard_tests::session::LATEST;
 use toolyard_tests::tap::Proxy;
 use toolyard_tests::{Host, Session, Site, eventually};
 
-pub const LANGUAGES: [&str; 6] = ["rust", "c", "javascript", "typescript", "python", "go"];
+const LANGUAGES: [&str; 6] = ["rust", "c", "javascript", "typescript", "python", "go"];
 /// The endings of the names of a project's copies.
 const COPIES: [&str; 3] = ["", "-refused", "-closed"];
 const KEY: &str = "demo-key-1234";
@@ -30,10 +31,10 @@ const KEY: &str = "demo-key-1234";
 const CELLS: &str = "HTTP with an injected secret | HTTP refused | an error of the service \
     | the service is not there | two requests at once | image | a dependency | environment | files and a form \
     | declined | structured output from types | recorded cases without a network | an official client \
-    | the library of `toolyard new`";
+    | the library of `toolyard new` | a task that continues with a state | a state that is refused";
 
-/// One host with every project, each of them three times: the second copy is granted no requests, and the
-/// service of the third is not there.
+/// One host with every project, each of them three times: the second copy is granted no requests and its tasks
+/// resume, and the service of the third is not there.
 struct Stage {
     site: Site,
     /// Keeps a port on which nothing listens.
@@ -59,6 +60,8 @@ async fn run(cell: &str, stage: &Stage, language: &str) -> Met {
         "recorded cases without a network" => passes_its_cases(language).await,
         "an official client" => return serves_an_official_client(stage, language).await,
         "the library of `toolyard new`" => has_the_files_of_a_new_project(language).await,
+        "a task that continues with a state" => continues_with_a_state(stage, language).await,
+        "a state that is refused" => says_why_it_cannot_continue(stage, language).await,
         other => panic!("there is no cell {other}"),
     }
     Ok(())
@@ -336,6 +339,29 @@ fn below(folder: &Path, at: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
+/// The result of `steps` in three runs, or in one with this refusal.
+fn expect_steps(result: &Value, runs: u32, refusal: &str) {
+    assert_eq!(result["structuredContent"], json!({"done": [1, 2, 3, 4, 5], "runs": runs}), "{result}");
+    assert_eq!(text(result), format!("parts: 5, runs: {runs}{refusal}"));
+}
+
+/// Runs `steps` of a copy as a task.
+async fn steps(stage: &Stage, copy: &str) -> Value {
+    let id = stage.session.complete(&format!("{copy}_steps"), json!({"parts": 5})).await;
+    stage.session.result("tasks/result", json!({"taskId": id})).await
+}
+
+async fn continues_with_a_state(stage: &Stage, language: &str) {
+    expect_steps(&steps(stage, &format!("{language}-refused")).await, 3, "");
+}
+
+async fn says_why_it_cannot_continue(stage: &Stage, language: &str) {
+    let refusal = "; cannot continue with the state: the call is not a task that resumes";
+    expect_steps(&steps(stage, language).await, 1, refusal);
+    let result = stage.session.call(&format!("{language}-refused_steps"), json!({"parts": 5})).await;
+    expect_steps(&result, 1, refusal);
+}
+
 async fn stage(built: &[(&str, PathBuf)]) -> Stage {
     let site = Site::start().await;
     let closed = TcpSocket::new_v4().expect("a socket");
@@ -360,6 +386,7 @@ async fn stage(built: &[(&str, PathBuf)]) -> Stage {
         assert!(granted.contains(&allowed), "{granted}");
         let refused = granted.replace(&allowed, "allow = [\"other.example\"]");
         let refused = refused.replace(&format!("inject.\"{at}\""), "inject.\"other.example\"");
+        let refused = format!("{refused}\n[task]\ndurability = \"resume\"\n");
         let closed = of_service(closed.local_addr().expect("bound").port());
         std::fs::create_dir(plugins.join(format!("{language}-inbox"))).expect("a folder");
         for (copy, manifest) in COPIES.into_iter().zip([granted, refused, closed]) {
@@ -412,4 +439,21 @@ async fn an_unexpected_error_is_logged_with_the_line_of_the_author() {
         };
         eventually(file, || async { stage.host.log().contains(file).then_some(()) }).await;
     }
+}
+
+#[tokio::test]
+async fn a_task_that_continues_survives_kills_between_its_runs() {
+    let (built, _) = matrix::built(["rust"], |language| format!("desk-{language}"));
+    let Stage { mut host, mut session, .. } = stage(&built).await;
+    // Each of its 500 runs takes milliseconds, so that kills hit every part of the change to the next one.
+    let id = session.create("rust-refused_steps", json!({"parts": 1_000})).await;
+    for _ in 0..4 {
+        tokio::time::sleep(Duration::from_millis(600)).await;
+        host = host.killed_and_restarted().await;
+        session = session.at(host.port());
+    }
+    session.until(&id, "completed").await;
+    let result = session.result("tasks/result", json!({"taskId": id})).await;
+    let done: Vec<u32> = (1..=1_000).collect();
+    assert_eq!(result["structuredContent"]["done"], json!(done), "{result}");
 }

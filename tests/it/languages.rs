@@ -11,7 +11,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use toolyard_tests::guests::root;
 use toolyard_tests::host::{Setup, install_as};
-use toolyard_tests::session::LATEST;
 use toolyard_tests::{Host, Session, eventually};
 
 /// Text that careless string handling breaks: an emoji of several characters, a combining mark, right-to-left
@@ -24,29 +23,22 @@ const MIB: usize = 1 << 20;
 struct Stage {
     host: Host,
     session: Session,
-    /// The listed tools, by name.
-    listed: BTreeMap<String, Value>,
 }
 
 /// The names of the cells, in the order of the table.
-const CELLS: &str = "list | call | progress | ask | cancel while computing | cancel while asking | memory limit \
-    | tool error | protocol error | unicode | 1 MiB argument | structured output";
+const CELLS: &str = "call | progress | cancel while computing | memory limit | tool error | protocol error | unicode | 1 MiB argument";
 
 /// Runs one cell. Panics if the plugin does not meet the requirement.
 async fn run(cell: &str, stage: &Stage, row: &Row) -> Met {
     match cell {
-        "list" => is_listed(stage, row),
         "call" => stage.shows(&row.call).await,
         "progress" => tells_progress(stage, row).await,
-        "ask" => asks(stage, row).await,
         "cancel while computing" => is_stopped_while_computing(stage, row).await,
-        "cancel while asking" => is_stopped_while_asking(stage, row).await,
         "memory limit" => meets_its_memory_limit(stage, row).await,
         "tool error" => fails_with_help(stage, row).await,
         "protocol error" => refuses_the_request(stage, row).await,
         "unicode" => stage.shows(&(row.unicode)(UNICODE)).await,
         "1 MiB argument" => stage.shows(&(row.large)(MIB)).await,
-        "structured output" => fits_its_schema(stage, row).await,
         other => panic!("there is no cell {other}"),
     }
     Ok(())
@@ -72,15 +64,6 @@ fn clipped(value: &Value) -> String {
     text
 }
 
-fn is_listed(stage: &Stage, row: &Row) {
-    let tool = &stage.listed[row.call.tool];
-    assert!(tool["description"].as_str().is_some_and(|text| text.len() > 20), "{tool}");
-    assert_eq!(tool["inputSchema"]["type"], "object", "{tool}");
-    assert_eq!(tool["outputSchema"]["type"], "object", "{tool}");
-    assert_eq!(tool["execution"]["taskSupport"], "optional", "{tool}");
-    assert_eq!(tool["annotations"]["readOnlyHint"], true, "{tool}");
-}
-
 async fn tells_progress(stage: &Stage, row: &Row) {
     let (tool, arguments) = &row.progress;
     let params = json!({"name": tool, "arguments": arguments, "_meta": {"progressToken": "p"}});
@@ -89,25 +72,6 @@ async fn tells_progress(stage: &Stage, row: &Row) {
     let told = notices.iter().filter(|notice| notice["method"] == "notifications/progress");
     let told: Vec<f64> = told.filter_map(|notice| notice["params"]["progress"].as_f64()).collect();
     assert!(told.len() >= 2 && told.is_sorted_by(|one, next| one < next), "{told:?}");
-}
-
-async fn asks(stage: &Stage, row: &Row) {
-    let (shown, content) = &row.ask;
-    let params = json!({"name": shown.tool, "arguments": shown.arguments});
-    let mut call = stage.session.begin("tools/call", params).await;
-    let asked = call.next_of("elicitation/create").await;
-    stage.session.respond(&asked, json!({"action": "accept", "content": content})).await;
-    let (answer, _) = call.answer().await;
-    let structured = &answer["result"]["structuredContent"];
-    assert_eq!(structured.pointer(shown.pointer), Some(&shown.expected), "{}", clipped(&answer));
-    // A decline is an answer too: the tool reports it, and does not crash.
-    let mut call =
-        stage.session.begin("tools/call", json!({"name": shown.tool, "arguments": shown.arguments})).await;
-    let asked = call.next_of("elicitation/create").await;
-    stage.session.respond(&asked, json!({"action": "decline"})).await;
-    let (answer, _) = call.answer().await;
-    let text = answer["result"]["content"][0]["text"].as_str().unwrap_or_default();
-    assert!(!text.contains("trapped") && !text.is_empty(), "{}", clipped(&answer));
 }
 
 async fn is_stopped_while_computing(stage: &Stage, row: &Row) {
@@ -124,15 +88,6 @@ async fn is_stopped_while_computing(stage: &Stage, row: &Row) {
     stage.until_runs(1).await;
     let cancelled = stage.session.result("tasks/cancel", json!({"taskId": task})).await;
     assert_eq!(cancelled["status"], "cancelled");
-    stage.until_runs(0).await;
-}
-
-async fn is_stopped_while_asking(stage: &Stage, row: &Row) {
-    let (shown, _) = &row.ask;
-    let task = stage.session.create(shown.tool, shown.arguments.clone()).await;
-    stage.session.until(&task, "input_required").await;
-    stage.session.result("tasks/cancel", json!({"taskId": task})).await;
-    stage.session.until(&task, "cancelled").await;
     stage.until_runs(0).await;
 }
 
@@ -158,23 +113,6 @@ async fn refuses_the_request(stage: &Stage, row: &Row) {
     assert_eq!(error["code"], -32602, "{error}");
     assert!(error["message"].as_str().is_some_and(|text| text.contains(says)), "{error}");
     assert!(error["data"].is_object(), "with data that says where: {error}");
-}
-
-async fn fits_its_schema(stage: &Stage, row: &Row) {
-    for shown in [&row.call, &(row.unicode)(UNICODE), &(row.large)(MIB)] {
-        let tool = &stage.listed[shown.tool];
-        let validator = jsonschema::draft202012::new(&tool["outputSchema"]).expect("a JSON Schema");
-        let result = stage.session.call(shown.tool, shown.arguments.clone()).await;
-        let structured = &result["structuredContent"];
-        let problems: Vec<String> =
-            validator.iter_errors(structured).map(|error| clip(error.to_string())).collect();
-        assert!(problems.is_empty() && structured.is_object(), "{problems:?}: {}", clipped(structured));
-    }
-}
-
-fn clip(mut text: String) -> String {
-    text.truncate(text.floor_char_boundary(200));
-    text
 }
 
 /// The shipped manifest of an example.
@@ -208,14 +146,8 @@ async fn stage(built: &[(Row, PathBuf)]) -> Stage {
             install_as(component, &plugins, &format!("{name}.wasm"));
         }
     }
-    let host = setup.start().await;
-    let everything = json!({"elicitation": {"form": {}}});
-    let session = Session::open_as(host.port(), LATEST, everything).await.session;
-    let tools = session.result("tools/list", json!({})).await["tools"].take();
-    let tools = tools.as_array().expect("tools").iter();
-    let listed =
-        tools.map(|tool| (tool["name"].as_str().expect("a name").to_owned(), tool.clone())).collect();
-    Stage { host, session, listed }
+    let (host, session) = setup.open().await;
+    Stage { host, session }
 }
 
 pub fn project(language: &str) -> PathBuf {

@@ -60,7 +60,6 @@ mod reload;
 mod reload_config;
 mod requestor;
 mod resume;
-mod resume_languages;
 mod resume_operate;
 mod rmcp;
 mod secrets;

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # `make bench`: the benchmarks of the stores, and the load generator for the whole host. The report
 # goes to target/bench/. BENCH_FULL=1 measures longer. TOOLYARD_BIN selects another host than the
-# one of this build. Further arguments go to the load generator (`--only calls,cancel`).
+# one of this build. Further arguments go to the load generator (`--only calls,tasks`).
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -24,7 +24,6 @@ fi
 # With the features that all targets share, as for the tests, so that nothing is compiled twice.
 "$cargo" build --release --locked --workspace
 CARGO=$cargo ./tests/load/peers/install.sh
-./tests/load/echo/build.sh
 
 benches=()
 for source in host/crates/*/benches/*.rs; do

@@ -19,8 +19,6 @@ pub struct Row {
     pub call: Shown,
     /// Reports its progress at least twice, with time in between.
     pub progress: Call,
-    /// Asks a question; the second part is the content of the answer, which the result shows.
-    pub ask: (Shown, Value),
     /// Computes practically without end.
     pub endless: Call,
     /// Needs more memory than `limit`.
@@ -61,7 +59,6 @@ fn rust() -> Row {
             "b",
         ),
         progress: (TOOL, json!({"stops": stops(20), "method": "exact", "ending": "round-trip"})),
-        ask: (shown(TOOL, json!({"stops": stops(4)}), "/ending", "one-way"), json!({"answer": "one-way"})),
         endless: (
             TOOL,
             json!({"stops": stops(60), "ending": "one-way", "rounds": 1_000_000_000_000_000_u64}),
@@ -102,10 +99,6 @@ fn c() -> Row {
             json!([" one", "-two", " three", "+four"]),
         ),
         progress: (TOOL, json!({"before": lines('a', 4_000), "after": lines('b', 4_000)})),
-        ask: (
-            shown(TOOL, json!({"before": "a\n", "after": "b\n", "askAbove": 1}), "/complete", false),
-            json!({"show": "counts"}),
-        ),
         endless: (TOOL, json!({"before": lines('a', 200_000), "after": lines('b', 200_000)})),
         memory: (TOOL, json!({"before": lines('a', 200_000), "after": ""})),
         limit: "4MiB",
@@ -141,10 +134,6 @@ fn javascript() -> Row {
             TOOL,
             json!({"program": "for (let i = 1; i <= 4; i++) { for (let n = 0; n < 1e6; n++); progress(i, 4, 'x'); }"}),
         ),
-        ask: (
-            shown(TOOL, json!({"program": "ask('Which?') + '!'"}), "/result", "this!"),
-            json!({"answer": "this"}),
-        ),
         endless: (TOOL, json!({"program": "for (;;);"})),
         memory: (
             TOOL,
@@ -175,15 +164,6 @@ fn typescript() -> Row {
         language: "typescript",
         call: shown(TOOL, integers(json!([{"n": 1}, {"n": "2"}, {"n": "two"}])), "/faulty", 1),
         progress: (TOOL, integers(many(20_000))),
-        ask: (
-            shown(
-                TOOL,
-                json!({"columns": [{"name": "n", "type": "integer"}], "rows": [{"n": 1, "m": 2}], "others": "ask"}),
-                "/faulty",
-                0,
-            ),
-            json!({"decision": "ignore"}),
-        ),
         endless: (
             TOOL,
             json!({"columns": [{"name": "t", "type": "text", "pattern": "(a+)+b"}], "rows": [{"t": "a".repeat(60)}]}),
@@ -215,7 +195,6 @@ fn python() -> Row {
         language: "python",
         call: shown(TOOL, lines(&["x = 1/3", "x * 3 + 0.1"]), "/values/1/exact", "11/10"),
         progress: (TOOL, lines(&["prime_count(2000000)"; 16])),
-        ask: (shown(TOOL, lines(&["rate * 2"]), "/values/0/exact", "2/5"), json!({"rate": "1/5"})),
         endless: (TOOL, lines(&["smallest_factor(10000000000000000051 ** 2)"])),
         memory: (TOOL, lines(&["prime_count(1000000000)"])),
         limit: "96MiB",
@@ -239,10 +218,6 @@ fn go() -> Row {
         language: "go",
         call: shown(TOOL, of("Dear {{upper .name}},", json!({"name": "Ada"})), "/text", "Dear ADA,"),
         progress: (TOOL, of("{{range $i := 4}}{{range 50000}}{{end}}{{progress $i 4}}{{end}}", json!(null))),
-        ask: (
-            shown(TOOL, of("{{ask \"Which?\"}}!", json!(null)), "/text", "this!"),
-            json!({"answer": "this"}),
-        ),
         endless: (TOOL, of("{{range 1000000000000000}}{{end}}", json!(null))),
         memory: (TOOL, of("{{range 1000000000}}0123456789abcdef0123456789abcdef{{end}}", json!(null))),
         limit: "32MiB",

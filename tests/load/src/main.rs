@@ -3,25 +3,19 @@
 //! row.
 
 mod baseline;
-mod beside_sdks;
 mod calls;
-mod cancel;
 mod clock;
 mod cluster;
 mod compare;
-mod crowd;
 mod disk;
 mod inside;
 mod instructions;
-mod languages;
 mod load;
 mod machine;
 mod overload;
 mod peers;
 mod pipe;
 mod plot;
-mod polls;
-mod reload;
 mod report;
 mod resumed;
 mod server;
@@ -29,7 +23,6 @@ mod shapes;
 mod start;
 mod stats;
 mod stored;
-mod suspended;
 mod tasks;
 mod variants;
 mod wire;
@@ -105,51 +98,30 @@ enum Scenario {
     Shapes,
     /// Tasks, from their creation to their result.
     Tasks,
-    /// Ten thousand clients that poll.
-    Polls,
     /// Calls, tasks and polls among a million stored tasks, and among none.
     Stored,
-    /// From a cancellation to the end of the guest.
-    Cancel,
-    /// Fast calls and polling beside guests that compute.
-    Crowd,
     /// Hosts that share a PostgreSQL database.
     Cluster,
-    /// Thousands of tasks that wait in the host.
-    Suspended,
     /// Tasks that wait without a run, and continue.
     Resume,
     /// A hundred thousand queued tasks, and five thousand connections.
     Overload,
-    /// Replacing a component while it is called.
-    Reload,
     /// Starting with one plugin, a hundred and a thousand.
     Start,
     /// Plain `tools/call` over a pipe.
     Stdio,
-    /// The examples of every language.
-    Languages,
-    /// Tools in several languages beside the same tools of the official SDKs.
-    BesideSdks,
 }
 
-const ALL: [Scenario; 16] = [
+const ALL: [Scenario; 9] = [
     Scenario::Calls,
     Scenario::Shapes,
     Scenario::Tasks,
-    Scenario::Polls,
     Scenario::Stored,
-    Scenario::Cancel,
-    Scenario::Crowd,
     Scenario::Cluster,
-    Scenario::Suspended,
     Scenario::Resume,
     Scenario::Overload,
-    Scenario::Reload,
     Scenario::Start,
     Scenario::Stdio,
-    Scenario::Languages,
-    Scenario::BesideSdks,
 ];
 
 /// The amount of measurement.
@@ -161,8 +133,8 @@ pub struct Effort {
     pub measure: Duration,
     /// The time before the measurement.
     pub warm_up: Duration,
-    /// The number of cancellations.
-    pub cancels: usize,
+    /// The number of requests at fixed times.
+    pub samples: usize,
     /// The number of waits on another host to measure, with hints and with every hint lost.
     pub wakes: (usize, usize),
     /// The number of starts with a warm cache, and with a cold one.
@@ -174,7 +146,7 @@ impl Effort {
         rounds: 1,
         measure: Duration::from_secs(1),
         warm_up: Duration::from_millis(200),
-        cancels: 50,
+        samples: 50,
         wakes: (20, 2),
         starts: (1, 1),
     };
@@ -182,7 +154,7 @@ impl Effort {
         rounds: 3,
         measure: Duration::from_secs(3),
         warm_up: Duration::from_millis(500),
-        cancels: 500,
+        samples: 500,
         wakes: (300, 40),
         starts: (5, 1),
     };
@@ -190,7 +162,7 @@ impl Effort {
         rounds: 5,
         measure: Duration::from_secs(10),
         warm_up: Duration::from_secs(2),
-        cancels: 2_000,
+        samples: 2_000,
         wakes: (2_000, 200),
         starts: (15, 3),
     };
@@ -280,22 +252,12 @@ async fn measure(scenario: Scenario, effort: Effort, work: &Path) -> anyhow::Res
         Scenario::Calls => calls::measure(effort, work).await?,
         Scenario::Shapes => vec![shapes::measure(effort, work).await?],
         Scenario::Tasks => tasks::measure(effort, work).await?,
-        Scenario::Polls => vec![polls::measure(effort, work).await?],
         Scenario::Stored => vec![stored::measure(effort, work).await?],
-        Scenario::Cancel => {
-            let work = work.to_owned();
-            vec![tokio::task::spawn_blocking(move || cancel::measure(effort, &work)).await??]
-        }
-        Scenario::Crowd => vec![crowd::measure(effort, work).await?],
         Scenario::Cluster => cluster::measure(effort, work).await?,
-        Scenario::Suspended => vec![suspended::measure(work).await?],
         Scenario::Resume => vec![resumed::measure(effort, work).await?],
         Scenario::Overload => overload::measure(effort, work).await?,
-        Scenario::Reload => vec![reload::measure(effort, work).await?],
         Scenario::Start => start::measure(effort, work).await?,
         Scenario::Stdio => vec![pipe::measure(effort, work).await?],
-        Scenario::Languages => vec![languages::measure(effort, work).await?],
-        Scenario::BesideSdks => vec![beside_sdks::measure(effort, work).await?],
     })
 }
 

@@ -1,11 +1,11 @@
 //! Overload: a hundred thousand queued tasks, and five thousand connections at once. Measures the memory of
 //! each, the memory that is returned, the answer to a client over a limit, and the delay of all others.
 
+use crate::Effort;
 use crate::report::{Aim, Section};
 use crate::server::{Server, folder};
 use crate::stats::{Latencies, shown};
 use crate::wire::{Template, Wire, contains, text};
-use crate::{Effort, crowd};
 use anyhow::Context as _;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -32,6 +32,8 @@ const QUEUED_AIM_KIB: f64 = 8.0;
 const CONNECTIONS: usize = 5_000;
 /// The most descriptors of a host with few connections.
 const FEW: usize = 150;
+/// The time between two requests at fixed times.
+const PACE: Duration = Duration::from_millis(4);
 /// How long the queue may take to become empty.
 const PATIENCE: Duration = Duration::from_secs(600);
 
@@ -117,7 +119,7 @@ async fn queue(effort: Effort, work: &Path, tasks: usize) -> anyhow::Result<Queu
     let mut creating = Latencies::new();
     let mut done = None;
     while done.is_none() {
-        creating.add(&crowd::paced(&mut wire, &mut get, b"\"status\":\"working\"", 50).await?);
+        creating.add(&paced(&mut wire, &mut get, b"\"status\":\"working\"", 50).await?);
         while let Some(one) = creators.try_join_next() {
             one?.with_context(|| toolyard.last_words())?;
         }
@@ -125,7 +127,7 @@ async fn queue(effort: Effort, work: &Path, tasks: usize) -> anyhow::Result<Queu
     }
     let seconds = done.unwrap_or_default().as_secs_f64();
     let full = toolyard.memory()?.resident_kib;
-    let waiting = crowd::paced(&mut wire, &mut get, b"\"status\":\"working\"", effort.cancels * 2).await?;
+    let waiting = paced(&mut wire, &mut get, b"\"status\":\"working\"", effort.samples * 2).await?;
     let one_more = json!({"name": "wait", "arguments": {"ms": 0}, "task": {}});
     let error: Value = session.error("tools/call", one_more).await;
     let refusal = error["data"]["limit"].as_str().context("a refusal names its limit")?.to_owned();
@@ -237,7 +239,7 @@ async fn crowded(effort: Effort, work: &Path, bound: usize) -> anyhow::Result<Cr
     let mut get = Template::about_task(&session.headers(), "tasks/get").for_connection(CONNECTIONS);
     get.set_task(asleep.as_bytes())?;
     let mut wire = Wire::open(port).await?;
-    let get = crowd::paced(&mut wire, &mut get, b"\"status\":\"working\"", effort.cancels * 2).await?;
+    let get = paced(&mut wire, &mut get, b"\"status\":\"working\"", effort.samples * 2).await?;
     let kib_each = full.saturating_sub(before) as f64 / idle.len() as f64;
     drop(idle);
     // The host notices each closed connection when its turn comes.
@@ -337,4 +339,32 @@ fn crowd_section(rows: &[Crowded]) -> Section {
     }
     section.data = json!({ "connections": data });
     section
+}
+
+/// Sends `samples` requests, each at its fixed time, and measures from that time.
+async fn paced(
+    wire: &mut Wire,
+    template: &mut Template,
+    expected: &[u8],
+    samples: usize,
+) -> anyhow::Result<Latencies> {
+    let mut latencies = Latencies::new();
+    let warm_up = samples / 10;
+    let mut due = Instant::now();
+    for number in 0..samples + warm_up {
+        due += PACE;
+        tokio::time::sleep_until(due.into()).await;
+        // A timer has its own tick, which does not belong to the server.
+        let asked = due.max(Instant::now() - PACE);
+        let late = Instant::now() - asked;
+        let body = wire.ask(template).await?;
+        anyhow::ensure!(contains(body, expected), "not what was expected: {}", text(body));
+        if number >= warm_up {
+            // A late wake-up of this process is not a delay of the server, unless the process was still
+            // waiting for the previous answer.
+            let took = asked.elapsed();
+            latencies.record(if late < PACE / 2 { took - late } else { took });
+        }
+    }
+    Ok(latencies)
 }

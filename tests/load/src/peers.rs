@@ -61,23 +61,6 @@ fn typescript() -> Option<Command> {
     })
 }
 
-/// The same with the tools of the example in TypeScript.
-pub fn typescript_tools() -> Option<Command> {
-    let mut command = typescript()?;
-    command.args([Mode::Stateless.word(), "tools"]);
-    root().join("target/peers/check-rows/check.mjs").exists().then_some(command)
-}
-
-/// The server of the Python SDK with the tools of the example in Python; `None` if it is not installed.
-pub fn python_tools() -> Option<Command> {
-    let source = root().join("tests/load/peers/python");
-    source.join(".venv/.installed").exists().then(|| {
-        let mut python = Command::new(source.join(".venv/bin/python"));
-        python.arg(source.join("server.py"));
-        python
-    })
-}
-
 /// Names and values of headers.
 pub type Headers = Vec<(&'static str, String)>;
 

@@ -1,29 +1,24 @@
 // The comparison with a server of the official TypeScript SDK: one tool that adds two numbers, over Node's
 // own HTTP server. `stateless` makes a server and a transport for each request and answers with JSON, like
-// the SDK's own example. `session` makes one of each per session. `tools` replaces the tool by those of tools.mjs.
+// the SDK's own example. `session` makes one of each per session.
 import { randomUUID } from "node:crypto";
 import { createServer } from "node:http";
 import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
 import { StreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/streamableHttp.js";
 import { z } from "zod";
 
-const [mode, tools] = process.argv.slice(2);
+const [mode] = process.argv.slice(2);
 if (mode !== "stateless" && mode !== "session") {
   console.error("which: stateless or session?");
   process.exit(2);
 }
-const register = tools === "tools" ? (await import("./tools.mjs")).register : registerAdd;
 
-function registerAdd(server) {
+function makeServer() {
+  const server = new McpServer({ name: "adder", version: "0" });
   const inputSchema = { a: z.number(), b: z.number() };
   server.registerTool("add", { description: "Adds two numbers.", inputSchema }, ({ a, b }) => ({
     content: [{ type: "text", text: String(a + b) }],
   }));
-}
-
-function makeServer() {
-  const server = new McpServer({ name: "adder", version: "0" });
-  register(server);
   return server;
 }
 
