@@ -27,40 +27,6 @@ async fn failure(session: &Session, tool: &str, arguments: Value) -> String {
 }
 
 #[tokio::test]
-async fn files_are_listed_and_read_as_what_they_are() {
-    let png = b"\x89PNG\r\n\x1a\n\0";
-    let (_host, session) = files(&[
-        ("docs/plan.txt", b"one\ntwo\nthree\n"),
-        ("docs/deep/x.rs", b""),
-        ("i.png", png),
-        ("data.bin", b"\0\x01"),
-        (".secret", b"hidden"),
-    ])
-    .await;
-    let listed = session.call("list_files", json!({})).await;
-    let paths = |listed: &Value| {
-        let entries = listed["structuredContent"]["entries"].as_array().expect("entries").clone();
-        entries.iter().map(|entry| entry["path"].as_str().expect("a path").to_owned()).collect::<Vec<_>>()
-    };
-    assert_eq!(paths(&listed), ["data.bin", "docs", "i.png"]);
-    assert_eq!(listed["structuredContent"]["entries"][0]["size"], 2);
-    let listed = session.call("list_files", json!({"recursive": true, "glob": "docs/**/*.rs"})).await;
-    assert_eq!(paths(&listed), ["docs/deep/x.rs"]);
-
-    let read = session.call("read_file", json!({"path": "docs/plan.txt", "offset": 2, "limit": 1})).await;
-    assert_eq!(read["content"][0]["text"], "two\n");
-    let said = read["content"][1]["text"].as_str().expect("what is left");
-    assert!(said.contains("Go on with offset 3"), "{said}");
-    let image = session.call("read_file", json!({"path": "i.png"})).await;
-    assert_eq!(
-        (&image["content"][0]["type"], &image["content"][0]["mimeType"]),
-        (&json!("image"), &json!("image/png"))
-    );
-    let bytes = session.call("read_file", json!({"path": "data.bin"})).await;
-    assert_eq!(bytes["content"][0]["resource"]["blob"], "AAE=");
-}
-
-#[tokio::test]
 async fn what_cannot_be_had_of_files_is_said_with_what_to_do() {
     let (host, session) = files(&[("docs/plan.txt", b"x")]).await;
     std::fs::write(host.plugins().join("outside.txt"), "not granted").expect("writes");
