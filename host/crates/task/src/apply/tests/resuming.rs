@@ -30,24 +30,12 @@ fn wake_of(task: &Task) -> Option<Timestamp> {
 }
 
 #[test]
-fn a_parked_task_is_woken_when_it_is_due() {
-    let task = recorded([started(), parked(Some(IN_TIME + 70))]);
-    assert_eq!(
-        apply(&task, woken(), Timestamp(IN_TIME + 69)),
-        Err(NotDue),
-        "it was parked again since the look"
-    );
-    assert!(apply(&task, woken(), Timestamp(IN_TIME + 70)).is_ok());
-}
-
-#[test]
 fn a_task_whose_run_gave_up_its_journal_is_not_claimed_to_be_resumed() {
-    let given_up = recorded([started(), Event::Unresumable { fence: FENCE, why: "full".into() }]);
-    assert_eq!(
-        apply(&given_up, lost(FENCE.incarnation, 3), AT),
-        Err(NotResumable),
-        "decided before the run gave it up"
-    );
+    let running = recorded([started()]);
+    let given_up = Event::Unresumable { fence: FENCE, why: "full".into() };
+    let given_up = apply(&running, given_up, AT).expect("applies");
+    assert_eq!((given_up.resume, given_up.updated_at), (None, running.updated_at), "clients do not see it");
+    assert_eq!(apply(&given_up, lost(FENCE.incarnation, 3), AT), Err(NotResumable), "decided before");
 }
 
 #[test]
@@ -61,24 +49,23 @@ fn a_parked_task_belongs_to_no_host_and_waits_for_no_slot() {
     assert_eq!(task.resume.expect("is recorded").reached, 5);
     assert!(!task.waits() && task.journal_fence().is_none() && task.has_begun());
     assert_eq!((task.status(), task.updated_at), (Working, running.updated_at), "clients do not see it");
-    // Neither its last run, nor a host that is or was, nor "no host" can change it.
+    // "No host" cannot change it either.
     let nobody = task.fence;
-    for fence in [FENCE, nobody] {
-        for late in [
-            Event::Started { fence },
-            Event::Said { fence, message: "late".into() },
-            Event::Asked { fence, questions: vec![question("p")] },
-            Event::Finished { fence, outcome: result(false), message: None },
-            Event::Parked { fence, wake: None, reached: 9 },
-            Event::Unresumable { fence, why: "late".into() },
-            orphaned_by(fence.incarnation),
-            lost(fence.incarnation, 9),
-            Event::Taken { from: fence.incarnation, by: NEXT },
-            Event::Released { incarnation: fence.incarnation },
-        ] {
-            assert_eq!(apply(&task, late.clone(), AT), Err(Fenced), "{late:?}");
-        }
+    for late in [
+        Event::Started { fence: nobody },
+        Event::Said { fence: nobody, message: "late".into() },
+        Event::Asked { fence: nobody, questions: vec![question("p")] },
+        Event::Finished { fence: nobody, outcome: result(false), message: None },
+        Event::Parked { fence: nobody, wake: None, reached: 9 },
+        Event::Unresumable { fence: nobody, why: "late".into() },
+        orphaned_by(nobody.incarnation),
+        lost(nobody.incarnation, 9),
+        Event::Taken { from: nobody.incarnation, by: NEXT },
+        Event::Released { incarnation: nobody.incarnation },
+    ] {
+        assert_eq!(apply(&task, late.clone(), AT), Err(Fenced), "{late:?}");
     }
+    assert_eq!(apply(&task, woken(), Timestamp(IN_TIME + 69)), Err(NotDue), "parked again since the look");
     let woken = apply(&task, woken(), Timestamp(IN_TIME + 70)).expect("wakes");
     assert_eq!(woken.fence, Fence { incarnation: NEXT, attempt: FENCE.attempt + 1 });
     let at = Timestamp(IN_TIME + 70);
@@ -90,20 +77,6 @@ fn a_parked_task_belongs_to_no_host_and_waits_for_no_slot() {
     assert_eq!(apply(&woken, taken, AT), Err(AlreadyStarted));
     let again = Event::Parked { fence: woken.fence, wake: Some(AT), reached: 5 };
     assert!(!apply(&woken, again, AT).expect("parks").waits());
-}
-
-#[test]
-fn only_a_recorded_task_parks_and_wakes() {
-    let plain = after([started()], IN_TIME);
-    assert_eq!(apply(&plain, parked(None), AT), Err(NotResumable));
-    assert_eq!(apply(&plain, woken(), AT), Err(NotParked));
-    assert_eq!(apply(&plain, Event::Unresumable { fence: FENCE, why: "full".into() }, AT), Err(NotResumable));
-    let running = recorded([started()]);
-    assert_eq!(apply(&running, woken(), AT), Err(NotParked));
-    let lasting = Event::Unresumable { fence: FENCE, why: "full".into() };
-    let plain = apply(&running, lasting.clone(), AT).expect("applies");
-    assert_eq!((plain.resume, plain.updated_at), (None, running.updated_at));
-    assert_eq!(apply(&plain, lasting, AT), Err(NotResumable));
 }
 
 #[test]
@@ -121,20 +94,6 @@ fn an_answer_makes_a_parked_task_due_even_if_it_came_first() {
     assert_eq!(wake_of(&late), Some(AT));
     let sleeping = recorded([started(), parked(Some(IN_TIME + 400))]);
     assert_eq!(wake_of(&sleeping), Some(Timestamp(IN_TIME + 400)), "nothing was asked");
-}
-
-#[test]
-fn an_end_of_a_parked_task_stops_nothing() {
-    for (event, now, status) in [(cancelled(), AT, Cancelled), (Event::Expired, Timestamp(TOO_LATE), Failed)]
-    {
-        let asking = recorded([started(), asked(&["q"]), parked(None)]);
-        let Transition { task, effects } = transition(&asking, event, now).expect("ends");
-        assert_eq!(task.status(), status);
-        assert_eq!((task.parked(), task.resume.expect("is recorded").parked), (None, None));
-        assert!(!effects.contains(&Some(Effect::StopRun)));
-        assert!(effects.contains(&Some(Effect::WithdrawQuestions)));
-        assert_eq!(apply(&task, woken(), now), Err(Terminal));
-    }
 }
 
 #[test]
@@ -295,8 +254,6 @@ fn a_run_that_hands_its_state_over_lets_the_next_one_ask_every_question_anew() {
     let asking = apply(&woken, again, AT).expect("asks");
     let [question] = &asking.questions[..] else { panic!("{:?}", asking.questions) };
     assert_eq!((question.answer.clone(), question.wire_key().as_ref()), (None, "q (2)"));
-    let plain = after([started()], IN_TIME);
-    assert_eq!(apply(&plain, Event::Continued { fence: FENCE }, AT), Err(NotResumable));
 }
 
 #[test]
@@ -310,14 +267,9 @@ fn the_questions_of_all_runs_of_a_task_are_bounded() {
 
 #[test]
 fn a_parked_task_whose_time_has_come_is_given_a_run() {
-    let running = recorded([started(), asked(&["q"])]);
-    let effects = |task: &Task, event| {
-        let transition = transition(task, event, AT).expect("applies");
-        transition.effects.into_iter().flatten().any(|effect| effect == Effect::WakeRun)
-    };
-    assert!(!effects(&running, parked(None)), "its question is open");
-    assert!(effects(&running, parked(Some(IN_TIME))));
-    assert!(!effects(&running, parked(Some(IN_TIME + 1))));
-    let waiting = apply(&running, parked(None), AT).expect("parks");
-    assert!(effects(&waiting, answered("q")));
+    for (wake, is_due) in [(IN_TIME, true), (IN_TIME + 1, false)] {
+        let Transition { effects, .. } =
+            transition(&recorded([started()]), parked(Some(wake)), AT).expect("parks");
+        assert_eq!(effects.contains(&Some(Effect::WakeRun)), is_due);
+    }
 }
