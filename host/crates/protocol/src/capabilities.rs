@@ -67,44 +67,36 @@ impl ClientCapabilities {
 mod tests {
     use super::*;
 
-    fn of(text: &'static str) -> ClientCapabilities {
-        ClientCapabilities::of(&RawJson::trusted(text))
-    }
-
+    /// E-1: an empty elicitation means forms only. L-6: being there is what counts. Q-1: tasks of the client are named
+    /// one by one.
     #[test]
-    fn e_1_an_empty_elicitation_means_forms_only() {
+    fn e_1_l_6_q_1_what_is_there_as_an_object_counts() {
         let none = ClientCapabilities::default();
-        assert_eq!(of("{}"), none);
-        assert_eq!(of(r#"{"elicitation":{}}"#), ClientCapabilities { form: true, ..none });
-        assert_eq!(of(r#"{"elicitation":{"form":{}}}"#), ClientCapabilities { form: true, ..none });
-        assert_eq!(of(r#"{"elicitation":{"url":{}}}"#), ClientCapabilities { url: true, ..none });
-        let both = of(r#"{"elicitation":{"url":{},"form":{}}}"#);
-        assert_eq!(both, ClientCapabilities { form: true, url: true, ..none });
-    }
-
-    #[test]
-    fn l_6_being_there_is_what_counts() {
-        let none = ClientCapabilities::default();
-        assert_eq!(of(r#"{"sampling":{}}"#), ClientCapabilities { sampling: true, ..none });
-        assert_eq!(of(r#"{"sampling":null,"roots":false,"elicitation":1,"tasks":[]}"#), none);
-        assert_eq!(
-            of(r#"{"sampling":{"tools":{},"context":{}}}"#),
-            ClientCapabilities { sampling: true, sampling_tools: true, sampling_context: true, ..none }
-        );
-        assert_eq!(of(r#"{"roots":{"listChanged":true}}"#), ClientCapabilities { roots: true, ..none });
-    }
-
-    #[test]
-    fn q_1_tasks_of_the_client_are_named_one_by_one() {
-        let none = ClientCapabilities::default();
-        assert_eq!(
-            of(r#"{"tasks":{"requests":{"sampling":{"createMessage":{}}}}}"#),
-            ClientCapabilities { sampling_tasks: true, tasks: true, ..none }
-        );
-        assert_eq!(
-            of(r#"{"tasks":{"cancel":{},"requests":{"elicitation":{"create":{}}}}}"#),
-            ClientCapabilities { elicitation_tasks: true, cancels_tasks: true, tasks: true, ..none }
-        );
-        assert_eq!(of(r#"{"tasks":{}}"#), ClientCapabilities { tasks: true, ..none });
+        let with_tasks = ClientCapabilities { tasks: true, ..none };
+        for (text, expected) in [
+            ("{}", none),
+            (r#"{"elicitation":{}}"#, ClientCapabilities { form: true, ..none }),
+            (r#"{"elicitation":{"form":{}}}"#, ClientCapabilities { form: true, ..none }),
+            (r#"{"elicitation":{"url":{}}}"#, ClientCapabilities { url: true, ..none }),
+            (r#"{"elicitation":{"url":{},"form":{}}}"#, ClientCapabilities { form: true, url: true, ..none }),
+            (r#"{"sampling":{}}"#, ClientCapabilities { sampling: true, ..none }),
+            (r#"{"sampling":null,"roots":false,"elicitation":1,"tasks":[]}"#, none),
+            (
+                r#"{"sampling":{"tools":{},"context":{}}}"#,
+                ClientCapabilities { sampling: true, sampling_tools: true, sampling_context: true, ..none },
+            ),
+            (r#"{"roots":{"listChanged":true}}"#, ClientCapabilities { roots: true, ..none }),
+            (
+                r#"{"tasks":{"requests":{"sampling":{"createMessage":{}}}}}"#,
+                ClientCapabilities { sampling_tasks: true, ..with_tasks },
+            ),
+            (
+                r#"{"tasks":{"cancel":{},"requests":{"elicitation":{"create":{}}}}}"#,
+                ClientCapabilities { elicitation_tasks: true, cancels_tasks: true, ..with_tasks },
+            ),
+            (r#"{"tasks":{}}"#, with_tasks),
+        ] {
+            assert_eq!(ClientCapabilities::of(&RawJson::trusted(text)), expected, "{text}");
+        }
     }
 }

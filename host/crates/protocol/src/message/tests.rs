@@ -103,37 +103,3 @@ fn j_6_each_member_of_a_batch_is_judged_by_itself() {
     assert_eq!(members[1].as_ref().expect_err("5").error.code, INVALID_REQUEST);
     assert!(matches!(members[2], Ok(Message::Notification { .. })));
 }
-
-proptest::proptest! {
-    /// Any bytes are a message, or an error with one of the two codes.
-    #[test]
-    fn decoding_never_panics(bytes: Vec<u8>) {
-        if let Err(fault) = decode(&Bytes::from(bytes)) {
-            assert!([PARSE_ERROR, INVALID_REQUEST].contains(&fault.error.code));
-        }
-    }
-
-    /// The same for texts that look like JSON-RPC, which random bytes rarely do.
-    #[test]
-    fn decoding_what_is_nearly_a_message_never_panics(
-        parts in proptest::collection::vec(
-            proptest::sample::select(vec![
-                "{", "}", "[", "]", ",", ":", "\"jsonrpc\"", "\"2.0\"", "\"id\"", "\"method\"", "\"params\"",
-                "\"result\"", "\"error\"", "null", "1", "-1.5", "\"x\"", "true", " ", "\\", "\"",
-            ]),
-            0..24,
-        ),
-    ) {
-        let text = parts.concat();
-        match decode(&Bytes::from(text.clone())) {
-            Ok(Incoming::One(Message::Request { id, method, params })) => {
-                let again = crate::response::notification(method.as_str(), params.as_ref());
-                assert!(decode(&again).is_ok(), "{text}");
-                let answer = crate::response::result(&id, &RawJson::empty_object());
-                assert!(decode(&answer).is_ok(), "{text}");
-            }
-            Ok(_) => {}
-            Err(fault) => assert!([PARSE_ERROR, INVALID_REQUEST].contains(&fault.error.code)),
-        }
-    }
-}

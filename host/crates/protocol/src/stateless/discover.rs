@@ -42,7 +42,7 @@ mod tests {
         discover(&identity, offers).decode().expect("JSON")
     }
 
-    /// 26D-1, 26D-2, 26D-4: the offers, the extension as an empty object, and only the version that can
+    /// 26D-1, 26D-2, 26D-4, 26B-4: the offers, the extension as an empty object, and only the version that can
     /// be claimed.
     #[test]
     fn what_is_offered_is_declared_and_nothing_else() {
@@ -68,12 +68,5 @@ mod tests {
                 "capabilities": {"tools": {"listChanged": true}, "logging": {}},
             })
         );
-    }
-
-    /// 26D-2, 26B-4: the capability of the other generation is not listed.
-    #[test]
-    fn tasks_are_an_extension_and_no_capability() {
-        assert_eq!(of(true, Offers::default(), None)["capabilities"].get("tasks"), None);
-        assert_eq!(of(true, Offers::default(), None).get("serverInfo"), None);
     }
 }

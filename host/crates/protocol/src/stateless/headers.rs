@@ -42,31 +42,25 @@ mod tests {
     #[test]
     fn a_value_is_literal_unless_it_is_marked_as_base64() {
         for (raw, expected) in [
-            ("tools/call", "tools/call"),
             (" \t echo\t ", "echo"),
-            ("", ""),
             (" \t", ""),
-            ("a b", "a b"),
             ("=?base64?SGVsbG8=?=", "Hello"),
             ("\t=?base64?SGVsbG8=?= ", "Hello"),
             ("=?base64?w6nwn5iA?=", "é😀"),
             ("=?base64??=", ""),
             ("=?base64?IGEg?=", " a "),
             ("=?base64?PT9iYXNlNjQ/YT89?=", "=?base64?a?="),
-            // Only similar to that form.
-            ("SGVsbG8=", "SGVsbG8="),
-            ("=?base64?SGVsbG8=", "=?base64?SGVsbG8="),
-            ("SGVsbG8=?=", "SGVsbG8=?="),
-            ("=?base64?=", "=?base64?="),
-            ("=?base64?", "=?base64?"),
-            ("=?BASE64?SGVsbG8=?=", "=?BASE64?SGVsbG8=?="),
-            ("=?Base64?SGVsbG8=?=", "=?Base64?SGVsbG8=?="),
-            ("=?utf-8?SGVsbG8=?=", "=?utf-8?SGVsbG8=?="),
-            ("x=?base64?SGVsbG8=?=", "x=?base64?SGVsbG8=?="),
-            ("é", "é"),
-            ("\u{a0}a\u{a0}", "\u{a0}a\u{a0}"),
         ] {
             assert_eq!(value(raw).expect(raw), expected, "{raw:?}");
+        }
+        // Most of these are only similar to the marked form.
+        for literal in
+            "tools/call SGVsbG8= =?base64?SGVsbG8= SGVsbG8=?= =?base64?= =?base64? =?BASE64?SGVsbG8=?= \
+                        =?Base64?SGVsbG8=?= =?utf-8?SGVsbG8=?= x=?base64?SGVsbG8=?= é \u{a0}a\u{a0}"
+                .split(' ')
+                .chain(["", "a b"])
+        {
+            assert_eq!(value(literal).expect(literal), literal);
         }
     }
 
@@ -115,17 +109,5 @@ mod tests {
         }
         let escaped = RawJson::trusted(r#"{"n\u0061me":"\u00e9\/"}"#);
         assert_eq!(name_of(&Method::ToolsCall, Some(&escaped)).as_deref(), Some("é/"));
-    }
-
-    proptest::proptest! {
-        /// 26H-5: any text survives its encoded form, and no value causes a panic.
-        #[test]
-        fn any_text_comes_through(text in ".{0,24}", raw in "(=\\?base64\\?)?[ -~]{0,16}(\\?=)?") {
-            let encoded = format!("=?base64?{}?=", STANDARD.encode(&text));
-            proptest::prop_assert_eq!(value(&encoded).expect("valid"), text);
-            if let Err(error) = value(&raw) {
-                proptest::prop_assert_eq!(error.code, -32020);
-            }
-        }
     }
 }

@@ -194,32 +194,6 @@ fn the_tasks_extension_is_declared_by_an_object() {
     assert_eq!(declared(&deep), (false, false), "depth is carried, not read");
 }
 
-proptest::proptest! {
-    /// 26B: the search and the reader agree: the quick look overlooks no claim.
-    #[test]
-    fn the_quick_look_overlooks_no_claim(
-        text in "[ -~\u{e9}]{0,40}",
-        version in "[ -~]{0,12}",
-        escape in proptest::collection::vec(proptest::bool::weighted(0.2), META_VERSION.len()),
-    ) {
-        let key: String = META_VERSION
-            .chars()
-            .zip(&escape)
-            .map(|(letter, escape)| match letter {
-                '/' if *escape => "\\/".to_owned(),
-                letter if *escape => format!("\\u{:04x}", u32::from(letter)),
-                letter => letter.to_string(),
-            })
-            .collect();
-        let text = serde_json::to_string(&text).expect("text");
-        let value = serde_json::to_string(&version).expect("text");
-        let params = format!(r#"{{"arguments":{{"text":{text}}},"_meta":{{"other":{text},"{key}":{value}}}}}"#);
-        proptest::prop_assert_eq!(claim_of(&params), VersionClaim::Version(version));
-        let other = format!(r#"{{"arguments":{{"text":{text}}},"_meta":{{"other":{text}}}}}"#);
-        proptest::prop_assert_eq!(claim_of(&other), VersionClaim::None);
-    }
-}
-
 /// No other member changes the claim.
 #[test]
 fn an_envelope_is_read_the_same_with_its_claim_known() {

