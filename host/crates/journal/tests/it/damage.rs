@@ -1,9 +1,8 @@
 //! Damaged journals: an error, never a panic, and never other answers.
 
-use crate::format::sealed;
-use crate::script::{DAMAGED, Run, World, load, recorded, steps};
+use crate::script::{DAMAGED, Run, World, recorded, steps};
 use proptest::prelude::*;
-use toolyard_journal::{Chunk, ChunkWriter, Detail, Fault, History, RecordError, Recorder};
+use toolyard_journal::{Chunk, Detail, Fault, History, RecordError, Recorder};
 
 /// The chunk with a byte that differs in these bits.
 fn flipped(chunk: &Chunk, place: usize, bits: u8) -> Chunk {
@@ -58,51 +57,6 @@ proptest! {
         let mut run = Run::new(recorder, World::new(5), &chunks);
         if let Err(error) = run.follow(&script) {
             prop_assert!(matches!(error, RecordError::Diverged(_)) || error == DAMAGED, "{error:?}");
-        }
-    }
-
-    #[test]
-    fn any_bytes_are_read_without_a_panic(
-        frames in 0..9_u32,
-        bytes in prop::collection::vec(prop_oneof![0..16_u8, 64..68_u8, any::<u8>()], 0..200),
-    ) {
-        let chunk = sealed(frames, frames, &bytes);
-        let _ = Recorder::load([chunk.clone()], 1 << 24);
-        let _ = Recorder::load([Chunk { entries: 0, body: bytes.clone().into() }], 1 << 24);
-        if let Ok((_, frames)) = chunk.frames(0) {
-            let _: Vec<_> = frames.flatten().map(|frame| frame.entry().map(drop)).collect();
-        }
-    }
-
-    #[test]
-    fn a_chunk_that_can_be_read_has_one_encoding(
-        frames in prop::collection::vec((1..16_u8, prop::collection::vec(0..4_u8, 0..9)), 1..3),
-    ) {
-        let mut bytes = Vec::new();
-        for (kind, payload) in &frames {
-            bytes.extend([*kind, payload.len() as u8]);
-            bytes.extend(payload);
-        }
-        let chunk = sealed(frames.len() as u32, 0, &bytes);
-        let (_, frames) = chunk.frames(0).expect("a head");
-        let Ok(frames) = frames.collect::<Result<Vec<_>, _>>() else { return Ok(()) };
-        let mut writer = ChunkWriter::new();
-        for frame in &frames {
-            let Ok(entry) = frame.entry() else { return Ok(()) };
-            writer.push(&entry);
-        }
-        prop_assert_eq!(writer.finish(0, 0).body, chunk.body);
-    }
-
-    #[test]
-    fn a_lost_chunk_is_not_skipped_in_silence(script in steps(), at in any::<prop::sample::Index>()) {
-        let (mut chunks, _) = recorded(&script);
-        let lost = at.index(chunks.len());
-        chunks.remove(lost);
-        if lost == 0 {
-            prop_assert!(Recorder::load(chunks, 1 << 24).is_err(), "without `begin`");
-        } else if lost == chunks.len() {
-            load(&chunks);
         }
     }
 }

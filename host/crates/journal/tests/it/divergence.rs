@@ -89,9 +89,7 @@ fn a_divergence_says_what_was_recorded_and_what_happens_now() {
         between(request, |run| run.request(2, "POST", "https://api.example.com/order").map(drop)),
         between(request, |run| run.request(2, "POST", "https://api.example.com/orders").map(drop)),
         between(request, |run| run.clock(BASE).map(drop)),
-        between(request, |run| {
-            run.ask(1, &[QuestionName { key: "size", method: "elicitation/create" }]).map(drop)
-        }),
+        between(request, |run| run.ask(1, &[SIZE]).map(drop)),
         between(|run| _ = run.ask(1, &[SIZE]), |run| run.ask(2, &[SIZE]).map(drop)),
         between(|run| _ = run.clock(BASE), |run| run.poll(3).map(drop)),
         between(|run| _ = run.sleep(5, BASE), |run| run.call("call-info", 0).map(drop)),

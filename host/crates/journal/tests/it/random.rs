@@ -1,14 +1,7 @@
 //! The generators are part of the format: other numbers would make every journal diverge.
 
-use std::fmt::Write as _;
+use crate::format::hex;
 use toolyard_journal::{Seed, insecure_random, insecure_seed, secure_random};
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        write!(text, "{byte:02x}").expect("a string");
-        text
-    })
-}
 
 fn first(mut generator: impl rand::Rng) -> String {
     let mut bytes = [0; 32];

@@ -22,12 +22,6 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn a_replay_observes_what_the_run_observed(script in steps()) {
-        let (chunks, seen) = recorded(&script);
-        prop_assert_eq!(texts(&repeated(&chunks, &script)), texts(&seen));
-    }
-
-    #[test]
     fn a_run_goes_on_from_every_prefix(script in steps()) {
         let (chunks, seen) = recorded(&script);
         let all = frames(&chunks);
@@ -112,12 +106,6 @@ fn an_empty_past_is_live_at_once_and_the_times_are_those_of_the_last_chunk() {
     let note = again.take_chunk(BASE + 9, 42).expect("a note");
     assert_eq!(note.entries, 0, "a note is no progress");
     assert_eq!(load(&[first, note]).entries(), 1);
-}
-
-#[test]
-fn a_recorder_moves_between_threads() {
-    fn require<T: Send + Sync + 'static>() {}
-    require::<toolyard_journal::Recorder>();
 }
 
 #[test]

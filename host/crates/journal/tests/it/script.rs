@@ -103,12 +103,11 @@ impl World {
     }
 }
 
-/// The result of an operation, whether it came from the past, and the entry that the guest reached before.
+/// The result of an operation, and whether it came from the past.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Observation {
     pub text: String,
     pub is_past: bool,
-    pub entry: u64,
 }
 
 /// A guest and its host.
@@ -153,10 +152,10 @@ impl Run {
             _ => 1,
         };
         for _ in 0..times {
-            let (is_past, entry) = (!self.recorder.is_live(), self.recorder.position());
+            let is_past = !self.recorder.is_live();
             let text = self.act_once(step)?;
             let is_past = is_past && !std::mem::take(&mut self.is_answered_live);
-            seen.push(Observation { text, is_past, entry });
+            seen.push(Observation { text, is_past });
         }
         Ok(())
     }
