@@ -48,7 +48,10 @@ fn equal_arguments_give_these_bytes() {
 }
 
 #[test]
-fn a_core_module_is_refused() {
+fn what_is_no_component_is_refused() {
+    for bytes in [&b""[..], b"hello", b"\0asm\x0d\0\x01\0\xff\xff\xff"] {
+        Artifact::new(bytes.to_vec(), BTreeMap::new(), None).expect_err("refused");
+    }
     let module = wat::parse_str("(module)").expect("a module");
     let error = Artifact::new(module, BTreeMap::new(), None).expect_err("refused");
     assert_eq!(
@@ -59,24 +62,12 @@ fn a_core_module_is_refused() {
 }
 
 #[test]
-fn bytes_that_are_not_webassembly_are_refused() {
-    for bytes in [&b""[..], b"hello", b"\0asm\x0d\0\x01\0\xff\xff\xff"] {
-        Artifact::new(bytes.to_vec(), BTreeMap::new(), None).expect_err("refused");
-    }
-}
-
-#[test]
 fn a_large_suggested_manifest_is_neither_written_nor_read() {
     let annotations =
         BTreeMap::from([(SUGGESTED_MANIFEST.to_owned(), "#".repeat(MAX_SUGGESTED_MANIFEST + 1))]);
     let error = Artifact::new(artifact().component, annotations.clone(), None).expect_err("refused");
     assert!(error.to_string().ends_with("the suggested manifest is larger than 16384 bytes"), "{error}");
     assert_eq!(Artifact { annotations, ..artifact() }.suggested_manifest(), None);
-}
-
-#[test]
-fn the_suggested_manifest_is_an_annotation() {
     let annotations = BTreeMap::from([(SUGGESTED_MANIFEST.to_owned(), "[http]".to_owned())]);
-    let artifact = Artifact::new(artifact().component, annotations, None).expect("an artifact");
-    assert_eq!(artifact.suggested_manifest(), Some("[http]"));
+    assert_eq!(Artifact { annotations, ..artifact() }.suggested_manifest(), Some("[http]"));
 }

@@ -1,37 +1,31 @@
 use super::*;
 use serde_json::json;
 
-fn error(document: serde_json::Value) -> String {
-    Document::parse(document.to_string().as_bytes()).expect_err("refused").to_string()
-}
-
 fn descriptor() -> serde_json::Value {
     json!({ "mediaType": "x", "digest": Digest::of(b"").to_string(), "size": 0 })
 }
 
 #[test]
-fn a_document_is_either_a_manifest_or_an_index() {
-    let both = json!({ "config": descriptor(), "layers": [], "manifests": [] });
-    assert_eq!(error(both), "the manifest is malformed: it is both a manifest and an index");
-}
-
-#[test]
-fn the_media_type_must_fit_the_fields() {
-    let index = json!({ "mediaType": IMAGE_INDEX, "config": descriptor(), "layers": [] });
-    assert_eq!(error(index), "the manifest is malformed: its media type is not one of a manifest");
-    let manifest = json!({ "mediaType": IMAGE_MANIFEST, "manifests": [] });
-    assert_eq!(error(manifest), "the manifest is malformed: it is an index with another media type");
-}
-
-#[test]
-fn a_manifest_needs_a_config_and_digests_of_sha256() {
-    assert_eq!(error(json!({})), "the manifest is malformed: it has no config");
-    let mut config = descriptor();
-    config["digest"] = json!("sha512:00");
-    assert!(error(json!({ "config": config })).contains("the manifest is malformed: "));
-    let mut config = descriptor();
-    config["size"] = json!(-1);
-    assert!(error(json!({ "config": config })).contains("the manifest is malformed: "));
+fn a_document_is_a_manifest_with_a_config_or_an_index() {
+    let config = |name: &str, value: serde_json::Value| {
+        let mut config = descriptor();
+        config[name] = value;
+        json!({ "config": config })
+    };
+    for (document, why) in [
+        (json!({ "config": descriptor(), "manifests": [] }), "it is both a manifest and an index"),
+        (
+            json!({ "mediaType": IMAGE_INDEX, "config": descriptor() }),
+            "its media type is not one of a manifest",
+        ),
+        (json!({ "mediaType": IMAGE_MANIFEST, "manifests": [] }), "it is an index with another media type"),
+        (json!({}), "it has no config"),
+        (config("digest", json!("sha512:00")), ""),
+        (config("size", json!(-1)), ""),
+    ] {
+        let error = Document::parse(document.to_string().as_bytes()).expect_err("refused").to_string();
+        assert!(error.contains(&format!("the manifest is malformed: {why}")), "{error}");
+    }
 }
 
 #[test]
@@ -48,6 +42,43 @@ fn an_index_in_an_index_is_refused() {
         index.image().expect_err("refused").to_string(),
         "the index is malformed: its entry is an index again"
     );
+}
+
+/// The media type of the layer that is the component of such a manifest, or the error.
+fn component(config: &str, artifact_type: Option<&str>, layers: &[&str]) -> Result<String, String> {
+    let of = |media_type: &str| {
+        let mut descriptor = descriptor();
+        descriptor["mediaType"] = json!(media_type);
+        descriptor
+    };
+    let layers: Vec<_> = layers.iter().copied().map(of).collect();
+    let document = json!({ "config": of(config), "artifactType": artifact_type, "layers": layers });
+    let image = Document::parse(document.to_string().as_bytes()).and_then(Document::image).expect("an image");
+    image.component().map(|layer| layer.media_type.clone()).map_err(|problem| problem.to_string())
+}
+
+#[test]
+fn an_artifact_of_another_kind_is_refused_as_what_it_is() {
+    let wasm = &[WASM_LAYER][..];
+    let policy = &["application/vnd.wassette.policy+yaml", WASM_LAYER][..];
+    assert_eq!(component(WASM_CONFIG, None, policy).as_deref(), Ok(WASM_LAYER), "other layers are ignored");
+    let empty = "application/vnd.oci.empty.v1+json";
+    let layers = |count| format!("the manifest has {count} layers of application/wasm; expected one");
+    for (config, artifact_type, layers, says) in [
+        (IMAGE_CONFIG, None, &["application/vnd.oci.image.layer.v1.tar+gzip"][..], "a container image, not"),
+        (HELM_CONFIG, None, wasm, "a Helm chart, not a WebAssembly component"),
+        (
+            empty,
+            Some("application/vnd.acme.model"),
+            wasm,
+            "an artifact of the type application/vnd.acme.model",
+        ),
+        (WASM_CONFIG, None, &[WASM_LAYER, WASM_LAYER][..], &layers(2)),
+        (WASM_CONFIG, None, &["text/plain"][..], &layers(0)),
+    ] {
+        let error = component(config, artifact_type, layers).expect_err(says);
+        assert!(error.contains(says), "{error}");
+    }
 }
 
 fn entries(platforms: &[Option<&str>]) -> Vec<Descriptor> {

@@ -53,37 +53,11 @@ fn a_reference_without_a_scheme_has_a_host_that_looks_like_one() {
 #[test]
 fn parts_that_a_registry_would_refuse_are_refused() {
     let long = "a".repeat(256);
-    for rest in [
-        "",
-        "h",
-        "h/",
-        "/x",
-        "h/X",
-        "h/a//b",
-        "h/a..b",
-        "h/-a",
-        "h/a-",
-        "h/a_.b",
-        "h/a:",
-        "h/a:.b",
-        "h/a:b/c",
-        "h/a@sha256:12",
-        "h/a?b",
-        "h/a#b",
-        "h/../x",
-        "h:0/x",
-        "h:99999/x",
-        "h:/x",
-        "u@h/x",
-        "h h/x",
-        "[::1/x",
-        "[x]/x",
-        "[::1]5/x",
-        "-h/x",
-        "h/a%2f",
-        &format!("h/{long}"),
-        &format!("h/a:{long}"),
-    ] {
+    for rest in "h h/ /x h/X h/a//b h/a..b h/-a h/a- h/a_.b h/a: h/a:.b h/a:b/c h/a@sha256:12 h/a?b h/a#b \
+                 h/../x h:0/x h:99999/x h:/x u@h/x [::1/x [x]/x [::1]5/x -h/x h/a%2f"
+        .split(' ')
+        .chain(["", "h h/x", &format!("h/{long}"), &format!("h/a:{long}")])
+    {
         format!("oci://{rest}").parse::<Reference>().expect_err(rest);
     }
 }

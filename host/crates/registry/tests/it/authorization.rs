@@ -7,16 +7,6 @@ use toolyard_registry::credentials::Store;
 use toolyard_registry::{Client, Problem, Settings};
 
 #[tokio::test]
-async fn a_registry_gets_the_password_of_the_docker_configuration() {
-    let Some(server) = Server::start(Access::Basic) else { return };
-    let (client, _folder) = client_with(&server.host, USER, PASSWORD).await;
-    let reference = reference(&server.host, "acme/fetch:1");
-    let artifact = artifact("fetch");
-    client.push(&reference, &artifact).await.expect("pushed");
-    assert_eq!(client.pull(&reference).await.expect("pulled"), artifact);
-}
-
-#[tokio::test]
 async fn a_missing_login_names_the_searched_files_and_the_command() {
     let Some(server) = Server::start(Access::Basic) else { return };
     let store = Store::new(vec!["/nowhere/config.json".into(), "/nowhere/auth.json".into()]);
@@ -31,32 +21,28 @@ async fn a_missing_login_names_the_searched_files_and_the_command() {
     );
 }
 
-#[tokio::test]
-async fn a_wrong_password_is_told_apart_from_a_missing_one() {
-    let Some(server) = Server::start(Access::Basic) else { return };
-    let (client, _folder) = client_with(&server.host, USER, "wrong").await;
-    let error = client.pull(&reference(&server.host, "acme/fetch:1")).await.expect_err("refused");
-    assert!(matches!(error.problem(), Some(Problem::LoginRefused { .. })), "{error}");
-}
-
+/// The registry, or its token server, is asked at once, and a wrong password is told apart from a missing one.
 #[tokio::test]
 async fn login_tries_the_password() {
-    let Some(server) = Server::start(Access::Basic) else { return };
-    client().login(&server.host, USER, PASSWORD).await.expect("accepted");
-    let error = client().login(&server.host, USER, "wrong").await.expect_err("refused");
-    assert!(matches!(error.problem(), Some(Problem::LoginRefused { .. })), "{error}");
-}
-
-#[tokio::test]
-async fn login_tries_the_password_at_the_token_server() {
-    let Some(server) = Server::start(Access::Open) else { return };
-    let proxy = Proxy::with_tokens(&server.host).await;
+    let (Some(basic), Some(open)) = (Server::start(Access::Basic), Server::start(Access::Open)) else {
+        return;
+    };
+    let proxy = Proxy::with_tokens(&open.host).await;
     client().login(&proxy.host, USER, PASSWORD).await.expect("accepted");
     assert_eq!(proxy.lines(), ["GET /v2/", "GET /token?service=test&account=ada", "GET /v2/"]);
-    let error = client().login(&proxy.host, USER, "wrong").await.expect_err("refused");
-    assert!(matches!(error.problem(), Some(Problem::LoginRefused { .. })), "{error}");
+    client().login(&basic.host, USER, PASSWORD).await.expect("accepted");
+    let (wrong, _folder) = client_with(&basic.host, USER, "wrong").await;
+    for refused in [
+        client().login(&proxy.host, USER, "wrong").await,
+        client().login(&basic.host, USER, "wrong").await,
+        wrong.pull(&reference(&basic.host, "acme/fetch:1")).await.map(drop),
+    ] {
+        let error = refused.expect_err("refused");
+        assert!(matches!(error.problem(), Some(Problem::LoginRefused { .. })), "{error}");
+    }
 }
 
+/// A pull asks the token server for less than a push.
 #[tokio::test]
 async fn the_token_server_gets_the_password_and_the_registry_only_the_token() {
     let Some(server) = Server::start(Access::Open) else { return };
@@ -69,16 +55,6 @@ async fn the_token_server_gets_the_password_and_the_registry_only_the_token() {
         let is_basic = seen.authorization.is_some_and(|text| text.starts_with("Basic "));
         assert_eq!(is_basic, seen.path.starts_with("/token"), "{}", seen.path);
     }
-}
-
-#[tokio::test]
-async fn a_pull_asks_for_less_than_a_push() {
-    let Some(server) = Server::start(Access::Open) else { return };
-    let proxy = Proxy::with_tokens(&server.host).await;
-    let (client, _folder) = client_with(&proxy.host, USER, PASSWORD).await;
-    let reference = reference(&proxy.host, "acme/fetch:1");
-    client.push(&reference, &artifact("fetch")).await.expect("pushed");
-    client.pull(&reference).await.expect("pulled");
     let tokens: Vec<_> = proxy.lines().into_iter().filter(|line| line.contains("/token")).collect();
     let token = |actions: &str| {
         format!("GET /token?service=test&scope=repository%3Aacme%2Ffetch%3A{actions}&account=ada")
@@ -133,16 +109,4 @@ async fn an_expired_token_is_replaced() {
     let expired = crate::kit::Fault::Answer(401, vec![("www-authenticate", challenge)], Vec::new());
     proxy.faults().add_times(1, http::Method::GET, "/manifests/1", expired);
     client.resolve(&reference).await.expect("resolved again");
-}
-
-#[tokio::test]
-async fn a_broken_docker_configuration_is_named() {
-    let Some(server) = Server::start(Access::Basic) else { return };
-    let folder = tempfile::tempdir().expect("a folder");
-    let file = folder.path().join("config.json");
-    std::fs::write(&file, "{").expect("written");
-    let store = Store::new(vec![file.clone()]);
-    let client = Client::new(Settings { credentials: store, ..settings() }).expect("a client");
-    let error = client.pull(&reference(&server.host, "acme/fetch:1")).await.expect_err("refused");
-    assert!(matches!(error.problem(), Some(Problem::File { path, .. }) if *path == file), "{error}");
 }

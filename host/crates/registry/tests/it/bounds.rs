@@ -30,59 +30,6 @@ async fn a_component_above_the_limit_is_refused_before_it_is_read() {
 }
 
 #[tokio::test]
-async fn an_endless_manifest_is_refused() {
-    let Some((_server, proxy, reference, _)) = published().await else { return };
-    proxy.faults().add(Method::GET, "/manifests/1", Fault::Endless);
-    let text = failure(client().pull(&reference).await);
-    assert!(text.ends_with("the manifest is larger than 4194304 bytes"), "{text}");
-}
-
-#[tokio::test]
-async fn a_manifest_that_announces_too_much_is_refused_at_once() {
-    let Some((_server, proxy, reference, _)) = published().await else { return };
-    let fault = Fault::Answer(200, Vec::new(), vec![b' '; (4 << 20) + 1]);
-    proxy.faults().add(Method::GET, "/manifests/1", fault);
-    let text = failure(client().pull(&reference).await);
-    assert!(text.ends_with("the manifest is larger than 4194304 bytes"), "{text}");
-}
-
-#[tokio::test]
-async fn an_endless_blob_is_refused() {
-    let Some((_server, proxy, reference, artifact)) = published().await else { return };
-    proxy.faults().add(Method::GET, blob_path(&artifact.component), Fault::Endless);
-    let text = failure(client().pull(&reference).await);
-    assert!(text.contains("the component is malformed: it has more than the"), "{text}");
-}
-
-#[tokio::test]
-async fn a_truncated_blob_is_refused() {
-    let Some((_server, proxy, reference, artifact)) = published().await else { return };
-    proxy.faults().add(Method::GET, blob_path(&artifact.component), Fault::Truncate);
-    let error = client().pull(&reference).await.expect_err("refused");
-    assert!(matches!(error.problem(), Some(Problem::Truncated { item: "the component", .. })), "{error}");
-}
-
-#[tokio::test]
-async fn a_blob_that_ends_early_without_an_error_is_refused() {
-    let Some((_server, proxy, reference, artifact)) = published().await else { return };
-    let half = artifact.component[..20].to_vec();
-    proxy.faults().add(Method::GET, blob_path(&artifact.component), Fault::Answer(200, Vec::new(), half));
-    let error = client().pull(&reference).await.expect_err("refused");
-    assert!(matches!(error.problem(), Some(Problem::Truncated { received: 20, .. })), "{error}");
-}
-
-#[tokio::test]
-async fn a_blob_with_another_digest_is_refused() {
-    let Some((_server, proxy, reference, artifact)) = published().await else { return };
-    let mut other = artifact.component.clone();
-    other[30] ^= 1;
-    let (found, expected) = (Digest::of(&other), Digest::of(&artifact.component));
-    proxy.faults().add(Method::GET, blob_path(&artifact.component), Fault::Answer(200, Vec::new(), other));
-    let text = failure(client().pull(&reference).await);
-    assert!(text.contains(&format!("the blob has {found}, the manifest says {expected}")), "{text}");
-}
-
-#[tokio::test]
 async fn a_manifest_with_another_digest_than_the_reference_is_refused() {
     let Some((_server, proxy, reference, artifact)) = published().await else { return };
     let digest = Some(artifact.digest());
@@ -93,71 +40,66 @@ async fn a_manifest_with_another_digest_than_the_reference_is_refused() {
 }
 
 #[tokio::test]
-async fn a_manifest_with_another_digest_than_its_header_is_refused() {
-    let Some((_server, proxy, reference, _)) = published().await else { return };
-    let fault = Fault::Header("docker-content-digest", Digest::of(b"other").to_string());
-    proxy.faults().add(Method::GET, "/manifests/1", fault);
-    let error = client().pull(&reference).await.expect_err("refused");
-    assert!(matches!(error.problem(), Some(Problem::WrongDigest { .. })), "{error}");
-}
-
-#[tokio::test]
 async fn a_tag_that_moves_during_a_pull_changes_nothing() {
     let Some((server, proxy, reference, artifact)) = published().await else { return };
     let other = crate::kit::artifact("other");
     client().push(&crate::kit::reference(&server.host, "acme/fetch:2"), &other).await.expect("pushed");
     let fault = Fault::Retag("/v2/acme/fetch/manifests/1".to_owned(), other.manifest.clone());
     proxy.faults().add_times(1, Method::GET, blob_path(&artifact.config), fault);
-    proxy.faults().add(Method::GET, "/nothing", Fault::Endless);
     assert_eq!(client().pull(&reference).await.expect("pulled"), artifact);
     assert_eq!(client().resolve(&reference).await.expect("resolved"), other.digest(), "the tag did move");
     assert_eq!(proxy.lines().iter().filter(|line| line.ends_with("/manifests/1")).count(), 2);
 }
 
+/// Too large, too slow, cut off or altered.
 #[tokio::test]
-async fn a_body_that_stops_is_given_up() {
-    let Some((_server, proxy, reference, _)) = published().await else { return };
-    proxy.faults().add(Method::GET, "/manifests/1", Fault::Stall);
-    let error = client().pull(&reference).await.expect_err("refused");
-    assert!(matches!(error.problem(), Some(Problem::Slow { .. })), "{error}");
+async fn what_a_registry_must_not_send_is_refused() {
+    let Some((server, _, _, artifact)) = published().await else { return };
+    let component = &artifact.component;
+    let mut other = component.clone();
+    other[30] ^= 1;
+    let altered = format!("the blob has {}, the manifest says {}", Digest::of(&other), Digest::of(component));
+    let (manifest, blob) = ("/manifests/1", &*blob_path(component));
+    let answer = |body| Fault::Answer(200, Vec::new(), body);
+    let header = Fault::Header("docker-content-digest", Digest::of(b"other").to_string());
+    for (end, fault, says) in [
+        (manifest, Fault::Endless, "the manifest is larger than 4194304 bytes"),
+        (manifest, answer(vec![b' '; (4 << 20) + 1]), "the manifest is larger than 4194304 bytes"),
+        (manifest, header, "the header Docker-Content-Digest says sha256:"),
+        (manifest, Fault::Stall, "is too slow"),
+        (blob, Fault::Endless, "the component is malformed: it has more than the"),
+        (blob, Fault::Truncate, "the component ended after"),
+        (blob, answer(component[..20].to_vec()), "the component ended after 20 bytes"),
+        (blob, answer(other), &altered),
+    ] {
+        let proxy = Proxy::before(&server.host).await;
+        proxy.faults().add(Method::GET, end, fault);
+        let text = failure(client().pull(&reference(&proxy.host, "acme/fetch:1")).await);
+        assert!(text.contains(says), "{text}");
+    }
 }
 
 #[tokio::test]
-async fn an_overloaded_registry_is_asked_once_more_after_its_pause() {
-    let Some((_server, proxy, reference, artifact)) = published().await else { return };
-    let pause = vec![("retry-after", "1".to_owned())];
-    proxy.faults().add_times(1, Method::GET, "/manifests/1", Fault::Answer(429, pause, Vec::new()));
+async fn an_overloaded_registry_is_asked_once_more_after_its_pause_unless_that_is_long() {
+    let Some((server, proxy, tag, artifact)) = published().await else { return };
+    let busy = |pause: &str| Fault::Answer(429, vec![("retry-after", pause.to_owned())], Vec::new());
+    proxy.faults().add_times(1, Method::GET, "/manifests/1", busy("1"));
     let started = std::time::Instant::now();
-    assert_eq!(client().resolve(&reference).await.expect("resolved"), artifact.digest());
+    assert_eq!(client().resolve(&tag).await.expect("resolved"), artifact.digest());
     assert!(started.elapsed() >= std::time::Duration::from_secs(1));
-}
-
-#[tokio::test]
-async fn a_registry_that_fails_twice_is_reported_with_its_sentence() {
-    let Some((_server, proxy, reference, _)) = published().await else { return };
     let body = br#"{"errors":[{"code":"UNAVAILABLE","message":"down for \u001b[31mmaintenance"}]}"#.to_vec();
-    proxy.faults().add(Method::GET, "/manifests/1", Fault::Answer(503, Vec::new(), body));
-    let text = failure(client().resolve(&reference).await);
-    assert!(text.contains("answered with the status 503 (down for \u{fffd}[31mmaintenance)"), "{text}");
-    assert_eq!(proxy.lines().len(), 2);
-}
-
-#[tokio::test]
-async fn a_long_pause_is_reported_instead_of_taken() {
-    let Some((_server, proxy, reference, _)) = published().await else { return };
-    let pause = vec![("retry-after", "11".to_owned())];
-    proxy.faults().add(Method::GET, "/manifests/1", Fault::Answer(429, pause, Vec::new()));
-    let text = failure(client().resolve(&reference).await);
-    assert!(text.contains("answered with the status 429 and wants a pause of 11 s"), "{text}");
-    assert_eq!(proxy.lines().len(), 1);
-}
-
-#[tokio::test]
-async fn an_unknown_tag_is_named() {
-    let Some((_server, proxy, _, _)) = published().await else { return };
-    let host = &proxy.host;
-    assert_eq!(
-        failure(client().pull(&reference(host, "acme/fetch:9")).await),
-        format!("{host}/acme/fetch:9: {host} has no such manifest; check the repository and the tag")
-    );
+    for (fault, requests, says) in [
+        (busy("11"), 1, "answered with the status 429 and wants a pause of 11 s"),
+        (
+            Fault::Answer(503, Vec::new(), body),
+            2,
+            "answered with the status 503 (down for \u{fffd}[31mmaintenance)",
+        ),
+    ] {
+        let proxy = Proxy::before(&server.host).await;
+        proxy.faults().add(Method::GET, "/manifests/1", fault);
+        let text = failure(client().resolve(&reference(&proxy.host, "acme/fetch:1")).await);
+        assert!(text.contains(says), "{text}");
+        assert_eq!(proxy.lines().len(), requests);
+    }
 }

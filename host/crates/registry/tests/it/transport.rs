@@ -29,17 +29,13 @@ async fn a_certificate_of_another_ca_is_refused() {
 }
 
 #[test]
-fn a_missing_ca_is_named() {
-    let registry = Registry { ca: Some("/nowhere/ca.pem".into()), plain_http: false };
-    let text = failure(Client::new(with_registry("registry.example", registry)));
-    assert!(text.starts_with("/nowhere/ca.pem: "), "{text}");
-}
-
-#[test]
-fn a_registry_cannot_have_both_a_ca_and_plain_http() {
-    let registry = Registry { ca: Some("/nowhere/ca.pem".into()), plain_http: true };
-    let text = failure(Client::new(with_registry("registry.example", registry)));
-    assert_eq!(text, "`registries.\"registry.example\"` has both `ca` and `plain-http`; keep one of them");
+fn a_ca_that_is_missing_or_beside_plain_http_is_named() {
+    let both = "`registries.\"registry.example\"` has both `ca` and `plain-http`; keep one of them";
+    for (plain_http, says) in [(false, "/nowhere/ca.pem: "), (true, both)] {
+        let registry = Registry { ca: Some("/nowhere/ca.pem".into()), plain_http };
+        let text = failure(Client::new(with_registry("registry.example", registry)));
+        assert!(text.starts_with(says), "{text}");
+    }
 }
 
 #[tokio::test]

@@ -15,14 +15,8 @@ fn found(key: &str, host: &str) -> bool {
 
 #[test]
 fn a_registry_is_found_by_each_form_of_its_name() {
-    for key in [
-        "ghcr.io",
-        "https://ghcr.io",
-        "https://ghcr.io/",
-        "https://ghcr.io/v1/",
-        "http://GHCR.io/v2/",
-        "ghcr.io:443",
-    ] {
+    let names = "ghcr.io https://ghcr.io https://ghcr.io/ https://ghcr.io/v1/ http://GHCR.io/v2/ ghcr.io:443";
+    for key in names.split(' ') {
         assert!(found(key, "ghcr.io"), "{key}");
     }
     for key in ["ghcr.io:444", "https://ghcr.io.evil", "ghcr.io/acme", "evil.ghcr.io", "ghcr.io.evil"] {
@@ -112,11 +106,15 @@ async fn files_are_searched_in_order_and_may_be_missing() {
 }
 
 #[tokio::test]
-async fn a_large_file_is_refused() {
+async fn a_large_or_broken_file_is_refused_by_its_name() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("config.json");
-    std::fs::write(&file, " ".repeat(usize::try_from(MAX_DOCKER_CONFIG).expect("small") + 1))
-        .expect("written");
-    let error = Store::new(vec![file]).find("h").await.expect_err("refused").to_string();
-    assert!(error.ends_with("config.json: it is larger than 1048576 bytes"), "{error}");
+    let large = " ".repeat(usize::try_from(MAX_DOCKER_CONFIG).expect("small") + 1);
+    for (text, says) in
+        [(&*large, "it is larger than 1048576 bytes"), ("{", "this is not a docker configuration")]
+    {
+        std::fs::write(&file, text).expect("written");
+        let error = Store::new(vec![file.clone()]).find("h").await.expect_err("refused").to_string();
+        assert!(error.contains(&format!("config.json: {says}")), "{error}");
+    }
 }

@@ -27,24 +27,19 @@ async fn answer(script: &str, timeout: Duration) -> Result<Option<Credential>, S
 }
 
 #[tokio::test]
-async fn a_helper_gets_the_registry_and_answers_with_the_credential() {
-    let script = r#"echo "{\"ServerURL\":\"x\",\"Username\":\"$1\",\"Secret\":\"$(cat)\"}""#;
-    assert_eq!(answer(script, TIMEOUT).await, Ok(Some(Credential::password("get", "ghcr.io"))));
-}
-
-#[tokio::test]
-async fn a_helper_may_have_an_identity_token_or_nothing() {
-    let token = Zeroizing::new("x".to_owned());
-    let script = r#"echo '{"Username":"<token>","Secret":"x"}'"#;
-    assert_eq!(answer(script, TIMEOUT).await, Ok(Some(Credential::IdentityToken(token))));
-    let script = "echo credentials not found in native keychain; exit 1";
-    assert_eq!(answer(script, TIMEOUT).await, Ok(None));
-}
-
-#[tokio::test]
-async fn a_helper_that_fails_is_named_with_its_sentence() {
-    let error = answer("echo the keychain is locked; exit 1", TIMEOUT).await.expect_err("failed");
-    assert_eq!(error, "the credential helper docker-credential-test failed: the keychain is locked");
+async fn a_helper_answers_with_a_credential_a_token_nothing_or_an_error() {
+    let login = r#"echo "{\"ServerURL\":\"x\",\"Username\":\"$1\",\"Secret\":\"$(cat)\"}""#;
+    let token = Credential::IdentityToken(Zeroizing::new("x".to_owned()));
+    let failed = |why: &str| Err(format!("the credential helper docker-credential-test failed: {why}"));
+    for (script, expected) in [
+        (login, Ok(Some(Credential::password("get", "ghcr.io")))),
+        (r#"echo '{"Username":"<token>","Secret":"x"}'"#, Ok(Some(token))),
+        ("echo credentials not found in native keychain; exit 1", Ok(None)),
+        ("echo the keychain is locked; exit 1", failed("the keychain is locked")),
+        ("yes", failed("its answer is larger than 65536 bytes")),
+    ] {
+        assert_eq!(answer(script, TIMEOUT).await, expected, "{script}");
+    }
 }
 
 #[tokio::test]
@@ -59,26 +54,16 @@ async fn a_helper_that_hangs_is_ended_with_its_children() {
 }
 
 #[tokio::test]
-async fn an_endless_answer_is_refused() {
-    let error = answer("yes", TIMEOUT).await.expect_err("failed");
-    assert!(error.ends_with("its answer is larger than 65536 bytes"), "{error}");
-}
-
-#[tokio::test]
-async fn a_helper_is_a_name_and_not_a_path() {
-    for name in ["docker-credential-/bin/x", "docker-credential-../x", "docker-credential-a b"] {
+async fn a_helper_is_the_name_of_a_program_and_not_a_path() {
+    for (name, why) in [
+        ("docker-credential-/bin/x", "characters other than letters"),
+        ("docker-credential-../x", "characters other than letters"),
+        ("docker-credential-a b", "characters other than letters"),
+        ("docker-credential-nowhere", "helper docker-credential-nowhere failed: cannot start it"),
+    ] {
         let error = get(name, "h", TIMEOUT).await.expect_err("refused").to_string();
-        assert!(error.contains("characters other than letters"), "{error}");
+        assert!(error.contains(why), "{error}");
     }
-}
-
-#[tokio::test]
-async fn a_missing_helper_is_named() {
-    let error = get("docker-credential-nowhere", "h", TIMEOUT).await.expect_err("missing").to_string();
-    assert!(
-        error.starts_with("the credential helper docker-credential-nowhere failed: cannot start it"),
-        "{error}"
-    );
 }
 
 #[tokio::test]
