@@ -3,28 +3,19 @@
 
 use crate::kit::client::{Served, serve};
 use crate::kit::request::{able, request};
-use crate::kit::server::{quick, server, tool, waiting};
+use crate::kit::server::{quick, server, server_with, tool, waiting};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::Notify;
 use toolyard_dispatch::{DrainMode, TaskSupport};
 use toolyard_kit::done;
-use toolyard_task::Tool;
-use toolyard_transport::{Server, Settings};
 
 /// Even on a slow machine, no wait takes longer than this.
 const PATIENCE: Duration = Duration::from_secs(60);
-
-/// A server with changed transport settings.
-fn set(tools: Vec<Arc<dyn Tool>>, change: impl FnOnce(&mut Settings)) -> Arc<Server> {
-    let mut server = server(tools);
-    change(&mut Arc::get_mut(&mut server).expect("not shared yet").settings);
-    server
-}
 
 /// The HTTP request of a tool call.
 fn call(tool: &str) -> String {
@@ -89,9 +80,8 @@ fn body(answer: &str) -> Value {
 
 #[tokio::test]
 async fn who_finds_every_connection_busy_is_told_so_and_when_to_come_back() {
-    let (go, (told, mut tells)) = (Arc::new(Notify::new()), mpsc::unbounded_channel());
-    let served =
-        serve(set(vec![waiting(TaskSupport::Forbidden, &go, &told)], |wire| wire.connections = 2)).await;
+    let (waiting, go, mut tells) = waiting(TaskSupport::Forbidden);
+    let served = serve(server_with(vec![waiting], |wire| wire.connections = 2)).await;
     let mut busy = Vec::new();
     for _ in 0..2 {
         let stream = calling(served.address, "waiting").await;
@@ -106,6 +96,8 @@ async fn who_finds_every_connection_busy_is_told_so_and_when_to_come_back() {
     assert_eq!(error["data"], json!({"limit": "wire.connections", "retryAfterMs": 1000}), "{error}");
     // The refused call did not run, and the other calls were not disturbed.
     assert!(tells.try_recv().is_err());
+    let told = heard(&mut connect(served.address).await).await;
+    assert!(told.starts_with("HTTP/1.1 503 "), "one that says nothing: {told}");
     go.notify_waiters();
     for stream in &mut busy {
         let mut bytes = [0; 12];
@@ -117,7 +109,7 @@ async fn who_finds_every_connection_busy_is_told_so_and_when_to_come_back() {
 
 #[tokio::test]
 async fn connections_that_do_nothing_make_room() {
-    let served = serve(set(vec![quick()], |wire| wire.connections = 8)).await;
+    let served = serve(server_with(vec![quick()], |wire| wire.connections = 8)).await;
     let mut idle = Vec::new();
     for number in 0..8 {
         let mut stream = connect(served.address).await;
@@ -147,24 +139,10 @@ async fn connections_that_do_nothing_make_room() {
     served.stopped().await;
 }
 
-#[tokio::test]
-async fn who_says_nothing_gets_no_seat_while_others_wait() {
-    let (go, (told, mut tells)) = (Arc::new(Notify::new()), mpsc::unbounded_channel());
-    let served =
-        serve(set(vec![waiting(TaskSupport::Forbidden, &go, &told)], |wire| wire.connections = 1)).await;
-    let _busy = calling(served.address, "waiting").await;
-    assert_eq!(tells.recv().await, Some("begun"));
-    let mut silent = connect(served.address).await;
-    let told = heard(&mut silent).await;
-    assert!(told.starts_with("HTTP/1.1 503 "), "{told}");
-    go.notify_one();
-    served.stopped().await;
-}
-
 /// A client that is slow to send its first request learns why its connection ends.
 #[tokio::test]
 async fn who_loses_a_seat_before_the_first_request_is_told_to_come_back() {
-    let served = serve(set(vec![quick()], |wire| wire.connections = 1)).await;
+    let served = serve(server_with(vec![quick()], |wire| wire.connections = 1)).await;
     let mut slow = connect(served.address).await;
     // Longer than a connection may be idle while others wait.
     tokio::time::sleep(Duration::from_millis(1_100)).await;
@@ -203,7 +181,7 @@ async fn drip(to: SocketAddr, first: &str, rest: &str) -> String {
 
 #[tokio::test]
 async fn h_7_heads_and_bodies_that_come_byte_by_byte_are_cut_and_others_are_served() {
-    let served = serve(set(vec![quick()], |wire| {
+    let served = serve(server_with(vec![quick()], |wire| {
         wire.head_time = Duration::from_millis(400);
         wire.body_time = Duration::from_millis(400);
     }))
@@ -238,8 +216,8 @@ fn reset(stream: &TcpStream) {
 
 #[tokio::test]
 async fn t_26h_13_however_a_client_goes_in_the_middle_of_a_call_the_call_is_over() {
-    let (go, (told, mut tells)) = (Arc::new(Notify::new()), mpsc::unbounded_channel());
-    let served = serve(server(vec![waiting(TaskSupport::Forbidden, &go, &told)])).await;
+    let (waiting, _go, mut tells) = waiting(TaskSupport::Forbidden);
+    let served = serve(server(vec![waiting])).await;
     for how in ["close", "reset", "half-close"] {
         let mut stream = calling(served.address, "waiting").await;
         assert_eq!(tells.recv().await, Some("begun"));
@@ -249,19 +227,15 @@ async fn t_26h_13_however_a_client_goes_in_the_middle_of_a_call_the_call_is_over
             "half-close" => stream.shutdown().await.expect("a shutdown"),
             _ => {}
         }
-        if how == "half-close" {
-            assert_eq!(tells.recv().await, Some("gone"), "{how}");
-        } else {
-            drop(stream);
-            assert_eq!(tells.recv().await, Some("gone"), "{how}");
-        }
+        let _half_open = (how == "half-close").then_some(stream);
+        assert_eq!(tells.recv().await, Some("gone"), "{how}");
     }
     served.stopped().await;
 }
 
 #[tokio::test]
 async fn clients_that_vanish_while_they_send_or_listen_give_their_seats_back() {
-    let served = serve(set(vec![quick()], |wire| {
+    let served = serve(server_with(vec![quick()], |wire| {
         wire.connections = 4;
         wire.keep_alive = Duration::from_millis(50);
     }))
@@ -303,7 +277,7 @@ async fn clients_that_vanish_while_they_send_or_listen_give_their_seats_back() {
 #[tokio::test]
 async fn who_sends_a_request_just_as_its_connection_has_to_make_room_is_answered() {
     const SEATS: usize = 8;
-    let served = serve(set(vec![quick()], |wire| wire.connections = SEATS)).await;
+    let served = serve(server_with(vec![quick()], |wire| wire.connections = SEATS)).await;
     let mut idle = Vec::new();
     for _ in 0..SEATS {
         let mut stream = calling(served.address, "quick").await;
@@ -332,7 +306,7 @@ async fn who_sends_a_request_just_as_its_connection_has_to_make_room_is_answered
 #[tokio::test]
 async fn a_client_that_does_not_read_is_cut_off() {
     let large = tool("large", TaskSupport::Forbidden, |_| async { done(&"x".repeat(64 << 20)) });
-    let served = serve(set(vec![large], |wire| wire.write_time = Duration::from_millis(500))).await;
+    let served = serve(server_with(vec![large], |wire| wire.write_time = Duration::from_millis(500))).await;
     let mut stream = calling(served.address, "large").await;
     let cut = async {
         // Sends one more byte of an unfinished request; fails once the server has hung up.
@@ -347,14 +321,13 @@ async fn a_client_that_does_not_read_is_cut_off() {
 /// A stopping server answers running requests, and accepts no new ones.
 #[tokio::test]
 async fn a_server_that_stops_answers_what_is_under_way_and_lets_nobody_in() {
-    let (go, (told, mut tells)) = (Arc::new(Notify::new()), mpsc::unbounded_channel());
+    let (waiting, go, mut tells) = waiting(TaskSupport::Forbidden);
     let drained = Arc::new(Notify::new());
     let over = drained.clone();
-    let served =
-        Served::draining(server(vec![quick(), waiting(TaskSupport::Forbidden, &go, &told)]), async move {
-            over.notified().await;
-        })
-        .await;
+    let served = Served::draining(server(vec![quick(), waiting]), async move {
+        over.notified().await;
+    })
+    .await;
     let listen = request(
         json!("L"),
         "subscriptions/listen",
@@ -387,8 +360,8 @@ async fn a_server_that_stops_answers_what_is_under_way_and_lets_nobody_in() {
 /// A request that still waits at the end gets an answer, not silence.
 #[tokio::test]
 async fn calls_that_outlast_the_drain_are_told_that_the_server_closes() {
-    let (go, (told, mut tells)) = (Arc::new(Notify::new()), mpsc::unbounded_channel());
-    let server = server(vec![waiting(TaskSupport::Forbidden, &go, &told)]);
+    let (waiting, _go, mut tells) = waiting(TaskSupport::Forbidden);
+    let server = server(vec![waiting]);
     let dispatch = server.dispatch.clone();
     let served = Served::draining(server, async move {
         dispatch.drain(Duration::ZERO, DrainMode::HandOver).await;

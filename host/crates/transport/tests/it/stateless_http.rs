@@ -3,7 +3,7 @@
 
 use crate::kit::client::{Served, serve};
 use crate::kit::request::{able, request};
-use crate::kit::server::{Gone, catalog, clock, nobody_is_asked, quick, server, tool, waiting};
+use crate::kit::server::{Gone, catalog, clock, nobody_is_asked, quick, server, server_with, tool, waiting};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use std::sync::Arc;
@@ -58,8 +58,8 @@ fn guarded(tools: Vec<Arc<dyn Tool>>) -> Arc<Server> {
 
 #[tokio::test]
 async fn t_26c_5_26t_25_26a_1_where_people_are_told_apart_lists_and_tasks_are_their_own() {
-    let (go, (told, mut tells)) = (Arc::new(Notify::new()), mpsc::unbounded_channel());
-    let served = serve(guarded(vec![waiting(TaskSupport::Required, &go, &told)])).await;
+    let (waiting, go, mut tells) = waiting(TaskSupport::Required);
+    let served = serve(guarded(vec![waiting])).await;
     let list = request(json!(1), "tools/list", json!({}), &able());
     assert_eq!(served.post(&list).await.status, 401);
     let listed = served.post_as("alice", &list).await.json().await;
@@ -227,8 +227,8 @@ async fn t_26h_10_notifications_are_accepted_unless_their_headers_say_otherwise(
 
 #[tokio::test]
 async fn t_26h_11_26h_12_26c_3_what_takes_long_is_a_stream_without_ids() {
-    let (go, (told, mut tells)) = (Arc::new(Notify::new()), mpsc::unbounded_channel());
-    let served = serve(server(vec![waiting(TaskSupport::Forbidden, &go, &told)])).await;
+    let (waiting, go, mut tells) = waiting(TaskSupport::Forbidden);
+    let served = serve(server(vec![waiting])).await;
     let params = json!({"name": "waiting", "_meta": {"progressToken": "t"}});
     let headers_ignored = json!({"elicitation": {}});
     let mut answer = served.post(&request(json!(0), "tools/call", params, &headers_ignored)).await;
@@ -248,11 +248,8 @@ async fn t_26h_11_26h_12_26c_3_what_takes_long_is_a_stream_without_ids() {
 
 #[tokio::test]
 async fn t_26h_11_comments_keep_a_silent_stream_open() {
-    let (go, (told, _tells)) = (Arc::new(Notify::new()), mpsc::unbounded_channel());
-    let mut server = server(vec![waiting(TaskSupport::Forbidden, &go, &told)]);
-    let settings = &mut Arc::get_mut(&mut server).expect("not shared yet").settings;
-    settings.keep_alive = Duration::from_millis(50);
-    let served = serve(server).await;
+    let (waiting, go, _tells) = waiting(TaskSupport::Forbidden);
+    let served = serve(server_with(vec![waiting], |wire| wire.keep_alive = Duration::from_millis(50))).await;
     let listen = json!({"notifications": {"toolsListChanged": true}});
     let mut listening = served.post(&request(json!("L"), "subscriptions/listen", listen, &json!({}))).await;
     assert!(listening.message().await.is_some(), "an acknowledgement");
@@ -267,11 +264,9 @@ async fn t_26h_11_comments_keep_a_silent_stream_open() {
 
 #[tokio::test]
 async fn t_26h_13_who_hangs_up_before_anything_was_sent_has_cancelled_too() {
-    let (go, (told, mut tells)) = (Arc::new(Notify::new()), mpsc::unbounded_channel());
-    let mut server = server(vec![waiting(TaskSupport::Optional, &go, &told)]);
-    let settings = &mut Arc::get_mut(&mut server).expect("not shared yet").settings;
-    settings.stream_after = Duration::from_secs(3600);
-    let served = serve(server).await;
+    let (waiting, _go, mut tells) = waiting(TaskSupport::Optional);
+    let served =
+        serve(server_with(vec![waiting], |wire| wire.stream_after = Duration::from_secs(3600))).await;
     // Without progress, because that would begin a stream.
     let call = request(json!(1), "tools/call", json!({"name": "waiting"}), &able()).to_string();
     let headers =
@@ -329,8 +324,8 @@ async fn t_26t_10_26h_13_a_call_that_becomes_a_task_in_its_stream_outlives_the_s
 
 #[tokio::test]
 async fn t_26t_9_26t_14_26t_20_26h_13_a_task_outlives_the_connection_that_told_of_it() {
-    let (go, (told, mut tells)) = (Arc::new(Notify::new()), mpsc::unbounded_channel());
-    let served = serve(server(vec![waiting(TaskSupport::Required, &go, &told), quick()])).await;
+    let (waiting, _go, mut tells) = waiting(TaskSupport::Required);
+    let served = serve(server(vec![waiting, quick()])).await;
     let call = request(json!(1), "tools/call", json!({"name": "waiting"}), &able());
     let unable = request(json!(1), "tools/call", json!({"name": "waiting"}), &json!({}));
     let refused = served.post(&unable).await;
@@ -369,8 +364,8 @@ async fn t_26t_9_26t_14_26t_20_26h_13_a_task_outlives_the_connection_that_told_o
 
 #[tokio::test]
 async fn t_26sub_2_26sub_7_26t_23_a_listener_hears_of_what_was_granted_and_how_a_task_stands() {
-    let (go, (told, mut tells)) = (Arc::new(Notify::new()), mpsc::unbounded_channel());
-    let server = server(vec![waiting(TaskSupport::Required, &go, &told)]);
+    let (waiting, go, mut tells) = waiting(TaskSupport::Required);
+    let server = server(vec![waiting]);
     let dispatch = server.dispatch.clone();
     let served = serve(server).await;
     let call = request(json!(1), "tools/call", json!({"name": "waiting"}), &able());

@@ -7,7 +7,6 @@ use crate::kit::server::{catalog, quick, server, waiting};
 use serde_json::{Value, json};
 use std::io::{BufReader, Error, PipeReader, Write};
 use std::sync::Arc;
-use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 use toolyard_dispatch::TaskSupport;
 use toolyard_protocol::stateless::META_SUBSCRIPTION;
@@ -68,8 +67,8 @@ async fn t_26b_5_26b_6_26d_9_each_line_is_of_the_generation_that_it_says() {
 
 #[tokio::test]
 async fn t_26s_2_26j_3_26c_1_what_is_cancelled_is_not_answered_and_its_id_is_free() {
-    let (go, (told, mut tells)) = (Arc::new(Notify::new()), mpsc::unbounded_channel());
-    let mut client = serve(server(vec![waiting(TaskSupport::Optional, &go, &told)]));
+    let (waiting, go, mut tells) = waiting(TaskSupport::Optional);
+    let mut client = serve(server(vec![waiting]));
     let call = request(json!(1), "tools/call", json!({"name": "waiting"}), &able());
     client.send(&call);
     assert_eq!(tells.recv().await, Some("begun"));
@@ -142,8 +141,8 @@ impl Write for Breaks {
 
 #[tokio::test]
 async fn a_task_that_its_client_cannot_be_told_of_is_cancelled() {
-    let (go, (told, mut tells)) = (Arc::new(Notify::new()), mpsc::unbounded_channel());
-    let server = server(vec![waiting(TaskSupport::Required, &go, &told)]);
+    let (waiting, _go, mut tells) = waiting(TaskSupport::Required);
+    let server = server(vec![waiting]);
     let mut client = client(|input, _, stop| serve_pipe(server, input, Breaks, stop));
     client.send(&request(json!(1), "tools/call", json!({"name": "waiting"}), &able()));
     assert_eq!(tells.recv().await, Some("begun"));
@@ -153,8 +152,8 @@ async fn a_task_that_its_client_cannot_be_told_of_is_cancelled() {
 
 #[tokio::test]
 async fn a_task_that_its_client_was_told_of_goes_on_when_the_input_ends() {
-    let (go, (told, mut tells)) = (Arc::new(Notify::new()), mpsc::unbounded_channel());
-    let mut client = serve(server(vec![waiting(TaskSupport::Required, &go, &told)]));
+    let (waiting, go, mut tells) = waiting(TaskSupport::Required);
+    let mut client = serve(server(vec![waiting]));
     let call = request(json!(1), "tools/call", json!({"name": "waiting"}), &able());
     assert_eq!(client.answer(&call).await["result"]["resultType"], "task");
     assert_eq!(tells.recv().await, Some("begun"));

@@ -38,14 +38,11 @@ pub fn quick() -> Arc<dyn Tool> {
 
 /// A tool that reports progress and then runs until its signal. It reports when it has begun and, however it
 /// ends, when it is gone.
-pub fn waiting(
-    support: TaskSupport,
-    go: &Arc<Notify>,
-    told: &mpsc::UnboundedSender<&'static str>,
-) -> Arc<dyn Tool> {
-    let (go, told) = (go.clone(), told.clone());
-    tool("waiting", support, move |context| {
-        let (go, gone) = (go.clone(), Gone(told.clone()));
+pub fn waiting(support: TaskSupport) -> (Arc<dyn Tool>, Arc<Notify>, mpsc::UnboundedReceiver<&'static str>) {
+    let (go, (told, tells)) = (Arc::new(Notify::new()), mpsc::unbounded_channel());
+    let signal = go.clone();
+    let tool = tool("waiting", support, move |context| {
+        let (go, gone) = (signal.clone(), Gone(told.clone()));
         async move {
             gone.0.send("begun").expect("the test listens");
             let progress = Progress { progress: 1.0, total: None, message: None };
@@ -53,7 +50,8 @@ pub fn waiting(
             go.notified().await;
             done("x")
         }
-    })
+    });
+    (tool, go, tells)
 }
 
 /// Reports when it is dropped.
@@ -76,7 +74,14 @@ pub fn server(tools: Vec<Arc<dyn Tool>>) -> Arc<Server> {
     server_on(Arc::new(MemoryStore::new(clock.clone())), clock, tools)
 }
 
-/// The same, on this store.
+/// A server with changed transport settings.
+pub fn server_with(tools: Vec<Arc<dyn Tool>>, change: impl FnOnce(&mut Settings)) -> Arc<Server> {
+    let mut server = server(tools);
+    change(&mut Arc::get_mut(&mut server).expect("not shared yet").settings);
+    server
+}
+
+/// A server with these tools on this store.
 pub fn server_on(store: Arc<MemoryStore>, clock: Arc<dyn Clock>, tools: Vec<Arc<dyn Tool>>) -> Arc<Server> {
     // Only a request creates a task; no call becomes one after a time.
     let settings = toolyard_dispatch::Settings { inline_for_ms: 3_600_000, ..SETTINGS };
