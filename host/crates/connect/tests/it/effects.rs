@@ -1,28 +1,20 @@
 //! Real files and programs: modes, links, copies, and fake programs of clients.
 
-use std::collections::BTreeMap;
 use std::fs::{Permissions, read_to_string, symlink_metadata, write};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 use toolyard_connect::{
-    Action, Applied, ApplyError, DEFAULT_NAME, Environment, Launch, Options, Plan, Server, System, apply,
-    client, plan, read,
+    Action, Applied, ApplyError, Environment, Launch, Options, Plan, Server, System, apply, client, plan,
+    read,
 };
 
 fn environment(home: &Path) -> Environment {
-    Environment {
-        system: System::Linux,
-        home: home.to_str().expect("text").to_owned(),
-        project: home.join("work").to_str().expect("text").to_owned(),
-        variables: BTreeMap::new(),
-        programs: BTreeMap::new(),
-        claude_packages: Vec::new(),
-    }
+    let home = home.to_str().expect("text");
+    crate::environment(System::Linux, home, &format!("{home}/work"))
 }
 
 fn options() -> Options {
-    let server = Server::Stdio { program: "/bin/toolyard".to_owned(), args: vec!["stdio".to_owned()] };
-    Options { name: DEFAULT_NAME.to_owned(), project: false, remove: false, server }
+    crate::options(crate::stdio())
 }
 
 fn plan_for(name: &str, environment: &Environment, options: &Options) -> Plan {

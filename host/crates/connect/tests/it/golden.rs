@@ -1,11 +1,11 @@
 //! The entry and the file of each client on each system, and edits of files that people wrote, against golden
 //! files. `UPDATE_GOLDEN=1` writes the golden files.
 
-use std::collections::BTreeMap;
+use crate::options;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use toolyard_connect::{
-    Action, CLIENTS, Client, DEFAULT_NAME, Environment, Options, Plan, Refusal, Server, System, client, plan,
+    Action, CLIENTS, Client, Environment, Options, Plan, Refusal, Server, System, client, plan,
 };
 
 /// Compares a text with a golden file, or writes the file.
@@ -25,15 +25,11 @@ fn environment(system: System) -> Environment {
         System::MacOs => ("/Users/ada", "/Users/ada/work"),
         System::Windows => (r"C:\Users\ada", r"C:\work"),
     };
-    let roaming = ("APPDATA".to_owned(), r"C:\Users\ada\AppData\Roaming".to_owned());
-    Environment {
-        system,
-        home: home.to_owned(),
-        project: project.to_owned(),
-        variables: if system == System::Windows { [roaming].into() } else { BTreeMap::new() },
-        programs: BTreeMap::new(),
-        claude_packages: Vec::new(),
+    let mut environment = crate::environment(system, home, project);
+    if system == System::Windows {
+        environment.variables = [("APPDATA".to_owned(), r"C:\Users\ada\AppData\Roaming".to_owned())].into();
     }
+    environment
 }
 
 fn stdio(system: System) -> Server {
@@ -48,10 +44,6 @@ fn stdio(system: System) -> Server {
 
 fn http(token_env: Option<&str>) -> Server {
     Server::Http { url: "http://127.0.0.1:7420/mcp".to_owned(), token_env: token_env.map(str::to_owned) }
-}
-
-fn options(server: Server) -> Options {
-    Options { name: DEFAULT_NAME.to_owned(), project: false, remove: false, server }
 }
 
 /// The text that a plan writes.

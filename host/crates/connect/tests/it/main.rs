@@ -5,7 +5,9 @@ mod effects;
 mod golden;
 mod unchanged;
 
+use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use toolyard_connect::{DEFAULT_NAME, Environment, Options, Server, System};
 
 static PROGRAMS: Mutex<()> = Mutex::new(());
 
@@ -13,4 +15,26 @@ static PROGRAMS: Mutex<()> = Mutex::new(());
 /// inherit the open file, and Linux starts no program that is open for writing.
 fn programs() -> MutexGuard<'static, ()> {
     PROGRAMS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A machine without clients and without variables.
+fn environment(system: System, home: &str, project: &str) -> Environment {
+    Environment {
+        system,
+        home: home.to_owned(),
+        project: project.to_owned(),
+        variables: BTreeMap::new(),
+        programs: BTreeMap::new(),
+        claude_packages: Vec::new(),
+    }
+}
+
+/// The entry of this server in the file of the user.
+fn options(server: Server) -> Options {
+    Options { name: DEFAULT_NAME.to_owned(), project: false, remove: false, server }
+}
+
+/// A host that the client starts.
+fn stdio() -> Server {
+    Server::Stdio { program: "/bin/toolyard".to_owned(), args: vec!["stdio".to_owned()] }
 }

@@ -2,21 +2,11 @@
 
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use toolyard_connect::{
-    Action, DEFAULT_NAME, Environment, Format, Options, Server, System, Value, client, plan,
-};
+use toolyard_connect::{Action, DEFAULT_NAME, Format, Options, System, client, plan};
 
 fn plan_for(name: &str, remove: bool, former: &[u8]) -> Option<Vec<u8>> {
-    let environment = Environment {
-        system: System::Linux,
-        home: "/home/ada".to_owned(),
-        project: "/work".to_owned(),
-        variables: BTreeMap::new(),
-        programs: BTreeMap::new(),
-        claude_packages: Vec::new(),
-    };
-    let server = Server::Stdio { program: "/bin/toolyard".to_owned(), args: vec!["stdio".to_owned()] };
-    let options = Options { name: DEFAULT_NAME.to_owned(), project: false, remove, server };
+    let environment = crate::environment(System::Linux, "/home/ada", "/work");
+    let options = Options { remove, ..crate::options(crate::stdio()) };
     let planned = plan(client(name).expect("a client"), &environment, &options, Some(former));
     match planned.ok()?.action {
         Action::Write(content) => Some(content),
@@ -137,14 +127,4 @@ proptest! {
             let _ = plan_for(client, remove, &bytes);
         }
     }
-}
-
-#[test]
-fn a_generated_file_is_usually_one_that_can_be_edited() {
-    let text = "{ \"mcpServers\": { \"toolyard\": {\"command\": \"/old/toolyard\"} } }";
-    let new = plan_for("cursor", false, text.as_bytes()).expect("a plan");
-    let value = Format::Json.parse(std::str::from_utf8(&new).expect("text")).expect("it parses");
-    let entry = value.get("mcpServers").and_then(|servers| servers.get(DEFAULT_NAME)).cloned();
-    assert_eq!(entry.as_ref().and_then(|entry| entry.text("command")), Some("/bin/toolyard"));
-    assert_eq!(entry.as_ref().and_then(|entry| entry.get("args")), Some(&Value::texts(["stdio"])));
 }
