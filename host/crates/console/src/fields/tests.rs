@@ -105,14 +105,6 @@ fn an_answer_may_have_an_empty_text() {
 }
 
 #[test]
-fn fields_have_the_order_of_the_schema() {
-    let schema = RawJson::trusted(r#"{"type": "object", "properties": {"b": {}, "a": {}}}"#);
-    let names: Vec<_> =
-        Form::fields_of(&schema).expect("fields").into_iter().map(|field| field.name).collect();
-    assert_eq!(names, ["b", "a"]);
-}
-
-#[test]
 fn only_an_object_of_properties_is_a_form() {
     for schema in [
         json!({"type": "object"}),
