@@ -11,33 +11,34 @@ const PLAIN: &str = "http://plain.example/v2/";
 const HERE: &str = "http://127.0.0.1:5000/v2/";
 
 #[test]
-fn a_token_server_with_tls_is_used_if_the_registry_named_it_safely() {
-    realm(PUBLIC, "https://auth.example/token").expect("both have TLS");
-    realm(HERE, "https://auth.example/token").expect("the registry is this machine");
-    let text = realm(PLAIN, "https://auth.example/token").expect_err("anyone could have named it");
-    assert!(text.ends_with("without TLS, anyone on the way could name another token server"), "{text}");
-    realm(PLAIN, "https://plain.example/token").expect("it is the registry itself");
-}
-
-#[test]
-fn a_token_server_without_tls_is_used_on_this_machine_or_with_the_setting_alone() {
-    realm(HERE, "http://localhost:5001/token").expect("both are this machine");
-    realm(PLAIN, "http://plain.example/token").expect("the setting allows it");
-    for (api, other) in [
-        (PUBLIC, "http://registry.example/token"),
-        (PUBLIC, "http://auth.example/token"),
-        (PLAIN, "http://auth.example/token"),
-        (HERE, "http://auth.example/token"),
+fn a_token_server_is_used_if_it_and_the_registry_that_names_it_are_safe() {
+    for (api, named) in [
+        (PUBLIC, "https://auth.example/token"),
+        // The registry is this machine, or the token server itself.
+        (HERE, "https://auth.example/token"),
+        (PLAIN, "https://plain.example/token"),
+        // Both are this machine, or the setting allows it.
+        (HERE, "http://localhost:5001/token"),
+        (PLAIN, "http://plain.example/token"),
     ] {
-        let text = realm(api, other).expect_err(other);
-        assert!(text.ends_with("the connection to its token server is not encrypted"), "{text}");
+        realm(api, named).expect(named);
     }
-}
-
-#[test]
-fn a_registry_elsewhere_cannot_name_this_machine() {
-    let text = realm(PUBLIC, "http://127.0.0.1/token").expect_err("refused");
-    assert!(text.ends_with("its token server is said to be this machine"), "{text}");
+    let plain = "the connection to its token server is not encrypted";
+    for (api, named, why) in [
+        (
+            PLAIN,
+            "https://auth.example/token",
+            "without TLS, anyone on the way could name another token server",
+        ),
+        (PUBLIC, "http://registry.example/token", plain),
+        (PUBLIC, "http://auth.example/token", plain),
+        (PLAIN, "http://auth.example/token", plain),
+        (HERE, "http://auth.example/token", plain),
+        (PUBLIC, "http://127.0.0.1/token", "its token server is said to be this machine"),
+    ] {
+        let text = realm(api, named).expect_err(named);
+        assert!(text.ends_with(why), "{text}");
+    }
 }
 
 #[test]

@@ -24,24 +24,18 @@ fn a_registry_is_found_by_each_form_of_its_name() {
     }
     assert!(found("localhost:5000", "localhost:5000"));
     assert!(!found("localhost:5000", "localhost"));
-}
-
-#[test]
-fn docker_hub_has_its_old_name() {
-    assert!(found("https://index.docker.io/v1/", "docker.io"));
+    assert!(found("https://index.docker.io/v1/", "docker.io"), "its old name");
     assert!(!found("https://index.docker.io/v1/", "ghcr.io"));
 }
 
 #[test]
-fn a_password_may_have_colons_and_an_encoding_without_padding() {
-    let config = config(r#"{"auths":{"h":{"auth":"dXNlcjphOmI"}}}"#);
-    assert_eq!(config.inline("h").expect("valid"), Some(Credential::password("user", "a:b")));
-}
-
-#[test]
-fn an_entry_may_be_a_token_or_empty() {
-    let config =
-        config(r#"{"auths":{"a":{"identitytoken":"x","auth":"dXNlcjo="},"b":{"registrytoken":"y"},"c":{}}}"#);
+fn an_entry_may_be_a_password_a_token_or_empty() {
+    let config = config(
+        r#"{"auths":{"a":{"identitytoken":"x","auth":"dXNlcjo="},"b":{"registrytoken":"y"},"c":{},
+            "h":{"auth":"dXNlcjphOmI"}}}"#,
+    );
+    let with_colon = Some(Credential::password("user", "a:b"));
+    assert_eq!(config.inline("h").expect("valid"), with_colon, "an encoding without padding");
     let token = |text: &str| Zeroizing::new(text.to_owned());
     assert_eq!(config.inline("a").expect("valid"), Some(Credential::IdentityToken(token("x"))));
     assert_eq!(config.inline("b").expect("valid"), Some(Credential::AccessToken(token("y"))));

@@ -15,38 +15,33 @@ fn went(from: &str, location: &str) -> Result<String, String> {
 }
 
 #[test]
-fn https_leads_to_https() {
-    assert_eq!(went("https://a.example/x", "https://b.example/y").as_deref(), Ok("https://b.example/y"));
-    assert_eq!(went("http://127.0.0.1/x", "https://b.example/y").as_deref(), Ok("https://b.example/y"));
-}
-
-#[test]
-fn https_never_becomes_http() {
-    for target in ["http://a.example/y", "http://plain.example/y"] {
-        assert!(went("https://a.example/x", target).expect_err(target).ends_with("https never becomes http"));
+fn a_redirect_loses_no_encryption_and_leads_from_elsewhere_to_no_server_of_this_machine() {
+    for (from, to) in [
+        ("https://a.example/x", "https://b.example/y"),
+        ("http://127.0.0.1/x", "https://b.example/y"),
+        ("https://127.0.0.1:1/x", "http://localhost:2/y"),
+        ("http://127.0.0.1/x", "http://127.0.0.1:9/y"),
+        // The setting allows it.
+        ("http://plain.example/x", "http://plain.example/y"),
+    ] {
+        assert_eq!(went(from, to).as_deref(), Ok(to), "{from}");
     }
-    went("https://127.0.0.1:1/x", "http://localhost:2/y").expect("both are this machine");
-}
-
-#[test]
-fn http_leads_to_http_only_where_the_settings_allow_it() {
-    went("http://127.0.0.1/x", "http://127.0.0.1:9/y").expect("both are this machine");
-    went("http://plain.example/x", "http://plain.example/y").expect("the setting allows it");
-    went("http://plain.example/x", "http://other.example/y").expect_err("no setting allows it");
-}
-
-#[test]
-fn a_server_elsewhere_cannot_use_this_machine() {
-    for target in ["https://localhost/y", "https://127.0.0.1:8443/y", "https://[::1]/y"] {
-        let text = went("https://a.example/x", target).expect_err(target);
-        assert!(text.ends_with("a server elsewhere must not use this machine"), "{text}");
-    }
-}
-
-#[test]
-fn other_schemes_and_credentials_are_refused() {
-    for target in ["ftp://b.example/y", "https://user:secret@b.example/y", "https:///y", "https://a b/"] {
-        went("https://a.example/x", target).expect_err(target);
+    let (a, plain) = ("https://a.example/x", "http://plain.example/x");
+    let elsewhere = "a server elsewhere must not use this machine";
+    for (from, to, why) in [
+        (a, "http://a.example/y", "https never becomes http"),
+        (a, "http://plain.example/y", "https never becomes http"),
+        (plain, "http://other.example/y", ""),
+        (a, "https://localhost/y", elsewhere),
+        (a, "https://127.0.0.1:8443/y", elsewhere),
+        (a, "https://[::1]/y", elsewhere),
+        (a, "ftp://b.example/y", ""),
+        (a, "https://user:secret@b.example/y", ""),
+        (a, "https:///y", ""),
+        (a, "https://a b/", ""),
+    ] {
+        let text = went(from, to).expect_err(to);
+        assert!(text.ends_with(why), "{text}");
     }
 }
 
