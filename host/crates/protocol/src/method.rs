@@ -277,7 +277,7 @@ mod tests {
         assert!(serde_json::from_str::<Method>("5").is_err());
     }
 
-    /// T-2, 26J-8: by generation, and by what is offered.
+    /// T-2, 26J-8: by generation, and by what is offered. 26T-7, 26X-8: no `roots/list`, which a host asks for.
     #[test]
     fn what_is_not_offered_does_not_exist() {
         let offered = |generation, tasks, offers: Offers| -> Vec<String> {
@@ -288,6 +288,9 @@ mod tests {
         };
         let least = offered(Generation::Stateless, false, Offers::default());
         assert_eq!(least, ["tools/call", "tools/list", "server/discover", "subscriptions/listen"]);
+        let tasks = offered(Generation::Stateless, true, Offers::default());
+        let own = ["tasks/get", "tasks/update", "tasks/cancel"].map(str::to_owned);
+        assert_eq!(tasks, [&least[..2], &own, &least[2..]].concat());
         let least = offered(Generation::Sessions, false, Offers::default());
         assert_eq!(least, ["tools/call", "tools/list", "logging/setLevel", "initialize", "ping"]);
         let every = offered(Generation::Sessions, true, ALL_OFFERS);

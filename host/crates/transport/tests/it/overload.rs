@@ -107,38 +107,6 @@ async fn who_finds_every_connection_busy_is_told_so_and_when_to_come_back() {
     served.stopped().await;
 }
 
-#[tokio::test]
-async fn connections_that_do_nothing_make_room() {
-    let served = serve(server_with(vec![quick()], |wire| wire.connections = 8)).await;
-    let mut idle = Vec::new();
-    for number in 0..8 {
-        let mut stream = connect(served.address).await;
-        // No bytes, half a head, or a request that was answered.
-        match number % 3 {
-            0 => {}
-            1 => stream.write_all(b"POST /mcp HT").await.expect("the server reads"),
-            _ => {
-                stream.write_all(call("quick").as_bytes()).await.expect("the server reads");
-                assert!(answer(&mut stream).await.starts_with("HTTP/1.1 200"));
-            }
-        }
-        idle.push(stream);
-    }
-    // The same number again, all at once: each is served, though some may have to retry.
-    let served_all = futures_util::future::join_all((0..8).map(|_| async {
-        loop {
-            let mut stream = calling(served.address, "quick").await;
-            let answer = answer(&mut stream).await;
-            if answer.starts_with("HTTP/1.1 200") {
-                return;
-            }
-            assert!(answer.starts_with("HTTP/1.1 503"), "{answer}");
-        }
-    }));
-    tokio::time::timeout(PATIENCE, served_all).await.expect("there is room");
-    served.stopped().await;
-}
-
 /// A client that is slow to send its first request learns why its connection ends.
 #[tokio::test]
 async fn who_loses_a_seat_before_the_first_request_is_told_to_come_back() {

@@ -145,35 +145,6 @@ async fn t_26h_14_26h_8_26r_3_26h_4_what_is_wrong_is_said_in_this_order() {
     served.stopped().await;
 }
 
-#[tokio::test]
-async fn t_26j_8_what_was_removed_is_unknown_and_answered_by_id() {
-    let served = serve(server(vec![quick()])).await;
-    for method in [
-        "initialize",
-        "ping",
-        "logging/setLevel",
-        "resources/subscribe",
-        "resources/unsubscribe",
-        "tasks/list",
-        "tasks/result",
-        // 26T-7, 26X-8: the host does not answer with a question either.
-        "roots/list",
-        "no/such/method",
-        "",
-        "tools/Call",
-        // Methods of capabilities that no plugin in this test offers.
-        "prompts/list",
-        "resources/read",
-        "completion/complete",
-    ] {
-        let answer = served.post(&request(json!(method), method, json!({}), &able())).await;
-        assert_eq!(answer.status, 404, "{method}");
-        let answer = answer.json().await;
-        assert_eq!((&answer["error"]["code"], &answer["id"]), (&json!(-32601), &json!(method)));
-    }
-    served.stopped().await;
-}
-
 /// A request without an envelope and without such headers is answered as before, and an unknown version is
 /// refused before anything else.
 #[tokio::test]
