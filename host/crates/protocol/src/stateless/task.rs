@@ -204,20 +204,4 @@ mod tests {
         let cancelled = detailed(&view(TaskStatus::Cancelled), &Payload::Result(&result));
         assert!(!names(&cancelled).contains(&"result".to_owned()), "{cancelled:?}");
     }
-
-    /// 26J-4, 26T-14: as the result of `tasks/get` it is complete, and the result inside
-    /// stays as it is.
-    #[test]
-    fn a_task_with_a_result_inside_is_itself_a_complete_result() {
-        let inner = RawJson::trusted(r#"{"content":[],"resultType":"task"}"#);
-        let task = detailed(&view(TaskStatus::Completed), &Payload::Result(&inner));
-        let made: Value =
-            super::super::result::complete(&task, &RawJson::trusted(SERVER)).decode().expect("JSON");
-        assert_eq!(
-            (&made["resultType"], &made["result"]["resultType"]),
-            (&json!("complete"), &json!("complete"))
-        );
-        assert_eq!(made["_meta"][META_SERVER_INFO]["name"], "t");
-        assert_eq!(made["result"].get("_meta"), None);
-    }
 }

@@ -133,19 +133,3 @@ fn an_update_names_a_task_and_brings_answers() {
         assert_eq!(update(params).expect_err(params).code, -32602, "{params}");
     }
 }
-
-/// 26M-4: reading a call and its input in one pass gives the same as reading them one by one.
-#[test]
-fn a_call_is_read_with_what_it_brings() {
-    let params = RawJson::trusted(
-        r#"{"name":"x","arguments":{"a":1},"task":{"ttl":5},"requestState":"s","inputResponses":{"q":1},"_meta":{"progressToken":7}}"#,
-    );
-    let (call, brought) = call_params(Some(&params)).expect("a call");
-    assert_eq!(call, CallParams::decode(Some(&params)).expect("a call"));
-    assert_eq!(brought, Retry::decode(&Method::ToolsCall, Some(&params)).expect("a retry"));
-    for wrong in [r#"{}"#, r#"{"name":"x","requestState":5}"#, r#"{"name":"x","arguments":[]}"#] {
-        let error = call_params(Some(&RawJson::trusted(wrong))).expect_err(wrong);
-        assert_eq!(error.code, -32602, "{wrong}");
-    }
-    assert!(call_params(None).is_err());
-}
