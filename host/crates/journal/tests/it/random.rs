@@ -32,19 +32,6 @@ fn the_streams_of_a_seed_never_change() {
 }
 
 #[test]
-fn a_generator_begins_again_from_the_seed_in_pieces_of_any_length() {
-    let seed = Seed([9; 32]);
-    let mut whole = [0; 96];
-    rand::Rng::fill_bytes(&mut secure_random(&seed), &mut whole);
-    let mut pieces = [0; 96];
-    let mut generator = secure_random(&seed);
-    for piece in pieces.chunks_mut(12) {
-        rand::Rng::fill_bytes(&mut generator, piece);
-    }
-    assert_eq!(whole, pieces);
-}
-
-#[test]
 fn a_seed_is_not_shown() {
     assert_eq!(format!("{:?}", Seed([0x61; 32])), "Seed(…)");
     let json = serde_json::to_string(&Seed([0xa1; 32])).expect("JSON");

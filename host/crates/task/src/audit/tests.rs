@@ -5,7 +5,7 @@ use crate::id::{Digest, Incarnation};
 use crate::recovery::{Departure, NotRerun};
 use crate::task::{Fence, Question};
 use crate::wire::{RawJson, RpcError, Timestamp};
-use serde_json::json;
+use serde_json::{Value, json};
 use toolyard_journal::{DecidedBy, DoubtDecision};
 use uuid::Uuid;
 
@@ -99,7 +99,7 @@ fn t_43_every_change_that_matters_has_its_entries_and_none_tells_what_was_said()
             if action != "question.asked" {
                 assert_eq!(found.get("reason").and_then(|reason| reason.as_str()), reason.or(Some("why")));
             }
-            assert_eq!(found.get("code").and_then(serde_json::Value::as_i64), code);
+            assert_eq!(found.get("code").and_then(Value::as_i64), code);
             assert_eq!(found["status"], after.status().as_str());
             assert!(found["tool"].as_str().expect("a name").chars().count() <= NAME + 1);
             assert!(!found.to_string().contains(SECRET), "{found}");
@@ -188,48 +188,46 @@ fn t_43_an_entry_names_all_that_it_is_about() {
         Entry::new(Action::DeniedByRule, &by).of_tool("t").of_prompt("p").of_resource("r:1"),
         Entry::new(Action::DeniedByRule, &by).by_rule("night").for_reason("a rule denies it"),
     ];
-    let shown: Vec<serde_json::Value> =
-        entries.iter().map(|entry| serde_json::to_value(entry).expect("JSON")).collect();
+    let shown: Vec<Value> = entries.iter().map(|entry| serde_json::to_value(entry).expect("JSON")).collect();
     let session = fingerprint(&SessionId(SECRET.into()));
     let task = "00000000-0000-0000-0000-000000000007";
     let alice = "https://idp.example#alice";
-    let about = |more: serde_json::Value| {
-        let mut entry = serde_json::json!({
+    let with = |mut entry: Value, more: Value| {
+        entry.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+        entry
+    };
+    let about = |more| {
+        let entry = json!({
             "principal": "alice", "owner": alice, "session": session, "task": task, "tool": "render",
             "digest": "ab", "status": "input_required",
         });
-        entry.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
-        entry
+        with(entry, more)
     };
-    let asks =
-        serde_json::json!({"action": "question.asked", "question": "q", "method": "elicitation/create"});
-    let mut asks_again = asks.clone();
-    asks_again["reason"] = "does not fit".into();
-    let permission = |action: &str, more: serde_json::Value| {
-        let mut entry = serde_json::json!({
-            "action": action, "principal": "alice", "plugin": "files.wasm", "digest": "cd",
-            "permission": wanted.to_string(),
+    let asks = json!({"action": "question.asked", "question": "q", "method": "elicitation/create"});
+    let permission = |action: &str, more| {
+        let permission = wanted.to_string();
+        let entry = json!({
+            "action": action, "principal": "alice", "plugin": "files.wasm", "digest": "cd", "permission": permission,
         });
-        entry.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
-        entry
+        with(entry, more)
     };
     let expected = [
-        about(serde_json::json!({"action": "task.created"})),
-        serde_json::json!({
+        about(json!({"action": "task.created"})),
+        json!({
             "action": "task.discarded", "principal": "host", "owner": alice, "task": task, "tool": "render",
             "digest": "ab", "status": "input_required", "reason": "tasks.kept-bytes",
         }),
-        about(asks),
-        about(asks_again),
-        permission("permission.given", serde_json::json!({"reason": "for this task"})),
-        permission("permission.revoked", serde_json::json!({"owner": alice, "reason": "deny"})),
-        serde_json::json!({
+        about(asks.clone()),
+        about(with(asks, json!({"reason": "does not fit"}))),
+        permission("permission.given", json!({"reason": "for this task"})),
+        permission("permission.revoked", json!({"owner": alice, "reason": "deny"})),
+        json!({
             "action": "audit.lost", "principal": "host", "count": 5, "reason": "the disk is full",
         }),
-        serde_json::json!({
+        json!({
             "action": "denied.rule", "principal": "alice", "tool": "t", "prompt": "p", "resource": "r:1",
         }),
-        serde_json::json!({
+        json!({
             "action": "denied.rule", "principal": "alice", "rule": "night", "reason": "a rule denies it",
         }),
     ];
