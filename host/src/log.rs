@@ -203,17 +203,17 @@ mod tests {
         tracing::info!(event = "test.logged", plugin = %foreign, said = foreign, count = 3, error, "line {foreign}");
     }
 
-    fn logged(format: LogFormat, colours: bool) -> String {
+    fn logged(format: LogFormat, colours: bool, log_line: fn()) -> String {
         let kept = Kept::default();
         let writer = kept.clone();
         let log = tracing_subscriber::fmt().fmt_fields(ShownFields).with_ansi(colours);
         let log = log.with_writer(move || writer.clone());
         match format {
             LogFormat::Text => {
-                tracing::subscriber::with_default(log.without_time().finish(), log_foreign_text)
+                tracing::subscriber::with_default(log.without_time().finish(), log_line);
             }
             LogFormat::Json => {
-                tracing::subscriber::with_default(log.event_format(JsonLines).finish(), log_foreign_text);
+                tracing::subscriber::with_default(log.event_format(JsonLines).finish(), log_line);
             }
         }
         let bytes = kept.0.lock().expect("free").clone();
@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn foreign_text_is_shown_in_every_field() {
-        let line = logged(LogFormat::Text, false);
+        let line = logged(LogFormat::Text, false, log_foreign_text);
         assert_eq!(line.lines().count(), 1, "{line}");
         assert!(!line.trim_end().chars().any(visible::is_unsafe), "{line:?}");
         let shown = "a\\u{1b}[2J\\n\\u{202e}b\\u{2028}\\u{9b}";
@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn on_a_terminal_only_our_styles_are_sent() {
-        let line = logged(LogFormat::Text, true);
+        let line = logged(LogFormat::Text, true, log_foreign_text);
         for piece in line.trim_end().split('\u{1b}').skip(1) {
             let (style, _) = piece.strip_prefix('[').and_then(|rest| rest.split_once('m')).expect("a style");
             assert!(style.bytes().all(|byte| byte.is_ascii_digit() || byte == b';'), "{piece:?}");
@@ -246,7 +246,7 @@ mod tests {
     #[test]
     fn in_json_foreign_text_stays_within_its_field() {
         for colours in [false, true] {
-            let line = logged(LogFormat::Json, colours);
+            let line = logged(LogFormat::Json, colours, log_foreign_text);
             assert_eq!(line.matches('\n').count(), 1, "{line:?}");
             assert!(!line.trim_end().chars().any(visible::is_unsafe), "{line:?}");
             assert_eq!(line.matches("\"level\":").count(), 1, "no key is repeated: {line}");
@@ -264,13 +264,8 @@ mod tests {
 
     #[test]
     fn in_json_no_field_replaces_a_key_of_the_host() {
-        let kept = Kept::default();
-        let writer = kept.clone();
-        let log =
-            tracing_subscriber::fmt().event_format(JsonLines).with_writer(move || writer.clone()).finish();
-        tracing::subscriber::with_default(log, || tracing::info!(level = "forged", timestamp = true, "m"));
-        let bytes = kept.0.lock().expect("free").clone();
-        let object: serde_json::Value = serde_json::from_slice(&bytes).expect("a JSON object");
+        let line = logged(LogFormat::Json, false, || tracing::info!(level = "forged", timestamp = true, "m"));
+        let object: serde_json::Value = serde_json::from_str(&line).expect("a JSON object");
         assert_eq!((&object["level"], &object["field_level"]), (&"INFO".into(), &"forged".into()));
         assert_eq!(object["field_timestamp"], true);
     }

@@ -73,12 +73,3 @@ fn every_command_of_the_pages_is_one_that_the_program_accepts() {
     }
     assert!(seen > 50, "only {seen} commands were found");
 }
-
-#[test]
-fn a_command_with_a_wrong_flag_is_found() {
-    let page = "```sh\ntoolyard serve --nonsense  # never\n```\n\n```console\n$ toolyard call echo '{\"text\":\n  \"a\"}' \\\n    --task | cat\n```\n";
-    let commands = commands(page);
-    assert_eq!(commands.len(), 2, "{commands:?}");
-    assert!(refusal(&commands[0]).is_some_and(|error| error.contains("--nonsense")));
-    assert_eq!(refusal(&commands[1]), None);
-}

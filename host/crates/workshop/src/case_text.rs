@@ -195,17 +195,10 @@ mod tests {
                 assert!(case.task && case.answers.iter().count() == 1);
             }
         }
-        let stopped = Outcome { ending: Ending::Stopped, progress: 0 };
-        let nothing = Map::new();
-        let recorded = Recorded {
-            tool: "a",
-            task: false,
-            arguments: &nothing,
-            answers: &[],
-            http: Vec::new(),
-            outcome: &stopped,
-        };
-        assert!(write(&recorded).is_err());
+        let (outcome, nothing) = (&Outcome { ending: Ending::Stopped, progress: 0 }, &Map::new());
+        let (http, tool) = (Vec::new(), "a");
+        let stopped = Recorded { tool, task: false, arguments: nothing, answers: &[], http, outcome };
+        assert!(write(&stopped).is_err());
     }
 
     #[test]
