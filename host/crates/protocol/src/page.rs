@@ -47,6 +47,7 @@ pub fn cursor(params: Option<&RawJson>) -> Result<Option<String>, RpcError> {
 mod tests {
     use super::*;
 
+    /// Both revisions have these pages (26C-7).
     #[test]
     fn n_1_a_page_names_the_next_one_only_if_there_is_one() {
         let members = [RawJson::trusted("1"), RawJson::trusted("{}")];

@@ -97,6 +97,7 @@ impl fmt::Display for Revision {
 mod tests {
     use super::*;
 
+    /// L-8: so there is always a revision to offer.
     #[test]
     fn l_2_a_known_revision_is_answered_in_kind_and_any_other_with_our_newest() {
         for (requested, transport, expected) in [

@@ -127,6 +127,7 @@ pub fn task_id(params: Option<&RawJson>) -> Result<String, RpcError> {
 mod tests {
     use super::*;
 
+    /// the `ttl` is always there.
     #[test]
     fn t_12_a_task_shows_all_that_is_required_and_omits_what_it_lacks() {
         let view = TaskView {

@@ -41,6 +41,7 @@ fn size_and_depth_are_bounded() {
     refused(&deep, "deeper");
 }
 
+/// 26TL-3: nothing is fetched.
 #[test]
 fn references_stay_inside() {
     for outside in ["https://example.com/x.json", "file:///etc/passwd", "other.json", "x#/$defs/a"] {

@@ -81,26 +81,33 @@ async fn a_call_that_ends_in_time_is_a_plain_call() {
     assert!(matches!(reply, Ok(CallReply::Result(_))), "{reply:?}");
 }
 
-/// Section 9 of the design: after the timeout of an SDK the call goes on, and a repeated call joins it.
+/// Section 9 of the design: after the timeout of an SDK the call goes on, and a repeated call joins it. If the
+/// client gives no reason, the age of the call decides.
 #[tokio::test]
 async fn a_timeout_keeps_the_call_and_the_equal_call_joins_it() {
-    let (work, stage) = rendering(NEVER);
-    let caller = mute();
-    let given_up = stage.stopped(&caller, "render", StopCause::Timeout, &work).await;
-    assert!(matches!(given_up, Err(Fault::Cancelled)), "{given_up:?}");
-    let again = stage.call_with(&caller, "render", json!({}));
-    let (joined, ()) = tokio::join!(again, async {
-        tokio::time::sleep(SOON).await;
-        work.finish();
-    });
-    assert_eq!(hand_off(joined).0, "rendered");
-    assert_eq!(work.started(), 1, "it joined the kept run");
-    // The result was collected, so the next equal call is a new one.
-    let (anew, ()) = tokio::join!(stage.call_with(&caller, "render", json!({})), async {
-        eventually("another run", || work.started() == 2).await;
-        work.finish();
-    });
-    assert!(matches!(anew, Ok(CallReply::Result(_))), "{anew:?}");
+    for (cause, grace) in [(StopCause::Timeout, NEVER), (StopCause::Unsaid, Duration::ZERO)] {
+        let work = Work::default();
+        let stage = Stage::with(NEVER, vec![work.tool("render")], |settings| {
+            let bridge = settings.bridge.as_mut().expect("is on");
+            Arc::get_mut(bridge).expect("not shared yet").grace = grace;
+        });
+        let caller = mute();
+        let given_up = stage.stopped(&caller, "render", cause, &work).await;
+        assert!(matches!(given_up, Err(Fault::Cancelled)), "{given_up:?}");
+        let again = stage.call_with(&caller, "render", json!({}));
+        let (joined, ()) = tokio::join!(again, async {
+            tokio::time::sleep(SOON).await;
+            work.finish();
+        });
+        assert_eq!(hand_off(joined).0, "rendered");
+        assert_eq!(work.started(), 1, "it joined the kept run");
+        // The result was collected, so the next equal call is a new one.
+        let (anew, ()) = tokio::join!(stage.call_with(&caller, "render", json!({})), async {
+            eventually("another run", || work.started() == 2).await;
+            work.finish();
+        });
+        assert!(matches!(anew, Ok(CallReply::Result(_))), "{anew:?}");
+    }
 }
 
 #[tokio::test]

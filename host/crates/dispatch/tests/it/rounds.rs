@@ -39,8 +39,12 @@ fn input_required(reply: CallReply) -> InputRequired {
 
 /// Asks `a`, then `b`, and returns the answers.
 fn asks_twice(runs: &Arc<AtomicU32>) -> Arc<dyn Tool> {
+    asks_twice_as("t", runs)
+}
+
+fn asks_twice_as(name: &'static str, runs: &Arc<AtomicU32>) -> Arc<dyn Tool> {
     let runs = runs.clone();
-    tool("t", move |context: Arc<dyn RunContext>| {
+    tool(name, move |context: Arc<dyn RunContext>| {
         runs.fetch_add(1, Ordering::SeqCst);
         async move {
             let mut got = Vec::new();
@@ -60,7 +64,7 @@ fn asks_twice(runs: &Arc<AtomicU32>) -> Arc<dyn Tool> {
 #[tokio::test]
 async fn rounds_go_on_by_the_state_alone_and_by_no_other() {
     let (store, runs) = (memory(), Arc::new(AtomicU32::new(0)));
-    let first = dispatch(&store, store.clone(), vec![asks_twice(&runs)]);
+    let first = dispatch(&store, store.clone(), vec![asks_twice(&runs), asks_twice_as("u", &runs)]);
     let alice = signed_in("alice");
     let one = input_required(calls_without_tasks(&first, &alice, Retry::default()).await);
     assert_eq!(one.questions.iter().map(|(key, _)| key.as_str()).collect::<Vec<_>>(), ["a"]);
@@ -74,7 +78,7 @@ async fn rounds_go_on_by_the_state_alone_and_by_no_other() {
     assert!(text(&done).contains("2 answers"));
     eventually("three runs and no more", || runs.load(Ordering::SeqCst) == 3).await;
 
-    // 26M-5: an unknown key, and an invalid answer.
+    // 26M-5, 26X-10: an unknown key, and an invalid answer.
     let strange = retry(Some(&one.state), &[("c", YES), ("a", "5")]);
     let again = input_required(calls_without_tasks(&first, &alice, strange).await);
     assert_eq!(again.questions[0].0, "a");
@@ -98,11 +102,14 @@ async fn rounds_go_on_by_the_state_alone_and_by_no_other() {
     for state in [String::new(), "%".to_owned(), format!("{}A", two.state), "A".repeat(1 << 20)] {
         assert!(refused(&alice, &state).await, "{} bytes", state.len());
     }
-    let mut other = call("t", Retry::default(), &Arc::default());
-    other.params.arguments = RawJson::trusted(r#"{"n":1}"#);
-    other.terms =
-        Terms::Stateless { tasks: false, bridge: None, retry: retry(Some(&two.state), &[("b", YES)]) };
-    assert!(first.call(&alice, other).await.is_err(), "other arguments");
+    for (name, arguments) in [("t", r#"{"n":1}"#), ("u", "{}")] {
+        let mut other = call(name, Retry::default(), &Arc::default());
+        other.params.arguments = RawJson::trusted(arguments);
+        other.terms =
+            Terms::Stateless { tasks: false, bridge: None, retry: retry(Some(&two.state), &[("b", YES)]) };
+        let refused = first.call(&alice, other).await.expect_err("of another request");
+        assert_eq!(refused.rpc().code, -32602, "{name} {arguments}");
+    }
 }
 
 /// A question of the host counts only if it was asked; an answer to the guest's may come unasked.
@@ -166,7 +173,7 @@ async fn a_state_leads_to_effects_once() {
     assert_eq!((well, replies.iter().filter(used).count()), (1, 7));
     assert!(text(replies.iter().flatten().next().expect("one")).contains("too late"));
 
-    // With tasks, a call that must ask after its effects becomes a task and waits.
+    // With tasks, a call that must ask after its effects becomes a task and waits. Round trips end before (26T-11).
     let asked = match calls(&dispatch, Retry::default()).await {
         Ok(reply) => input_required(reply),
         Err(fault) => panic!("{fault}"),
@@ -264,7 +271,7 @@ async fn what_does_not_fit_is_asked_again() {
         let key = next_key(&dispatch, &id, &keys).await;
         let answers =
             HashMap::from([(key.clone(), RawJson::trusted(answer)), ("a".into(), RawJson::trusted("5"))]);
-        dispatch.update_task(&client(), &id, answers).await.expect("26T-17: acknowledged");
+        dispatch.update_task(&client(), &id, answers).await.expect("26T-17, 26X-6: acknowledged");
         keys.push(key);
     }
     assert_eq!(&keys[..2], ["a", "a (2)"]);

@@ -167,6 +167,7 @@ async fn f_7_a_filter_never_widens_what_is_seen() {
     assert_eq!(everything["tasks"].as_array().map(Vec::len), Some(2));
 }
 
+/// Without a filter, a change moves no task (T-33).
 #[tokio::test]
 async fn f_8_only_a_filter_changes_the_order() {
     let house = House::new();

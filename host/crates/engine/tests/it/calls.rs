@@ -77,6 +77,7 @@ async fn specs_say_what_the_component_and_the_manifest_say() {
     );
     assert_eq!(spec.description.description.as_deref(), Some("Sleeps."));
     assert_eq!(spec.description.title.as_deref(), Some("Nap"));
+    // TL-7: hints of the operator or the plugin, and none of the host.
     assert_eq!(spec.description.annotations.as_ref().map(RawJson::as_str), Some("{\"readOnlyHint\":true}"));
     assert_eq!((spec.poll_interval_ms, spec.concurrency), (Some(250), Some(2)));
     assert_eq!(spec.immediate_response.as_deref(), Some("Started."));

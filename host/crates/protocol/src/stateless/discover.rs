@@ -69,4 +69,13 @@ mod tests {
             })
         );
     }
+
+    /// 26D-2, 26D-8, 26B-4: the extension has its full name, and the capability of the other generation is not listed.
+    #[test]
+    fn tasks_are_an_extension_and_no_capability() {
+        let capabilities = &of(true, Offers::default(), None)["capabilities"];
+        assert_eq!(capabilities["extensions"], json!({"io.modelcontextprotocol/tasks": {}}));
+        assert_eq!(capabilities.get("tasks"), None);
+        assert_eq!(of(true, Offers::default(), None).get("serverInfo"), None);
+    }
 }

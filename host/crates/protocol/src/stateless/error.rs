@@ -82,7 +82,7 @@ mod tests {
         error.data.as_ref().map_or(Value::Null, |data| data.decode().expect("JSON"))
     }
 
-    /// 26R-3, 26R-4, 26D-4, 26X-12: the data of these errors.
+    /// 26R-3, 26R-4, 26D-4, 26X-5, 26X-12: the codes and the data of these errors.
     #[test]
     fn the_three_errors_carry_what_the_schema_wants() {
         let version = unsupported_version("1900-01-01");

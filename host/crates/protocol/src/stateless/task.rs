@@ -122,7 +122,7 @@ mod tests {
         value.as_object().expect("an object").keys().cloned().collect()
     }
 
-    /// 26T-8, 26T-9: flat, under the new names, and without a payload.
+    /// 26T-8, 26T-9, 26X-3: flat, under the new names, and without a payload.
     #[test]
     fn a_task_is_created_flat_and_without_a_payload() {
         let made = created(&view(TaskStatus::Working), None, &RawJson::trusted(SERVER));
@@ -187,7 +187,7 @@ mod tests {
         assert_eq!(made["statusMessage"], "at 90 %");
     }
 
-    /// 26T-13: a task that is `failed` in the other generation because its result says `isError` is
+    /// 26T-12, 26T-13: a task that is `failed` in the other generation because its result says `isError` is
     /// `completed` here; other failed tasks stay `failed`, and cancelled ones `cancelled`.
     #[test]
     fn a_task_with_a_result_is_completed_even_if_the_result_is_an_error() {
@@ -203,5 +203,21 @@ mod tests {
         assert_eq!((&made["status"], &made["result"]["isError"]), (&json!("completed"), &json!(true)));
         let cancelled = detailed(&view(TaskStatus::Cancelled), &Payload::Result(&result));
         assert!(!names(&cancelled).contains(&"result".to_owned()), "{cancelled:?}");
+    }
+
+    /// 26J-4, 26T-14, 26X-1: as the result of `tasks/get` it is complete, and the result inside
+    /// stays as it is.
+    #[test]
+    fn a_task_with_a_result_inside_is_itself_a_complete_result() {
+        let inner = RawJson::trusted(r#"{"content":[],"resultType":"task"}"#);
+        let task = detailed(&view(TaskStatus::Completed), &Payload::Result(&inner));
+        let made: Value =
+            super::super::result::complete(&task, &RawJson::trusted(SERVER)).decode().expect("JSON");
+        assert_eq!(
+            (&made["resultType"], &made["result"]["resultType"]),
+            (&json!("complete"), &json!("complete"))
+        );
+        assert_eq!(made["_meta"][META_SERVER_INFO]["name"], "t");
+        assert_eq!(made["result"].get("_meta"), None);
     }
 }

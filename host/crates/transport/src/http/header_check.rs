@@ -173,6 +173,8 @@ mod tests {
         assert_eq!(check(&[("mcp-method", "Tools/Call"), encoded], &call), Err(-32020), "case matters");
         assert_eq!(check(&[encoded], &call), Err(-32020), "no method");
         assert_eq!(check(&[("mcp-method", "tools/call")], &call), Err(-32020), "no name");
+        let other = ("mcp-name", "gruss");
+        assert_eq!(check(&[("mcp-method", "tools/call"), other], &call), Err(-32020), "another name");
         let broken = ("mcp-name", "=?base64?Z3LDvMOfZQ?=");
         assert_eq!(check(&[("mcp-method", "tools/call"), broken], &call), Err(-32020), "no padding");
         assert_eq!(check(&[("mcp-method", "tools/call"), encoded, encoded], &call), Err(-32020), "twice");

@@ -119,6 +119,7 @@ async fn t_26h_14_26h_8_26r_3_26h_4_what_is_wrong_is_said_in_this_order() {
         (&[version], batch.as_str(), (400, -32600)),
         (&[], batch.as_str(), (400, -32600)),
         (&[version], r#"{"jsonrpc":"2.0","id":1,"result":{}}"#, (400, -32600)),
+        // 26H-6: for a body with an envelope, the host does not guess the version.
         (&[], no_capabilities, (400, -32020)),
         (&[version], no_capabilities, (400, -32020)),
         (&[other], no_capabilities, (400, -32602)),
@@ -132,6 +133,7 @@ async fn t_26h_14_26h_8_26r_3_26h_4_what_is_wrong_is_said_in_this_order() {
         (&[version, method], nowhere.as_str(), (404, -32601)),
         (&[version, ("mcp-method", "initialize")], whole.as_str(), (404, -32601)),
         (&[version, get], tasks.as_str(), (400, -32020)),
+        // 26X-7: methods of tasks need an envelope, too.
         (&[version, get, ("mcp-name", "x")], tasks.as_str(), (400, -32021)),
         (&[version, calls, quick], call.as_str(), (400, -32020)),
         (&[version, calls, quick, ("mcp-param-region", "us")], call.as_str(), (400, -32020)),
@@ -141,6 +143,36 @@ async fn t_26h_14_26h_8_26r_3_26h_4_what_is_wrong_is_said_in_this_order() {
         (&[version, calls, ("mcp-name", "=?base64?cXVpY2s=?="), eu], call.as_str(), (200, 0)),
     ] {
         assert_eq!(refusal(&served, headers, body).await, expected, "{headers:?} {body}");
+    }
+    served.stopped().await;
+}
+
+#[tokio::test]
+async fn t_26j_8_what_was_removed_is_unknown_and_answered_by_id() {
+    let served = serve(server(vec![quick()])).await;
+    for method in [
+        "initialize",
+        "ping",
+        "logging/setLevel",
+        "resources/subscribe",
+        "resources/unsubscribe",
+        "tasks/list",
+        "tasks/result",
+        // 26T-7, 26X-8: the host does not answer with a question either.
+        "roots/list",
+        "no/such/method",
+        "",
+        "tools/Call",
+        // Methods of capabilities that no plugin in this test offers.
+        "prompts/list",
+        "resources/read",
+        "completion/complete",
+    ] {
+        let answer = served.post(&request(json!(method), method, json!({}), &able())).await;
+        assert_eq!(answer.status, 404, "{method}");
+        let answer = answer.json().await;
+        // 26H-15: clients go by the id.
+        assert_eq!((&answer["error"]["code"], &answer["id"]), (&json!(-32601), &json!(method)));
     }
     served.stopped().await;
 }
@@ -209,6 +241,8 @@ async fn t_26h_11_26h_12_26c_3_what_takes_long_is_a_stream_without_ids() {
     let progress = answer.message().await.expect("progress");
     assert_eq!(progress["method"], "notifications/progress");
     assert_eq!(progress["params"], json!({"progressToken": "t", "progress": 1.0}));
+    let same = served.post(&request(json!(0), "server/discover", json!({}), &json!({}))).await;
+    assert_eq!(same.json().await["id"], 0, "26J-3: requests are told apart by their connections");
     go.notify_one();
     let result = answer.message().await.expect("the result");
     assert_eq!((&result["id"], &result["result"]["resultType"]), (&json!(0), &json!("complete")));
@@ -302,6 +336,7 @@ async fn t_26t_9_26t_14_26t_20_26h_13_a_task_outlives_the_connection_that_told_o
     let refused = served.post(&unable).await;
     assert_eq!(refused.status, 400, "26R-4");
     assert_eq!(refused.json().await["error"]["code"], -32021);
+    // 26D-3: no request has to come first.
     let created = served.post(&call).await;
     assert_eq!(created.status, 200);
     let created = created.json().await;
@@ -362,7 +397,7 @@ async fn t_26sub_2_26sub_7_26t_23_a_listener_hears_of_what_was_granted_and_how_a
     go.notify_one();
     let over = listening.message().await.expect("the task as it ended");
     assert_eq!(over["params"]["status"], "completed");
-    assert_eq!(over["params"]["result"]["content"][0]["text"], "x");
+    assert_eq!(over["params"]["result"]["content"][0]["text"], "x", "26X-2");
     assert_eq!(over["params"]["_meta"][META_SUBSCRIPTION], "L");
     dispatch.publish(catalog(vec![quick()]));
     let changed = listening.message().await.expect("news");

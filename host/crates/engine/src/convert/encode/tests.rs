@@ -80,6 +80,7 @@ fn blocks_given_as_json_get_our_type_and_only_ours() {
     assert!(encoded(of(vec![Content::Other("{\"type\":\"new\"}".into())])).contains(r#"[{"type":"new"}]"#));
 }
 
+/// 26TL-2 wants the same.
 #[test]
 fn tl_6_structured_content_without_text_is_given_as_text_too() {
     let given = ToolResult { structured_content: Some("{\"n\":\"1\"}".into()), ..of(vec![]) };

@@ -49,7 +49,7 @@ fn a_malformed_retry_is_refused() {
     }
 }
 
-/// 26M-2: a map from keys to a method and params, with no id.
+/// 26M-2, 26M-9: a map from keys to a method and params, with no id; sampling and roots are asked for, too.
 #[test]
 fn questions_are_a_map_from_keys_to_requests() {
     let form =
