@@ -322,16 +322,6 @@ impl Request {
         self
     }
 
-    /// Removes a member of `_meta`.
-    ///
-    /// # Panics
-    /// If there is no `_meta`.
-    #[must_use]
-    pub fn without_meta(mut self, key: &str) -> Self {
-        self.message["params"]["_meta"].as_object_mut().expect("an object").remove(key);
-        self
-    }
-
     /// Replaces or adds a member of the message.
     #[must_use]
     pub fn member(mut self, key: &str, value: Value) -> Self {
@@ -348,14 +338,9 @@ impl Request {
     /// Sets this header; removes others of its name.
     #[must_use]
     pub fn header(self, name: &str, value: &str) -> Self {
-        self.without(name).and_header(name, value)
-    }
-
-    /// Adds this header to those of its name.
-    #[must_use]
-    pub fn and_header(mut self, name: &str, value: &str) -> Self {
-        self.headers.push((name.to_owned(), value.to_owned()));
-        self
+        let mut request = self.without(name);
+        request.headers.push((name.to_owned(), value.to_owned()));
+        request
     }
 
     /// Removes the headers of this name.

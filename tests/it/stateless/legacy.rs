@@ -5,11 +5,11 @@ use hyper::Method;
 use serde_json::json;
 use std::fmt::Write as _;
 use std::path::PathBuf;
+use toolyard_tests::guests;
 use toolyard_tests::host::Setup;
 use toolyard_tests::http::Connection;
 use toolyard_tests::session::{HEADERS, initialize};
 use toolyard_tests::stateless::{Client, everything};
-use toolyard_tests::{guests, stdio::Stdio};
 
 /// A request: a name, the method, additional headers, and the body; `SESSION` stands for the id of the
 /// session.
@@ -36,12 +36,14 @@ fn all() -> Vec<Sent> {
     let notice = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
     let response = r#"{"jsonrpc":"2.0","id":"s-1","result":{}}"#;
     let within: &[(&str, &str)] = &[SESSION, VERSION];
-    let odd: &[(&str, &str)] = &[SESSION, ("mcp-protocol-version", "1999-01-01")];
-    let odd_alone: &[(&str, &str)] = &[("mcp-protocol-version", "1999-01-01")];
+    // H-5: the host speaks this revision over stdio only.
+    let odd: &[(&str, &str)] = &[SESSION, ("mcp-protocol-version", "2024-11-05")];
+    let odd_alone: &[(&str, &str)] = &[("mcp-protocol-version", "2024-11-05")];
     let unheaded: &[(&str, &str)] = &[SESSION];
     vec![
         post("ping", within, PING),
         post("ping without a version", unheaded, PING),
+        // H-23: the id is required, and known.
         post("ping without a session", &[VERSION], PING),
         post("ping with nothing", &[], PING),
         post("a session that there is not", &[("mcp-session-id", "nobody"), VERSION], PING),
@@ -51,6 +53,7 @@ fn all() -> Vec<Sent> {
         post("an odd version with a batch", odd, batch),
         post("an odd version with nothing", odd_alone, ""),
         post("two versions", &[SESSION, VERSION, ("mcp-protocol-version", "2025-06-18")], PING),
+        // H-9, H-11: one message, and nothing else.
         post("no JSON", within, "{"),
         post("no object", within, "5"),
         post("an empty batch", within, "[]"),
@@ -63,6 +66,7 @@ fn all() -> Vec<Sent> {
             within,
             r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"_meta":5}}"#,
         ),
+        // L-1: it carries a version, capabilities and a name.
         post("a second handshake", within, r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}"#),
         post("a handshake without params", &[], r#"{"jsonrpc":"2.0","id":1,"method":"initialize"}"#),
         post("the list of tools", within, list),
@@ -104,6 +108,7 @@ async fn answered(mixed: bool) -> String {
     Connection::open(host.port()).await.send(Method::POST, "/mcp", &headers, GET).await;
     let mut out = String::new();
     let (status, headers) = (opened.status, opened.headers.clone());
+    // L-3, T-1: what the host offers.
     note(&mut out, "a handshake", status.as_u16(), &headers, &opened.bytes().await, &session);
     for (name, method, more, body) in all() {
         if mixed {
@@ -156,24 +161,5 @@ async fn b_26b_8_sessions_are_answered_to_the_byte_as_they_were() {
             assert_eq!(now, before, "mixed: {mixed}");
         }
         assert_eq!(answered.len(), record.len());
-    }
-}
-
-#[tokio::test]
-async fn b_26b_6_a_pipe_that_is_opened_by_neither_is_answered_as_before() {
-    let mut stdio = Stdio::start(Setup::new().with(&[guests::fixture("script")]));
-    for (line, answer) in [
-        (
-            r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#,
-            r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"the first request must be initialize"}}"#,
-        ),
-        (
-            r#"{"jsonrpc":"2.0","id":2,"method":"server/discover"}"#,
-            r#"{"jsonrpc":"2.0","id":2,"error":{"code":-32600,"message":"the first request must be initialize"}}"#,
-        ),
-        (r#"{"jsonrpc":"2.0","id":3,"method":"ping"}"#, r#"{"jsonrpc":"2.0","id":3,"result":{}}"#),
-    ] {
-        stdio.line(line).await;
-        assert_eq!(stdio.read_line().await, answer);
     }
 }

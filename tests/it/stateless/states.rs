@@ -1,7 +1,6 @@
-//! The host does not trust the state that a client carries through a round trip (26M-6). It rejects an
-//! expired state, and one that comes with another request or to another host.
+//! Round trips of questions (26M): when a guest asks, its request ends with the questions, and the next
+//! request carries the answers. The host does not trust the state that a client carries through them (26M-6).
 
-use super::rounds::{asked, next};
 use super::{patient, script, steps};
 use crate::questions::{accepted, form, scripted};
 use serde_json::{Value, json};
@@ -9,39 +8,55 @@ use toolyard_tests::exchange::outcome;
 use toolyard_tests::stateless::{Client, everything};
 use toolyard_tests::{eventually, guests};
 
-fn call() -> Value {
-    steps(json!([{"ask": [form("a")]}]))
+/// The params of the next request of a round trip: those of the first, with the returned state and these
+/// answers.
+fn next(first: &Value, asked: &Value, answers: Value) -> Value {
+    let mut params = first.clone();
+    params["inputResponses"] = answers;
+    params["requestState"] = asked["requestState"].clone();
+    params
 }
 
-async fn refused(client: &Client, params: Value, what: &str) {
-    let reply = client.ask("tools/call", params).await;
-    assert_eq!(reply.refusal(), (200, -32602), "{what}: {}", reply.message);
+/// The keys of the questions; asserts that there are some.
+fn asked(result: &Value) -> Vec<&str> {
+    assert_eq!(result["resultType"], "input_required", "{result}");
+    assert!(result.get("taskId").is_none() && result.get("content").is_none(), "{result}");
+    assert!(result["requestState"].as_str().is_some_and(|state| !state.is_empty()), "{result}");
+    result["inputRequests"].as_object().expect("requests").keys().map(String::as_str).collect()
 }
 
 #[tokio::test]
-async fn m_26m_6_a_state_is_good_for_its_own_request_only() {
-    let setup = patient(scripted()).with(&[guests::plugin("probe")]);
-    let host = super::scripted_as(setup, "twin", "").start().await;
+async fn m_26m_1_prompts_and_resources_ask_as_well() {
+    let host = patient(scripted()).with(&[guests::fixture("prompting")]).start().await;
     let client = Client::new(host.port()).declaring(everything());
-    let first = client.result("tools/call", call()).await;
-    let answers = json!({"a": accepted()});
-    for (what, other) in [
-        ("other arguments", steps(json!([{"ask": [form("a")]}, {"info": null}]))),
-        ("fewer arguments", json!({"name": "script"})),
-        ("another tool", json!({"name": "twin_script", "arguments": call()["arguments"]})),
-        ("another tool that asks", json!({"name": "ask", "arguments": {"question": "?"}})),
-    ] {
-        refused(&client, next(&other, &first, answers.clone()), what).await;
-    }
-    let read = next(&json!({"uri": "script:ask"}), &first, answers.clone());
-    assert_eq!(client.ask("resources/read", read).await.refusal(), (200, -32602), "another method");
-    // Answers of another request do not count for this one.
-    let second = client.result("tools/call", steps(json!([{"ask": [form("b")]}]))).await;
-    refused(&client, next(&call(), &second, answers), "of another request").await;
+    let read = json!({"uri": "script:ask"});
+    let first = client.result("resources/read", read.clone()).await;
+    assert_eq!(asked(&first), ["read"]);
+    let last = client.result("resources/read", next(&read, &first, json!({"read": accepted()}))).await;
+    assert_eq!(last["resultType"], "complete");
+    assert_eq!(last["contents"][0]["text"], json!({"read": accepted()}).to_string());
+    assert_eq!((&last["ttlMs"], &last["cacheScope"]), (&json!(0), &json!("private")));
+    let get = json!({"name": "asking", "arguments": {"topic": "sums"}});
+    let first = client.result("prompts/get", get.clone()).await;
+    assert_eq!(asked(&first), ["name"]);
+    // A state is valid only for the request that it was given to.
+    let foreign = next(&read, &first, json!({}));
+    assert_eq!(client.ask("resources/read", foreign).await.refusal(), (200, -32602));
+    let wrong = json!({"name": {"action": "accept", "content": {"name": 5}}});
+    let second = client.result("prompts/get", next(&get, &first, wrong)).await;
+    assert_eq!(asked(&second), ["name"]);
+    let ada = json!({"action": "accept", "content": {"name": "Ada"}});
+    let last = client.result("prompts/get", next(&get, &second, json!({"name": ada}))).await;
+    assert_eq!(last["messages"][0]["content"]["text"], format!("sums: {ada}"));
+    // The host does not ask a client that supports no questions.
+    let bare = Client::new(host.port());
+    let text = bare.result("resources/read", read).await["contents"][0]["text"].to_string();
+    assert!(text.contains("unsupported"), "{text}");
 }
 
 #[tokio::test]
 async fn m_26m_6_a_state_ends() {
+    let call = || steps(json!([{"ask": [form("a")]}]));
     let host = patient(scripted()).set("questions.state", "1s").start().await;
     let client = Client::new(host.port()).declaring(everything());
     let first = client.result("tools/call", call()).await;
@@ -79,5 +94,6 @@ async fn m_26m_6_s_26s_3_a_state_outlives_the_host_and_no_other_folder_knows_it(
     let last = client.result("tools/call", retry.clone()).await;
     assert_eq!(outcome(&last), json!([{"a": accepted()}, {"b": accepted()}]));
     let (_stranger, client) = script().await;
-    refused(&client, retry, "of another host").await;
+    let refused = client.ask("tools/call", retry).await;
+    assert_eq!(refused.refusal(), (200, -32602), "of another host: {}", refused.message);
 }
