@@ -70,7 +70,6 @@ mod sockets;
 mod stateless;
 mod stdio;
 mod store;
-mod streams;
 mod tasks;
 mod timeline;
 mod tools;
