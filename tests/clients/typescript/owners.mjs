@@ -15,7 +15,7 @@ export async function listing({ tasks }, ids) {
     cursor = page.nextCursor;
     pages += 1;
   } while (cursor !== undefined);
-  assert.deepEqual([...listed].sort(), [...ids].sort(), 'every task once, and no other');
+  assert.deepEqual([...listed].sort(), [...ids].sort(), 'T-32: every task once, and no other');
   assert.ok(pages > 1, 'the host is started with small pages, to see them followed');
   ok(`listTasks: ${listed.length} tasks on ${pages} pages`);
 
@@ -37,7 +37,7 @@ async function allRefused(tasks, id) {
   ].map(error => error.message);
 }
 
-// Over HTTP without authentication, a task belongs to its session.
+// Over HTTP without authentication, a task belongs to its session (T-8).
 export async function strangers(target, mine) {
   const other = await connect(target);
   try {

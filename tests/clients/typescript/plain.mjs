@@ -12,6 +12,7 @@ export async function plain({ client }) {
   await client.ping();
   ok('ping');
 
+  // TL-2, TL-4, TL-8
   const tools = await allTools(client);
   const support = Object.fromEntries(tools.map(tool => [tool.name, tool.execution?.taskSupport ?? 'forbidden']));
   assert.equal(support.echo, 'forbidden');

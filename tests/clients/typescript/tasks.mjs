@@ -20,13 +20,14 @@ export async function succeeding({ client, tasks }) {
   ids.push(task.taskId);
   ok('create: wait as a task');
 
+  // T-22: at once, and flat.
   const seen = await tasks.getTask(task.taskId);
   assert.equal(seen.taskId, task.taskId);
   assert.equal(seen.createdAt, task.createdAt);
   assert.equal(seen.ttl, 60_000);
   ok('getTask right after the creation');
 
-  // Sent while the task runs: the answer waits for its end.
+  // Sent while the task runs: the answer waits for its end. T-5: the same tool also runs plainly.
   const result = await tasks.getTaskResult(task.taskId, CallToolResultSchema);
   const plain = await client.callTool({ name: 'wait', arguments: { ms: 300 } });
   assert.deepEqual(ofTask(result, task.taskId), plain);
@@ -44,6 +45,7 @@ export async function succeeding({ client, tasks }) {
   await refused(client.callTool({ name: 'batch', arguments: { steps: 1, ms: 0 } }), METHOD_NOT_FOUND);
   ok('batch, which is only ever a task, is refused as a plain call');
 
+  // T-3
   const refusal = await firstError(tasks, 'echo', { text: 'x' });
   assert.equal(refusal.code, METHOD_NOT_FOUND, refusal.message);
   ok('echo, which is never a task, is refused as a task');
@@ -92,7 +94,7 @@ export async function failing({ client, tasks }) {
   const { taskId } = await created(tasks, 'fail', { message: 'out of paper' });
   const task = await ended(tasks, taskId);
   assert.equal(task.status, 'failed');
-  assert.match(task.statusMessage ?? '', /out of paper/);
+  assert.match(task.statusMessage ?? '', /out of paper/, 'T-19');
   const result = await tasks.getTaskResult(taskId, CallToolResultSchema);
   assert.equal(result.isError, true);
   const plain = await client.callTool({ name: 'fail', arguments: { message: 'out of paper' } });
@@ -111,6 +113,7 @@ export async function failing({ client, tasks }) {
   const wrong = { code: -32050, message: 'the request makes no sense' };
   const faulty = await created(tasks, 'protocol_error', wrong);
   assert.equal((await ended(tasks, faulty.taskId)).status, 'failed');
+  // the same error, which has no place to name its task.
   const fromTask = await refused(tasks.getTaskResult(faulty.taskId, CallToolResultSchema), wrong.code);
   const fromCall = await refused(client.callTool({ name: 'protocol_error', arguments: wrong }), wrong.code);
   assert.equal(fromTask.message, fromCall.message);
@@ -125,7 +128,7 @@ export async function cancelling({ tasks }) {
   const waiting = refused(tasks.getTaskResult(taskId, CallToolResultSchema), INTERNAL_ERROR);
   const cancelled = await tasks.cancelTask(taskId);
   assert.equal(cancelled.taskId, taskId);
-  assert.equal(cancelled.status, 'cancelled');
+  assert.equal(cancelled.status, 'cancelled', 'T-34');
   ok('cancelTask stops a busy tool');
 
   assert.match((await waiting).message, /cancelled/);
