@@ -1,12 +1,12 @@
 //! Messages to a client besides answers: progress, status, logs (P-*, T-37 to T-39, G-*), and that they stop
 //! after a cancellation (C-*).
 
-use crate::questions::{RELATED, open, scripted};
+use crate::questions::{RELATED, scripted};
 use serde_json::{Value, json};
-use toolyard_tests::exchange::{next, next_of, outcome};
-use toolyard_tests::{Host, Session, Stdio};
+use toolyard_tests::exchange::{next, next_of};
+use toolyard_tests::{Host, Session};
 
-pub async fn ready() -> (Host, Session) {
+async fn ready() -> (Host, Session) {
     scripted().open().await
 }
 
@@ -25,17 +25,6 @@ const ALL: [&str; 8] = ["debug", "info", "notice", "warning", "error", "critical
 async fn logged(session: &Session, steps: &[Value]) -> Vec<Value> {
     let params = json!({"name": "script", "arguments": {"steps": steps}});
     session.request_and_notices("tools/call", params).await.1
-}
-
-#[tokio::test]
-async fn g_1_a_guest_logs_to_the_client_on_the_stream_of_the_call() {
-    let (_host, session) = ready().await;
-    let messages =
-        logged(&session, &[json!({"log": {"level": "warning", "data": {"disk": [1, null]}}})]).await;
-    assert_eq!(messages.len(), 1, "{messages:?}");
-    assert_eq!(messages[0]["params"], json!({"level": "warning", "data": {"disk": [1, null]}}));
-    let messages = logged(&session, &[log("error", "x")]).await;
-    assert_eq!(messages[0]["params"]["logger"], "script");
 }
 
 #[tokio::test]
@@ -69,15 +58,6 @@ async fn g_2_a_guest_that_logs_without_end_is_cut_short_and_the_client_told() {
 }
 
 #[tokio::test]
-async fn t_38_what_a_task_logs_names_the_task() {
-    let (_host, session) = ready().await;
-    let mut listening = session.listen().await;
-    let task = session.create_script(json!([log("error", "x")])).await;
-    let message = next_of(&mut listening, "notifications/message").await;
-    assert_eq!(message["params"]["_meta"][RELATED]["taskId"], task);
-}
-
-#[tokio::test]
 async fn t_37_the_status_of_a_task_is_told_on_creation_and_at_each_change_to_its_own_session_only() {
     let (host, session) = ready().await;
     let stranger = Session::open(host.port()).await;
@@ -101,62 +81,30 @@ async fn t_37_the_status_of_a_task_is_told_on_creation_and_at_each_change_to_its
         ["createdAt", "lastUpdatedAt", "pollInterval", "status", "taskId", "ttl"],
         "a whole task"
     );
+    // Also of a cancel that came from elsewhere.
+    let task = session.create_script(json!([{"sleep": 600_000}])).await;
+    let cancelled = host.command(&["tasks", "cancel", &task]).await;
+    assert!(cancelled.status.success(), "{cancelled:?}");
+    while next(&mut listening).await.expect("open")["params"]["status"] != "cancelled" {}
     // The stranger received none of it: its next message is its own.
     let own = stranger.create_script(json!([])).await;
     assert_eq!(next(&mut theirs).await.expect("its own")["params"]["taskId"], own);
 }
 
 #[tokio::test]
-async fn t_37_a_cancel_is_told_too_wherever_it_came_from() {
-    let (host, session) = ready().await;
-    let mut listening = session.listen().await;
-    let task = session.create_script(json!([{"sleep": 600_000}])).await;
-    let cancelled = host.command(&["tasks", "cancel", &task]).await;
-    assert!(cancelled.status.success(), "{cancelled:?}");
-    loop {
-        let notice = next(&mut listening).await.expect("the stream stays open");
-        if notice["params"]["status"] == "cancelled" {
-            break;
-        }
-    }
-}
-
-#[tokio::test]
-async fn p_1_p_2_t_39_progress_rises_and_ends_with_the_task() {
+async fn p_2_t_38_t_39_what_a_task_says_names_it_and_ends_with_it() {
     let (_host, session) = ready().await;
-    let steps: Vec<Value> = (0..200_u32)
-        .flat_map(|step| {
-            [
-                json!({"progress": {"progress": f64::from(step % 7) + f64::from(step), "total": 300.5}}),
-                json!({"sleep": 20}),
-            ]
-        })
-        .collect();
+    let mut steps = vec![log("error", "x")];
+    steps.extend((0..200).flat_map(|step| [json!({"progress": {"progress": step}}), json!({"sleep": 20})]));
     let mut listening = session.listen().await;
-    let created = session
-        .result(
-            "tools/call",
-            json!({
-                "name": "script", "arguments": {"steps": steps}, "task": {}, "_meta": {"progressToken": "p"},
-            }),
-        )
-        .await;
-    let task = created["task"]["taskId"].clone();
-    let mut last = -1.0;
-    for _ in 0..4 {
-        let notice = next(&mut listening).await.expect("the stream stays open");
-        if notice["method"] != "notifications/progress" {
-            continue;
-        }
-        assert_eq!(notice["params"]["progressToken"], "p", "P-1");
-        assert_eq!(notice["params"]["_meta"][RELATED]["taskId"], task, "T-38");
-        assert_eq!(notice["params"]["total"], 300.5);
-        let progress = notice["params"]["progress"].as_f64().expect("a number");
-        assert!(progress > last, "P-1: {progress} after {last}");
-        last = progress;
+    let call =
+        json!({"name": "script", "arguments": {"steps": steps}, "task": {}, "_meta": {"progressToken": "p"}});
+    let task = session.result("tools/call", call).await["task"]["taskId"].take();
+    for method in ["notifications/message", "notifications/progress"] {
+        let notice = next_of(&mut listening, method).await;
+        assert_eq!(notice["params"]["_meta"][RELATED]["taskId"], task, "{notice}");
     }
     session.result("tasks/cancel", json!({"taskId": task})).await;
-    // After the end the host passes on no further message of the guest.
     while next(&mut listening).await.expect("open")["params"]["status"] != "cancelled" {}
     let other = session.create_script(json!([])).await;
     assert_eq!(next(&mut listening).await.expect("open")["params"]["taskId"], other, "P-2, T-39");
@@ -167,30 +115,4 @@ async fn p_1_without_a_token_there_is_no_progress() {
     let (_host, session) = ready().await;
     let messages = logged(&session, &[json!({"progress": {"progress": 1.0}}), json!({"sleep": 300})]).await;
     assert!(messages.is_empty(), "{messages:?}");
-}
-
-#[tokio::test]
-async fn on_stdio_notices_come_between_the_answers() {
-    let mut stdio = Stdio::open(scripted()).await;
-    let steps = json!([log("debug", "no"), log("error", "yes"), {"progress": {"progress": 1}}]);
-    let params = json!({"name": "script", "arguments": {"steps": steps}, "_meta": {"progressToken": 7}});
-    let answer = stdio.request("tools/call", params).await;
-    assert_eq!(outcome(&answer["result"]), json!([null, null, null]));
-    let notices = stdio.notices();
-    let methods: Vec<_> = notices.iter().filter_map(|notice| notice["method"].as_str()).collect();
-    assert_eq!(methods, ["notifications/message", "notifications/progress"]);
-    assert_eq!(stdio.request("logging/setLevel", json!({"level": "debug"})).await["result"], json!({}));
-}
-
-#[tokio::test]
-async fn t_2_older_revisions_hear_nothing_of_tasks_and_everything_else() {
-    let host = scripted().start().await;
-    let session = Session::open_as(host.port(), "2025-06-18", json!({"elicitation": {}})).await.session;
-    let messages = logged(&session, &[log("error", "x")]).await;
-    assert_eq!(levels(&messages), ["error"]);
-    let mut call = session.begin_script(json!([{"ask": [crate::questions::form("a")]}])).await;
-    let asked = call.message().await;
-    session.respond(&asked, crate::questions::accepted()).await;
-    assert_eq!(call.outcome().await, json!([{"a": crate::questions::accepted()}]));
-    drop(open(&host, json!({})).await);
 }

@@ -67,42 +67,10 @@ async fn h_15_a_plain_call_asks_on_its_own_stream_and_goes_on_with_the_answer() 
     assert!(asked["id"].is_string(), "J-2: an id of our own");
     session.respond(&asked, accepted()).await;
     assert_eq!(call.outcome().await, json!([{"a": accepted()}]));
-    // H-20: the other stream carried none of it; its next message is this one.
+    // H-19, H-20: the other stream carried none of it; its next message is this one.
     let task = session.create_script(json!([])).await;
     let first = next(&mut other).await.expect("a status of the task");
     assert_eq!(first["params"]["taskId"], task, "{first}");
-}
-
-#[tokio::test]
-async fn several_questions_at_once_are_answered_in_any_order() {
-    let (_host, session) = ready().await;
-    let all = json!([{"ask": [form("f"), url("u"), sampling("s"), roots("r")]}]);
-    let mut call = session.begin_script(all).await;
-    let mut asked = vec![call.message().await, call.message().await, call.message().await];
-    asked.push(call.message().await);
-    let ids: std::collections::HashSet<_> = asked.iter().map(|request| request["id"].to_string()).collect();
-    assert_eq!(ids.len(), 4, "J-2: never one id twice");
-    let answers = json!({
-        "f": {"action": "decline"},
-        "u": {"action": "accept"},
-        "s": {"role": "assistant", "model": "m", "content": {"type": "text", "text": "short"}},
-        "r": {"roots": [{"uri": "file:///work", "name": "work"}]},
-    });
-    for request in asked.iter().rev() {
-        let key = match (request["method"].as_str(), request["params"]["mode"].as_str()) {
-            (Some("elicitation/create"), Some("url")) => {
-                let id = request["params"]["elicitationId"].as_str();
-                assert!(id.is_some_and(|id| id.len() == 36), "E-5: {request}");
-                "u"
-            }
-            (Some("elicitation/create"), _) => "f",
-            (Some("sampling/createMessage"), _) => "s",
-            (Some("roots/list"), _) => "r",
-            other => panic!("{other:?}"),
-        };
-        session.respond(request, answers[key].clone()).await;
-    }
-    assert_eq!(call.outcome().await, json!([answers]));
 }
 
 #[tokio::test]
@@ -114,6 +82,8 @@ async fn ir_2_what_the_client_did_not_declare_is_not_asked() {
         (json!({"elicitation": {"url": {}}}), form("a"), "elicitation.form"),
         (json!({"elicitation": {}}), sampling("a"), "sampling"),
         (json!({"sampling": {}}), roots("a"), "roots"),
+        // Q-3: what the client declares of tasks does not stand for the capability itself.
+        (json!({"tasks": {"requests": {"elicitation": {"create": {}}}}}), form("a"), "elicitation.form"),
     ] {
         let session = open(&host, capabilities).await;
         let steps = json!([{"ask": [question]}]);
@@ -174,7 +144,7 @@ async fn l_9_c_6_a_question_has_a_deadline_and_is_taken_back_when_it_passes() {
     assert_eq!(call.outcome().await, json!([{"a": "timed-out"}]));
     // A late response does no harm (C-1).
     session.respond(&asked, accepted()).await;
-    // The same in a task.
+    // The same in a task (26T-21).
     let task = session.create_script(json!([{"ask": [form("a")]}])).await;
     let wait = session.begin("tasks/result", json!({"taskId": task})).await;
     let (answer, before) = wait.answer().await;
@@ -310,84 +280,29 @@ async fn ir_9_a_client_that_takes_our_task_for_its_own_is_asked_once_more_withou
     assert!(asked["params"].get("_meta").is_none(), "{asked}");
 }
 
-#[tokio::test]
-async fn ir_5_on_stdio_a_question_comes_at_once_from_calls_and_from_tasks() {
-    let mut stdio = Stdio::start(scripted());
-    stdio.initialize_as(LATEST, everything()).await;
-    let steps = json!([{"ask": [form("a")]}]);
-    let call = json!({"name": "script", "arguments": {"steps": steps}});
-    let id = stdio.send("tools/call", call.clone()).await;
-    let asked = stdio.read().await;
-    assert_eq!(asked["method"], "elicitation/create");
-    stdio.line(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": accepted()}).to_string()).await;
-    assert_eq!(outcome(&stdio.answer(id).await["result"]), json!([{"a": accepted()}]));
-    let mut as_task = call;
-    as_task["task"] = json!({});
-    let created = stdio.request("tools/call", as_task).await;
-    let task = created["result"]["task"]["taskId"].as_str().expect("a task").to_owned();
-    let mut met = stdio.notices();
-    let asked = loop {
-        let found = met.iter().find(|message| message["method"] == "elicitation/create").cloned();
-        match found {
-            Some(asked) => break asked,
-            None => met.push(stdio.read().await),
-        }
-    };
-    assert_eq!(asked["params"]["_meta"][RELATED]["taskId"], task);
-    let id = stdio.send("tasks/result", json!({"taskId": task})).await;
-    stdio.line(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": accepted()}).to_string()).await;
-    assert_eq!(outcome(&stdio.answer(id).await["result"]), json!([{"a": accepted()}]));
-    assert!(stdio.notices().iter().all(|message| message["method"] != "elicitation/create"), "H-20");
+/// A call that asks, from a client that has not said that it has initialized.
+async fn calls_early(setup: Setup) -> (Stdio, i64) {
+    let mut stdio = Stdio::start(setup);
+    stdio.line(&toolyard_tests::session::initialize(LATEST, everything()).to_string()).await;
+    stdio.read().await;
+    let call = json!({"name": "script", "arguments": {"steps": [{"ask": [form("a")]}]}});
+    let id = stdio.send("tools/call", call).await;
+    (stdio, id)
 }
 
 #[tokio::test]
 async fn l_4_nothing_is_asked_before_the_client_has_initialized() {
-    let mut stdio = Stdio::start(scripted().set("questions.wait", "300ms"));
-    stdio.line(&toolyard_tests::session::initialize(LATEST, everything()).to_string()).await;
-    stdio.read().await;
-    let id = stdio
-        .send("tools/call", json!({"name": "script", "arguments": {"steps": [{"ask": [form("a")]}]}}))
-        .await;
+    let (mut stdio, id) = calls_early(scripted().set("questions.wait", "300ms")).await;
     assert_eq!(outcome(&stdio.answer(id).await["result"]), json!([{"a": "timed-out"}]));
     assert!(stdio.notices().is_empty());
 }
 
 #[tokio::test]
-async fn a_client_that_forgets_to_say_that_it_has_initialized_is_asked_all_the_same() {
-    let mut stdio = Stdio::start(scripted());
-    stdio.line(&toolyard_tests::session::initialize(LATEST, everything()).to_string()).await;
-    stdio.read().await;
-    let call = json!({"name": "script", "arguments": {"steps": [{"ask": [form("a")]}]}});
-    let id = stdio.send("tools/call", call).await;
+async fn ir_5_a_client_that_forgets_to_say_that_it_has_initialized_is_asked_all_the_same() {
+    let (mut stdio, id) = calls_early(scripted()).await;
     let asked = stdio.read().await;
     stdio.line(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": accepted()}).to_string()).await;
     assert_eq!(outcome(&stdio.answer(id).await["result"]), json!([{"a": accepted()}]));
-}
-
-#[tokio::test]
-async fn a_suspended_guest_costs_no_thread() {
-    let (host, session) = ready().await;
-    let threads = || {
-        let of = format!("/proc/{}/task", host.pid().as_raw_nonzero());
-        std::fs::read_dir(of).map_or(0, Iterator::count)
-    };
-    let mut waiting = Vec::new();
-    let mut before = 0;
-    for number in 0..60 {
-        let mut call = session.begin_script(json!([{"ask": [form("a")]}])).await;
-        let asked = call.message().await;
-        waiting.push((call, asked));
-        if number == 9 {
-            before = threads();
-        }
-    }
-    assert!(threads() <= before, "{} threads, {before} with ten guests", threads());
-    // The host serves other calls meanwhile.
-    assert_eq!(outcome(&session.call("script", json!({"steps": []})).await), json!([]));
-    for (call, asked) in waiting {
-        session.respond(&asked, accepted()).await;
-        assert_eq!(call.outcome().await, json!([{"a": accepted()}]));
-    }
 }
 
 #[tokio::test]
