@@ -212,14 +212,7 @@ runs! {
     #[ignore = "nightly: clients"]
     the_typescript_client_is_asked_over_http => over_http(&TYPESCRIPT_ASKED, asking());
     #[ignore = "nightly: clients"]
-    the_typescript_client_is_asked_over_stdio => over_stdio(&TYPESCRIPT_ASKED, asking());
-    #[ignore = "nightly: clients"]
-    the_python_client_is_asked_over_http => over_http(&PYTHON_ASKED, asking());
-    #[ignore = "nightly: clients"]
     the_python_client_is_asked_over_stdio => over_stdio(&PYTHON_ASKED, asking());
     #[ignore = "nightly: clients"]
     the_typescript_client_is_offered_more_than_tools_over_http => over_http(&TYPESCRIPT_OFFERED, offering());
-    #[ignore = "nightly: clients"]
-    the_typescript_client_is_offered_more_than_tools_over_stdio =>
-        over_stdio(&TYPESCRIPT_OFFERED, offering());
 }

@@ -1,7 +1,7 @@
 //! The Inspector's command line: one command, one request.
 
 use crate::clients::second::beginning;
-use crate::clients::{compile, expect_clean, expect_clean_since, finished, folder, tapped_stdio};
+use crate::clients::{compile, expect_clean_since, finished, folder, tapped_stdio};
 use serde_json::{Value, json};
 use tokio::process::Command;
 use toolyard_tests::host::Setup;
@@ -12,7 +12,7 @@ const LAUNCHER: &str = "node_modules/@modelcontextprotocol/inspector/clients/lau
 
 /// Whether the Inspector and its Node.js are installed; the conformance suites need that Node.js too. It is
 /// optional on a developer's machine and required in CI.
-pub fn is_installed() -> bool {
+fn is_installed() -> bool {
     let installed = folder().join("node_modules/.installed").exists() && node().exists();
     if !installed {
         schema::skipped("the Inspector is not installed: run `make clients`");
@@ -24,67 +24,14 @@ fn node() -> std::path::PathBuf {
     guests::root().join("tests/conformance/node_modules/.bin/node")
 }
 
-fn setup() -> Setup {
-    Setup::probe()
-}
-
 /// The result that the Inspector prints.
-pub async fn inspect(args: &[&str]) -> Value {
+async fn inspect(args: &[&str]) -> Value {
     let home = tempfile::tempdir().expect("a folder");
     let mut command = Command::new(node());
     // The Inspector keeps a catalog of servers in the home folder.
     command.arg(folder().join(LAUNCHER)).arg("--cli").args(args).env("HOME", home.path());
     let printed = finished(command, &format!("the Inspector: {args:?}")).await;
     serde_json::from_str(&printed).unwrap_or_else(|error| panic!("{error}: {printed}"))
-}
-
-fn names(result: &Value) -> Vec<&str> {
-    let tools = result["tools"].as_array().expect("tools");
-    tools.iter().map(|tool| tool["name"].as_str().expect("a name")).collect()
-}
-
-#[tokio::test]
-#[ignore = "nightly: clients"]
-async fn the_inspector_over_http() {
-    if !is_installed() {
-        return;
-    }
-    let host = setup().start().await;
-    let proxy = Proxy::before(host.port()).await;
-    let url = proxy.url();
-    let over = |args: &[&'static str]| {
-        let mut all = vec![url.clone(), "--transport".to_owned(), "http".to_owned(), "--method".to_owned()];
-        all.extend(args.iter().map(|&arg| arg.to_owned()));
-        async move { inspect(&all.iter().map(String::as_str).collect::<Vec<_>>()).await }
-    };
-    let tools = over(&["tools/list"]).await;
-    assert_eq!(names(&tools).len(), 12);
-    let echo = over(&["tools/call", "--tool-name", "echo", "--tool-arg", "text=hello"]).await;
-    assert_eq!(echo["content"], json!([{"type": "text", "text": "hello"}]));
-    // No plugin offers any here.
-    assert_eq!(over(&["resources/list"]).await, json!({"resources": []}));
-    assert_eq!(over(&["prompts/list"]).await, json!({"prompts": []}));
-    proxy.tap().expect_clean();
-}
-
-#[tokio::test]
-#[ignore = "nightly: clients"]
-async fn the_inspector_over_stdio() {
-    if !is_installed() {
-        return;
-    }
-    let (folder, settings) = setup().into_parts();
-    compile(folder.path(), &settings).await;
-    let command = tapped_stdio(folder.path(), &settings);
-    let command: Vec<_> = command.iter().map(String::as_str).collect();
-    let over = |args: &'static [&'static str]| {
-        let all = [command.as_slice(), &["--method"], args].concat();
-        async move { inspect(&all).await }
-    };
-    assert!(names(&over(&["tools/list"]).await).contains(&"echo"));
-    let echo = over(&["tools/call", "--tool-name", "echo", "--tool-arg", "text=hello"]).await;
-    assert_eq!(echo["content"], json!([{"type": "text", "text": "hello"}]));
-    expect_clean(folder.path());
 }
 
 /// Values of `--protocol-era`, and whether the client then speaks the newer revision.
@@ -110,7 +57,7 @@ async fn the_inspector_speaks_either_revision_over_http() {
     if !is_installed() {
         return;
     }
-    let host = setup().start().await;
+    let host = Setup::probe().start().await;
     let proxy = Proxy::before(host.port()).await;
     for (era, stateless) in ERAS {
         echoes(&[&proxy.url(), "--transport", "http"], era, stateless).await;
@@ -125,7 +72,7 @@ async fn the_inspector_speaks_either_revision_over_stdio() {
         return;
     }
     for (era, stateless) in ERAS {
-        let (folder, settings) = setup().into_parts();
+        let (folder, settings) = Setup::probe().into_parts();
         compile(folder.path(), &settings).await;
         let command = tapped_stdio(folder.path(), &settings);
         let command: Vec<_> = command.iter().map(String::as_str).collect();

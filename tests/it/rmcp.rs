@@ -79,10 +79,6 @@ impl ClientHandler for Person {
 
 type Client = RunningService<RoleClient, Person>;
 
-fn discover() -> ClientLifecycleMode {
-    ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] }
-}
-
 fn auto() -> ClientLifecycleMode {
     let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
     ClientLifecycleMode::Auto { preferred_versions, legacy_version: None }
@@ -118,11 +114,11 @@ impl Piped {
         (Self { folder, child }, (stdout, stdin))
     }
 
-    /// Call this after the client, which spoke in this `mode`, has closed the pipe.
-    async fn expect_clean(mut self, mode: &str) {
+    /// Call this after the client has closed the pipe.
+    async fn expect_clean(mut self) {
         let ended = tokio::time::timeout(PATIENCE, self.child.wait()).await;
         ended.expect("it ends with its input").expect("waiting works");
-        expect_clean_since(beginning(mode), self.folder.path());
+        expect_clean_since(beginning("auto"), self.folder.path());
     }
 }
 
@@ -249,27 +245,41 @@ async fn tasks(client: &Client, person: &Person) {
     assert_eq!(code(unknown), -32602, "26T-15");
 }
 
-#[tokio::test]
-async fn rmcp_discovers_calls_and_minds_tasks_over_http() {
-    let (_host, proxy) = over_http().await;
-    let person = Person::who_knows_tasks();
-    let transport = StreamableHttpClientTransport::from_uri(proxy.url());
-    let client = person.clone().serve_with_lifecycle(transport, discover()).await.expect("it connects");
-    calls_in_line(&client, &person).await;
-    tasks(&client, &person).await;
+/// Ends a client over HTTP; the tap in front of its host found no fault.
+async fn ends_clean(client: Client, proxy: &Proxy) {
     client.cancel().await.expect("it ends");
     proxy.tap().expect_clean();
 }
 
 #[tokio::test]
-async fn rmcp_discovers_calls_and_minds_tasks_over_stdio() {
+async fn rmcp_discovers_calls_minds_tasks_and_listens_over_http() {
+    let (host, proxy) = over_http().await;
+    let person = Person::who_knows_tasks();
+    let transport = StreamableHttpClientTransport::from_uri(proxy.url());
+    let discover = ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] };
+    let client = person.clone().serve_with_lifecycle(transport, discover).await.expect("it connects");
+    calls_in_line(&client, &person).await;
+    tasks(&client, &person).await;
+    let filter = SubscriptionFilter::builder().tools_list_changed().build();
+    let mut subscription = client.listen(filter.clone()).await.expect("a subscription");
+    assert_eq!(subscription.acknowledged(), &filter, "26SUB-2");
+    install(&guests::fixture("add"), &host.plugins());
+    let heard = tokio::time::timeout(PATIENCE, subscription.next()).await.expect("a notification arrives");
+    assert!(matches!(heard, Ok(Some(ServerNotification::ToolListChangedNotification(_)))), "{heard:?}");
+    subscription.cancel().await.expect("it is ended");
+    ends_clean(client, &proxy).await;
+}
+
+/// Left to itself, the client discovers.
+#[tokio::test]
+async fn rmcp_finds_out_calls_and_minds_tasks_over_stdio() {
     let (host, pipe) = Piped::start().await;
     let person = Person::who_knows_tasks();
-    let client = person.clone().serve_with_lifecycle(pipe, discover()).await.expect("it connects");
+    let client = person.clone().serve_with_lifecycle(pipe, auto()).await.expect("it connects");
     calls_in_line(&client, &person).await;
     tasks(&client, &person).await;
     client.cancel().await.expect("it ends");
-    host.expect_clean("auto").await;
+    host.expect_clean().await;
 }
 
 #[tokio::test]
@@ -277,7 +287,7 @@ async fn rmcp_that_does_not_know_tasks_gets_results_or_is_told_that_it_has_to() 
     let (_host, proxy) = over_http().await;
     let person = Person::default();
     let transport = StreamableHttpClientTransport::from_uri(proxy.url());
-    let client = person.clone().serve_with_lifecycle(transport, discover()).await.expect("it connects");
+    let client = person.clone().serve_with_lifecycle(transport, auto()).await.expect("it connects");
     calls_in_line(&client, &person).await;
     // 26T-4: the call does not become a task.
     let waited = called(&client, "wait", json!({ "ms": 5 })).await;
@@ -288,77 +298,26 @@ async fn rmcp_that_does_not_know_tasks_gets_results_or_is_told_that_it_has_to() 
     // 26T-6
     let get = client.get_task(GetTaskParams::new("6b1f0d7e-0000-4000-8000-000000000000")).await;
     assert_eq!(code(get), -32021);
-    client.cancel().await.expect("it ends");
-    proxy.tap().expect_clean();
+    ends_clean(client, &proxy).await;
 }
 
-#[tokio::test]
-async fn rmcp_hears_of_new_tools_on_the_stream_that_it_listens_to() {
-    let (host, proxy) = over_http().await;
-    let transport = StreamableHttpClientTransport::from_uri(proxy.url());
-    let client = Person::default().serve_with_lifecycle(transport, discover()).await.expect("it connects");
-    assert!(!names(&client.list_all_tools().await.expect("a list")).contains(&"add"));
-    let filter = SubscriptionFilter::builder().tools_list_changed().build();
-    let mut subscription = client.listen(filter.clone()).await.expect("a subscription");
-    assert_eq!(subscription.acknowledged(), &filter, "26SUB-2");
-    install(&guests::fixture("add"), &host.plugins());
-    let heard = tokio::time::timeout(PATIENCE, subscription.next()).await.expect("a notification arrives");
-    assert!(matches!(heard, Ok(Some(ServerNotification::ToolListChangedNotification(_)))), "{heard:?}");
-    subscription.cancel().await.expect("it is ended");
-    client.cancel().await.expect("it ends");
-    proxy.tap().expect_clean();
-}
-
-/// The steps of a client that has initialized; rmcp does not support the tasks of that revision.
-async fn in_a_session(client: &Client, person: &Person) {
-    let server = client.peer_info().expect("it has initialized");
-    assert_eq!(server.protocol_version.as_str(), "2025-11-25");
-    let tools = client.list_all_tools().await.expect("a list");
-    assert!(names(&tools).contains(&"echo"), "{tools:?}");
-    let echo = called(client, "echo", json!({ "text": "hello" })).await;
-    assert_eq!(text(&echo), "hello");
-    let asked = called(client, "ask", json!({ "question": "Six times nine?" })).await;
-    assert_eq!(text(&asked), "forty-two");
-    assert_eq!(person.asked(), ["Six times nine?"]);
-    // 26B-4: declaring the extension in `initialize` enables nothing; 26B-10.
-    assert_eq!(code(client.call_tool_once(call("batch", json!({ "steps": 1, "ms": 0 }))).await), -32601);
-}
-
+/// rmcp does not support the tasks of that revision.
 #[tokio::test]
 async fn rmcp_initializes_and_calls_over_http() {
     let (_host, proxy) = over_http().await;
     let person = Person::who_knows_tasks();
     let transport = StreamableHttpClientTransport::from_uri(proxy.url());
     let client = person.clone().serve(transport).await.expect("it connects");
-    in_a_session(&client, &person).await;
-    client.cancel().await.expect("it ends");
-    proxy.tap().expect_clean();
-}
-
-#[tokio::test]
-async fn rmcp_initializes_and_calls_over_stdio() {
-    let (host, pipe) = Piped::start().await;
-    let person = Person::who_knows_tasks();
-    let client = person.clone().serve(pipe).await.expect("it connects");
-    in_a_session(&client, &person).await;
-    client.cancel().await.expect("it ends");
-    host.expect_clean("legacy").await;
-}
-
-#[tokio::test]
-async fn rmcp_left_to_itself_discovers() {
-    let (_host, proxy) = over_http().await;
-    let person = Person::who_knows_tasks();
-    let transport = StreamableHttpClientTransport::from_uri(proxy.url());
-    let client = person.clone().serve_with_lifecycle(transport, auto()).await.expect("it connects");
-    calls_in_line(&client, &person).await;
-    client.cancel().await.expect("it ends");
-    proxy.tap().expect_clean();
-
-    let (host, pipe) = Piped::start().await;
-    let person = Person::who_knows_tasks();
-    let client = person.clone().serve_with_lifecycle(pipe, auto()).await.expect("it connects");
-    calls_in_line(&client, &person).await;
-    client.cancel().await.expect("it ends");
-    host.expect_clean("auto").await;
+    let server = client.peer_info().expect("it has initialized");
+    assert_eq!(server.protocol_version.as_str(), "2025-11-25");
+    let tools = client.list_all_tools().await.expect("a list");
+    assert!(names(&tools).contains(&"echo"), "{tools:?}");
+    let echo = called(&client, "echo", json!({ "text": "hello" })).await;
+    assert_eq!(text(&echo), "hello");
+    let asked = called(&client, "ask", json!({ "question": "Six times nine?" })).await;
+    assert_eq!(text(&asked), "forty-two");
+    assert_eq!(person.asked(), ["Six times nine?"]);
+    // 26B-4, 26B-10: declaring the extension in `initialize` enables nothing. T-4, X-1: nor is this the -32600 that T-6 allows.
+    assert_eq!(code(client.call_tool_once(call("batch", json!({ "steps": 1, "ms": 0 }))).await), -32601);
+    ends_clean(client, &proxy).await;
 }
