@@ -4,7 +4,6 @@
 
 mod clients;
 mod keeping;
-mod languages;
 mod questions;
 mod surviving;
 

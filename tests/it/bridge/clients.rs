@@ -1,13 +1,12 @@
 //! Official clients without tasks, each with its own timeouts and its own check of output schemas.
 
-use super::{bridge_times, drive, handed_off, is_full, order, scaled, setup, with_scaled_times};
+use super::{bridge_times, drive, is_full, order, scaled, setup, with_scaled_times};
 use crate::clients::{Client, PYTHON, TYPESCRIPT, runs, second};
-use crate::{inspector, say};
+use crate::say;
 use serde_json::{Value, json};
 use std::time::Duration;
 use toolyard_tests::Sink;
 use toolyard_tests::host::Setup;
-use toolyard_tests::tap::Proxy;
 
 pub const FIRST_TYPESCRIPT: Client = TYPESCRIPT.with_script("typescript/bridge.mjs");
 pub const SECOND_TYPESCRIPT: Client = second::TYPESCRIPT.with_script("v2/typescript/bridge.mjs");
@@ -15,7 +14,6 @@ const FIRST_PYTHON: Client = PYTHON.with_script("python/bridge.py");
 const SECOND_PYTHON: Client = second::PYTHON.with_script("v2/python/bridge.py");
 const FIRST_FASTMCP: Client = PYTHON.with_script("fastmcp/bridge.py");
 const SECOND_FASTMCP: Client = second::PYTHON.with_script("fastmcp/bridge.py");
-const FOLLOWER: Client = PYTHON.with_script("python/follow.py");
 
 /// A client calls a tool with an output schema that runs for this many milliseconds, which is longer than the
 /// timeout of the client: one minute, the default of the TypeScript clients.
@@ -53,13 +51,10 @@ async fn hands_off_for_70_s(client: &Client, mode: &[&str]) {
     hands_off(client, mode, scaled(70_000)).await;
 }
 
-#[tokio::test]
-#[ignore = "nightly: clients"]
-async fn the_python_client_has_the_result_of_a_call_longer_than_its_timeout() {
-    hands_off(&FIRST_PYTHON, &[], scaled(150_000)).await;
-}
-
 runs! {
+    #[ignore = "nightly: clients"]
+    the_python_client_has_the_result_of_a_call_longer_than_its_timeout =>
+        hands_off(&FIRST_PYTHON, &[], scaled(150_000));
     the_second_python_client_takes_a_hand_off_without_a_session => hands_off_for_70_s(&SECOND_PYTHON, &["auto"]);
     #[ignore = "nightly: clients"]
     the_second_python_client_takes_a_hand_off_in_a_session => hands_off_for_70_s(&SECOND_PYTHON, &["legacy"]);
@@ -88,30 +83,6 @@ async fn the_typescript_client_can_call_a_tool_that_is_only_ever_a_task() {
     assert_eq!(summary["text"], "counted 2");
 }
 
-/// The Inspector opens a session for each request. It declares the tasks extension, which has no meaning in
-/// `initialize` (26B-4).
-#[tokio::test]
-#[ignore = "nightly: clients"]
-async fn the_inspector_collects_a_result_in_another_session() {
-    if !inspector::is_installed() {
-        return;
-    }
-    let sink = Sink::start().await;
-    let host = setup(&sink).set("bridge.after", "1s").start().await;
-    let proxy = Proxy::before(host.port()).await;
-    let call = async |tool: &str, arguments: &[&str]| {
-        let url = proxy.url();
-        let server = [&url, "--transport", "http", "--protocol-era", "legacy", "--method", "tools/call"];
-        inspector::inspect(&[&server[..], &["--tool-name", tool, "--tool-arg"], arguments].concat()).await
-    };
-    let sink_argument = format!("sink={}", sink.authority());
-    let task = handed_off(&call("slow", &["key=k", "ms=3000", &sink_argument]).await);
-    let result = call("task_wait", &[&format!("task_id={task}")]).await;
-    assert_eq!(result["structuredContent"]["key"], "k", "{result}");
-    assert_eq!(sink.of("k").begun, [1], "the guest ran once");
-    proxy.tap().expect_clean();
-}
-
 /// The tool is silent for longer than the timeout, both before and after the hand-off.
 async fn progress_keeps_alive(client: &Client, mode: &[&str]) {
     if !client.is_installed() {
@@ -130,21 +101,4 @@ runs! {
     #[ignore = "nightly: clients"]
     progress_keeps_a_request_of_the_second_typescript_client_alive =>
         progress_keeps_alive(&SECOND_TYPESCRIPT, &["auto", "progresses"]);
-}
-
-#[tokio::test]
-#[ignore = "nightly: clients"]
-async fn a_client_that_follows_each_text_to_the_letter_has_the_result() {
-    if !FOLLOWER.is_installed() {
-        return;
-    }
-    let host = with_scaled_times(Setup::probe()).start().await;
-    let ms = scaled(70_000);
-    let summary = drive(&FOLLOWER, &host, &["wait"], &json!({"ms": ms}), None).await;
-    expect_times(&summary, ms);
-    let calls: Vec<_> =
-        summary["calls"].as_array().expect("calls").iter().filter_map(Value::as_str).collect();
-    let (first, waits) = calls.split_first().expect("a call");
-    assert!(*first == "wait" && waits.iter().all(|call| *call == "task_wait"), "{summary}");
-    assert_eq!(summary["result"]["texts"][1], format!("waited {ms} ms"));
 }

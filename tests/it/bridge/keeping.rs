@@ -1,12 +1,10 @@
 //! Calls whose caller stopped waiting, and tasks that another session finds.
 
 use super::clients::{FIRST_TYPESCRIPT, SECOND_TYPESCRIPT};
-use super::{collect, drive, handed_off, is_full, order, scaled, setup, text};
+use super::{drive, is_full, order, scaled, setup};
 use crate::clients::{Client, runs};
 use serde_json::{Value, json};
-use std::time::Duration;
 use toolyard_tests::host::Setup;
-use toolyard_tests::session::LATEST;
 use toolyard_tests::tokens::{stanza, token};
 use toolyard_tests::{Host, Session, Sink, eventually};
 
@@ -86,53 +84,4 @@ runs! {
     #[ignore = "nightly: clients"]
     a_person_stops_the_run_without_a_session =>
         a_person_stops_the_run(&SECOND_TYPESCRIPT, &["auto", "aborts"]);
-}
-
-#[tokio::test]
-async fn the_age_decides_about_a_cancellation_without_a_reason() {
-    let sink = Sink::start().await;
-    let host = setup_for_alice(&sink).start().await;
-    let session = alice(&host).await;
-    for (key, age, kept) in [("young", 0, 0), ("old", 2_500, 1)] {
-        let params = json!({"name": "slow", "arguments": order(&sink, key, 600_000)});
-        let id = session.next_id();
-        let call = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params});
-        let (_, ()) = tokio::join!(session.post(&call), async {
-            sink.begun(key, 1).await;
-            tokio::time::sleep(Duration::from_millis(age)).await;
-            session.notify("notifications/cancelled", json!({"requestId": id})).await;
-        });
-        eventually(&format!("{kept} runs"), || async { (host.runs().await == kept).then_some(()) }).await;
-        eventually(&format!("{kept} tasks"), || async {
-            (u32::try_from(tasks(&host).await.len()) == Ok(kept)).then_some(())
-        })
-        .await;
-    }
-}
-
-/// Like claude.ai, uses a separate session for each call. Returns whether a list shows the task.
-async fn every_call_in_its_own_session(host: &Host, sink: &Sink, token: Option<&str>) -> bool {
-    let call = async |tool: &str, arguments: Value| {
-        let opened = Session::open_by(host.port(), LATEST, json!({}), token).await;
-        opened.session.call(tool, arguments).await
-    };
-    let task = handed_off(&call("slow", order(sink, "k", 2_000)).await);
-    let list = call("task_list", json!({"status": "all"})).await;
-    let session = Session::open_by(host.port(), LATEST, json!({}), token).await.session;
-    let result = collect(&session, &task).await;
-    assert_eq!(result["structuredContent"]["key"], "k", "{result}");
-    assert_eq!(sink.of("k").begun, [1], "the guest ran once");
-    text(&list).contains(&task)
-}
-
-#[tokio::test]
-async fn the_id_finds_a_task_from_every_session_and_the_list_with_a_token_too() {
-    for name in [None, Some("alice")] {
-        let sink = Sink::start().await;
-        let config = name.map(|name| stanza(name, &[])).unwrap_or_default();
-        let host = setup(&sink).config(&config).set("bridge.after", "500ms").start().await;
-        let token = name.map(token);
-        let is_listed = every_call_in_its_own_session(&host, &sink, token.as_deref()).await;
-        assert_eq!(is_listed, name.is_some(), "{name:?}");
-    }
 }

@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use toolyard_tests::host::Setup;
 use toolyard_tests::session::LATEST;
-use toolyard_tests::stateless::{Client, enveloped, tasks};
 use toolyard_tests::tokens::{stanza, token};
 use toolyard_tests::{Backgrounds, Session, Sink, Stdio, eventually};
 
@@ -69,33 +68,11 @@ async fn call(stdio: &mut Stdio, tool: &str, arguments: Value) -> Value {
     stdio.request("tools/call", json!({"name": tool, "arguments": arguments})).await["result"].clone()
 }
 
-fn crowded() -> Setup {
-    Setup::probe().set("calls.running-per-principal", "4")
-}
-
-/// The host refuses none of 100 calls at once: with the extension, those that have to wait become tasks.
-#[tokio::test]
-async fn a_client_with_the_extension_gets_tasks_instead_of_busy() {
-    let (host, client) = crowded().set("bridge.after", "2s").serve_client().await;
-    let calls = (0..100).map(|_| async {
-        let client = Client::with_tasks(host.port());
-        client.result("tools/call", json!({"name": "wait", "arguments": {"ms": 1_000}})).await
-    });
-    let created: Vec<String> = join_all(calls)
-        .await
-        .into_iter()
-        .filter_map(|result| Some(result["taskId"].as_str()?.to_owned()))
-        .collect();
-    assert!(created.len() >= 96, "{}", created.len());
-    for id in created.iter().take(8) {
-        client.until(id, "completed").await;
-    }
-}
-
-/// The same for sessions without task support: each call ends, or is handed off and ends later.
+/// The host refuses none of 100 calls at once: each ends, or is handed off and ends later.
 #[tokio::test]
 async fn a_session_without_tasks_gets_results_instead_of_busy() {
-    let (_host, session) = crowded().set("bridge.after", "500ms").open().await;
+    let crowded = Setup::probe().set("calls.running-per-principal", "4");
+    let (_host, session) = crowded.set("bridge.after", "500ms").open().await;
     let calls = (0..100).map(|_| session.call("wait", json!({"ms": 50})));
     let results = join_all(calls).await;
     let (mut ended, mut handed) = (0, Vec::new());
@@ -111,43 +88,4 @@ async fn a_session_without_tasks_gets_results_instead_of_busy() {
     for task in &handed {
         assert!(text(&collect(&session, task).await).contains("is done"), "{task}");
     }
-}
-
-/// Without the bridge and the queue, the host refuses clients that declare nothing, as before.
-#[tokio::test]
-async fn without_bridge_and_queue_the_host_says_that_it_is_busy() {
-    let (_host, session) =
-        crowded().set("bridge.enabled", "false").set("tasks.queue-when-busy", "false").open().await;
-    let calls =
-        (0..8).map(|_| session.request("tools/call", json!({"name": "wait", "arguments": {"ms": 500}})));
-    let answers = join_all(calls).await;
-    let busy = answers.iter().filter(|answer| {
-        answer["error"]["message"].as_str().is_some_and(|message| {
-            message == "Busy: 4 of your calls are running, the most for one principal; try again later"
-        })
-    });
-    assert_eq!(busy.count(), 4, "{answers:?}");
-}
-
-/// A session that supports tasks sees the same with the bridge as without it.
-#[tokio::test]
-async fn a_session_that_knows_tasks_sees_no_bridge() {
-    let mut seen = Vec::new();
-    for enabled in ["true", "false"] {
-        let host = Setup::probe().set("bridge.enabled", enabled).start().await;
-        let session = Session::open_as(host.port(), LATEST, json!({"tasks": {}})).await.session;
-        let listed = session.request("tools/list", json!({})).await;
-        let required =
-            session.request("tools/call", json!({"name": "batch", "arguments": {"steps": 1}})).await;
-        let unknown = session.request("tools/call", json!({"name": "task_wait", "arguments": {}})).await;
-        seen.push([listed, required, unknown]);
-        // A session that shows its task support only later sees the same from then on.
-        let session = Session::open(host.port()).await;
-        session.error("tasks/get", json!({"taskId": "none"})).await;
-        assert_eq!(session.tool_names().await.len(), 12);
-        let stateless = Client::with_tasks(host.port());
-        let listed = stateless.result("tools/list", enveloped(json!({}), &tasks())).await;
-        assert_eq!(listed["tools"].as_array().expect("tools").len(), 12);
-    }
-    assert_eq!(seen[0], seen[1]);
 }
