@@ -1,4 +1,4 @@
-//! `toolyard call` with recorded answers, expectations, and the recording of cases.
+//! `toolyard call` with recorded answers and expectations.
 
 use crate::command_line::{err, out};
 use std::process::{Output, Stdio};
@@ -15,11 +15,11 @@ impl Folder {
         std::fs::write(self.0.path().join(name), text).expect("written");
     }
 
-    /// Runs `toolyard call` on a folder with `component`.
-    async fn call_on(&self, component: &std::path::Path, args: &[&str]) -> Output {
+    /// Runs `toolyard call` on a folder with the probe.
+    async fn call(&self, args: &[&str]) -> Output {
         let plugins = self.0.path().join("plugins");
         std::fs::create_dir_all(&plugins).expect("a folder");
-        toolyard_tests::host::install(component, &plugins);
+        toolyard_tests::host::install(&guests::plugin("probe"), &plugins);
         tokio::process::Command::new(guests::binary())
             .arg("call")
             .args(args)
@@ -29,10 +29,6 @@ impl Folder {
             .output()
             .await
             .expect("the command runs")
-    }
-
-    async fn call(&self, args: &[&str]) -> Output {
-        self.call_on(&guests::plugin("probe"), args).await
     }
 }
 
@@ -52,6 +48,10 @@ async fn questions_are_answered_by_their_keys() {
     let eve = r#"answer={"action":"accept","content":{"answer":"Eve"}}"#;
     let called = folder.call(&[&ASK[..], &["--answers", "answers.toml", "--answer", eve]].concat()).await;
     assert_eq!(out(&called), "Eve\n", "the flag wins");
+    let record = [&ASK[..], &["--answer", eve, "--record", "eve.case.toml"]].concat();
+    assert_eq!(folder.call(&record).await.status.code(), Some(0));
+    let again = folder.call(&record).await;
+    assert!(again.status.code() == Some(2) && err(&again).contains("already exists"), "{}", err(&again));
 }
 
 #[tokio::test]
@@ -72,52 +72,24 @@ async fn a_question_without_an_answer_is_declined_and_named() {
 #[tokio::test]
 async fn what_is_expected_decides_about_the_exit_code() {
     let folder = Folder::new();
-    folder.write("expected.txt", "hello\n");
-    let jq = r#"{"program":".a","input":{"a":1}}"#;
-    let probe = guests::plugin("probe");
-    for (component, args, code) in [
-        (&probe, &["echo", r#"{"text":"hello"}"#, "--expect", "\"hello\""][..], 0),
-        (&probe, &["echo", r#"{"text":"hello"}"#, "--expect", "expected.txt"], 0),
-        (&probe, &["echo", r#"{"text":"hello"}"#, "--expect", "\"other\""], 1),
-        (&probe, &["echo", r#"{"text":"hello"}"#, "--expect-error", "hello"], 1),
-        (&probe, &["fail", r#"{"message":"no luck"}"#, "--expect-error", "luck"], 0),
-        (&probe, &["fail", r#"{"message":"no luck"}"#, "--expect-error", "pluck"], 1),
-        (&probe, &["fail", r#"{"message":"no luck"}"#, "--expect", "\"no luck\""], 1),
-        (&probe, &["protocol_error", r#"{"code":-5,"message":"odd"}"#, "--expect-error", "odd"], 0),
-        (&guests::plugin("jq"), &["jq", jq, "--expect", r#"{"truncated":false,"outputs":[1.0]}"#], 0),
-        (&guests::plugin("jq"), &["jq", jq, "--expect", r#"{"outputs":[1]}"#], 1),
+    let (hello, fails) = (["echo", r#"{"text":"hello"}"#], ["fail", r#"{"message":"no luck"}"#]);
+    for (call, expects, code) in [
+        (hello, ["--expect", "\"hello\""], 0),
+        (hello, ["--expect-error", "hello"], 1),
+        (fails, ["--expect-error", "luck"], 0),
+        (fails, ["--expect", "\"no luck\""], 1),
+        (["protocol_error", r#"{"code":-5,"message":"odd"}"#], ["--expect-error", "odd"], 0),
     ] {
-        let called = folder.call_on(component, args).await;
-        assert_eq!(called.status.code(), Some(code), "{args:?}: {}{}", out(&called), err(&called));
+        let called = folder.call(&[call, expects].concat()).await;
+        assert_eq!(
+            called.status.code(),
+            Some(code),
+            "{call:?} {expects:?}: {}{}",
+            out(&called),
+            err(&called)
+        );
     }
-    let called = folder.call(&["echo", r#"{"text":"hello"}"#, "--expect", "\"other\""]).await;
+    let called = folder.call(&[hello, ["--expect", "\"other\""]].concat()).await;
+    assert_eq!(called.status.code(), Some(1));
     assert!(out(&called).is_empty() && err(&called).contains("- other\n+ hello"), "{}", err(&called));
-}
-
-#[tokio::test]
-async fn what_happened_is_recorded_as_a_case_that_passes() {
-    let folder = Folder::new();
-    let answer = r#"answer={"action":"accept","content":{"answer":"Ada"}}"#;
-    for (name, more) in [("plain.case.toml", &[][..]), ("task.case.toml", &["--task"])] {
-        let args = [&ASK[..], &["--answer", answer, "--record", name], more].concat();
-        let called = folder.call(&args).await;
-        assert_eq!(called.status.code(), Some(0), "{}", err(&called));
-    }
-    let again = folder.call(&[&ASK[..], &["--record", "plain.case.toml"]].concat()).await;
-    assert!(again.status.code() == Some(2) && err(&again).contains("already exists"), "{}", err(&again));
-    folder.call(&["fail", r#"{"message":"no\nluck"}"#, "--record", "fails.case.toml"]).await;
-    folder.call(&["protocol_error", r#"{"code":-5,"message":"odd"}"#, "--record", "error.case.toml"]).await;
-    for name in ["plain", "task", "fails", "error"] {
-        let name = format!("{name}.case.toml");
-        let to = folder.0.path().join("plugins").join(&name);
-        std::fs::rename(folder.0.path().join(&name), to).expect("recorded");
-    }
-    let tested = tokio::process::Command::new(guests::binary())
-        .args(["test", "plugins"])
-        .env("TOOLYARD_DATA", folder.0.path().join("data"))
-        .current_dir(folder.0.path())
-        .output()
-        .await
-        .expect("the command runs");
-    assert!(out(&tested).contains("4 passed, 0 failed"), "{}{}", out(&tested), err(&tested));
 }

@@ -61,17 +61,6 @@ fn port(address: std::io::Result<std::net::SocketAddr>) -> u16 {
 }
 
 #[tokio::test]
-async fn nothing_is_connected_to_without_a_grant() {
-    let net = Net::with("").await;
-    for (tool, port) in [("tcp", net.tcp), ("udp", net.udp)] {
-        net.denied(tool, &format!("127.0.0.1:{port}")).await;
-        net.denied(tool, &format!("localhost:{port}")).await;
-    }
-    net.denied("listen", "0.0.0.0:0").await;
-    net.denied("resolve", "localhost").await;
-}
-
-#[tokio::test]
 async fn an_address_is_granted_at_its_port_and_by_its_protocol() {
     let net = Net::with("[sockets]\ntcp = [\"127.0.0.1:TCP\"]\nudp = [\"127.0.0.0/8:UDP\"]").await;
     net.allowed("tcp", &format!("127.0.0.1:{}", net.tcp)).await;
@@ -79,6 +68,9 @@ async fn an_address_is_granted_at_its_port_and_by_its_protocol() {
     net.denied("tcp", &format!("127.0.0.1:{}", net.udp)).await;
     net.denied("udp", &format!("127.0.0.1:{}", net.tcp)).await;
     net.denied("tcp", "169.254.169.254:80").await;
+    // No plugin may listen, and only granted names are looked up.
+    net.denied("listen", "127.0.0.1:0").await;
+    net.denied("listen", "[::]:0").await;
     net.denied("tcp", &format!("127.0.0.1:{}", net.host.port())).await;
     let log = net.host.log();
     assert!(log.contains("`sockets.tcp` of net_try.toml would have to name it"), "{log}");
@@ -128,12 +120,4 @@ async fn a_name_is_looked_up_if_it_is_granted_and_reached_where_it_led() {
     net.denied("resolve", "example.com").await;
     net.denied("udp", &format!("127.0.0.1:{}", net.udp)).await;
     assert!(net.host.log().contains("the name example.com is not looked up"), "{}", net.host.log());
-}
-
-#[tokio::test]
-async fn nobody_listens_whatever_is_granted() {
-    let net = Net::with("[sockets]\ntcp = [\"127.0.0.1:TCP\"]\nudp = [\"127.0.0.1:UDP\"]").await;
-    for address in ["0.0.0.0:0", "127.0.0.1:0", "[::]:0"] {
-        net.denied("listen", address).await;
-    }
 }

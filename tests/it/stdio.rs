@@ -94,6 +94,7 @@ async fn c_2_initialize_is_not_cancelled() {
     assert!(stdio.request("tools/list", json!({})).await["result"]["tools"].is_array());
 }
 
+/// So does 2026-07-28 (26S-1).
 #[tokio::test]
 async fn s_2_logs_go_to_stderr_and_only_messages_to_stdout() {
     for format in ["text", "json"] {
@@ -170,15 +171,6 @@ async fn malformed_lines_are_answered_and_the_next_is_read() {
 }
 
 #[tokio::test]
-async fn j_6_batches_are_answered_in_sessions_of_2025_03_26() {
-    let mut stdio = Stdio::start(setup());
-    stdio.initialize("2025-03-26").await;
-    stdio.line(r#"[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","method":"x"},7]"#).await;
-    let answers = stdio.read().await;
-    assert_eq!(answers.as_array().expect("an array").len(), 2);
-}
-
-#[tokio::test]
 async fn s_3_at_the_end_of_input_answers_under_way_are_written_and_the_process_ends() {
     let mut stdio = Stdio::open(setup().set("shutdown.eof-grace", "30s")).await;
     stdio.send("tools/call", json!({"name": "wait", "arguments": {"ms": 300}})).await;
@@ -210,6 +202,9 @@ async fn h_25_tasks_belong_to_the_user_and_a_later_process_finds_them() {
     let live = live["result"]["task"]["taskId"].clone();
     first.close().await;
     let mut second = first.another();
+    // 26T-25: in the other generation, too.
+    let get = enveloped(json!({"taskId": done}), &toolyard_tests::stateless::tasks());
+    assert_eq!(second.request("tasks/get", get).await["result"]["status"], "completed");
     second.initialize("2025-11-25").await;
     assert_eq!(second.request("tasks/result", json!({"taskId": done})).await["result"], result);
     let ended = second.request("tasks/get", json!({"taskId": live})).await["result"].clone();

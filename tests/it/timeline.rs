@@ -4,7 +4,7 @@ use crate::command_line::{err, out};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 use toolyard_tests::host::Setup;
-use toolyard_tests::{Host, Site, eventually, guests};
+use toolyard_tests::{Host, Site, guests};
 
 fn setup() -> Setup {
     Setup::new().with(&[guests::fixture("script")])
@@ -63,31 +63,6 @@ async fn logs_can_be_followed_until_the_task_ends() {
     assert_eq!(lines.lines().count(), 2, "{lines}");
     assert!(lines.contains("early") && lines.contains("late"), "{lines}");
     assert_eq!(session.task(&id).await["status"], "completed");
-}
-
-/// A run that another host has taken over is observed like the first one.
-#[tokio::test]
-async fn the_log_of_a_second_attempt_is_there_after_a_kill() {
-    let setup = setup().set("tasks.rerun-after", "20ms");
-    let (host, session) = setup.manifest("script", "[task]\ndurability = \"rerun\"\n").open().await;
-    let steps = json!([{"log": {"level": "info", "data": "begins"}}, {"sleep": 600_000}]);
-    let id = session.create_script(steps).await;
-    let logged = async |host: &Host, attempt: u32| {
-        let all = events(host, &id).await;
-        let is_log = |event: &&Value| event["event"] == "log" && event["attempt"] == attempt;
-        all.iter().any(|event| is_log(&event)).then_some(all)
-    };
-    eventually("the log of the first attempt", || logged(&host, 1)).await;
-    let host = host.killed_and_restarted().await;
-    let session = session.at(host.port());
-    session.task(&id).await;
-    let all = eventually("the log of the second attempt", || logged(&host, 2)).await;
-    let expected = ["created", "started", "log", "claimed", "started", "log"];
-    assert_eq!(kinds(&all), expected);
-    assert_eq!(all[3]["attempt"], 2);
-    session.result("tasks/cancel", json!({"taskId": id})).await;
-    let all = events(&host, &id).await;
-    assert_eq!((kinds(&all).last(), &all[6]["details"]["status"]), (Some(&"ended"), &json!("cancelled")));
 }
 
 /// Neither contains a secret or a path.

@@ -21,10 +21,6 @@ async fn tool(session: &Session, name: &str) -> Value {
     tools.into_iter().find(|tool| tool["name"] == name).unwrap_or_else(|| panic!("no {name}"))
 }
 
-fn text(result: &Value) -> &str {
-    result["content"][0]["text"].as_str().unwrap_or_else(|| panic!("no text: {result}"))
-}
-
 #[tokio::test]
 async fn functions_are_tools_named_for_their_interface_and_themselves() {
     let (_host, session) = Setup::new().with(&[typed()]).open().await;
@@ -38,44 +34,6 @@ async fn functions_are_tools_named_for_their_interface_and_themselves() {
     assert!(divide["description"].as_str().expect("one").contains("-> result<s64, string>"), "{divide}");
     assert_eq!(tool(&session, "math_middle").await["outputSchema"]["required"], json!(["x", "y"]));
     assert!(tool(&session, "spin").await.get("outputSchema").is_none(), "it gives nothing");
-}
-
-#[tokio::test]
-async fn limits_and_grants_hold_for_them() {
-    let manifest = "[limits]\nmemory = \"8MiB\"\ncpu = \"200ms\"\n[fs]\n\"/data\" = { path = \"./data\", mode = \"read\" }";
-    let setup = Setup::new().with(&[typed()]).manifest("typed", manifest);
-    std::fs::create_dir(setup.plugins().join("data")).expect("made");
-    std::fs::write(setup.plugins().join("data/a.txt"), "from the folder").expect("written");
-    let (_host, session) = setup.open().await;
-    let hoard = session.call("hoard", json!({"mib": 64})).await;
-    assert!(hoard["content"].to_string().contains("limits.memory"), "{hoard}");
-    let spin = session.call("spin", json!({})).await;
-    assert!(text(&spin).contains("limits.cpu"), "{spin}");
-    let read = session.call("load", json!({"path": "/data/a.txt"})).await;
-    assert_eq!(text(&read), "from the folder");
-    let read = session.call("load", json!({"path": "/etc/passwd"})).await;
-    assert_eq!(read["isError"], true, "{read}");
-}
-
-#[tokio::test]
-async fn the_manifest_says_what_the_types_cannot() {
-    let manifest = r#"
-prefix = "demo"
-[tools.greet]
-title = "Greet a person"
-description = "Says hello."
-task-support = "required"
-annotations = { readOnlyHint = true }
-[tools.spin]
-enabled = false
-"#;
-    let (_host, session) = Setup::new().with(&[typed()]).manifest("typed", manifest).open().await;
-    let greet = tool(&session, "demo_greet").await;
-    assert_eq!(greet["title"], "Greet a person");
-    assert_eq!(greet["description"], "Says hello.");
-    assert_eq!(greet["execution"]["taskSupport"], "required");
-    assert_eq!(greet["annotations"], json!({"readOnlyHint": true}));
-    assert!(!session.tool_names().await.contains(&"demo_spin".to_owned()));
 }
 
 /// The component with one more custom section.
