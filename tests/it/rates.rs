@@ -1,6 +1,7 @@
 //! Rate limits (T-42), per principal and per tool: the host rejects with 429 and `Retry-After` before it does
 //! anything. The rates are a few an hour, so that even a slow machine does not refill them meanwhile.
 
+use crate::authentication::knock_by;
 use crate::authority::{both, post};
 use serde_json::{Value, json};
 use toolyard_tests::host::Setup;
@@ -85,19 +86,7 @@ async fn t_42_requests_of_any_kind_and_sessions_have_rates() {
     let other = host(&[("sessions", "2/h")]).await;
     let (_alice, _bob) = both(&other).await;
     Session::open_with(other.port(), &token("alice")).await;
-    let third = toolyard_tests::http::Connection::open(other.port())
-        .await
-        .send(
-            hyper::Method::POST,
-            "/mcp",
-            &[
-                ("content-type", "application/json"),
-                ("accept", "application/json, text/event-stream"),
-                ("authorization", &format!("Bearer {}", token("alice"))),
-            ],
-            toolyard_tests::session::initialize(toolyard_tests::session::LATEST, json!({})).to_string(),
-        )
-        .await;
+    let third = knock_by(&other, &token("alice")).await;
     assert_eq!(too_often(third).await, "rates.sessions");
 }
 

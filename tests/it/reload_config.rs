@@ -1,11 +1,10 @@
 //! The configuration is reloaded while the host serves: at SIGHUP, and when its file changes.
 
+use crate::authentication::knock_by;
 use rustix::process::Signal;
 use serde_json::json;
 use std::time::Duration;
 use toolyard_tests::host::Setup;
-use toolyard_tests::http::Connection;
-use toolyard_tests::session::{LATEST, initialize};
 use toolyard_tests::tokens::{stanza, token};
 use toolyard_tests::wait::eventually;
 use toolyard_tests::{Host, Session};
@@ -28,15 +27,7 @@ async fn reload(host: &Host, event: &str) {
 
 /// The status of a request with this token.
 async fn status(host: &Host, name: &str) -> u16 {
-    let authorization = format!("Bearer {}", token(name));
-    let headers = [
-        ("content-type", "application/json"),
-        ("accept", "application/json, text/event-stream"),
-        ("authorization", &authorization),
-    ];
-    let message = initialize(LATEST, json!({})).to_string();
-    let mut connection = Connection::open(host.port()).await;
-    connection.send(hyper::Method::POST, "/mcp", &headers, message).await.status.as_u16()
+    knock_by(host, &token(name)).await.status.as_u16()
 }
 
 #[tokio::test]

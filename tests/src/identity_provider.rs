@@ -231,18 +231,12 @@ impl Key {
     }
 
     /// A token with these claims.
-    #[must_use]
-    pub fn sign(&self, claims: &Value) -> String {
-        self.sign_as(&self.header(), claims)
-    }
-
-    /// A token with any header, signed with this key.
     ///
     /// # Panics
     /// If it cannot be signed.
     #[must_use]
-    pub fn sign_as(&self, header: &Value, claims: &Value) -> String {
-        let signed = unsigned(header, claims);
+    pub fn sign(&self, claims: &Value) -> String {
+        let signed = unsigned(&self.header(), claims);
         let signature = jsonwebtoken::crypto::sign(signed.as_bytes(), &self.secret, self.algorithm);
         format!("{signed}.{}", signature.expect("a signature"))
     }
@@ -252,18 +246,6 @@ impl Key {
 #[must_use]
 pub fn unsigned(header: &Value, claims: &Value) -> String {
     format!("{}.{}", base64(header.to_string().as_bytes()), base64(claims.to_string().as_bytes()))
-}
-
-/// A token that is signed with a shared secret.
-///
-/// # Panics
-/// If it cannot be signed.
-#[must_use]
-pub fn sign_with_secret(secret: &[u8], header: &Value, claims: &Value) -> String {
-    let signed = unsigned(header, claims);
-    let key = EncodingKey::from_secret(secret);
-    let signature = jsonwebtoken::crypto::sign(signed.as_bytes(), &key, Algorithm::HS256);
-    format!("{signed}.{}", signature.expect("a signature"))
 }
 
 /// URL-safe base64 without padding.
