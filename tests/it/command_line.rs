@@ -91,6 +91,13 @@ async fn wrong_usage_is_2_and_says_what_is_right() {
         (&["serve", "--listen", "0.0.0.0:0"], "other machines"),
         (&["serve", "--store", "redis"], "sqlite, memory or postgres://"),
         (&["tools", "--config", "absent.toml"], "absent.toml"),
+        (&["token", "a b"], "expected a name"),
+        (&["token", "a", "--scope", "b c"], "expected a scope"),
+        (&["token", "a", "--expires", "x"], "expected a time"),
+        (&["token", "a", "--local", "--scope", "b"], "--scope"),
+        (&["grants", "revoke"], "ID"),
+        (&["grants", "revoke", "x", "--all"], "--all"),
+        (&["grants", "list", "--store", "memory"], "memory"),
         (&["tools", "--log", "verbose"], "unknown level `verbose`"),
         (&["stdio", "--log", "info,debugg"], "unknown level `debugg`"),
     ] {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use toolyard_tests::exchange::Exchange;
 use toolyard_tests::host::{Setup, install_as};
 use toolyard_tests::session::LATEST;
-use toolyard_tests::{Host, Session, Site, Stdio, guests};
+use toolyard_tests::{Host, Session, Site, guests};
 
 pub const ASK: &str = "[fs]\n\"/data\" = { path = \"./data\", mode = \"read\", grant = \"ask\" }\n";
 
@@ -95,33 +95,6 @@ async fn a_plain_call_asks_in_plain_words_before_it_begins() {
 }
 
 #[tokio::test]
-async fn what_is_no_plain_yes_is_a_no_for_this_call() {
-    let (_host, session) = files(ASK).open_as(everything()).await;
-    for (answer, why) in [
-        (saying("no"), "was not allowed by the user"),
-        (json!({"action": "decline"}), "was not allowed by the user"),
-        (json!({"action": "cancel"}), "was not allowed by the user"),
-        (json!({"action": "decline", "content": {"decision": "always"}}), "was not allowed by the user"),
-        (json!({"action": "accept"}), "was not allowed by the user"),
-        (saying("yes"), "was not allowed by the user"),
-        // The question did not offer this answer.
-        (saying("task"), "was not allowed by the user"),
-        (json!({"action": "accept", "content": {"decision": true}}), "was not allowed by the user"),
-        (json!({"action": "shrug"}), "no answer that can be used"),
-    ] {
-        let (call, question) = asked(&session).await;
-        session.respond(&question, answer).await;
-        refused(&call.answer().await.0["result"], why);
-    }
-    let (call, question) = asked(&session).await;
-    session.refuse(&question, -1, "no window").await;
-    let said = refused(&call.answer().await.0["result"], "no answer that can be used");
-    assert!(said.contains("no window"), "{said}");
-    // The host remembered none of it.
-    allowed(&call_saying(&session, "once").await);
-}
-
-#[tokio::test]
 async fn nobody_answers_and_the_question_is_taken_back() {
     let (_host, session) = files(ASK).set("questions.wait", "200ms").open_as(everything()).await;
     let (call, question) = asked(&session).await;
@@ -134,38 +107,9 @@ async fn nobody_answers_and_the_question_is_taken_back() {
 }
 
 #[tokio::test]
-async fn a_client_that_cannot_ask_is_told_so_and_how_the_operator_can_grant_it() {
-    let host = files(ASK).start().await;
-    for capabilities in [json!({}), json!({"elicitation": {"url": {}}})] {
-        let session = Session::open_as(host.port(), LATEST, capabilities).await.session;
-        let said = refused(&unasked(&session).await, "which this client cannot ask for");
-        assert!(said.contains("elicitation.form") && said.contains("`grant = \"always\"`"), "{said}");
-        let task = session.create("file", reading()).await;
-        let result = session.result("tasks/result", json!({"taskId": task})).await;
-        refused(&result, "which this client cannot ask for");
-    }
-}
-
-#[tokio::test]
-async fn always_and_never_are_remembered_and_ask_no_more() {
-    let (host, session) = files(ASK).open_as(everything()).await;
-    allowed(&call_saying(&session, "always").await);
-    allowed(&unasked(&session).await);
-    let task = session.create("file", reading()).await;
-    allowed(&session.result("tasks/result", json!({"taskId": task})).await);
-    // The decision of one anonymous client does not apply to another.
-    let other = open(&host).await;
-    refused(&call_saying(&other, "never").await, "is never allowed");
-    refused(&unasked(&other).await, "is never allowed");
-    allowed(&unasked(&session).await);
-}
-
-#[tokio::test]
 async fn a_task_waits_for_the_persons_word() {
     let host = files(ASK).start().await;
-    for (decision, may) in
-        [("once", true), ("task", true), ("no", false), ("never", false), ("decline", false)]
-    {
+    for (decision, may) in [("task", true), ("no", false)] {
         let session = open(&host).await;
         let task = session.create("file", reading()).await;
         session.until(&task, "input_required").await;
@@ -175,8 +119,7 @@ async fn a_task_waits_for_the_persons_word() {
         let field = &question["params"]["requestedSchema"]["properties"]["decision"];
         assert_eq!(field["enum"], json!(["once", "task", "always", "no", "never"]));
         assert_eq!(field["enumNames"][1], "Yes, for this task");
-        let answer = if decision == "decline" { json!({"action": "decline"}) } else { saying(decision) };
-        session.respond(&question, answer).await;
+        session.respond(&question, saying(decision)).await;
         let result = &wait.answer().await.0["result"];
         if may {
             allowed(result);
@@ -184,43 +127,9 @@ async fn a_task_waits_for_the_persons_word() {
             refused(result, "allowed");
             assert_eq!(session.task(&task).await["status"], "failed");
         }
-        if decision != "never" {
-            // A decision for the task ends with the task.
-            refused(&call_saying(&session, "no").await, "by the user");
-        }
+        // A decision for the task ends with the task.
+        refused(&call_saying(&session, "no").await, "by the user");
     }
-}
-
-#[tokio::test]
-async fn several_folders_are_asked_for_at_once_and_all_of_them_are_needed() {
-    let manifest = format!(
-        "{ASK}\"/more\" = {{ path = \"./more\", mode = \"write\", grant = \"ask\" }}\n\
-         \"/own\" = {{ path = \"./own\", mode = \"read\" }}\n"
-    );
-    let setup = files(&manifest);
-    for name in ["more", "own"] {
-        std::fs::create_dir(setup.plugins().join(name)).expect("a folder");
-    }
-    let (_host, session) = setup.open_as(everything()).await;
-    let (mut call, first) = asked(&session).await;
-    let second = call.message().await;
-    let of = |question: &Value, name: &str| {
-        question["params"]["message"].as_str().expect("a message").contains(&format!("\"{name}\""))
-    };
-    let (data, more) = if of(&first, "./data") { (&first, &second) } else { (&second, &first) };
-    assert!(of(data, "/data") && of(more, "/more") && of(more, "./more"));
-    let words = more["params"]["message"].as_str().expect("a message");
-    assert!(words.contains("to read, create, change and delete files"), "{words}");
-    session.respond(more, saying("no")).await;
-    session.respond(data, saying("always")).await;
-    let result = call.answer().await.0["result"].take();
-    let text = result["content"][0]["text"].as_str().expect("a sentence");
-    assert!(result["isError"] == true && text.contains("the folder `/more`"), "{text}");
-    // The decision on the other folder still counts.
-    let (call, question) = asked(&session).await;
-    assert!(of(&question, "./more"));
-    session.respond(&question, saying("once")).await;
-    allowed(&call.answer().await.0["result"]);
 }
 
 /// The question goes to the person; no part of it is a tool that a model could call.
@@ -264,28 +173,6 @@ async fn lists_ask_nobody_and_a_prompt_asks() {
     let got = get.answer().await.0;
     assert!(got["result"]["messages"].is_array(), "{got}");
     assert_eq!(listed().await, 1, "what was said for ever counts here as well");
-}
-
-#[tokio::test]
-async fn on_stdio_the_user_of_this_machine_sees_where_the_folder_is_and_is_remembered() {
-    let mut stdio = Stdio::start(files(ASK));
-    let place = stdio.folder.path().canonicalize().expect("is there").join("plugins/data");
-    stdio.initialize_as(LATEST, everything()).await;
-    let call = json!({"name": "file", "arguments": reading()});
-    let id = stdio.send("tools/call", call.clone()).await;
-    let question = stdio.read().await;
-    let message = question["params"]["message"].as_str().expect("a message");
-    assert!(message.contains(&format!("{:?}", place.to_str().expect("plain"))), "{message}");
-    let titles = &question["params"]["requestedSchema"]["properties"]["decision"]["enumNames"];
-    assert_eq!(titles[1], "Yes, always (until this plugin changes)");
-    let answer = json!({"jsonrpc": "2.0", "id": question["id"], "result": saying("always")});
-    stdio.line(&answer.to_string()).await;
-    allowed(&stdio.answer(id).await["result"]);
-    stdio.close().await;
-    let mut again = stdio.another();
-    again.initialize_as(LATEST, json!({})).await;
-    allowed(&again.request("tools/call", call).await["result"]);
-    assert!(again.notices().is_empty());
 }
 
 #[tokio::test]

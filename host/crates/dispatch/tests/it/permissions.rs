@@ -15,10 +15,10 @@ use toolyard_kit::{done, local_caller, memory, tool};
 use toolyard_store::MemoryStore;
 use toolyard_task::permission::Access;
 use toolyard_task::store::{CommitStatus, ReadTask, Records};
-use toolyard_task::{AccessRequest, RunContext, RunEnd, TaskStore, Tool};
+use toolyard_task::{AccessRequest, AuditStore as _, RunContext, RunEnd, TaskStore, Tool};
 
-/// A person at a client: answers each question with the next answer in the list, and keeps the
-/// questions.
+/// A person at a client: answers each question with the next answer in the list, a decision or a whole answer, and
+/// keeps the questions.
 #[derive(Clone)]
 struct Person {
     dispatch: Arc<Mutex<Option<Arc<Dispatch>>>>,
@@ -57,7 +57,10 @@ impl ClientRoute for Person {
         self.asked.lock().expect("no panic").push(params.decode().expect("JSON"));
         let mut words = self.words.lock().expect("no panic");
         assert!(!words.is_empty(), "asked once too often: {}", params.as_str());
-        let answer = format!(r#"{{"action":"accept","content":{{"decision":"{}"}}}}"#, words.remove(0));
+        let answer = match words.remove(0) {
+            whole if whole.starts_with('{') => whole.to_owned(),
+            word => format!(r#"{{"action":"accept","content":{{"decision":"{word}"}}}}"#),
+        };
         let dispatch = self.dispatch.lock().expect("no panic").clone().expect("was set");
         let (caller, id) = (self.caller.clone(), id.to_owned());
         tokio::spawn(async move {
@@ -175,6 +178,55 @@ async fn a_host_is_asked_for_at_each_request_for_as_long_as_the_person_says() {
     }
 }
 
+/// Only a decision that was offered is a yes. Any other answer is a no for this run alone.
+#[tokio::test]
+async fn what_is_no_plain_yes_is_a_no() {
+    let house = House::with(sends(1));
+    for answer in [
+        "yes",
+        "call",
+        r#"{"action":"decline"}"#,
+        r#"{"action":"cancel"}"#,
+        r#"{"action":"decline","content":{"decision":"always"}}"#,
+        r#"{"action":"accept"}"#,
+        r#"{"action":"accept","content":{"decision":true}}"#,
+    ] {
+        assert_eq!(house.asked(&[answer], false).await.0, [NO], "{answer}");
+    }
+    let strange = house.asked(&[r#"{"action":"shrug"}"#], false).await.0;
+    assert!(strange[0].contains("no answer that can be used"), "{strange:?}");
+    assert_eq!(house.asked(&["once"], false).await.0, ["yes"]);
+}
+
+#[tokio::test]
+async fn t_43_what_was_permitted_and_refused_is_in_the_audit_log() {
+    let house = House::with(sends(1));
+    for word in ["once", "no", "always"] {
+        house.asked(&[word], false).await;
+    }
+    let batches = house.store.pending(100).await.expect("reads");
+    let lines = batches.iter().flat_map(|batch| &batch.lines).map(|line| {
+        let line: serde_json::Value = serde_json::from_str(line).expect("JSON");
+        ["action", "principal", "reason"].map(|member| line[member].as_str().expect("a text").to_owned())
+    });
+    let expected = [["given", "once"], ["refused", "no"], ["given", "always"]]
+        .map(|[action, reason]| [format!("permission.{action}"), "local".to_owned(), reason.to_owned()]);
+    assert_eq!(lines.collect::<Vec<_>>(), expected);
+}
+
+/// What a run wants at once is asked at once. Each answer is kept, even if another one is a no.
+#[tokio::test]
+async fn a_no_does_not_undo_the_answers_beside_it() {
+    let house = House::with(tool("sends", |context| async move {
+        let other = AccessRequest::host("http", "other.example", 80);
+        let refused = context.permission(vec![host(), other]).await.expect_err("one is a no");
+        said(&[refused.to_string()])
+    }));
+    assert_eq!(house.asked(&["no", "always"], false).await, (vec![NO.to_owned()], 2));
+    let [grant] = &house.store.grants(None, 10).await.expect("reads")[..] else { panic!("one") };
+    assert_eq!(grant.wanted.to_string(), "http://other.example:80");
+}
+
 /// A grant that is revoked while a run uses it no longer counts at the run's next request.
 #[tokio::test]
 async fn a_revoked_grant_acts_at_the_next_request_of_a_run_under_way() {
@@ -256,6 +308,7 @@ async fn the_names_in_a_question_hide_nothing() {
             let choices = &asked[0]["requestedSchema"]["properties"]["decision"];
             assert_eq!(choices["enum"], serde_json::json!(["once", "task", "always", "no", "never"]));
             assert_eq!(choices["enumNames"][1], "Yes, for this call");
+            assert_eq!(choices["enumNames"][2], "Yes, always (until this plugin changes)");
         }
     }
 }
