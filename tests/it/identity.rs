@@ -27,6 +27,7 @@ fn tasks(list: &Value) -> Vec<&str> {
         .collect()
 }
 
+/// H-26: the store holds sessions as well as tasks.
 #[tokio::test]
 async fn a_6_t_40_a_principal_finds_its_tasks_in_every_session_and_after_a_restart() {
     let (provider, key) = IdentityProvider::of(Key::ec("one")).await;

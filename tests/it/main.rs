@@ -54,8 +54,6 @@ mod rates;
 mod raw_bytes;
 mod readme;
 mod recorded_http;
-mod recovery;
-mod refusals;
 mod reload;
 mod reload_config;
 mod requestor;

@@ -8,7 +8,7 @@ use toolyard_tests::dice::Dice;
 use toolyard_tests::host::Setup;
 use toolyard_tests::stateless::{Client, everything};
 use toolyard_tests::tokens::{stanza, token};
-use toolyard_tests::{Host, Sink, Stdio, eventually, guests};
+use toolyard_tests::{Host, Sink, eventually, guests};
 
 /// The recovery of a dead host's tasks takes at most this time.
 const SEEN_TO: Duration = Duration::from_secs(20);
@@ -151,43 +151,4 @@ async fn round_of(sink: &Sink, places: &mut Vec<Place>, round: u64, dice: &mut D
     }
     let another = places[0].host.another().await;
     places.push(Place::of(another));
-}
-
-/// A process on a pipe takes part like any other.
-#[tokio::test]
-async fn a_server_and_a_pipe_leave_each_other_alone_and_see_to_what_the_other_leaves() {
-    let sink = Sink::start().await;
-    let pipe_setup = || {
-        Setup::new()
-            .with(&[guests::fixture("effects")])
-            .manifest("effects", &sink.manifest())
-            .set("tasks.rerun-after", "20ms")
-    };
-    let mut first = Stdio::open(pipe_setup()).await;
-    let second = &mut first.another();
-    second.initialize(toolyard_tests::session::LATEST).await;
-    let order = |tool: &str, key: &str, ms: u64| json!({"name": tool, "task": {}, "arguments": {"key": key, "sink": sink.authority(), "ms": ms}});
-    let mut ids = Vec::new();
-    for (tool, key, ms) in [("once", "lost", 600_000), ("again", "moved", 1_000)] {
-        let created = first.request("tools/call", order(tool, key, ms)).await;
-        ids.push(created["result"]["task"]["taskId"].as_str().expect("a task").to_owned());
-        sink.begun(key, 1).await;
-    }
-    let created = second.request("tools/call", order("once", "theirs", 600_000)).await;
-    let theirs = created["result"]["task"]["taskId"].as_str().expect("a task").to_owned();
-    first.kill().await;
-    for (id, status) in ids.iter().zip(["failed", "completed"]) {
-        let begun = Instant::now();
-        loop {
-            let task = second.request("tasks/get", json!({"taskId": id})).await["result"].take();
-            if task["status"] == status {
-                break;
-            }
-            assert!(begun.elapsed() < SEEN_TO, "A3: {task}");
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    }
-    assert_eq!((sink.of("lost").begun, sink.of("moved").begun), (vec![1], vec![1, 2]));
-    let task = second.request("tasks/get", json!({"taskId": theirs})).await["result"].take();
-    assert_eq!((&task["status"], sink.of("theirs").begun), (&json!("working"), vec![1]));
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use std::time::Duration;
 use toolyard_tests::exchange::next_of;
-use toolyard_tests::host::{Setup, install_as};
+use toolyard_tests::host::Setup;
 use toolyard_tests::sink::Sink;
 use toolyard_tests::stateless::Client;
 use toolyard_tests::{Host, Session, eventually, guests};
@@ -70,19 +70,6 @@ async fn a_task_whose_host_was_killed_continues_from_where_it_was() {
 }
 
 #[tokio::test]
-async fn a_task_that_waits_for_an_answer_has_no_run_and_is_answered_after_a_restart() {
-    let (host, session, id) = asking().await;
-    let host = host.killed_and_restarted().await;
-    let session = session.at(host.port());
-    // As a client does: it asks for the result, and gets the question on the way.
-    let mut call = session.begin("tasks/result", json!({"taskId": id})).await;
-    let question = call.next_of("elicitation/create").await;
-    session.respond(&question, json!({"action": "accept", "content": {"n": 3}})).await;
-    let (result, _) = call.answer().await;
-    assert!(text(&result["result"])[0]["answer"].to_string().contains("accept"), "{result}");
-}
-
-#[tokio::test]
 async fn a_client_that_opens_a_stream_is_asked_what_its_parked_tasks_ask() {
     let (host, session, id) = asking().await;
     let host = host.killed_and_restarted().await;
@@ -111,23 +98,6 @@ async fn a_client_of_the_newer_revision_answers_after_a_restart() {
 }
 
 #[tokio::test]
-async fn a_call_that_becomes_a_task_while_it_runs_resumes() {
-    let sink = Sink::start().await;
-    let (host, client) = setup(&http(&sink, "")).set("tasks.inline-for", "500ms").serve_client().await;
-    let client = client.declaring(toolyard_tests::stateless::everything());
-    let order = json!({"rounds": 8, "hostSleep": 600, "port": sink.port(), "key": "k"});
-    let id = client.create("chances", order).await;
-    sink.begun("k", 4).await;
-    // Its response is stored, and the next request is not sent.
-    tokio::time::sleep(Duration::from_millis(200)).await;
-    let host = host.killed_and_restarted().await;
-    let client: Client = client.at(host.port());
-    client.until(&id, "completed").await;
-    let effects = sink.of("k");
-    assert!(!effects.repeats() && effects.begun.len() == 8, "{effects:?}");
-}
-
-#[tokio::test]
 async fn a_task_that_sleeps_for_long_has_no_run_until_its_time() {
     let (host, session) = resuming().await;
     let id = session.create("chances", json!({"rounds": 1, "hostSleep": 8000})).await;
@@ -150,19 +120,6 @@ async fn a_run_hands_its_state_over_to_the_next_one() {
 }
 
 #[tokio::test]
-async fn a_task_ends_on_the_component_on_which_it_began() {
-    let (host, session, id) = asking().await;
-    install_as(&guests::fixture("chances_next"), &host.plugins(), "chances.wasm");
-    let host = host.killed_and_restarted().await;
-    let session = session.at(host.port());
-    let answered = host.command(&["tasks", "answer", &id, "--answer", "q0={\"n\":3}"]).await;
-    assert!(answered.status.success(), "{}", String::from_utf8_lossy(&answered.stderr));
-    assert_eq!(seen(&session, &id).await[0]["build"], "first");
-    let id = session.create("chances", json!({"rounds": 1})).await;
-    assert_eq!(seen(&session, &id).await[0]["build"], "next");
-}
-
-#[tokio::test]
 async fn a_host_that_stops_leaves_its_tasks_to_the_next_one_which_repeats_nothing() {
     let sink = Sink::start().await;
     let (mut host, session) = setup(&http(&sink, "")).open_as(json!({})).await;
@@ -178,34 +135,23 @@ async fn a_host_that_stops_leaves_its_tasks_to_the_next_one_which_repeats_nothin
     assert!(rounds.len() == 12 && !effects.repeats() && effects.begun.len() == 12, "{effects:?}");
 }
 
+/// The other words of the manifest are in `crash/resume.rs` and in the tests of the engine.
 #[tokio::test]
-async fn a_request_that_was_under_way_when_its_host_died_meets_the_word_of_the_manifest() {
-    // The word, how often the request arrives, and what becomes of the task.
-    for (word, arrives, status, says) in [
-        ("in-doubt = \"fail\"", 1, "failed", "It was not sent again"),
-        ("in-doubt = \"error\"", 1, "completed", "ConnectionTerminated"),
-        ("in-doubt = \"retry\"", 2, "completed", "204"),
-        ("idempotency-key = true", 2, "completed", "204"),
-        ("in-doubt = \"ask\"", 2, "completed", "204"),
-    ] {
-        let sink = Sink::start().await;
-        let (host, session) = setup(&http(&sink, word)).open_as(json!({"elicitation": {}})).await;
-        sink.hold();
-        let id = session.create("chances", json!({"rounds": 1, "port": sink.port(), "key": "k"})).await;
-        sink.begun("k", 1).await;
-        let host = host.killed_and_restarted().await;
-        sink.release();
-        let session = session.at(host.port());
-        if word.contains("ask") {
-            session.until(&id, "input_required").await;
-            assert_eq!(sink.of("k").begun.len(), 1, "nothing is sent before the answer");
-            let answer = "host:doubt:1={\"decision\":\"resend\"}";
-            let answered = host.command(&["tasks", "answer", &id, "--answer", answer]).await;
-            assert!(answered.status.success(), "{}", String::from_utf8_lossy(&answered.stderr));
-        }
-        session.until(&id, status).await;
-        let result = session.result("tasks/result", json!({"taskId": id})).await;
-        assert!(result.to_string().contains(says), "{word}: {result}");
-        assert_eq!(sink.of("k").begun.len(), arrives, "{word}");
-    }
+async fn a_request_in_doubt_is_sent_again_once_the_operator_says_so() {
+    let sink = Sink::start().await;
+    let manifest = http(&sink, "in-doubt = \"ask\"");
+    let (host, session) = setup(&manifest).open_as(json!({"elicitation": {}})).await;
+    sink.hold();
+    let id = session.create("chances", json!({"rounds": 1, "port": sink.port(), "key": "k"})).await;
+    sink.begun("k", 1).await;
+    let host = host.killed_and_restarted().await;
+    sink.release();
+    let session = session.at(host.port());
+    session.until(&id, "input_required").await;
+    assert_eq!(sink.of("k").begun.len(), 1, "nothing is sent before the answer");
+    let answer = "host:doubt:1={\"decision\":\"resend\"}";
+    let answered = host.command(&["tasks", "answer", &id, "--answer", answer]).await;
+    assert!(answered.status.success(), "{}", String::from_utf8_lossy(&answered.stderr));
+    assert!(seen(&session, &id).await[0].to_string().contains("204"));
+    assert_eq!(sink.of("k").begun.len(), 2);
 }

@@ -97,32 +97,6 @@ async fn a_task_without_a_journal_has_no_history_and_the_error_says_why() {
 }
 
 #[tokio::test]
-async fn the_manifest_says_what_stays_of_a_journal() {
-    let (host, session) = setup(&format!("{RESUME}\njournal = \"drop\"")).open().await;
-    let id = session.complete("chances", json!({"rounds": 1})).await;
-    let gone = eventually("the journal to be removed", || async { history(&host, &id).await.err() }).await;
-    assert!(gone.contains("has no journal: it was removed"), "{gone}");
-    // The end of a task that a command cancels counts too.
-    let id = session.create("chances", json!({"rounds": 1, "hostSleep": 600_000})).await;
-    eventually("a journal", || async { history(&host, &id).await.ok() }).await;
-    let cancelled = host.command(&["tasks", "cancel", &id]).await;
-    assert!(cancelled.status.success(), "{}", err(&cancelled));
-    assert!(history(&host, &id).await.is_err());
-}
-
-#[tokio::test]
-async fn a_task_whose_journal_is_full_goes_on_and_no_longer_resumes() {
-    let (host, session) = setup(&format!("{RESUME}\n[limits]\njournal = \"64KiB\"")).open().await;
-    // Each round records the information about the call, a few hundred bytes.
-    let id = session.complete("chances", json!({"rounds": 600})).await;
-    let task = shown(&host, &id).await;
-    assert_eq!(task["resumes"], false, "{task}");
-    assert!(task["notResumable"].as_str().expect("why").contains("limits.journal"), "{task}");
-    let error = history(&host, &id).await.expect_err("no journal");
-    assert!(error.contains("it no longer resumes") && error.contains("limits.journal"), "{error}");
-}
-
-#[tokio::test]
 async fn over_the_bound_of_all_journals_ended_ones_go_and_live_ones_refuse_new_tasks() {
     let setup = setup(RESUME).set("tasks.journals", "1KiB");
     let (host, session) = setup.open_as(json!({"elicitation": {}})).await;
@@ -176,21 +150,4 @@ async fn a_request_in_doubt_is_audited_counted_and_in_the_timeline() {
     assert_eq!((&audited["reason"], &audited["task"]), (&json!("manifest"), &json!(id)), "{audited}");
     let timeline = out(&host.command(&["tasks", "show", &id, "--timeline"]).await);
     assert!(timeline.contains("was under way when the host stopped"), "{timeline}");
-}
-
-#[tokio::test]
-async fn check_says_what_is_replayed() {
-    let manifest = format!("{RESUME}\n[http]\nallow = [\"api.example.com\"]");
-    let host = setup(&manifest).start().await;
-    let file = host.plugins().join("chances.wasm");
-    let checked = host.command(&["check", file.to_str().expect("text")]).await;
-    let text = out(&checked);
-    for line in [
-        "durability resume\n",
-        " replayed: clocks (1 ms), HTTP to api.example.com\n",
-        " the same each time: random numbers, environment\n",
-        " refused: none\n",
-    ] {
-        assert!(text.contains(line), "{line}: {text}");
-    }
 }

@@ -45,46 +45,34 @@ impl Scene {
 }
 
 /// The first append is that of a request, before it is sent. The second has its response, and may have the next request
-/// too.
+/// too. All responses precede the end, which is stored with that of the task.
 #[tokio::test]
-async fn a_request_whose_response_was_stored_is_not_sent_again() {
-    for (fail_at, begun) in [
-        ("append.before:1", [0, 1].as_slice()),
-        ("append.uncommitted:1", &[0, 1]),
+async fn a_request_is_repeated_only_in_doubt_and_as_the_manifest_says() {
+    for (fail_at, in_doubt, begun, ends) in [
+        ("append.before:1", "retry", [0, 1].as_slice(), "completed"),
+        ("append.uncommitted:1", "retry", &[0, 1], "completed"),
         // Not sent, and in doubt.
-        ("append.committed:1", &[0, 1]),
+        ("append.committed:1", "retry", &[0, 1], "completed"),
+        ("append.committed:1", "fail", &[], "failed"),
         // Sent, and in doubt.
-        ("append.before:2", &[0, 0, 1]),
-        ("append.uncommitted:2", &[0, 0, 1]),
-        ("append.committed:2", &[0, 1]),
-        ("append.committed:3", &[0, 1]),
+        ("append.before:2", "retry", &[0, 0, 1], "completed"),
+        ("append.uncommitted:2", "retry", &[0, 0, 1], "completed"),
+        ("append.uncommitted:2", "fail", &[0], "failed"),
+        ("append.committed:2", "retry", &[0, 1], "completed"),
+        ("append.committed:3", "retry", &[0, 1], "completed"),
+        ("finish.before", "fail", &[0, 1], "completed"),
+        ("finish.uncommitted", "fail", &[0, 1], "completed"),
+        ("finish.committed", "fail", &[0, 1], "completed"),
     ] {
-        let mut scene = scene(fail_at, "retry").await;
+        let mut scene = scene(fail_at, in_doubt).await;
         let id = scene.crash(2).await;
-        assert_eq!(scene.outcome(&id).await.as_array().map(Vec::len), Some(2), "{fail_at}");
+        let task = scene.session.until(&id, ends).await;
+        if ends == "completed" {
+            assert_eq!(scene.outcome(&id).await.as_array().map(Vec::len), Some(2), "{fail_at}");
+        } else {
+            assert!(task["statusMessage"].to_string().contains("was not sent again"), "{fail_at}: {task}");
+        }
         assert_eq!(scene.begun("k"), begun, "{fail_at}");
-    }
-}
-
-#[tokio::test]
-async fn a_request_in_doubt_lets_the_task_fail_if_the_manifest_says_so() {
-    for (fail_at, begun) in [("append.committed:1", [].as_slice()), ("append.uncommitted:2", &[0])] {
-        let mut scene = scene(fail_at, "fail").await;
-        let id = scene.crash(2).await;
-        let task = scene.session.until(&id, "failed").await;
-        assert!(task["statusMessage"].to_string().contains("was not sent again"), "{fail_at}: {task}");
-        assert_eq!(scene.begun("k"), begun, "{fail_at}");
-    }
-}
-
-/// All responses are in the journal, so the next run only repeats them. Its own end is stored with that of the task.
-#[tokio::test]
-async fn an_end_that_was_not_stored_is_repeated_without_effects() {
-    for fail_at in ["finish.before", "finish.uncommitted", "finish.committed"] {
-        let mut scene = scene(fail_at, "fail").await;
-        let id = scene.crash(1).await;
-        assert_eq!(scene.outcome(&id).await.as_array().map(Vec::len), Some(1), "{fail_at}");
-        assert_eq!(scene.begun("k"), [0], "{fail_at}");
     }
 }
 

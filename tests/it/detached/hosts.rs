@@ -1,13 +1,12 @@
 //! The background host itself: when it starts, which one a process uses, and when it ends.
 
-use super::{Folder, create, open, result, status, text};
+use super::{Folder, create, result, status, text};
 use rustix::process::{Signal, kill_process};
 use serde_json::json;
 use std::os::unix::fs::PermissionsExt as _;
-use toolyard_tests::host::{Setup, install_as};
+use toolyard_tests::host::Setup;
 use toolyard_tests::stateless::{enveloped, tasks};
-use toolyard_tests::wait::PATIENCE;
-use toolyard_tests::{Stdio, guests};
+use toolyard_tests::Stdio;
 
 /// 26B-7: clients start a second process, send it one request and end it.
 #[tokio::test]
@@ -59,27 +58,6 @@ async fn relays_that_begin_at_once_share_one_host_which_nobody_else_can_reach() 
     assert_eq!(folder.backgrounds.one().await, host);
     drop(relays);
     folder.backgrounds.gone().await;
-}
-
-#[tokio::test]
-async fn other_settings_and_other_secrets_are_other_hosts() {
-    let manifest = "[secrets]\nKEY = { env = \"PROBE_KEY\" }\n";
-    let folder = Folder::of(Setup::new().manifest("probe", manifest));
-    let mut relays = Vec::new();
-    for (args, secret) in [
-        (&["--detach"][..], "the first secret"),
-        (&["--detach", "--set", "tasks.ttl-default=2h"], "the first secret"),
-        (&["--detach"], "the second secret"),
-        (&["--detach", "--log", "info"], "the first secret"),
-    ] {
-        let mut relay = open(folder.variable("PROBE_KEY", secret, args)).await;
-        create(&mut relay, "wait", json!({"ms": 600_000})).await;
-        relays.push(relay);
-    }
-    // The log file does not count as another host.
-    assert_eq!(folder.backgrounds.living().len(), 3);
-    let names = format!("{:?} {}", folder.backgrounds.files("lock"), folder.backgrounds.log());
-    assert!(!names.contains("first secret") && !names.contains("second secret"), "{names}");
 }
 
 /// A client waits for a result, calls a tool and has a task when the background host is killed.
@@ -154,32 +132,6 @@ async fn a_stopped_host_is_said_not_to_answer_and_tasks_are_seen_all_the_same() 
 }
 
 #[tokio::test]
-async fn what_changes_in_the_plugin_folder_takes_effect_there_too() {
-    let folder = Folder::new();
-    let mut relay = folder.open().await;
-    let before = create(&mut relay, "wait", json!({"ms": 600_000})).await;
-    let host = folder.backgrounds.one().await;
-    let plugins = folder.folder.path().join("plugins");
-    std::fs::write(plugins.join("other.toml"), "prefix = \"other\"\n").expect("a manifest");
-    install_as(&guests::plugin("probe"), &plugins, "other.wasm");
-    let call = json!({"name": "other_wait", "arguments": {"ms": 1}, "task": {}});
-    // The two processes scan the folder independently, so one of them may be a moment behind.
-    let created = async {
-        loop {
-            let answer = relay.request("tools/call", call.clone()).await;
-            if answer["result"].is_object() {
-                return answer;
-            }
-        }
-    };
-    let created = tokio::time::timeout(PATIENCE, created).await.expect("the new tool is there");
-    let id = created["result"]["task"]["taskId"].as_str().expect("a task").to_owned();
-    assert_eq!(text(&result(&mut relay, &id).await), "waited 1 ms");
-    assert_eq!(folder.backgrounds.one().await, host);
-    assert_eq!(status(&mut relay, &before).await, "working");
-}
-
-#[tokio::test]
 async fn what_stands_against_a_background_host_is_said() {
     let folder = Folder::new();
     let refused = folder.command(&["stdio", "--detach", "--store", "memory"]).await;
@@ -198,19 +150,9 @@ async fn what_stands_against_a_background_host_is_said() {
 }
 
 impl Folder {
-    /// Starts a process with these arguments and this environment variable.
-    fn variable(&self, name: &str, value: &str, args: &[&str]) -> Stdio {
-        let assignment = format!("{name}={value}");
-        self.wrapped_with(&["env", &assignment], args)
-    }
-
     /// Starts a process with `--detach` through this wrapper command.
     pub(super) fn wrapped(&self, words: &[&str]) -> Stdio {
-        self.wrapped_with(words, &["--detach"])
-    }
-
-    fn wrapped_with(&self, words: &[&str], args: &[&str]) -> Stdio {
-        let args = self.args.iter().cloned().chain(args.iter().map(|arg| (*arg).to_owned()));
+        let args = self.args.iter().cloned().chain(["--detach".to_owned()]);
         Stdio::wrapped(words, self.folder.clone(), args.collect())
     }
 }

@@ -8,7 +8,7 @@ use toolyard_tests::host::Setup;
 use toolyard_tests::session::LATEST;
 use toolyard_tests::stateless::{enveloped, tasks};
 use toolyard_tests::tokens::{local_stanza, stanza, token};
-use toolyard_tests::{Host, Session, eventually};
+use toolyard_tests::{Host, Session};
 
 #[tokio::test]
 async fn tasks_of_both_generations_outlive_kill_9_of_their_pipe_and_a_later_one_has_their_results() {
@@ -73,47 +73,6 @@ async fn a_relay_that_is_told_to_end_does_and_its_tasks_go_on() {
         assert_eq!(cancelled["result"]["status"], "cancelled");
     }
     folder.backgrounds.gone().await;
-}
-
-#[tokio::test]
-async fn a_question_waits_for_a_later_process_and_its_answer_finds_the_task() {
-    let folder = Folder::new();
-    let mut relay = folder.open().await;
-    let id = create(&mut relay, "ask", json!({"question": "Colour?"})).await;
-    relay.kill().await;
-    let listed = eventually("the question", || async {
-        let listed = folder.command(&["tasks", "list"]).await;
-        let listed = String::from_utf8(listed.stdout).expect("UTF-8");
-        (listed.contains(&id) && listed.contains("input_required")).then_some(listed)
-    });
-    listed.await;
-    // A process that did not create the task, and runs without the flag.
-    let mut later = open(folder.stdio(&[])).await;
-    let waiting = later.send("tasks/result", json!({"taskId": id})).await;
-    let question = loop {
-        let message = later.read().await;
-        if message["method"] == "elicitation/create" {
-            break message;
-        }
-    };
-    assert_eq!(question["params"]["message"], "Colour?");
-    let answer = json!({"action": "accept", "content": {"answer": "green"}});
-    later.line(&json!({"jsonrpc": "2.0", "id": question["id"], "result": answer}).to_string()).await;
-    assert_eq!(text(&later.answer(waiting).await), "green");
-    folder.backgrounds.gone().await;
-}
-
-#[tokio::test]
-async fn a_cancel_from_the_command_line_stops_the_guest() {
-    let folder = Folder::new();
-    let mut relay = folder.open().await;
-    let id = create(&mut relay, "spin", json!({"ms": 600_000})).await;
-    relay.kill().await;
-    let cancelled = folder.command(&["tasks", "cancel", &id]).await;
-    assert!(cancelled.status.success(), "{}", String::from_utf8_lossy(&cancelled.stderr));
-    // Without the signal it would stay for as long as its guest computes.
-    folder.backgrounds.gone().await;
-    assert!(folder.backgrounds.log().contains("event=\"background.stopped\" reason=\"idle\""));
 }
 
 #[tokio::test]
