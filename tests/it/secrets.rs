@@ -90,32 +90,6 @@ async fn a_secret_leaves_the_host_in_nothing_that_it_says() {
 }
 
 #[tokio::test]
-async fn a_secret_comes_from_the_environment_too() {
-    let manifest = "[secrets]\nAPI_KEY = { env = \"TOOLYARD_TESTS_KEY\" }";
-    let setup = Setup::new().with(&[guests::fixture("net_try")]).manifest("net_try", manifest);
-    let (_host, session) = setup.variable("TOOLYARD_TESTS_KEY", "of the environment").open().await;
-    assert_eq!(length(&session).await, "of the environment".len().to_string());
-    let result = session.call("leak", json!({ "how": "text" })).await;
-    assert_eq!(result["content"][0]["text"], "[secret API_KEY]");
-}
-
-#[tokio::test]
-async fn a_secret_that_is_missing_refuses_the_plugin_and_names_what_to_set() {
-    let setup = Setup::new()
-        .with(&[guests::fixture("net_try"), guests::plugin("probe")])
-        .manifest("net_try", "[secrets]\nAPI_KEY = { env = \"TOOLYARD_TESTS_UNSET\" }");
-    let host = setup.start().await;
-    let log = eventually("the refusal", || async {
-        let log = host.log();
-        log.contains("event=\"plugin.refused\"").then_some(log)
-    })
-    .await;
-    let says = "the manifest net_try.toml line 2: `secrets.API_KEY`: the environment variable TOOLYARD_TESTS_UNSET \
-                is not set";
-    assert!(log.contains(says), "{log}");
-}
-
-#[tokio::test]
 async fn an_injected_secret_reaches_its_host_and_never_the_guest() {
     let site = Site::start().await;
     let manifest = format!(

@@ -71,46 +71,6 @@ async fn a_second_signal_cuts_and_the_exit_code_names_it() {
     }
 }
 
-/// A queued task has had no effects: the next host runs it.
-#[tokio::test]
-async fn tasks_that_had_not_begun_are_handed_over_and_that_is_no_failure() {
-    let (mut host, session) =
-        probe().set("shutdown.drain", "1min").set("calls.running-per-principal", "1").open().await;
-    let first = session.create("wait", json!({"ms": 1_000})).await;
-    let waiting = session.create("echo", json!({"text": "later"})).await;
-    host.signal(Signal::TERM);
-    assert_eq!(host.ended().await.code(), Some(0), "{}", host.log());
-    let host = host.another().await;
-    let session = session.at(host.port());
-    assert_eq!(session.task(&first).await["status"], "completed");
-    session.until(&waiting, "completed").await;
-    let result = session.result("tasks/result", json!({"taskId": waiting})).await;
-    assert_eq!(result["content"][0]["text"], "later");
-}
-
-/// A client that waits for a task that the next host will run is asked to retry.
-#[tokio::test]
-async fn who_waits_for_the_result_of_a_task_that_is_handed_over_is_told_that_the_host_closes() {
-    let (mut host, session) =
-        probe().set("shutdown.drain", "300ms").set("calls.running-per-principal", "1").open().await;
-    session.create("wait", json!({"ms": 600_000})).await;
-    let waiting = session.create("echo", json!({"text": "later"})).await;
-    let wait = json!({"jsonrpc": "2.0", "id": "r", "method": "tasks/result", "params": {"taskId": waiting}});
-    let answer = session.post(&wait).await;
-    assert!(answer.is_events());
-    let mut events = answer.events();
-    host.signal(Signal::TERM);
-    let last = loop {
-        let message = events.message().await.expect("an answer before the end");
-        if message["id"] == "r" {
-            break message;
-        }
-    };
-    assert_eq!(last["error"]["code"], -32603, "{last}");
-    assert!(last["error"]["message"].as_str().expect("text").contains("shutting down"), "{last}");
-    assert_eq!(host.ended().await.code(), Some(1), "the sleeper was cut");
-}
-
 /// A `stdio` host with a running call that does not end by itself.
 async fn stdio_with_a_call() -> (tempfile::TempDir, tokio::process::Child) {
     let (folder, args) =

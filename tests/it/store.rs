@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::path::Path;
 use toolyard_tests::host::Setup;
 use toolyard_tests::http;
-use toolyard_tests::{Disk, Host, eventually, guests};
+use toolyard_tests::{Disk, Host, eventually};
 
 const FILE: &str = "toolyard.sqlite";
 
@@ -109,41 +109,4 @@ fn uuid_bytes(id: &str) -> Vec<u8> {
     let digits: String = id.chars().filter(char::is_ascii_hexdigit).collect();
     let pairs = digits.as_bytes().chunks(2).map(|pair| std::str::from_utf8(pair).expect("digits"));
     pairs.map(|pair| u8::from_str_radix(pair, 16).expect("digits")).collect()
-}
-
-/// Starts `serve` on a folder that it should refuse.
-async fn refused(plugins: &Path, data: &Path) -> String {
-    let output = tokio::process::Command::new(guests::binary())
-        .args(["serve", "--listen", "127.0.0.1:0", "--plugins"])
-        .arg(plugins)
-        .arg("--data")
-        .arg(data)
-        .output()
-        .await
-        .expect("it runs");
-    assert_eq!(output.status.code(), Some(1), "{}", err(&output));
-    err(&output)
-}
-
-#[tokio::test]
-async fn a_file_of_a_later_release_stops_the_start_with_advice() {
-    let plugins = tempfile::tempdir().expect("a folder");
-    let data = tempfile::tempdir().expect("a folder");
-    let path = data.path().join(FILE);
-    let file = Connection::open(&path).expect("opens");
-    file.pragma_update(None, "application_id", 0x746f_6f6c).expect("sets");
-    file.pragma_update(None, "user_version", 4_711).expect("sets");
-    drop(file);
-    let before = std::fs::read(&path).expect("reads");
-    let said = refused(plugins.path(), data.path()).await;
-    for word in [
-        "schema 4711",
-        "use the release that upgraded it",
-        "toolyard restore",
-        "tasks export",
-        "tasks import",
-    ] {
-        assert!(said.contains(word), "{word}: {said}");
-    }
-    assert!(std::fs::read(&path).expect("reads") == before);
 }

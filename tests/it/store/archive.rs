@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Output, Stdio};
 use tokio::io::AsyncWriteExt as _;
-use toolyard_tests::{Host, Session, guests, identity_provider};
+use toolyard_tests::{Host, Session, guests};
 
 async fn command(data: &Path, args: &[&str], stdin: &str) -> Output {
     let mut child = tokio::process::Command::new(guests::binary())
@@ -94,13 +94,6 @@ async fn all_tasks_leave_a_host_that_runs_and_come_into_another_store() {
     assert_eq!((&entry["principal"], &entry["count"]), (&json!("local"), &json!(5)));
 }
 
-/// The line with this time field moved to 23 hours from now.
-fn in_the_future(line: &str, field: &str) -> String {
-    let mut task: Value = serde_json::from_str(line).expect("JSON");
-    task["task"][field] = json!((identity_provider::now() + 23 * 3_600) * 1_000);
-    task.to_string()
-}
-
 /// The database refuses the whole transaction; the tasks before the refused line are kept.
 #[tokio::test]
 async fn a_line_that_the_database_refuses_is_named_and_what_stands_before_it_is_kept() {
@@ -158,14 +151,8 @@ async fn a_line_that_cannot_be_read_is_named_and_what_stands_before_it_is_kept()
     let good: Vec<&str> = text.lines().collect();
     for (name, third, says) in [
         ("no JSON", "{", "not a task of format 1"),
-        ("cut", &good[2][..good[2].len() / 2], "not a task of format 1"),
         ("later", &good[2].replacen("\"format\":1", "\"format\":9", 1), "format 9 is not known here"),
         ("odd", &good[2].replacen("\"attempt\":1", "\"attempt\":0", 1), "`fence.attempt` counts from 1"),
-        ("no text", "\u{0}", "not a task of format 1"),
-        ("nul", &good[2].replacen("\"digest\":\"", "\"digest\":\"\\u0000", 1), "`digest`"),
-        ("future", &in_the_future(good[2], "updated_at"), "`updated_at`"),
-        ("begun in the future", &in_the_future(good[2], "started_at"), "`started_at`"),
-        ("format", &good[2].replacen("\"format\":1", "\"format\":0", 1), "`format` counts from 1"),
     ] {
         let elsewhere = host.folder().join(name);
         let bad = [good[0], good[1], third, good[3], good[4]].join("\n");

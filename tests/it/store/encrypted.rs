@@ -66,14 +66,7 @@ async fn without_the_key_nothing_starts_and_a_rotation_needs_no_stop() {
     };
     write_keys(&keys, NEW);
     refused("encrypted with the key").await;
-    write_keys(&keys, "# none");
-    refused("there is no key in").await;
-    write_keys(&keys, "secret");
-    refused("line 1: expected a key").await;
     write_keys(&keys, &format!("{NEW}\n{OLD}\n"));
-    fs::set_permissions(&keys, Permissions::from_mode(0o644)).expect("sets");
-    refused("chmod 600").await;
-    fs::set_permissions(&keys, Permissions::from_mode(0o600)).expect("sets");
 
     // The host has only the old key, and goes on.
     let early = host.command(&["tasks", "reencrypt"]).await;
@@ -115,10 +108,4 @@ async fn keys_may_come_from_the_environment_and_not_from_both() {
     let both = command("TOOLYARD_ENCRYPTION_KEY_FILE", "keys").await.expect("it runs");
     assert_eq!(both.status.code(), Some(1));
     assert!(err(&both).contains("unset one of them"), "{}", err(&both));
-    let wrong = command("TOOLYARD_ENCRYPTION_KEYS", "short").await.expect("it runs");
-    assert!(
-        err(&wrong).contains("64 hexadecimal digits") && !err(&wrong).contains("short"),
-        "{}",
-        err(&wrong)
-    );
 }
