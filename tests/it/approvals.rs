@@ -90,14 +90,3 @@ async fn an_operator_lists_approves_and_denies_at_the_command_line() {
     let expected = ["task.created", "approval.asked", "approval.refused", "task.ended"];
     assert!(second.starts_with(&expected.map(str::to_owned)), "{second:?}");
 }
-
-#[tokio::test]
-async fn an_approval_waits_while_its_host_is_dead() {
-    let (host, session) = setup().open().await;
-    let id = waiting(&session, "later").await;
-    let host = host.killed_and_restarted().await;
-    let (code, shown) = on_terminal(&host, &["approvals", "approve", &id], "yes").await;
-    assert_eq!(code, Some(0), "{shown}");
-    let result = host.command(&["tasks", "result", &id]).await;
-    assert!(out(&result).contains("later"), "{}", err(&result));
-}

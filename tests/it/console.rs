@@ -213,6 +213,8 @@ async fn reading_changes_nothing_and_other_names_are_not_served() {
     session.until(&asks, "input_required").await;
     let before = session.result("tasks/list", json!({})).await;
     let ada = Sender::logged_in(&host).await;
+    let login = || async { audit_entries(&host, "console.login").pop() };
+    eventually("the entry of the login", login).await;
     let paths = [
         "/",
         "/tasks",
@@ -242,6 +244,10 @@ async fn reading_changes_nothing_and_other_names_are_not_served() {
         assert_eq!((stranger.status.as_u16(), stranger.header("location")), (303, "/login"), "{path}");
     }
     assert_eq!(session.result("tasks/list", json!({})).await, before);
+    assert!(ada.get("/audit?action=console.").await.1.contains("console.login"));
+    assert!(ada.get("/audit?tool=none").await.1.contains("No entry matches"));
+    let export = ada.send(hyper::Method::GET, "/audit/export", String::new(), &[]).await;
+    assert!(export.header("content-disposition").starts_with("attachment"));
     for _ in 0..10 {
         assert_eq!(ada.post("/login", "code=wrong", &[]).await.status, 403);
     }
@@ -362,23 +368,14 @@ async fn behind_a_proxy_the_address_of_a_task_is_that_of_the_proxy() {
 
 #[tokio::test]
 async fn users_log_in_by_their_tokens_and_may_do_what_their_role_allows() {
-    let digest = |token: &str| {
-        sha2::Digest::finalize(sha2::Digest::chain_update(sha2::Sha256::default(), token))
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect::<String>()
-    };
-    let user = |name: &str, role: &str, rest: &str| {
-        let token = digest(&format!("token of {name}"));
-        format!(
-            "[[console.users]]\nname = \"{name}\"\ntoken-sha256 = \"{token}\"\nrole = \"{role}\"\n{rest}\n"
-        )
-    };
-    let config = ["vera", "petra", "carla"].map(|name| match name {
-        "vera" => user(name, "viewer", ""),
-        "petra" => user(name, "approver", ""),
-        _ => user(name, "viewer", "contents = true"),
-    });
+    let config = [("vera", "viewer", ""), ("petra", "approver", ""), ("carla", "viewer", "contents = true")]
+        .map(|(name, role, rest)| {
+            let digest = <sha2::Sha256 as sha2::Digest>::digest(format!("token of {name}"));
+            let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+            format!(
+                "[[console.users]]\nname = \"{name}\"\ntoken-sha256 = \"{digest}\"\nrole = \"{role}\"\n{rest}\n"
+            )
+        });
     let (host, session) = Setup::probe()
         .manifest("probe", CONFIRM)
         .config(&config.concat())

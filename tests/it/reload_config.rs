@@ -92,28 +92,3 @@ async fn rules_are_replaced_and_clients_learn_that_lists_changed() {
     // Settings that need a restart are named.
     assert!(host.log().contains("event=\"config.restart_needed\" key=\"tasks.live\""), "{}", host.log());
 }
-
-#[tokio::test]
-async fn no_call_is_lost_while_the_configuration_is_reloaded() {
-    let setup = Setup::probe().config(&stanza("alice", &[]));
-    // Each call has its own session.
-    let host = setup.set("rates.sessions", "none").set("calls.running-per-principal", "200").start().await;
-    let mut calls = tokio::task::JoinSet::new();
-    for _ in 0..200 {
-        let port = host.port();
-        calls.spawn(async move {
-            let session = Session::open_with(port, &token("alice")).await;
-            session.call("wait", json!({"ms": 2_000})).await["content"][0]["text"].clone()
-        });
-    }
-    for round in 0..100 {
-        let scope = if round % 2 == 0 { "a" } else { "b" };
-        write(&host, &(stanza("alice", &[]) + &stanza(scope, &[])));
-        host.signal(Signal::HUP);
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    while let Some(answer) = calls.join_next().await {
-        assert_eq!(answer.expect("no panic"), "waited 2000 ms");
-    }
-    assert!(!host.log().contains("config.rejected"), "{}", host.log());
-}

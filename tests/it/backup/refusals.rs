@@ -26,18 +26,13 @@ async fn only_a_whole_file_is_taken(from: &str, to: &str) {
     let (host, file) = host_and_backup(from).await;
     let (whole, target) = (std::fs::read(&file).expect("reads"), Target::new(setup(to)));
     let damaged = host.folder().join("damaged");
-    let middle = whole.len() / 2;
     let mut changed = whole.clone();
     // In the middle of a table or of the file of the database.
     let at = whole.windows(4).rposition(|window| window == b"kept").expect("the arguments are there");
     changed[at] ^= 1;
-    for (bytes, says) in [
-        (&whole[..middle], "it ends early"),
-        (&whole[..1_000], "it ends early"),
-        (&changed[..], "is not as it was written"),
-        (&b"no backup"[..], "it is not a tar"),
-        (&[][..], "it ends early"),
-    ] {
+    for (bytes, says) in
+        [(&whole[..whole.len() / 2], "it ends early"), (&changed, "is not as it was written")]
+    {
         std::fs::write(&damaged, bytes).expect("writes");
         let said = refused(&target, &damaged).await;
         assert!(said.contains(says) || said.contains("damaged"), "{says}: {said}");

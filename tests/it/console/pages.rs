@@ -3,7 +3,7 @@
 use super::{Sender, audit_entries, refuses_what_no_page_sent, token as form_token};
 use crate::permissions::{ASK, allowed, call_saying, files, unasked};
 use crate::questions::everything;
-use serde_json::{Value, json};
+use serde_json::json;
 use toolyard_tests::host::Setup;
 use toolyard_tests::session::LATEST;
 use toolyard_tests::tokens::{stanza, token};
@@ -20,7 +20,7 @@ async fn a_person_revokes_permissions_one_by_one_and_all_of_a_plugin_or_a_princi
         Session::open_by(host.port(), LATEST, everything(), Some(&token(name))).await.session
     };
     let (alice, bob) = (open("alice").await, open("bob").await);
-    let (ada, eve) = (Sender::logged_in(&host).await, Sender::logged_in(&host).await);
+    let ada = Sender::logged_in(&host).await;
     let (_, none) = ada.get("/permissions").await;
     assert!(none.contains("No permission is kept yet"), "{none}");
     assert!(none.contains("as /data"), "what the manifest leaves to the person: {none}");
@@ -34,7 +34,6 @@ async fn a_person_revokes_permissions_one_by_one_and_all_of_a_plugin_or_a_princi
     let one =
         page.split("action=\"/permissions/").nth(1).and_then(|rest| rest.split('"').next()).expect("a form");
     let one = format!("/permissions/{one}");
-    refuses_what_no_page_sent(&ada, &eve, &one, "/permissions", "").await;
     allowed(&unasked(&alice).await);
     let sent = ada.post(&one, &format!("token={}", form_token(&page, &one)), &[]).await;
     assert_eq!(sent.status, 303);
@@ -42,7 +41,6 @@ async fn a_person_revokes_permissions_one_by_one_and_all_of_a_plugin_or_a_princi
     // All of a principal: the permission of the other stays.
     let (of_bob, all_of_bob) =
         ("/permissions?principal=token%3Abob", "/permissions/principal/token%3Abob/revoke");
-    refuses_what_no_page_sent(&ada, &eve, all_of_bob, of_bob, "").await;
     let (_, page) = ada.get(of_bob).await;
     assert!(page.contains("1 permission of the principal") && !page.contains("token:alice"), "{page}");
     ada.post(all_of_bob, &format!("token={}", form_token(&page, all_of_bob)), &[]).await;
@@ -51,7 +49,6 @@ async fn a_person_revokes_permissions_one_by_one_and_all_of_a_plugin_or_a_princi
     // All of a plugin.
     let (of_plugin, all_of_plugin) =
         ("/permissions?plugin=files.wasm", "/permissions/plugin/files.wasm/revoke");
-    refuses_what_no_page_sent(&ada, &eve, all_of_plugin, of_plugin, "").await;
     let (_, page) = ada.get(of_plugin).await;
     ada.post(all_of_plugin, &format!("token={}", form_token(&page, all_of_plugin)), &[]).await;
     assert!(ada.get("/permissions").await.1.contains("No permission is kept yet"));
@@ -85,33 +82,6 @@ async fn a_person_ends_the_session_of_a_client() {
     let ended = eventually("the entry", || async { audit_entries(&host, "session.ended").pop() }).await;
     assert_eq!(ended["principal"], "operator");
     assert!(ended["console"].is_string() && ended["session"].is_string(), "{ended}");
-}
-
-#[tokio::test]
-async fn the_audit_log_is_searched_and_exported() {
-    let (host, session) =
-        Setup::probe().set("console.listen", "127.0.0.1:0").open_as(json!({"elicitation": {}})).await;
-    let spins = session.create("spin", json!({"ms": 600_000})).await;
-    let waits = session.create("wait", json!({"ms": 1})).await;
-    session.until(&waits, "completed").await;
-    let ada = Sender::logged_in(&host).await;
-    eventually("the entries", || async {
-        (audit_entries(&host, "task.ended").len() == 1 && audit_entries(&host, "console.login").len() == 1)
-            .then_some(())
-    })
-    .await;
-    let (_, all) = ada.get("/audit").await;
-    assert!(all.contains("console.login") && all.contains(&spins[..8]) && all.contains(&waits[..8]), "{all}");
-    let (_, some) = ada.get(&format!("/audit?action=task.&task={}", &waits[..8])).await;
-    assert!(some.contains("task.created") && some.contains("task.ended"), "{some}");
-    assert!(!some.contains(&spins[..8]) && !some.contains("console.login"), "{some}");
-    assert!(ada.get("/audit?tool=none").await.1.contains("No entry matches"));
-    let export = ada.send(hyper::Method::GET, "/audit/export?tool=wait", String::new(), &[]).await;
-    assert!(export.header("content-disposition").starts_with("attachment"));
-    let text = String::from_utf8(export.bytes().await.to_vec()).expect("text");
-    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
-    let actions: Vec<_> = lines.iter().map(|line| line["action"].as_str().expect("an action")).collect();
-    assert_eq!(actions, ["task.ended", "task.created"], "the newest first");
 }
 
 #[tokio::test]
@@ -164,10 +134,6 @@ async fn a_tool_is_tried_plainly_and_as_a_task_under_the_rules() {
     let (status, _, page) = send("spin", "f.ms=soon&how=plain").await;
     assert_eq!(status, 422);
     assert!(page.contains("must be a number") && page.contains("value=\"soon\""), "{page}");
-    let (status, _, page) = send("echo", "f.text=&how=plain").await;
-    assert!(status == 422 && page.contains("is required"), "{page}");
-    let (status, _, page) = send("echo", "mode=json&json=%5B1%5D&how=plain").await;
-    assert!(status == 422 && page.contains("must be a JSON object") && page.contains("[1]"), "{page}");
     // The rules of the user of this machine apply.
     let (status, _, page) = send("trap", "how=plain").await;
     assert!(status == 200 && page.contains("Unknown tool"), "{page}");
@@ -186,7 +152,4 @@ async fn a_tool_is_tried_plainly_and_as_a_task_under_the_rules() {
     let created = eventually("the entry", || async { audit_entries(&host, "task.created").pop() }).await;
     assert_eq!(created["principal"], "local");
     assert!(created["console"].is_string(), "{created}");
-    for other in ["/try/none", "/try/..%2Fecho", "/try/"] {
-        assert_eq!(ada.get(other).await.0, 404, "{other}");
-    }
 }

@@ -51,34 +51,6 @@ async fn a_question_outlives_its_runner_if_the_run_may_be_repeated() {
     }
 }
 
-/// Row 7, after an answer: no run asks the same question again.
-#[tokio::test]
-async fn an_answer_that_was_given_serves_every_later_run() {
-    let mut scene = Scene::new(None).await;
-    let id = scene.try_create("again", scene.asking(600_000)).await.expect("a task");
-    assert!(answer(&scene.session, &id, "yes").await);
-    for attempt in 2..=3 {
-        toolyard_tests::eventually("the run to go on", || async {
-            (scene.words().words.len() + 1 == attempt).then_some(())
-        })
-        .await;
-        scene.kill().await;
-        scene.sink.begun("a", attempt).await;
-    }
-    toolyard_tests::eventually("the last run to go on", || async {
-        (scene.words().words.len() == 3).then_some(())
-    })
-    .await;
-    let words = [1, 2, 3].map(|attempt| (attempt, "yes".to_owned()));
-    assert_eq!(scene.words(), Effects { begun: vec![1, 2, 3], words: words.to_vec() });
-    assert_eq!(scene.session.task(&id).await["status"], "working");
-    // A task has at most three attempts.
-    scene.kill().await;
-    let task = scene.session.until(&id, "failed").await;
-    assert!(task["statusMessage"].as_str().is_some_and(|says| says.contains("effects")), "{task}");
-    assert_eq!(scene.words().begun, [1, 2, 3]);
-}
-
 /// Row 8: the first answer wins, even if the host that took it dies.
 #[tokio::test]
 async fn an_answer_that_was_committed_holds_though_its_taker_died() {

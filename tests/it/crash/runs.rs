@@ -193,7 +193,7 @@ async fn a_cancel_reaches_the_runner_though_its_messenger_died() {
 /// A4: the host is paused with a finished result, and resumes after another host has settled the task.
 #[tokio::test]
 async fn an_end_that_comes_late_from_a_host_that_was_stopped_changes_nothing() {
-    let (scene, beside, id) = stopped_before_its_end("once").await;
+    let (scene, beside, id) = stopped_before_its_end().await;
     let there = scene.session.at(beside.port());
     assert_eq!(there.task(&id).await["status"], "working", "it lives, and no host takes its task");
     there.result("tasks/cancel", json!({"taskId": id})).await;
@@ -208,28 +208,15 @@ async fn an_end_that_comes_late_from_a_host_that_was_stopped_changes_nothing() {
     assert_eq!(scene.begun("a"), [1]);
 }
 
-/// A4: if no other host has settled the task, the resumed host completes it as usual.
-#[tokio::test]
-async fn a_host_that_was_stopped_and_wakes_ends_its_task_once() {
-    let (scene, beside, id) = stopped_before_its_end("again").await;
-    let there = scene.session.at(beside.port());
-    let (told, ()) = tokio::join!(there.result("tasks/result", json!({"taskId": id})), async {
-        assert_eq!(there.task(&id).await["status"], "working");
-        scene.host.signal(Signal::CONT);
-    });
-    assert_eq!(scene.session.result("tasks/result", json!({"taskId": id})).await, told);
-    assert_eq!((scene.outcome(&id).await["attempt"].clone(), scene.begun("a")), (json!(1), vec![1]));
-}
-
 /// A host that has paused before it stored the end of its task, a second host on the same folder, and the
 /// task.
-async fn stopped_before_its_end(tool: &str) -> (Scene, Host, String) {
+async fn stopped_before_its_end() -> (Scene, Host, String) {
     eventually("a host to be stopped outside of a transaction", || async {
         let telling = |setup: Setup| setup.variable("TOOLYARD_LOG", "info,toolyard_dispatch=debug");
         let scene = Scene::with(Some("finish.before:stop"), telling).await;
         let beside = scene.host.another().await;
         scene.sink.hold();
-        let id = scene.try_create(tool, scene.order("a")).await.expect("a task");
+        let id = scene.try_create("once", scene.order("a")).await.expect("a task");
         scene.sink.begun("a", 1).await;
         scene.sink.release();
         scene.until_stopped().await;

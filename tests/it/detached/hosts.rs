@@ -4,9 +4,9 @@ use super::{Folder, create, result, status, text};
 use rustix::process::{Signal, kill_process};
 use serde_json::json;
 use std::os::unix::fs::PermissionsExt as _;
+use toolyard_tests::Stdio;
 use toolyard_tests::host::Setup;
 use toolyard_tests::stateless::{enveloped, tasks};
-use toolyard_tests::Stdio;
 
 /// 26B-7: clients start a second process, send it one request and end it.
 #[tokio::test]

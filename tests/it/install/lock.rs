@@ -90,14 +90,11 @@ async fn where_the_lock_file_is_enforced_a_component_without_an_entry_is_refused
 }
 
 #[tokio::test]
-async fn a_lock_file_that_contradicts_itself_or_was_edited_loads_nothing() {
+async fn a_lock_file_that_was_edited_loads_nothing() {
     let (host, place) = locked(&[]).await;
     let lock = place.read("plugins/toolyard.lock");
-    let entry = lock.split_once("[[plugin]]").expect("an entry").1.to_owned();
     for (text, why) in [
-        (format!("{lock}\n[[plugin]]{entry}"), "versioned.wasm"),
         (lock.replace("A fixture.", "A feature."), "slow_version"),
-        (lock.replace("version = 1", "version = 2"), "version"),
         ("version = 1\n[[plugin]".to_owned(), "line"),
     ] {
         place.write("plugins/toolyard.lock", &text);
