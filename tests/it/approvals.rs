@@ -1,10 +1,11 @@
 //! Calls that wait for the operator's approval (`confirm`), through clients and the command line.
 
+use crate::audit::{actions, said_of};
 use crate::command_line::{err, out};
 use serde_json::{Value, json};
 use std::process::Stdio;
 use toolyard_tests::host::Setup;
-use toolyard_tests::{Host, Session, eventually};
+use toolyard_tests::{Host, Session};
 
 /// The probe, whose `echo` needs an approval.
 fn setup() -> Setup {
@@ -71,22 +72,8 @@ async fn an_operator_lists_approves_and_denies_at_the_command_line() {
     let late = host.command(&["approvals", "deny", &second]).await;
     assert!(err(&late).contains("does not wait for an approval"), "{}", err(&late));
 
-    let actions = || async {
-        let log = std::fs::read_to_string(host.data().join("audit.jsonl")).unwrap_or_default();
-        let entries: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
-        let of = |id: &str| -> Vec<String> {
-            let entries = entries.iter().filter(|entry| entry["task"] == id);
-            entries.map(|entry| entry["action"].as_str().unwrap_or_default().to_owned()).collect()
-        };
-        let (first, second) = (of(&first), of(&second));
-        (first.contains(&"task.ended".to_owned()) && second.contains(&"task.ended".to_owned()))
-            .then_some((first, second))
-    };
-    let (first, second) = eventually("the audit entries", actions).await;
-    assert!(
-        first.starts_with(&["task.created", "approval.asked", "approval.given"].map(str::to_owned)),
-        "{first:?}"
-    );
-    let expected = ["task.created", "approval.asked", "approval.refused", "task.ended"];
-    assert!(second.starts_with(&expected.map(str::to_owned)), "{second:?}");
+    let first = said_of(&host, &first, "task.ended").await;
+    assert_eq!(actions(&first)[..3], ["task.created", "approval.asked", "approval.given"]);
+    let second = said_of(&host, &second, "task.retrieved").await;
+    assert_eq!(actions(&second)[1..4], ["approval.asked", "approval.refused", "task.ended"]);
 }

@@ -243,13 +243,7 @@ async fn explain_says_which_rule_decides_and_why() {
     let said: Value = serde_json::from_str(&said).expect("JSON");
     assert_eq!((&said["decision"], &said["scopes"]), (&json!("needs-scopes"), &json!(["write"])));
     assert_eq!(said["steps"][2]["why"], "the token has not the scope write");
-    for args in [
-        &["alice", "echo"][..],
-        &["token:bob", "echo", "--arguments", "[]"],
-        &["token:x", "echo", "--claims", "5"],
-    ] {
-        assert_eq!(explain(args).await.0, Some(2), "{args:?}");
-    }
+    assert_eq!(explain(&["alice", "echo"]).await.0, Some(2));
 }
 
 #[tokio::test]

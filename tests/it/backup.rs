@@ -13,8 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
 use toolyard_tests::host::{Setup, command};
-use toolyard_tests::session::LATEST;
-use toolyard_tests::{Host, Session, Sink, eventually, guests, postgres};
+use toolyard_tests::{Host, eventually, postgres};
 
 /// Concurrent clients that create tasks.
 const CLIENTS: usize = 4;
@@ -134,40 +133,6 @@ async fn a_backup_under_load_holds_every_acknowledged_task() {
 async fn a_backup_of_a_database_under_load_holds_every_acknowledged_task() {
     let (Some(from), Some(to)) = (postgres(), postgres()) else { return };
     under_load(setup(&from), setup(&to)).await;
-}
-
-/// A task that may be run again goes on as its next attempt; another one fails, and says why.
-async fn recovers(from: &str, to: &str) {
-    let sink = Sink::start().await;
-    let effects = |config: &str| {
-        let setup = Setup::new().with(&[guests::fixture("effects")]).config(config);
-        setup.manifest("effects", &sink.manifest()).set("tasks.rerun-after", "20ms")
-    };
-    let mut host = effects(from).start().await;
-    let session = Session::open_as(host.port(), LATEST, json!({})).await.session;
-    sink.hold();
-    let mut ids = Vec::new();
-    for tool in ["once", "again"] {
-        ids.push(session.create(tool, json!({"key": tool, "sink": sink.authority()})).await);
-        sink.begun(tool, 1).await;
-    }
-    let file = back_up(&host).await;
-    host.kill().await;
-    let restored = Target::new(effects(to)).start_from(&file).await;
-    let session = session.at(restored.port());
-    assert_eq!(sink.begun("again", 2).await.begun, [1, 2]);
-    sink.release();
-    session.until(&ids[1], "completed").await;
-    let failed = session.until(&ids[0], "failed").await;
-    assert!(failed["statusMessage"].as_str().expect("a message").contains("host"), "{failed}");
-    assert_eq!(sink.of("once").begun, [1]);
-}
-
-#[tokio::test]
-async fn a_task_that_ran_during_the_backup_is_recovered_after_the_restore() {
-    recovers("", "").await;
-    let (Some(from), Some(to)) = (postgres(), postgres()) else { return };
-    recovers(&from, &to).await;
 }
 
 /// Values stay encrypted in the file, and a restore needs the key.

@@ -1,5 +1,6 @@
 //! `toolyard erase` beside a running host.
 
+use crate::audit::log;
 use crate::command_line::{err, out};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -77,10 +78,9 @@ async fn what_a_principal_left_is_erased_beside_a_running_host() {
     let none = again.error("tasks/get", json!({"taskId": live})).await;
     assert_eq!(none["code"], -32602, "{none}");
 
-    let log = std::fs::read_to_string(host.data().join("audit.jsonl")).expect("the log");
-    assert!(!log.contains("marker-of-ann"));
-    let entries = log.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
-    let erased: Vec<Value> = entries.filter(|entry| entry["action"] == "principal.erased").collect();
+    let entries = log(&host);
+    assert!(!json!(entries).to_string().contains("marker-of-ann"));
+    let erased: Vec<_> = entries.iter().filter(|entry| entry["action"] == "principal.erased").collect();
     let sum: u64 = erased.iter().filter_map(|entry| entry["count"].as_u64()).sum();
     assert_eq!(sum, 7, "{erased:?}");
     assert!(erased.iter().all(|entry| entry["owner"] == "token:ann" && entry["principal"] == "operator"));

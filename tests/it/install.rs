@@ -122,13 +122,7 @@ async fn version_of(host: &Host) -> String {
 
 /// Waits until a call of the tool `version` answers this.
 async fn until_version(host: &Host, expected: &str) {
-    let reached = async {
-        while version_of(host).await != expected {
-            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-        }
-    };
-    let reached = tokio::time::timeout(std::time::Duration::from_secs(60), reached).await;
-    assert!(reached.is_ok(), "the version is {}:\n{}", version_of(host).await, host.log());
+    eventually(expected, || async { (version_of(host).await == expected).then_some(()) }).await;
 }
 
 /// Waits until the metric of versions that wait for a person has this value.

@@ -1,6 +1,7 @@
 //! The kept bytes of tasks are bounded. A principal at its bound loses its own oldest results, or the host
 //! rejects its new tasks; other principals lose nothing.
 
+use crate::audit::said_of;
 use serde_json::{Value, json};
 use toolyard_tests::host::Setup;
 use toolyard_tests::tokens::{stanza, token};
@@ -61,12 +62,7 @@ async fn over_the_bound_of_a_principal_its_tasks_that_ended_first_go() {
     assert!((2..=FIT + 1).contains(&kept), "{there:?}");
     assert!(is_there(&bob, &bobs).await, "another principal's task stays");
     assert!(host.log().contains("tasks.kept-bytes-per-principal"), "{}", host.log());
-    eventually("the audit log to say so", || async {
-        let audited = std::fs::read_to_string(host.data().join("audit.jsonl")).unwrap_or_default();
-        let gone = |line: &str| line.contains("task.discarded") && line.contains(&made[0]);
-        audited.lines().any(gone).then_some(())
-    })
-    .await;
+    said_of(&host, &made[0], "task.discarded").await;
 }
 
 /// Results count when they arrive, even if no task is created at that moment.

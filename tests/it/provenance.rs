@@ -1,11 +1,10 @@
 //! The origin of tools: which components may be loaded, from whom, and which facts the host records.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Output;
 use toolyard_tests::guests;
-use toolyard_tests::host::Setup;
 
 /// A folder with the guest `add` in it.
 fn folder() -> tempfile::TempDir {
@@ -96,15 +95,4 @@ async fn only_listed_digests_are_loaded_where_digests_are_required() {
     std::fs::write(&config, "[plugins]\nrequire-digest = [\"abc\"]").expect("writes");
     let wrong = tools(folder.path(), &[]).await;
     assert!(text(&wrong).contains("64 hexadecimal digits"), "{}", text(&wrong));
-}
-
-#[tokio::test]
-async fn a_task_records_the_component_that_ran_it() {
-    let (host, session) = Setup::new().with(&[guests::plugin("probe")]).open().await;
-    let listed = String::from_utf8(host.command(&["tools", "--json"]).await.stdout).expect("text");
-    let listed: Value = serde_json::from_str(listed.lines().next().expect("a tool")).expect("a line");
-    let id = session.complete("wait", json!({"ms": 1})).await;
-    let shown = host.command(&["tasks", "show", &id, "--json"]).await;
-    let shown: Value = serde_json::from_slice(&shown.stdout).expect("a task");
-    assert!(shown["digest"].is_string() && shown["digest"] == listed["digest"], "{shown}");
 }

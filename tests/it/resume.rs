@@ -98,15 +98,6 @@ async fn a_client_of_the_newer_revision_answers_after_a_restart() {
 }
 
 #[tokio::test]
-async fn a_task_that_sleeps_for_long_has_no_run_until_its_time() {
-    let (host, session) = resuming().await;
-    let id = session.create("chances", json!({"rounds": 1, "hostSleep": 8000})).await;
-    waits_without_a_run(&host).await;
-    assert_eq!(session.task(&id).await["status"], "working");
-    assert_eq!(seen(&session, &id).await.len(), 1);
-}
-
-#[tokio::test]
 async fn a_run_hands_its_state_over_to_the_next_one() {
     let (_host, session) = resuming().await;
     let id = session.create("chances", json!({"parts": 4})).await;

@@ -1,5 +1,6 @@
 //! The view that an operator has of tasks that resume, and the retention of their journals.
 
+use crate::audit::log;
 use crate::command_line::{err, out};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -139,12 +140,8 @@ async fn a_request_in_doubt_is_audited_counted_and_in_the_timeline() {
     session.until(&id, "failed").await;
     assert_eq!(metric(&host, "toolyard_doubt_total{decision=\"fail\"}").await, 1);
     assert_eq!(metric(&host, "toolyard_resumed_total{why=\"claimed\"}").await, 1);
-    let audited = eventually("the entry", || async {
-        let text = std::fs::read_to_string(host.data().join("audit.jsonl")).unwrap_or_default();
-        let line = text.lines().find(|line| line.contains("task.doubt"))?.to_owned();
-        Some(serde_json::from_str::<Value>(&line).expect("JSON"))
-    });
-    let audited = audited.await;
+    let doubt = || async { log(&host).into_iter().find(|entry| entry["action"] == "task.doubt") };
+    let audited = eventually("the entry", doubt).await;
     let request = format!("POST {url}/0-0");
     assert_eq!((&audited["request"], &audited["decision"]), (&json!(request), &json!("fail")), "{audited}");
     assert_eq!((&audited["reason"], &audited["task"]), (&json!("manifest"), &json!(id)), "{audited}");

@@ -3,7 +3,7 @@
 use super::{Place, until_version, version_of};
 use crate::command_line::{err, out};
 use toolyard_tests::host::Setup;
-use toolyard_tests::{Host, guests};
+use toolyard_tests::{Host, eventually, guests};
 
 /// A host whose plugin `versioned.wasm` is pinned as it lies in its folder.
 async fn locked(set: &[(&str, &str)]) -> (Host, Place) {
@@ -18,20 +18,15 @@ async fn locked(set: &[(&str, &str)]) -> (Host, Place) {
     (host, place)
 }
 
+async fn until_logged(host: &Host, text: &str) {
+    eventually(text, || async { host.log().contains(text).then_some(()) }).await;
+}
+
 /// The reasons that `toolyard tools` gives.
 async fn refused(host: &Host) -> String {
     let listed = host.command(&["tools"]).await;
     assert_eq!(listed.status.code(), Some(1), "{}{}", out(&listed), err(&listed));
     out(&listed) + &err(&listed)
-}
-
-async fn until_logged(host: &Host, text: &str) {
-    let logged = async {
-        while !host.log().contains(text) {
-            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-        }
-    };
-    assert!(tokio::time::timeout(std::time::Duration::from_secs(60), logged).await.is_ok(), "{}", host.log());
 }
 
 #[tokio::test]
@@ -74,16 +69,8 @@ async fn where_the_lock_file_is_enforced_a_component_without_an_entry_is_refused
     until_logged(&host, "`toolyard accept add` adds one").await;
     place.expect(0, &["accept", "add"]).await;
     let session = toolyard_tests::Session::open(host.port()).await;
-    let has_add = async {
-        while !session.tool_names().await.contains(&"add".to_owned()) {
-            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-        }
-    };
-    assert!(
-        tokio::time::timeout(std::time::Duration::from_secs(60), has_add).await.is_ok(),
-        "{}",
-        host.log()
-    );
+    eventually("the tool", || async { session.tool_names().await.contains(&"add".to_owned()).then_some(()) })
+        .await;
     // Ignored, anything loads.
     place.write("plugins/versioned.wasm", place.versioned(2));
     assert_eq!(host.command(&["tools", "--set", "plugins.lock=off"]).await.status.code(), Some(0));

@@ -32,30 +32,16 @@ async fn told(host: &Host) -> (Session, String) {
 }
 
 #[tokio::test]
-async fn what_clients_and_tools_say_is_not_in_the_file_and_is_found_after_a_restart() {
-    let setup = setup().config("[encryption]\nkey-file = \"keys\"\n");
-    write_keys(&setup.plugins().parent().expect("a folder").join("keys"), OLD);
-    let mut host = setup.start().await;
-    let (session, id) = told(&host).await;
-    assert!(!is_plain(&host.data()));
-    host.kill().await;
-    assert!(!is_plain(&host.data()));
-    let host = host.another().await;
-    let session = session.at(host.port());
-    let result = session.result("tasks/result", json!({"taskId": id})).await;
-    assert_eq!(result["content"][0]["text"], WORD);
-    // An export is not encrypted.
-    let exported = host.command(&["tasks", "export"]).await;
-    assert!(out(&exported).contains(WORD), "{}", err(&exported));
-}
-
-#[tokio::test]
 async fn without_the_key_nothing_starts_and_a_rotation_needs_no_stop() {
     let setup = setup().config("[encryption]\nkey-file = \"keys\"\n");
     let keys = setup.plugins().parent().expect("a folder").join("keys");
     write_keys(&keys, OLD);
     let host = setup.start().await;
     let (session, id) = told(&host).await;
+    assert!(!is_plain(&host.data()));
+    // An export is not encrypted.
+    let exported = host.command(&["tasks", "export"]).await;
+    assert!(out(&exported).contains(WORD), "{}", err(&exported));
     let refused = async |says: &str| {
         let output = host.command(&["tasks", "list"]).await;
         assert_eq!(output.status.code(), Some(1), "{}", out(&output));

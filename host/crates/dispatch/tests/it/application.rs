@@ -8,7 +8,6 @@ use futures_util::FutureExt as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::sync::Notify;
 use toolyard_dispatch::rules::AccessRules;
 use toolyard_dispatch::{
     CallReply, Caller, ClientChannel, ClientRoute, Dispatch, Fault, NoClientChannel, Notice, Policy,
@@ -53,31 +52,6 @@ async fn t_16_what_cannot_be_stored_is_refused_and_does_not_run() {
     assert!(matches!(refused, Err(Fault::Store(_))));
     assert_eq!(dispatch.running(), 0, "the slot was given back");
     assert!(!ran.load(Ordering::SeqCst));
-}
-
-#[tokio::test]
-async fn an_end_that_meets_a_failing_store_is_tried_until_it_is_kept() {
-    let (store, faulty) = faulty(0);
-    let gate = Arc::new(Notify::new());
-    let opened = gate.clone();
-    let body = move |_| {
-        let opened = opened.clone();
-        async move {
-            opened.notified().await;
-            done("kept")
-        }
-    };
-    let dispatch = dispatch(&store, faulty.clone(), vec![tool("gated", body)]);
-    let id = create(&dispatch, &caller(), "gated", Arc::new(NoClientChannel)).await;
-    faulty.intercept.failures.store(3, Ordering::SeqCst);
-    gate.notify_one();
-    eventually("the faults to be met", || faulty.intercept.failures.load(Ordering::SeqCst) == 0).await;
-    let result = dispatch
-        .task_result(&caller(), &id, Arc::new(NoClientChannel))
-        .await
-        .expect("the store is back")
-        .expect("a result");
-    assert!(result.as_str().contains("kept"));
 }
 
 #[tokio::test]
