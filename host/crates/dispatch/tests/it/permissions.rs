@@ -214,7 +214,7 @@ async fn t_43_what_was_permitted_and_refused_is_in_the_audit_log() {
     assert_eq!(lines.collect::<Vec<_>>(), expected);
 }
 
-/// What a run wants at once is asked at once. Each answer is kept, even if another one is a no.
+/// The dispatcher asks all questions of one request at once. It keeps each answer, even if another one is a no.
 #[tokio::test]
 async fn a_no_does_not_undo_the_answers_beside_it() {
     let house = House::with(tool("sends", |context| async move {
