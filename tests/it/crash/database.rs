@@ -27,32 +27,3 @@ async fn while_the_database_is_locked_nothing_is_acknowledged_and_nothing_lost()
     assert_eq!(scene.outcome(&id).await["attempt"], 1);
     assert_eq!((scene.begun("a"), scene.begun("b")), (vec![1], vec![]), "what was refused did not run");
 }
-
-/// Rows 9 and 10: the host is killed before it could store the end.
-#[tokio::test]
-async fn an_end_that_a_lock_held_back_is_lost_with_its_host_and_said_to_be() {
-    for tool in ["once", "again"] {
-        let mut scene = Scene::new(None).await;
-        scene.sink.hold();
-        let id = scene.try_create(tool, scene.order("a")).await.expect("a task");
-        scene.sink.begun("a", 1).await;
-        let other = Connection::open(scene.host.data().join("toolyard.sqlite")).expect("the database");
-        other.execute_batch("BEGIN IMMEDIATE").expect("the lock");
-        scene.sink.release();
-        toolyard_tests::eventually("the end to be tried", || async {
-            scene.host.log().contains("event=\"task.end_not_stored\"").then_some(())
-        })
-        .await;
-        scene.host.kill().await;
-        drop(other);
-        let next = scene.host.another().await;
-        scene.move_to(next);
-        if tool == "once" {
-            scene.failed_honestly(&id).await;
-            assert_eq!(scene.begun("a"), [1]);
-        } else {
-            assert_eq!(scene.outcome(&id).await["attempt"], 2);
-            assert_eq!(scene.begun("a"), [1, 2]);
-        }
-    }
-}

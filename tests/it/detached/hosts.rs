@@ -97,22 +97,6 @@ async fn a_killed_host_is_told_of_and_its_tasks_are_seen_to_by_the_next() {
 }
 
 #[tokio::test]
-async fn a_host_that_is_told_to_end_hands_over_what_may_be_run_again() {
-    let setup = Setup::new().manifest("probe", "[task]\ndurability = \"rerun\"\n");
-    // During the shutdown the host waits for clients that wait for a result, and then for running tasks.
-    let folder = Folder::of(setup.set("shutdown.drain", "100ms").set("shutdown.eof-grace", "100ms"));
-    let mut relay = folder.open().await;
-    let id = create(&mut relay, "count", json!({"steps": 6, "ms": 500})).await;
-    let host = folder.backgrounds.one().await;
-    let waiting = relay.send("tasks/result", json!({"taskId": id})).await;
-    kill_process(host, Signal::TERM).expect("it runs");
-    assert_eq!(text(&relay.answer(waiting).await), "counted 6");
-    assert_ne!(folder.backgrounds.one().await, host);
-    assert!(relay.close().await.0.success());
-    folder.backgrounds.gone().await;
-}
-
-#[tokio::test]
 async fn a_stopped_host_is_said_not_to_answer_and_tasks_are_seen_all_the_same() {
     let folder = Folder::of(Setup::new().set("detach.start", "1s"));
     let mut relay = folder.open().await;
