@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs the clients that tests/it/ runs against the host. This folder has those of the first
-# generation: the TypeScript SDK and the Inspector in node_modules/, the Python SDK and FastMCP in
-# .venv/. v2/ has those of the second: the TypeScript client, the Python SDK and FastMCP.
+# generation: the TypeScript SDK and the Inspector in node_modules/, the Python SDK in .venv/.
+# v2/ has those of the second: the TypeScript client and the Python SDK.
 # package-lock.json and requirements.txt pin the versions. A second run does nothing. Arguments select
 # clients: typescript, python, second-typescript, second-python.
 #
@@ -83,9 +83,9 @@ for client in "$@"; do
   # In subshells, so that each starts in the root folder.
   case $client in
     typescript) (install_typescript tests/clients "the TypeScript client and the Inspector" 18) ;;
-    python) (install_python tests/clients "the Python client and FastMCP") ;;
+    python) (install_python tests/clients "the Python client") ;;
     second-typescript) (install_typescript tests/clients/v2 "the second TypeScript client" 20) ;;
-    second-python) (install_python tests/clients/v2 "the second Python client and FastMCP") ;;
+    second-python) (install_python tests/clients/v2 "the second Python client") ;;
     *)
       echo "install.sh: there is no client $client" >&2
       exit 2

@@ -40,7 +40,6 @@ pub const PYTHON: Client = Client {
 const TYPESCRIPT_ASKED: Client = Client { script: "typescript/questions.mjs", ..TYPESCRIPT };
 const TYPESCRIPT_OFFERED: Client = Client { script: "typescript/offers.mjs", ..TYPESCRIPT };
 const PYTHON_ASKED: Client = Client { script: "python/questions.py", ..PYTHON };
-const FASTMCP: Client = Client { name: "FastMCP's client", script: "fastmcp/scenario.py", ..PYTHON };
 
 impl Client {
     /// The same client with another script.
@@ -205,10 +204,6 @@ runs! {
     the_python_client_over_http => over_http(&PYTHON, setup());
     #[ignore = "nightly: clients"]
     the_python_client_over_stdio => over_stdio(&PYTHON, setup());
-    #[ignore = "nightly: clients"]
-    fastmcp_over_http => over_http(&FASTMCP, setup());
-    #[ignore = "nightly: clients"]
-    fastmcp_over_stdio => over_stdio(&FASTMCP, setup());
     #[ignore = "nightly: clients"]
     the_typescript_client_is_asked_over_http => over_http(&TYPESCRIPT_ASKED, asking());
     #[ignore = "nightly: clients"]

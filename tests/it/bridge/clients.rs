@@ -12,8 +12,6 @@ pub const FIRST_TYPESCRIPT: Client = TYPESCRIPT.with_script("typescript/bridge.m
 pub const SECOND_TYPESCRIPT: Client = second::TYPESCRIPT.with_script("v2/typescript/bridge.mjs");
 const FIRST_PYTHON: Client = PYTHON.with_script("python/bridge.py");
 const SECOND_PYTHON: Client = second::PYTHON.with_script("v2/python/bridge.py");
-const FIRST_FASTMCP: Client = PYTHON.with_script("fastmcp/bridge.py");
-const SECOND_FASTMCP: Client = second::PYTHON.with_script("fastmcp/bridge.py");
 
 /// A client calls a tool with an output schema that runs for this many milliseconds, which is longer than the
 /// timeout of the client: one minute, the default of the TypeScript clients.
@@ -66,10 +64,6 @@ runs! {
     #[ignore = "nightly: clients"]
     the_second_typescript_client_takes_a_hand_off_in_a_session =>
         hands_off_for_70_s(&SECOND_TYPESCRIPT, &["legacy", "handsOff"]);
-    #[ignore = "nightly: clients"]
-    fastmcp_takes_a_hand_off => hands_off_for_70_s(&FIRST_FASTMCP, &[]);
-    #[ignore = "nightly: clients"]
-    the_second_fastmcp_takes_a_hand_off => hands_off_for_70_s(&SECOND_FASTMCP, &[]);
 }
 
 #[tokio::test]
