@@ -21,7 +21,7 @@ prefixes() { # PART
   case $1 in
     durability) echo chaos:: soak:: ;;
     clients) echo clients:: inspector:: bridge::clients:: bridge::keeping:: console:: observed:: rmcp:: ;;
-    languages) echo book:: desk:: languages:: bridge::languages:: ;;
+    languages) echo book:: desk:: languages:: ;;
     packages) echo published:: examples:: tools:: live:: ;;
   esac
 }
