@@ -258,6 +258,8 @@ fn a_check_that_leads_too_deep_is_refused_before_the_stack_ends() {
 mod against_another_implementation {
     use super::*;
     use proptest::prelude::*;
+    use proptest::strategy::ValueTree as _;
+    use toolyard_protocol::tools::union_schema::{handoff_content, union_schema};
 
     fn value() -> impl Strategy<Value = Value> {
         let scalar = prop_oneof![
@@ -270,13 +272,18 @@ mod against_another_implementation {
         scalar.prop_recursive(3, 20, 4, |inner| {
             prop_oneof![
                 prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
-                prop::collection::btree_map("[abc]", inner, 0..4)
+                prop::collection::btree_map(name(), inner, 0..4)
                     .prop_map(|members| Value::Object(members.into_iter().collect())),
             ]
         })
     }
 
-    fn words(text: &'static str) -> impl Strategy<Value = &'static str> {
+    /// The name of a member. Some are keywords, or the name of the member of a hand-off.
+    fn name() -> impl Strategy<Value = String> + Clone {
+        words("a b c a b c $ref $defs id task_handoff").prop_map(str::to_owned)
+    }
+
+    fn words(text: &'static str) -> impl Strategy<Value = &'static str> + Clone {
         prop::sample::select(text.split(' ').collect::<Vec<_>>())
     }
 
@@ -285,11 +292,11 @@ mod against_another_implementation {
     ) -> impl Strategy<Value = (String, Value)> {
         let count = || (0..4_u64).prop_map(Value::from);
         let list = prop::collection::vec(inner.clone(), 1..3).prop_map(Value::from);
-        let named = prop::collection::btree_map("[abc]", inner.clone(), 0..3)
+        let named = prop::collection::btree_map(name(), inner.clone(), 0..3)
             .prop_map(|members| Value::Object(members.into_iter().collect()));
         let types =
             prop::sample::select(vec!["null", "boolean", "integer", "number", "string", "array", "object"]);
-        let names = prop::collection::btree_set("[abc]", 0..3).prop_map(|names| json!(names));
+        let names = prop::collection::btree_set(name(), 0..3).prop_map(|names| json!(names));
         prop_oneof![
             types.prop_map(|name| ("type".to_owned(), json!(name))),
             value().prop_map(|value| ("const".to_owned(), value)),
@@ -322,7 +329,7 @@ mod against_another_implementation {
                 .prop_map(|(name, schemas)| (name.to_owned(), schemas)),
             names.clone().prop_map(|names| ("required".to_owned(), names)),
             names.prop_map(|names| ("dependentRequired".to_owned(), json!({"a": names}))),
-            prop::sample::select(vec!["#", "#/$defs/d", "#/properties/a"])
+            words("# #/properties/a #/$defs/d #/$defs/d #/$defs/a~1b #/definitions/d")
                 .prop_map(|reference| ("$ref".to_owned(), json!(reference))),
         ]
     }
@@ -333,13 +340,45 @@ mod against_another_implementation {
             prop::collection::vec(keyword(inner), 0..4)
                 .prop_map(|keywords| Value::Object(keywords.into_iter().collect()))
         });
-        (nested, prop::option::of(any::<bool>())).prop_map(|(mut schema, d)| {
-            if let (Some(members), Some(d)) = (schema.as_object_mut(), d) {
-                members
-                    .insert("$defs".to_owned(), json!({"d": {"type": if d { "string" } else { "array" }}}));
+        let definitions = (nested.clone(), any::<bool>(), any::<bool>());
+        (nested, prop::option::of(definitions)).prop_map(|(mut schema, definitions)| {
+            let simple = |is_text| json!({"type": if is_text { "string" } else { "array" }});
+            if let (Some(members), Some((d, ab, old))) = (schema.as_object_mut(), definitions) {
+                members.insert("$defs".to_owned(), json!({"d": d, "a/b": simple(ab)}));
+                members.insert("definitions".to_owned(), json!({"d": simple(old)}));
             }
             schema
         })
+    }
+
+    /// The schema of an object that both validators take, and its union with a hand-off.
+    fn with_union(mut schema: Value) -> Option<(Value, Value)> {
+        schema.as_object_mut()?.insert("type".to_owned(), json!("object"));
+        let union = union_schema(&RawJson::of(&schema))?.decode().expect("JSON");
+        fits(&schema, &json!({})).ok()?;
+        jsonschema::draft202012::new(&schema).ok()?;
+        Some((schema, union))
+    }
+
+    /// What both validators say of a value.
+    fn verdict(schema: &Value, value: &Value) -> bool {
+        let theirs = jsonschema::draft202012::new(schema).expect("a schema").is_valid(value);
+        assert_eq!(fits(schema, value), Ok(theirs), "{value} under {schema}");
+        theirs
+    }
+
+    #[test]
+    fn the_generated_schemas_have_unions_and_refuse_some_values() {
+        let mut runner = proptest::test_runner::TestRunner::deterministic();
+        let mut counts = [0, 0];
+        for _ in 0..500 {
+            let mut made = || (schema(), value()).new_tree(&mut runner).expect("made").current();
+            let (schema, value) = made();
+            if let (Some((schema, _)), true) = (with_union(schema), value.is_object()) {
+                counts[usize::from(verdict(&schema, &value))] += 1;
+            }
+        }
+        assert!(counts.iter().all(|count| *count > 10), "{counts:?}");
     }
 
     proptest! {
@@ -353,6 +392,22 @@ mod against_another_implementation {
             for value in &values {
                 if let Ok(ours) = fits(&schema, value) {
                     prop_assert_eq!(ours, theirs.is_valid(value), "{} of {}", value, schema);
+                }
+            }
+        }
+
+        /// Clients without tasks get the union for an output schema.
+        #[test]
+        fn a_union_accepts_what_its_schema_accepts_and_every_handoff_and_nothing_else(
+            schema in schema(),
+            values in prop::collection::vec(value(), 1..6),
+            texts in (".{0,20}", ".{0,20}", ".{0,20}"),
+        ) {
+            let Some((schema, union)) = with_union(schema) else { return Ok(()) };
+            prop_assert!(verdict(&union, &handoff_content(&texts.0, &texts.1, &texts.2)), "{schema}");
+            for value in &values {
+                if !value["task_handoff"].is_object() {
+                    prop_assert_eq!(verdict(&union, value), verdict(&schema, value), "{} {}", value, schema);
                 }
             }
         }
