@@ -260,7 +260,8 @@ mod tests {
                 decode(&format!(r#"{{"name":"x","_meta":{{"progressToken":{token}}}}}"#)).expect(token);
             assert_eq!(call.progress_token.expect(token).as_str(), token);
         }
-        for token in ["1.5", "{}", "true"] {
+        let long = format!("\"{}\"", "x".repeat(crate::initialize::MAX_CLIENT_BYTES));
+        for token in ["1.5", "{}", "true", &long] {
             assert!(decode(&format!(r#"{{"name":"x","_meta":{{"progressToken":{token}}}}}"#)).is_err());
         }
     }

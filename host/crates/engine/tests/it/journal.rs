@@ -5,54 +5,12 @@ mod divergence;
 mod golden;
 mod world;
 
-use crate::kit::{guest, ok};
-use serde_json::{Value, json};
+use crate::kit::ok;
+use serde_json::json;
 use std::sync::Arc;
 use toolyard_journal::Entry;
 use toolyard_task::RunEnd;
 use world::{Kept, chances, frames, journal, run, sink};
-
-#[tokio::test]
-async fn a_run_is_repeated_bit_for_bit_and_from_each_prefix_it_goes_on() {
-    let (_engine, catalog) = chances("").await;
-    let arguments = json!({ "rounds": 4, "sleep": 3, "hostSleep": 2, "ask": true });
-    let first = Arc::new(Kept::default());
-    let (end, context) = run(&catalog, &arguments, &first).await;
-    let result = ok(&end);
-    assert_eq!(context.inner.asked.lock().expect("free").len(), 4);
-    let seen: Value = serde_json::from_str(&result).expect("JSON");
-    assert_ne!(seen[0]["order"], seen[1]["order"], "hash tables differ: {seen}");
-
-    // The whole journal: the same, and nothing is asked again.
-    let again = first.cut(first.len());
-    let (end, context) = run(&catalog, &arguments, &again).await;
-    assert_eq!(ok(&end), result);
-    assert!(context.inner.asked.lock().expect("free").is_empty());
-    assert_eq!(again.len(), first.len(), "a repetition of an ended run records nothing");
-
-    for chunks in 1..first.len() {
-        let cut = first.cut(chunks);
-        let (end, _) = run(&catalog, &arguments, &cut).await;
-        let result = ok(&end);
-        let (again, context) = run(&catalog, &arguments, &cut.cut(cut.len())).await;
-        assert_eq!(ok(&again), result, "from chunk {chunks}");
-        assert!(context.inner.asked.lock().expect("free").is_empty());
-    }
-}
-
-#[tokio::test]
-async fn concurrent_exchanges_are_repeated_in_their_order_and_none_is_sent_twice() {
-    let (port, got) = sink().await;
-    let (_engine, catalog) = chances(&format!("[http]\nallow = [\"http://127.0.0.1:{port}\"]\n")).await;
-    let arguments = json!({ "rounds": 3, "port": port, "together": 4 });
-    let first = Arc::new(Kept::default());
-    let (end, _) = run(&catalog, &arguments, &first).await;
-    let result = ok(&end);
-    assert_eq!(got.lock().expect("free").len(), 12, "{result}");
-    let (end, _) = run(&catalog, &arguments, &first.cut(first.len())).await;
-    assert_eq!(ok(&end), result);
-    assert_eq!(got.lock().expect("free").len(), 12, "nothing is sent again");
-}
 
 #[tokio::test]
 async fn a_request_in_doubt_meets_the_word_of_the_manifest() {
@@ -116,5 +74,4 @@ async fn a_plain_call_of_such_a_tool_has_no_journal() {
     let (_engine, catalog) = chances("").await;
     let end = crate::kit::call(&catalog, "chances", r#"{"rounds":1}"#).await;
     ok(&end);
-    drop(guest("chances"));
 }

@@ -12,14 +12,6 @@ use toolyard_task::wire::RawJson;
 const FOR_EVER: &str = "{\"ms\":86400000}";
 
 #[tokio::test]
-async fn memory() {
-    let catalog = only(&engine(&settings()), "probe", "[limits]\nmemory = \"8MiB\"").await;
-    // This guest checks whether it got the memory.
-    assert!(error(&call(&catalog, "grow", "{\"mib\":64}").await).contains("memory was refused after"));
-    assert_eq!(ok(&call(&catalog, "grow", "{\"mib\":2}").await), "grew 2 MiB");
-}
-
-#[tokio::test]
 async fn memory_that_the_guest_does_not_check() {
     let engine = engine(&settings());
     let catalog = only(&engine, "probe", "[limits]\nmemory = \"2MiB\"").await;
@@ -63,16 +55,6 @@ async fn output_and_what_is_copied_at_once() {
     assert!(what.contains("1.0 MiB to the host at once (`limits.hostcall`)"), "{what}");
     let catalog = only(&engine, "probe", "").await;
     assert_eq!(ok(&call(&catalog, "flood", "{\"mib\":1}").await).len(), 1 << 20);
-}
-
-#[tokio::test]
-async fn stack() {
-    let catalog = only(&engine(&settings()), "stack", "").await;
-    let what = error(&call(&catalog, "recurse", "{}").await);
-    // Rust guests have a stack in their own memory besides wasmtime's. The compiler determines
-    // which one is exhausted first.
-    let ways = ["call stack exhausted", "out of bounds memory access"];
-    assert!(ways.iter().any(|way| what == format!("The tool `recurse` trapped: {way}")), "{what}");
 }
 
 #[tokio::test]

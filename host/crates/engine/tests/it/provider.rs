@@ -50,13 +50,12 @@ async fn r_2_n_1_resources_come_in_pages_of_the_guests_own() {
     let catalog = library("").await;
     let (mut cursor, mut seen) = (None, Vec::new());
     loop {
-        match retrieve(&catalog, page(cursor.as_deref())).await {
-            ProviderAnswer::Resources { entries, next } => {
-                seen.extend(entries.iter().map(value));
-                cursor = next;
-            }
-            other => panic!("{other:?}"),
-        }
+        let ProviderAnswer::Resources { entries, next } = retrieve(&catalog, page(cursor.as_deref())).await
+        else {
+            panic!("a page")
+        };
+        seen.extend(entries.iter().map(value));
+        cursor = next;
         if cursor.is_none() {
             break;
         }
@@ -89,20 +88,14 @@ async fn a_failure_is_the_guests_own_or_names_what_failed() {
 async fn a_prefix_is_put_before_prompts_and_taken_off_for_the_guest() {
     let catalog = library("prefix = \"city\"").await;
     assert!(catalog.prompt("recommend").is_none());
-    match retrieve(&catalog, prompt("city_recommend", "{\"genre\":\"x\"}")).await {
-        ProviderAnswer::Prompt(result) => {
-            assert_eq!(value(&result)["messages"][0]["content"]["text"], "recommend: x");
-        }
-        other => panic!("{other:?}"),
-    }
+    let made = retrieve(&catalog, prompt("city_recommend", "{\"genre\":\"x\"}")).await;
+    let ProviderAnswer::Prompt(result) = made else { panic!("{made:?}") };
+    assert_eq!(value(&result)["messages"][0]["content"]["text"], "recommend: x");
     assert_eq!(failure(&catalog, prompt("recommend", "{}")).await.code, -32602);
     let reference = Reference::Prompt { name: "city_recommend".to_owned() };
-    match retrieve(&catalog, complete(reference, "x")).await {
-        ProviderAnswer::Completion(result) => {
-            assert_eq!(value(&result)["completion"]["values"][0], "prompt recommend");
-        }
-        other => panic!("{other:?}"),
-    }
+    let completed = retrieve(&catalog, complete(reference, "x")).await;
+    let ProviderAnswer::Completion(result) = completed else { panic!("{completed:?}") };
+    assert_eq!(value(&result)["completion"]["values"][0], "prompt recommend");
 }
 
 #[tokio::test]

@@ -1,8 +1,8 @@
 //! Each kind of invalid file is reported in a sentence that names the fault.
 
-use crate::kit::{Folder, engine, guest, report, settings, state, why};
+use crate::kit::{Folder, engine, guest, settings, why};
 use std::time::Duration;
-use toolyard_engine::{ImportUse, PluginState, Settings};
+use toolyard_engine::{ImportUse, Settings};
 use toolyard_task::wire::TaskSupport;
 
 fn component(text: &str) -> Vec<u8> {
@@ -27,23 +27,13 @@ async fn files_that_are_no_plugins() {
     let mut damaged = add.clone();
     let middle = damaged.len() / 2;
     damaged[middle..middle + 64].fill(0xff);
-    let files: [(&str, &[u8], &str); 12] = [
-        ("empty.wasm", b"", "is empty"),
-        ("text.wasm", b"#!/bin/sh\necho", "it is text"),
-        ("wat.wasm", b"(component)", "text format"),
-        (
-            "core.wasm",
-            b"\0asm\x01\0\0\0",
-            "`toolyard componentize core.wasm --wit DIR --world WORLD -o core.component.wasm`",
-        ),
-        ("cut.wasm", &add[..add.len() - 1000], "ends in the middle"),
+    let files: [(&str, &[u8], &str); 6] = [
         ("large.wasm", &big, "larger than the 262144 bytes"),
         ("version.wasm", &other_version, "built for `toolyard:plugin/tools@0.2.0`"),
         ("types.wasm", &wrong_types, "list-tools"),
         ("imports.wasm", &imports, "`wasi:http/incoming-handler@0.2.0` and `my:own/thing@1.0.0`"),
         ("exports.wasm", &exports, "no function that can be a tool"),
         ("damaged.wasm", &damaged, "damaged.wasm"),
-        ("bare.wasm", b"\0asm\x0d\0\x01\0", "exports nothing"),
     ];
     for (name, bytes, _) in &files {
         folder.put(name, bytes);
@@ -70,10 +60,7 @@ async fn files_that_are_no_plugins() {
 #[tokio::test]
 async fn components_whose_tools_are_wrong() {
     let cases = [
-        ("bad_name", "the tool name \"bad name!\""),
-        ("bad_schema", "the tool `unclosed`: its input schema is not valid JSON"),
         ("dup", "two tools are called `twin`"),
-        ("schema_not_object", "the tool `takes_string`: its input schema does not have"),
         ("list_trap", "`list-tools` failed: The function `list-tools` trapped"),
         ("list_spin", "`list-tools` took longer than 100ms"),
     ];
@@ -89,48 +76,17 @@ async fn components_whose_tools_are_wrong() {
 }
 
 #[tokio::test]
-async fn two_plugins_with_one_name_are_both_named_and_the_first_serves() {
-    let folder = Folder::with(&[("b.wasm", "versioned_v2"), ("a.wasm", "versioned_v1"), ("c.wasm", "add")]);
-    let engine = engine(&settings());
-    let snapshot = folder.load(&engine).await;
-    assert_eq!(state(&snapshot, "a.wasm"), &PluginState::Serving);
-    assert_eq!(state(&snapshot, "c.wasm"), &PluginState::Serving);
-    let why = why(&snapshot, "b.wasm");
-    assert!(why.contains("a.wasm") && why.contains("b.wasm") && why.contains("version`"), "{why}");
-    assert_eq!(snapshot.catalog.len(), 3);
-    folder.put("b.toml", b"prefix = \"second\"");
-    let snapshot = folder.load(&engine).await;
-    assert_eq!(state(&snapshot, "b.wasm"), &PluginState::Serving);
-    assert_eq!(report(&snapshot, "b.wasm").tools, ["second_version", "second_slow_version"]);
-}
-
-#[tokio::test]
 async fn manifests_that_are_wrong() {
     let engine = engine(&settings());
     for (manifest, says) in [
-        ("limit = 5", "the manifest add.toml line 1: `limit` is not a key"),
-        ("[tools.ad]\nenabled = true", "`tools.ad`: the plugin has no such tool; the nearest is `add`"),
-        ("prefix = \"x\"\n[http]\nallow = [\"a/b\"]", "`http.allow[0]`: `a/b` is more than a host"),
+        (&b"[tools.ad]\nenabled = true"[..], "`tools.ad`: the plugin has no such tool; the nearest is `add`"),
+        (b"\xff", "UTF-8"),
     ] {
         let folder = Folder::with(&[("add.wasm", "add")]);
-        folder.put("add.toml", manifest.as_bytes());
+        folder.put("add.toml", manifest);
         let why = why(&folder.load(&engine).await, "add.wasm");
-        assert!(why.contains(says.split(" is not a key").next().expect("words")), "{why}");
+        assert!(why.contains(says), "{why}");
     }
-    let folder = Folder::with(&[("add.wasm", "add")]);
-    folder.put("add.toml", b"\xff");
-    assert!(why(&folder.load(&engine).await, "add.wasm").contains("UTF-8"));
-}
-
-#[tokio::test]
-async fn _26xh_1_a_tool_that_http_clients_will_drop_is_served_and_the_check_says_so() {
-    let folder = Folder::with(&[("bad_header.wasm", "bad_header"), ("conformance.wasm", "conformance")]);
-    let engine = engine(&settings());
-    let found = engine.check(&folder.file("bad_header.wasm")).await.expect("a plugin");
-    let fault = found.tools[0].header_fault.as_ref().expect("a number cannot be a header");
-    assert!(fault.contains("share") && fault.contains("only a string"), "{fault}");
-    let found = engine.check(&folder.file("conformance.wasm")).await.expect("a plugin");
-    assert!(found.tools.iter().all(|tool| tool.header_fault.is_none()), "its annotations are valid");
 }
 
 #[tokio::test]

@@ -21,6 +21,13 @@ struct Watched {
 }
 
 impl Watched {
+    /// Watches a new folder with one plugin.
+    async fn one(file: &str, name: &str) -> (Folder, Self) {
+        let folder = Folder::with(&[(file, name)]);
+        let watched = Self::start(&engine(&settings()), folder.path()).await;
+        (folder, watched)
+    }
+
     async fn start(engine: &Arc<Engine>, dir: &Path) -> Self {
         let mut plugins = Plugins::open(engine.clone(), dir);
         let now = plugins.load().await;
@@ -115,8 +122,7 @@ async fn added_replaced_broken_mended_renamed_removed() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_slow_copy_is_loaded_when_it_is_whole() {
-    let folder = Folder::with(&[("a.wasm", "versioned_v1")]);
-    let mut watched = Watched::start(&engine(&settings()), folder.path()).await;
+    let (folder, mut watched) = Watched::one("a.wasm", "versioned_v1").await;
     let bytes = guest("versioned_v2");
     for name in ["a.wasm", "new.wasm"] {
         if name == "new.wasm" {
@@ -153,8 +159,7 @@ fn digest(bytes: &[u8]) -> Option<toolyard_task::Digest> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_changes_nothing_is_not_published() {
-    let folder = Folder::with(&[("a.wasm", "versioned_v1")]);
-    let mut watched = Watched::start(&engine(&settings()), folder.path()).await;
+    let (folder, mut watched) = Watched::one("a.wasm", "versioned_v1").await;
     let catalog = watched.now.catalog.clone();
     let bytes = guest("versioned_v1");
     folder.put("a.wasm", &bytes);
@@ -174,8 +179,7 @@ async fn what_changes_nothing_is_not_published() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn manifests_take_effect_and_a_wrong_one_stops_the_plugin() {
-    let folder = Folder::with(&[("a.wasm", "versioned_v1")]);
-    let mut watched = Watched::start(&engine(&settings()), folder.path()).await;
+    let (folder, mut watched) = Watched::one("a.wasm", "versioned_v1").await;
     let version = tool(&watched.now.catalog, "version");
 
     folder.replace("a.toml", b"prefix = \"x\"");
@@ -211,8 +215,7 @@ async fn manifests_take_effect_and_a_wrong_one_stops_the_plugin() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whoever_serves_a_name_keeps_it_until_it_goes() {
-    let folder = Folder::with(&[("m.wasm", "versioned_v1")]);
-    let mut watched = Watched::start(&engine(&settings()), folder.path()).await;
+    let (folder, mut watched) = Watched::one("m.wasm", "versioned_v1").await;
     folder.replace("a.wasm", &guest("versioned_v2"));
     let collided = watched.next().await;
     assert_eq!(state(collided, "m.wasm"), &PluginState::Serving);

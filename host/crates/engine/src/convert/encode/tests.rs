@@ -63,6 +63,10 @@ fn media_are_base64_whatever_their_length() {
     }
 }
 
+fn nested(levels: usize) -> String {
+    "{\"a\":".repeat(levels) + "1" + &"}".repeat(levels)
+}
+
 /// TL-11: links and resources; text and media are tested above.
 #[test]
 fn blocks_given_as_json_get_our_type_and_only_ours() {
@@ -72,11 +76,16 @@ fn blocks_given_as_json_get_our_type_and_only_ours() {
         r#"{"content":[{"type":"resource_link","uri":"a:b","name":"n","more":[1]}],"isError":false}"#
     );
     malformed(link(r#"{"uri":"a:b"}"#), "name");
+    malformed(link(r#"{"name":"n"}"#), "uri");
+    malformed(link(r#"{"type":"text","uri":"a:b","name":"n","type":"image"}"#), "\"type\" twice");
     malformed(link("[]"), "object");
     malformed(link("{"), "JSON");
     malformed(of(vec![Content::EmbeddedResource("{}".into())]), "resource");
     malformed(of(vec![Content::Other("{}".into())]), "type");
     malformed(of(vec![Content::Other("{\"type\":5}".into())]), "type");
+    malformed(of(vec![Content::Other(format!("{{\"type\":\"x\",\"a\":{}}}", nested(200)))]), "128");
+    let annotated = TextBlock { text: "x".into(), annotations: Some("[]".into()), meta: None };
+    malformed(of(vec![Content::Text(annotated)]), "`annotations` is not a JSON object");
     assert!(encoded(of(vec![Content::Other("{\"type\":\"new\"}".into())])).contains(r#"[{"type":"new"}]"#));
 }
 
@@ -90,9 +99,13 @@ fn tl_6_structured_content_without_text_is_given_as_text_too() {
     );
     let both = ToolResult { structured_content: Some("{}".into()), ..of(vec![text("x")]) };
     assert!(encoded(both).starts_with(r#"{"content":[{"type":"text","text":"x"}],"structuredContent":{}"#));
-    malformed(ToolResult { structured_content: Some("[1]".into()), ..of(vec![]) }, "object");
-    let deep = format!("{}{}", "{\"a\":".repeat(200), "1") + &"}".repeat(200);
-    malformed(ToolResult { structured_content: Some(deep), ..of(vec![]) }, "128");
+    let structured = |json: &str| ToolResult { structured_content: Some(json.into()), ..of(vec![]) };
+    malformed(structured("[1]"), "object");
+    malformed(structured(&nested(200)), "128");
+    for wrong in ["{\"a\":", "{},\"injected\":{}", "{\"a\":NaN}"] {
+        malformed(structured(wrong), "`structured-content`: not valid JSON");
+    }
+    malformed(structured("{\"a\":1e999999}"), "`structured-content`");
 }
 
 #[test]

@@ -169,6 +169,9 @@ fn rules_see_values_and_not_how_they_were_written() {
     let variant = Shape::Variant(vec![case("all", None), case("one", Some(small))]);
     assert_eq!(seen(&variant, "{\"all\":null}"), ArgumentValue::Text("all".into()));
     assert_eq!(seen(&variant, "{\"one\":7.0}"), ArgumentValue::Object(vec![("one".into(), exact("7"))]));
+    let flags = Shape::Flags(vec!["bold".into(), "italic".into()]);
+    let bold = ArgumentValue::List(vec![ArgumentValue::Text("bold".into())]);
+    assert_eq!(seen(&flags, r#"["bo\u006cd"]"#), bold);
     assert_eq!(seen(&some(Shape::Bool), "null"), ArgumentValue::Null);
     assert_eq!(seen(&some(Shape::Bool), "true"), ArgumentValue::Bool(true));
 }

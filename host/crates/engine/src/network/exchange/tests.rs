@@ -5,7 +5,7 @@ use crate::network::connect::Roots;
 use crate::network::http::OutgoingHttp;
 use crate::network::name_lookup::{NameLookups, Resolver};
 use async_trait::async_trait;
-use http_body_util::{Empty, Full};
+use http_body_util::Full;
 use std::io;
 use std::net::Ipv4Addr;
 use std::sync::Mutex;
@@ -53,6 +53,12 @@ async fn server() -> (u16, Arc<Mutex<Vec<String>>>) {
     (port, seen)
 }
 
+/// A rule of the operator; without methods it covers all of them.
+fn rule(entry: &str, methods: &[Method]) -> Rule {
+    let written = Written::parse(entry).expect("an entry");
+    Rule { written, methods: methods.to_vec(), private: false, by: GrantedBy::Operator }
+}
+
 struct Run {
     outgoing: OutgoingHttp,
     policy: Arc<NetworkPolicy>,
@@ -61,10 +67,7 @@ struct Run {
 
 impl Run {
     fn new(entry: &str, answers: &[&[&str]], limits: Limits) -> Self {
-        let written = Written::parse(entry).expect("an entry");
-        let methods = vec![Method::GET, Method::POST];
-        let rule = Rule { written, methods, private: false, by: GrantedBy::Operator };
-        Self::of(vec![rule], answers, limits)
+        Self::of(vec![rule(entry, &[Method::GET, Method::POST])], answers, limits)
     }
 
     fn of(rules: Vec<Rule>, answers: &[&[&str]], limits: Limits) -> Self {
@@ -82,6 +85,12 @@ impl Run {
         Self { outgoing: OutgoingHttp::new(policy.clone(), None), policy, asked }
     }
 
+    /// A run that may send to this port of `localhost`.
+    fn local(port: u16, limits: Limits) -> (Self, String) {
+        let run = Self::new(&format!("localhost:{port}"), &[&["127.0.0.1"]], limits);
+        (run, format!("http://localhost:{port}/"))
+    }
+
     async fn send(&mut self, request: Request<UnsyncBoxBody<Bytes, Error>>) -> Result<u16, String> {
         let sent = self.outgoing.sender.send_request(request, None, Box::new(async { Ok(()) }));
         let (response, _rest) = std::pin::Pin::from(sent).await.map_err(|error| format!("{error:?}"))?;
@@ -94,8 +103,11 @@ impl Run {
 }
 
 fn request(method: Method, uri: &str) -> Request<UnsyncBoxBody<Bytes, Error>> {
-    let body = Empty::new().map_err(|never| match never {}).boxed_unsync();
-    Request::builder().method(method).uri(uri).body(body).expect("a request")
+    Request::builder().method(method).uri(uri).body(body("")).expect("a request")
+}
+
+fn body(text: &'static str) -> UnsyncBoxBody<Bytes, Error> {
+    Full::from(text).map_err(|never| match never {}).boxed_unsync()
 }
 
 #[tokio::test]
@@ -145,9 +157,8 @@ impl RunContext for OfTask {
 }
 
 fn of_task(port: u16, keyed: bool) -> (Run, Arc<OfTask>) {
-    let written = Written::parse(&format!("127.0.0.1:{port}")).expect("an entry");
-    let rule = Rule { written, methods: Vec::new(), private: false, by: GrantedBy::Operator };
-    let grant = HttpGrant { rules: vec![rule], keyed, ..HttpGrant::default() };
+    let rules = vec![rule(&format!("127.0.0.1:{port}"), &[])];
+    let grant = HttpGrant { rules, keyed, ..HttpGrant::default() };
     let context = Arc::new(OfTask(AtomicBool::new(true)));
     (Run::granted(grant, &[&[]], Limits::default(), context.clone()), context)
 }
@@ -250,19 +261,16 @@ async fn what_is_not_granted_is_not_even_resolved() {
 #[tokio::test]
 async fn a_get_has_no_body() {
     let (port, seen) = server().await;
-    let written = Written::parse(&format!("localhost:{port}")).expect("an entry");
-    let rule = Rule { written, methods: Vec::new(), private: false, by: GrantedBy::Operator };
-    let mut run = Run::of(vec![rule], &[&["127.0.0.1"][..]; 8], Limits::default());
+    let rules = vec![rule(&format!("localhost:{port}"), &[])];
+    let mut run = Run::of(rules, &[&["127.0.0.1"]], Limits::default());
     let uri = format!("http://localhost:{port}/");
     let smuggled = "DELETE /all HTTP/1.1\r\nhost: localhost\r\n\r\n";
     let with_body = |method: &str, length: Option<&str>| {
-        let body =
-            http_body_util::Full::new(Bytes::from(smuggled)).map_err(|never| match never {}).boxed_unsync();
         let mut request = Request::builder().method(method).uri(&uri);
         if let Some(length) = length {
             request = request.header("content-length", length);
         }
-        request.body(body).expect("a request")
+        request.body(body(smuggled)).expect("a request")
     };
     let length = smuggled.len().to_string();
     for method in ["GET", "HEAD", "get", "gEt"] {
@@ -282,7 +290,7 @@ async fn a_get_has_no_body() {
 #[tokio::test]
 async fn the_head_is_the_hosts_and_not_the_guests() {
     let (port, seen) = server().await;
-    let mut run = Run::new(&format!("localhost:{port}"), &[&["127.0.0.1"]], Limits::default());
+    let (mut run, _) = Run::local(port, Limits::default());
     let mut request = request(Method::GET, &format!("http://LocalHost:{port}/a?b=c"));
     for (name, value) in
         [("host", "other.example"), ("connection", "keep-alive"), ("te", "trailers"), ("x-mine", "1")]
@@ -302,11 +310,10 @@ async fn the_head_is_the_hosts_and_not_the_guests() {
 #[tokio::test]
 async fn requests_are_counted_and_the_limits_named() {
     let (port, _) = server().await;
-    let uri = format!("http://localhost:{port}/");
     let limits = Limits { http_requests: 3, http_concurrent: 1, http_request: 4, ..Limits::default() };
-    let mut run = Run::new(&format!("localhost:{port}"), &[&["127.0.0.1"]], limits);
+    let (mut run, uri) = Run::local(port, limits);
     let mut large = request(Method::POST, &uri);
-    *large.body_mut() = Full::from("12345").map_err(|never| match never {}).boxed_unsync();
+    *large.body_mut() = body("12345");
     assert_eq!(run.send(large).await, Err("HttpRequestBodySize(Some(4))".to_owned()));
 
     let held = run.outgoing.sender.send_request(request(Method::GET, &uri), None, Box::new(async { Ok(()) }));
@@ -342,11 +349,8 @@ async fn why_a_granted_request_has_no_response_is_kept() {
 #[tokio::test]
 async fn what_is_left_to_a_person_is_not_even_resolved_before_they_said_yes() {
     let (port, seen) = server().await;
-    let entry = |by, methods| {
-        let written = Written::parse(&format!("localhost:{port}")).expect("an entry");
-        Rule { written, methods, private: false, by }
-    };
-    let asked = entry(GrantedBy::Person, vec![Method::GET]);
+    let entry = format!("localhost:{port}");
+    let asked = Rule { by: GrantedBy::Person, ..rule(&entry, &[Method::GET]) };
     let uri = format!("http://localhost:{port}/");
     let mut run = Run::of(vec![asked.clone()], &[&["127.0.0.1"]], Limits::default());
     assert_eq!(run.get(&uri).await, Err("HttpRequestDenied".to_owned()));
@@ -358,8 +362,7 @@ async fn what_is_left_to_a_person_is_not_even_resolved_before_they_said_yes() {
     assert!(run.policy.reasons()[1].contains("add \"POST\" to the `methods`"));
     assert!(run.asked.lock().expect("free").is_empty());
     // If the operator also grants the request, the user is not asked.
-    let own = entry(GrantedBy::Operator, Vec::new());
-    let mut run = Run::of(vec![asked, own], &[&["127.0.0.1"]], Limits::default());
+    let mut run = Run::of(vec![asked, rule(&entry, &[])], &[&["127.0.0.1"]], Limits::default());
     assert_eq!(run.get(&uri).await, Ok(200));
     assert_eq!(seen.lock().expect("free").len(), 1);
 }
