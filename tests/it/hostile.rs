@@ -19,15 +19,6 @@ macro_rules! fails {
     };
 }
 
-/// Attacks that are components. The module's `refused` checks that the host refuses each, with all of these
-/// phrases.
-macro_rules! refused {
-    ($stage:expr; $($name:ident: $file:literal => $says:expr),* $(,)?) => {
-        $($stage.attack(stringify!($name), refused(&$stage, $file, &$says)).await;)*
-    };
-}
-
-mod crashes;
 mod database;
 mod files;
 mod folder;
@@ -37,13 +28,9 @@ mod listing;
 mod loading;
 mod mounts;
 mod names;
-mod reports;
-mod resources;
-mod results;
 mod rules;
+mod runs;
 mod schemas;
 mod stage;
 mod terminal;
-mod time;
-mod typed;
 mod users;

@@ -65,15 +65,21 @@ fn built(path: PathBuf, how: &str) -> PathBuf {
 }
 
 /// The guest `hostile_resources` with this kind of attack.
-///
-/// # Panics
-/// If it has not been built.
 #[must_use]
 pub fn hostile_resources(choice: u8) -> Vec<u8> {
-    const MARK: &[u8] = b"hostile-resources-no";
-    let mut bytes = std::fs::read(fixture("hostile_resources")).expect("built");
-    let at =
-        bytes.windows(MARK.len()).position(|window| window == MARK).expect("it has the mark") + MARK.len();
-    bytes[at] = b'0' + choice;
+    chosen("hostile_resources", b"hostile-resources-no", choice)
+}
+
+/// The guest `hostile_lists` with this listing.
+#[must_use]
+pub fn hostile_lists(choice: u8) -> Vec<u8> {
+    chosen("hostile_lists", b"hostile-list-no-", choice)
+}
+
+/// A fixture guest with this digit after the mark.
+fn chosen(name: &str, mark: &[u8], choice: u8) -> Vec<u8> {
+    let mut bytes = std::fs::read(fixture(name)).expect("built");
+    let at = bytes.windows(mark.len()).position(|window| window == mark).expect("it has the mark");
+    bytes[at + mark.len()] = b'0' + choice;
     bytes
 }

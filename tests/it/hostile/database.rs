@@ -3,7 +3,7 @@
 
 use super::stage::Stage;
 use crate::questions::RELATED;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::ops::Deref;
 use toolyard_tests::exchange::next_of;
 use toolyard_tests::host::Setup;
@@ -87,8 +87,7 @@ async fn database() {
     let stage = Stage::open(setup(server, &schema)).await;
     let stage = Shared { stage, server, schema };
     attacks!(stage;
-        hear_what_hosts_say, speak_as_a_host, repeat_what_hosts_said, make_the_schema_first,
-        hold_what_a_start_waits_for,
+        hear_and_repeat_what_hosts_say, speak_as_a_host,
     );
     stage.stage.at_rest().await;
 }
@@ -106,16 +105,25 @@ async fn work(on: &Shared, other: &Host) -> (String, String) {
     (session.id().to_owned(), task)
 }
 
-async fn hear_what_hosts_say(stage: &Shared) {
+async fn hear_and_repeat_what_hosts_say(stage: &Shared) {
     let other = stage.another().await;
     let mut made = (String::new(), String::new());
     let heard = stage.overheard(async { made = work(stage, &other).await }).await;
     let (session, task) = made;
     assert!(heard.len() > 2, "hosts tell each other of the task, and of its messages: {heard:?}");
-    eprintln!("hear_what_hosts_say: {} messages, such as {}", heard.len(), heard[0]);
+    eprintln!("{} messages, such as {}", heard.len(), heard[0]);
     for secret in [&session, &task, &task.replace('-', ""), SECRET, "session", "message", "changed"] {
         assert!(!heard.iter().any(|message| message.contains(secret)), "{secret} in {heard:?}");
     }
+    let before = stage.refused("replayed").await;
+    for payload in &heard {
+        stage.say(payload).await;
+    }
+    // Both hosts have received each other's messages.
+    eventually("repetitions to be counted", || async {
+        (stage.refused("replayed").await >= before + heard.len() as u64).then_some(())
+    })
+    .await;
 }
 
 async fn speak_as_a_host(stage: &Shared) {
@@ -145,60 +153,4 @@ async fn speak_as_a_host(stage: &Shared) {
     .await;
     let warned = stage.host.log().matches("event=\"cluster.messages_refused\"").count();
     assert!((1..=2).contains(&warned), "it is said {warned} times");
-}
-
-async fn repeat_what_hosts_said(stage: &Shared) {
-    let other = stage.another().await;
-    let heard = stage.overheard(async { drop(work(stage, &other).await) }).await;
-    let before = stage.refused("replayed").await;
-    for payload in &heard {
-        stage.say(payload).await;
-    }
-    // Both hosts have received each other's messages, and so has a host that started later.
-    eventually("repetitions to be counted", || async {
-        (stage.refused("replayed").await >= before + heard.len() as u64).then_some(())
-    })
-    .await;
-}
-
-async fn make_the_schema_first(stage: &Shared) {
-    let (server, schema) = (stage.server, stage.server.schema());
-    let trap = format!(
-        "CREATE SCHEMA {schema}; GRANT ALL ON SCHEMA {schema} TO PUBLIC;
-         CREATE TABLE {schema}.toolyard_version (one boolean PRIMARY KEY CHECK (one), version bigint NOT NULL);
-         GRANT ALL ON {schema}.toolyard_version TO PUBLIC;
-         CREATE TABLE {schema}.ran (who text);
-         GRANT ALL ON {schema}.ran TO PUBLIC;
-         CREATE FUNCTION {schema}.spring() RETURNS trigger LANGUAGE plpgsql AS $$
-             BEGIN INSERT INTO {schema}.ran VALUES (current_user); RETURN NEW; END $$;
-         CREATE TRIGGER spring BEFORE INSERT ON {schema}.toolyard_version
-             FOR EACH ROW EXECUTE FUNCTION {schema}.spring()"
-    );
-    server.ask_as("spy", &[&trap]);
-    let (folder, args) = setup(server, &schema).into_parts();
-    let mut command = toolyard_tests::host::command("serve", folder.path(), &args);
-    command.env("TOOLYARD_STORE", server.address_of("hosts")).kill_on_drop(true);
-    let output = tokio::time::timeout(toolyard_tests::wait::PATIENCE, command.output());
-    let output = output.await.expect("it does not serve").expect("it starts");
-    assert_eq!(output.status.code(), Some(1), "{output:?}");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains(&format!("schema {schema} belongs to the role spy, not to hosts")), "{said}");
-    assert_eq!(server.ask(&format!("SELECT count(*) FROM {schema}.ran")).trim(), "0", "its code ran");
-}
-
-async fn hold_what_a_start_waits_for(stage: &Shared) {
-    let hold = |number: u32| format!("SELECT pg_advisory_lock({number}, hashtext('{}'))", stage.schema);
-    let held: Vec<String> = (1_953_460_076..1_953_460_080).map(hold).collect();
-    let mut statements: Vec<&str> = held.iter().map(String::as_str).collect();
-    statements.push("SELECT pg_sleep(600)");
-    let holding = stage.server.begin_as("spy", &statements);
-    let holds = "SELECT count(*) FROM pg_locks JOIN pg_stat_activity USING (pid)
-        WHERE locktype = 'advisory' AND usename = 'spy'";
-    eventually("the locks to be held", || async { (stage.server.ask(holds).trim() == "4").then_some(()) })
-        .await;
-    let host = stage.another().await;
-    let session = Session::open(host.port()).await;
-    let result: Value = session.call("echo", json!({"text": "started"})).await;
-    assert_eq!(result["content"][0]["text"], "started");
-    drop(holding);
 }

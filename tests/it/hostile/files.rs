@@ -5,8 +5,8 @@ use serde_json::json;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use toolyard_tests::guests;
 use toolyard_tests::host::{Setup, install_as};
-use toolyard_tests::{eventually, guests};
 
 /// The guest under four names: one may write the folder, one may read it, one may write one folder and read
 /// another, and one has no grant.
@@ -42,9 +42,8 @@ async fn files() {
     attacks!(stage;
         climb_by_dots, name_absolute_paths, follow_links_out, make_links_and_follow_them,
         put_slashes_behind_links, link_across_folders, rename_across_folders, rename_while_opening,
-        truncate_what_is_read_only, change_what_is_read_only, open_files_of_the_process, wait_on_a_pipe,
-        open_devices, use_odd_names, list_names_that_are_no_text, hold_files, hold_files_in_numbers,
-        hold_listings_of_a_huge_folder, write_a_plugin_beside_itself, replace_the_granted_folder,
+        open_files_of_the_process, wait_on_a_pipe, open_devices, use_odd_names, list_names_that_are_no_text,
+        hold_files_in_numbers, hold_listings_of_a_huge_folder,
     );
     let kept = |file: &str| std::fs::read_to_string(plugins.join(file)).expect("still there");
     assert_eq!((kept("secret").as_str(), kept("other/note").as_str()), (SECRET, SECRET));
@@ -156,35 +155,6 @@ async fn rename_while_opening(stage: &Stage) {
     assert_eq!((swapped.as_str(), spied.as_str(), other.as_str()), ("ALLOWED ()", "ALLOWED 0", "ALLOWED 0"));
 }
 
-/// GHSA-2r75-cxrj-cmph: opening with truncate or create counts as writing, whatever the other flags are.
-async fn truncate_what_is_read_only(stage: &Stage) {
-    for what in ["truncate", "write", "append"] {
-        stage.denied("reader", what, "/data/note", "").await;
-    }
-    for what in ["raw-truncate", "raw-create"] {
-        stage.denied("reader", what, "note", "").await;
-        stage.denied("reader", what, "new", "").await;
-    }
-    assert_eq!(std::fs::read_to_string(data(stage).join("note")).expect("there"), "note");
-    assert!(!data(stage).join("new").exists());
-}
-
-async fn change_what_is_read_only(stage: &Stage) {
-    for (what, path, other) in [
-        ("delete", "/data/note", ""),
-        ("make", "/data/made", ""),
-        ("remove", "/data/sub", ""),
-        ("rename", "/data/note", "/data/renamed"),
-        ("hard-link", "/data/note", "/data/linked"),
-        ("link", "/data/linked", "note"),
-        ("raw-times", "note", ""),
-        ("raw-symlink", "linked", "note"),
-    ] {
-        stage.denied("reader", what, path, other).await;
-    }
-    assert!(!data(stage).join("made").exists() && !data(stage).join("linked").exists());
-}
-
 async fn open_files_of_the_process(stage: &Stage) {
     symlink("/proc/self", data(stage).join("self")).expect("links");
     for path in
@@ -220,8 +190,7 @@ async fn wait_on_a_pipe(stage: &Stage) {
     stage.allowed("writer", "delete", "/data/pipe", "").await;
 }
 
-/// The host refuses devices even in a granted folder. If this test may not make a device, it checks the
-/// machine's own device folder instead.
+/// The host refuses devices even in a granted folder, if this test may make one.
 async fn open_devices(stage: &Stage) {
     use rustix::fs::{CWD, FileType, Mode, makedev, mknodat};
     let device = data(stage).join("device");
@@ -231,8 +200,6 @@ async fn open_devices(stage: &Stage) {
         }
         std::fs::remove_file(&device).expect("removes");
     }
-    stage.install("devices", &[("/d", Path::new("/dev"), "write")]);
-    stage.refused("devices", "is of the kernel").await;
 }
 
 async fn use_odd_names(stage: &Stage) {
@@ -262,37 +229,11 @@ async fn list_names_that_are_no_text(stage: &Stage) {
     assert_eq!(stage.allowed("reader", "read", "/data/odd/good", "").await, "ALLOWED \"x\"");
 }
 
-async fn hold_files(stage: &Stage) {
-    for what in ["hold-files", "hold-lists"] {
-        let path = if what == "hold-files" { "/data/note" } else { "/data" };
-        let arguments = json!({"what": what, "path": path, "times": 1_000});
-        stage.fails("reader_file", arguments, &["256 handles", "`limits.handles`"]).await;
-    }
-}
-
 async fn hold_files_in_numbers(stage: &Stage) {
     let hold =
         || stage.said("reader_file", json!({"what": "hold-files", "path": "/data/note", "times": 240}));
-    let held: Vec<String> = futures(12, hold).await;
+    let held = futures::future::join_all((0..12).map(|_| hold())).await;
     assert!(held.iter().all(|held| held == "ALLOWED 240"), "{held:?}");
-}
-
-/// Awaits this many futures at once.
-async fn futures<T, F: Future<Output = T>>(times: usize, make: impl Fn() -> F) -> Vec<T> {
-    let mut waiting: Vec<_> = (0..times).map(|_| Box::pin(make())).collect();
-    let mut ready = Vec::new();
-    std::future::poll_fn(|cx| {
-        waiting.retain_mut(|future| match future.as_mut().poll(cx) {
-            std::task::Poll::Ready(value) => {
-                ready.push(value);
-                false
-            }
-            std::task::Poll::Pending => true,
-        });
-        if waiting.is_empty() { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
-    })
-    .await;
-    ready
 }
 
 /// A listing takes memory of the host, so the host must not hold all of it at once.
@@ -308,36 +249,4 @@ async fn hold_listings_of_a_huge_folder(stage: &Stage) {
     assert_eq!(stage.said("reader_file", hold).await, "ALLOWED 120");
     let grown = stage.peak_memory().saturating_sub(before);
     assert!(grown < 128 << 20, "{grown} bytes for 120 listings of 30,000 names of 100 bytes");
-}
-
-async fn write_a_plugin_beside_itself(stage: &Stage) {
-    for (name, path) in [("beside", "."), ("above", ".."), ("around", "data/../../plugins")] {
-        stage.install(name, &[("/d", Path::new(path), "write")]);
-        stage.refused(name, "holds the plugins themselves").await;
-    }
-    stage.denied("writer", "write", "/data/../planted.wasm", "x").await;
-}
-
-/// A guest that may write a folder puts a link there, in place of another plugin's folder.
-async fn replace_the_granted_folder(stage: &Stage) {
-    let plugins = stage.host.plugins();
-    let (other, moved) = (plugins.join("other"), plugins.join("moved"));
-    std::fs::rename(&other, &moved).expect("moves");
-    symlink("/", &other).expect("links");
-    // The host first refuses the run by name, and soon the plugin too.
-    let told = stage.failure("both_file", json!({"what": "read", "path": "/other/etc/passwd"})).await;
-    let of_run = told.contains("moved, replaced or removed (`fs.\"/other\"`)");
-    assert!(of_run || told.contains("Unknown tool"), "{told}");
-    eventually("the plugin to be refused", || async {
-        stage.host.log().contains("is reached through a symbolic link").then_some(())
-    })
-    .await;
-    std::fs::remove_file(&other).expect("removes");
-    std::fs::rename(&moved, &other).expect("moves");
-    eventually("the folder to be granted again", || async {
-        let params = json!({"name": "both_file", "arguments": {"what": "read", "path": "/other/note"}});
-        let answer = stage.session.request("tools/call", params).await;
-        answer["result"]["content"][0]["text"].as_str()?.contains(SECRET).then_some(())
-    })
-    .await;
 }

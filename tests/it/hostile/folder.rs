@@ -19,7 +19,7 @@ const SOON: Duration = Duration::from_secs(45);
 async fn folder() {
     let stage = Stage::open(Setup::new()).await;
     attacks!(stage;
-        replace_a_file_by_a_pipe_while_it_is_loaded, hold_up_the_other_plugins, fill_the_folder_with_copies,
+        hold_up_the_other_plugins, fill_the_folder_with_copies,
         leave_no_descriptor_for_the_folder, write_into_an_open_folder, have_a_missing_folder_looked_for,
     );
     stage.at_rest().await;
@@ -32,17 +32,8 @@ fn variant(comment: &[u8]) -> Vec<u8> {
 
 /// Appends a custom section without meaning.
 fn commented(mut component: Vec<u8>, comment: &[u8]) -> Vec<u8> {
-    let length = |mut bytes: usize| {
-        let mut out = Vec::new();
-        while bytes >= 0x80 {
-            out.push((bytes & 0x7f) as u8 | 0x80);
-            bytes >>= 7;
-        }
-        out.push(bytes as u8);
-        out
-    };
     component.push(0);
-    component.extend(length(comment.len() + 2));
+    component.extend(super::loading::length(comment.len() + 2));
     component.extend(b"\x01x");
     component.extend(comment);
     component
@@ -75,39 +66,10 @@ async fn until_logged(host: &Host, says: &str) {
     eventually(&what, || async { host.log().contains(says).then_some(()) }).await;
 }
 
-fn replace_by_a_pipe(path: &Path) {
-    use rustix::fs::{CWD, FileType, Mode, mknodat};
-    let pipe = path.with_extension("pipe");
-    mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("makes a pipe");
-    std::fs::rename(pipe, path).expect("a rename");
-}
-
 /// Whether a compiler is running: it reads a file with a hidden name.
 fn is_compiling(data: &Path) -> bool {
     let listed = std::fs::read_dir(data.join("compiled")).into_iter().flatten().flatten();
     listed.map(|entry| entry.file_name()).any(|name| name.to_string_lossy().starts_with('.'))
-}
-
-async fn replace_a_file_by_a_pipe_while_it_is_loaded(_: &Stage) {
-    let mut host = Host::with_probe().await;
-    // So many that the host sees the last ones long before it compiles them.
-    let salt = host.port().to_le_bytes();
-    for number in 0..40_u8 {
-        let name = format!("m{number:02}");
-        install_bytes(host.plugins(), &format!("{name}.toml"), format!("prefix = \"{name}\"").as_bytes());
-        install_bytes(host.plugins(), &format!("{name}.wasm"), &variant(&[&[number], &salt[..]].concat()));
-    }
-    eventually("a compiler", || async { is_compiling(&host.data()).then_some(()) }).await;
-    replace_by_a_pipe(&host.plugins().join("m38.wasm"));
-    replace_by_a_pipe(&host.plugins().join("m39.toml"));
-    until_refused(&host, "m38.wasm", "is not a regular file").await;
-    until_logged(&host, "the manifest m39.toml: is not a regular file").await;
-    install_as(&guests::fixture("versioned_v1"), &host.plugins(), "later.wasm");
-    until_served(&host, "version").await;
-    let begun = Instant::now();
-    host.signal(rustix::process::Signal::TERM);
-    host.ended().await;
-    assert!(begun.elapsed() < Duration::from_secs(4), "nothing waits for a writer: {:?}", begun.elapsed());
 }
 
 /// A component that takes minutes to compile, and little memory: a loop with many back edges, each of which
@@ -126,7 +88,7 @@ fn slow(comment: &[u8]) -> Vec<u8> {
         "i64 ".repeat(VALUES),
         "block ".repeat(WAYS),
     );
-    commented(super::loading::plugin(&format!("(memory 1){}", function.repeat(500)), 1), comment)
+    commented(super::loading::plugin(&format!("(memory 1){}", function.repeat(500))), comment)
 }
 
 async fn hold_up_the_other_plugins(_: &Stage) {

@@ -5,7 +5,6 @@ use super::stage::Stage;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use toolyard_tests::host::{Setup, install_bytes};
-use toolyard_tests::http::Connection;
 use toolyard_tests::{Session, eventually, guests};
 
 /// The time that one plugin may take for a list.
@@ -32,8 +31,7 @@ async fn listing() {
     let setup = setup.manifest("a_impostor", "[limits]\nstdio = \"1MiB\"\n");
     let stage = Stage::open(setup).await;
     attacks!(stage;
-        sleep_in_a_list_of_resources, spin_in_a_list_of_resources, empty_pages_for_ever, repeat_a_cursor,
-        answer_for_another_plugin, claim_another_plugins_resources, sleep_in_a_completion,
+        sleep_in_a_list_of_resources, empty_pages_for_ever, repeat_a_cursor, answer_for_another_plugin, claim_another_plugins_resources, sleep_in_a_completion,
         hang_up_on_lists_that_spin,
     );
     stage.at_rest().await;
@@ -110,10 +108,6 @@ async fn sleep_in_a_list_of_resources(stage: &Stage) {
     assert!(templates.iter().any(|template| template["name"] == "book"), "{templates:?}");
 }
 
-async fn spin_in_a_list_of_resources(stage: &Stage) {
-    left_out(stage, "a_spins.wasm", "`resources.list-time`").await;
-}
-
 async fn empty_pages_for_ever(stage: &Stage) {
     left_out(stage, "a_empty.wasm", "pages without entries and without an end").await;
 }
@@ -161,22 +155,8 @@ async fn sleep_in_a_completion(stage: &Stage) {
 async fn hang_up_on_lists_that_spin(stage: &Stage) {
     for _ in 0..10 {
         let session = Session::open(stage.host.port()).await;
-        let message =
-            json!({"jsonrpc": "2.0", "id": 1, "method": "resources/list", "params": {}}).to_string();
-        let asked = tokio::spawn({
-            let port = stage.host.port();
-            let headers: Vec<(String, String)> = session
-                .headers()
-                .iter()
-                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
-                .collect();
-            async move {
-                let headers: Vec<(&str, &str)> =
-                    headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-                Connection::open(port).await.send(hyper::Method::POST, "/mcp", &headers, message).await
-            }
-        });
-        drop(tokio::time::timeout(LIST_TIME / 5, asked).await);
+        let message = json!({"jsonrpc": "2.0", "id": 1, "method": "resources/list", "params": {}});
+        drop(tokio::time::timeout(LIST_TIME / 5, session.post(&message)).await);
     }
     let mut last: Option<(Instant, u64)> = None;
     eventually("the host to compute nothing any more", || {

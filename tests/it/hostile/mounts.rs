@@ -1,10 +1,10 @@
 //! Guests that try to reach more than a granted folder through mounts of this machine: a second path to the
 //! data of the host, and filesystems that are mounted in their folder afterwards.
 
-use super::stage::{SECRET, Stage};
+use super::stage::{SECRET, Stage, write_keys};
 use serde_json::json;
 use std::ops::Deref;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, symlink};
+use std::os::unix::fs::{DirBuilderExt as _, symlink};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard};
 use toolyard_tests::host::{Setup, install_as};
@@ -38,9 +38,7 @@ fn make(root: &Path, mounts: &mut Mounts) {
     symlink("../../inner/note", root.join("srv/work/late/deep/back")).expect("links");
     symlink("inner/note", root.join("srv/work/near")).expect("links");
     symlink("note", root.join("srv/outside/link")).expect("links");
-    let mut keys = std::fs::OpenOptions::new();
-    let keys = keys.write(true).create_new(true).mode(0o600).open(root.join("keys/file"));
-    std::io::Write::write_all(&mut keys.expect("makes"), "5a".repeat(32).as_bytes()).expect("writes");
+    write_keys(&root.join("keys/file"));
     for (what, at) in [
         ("vol/plugins", "plugins"),
         ("vol/data", "data"),
@@ -70,7 +68,6 @@ async fn mounts() {
     let stage = Mounted { mounts: Mutex::new(mounts), stage };
     attacks!(stage;
         reach_the_host_through_a_second_mount, grant_a_folder_with_the_host_mounted_in_it,
-        grant_a_folder_with_the_kernel_mounted_in_it, replace_a_folder_through_a_second_mount,
         use_what_was_mounted_before, enter_what_is_mounted_later, take_another_mount_for_a_checked_one,
         read_the_kernel_where_it_is_mounted_later,
     );
@@ -181,52 +178,6 @@ async fn grant_a_folder_with_the_host_mounted_in_it(stage: &Mounted) {
         stage.remove("overlaid");
         stage.unmount("srv/holds/in");
     }
-}
-
-async fn grant_a_folder_with_the_kernel_mounted_in_it(stage: &Mounted) {
-    let at = stage.at("srv/holds/in");
-    for (n, (folder, kind)) in [
-        ("/proc", "proc"),
-        ("/sys", "sysfs"),
-        ("/dev/pts", "devpts"),
-        ("/dev/mqueue", "mqueue"),
-        ("/sys/fs/cgroup", "cgroup2"),
-        ("/sys/fs/cgroup/unified", "cgroup2"),
-        ("/sys/kernel/debug", "debugfs"),
-        ("/sys/kernel/security", "securityfs"),
-    ]
-    .into_iter()
-    .enumerate()
-    {
-        let is_there = std::fs::read_to_string("/proc/self/mountinfo")
-            .expect("shown")
-            .lines()
-            .any(|line| line.split(' ').nth(4) == Some(folder) && line.contains(&format!(" - {kind} ")));
-        if is_there && stage.mounts().bind_of_machine(folder, &at) {
-            let name = format!("kernel{n}");
-            stage.grant(&name, "srv/holds", "read");
-            stage.refused(&name, &format!("has a folder of the kernel in it ({kind} at")).await;
-            stage.remove(&name);
-            stage.unmount("srv/holds/in");
-        }
-    }
-}
-
-/// One plugin may write the volume's folder around another plugin's folder.
-async fn replace_a_folder_through_a_second_mount(stage: &Mounted) {
-    stage.grant("inner", "srv/shared/in", "read");
-    stage.served("inner").await;
-    stage.grant("outer", "vol/shared", "write");
-    stage.served("outer").await;
-    stage.refused("inner", "which the plugin outer.wasm may write (`fs.\"/d\"`)").await;
-    stage.remove("outer");
-    stage.served("inner").await;
-    // The same folder by two paths gives a guest nothing to replace.
-    stage.grant("same", "vol/shared/in", "write");
-    stage.served("same").await;
-    assert!(stage.has_tool("inner").await);
-    stage.remove("same");
-    stage.remove("inner");
 }
 
 /// Mounts that were there at the check are part of the folder.

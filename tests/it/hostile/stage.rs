@@ -4,6 +4,7 @@
 #![allow(clippy::print_stdout, reason = "what was seen is the report of a test")]
 
 use serde_json::{Value, json};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -21,6 +22,13 @@ const COUNT_SLACK: u64 = 24;
 
 /// The content of files that no guest may read.
 pub const SECRET: &str = "a secret of the operator";
+
+/// Writes keys that only this user can read, for `encryption.key-file`.
+pub fn write_keys(file: &Path) {
+    let mut keys = std::fs::OpenOptions::new();
+    let keys = keys.write(true).create_new(true).mode(0o600).open(file);
+    std::io::Write::write_all(&mut keys.expect("makes"), "5a".repeat(32).as_bytes()).expect("writes");
+}
 
 /// A host under attack.
 pub struct Stage {

@@ -5,10 +5,9 @@ use super::stage::Stage;
 use serde_json::json;
 use tokio::process::Command;
 use toolyard_tests::host::{Setup, install_bytes};
-use toolyard_tests::identity_provider::Key;
 use toolyard_tests::pty::OnTerminal;
 use toolyard_tests::session::{LATEST, initialize};
-use toolyard_tests::{Host, IdentityProvider, Project, Session, eventually, guests};
+use toolyard_tests::{Host, Project, Session, eventually, guests};
 
 /// Moves the cursor and sets the title, by C0, C1 and DEL; reorders the line; hides text.
 const STEERS: &str =
@@ -17,12 +16,12 @@ const STEERS: &str =
 #[tokio::test]
 async fn terminal() {
     let stage = Stage::open(Setup::new().with(&[guests::fixture("script")])).await;
-    for (name, number) in [("steers", 15), ("dialect", 16), ("reference", 17)] {
-        install_bytes(stage.host.plugins(), &format!("{name}.wasm"), &super::loading::chosen(number));
+    for (name, listing) in [("steers", 0), ("dialect", 1), ("reference", 2)] {
+        install_bytes(stage.host.plugins(), &format!("{name}.wasm"), &guests::hostile_lists(listing));
     }
     attacks!(stage;
-        steer_by_a_result, steer_by_a_question, steer_by_what_is_listed, steer_by_a_refusal,
-        steer_by_a_task, steer_by_a_principal, steer_by_the_log, steer_by_a_case, steer_the_developer,
+        steer_by_a_result, steer_by_a_question, steer_by_what_is_listed_or_refused,
+        steer_by_a_task, steer_by_the_log, steer_the_developer,
     );
     stage.at_rest().await;
 }
@@ -110,29 +109,21 @@ async fn steer_by_a_question(stage: &Stage) {
     assert!(shown.contains("x\\u{1b}[2J"), "{shown:?}");
 }
 
-async fn steer_by_what_is_listed(stage: &Stage) {
-    let file = stage.host.plugins().join("steers.wasm").display().to_string();
-    let text = shown(&stage.host, &["check", &file]).await;
-    assert!(text.contains("steers (tasks") && text.contains("\\u{1b}[2J"), "{text:?}");
-    forges_nothing("check", &text);
-    shown(&stage.host, &["check", "--json", &file]).await;
-    let text = shown(&stage.host, &["tools"]).await;
-    assert!(text.contains("steers.wasm"), "{text:?}");
-    shown(&stage.host, &["tools", "--json"]).await;
-    shown(&stage.host, &["tools", "--limits"]).await;
-}
-
-async fn steer_by_a_refusal(stage: &Stage) {
-    for name in ["dialect", "reference"] {
+async fn steer_by_what_is_listed_or_refused(stage: &Stage) {
+    for name in ["steers", "dialect", "reference"] {
         let file = stage.host.plugins().join(format!("{name}.wasm")).display().to_string();
         let text = shown(&stage.host, &["check", &file]).await;
         assert!(text.contains(name) && text.contains("\\u{1b}[2J"), "{text:?}");
         forges_nothing("check", &text);
+        shown(&stage.host, &["check", "--json", &file]).await;
     }
     let text = shown(&stage.host, &["tools"]).await;
-    assert!(text.contains("dialect.wasm") && text.contains("reference.wasm"), "{text:?}");
+    for file in ["steers.wasm", "dialect.wasm", "reference.wasm"] {
+        assert!(text.contains(file), "{text:?}");
+    }
     forges_nothing("tools", &text);
     shown(&stage.host, &["tools", "--json"]).await;
+    shown(&stage.host, &["tools", "--limits"]).await;
     assert!(!stage.host.log().contains(['\u{1b}', '\u{9b}', '\u{202e}']), "the log shows it harmlessly");
 }
 
@@ -167,22 +158,22 @@ async fn steer_by_a_task(stage: &Stage) {
     shown(host, &["tasks", "show", STEERS]).await;
 }
 
-async fn steer_by_a_principal(_: &Stage) {
-    let (provider, key) = IdentityProvider::of(Key::ed("k")).await;
-    let setup = Setup::probe().config(&provider.config());
-    let host = setup.start().await;
-    // A subject may not hold control characters, but these are not control characters.
-    let subject = "alice\u{202e}ecila\u{2066}\u{200b}";
-    let alice = Session::open_with(host.port(), &provider.token(&key, subject)).await;
-    let id = alice.complete("count", json!({"steps": 1, "ms": 0})).await;
-    let listed = shown(&host, &["tasks", "list"]).await;
-    assert!(listed.contains("alice\\u{202e}"), "{listed:?}");
-    shown(&host, &["tasks", "show", &id]).await;
-    shown(&host, &["grants", "list"]).await;
-    let principal = format!("{}#{subject}", provider.issuer());
-    let said = shown(&host, &["rules", "explain", &principal, STEERS]).await;
-    assert!(said.contains("\\u{1b}[2J"), "{said:?}");
-    assert!(!host.log().contains(['\u{202e}', '\u{2066}']), "the log shows it harmlessly");
+/// A session of a host on a terminal, once it serves.
+async fn session_of(serving: &OnTerminal) -> Session {
+    let port = eventually("it serves", || async {
+        let shown = serving.shown();
+        let (_, rest) = shown.split_once("http://127.0.0.1:")?;
+        rest.split_once("/mcp")?.0.parse::<u16>().ok()
+    })
+    .await;
+    Session::open(port).await
+}
+
+async fn ends_harmlessly(what: &str, serving: OnTerminal) {
+    rustix::process::kill_process(serving.pid(), rustix::process::Signal::TERM).expect("it runs");
+    let (_, shown) = serving.ended().await;
+    harmless(what, &shown);
+    forges_nothing(what, &shown);
 }
 
 async fn steer_by_the_log(_: &Stage) {
@@ -190,7 +181,7 @@ async fn steer_by_the_log(_: &Stage) {
     let plugins = folder.path().join("plugins");
     std::fs::create_dir(&plugins).expect("made");
     toolyard_tests::host::install(&guests::fixture("script"), &plugins);
-    install_bytes(plugins.clone(), "dialect.wasm", &super::loading::chosen(16));
+    install_bytes(plugins.clone(), "dialect.wasm", &guests::hostile_lists(1));
     let mut command = Command::new(guests::binary());
     command
         .args(["serve", "--listen", "127.0.0.1:0", "--set", "audit.to=stderr"])
@@ -198,13 +189,7 @@ async fn steer_by_the_log(_: &Stage) {
         .arg(&plugins);
     command.arg("--data").arg(folder.path().join("data")).current_dir(folder.path());
     let serving = OnTerminal::start(command);
-    let port = eventually("it serves", || async {
-        let shown = serving.shown();
-        let (_, rest) = shown.split_once("http://127.0.0.1:")?;
-        rest.split_once("/mcp")?.0.parse::<u16>().ok()
-    })
-    .await;
-    let session = Session::open(port).await;
+    let session = session_of(&serving).await;
     let mut knock = initialize(LATEST, json!({}));
     knock["params"]["clientInfo"] = json!({"name": STEERS, "version": STEERS, "title": STEERS});
     session.post(&knock).await;
@@ -220,29 +205,7 @@ async fn steer_by_the_log(_: &Stage) {
         .await;
     eventually("the log to have it", || async { serving.shown().contains("x\\u{1b}[2J").then_some(()) })
         .await;
-    rustix::process::kill_process(serving.pid(), rustix::process::Signal::TERM).expect("it runs");
-    let (_, shown) = serving.ended().await;
-    harmless("serve", &shown);
-    forges_nothing("serve", &shown);
-}
-
-async fn steer_by_a_case(_: &Stage) {
-    let project = Project::of(&guests::plugin("probe"));
-    // TOML requires an escaped DEL.
-    let text = serde_json::Value::from(STEERS).to_string().replace('\u{7f}', "\\u007f");
-    let case =
-        format!("tool = \"echo\"\ndescription = \"d\"\n[arguments]\ntext = {text}\n[expect]\ntext = \"y\"\n");
-    project.write("cases/steers.case.toml", &case);
-    let run = |args: &[&str]| {
-        let mut command = Command::new(guests::binary());
-        command.args(args).current_dir(project.folder()).env("TOOLYARD_DATA", project.at("data"));
-        OnTerminal::start(command)
-    };
-    let (_, shown) = run(&["test"]).ended().await;
-    harmless("test", &shown);
-    assert!(shown.contains("FAILED") && shown.contains("\\u{1b}[2J"), "{shown:?}");
-    let (_, shown) = run(&["test", "--json", "--no-build"]).ended().await;
-    harmless("test --json", &shown);
+    ends_harmlessly("serve", serving).await;
 }
 
 async fn steer_the_developer(_: &Stage) {
@@ -252,13 +215,7 @@ async fn steer_the_developer(_: &Stage) {
         command.args(["dev", "--listen", "127.0.0.1:0"]).args(json.then_some("--json"));
         command.current_dir(project.folder()).env("TOOLYARD_DATA", project.at("data"));
         let dev = OnTerminal::start(command);
-        let port = eventually("it serves", || async {
-            let shown = dev.shown();
-            let (_, rest) = shown.split_once("http://127.0.0.1:")?;
-            rest.split_once("/mcp")?.0.parse::<u16>().ok()
-        })
-        .await;
-        let session = Session::open(port).await;
+        let session = session_of(&dev).await;
         let steps = json!({"steps": [
             {"status": STEERS},
             {"progress": {"progress": 1, "message": STEERS}},
@@ -269,9 +226,6 @@ async fn steer_the_developer(_: &Stage) {
             .post(&json!({"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": {"name": STEERS}}))
             .await;
         eventually("it is shown", || async { dev.shown().contains("result").then_some(()) }).await;
-        rustix::process::kill_process(dev.pid(), rustix::process::Signal::TERM).expect("it runs");
-        let (_, shown) = dev.ended().await;
-        harmless("dev", &shown);
-        forges_nothing("dev", &shown);
+        ends_harmlessly("dev", dev).await;
     }
 }

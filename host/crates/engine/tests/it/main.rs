@@ -2,6 +2,7 @@
 //! `tests/fixtures/build.sh` build them.
 
 mod asking;
+mod attacks;
 mod cached;
 mod calls;
 mod folders;
