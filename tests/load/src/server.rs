@@ -174,13 +174,6 @@ impl Server {
         })
     }
 
-    /// The number of bytes that it has written to the disk so far.
-    pub fn written(&self) -> anyhow::Result<u64> {
-        let io = std::fs::read_to_string(format!("/proc/{}/io", self.child.id()))?;
-        let figure = io.lines().find_map(|line| line.strip_prefix("write_bytes: ")?.parse().ok());
-        figure.context("/proc/PID/io has write_bytes")
-    }
-
     /// The value of this series of its metrics. It was started with `admin.listen`.
     pub async fn metric(&self, series: &str) -> anyhow::Result<u64> {
         let port = admin::port(&self.log()?).context("it has no admin listener")?;
