@@ -24,7 +24,7 @@ use toolyard_tests::{Host, Session, Site, eventually};
 
 const LANGUAGES: [&str; 6] = ["rust", "c", "javascript", "typescript", "python", "go"];
 /// The endings of the names of a project's copies.
-const COPIES: [&str; 3] = ["", "-refused", "-closed"];
+const COPIES: [&str; 4] = ["", "-refused", "-closed", "-resumes"];
 const KEY: &str = "demo-key-1234";
 
 /// The names of the cells, in the order of the table.
@@ -33,8 +33,8 @@ const CELLS: &str = "HTTP with an injected secret | HTTP refused | an error of t
     | declined | structured output from types | recorded cases without a network | an official client \
     | the library of `toolyard new` | a task that continues with a state | a state that is refused";
 
-/// One host with every project, each of them three times: the second copy is granted no requests and its tasks
-/// resume, and the service of the third is not there.
+/// One host with every project, each of them four times: the second copy is granted no requests, the service of
+/// the third is not there, and the tasks of the fourth resume.
 struct Stage {
     site: Site,
     /// Keeps a port on which nothing listens.
@@ -352,13 +352,13 @@ async fn steps(stage: &Stage, copy: &str) -> Value {
 }
 
 async fn continues_with_a_state(stage: &Stage, language: &str) {
-    expect_steps(&steps(stage, &format!("{language}-refused")).await, 3, "");
+    expect_steps(&steps(stage, &format!("{language}-resumes")).await, 3, "");
 }
 
 async fn says_why_it_cannot_continue(stage: &Stage, language: &str) {
     let refusal = "; cannot continue with the state: the call is not a task that resumes";
     expect_steps(&steps(stage, language).await, 1, refusal);
-    let result = stage.session.call(&format!("{language}-refused_steps"), json!({"parts": 5})).await;
+    let result = stage.session.call(&format!("{language}-resumes_steps"), json!({"parts": 5})).await;
     expect_steps(&result, 1, refusal);
 }
 
@@ -386,10 +386,11 @@ async fn stage(built: &[(&str, PathBuf)]) -> Stage {
         assert!(granted.contains(&allowed), "{granted}");
         let refused = granted.replace(&allowed, "allow = [\"other.example\"]");
         let refused = refused.replace(&format!("inject.\"{at}\""), "inject.\"other.example\"");
-        let refused = format!("{refused}\n[task]\ndurability = \"resume\"\n");
         let closed = of_service(closed.local_addr().expect("bound").port());
         std::fs::create_dir(plugins.join(format!("{language}-inbox"))).expect("a folder");
-        for (copy, manifest) in COPIES.into_iter().zip([granted, refused, closed]) {
+        // Without the folder, which cannot be replayed.
+        let resumes = "[task]\ndurability = \"resume\"\n[limits]\nmemory = \"128MiB\"\n".to_owned();
+        for (copy, manifest) in COPIES.into_iter().zip([granted, refused, closed, resumes]) {
             let name = format!("{language}{copy}");
             let manifest = format!("prefix = \"{name}\"\n{manifest}");
             std::fs::write(plugins.join(format!("{name}.toml")), manifest).expect("a manifest");
@@ -446,7 +447,7 @@ async fn a_task_that_continues_survives_kills_between_its_runs() {
     let (built, _) = matrix::built(["rust"], |language| format!("desk-{language}"));
     let Stage { mut host, mut session, .. } = stage(&built).await;
     // Each of its 500 runs takes milliseconds, so that kills hit every part of the change to the next one.
-    let id = session.create("rust-refused_steps", json!({"parts": 1_000})).await;
+    let id = session.create("rust-resumes_steps", json!({"parts": 1_000})).await;
     for _ in 0..4 {
         tokio::time::sleep(Duration::from_millis(600)).await;
         host = host.killed_and_restarted().await;
