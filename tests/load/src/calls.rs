@@ -5,7 +5,6 @@ use crate::Effort;
 use crate::clock;
 use crate::load::{Client, GRID, Measured, drive, drive_open};
 use crate::peers::{self, Headers, Mode, Sdk};
-use crate::plot::Bars;
 use crate::report::{Aim, Section};
 use crate::server::{Server, folder};
 use crate::stats::{Latencies, median, shown};
@@ -48,7 +47,6 @@ enum Target {
 const RUST: [Target; 2] = [Target::Peer(Sdk::Rust, Mode::Stateless), Target::Peer(Sdk::Rust, Mode::Session)];
 const TYPESCRIPT: [Target; 2] =
     [Target::Peer(Sdk::TypeScript, Mode::Stateless), Target::Peer(Sdk::TypeScript, Mode::Session)];
-const NATIVE: [Target; 6] = [Target::Hyper, Target::Tool, Target::Stateless, Target::Ping, RUST[0], RUST[1]];
 const OURS: [Target; 2] = [Target::Tool, Target::Stateless];
 const ALL: [Target; 8] = [
     Target::Hyper,
@@ -284,21 +282,6 @@ fn closed_section(rows: &Rows) -> Section {
     for ours in OURS {
         section.aims.extend(aims(rows, ours));
     }
-    let bars = |title, of: &[Target], figure: &dyn Fn(&Measured) -> f64| Bars {
-        title,
-        bars: of
-            .iter()
-            .filter_map(|target| Some((target.name().to_owned(), rows.figure(*target, MANY, figure)?)))
-            .collect(),
-    };
-    section.plots = vec![
-        (
-            "calls-per-second",
-            bars("tools/call a second, 64 connections", &ALL, &|measured| measured.per_second),
-        ),
-        // The bars of the TypeScript SDK would make all others a few points wide.
-        ("calls-cpu", bars("CPU of the server (µs a call), 64 connections", &NATIVE, &Measured::cpu_us)),
-    ];
     section.data = json!({ "calls": data });
     section
 }

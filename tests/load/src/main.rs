@@ -15,7 +15,6 @@ mod machine;
 mod overload;
 mod peers;
 mod pipe;
-mod plot;
 mod report;
 mod resumed;
 mod server;

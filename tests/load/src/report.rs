@@ -1,7 +1,6 @@
 //! The report: tables for people, and the same figures as JSON.
 
 use crate::machine::Machine;
-use crate::plot::Bars;
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -17,8 +16,6 @@ pub struct Section {
     pub data: Value,
     /// The aims.
     pub aims: Vec<Aim>,
-    /// Plots, by file name.
-    pub plots: Vec<(&'static str, Bars)>,
 }
 
 /// An aim, and whether it was reached.
@@ -47,7 +44,7 @@ impl Section {
     #[must_use]
     pub fn new(title: &'static str, note: &'static str, columns: &'static str) -> Self {
         let columns = columns.split(" | ").collect();
-        Self { title, note, columns, rows: Vec::new(), data: json!({}), aims: Vec::new(), plots: Vec::new() }
+        Self { title, note, columns, rows: Vec::new(), data: json!({}), aims: Vec::new() }
     }
 
     /// Adds a row to the table.
@@ -94,7 +91,7 @@ impl Report {
         format!("\n## Aims\n\n{}\n", table(&["what", "aim", "reached", "met"].map(str::to_owned), &rows))
     }
 
-    /// Writes `report.md`, `report.json` and the plots into this folder.
+    /// Writes `report.md` and `report.json` into this folder.
     pub fn write(&self, folder: &Path) -> anyhow::Result<()> {
         let mut text = self.head();
         for section in &self.sections {
@@ -102,9 +99,6 @@ impl Report {
         }
         text.push_str(&self.aims());
         std::fs::write(folder.join("report.md"), text)?;
-        for (name, plot) in self.sections.iter().flat_map(|section| &section.plots) {
-            plot.write(&folder.join(format!("{name}.svg")))?;
-        }
         let mut all = serde_json::Map::from_iter([("machine".to_owned(), self.machine.json())]);
         for section in &self.sections {
             all.extend(section.data.as_object().cloned().unwrap_or_default());
