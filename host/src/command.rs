@@ -46,6 +46,7 @@ mod table;
 
 use crate::config::value::LogFormat;
 use crate::config::{Config, Flags};
+use crate::log::lossy::{Lossy, Stderr};
 use crate::log::{JsonLines, ShownFields};
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
@@ -62,7 +63,7 @@ fn configure(flags: &Flags, listen: Option<&str>) -> anyhow::Result<Config> {
 
 /// Logs to stderr, with the configuration's filter or else `default`.
 fn start_log(config: &Config, default: &str) -> anyhow::Result<()> {
-    init_log(config, default, std::io::stderr, std::io::stderr().is_terminal())
+    init_log(config, default, || Stderr, std::io::stderr().is_terminal())
 }
 
 /// Logs to another writer, with the same filter.
@@ -81,7 +82,8 @@ fn init_log(
     colours: bool,
 ) -> anyhow::Result<()> {
     let log = tracing_subscriber::fmt().with_env_filter(filter(config, default)?).fmt_fields(ShownFields);
-    let log = log.with_writer(to).with_ansi(colours);
+    // A log that cannot be written must not end the thread that logs.
+    let log = log.with_writer(Lossy(to)).log_internal_errors(false).with_ansi(colours);
     match config.limits.log_format {
         LogFormat::Text => log.init(),
         LogFormat::Json => log.event_format(JsonLines).init(),

@@ -128,6 +128,11 @@ pub fn registry() -> Registry {
         Unit::Seconds,
         started,
     );
+    registry.register(
+        "toolyard_log_lost_lines",
+        "Lines of the log that could not be written",
+        crate::log::lossy::lost_lines(),
+    );
     registry
 }
 

@@ -1,6 +1,8 @@
 //! Formats the events of the log, as text or as JSON (`log.format`). Fields hold text of guests and clients,
 //! so each is kept within its line. Styles and the rest of the line come from this program.
 
+pub mod lossy;
+
 use std::error::Error;
 use std::fmt::{self, Debug, Write as _};
 use toolyard_dispatch::visible;

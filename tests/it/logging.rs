@@ -1,8 +1,13 @@
 //! The draft `wasi:logging`: if a component without the toolyard contract logs through it, the message
-//! reaches the client like any other log message (G-*).
+//! reaches the client like any other log message (G-*). And the log of the host itself, if it cannot be written.
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
-use toolyard_tests::host::Setup;
+use std::process::Stdio;
+use tokio::net::TcpStream;
+use toolyard_tests::host::{Setup, command};
+use toolyard_tests::wait::PATIENCE;
+use toolyard_tests::{Session, eventually};
 
 /// A component that logs through this interface: at each level, then without a context.
 fn logs_by(interface: &str) -> Vec<u8> {
@@ -48,5 +53,35 @@ async fn g_1_what_a_component_logs_by_wasi_logging_reaches_the_client() {
         assert_eq!(logged[..6], expected.iter().collect::<Vec<_>>()[..], "{interface}");
         assert_eq!(*logged[6], json!({"level": "info", "data": "almost"}), "no logger of an empty name");
         assert_eq!(logged.len(), 7);
+    }
+}
+
+/// A full disk under standard error, and a reader that does not read it: R6 of the review of tasks that resume.
+#[tokio::test]
+async fn a_log_that_cannot_be_written_loses_lines_and_stops_nothing() {
+    let (_unread, stuck) = std::io::pipe().expect("a pipe");
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("a device");
+    for stderr in [Stdio::from(full), Stdio::from(stuck)] {
+        let free =
+            || std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("bound");
+        let (listen, admin) = (free(), free());
+        let setup = Setup::probe().set("listen", &listen.to_string()).set("admin.listen", &admin.to_string());
+        let (folder, args) = setup.into_parts();
+        let mut serve = command("serve", folder.path(), &args);
+        let mut host = serve.env("TOOLYARD_LOG", "trace").stderr(stderr).spawn().expect("starts");
+        eventually("it listens", || async { TcpStream::connect(listen).await.ok() }).await;
+        let session = Session::open(listen.port()).await;
+        for _ in 0..50 {
+            session.call("echo", json!({"text": "x"})).await;
+        }
+        session.complete("count", json!({"steps": 1, "ms": 1})).await;
+        let status = command("status", folder.path(), &args).output().await.expect("runs");
+        let said = String::from_utf8_lossy(&status.stdout);
+        let lost = said.lines().find_map(|line| line.strip_prefix("log ")).expect("a line about the log");
+        assert!(status.status.success() && lost.contains("lines could not be written"), "{said}");
+        let id = host.id().and_then(|id| Pid::from_raw(id.cast_signed())).expect("it runs");
+        kill_process(id, Signal::TERM).expect("it runs");
+        let ended = tokio::time::timeout(PATIENCE, host.wait()).await.expect("it ends").expect("waits");
+        assert!(ended.success(), "{ended}");
     }
 }

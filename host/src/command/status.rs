@@ -223,6 +223,10 @@ fn print(config: &Config, status: &Status) {
         say!("runs       {} now", value("toolyard_runs"));
         say!("sessions   {}", value("toolyard_sessions"));
         say!("approvals  {} open", value("toolyard_approvals_open"));
+        match value("toolyard_log_lost_lines_total") {
+            0 => {}
+            lost => say!("log        {lost} lines could not be written; check where standard error goes"),
+        }
     }
     if let Some(LiveTasks { working, input_required }) = status.tasks {
         say!("tasks      {working} working, {input_required} waiting for input");
@@ -245,6 +249,7 @@ fn as_json(config: &Config, status: &Status) -> serde_json::Value {
             "runs": metrics.value("toolyard_runs"),
             "sessions": metrics.value("toolyard_sessions"),
             "approvalsOpen": metrics.value("toolyard_approvals_open"),
+            "lostLogLines": metrics.value("toolyard_log_lost_lines_total"),
         })
     });
     serde_json::json!({
