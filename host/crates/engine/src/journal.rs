@@ -123,6 +123,7 @@ impl GuestJournal {
             self.repeated.store(micros(repeated), Ordering::Release);
         }
         self.live.send_replace(true);
+        self.port.live();
     }
 
     /// The conditions under which the run began.
@@ -246,7 +247,8 @@ impl GuestJournal {
         // Not by `with`, which may make this entry durable. If the host stops before the next journal is durable, the
         // run is repeated and comes here again, and the guest reads no clock before.
         let base_time = self.lock().clock(now_ms()).unwrap_or_else(|_| now_ms());
-        let begin = Begin { seed, base_time, state: Some(state), ..self.begin() };
+        let requests_before = self.lock().requests_in_task();
+        let begin = Begin { seed, base_time, state: Some(state), requests_before, ..self.begin() };
         let mut next = match Recorder::new(begin, self.port.limit()) {
             Ok(next) => next,
             Err(error) => return self.fail(error.into()),
@@ -342,6 +344,7 @@ pub(crate) fn begin(
         clock_step: STEP,
         arguments: crc32fast::hash(arguments),
         state: None,
+        requests_before: 0,
     })
 }
 

@@ -40,6 +40,15 @@ pub struct Begin {
     /// The state that an earlier run of the task gave to this one, as JSON text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
+    /// The number of HTTP requests in the journals of the task before this one. The number of a request in its
+    /// task is unique, that in its journal is not.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub requests_before: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+const fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 impl Begin {

@@ -47,13 +47,15 @@ pub enum EntryKind {
     /// A decision about an exchange that was under way when its host stopped.
     Doubt = 66,
     // 67 is for the end of a child.
+    /// The idempotency key that the host adds to a request.
+    Key = 68,
     /// Another host, or the same one after a restart, goes on with the run.
     Resumed = 129,
 }
 
 impl EntryKind {
     /// All kinds.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Begin,
         Self::Clock,
         Self::Poll,
@@ -66,6 +68,7 @@ impl EntryKind {
         Self::Ended,
         Self::Response,
         Self::Doubt,
+        Self::Key,
         Self::Resumed,
     ];
 
@@ -91,6 +94,7 @@ impl EntryKind {
             Self::Ended => "ended",
             Self::Response => "response",
             Self::Doubt => "doubt",
+            Self::Key => "key",
             Self::Resumed => "resumed",
         }
     }
@@ -239,6 +243,14 @@ pub enum Entry<'a> {
         /// One byte, and the name of the person.
         by: DecidedBy<'a>,
     },
+    /// The idempotency key that the host adds to a request, recorded before the request leaves. A request without
+    /// this entry left without a key of the host.
+    Key {
+        /// The number of the exchange.
+        number: u32,
+        /// The key: the rest of the payload.
+        key: &'a str,
+    },
     /// Another attempt.
     Resumed {
         /// The number of the attempt, from 1.
@@ -267,6 +279,7 @@ impl<'a> Entry<'a> {
             Self::Ended(_) => EntryKind::Ended,
             Self::Response { .. } => EntryKind::Response,
             Self::Doubt { .. } => EntryKind::Doubt,
+            Self::Key { .. } => EntryKind::Key,
             Self::Resumed { .. } => EntryKind::Resumed,
         }
     }
@@ -305,6 +318,10 @@ impl<'a> Entry<'a> {
                 put_varint(out, u64::from(*number));
                 out.push(*decision as u8);
                 encode_reason(out, *by);
+            }
+            Self::Key { number, key } => {
+                put_varint(out, u64::from(*number));
+                out.extend_from_slice(key.as_bytes());
             }
             Self::Resumed { attempt, host, version } => {
                 put_varint(out, u64::from(*attempt));
@@ -346,6 +363,7 @@ impl<'a> Entry<'a> {
                 decision: decode_decision(reader)?,
                 by: decode_reason(reader)?,
             },
+            EntryKind::Key => Self::Key { number: reader.small()?, key: reader.text_rest()? },
             EntryKind::Resumed => {
                 Self::Resumed { attempt: reader.small()?, host: reader.text()?, version: reader.text()? }
             }

@@ -15,8 +15,20 @@ pub(crate) struct PastExchange {
     pub(crate) response: Option<Frame>,
     /// The last decision about it.
     pub(crate) doubt: Option<DoubtDecision>,
+    /// The number of decisions about it.
+    pub(crate) doubts: u32,
+    /// The idempotency key that the host added to it.
+    pub(crate) key: Option<Box<str>>,
     /// Whether its end was recorded after the journal was loaded.
     pub(crate) is_answered_now: bool,
+}
+
+impl PastExchange {
+    /// Keeps a decision about it.
+    pub(crate) fn decided(&mut self, decision: DoubtDecision) {
+        self.doubt = Some(decision);
+        self.doubts = self.doubts.saturating_add(1);
+    }
 }
 
 /// A journal that was read completely.
@@ -97,7 +109,12 @@ impl Past {
                     return Err(Fault::Order("a request has two responses"));
                 }
             }
-            Entry::Doubt { number, decision, .. } => self.exchange(number)?.doubt = Some(decision),
+            Entry::Doubt { number, decision, .. } => self.exchange(number)?.decided(decision),
+            Entry::Key { number, key } => {
+                if self.exchange(number)?.key.replace(key.into()).is_some() {
+                    return Err(Fault::Order("a request has two keys"));
+                }
+            }
             Entry::Ended(_) => self.is_ended = true,
             _ => {}
         }
@@ -114,6 +131,8 @@ impl Past {
             request: frame.clone(),
             response: None,
             doubt: None,
+            doubts: 0,
+            key: None,
             is_answered_now: false,
         });
         Ok(())

@@ -163,6 +163,11 @@ pub enum Event {
         /// Its new host.
         by: Incarnation,
     },
+    /// The run has repeated what earlier runs had done, and goes on from there. Not visible from outside.
+    Repeated {
+        /// The run.
+        fence: Fence,
+    },
     /// The run hands its state over to another run of the same call. That run asks every question again. Not
     /// visible from outside.
     Continued {
@@ -306,6 +311,7 @@ fn change(task: &Task, next: &mut Task, event: Event, now: Timestamp) -> Result<
             | Event::Delivered
             | Event::Parked { .. }
             | Event::Woken { .. }
+            | Event::Repeated { .. }
             | Event::Continued { .. }
             | Event::Unresumable { .. }
     );
@@ -482,6 +488,10 @@ fn change(task: &Task, next: &mut Task, event: Event, now: Timestamp) -> Result<
         }
         Event::Parked { fence, wake, reached } => parking::park(task, next, fence, wake, reached, now)?,
         Event::Woken { by } => parking::wake(task, next, by, now)?,
+        Event::Repeated { fence } => {
+            check_fence(task, fence)?;
+            next.resume.as_mut().ok_or(Refusal::NotResumable)?.stalled = 0;
+        }
         Event::Continued { fence } => {
             check_fence(task, fence)?;
             task.resume.ok_or(Refusal::NotResumable)?;

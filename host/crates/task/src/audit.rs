@@ -419,6 +419,7 @@ impl Entry {
             | Event::Taken { .. }
             | Event::Parked { .. }
             | Event::Woken { .. }
+            | Event::Repeated { .. }
             | Event::Continued { .. }
             | Event::Unresumable { .. } => Vec::new(),
         }

@@ -44,6 +44,9 @@ pub trait RunJournal: Send + Sync + 'static {
     /// this one. Returns only if that fails.
     async fn continue_with(&self, begin: Chunk) -> JournalLost;
 
+    /// The run has repeated everything that was recorded, and goes on.
+    fn live(&self) {}
+
     /// Counts the requests that are under way. A run with one is not dropped to wait.
     fn set_requests(&self, under_way: u32);
 

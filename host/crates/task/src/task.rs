@@ -124,7 +124,7 @@ pub struct Bridged {
 pub struct Resume {
     /// Entries of the journal when the task was last claimed or parked.
     pub reached: u64,
-    /// How many runs in a row lost their host without an entry more than the run before.
+    /// How many runs in a row lost their host while they repeated what was recorded.
     pub stalled: u32,
     /// Whether the journal stays after the end of the task, by the operator's setting at its creation.
     #[serde(default, skip_serializing_if = "JournalRetention::is_keep")]

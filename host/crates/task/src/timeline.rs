@@ -536,6 +536,7 @@ impl NewEvent {
             | Event::Entrusted { .. }
             | Event::Delivered
             | Event::CallerLeft
+            | Event::Repeated { .. }
             // The task is parked next.
             | Event::Continued { .. } => Vec::new(),
         }

@@ -452,10 +452,10 @@ pub trait RunContext: Send + Sync + 'static {
     /// A sentence that says why it could not be done.
     async fn begin_task(&self) -> Result<(), String>;
 
-    /// Asks the person whose task it is about a request that was under way when its host stopped: `exchange` is its
-    /// number, `request` its method and its URL. Returns the decision and the name of the person, or `None` without
-    /// an answer.
-    async fn decide_doubt(&self, _exchange: u32, _request: &str) -> Option<(DoubtDecision, String)> {
+    /// Asks the person whose task it is about a request that was under way when its host stopped: `doubt` is the
+    /// name of this doubt, unique in the task, and `request` the method and the URL. Returns the decision and the name
+    /// of the person, or `None` without an answer.
+    async fn decide_doubt(&self, _doubt: &str, _request: &str) -> Option<(DoubtDecision, String)> {
         None
     }
 

@@ -23,6 +23,7 @@ static FIRST: LazyLock<Chunk> = LazyLock::new(|| {
         limits: [].into(),
         clock_step: NonZeroU32::MIN,
         state: None,
+        requests_before: 0,
         arguments: 0,
     };
     let mut recorder = Recorder::new(begin, LIMIT).expect("a recorder");
@@ -42,7 +43,7 @@ fn repeat(recorder: &mut Recorder, frame: &Frame) -> Result<(), RecordError> {
         Entry::Request { head, method, uri, .. } => recorder.request(head, method, uri).map(drop),
         Entry::Ended(outcome) => recorder.end(&outcome).map(drop),
         Entry::Response { number, .. } => recorder.response(number).map(drop),
-        Entry::Begin(_) | Entry::Doubt { .. } | Entry::Resumed { .. } => Ok(()),
+        Entry::Begin(_) | Entry::Doubt { .. } | Entry::Key { .. } | Entry::Resumed { .. } => Ok(()),
     }
 }
 

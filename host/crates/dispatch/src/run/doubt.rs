@@ -21,19 +21,16 @@ const CHOICES: [(DoubtDecision, &str); 3] = [
 ];
 
 impl Run {
-    /// The decision of the person, and their name; `None` if the client cannot ask, or gives no answer.
-    pub(crate) async fn doubt_decision(
-        &self,
-        exchange: u32,
-        request: &str,
-    ) -> Option<(DoubtDecision, String)> {
+    /// The decision of the person, and their name; `None` if the client cannot ask, or gives no answer. `doubt`
+    /// names this doubt among all of the task.
+    pub(crate) async fn doubt_decision(&self, doubt: &str, request: &str) -> Option<(DoubtDecision, String)> {
         let question = question(self, request);
         if let Err(lacks) = question.check_client(&ClientCapabilities::of(&self.client.capabilities)) {
             tracing::debug!(run = self.work.name(), lacks, "the client cannot ask about a request in doubt");
             return None;
         }
         // The same in each run, so that an answer is not asked for twice.
-        let key = format!("{KEYS}doubt:{exchange}");
+        let key = format!("{KEYS}doubt:{doubt}");
         let answers = self.put_all(vec![PendingQuestion { key, question, check: None }]).await.ok()?;
         let decision = read(answers.first()?.outcome.as_ref().ok()?)?;
         let name =

@@ -47,6 +47,8 @@ pub(crate) struct TaskJournal {
     next: AtomicU32,
     /// Entries of the guest's lane that were pushed, those of earlier runs included.
     entries: AtomicU64,
+    /// Those of earlier runs.
+    repeated: AtomicU64,
     requests: AtomicU32,
     /// The processor time of the task, in microseconds.
     spent: AtomicU64,
@@ -91,6 +93,7 @@ impl TaskJournal {
             held: Mutex::default(),
             next: AtomicU32::new(0),
             entries: AtomicU64::new(0),
+            repeated: AtomicU64::new(0),
             requests: AtomicU32::new(0),
             spent: AtomicU64::new(0),
             last: Mutex::default(),
@@ -148,6 +151,11 @@ impl TaskJournal {
 
     /// How long the run waits before it is parked.
     pub fn park_after(&self) -> Duration {
+        // Its host was lost while it waited, and it waits for the same again: a place would be of no use to it.
+        let repeated = self.repeated.load(Ordering::Acquire);
+        if repeated > 0 && repeated == self.entries.load(Ordering::Acquire) {
+            return PARK_FOR_OTHERS;
+        }
         let spent = Duration::from_micros(self.spent.load(Ordering::Acquire));
         let least = if self.deps.slots.admission.has_queue() { PARK_FOR_OTHERS } else { PARK_AFTER };
         least.max(spent.saturating_mul(PARK_COST))
@@ -253,6 +261,7 @@ impl TaskJournal {
         }
         self.next.store(at, Ordering::Release);
         self.entries.store(head.entries, Ordering::Release);
+        self.repeated.store(head.entries, Ordering::Release);
         Ok(Some(past))
     }
 
@@ -298,6 +307,7 @@ impl TaskJournal {
                 flushes.push(flush)
             }
             // Nothing of a plain call is durable.
+            (Keeper::Memory { .. } | Keeper::Nowhere | Keeper::Idle, Message::Live) => {}
             (Keeper::Memory { .. } | Keeper::Nowhere | Keeper::Idle, Message::Flush(done)) => {
                 // The run may be gone.
                 let _ = done.send(Ok(()));
@@ -441,6 +451,12 @@ impl RunJournal for TaskJournal {
         self.park(Some(self.deps.clock.now())).await;
         // The next host continues it, as if this one had stopped.
         JournalLost::Unavailable
+    }
+
+    fn live(&self) {
+        if self.task.get().is_some_and(|task| task.is_stalled) {
+            self.send(Message::Live);
+        }
     }
 
     fn set_requests(&self, under_way: u32) {

@@ -20,6 +20,8 @@ pub(super) enum Message {
     End(oneshot::Sender<Result<Option<u32>, JournalLost>>),
     /// The beginning of another run, which takes the place of everything before. Answered when it is durable.
     Restart(Chunk, oneshot::Sender<Result<(), JournalLost>>),
+    /// The run has repeated everything that was recorded.
+    Live,
     /// The run goes on without a journal, for this reason. A flush after it waits until the task says so.
     GiveUp(String),
 }
@@ -33,7 +35,7 @@ pub(super) async fn write(
 ) {
     let (mut lost, mut is_given_up, mut is_flushed) = (None, false, true);
     while let Some(first) = received.recv().await {
-        let (mut chunks, mut waiting, mut mode) = (Vec::new(), Vec::new(), None);
+        let (mut chunks, mut waiting, mut mode, mut is_live) = (Vec::new(), Vec::new(), None, false);
         let (mut given_up, mut ended) = (None, None);
         let mut next = Some(first);
         while let Some(message) = next {
@@ -44,6 +46,7 @@ pub(super) async fn write(
                 Message::End(done) => ended = Some(done),
                 // The recorder gives no chunks after it.
                 Message::GiveUp(reason) => given_up = Some(reason),
+                Message::Live => is_live = true,
                 // The run waits for it, so nothing comes after it.
                 Message::Restart(begin, done) => {
                     (chunks, mode) = (vec![begin], Some(WriteMode::Restart));
@@ -51,6 +54,10 @@ pub(super) async fn write(
                 }
             }
             next = received.try_recv().ok();
+        }
+        if is_live {
+            // Without it, the next loss of its host would count as one more; no reason to stop.
+            drop(deps.tasks.change(task.id, &Event::Repeated { fence: task.fence }, &By::host()).await);
         }
         // Nothing leaves the run before it has waited. So what it does not wait for may be flushed later.
         let flush = if waiting.is_empty() { Flush::Later } else { Flush::Now };

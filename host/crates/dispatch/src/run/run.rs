@@ -102,6 +102,8 @@ pub(crate) struct RunTask {
     pub era: Era,
     /// Whether its client knows no tasks.
     pub bridged: bool,
+    /// Whether an earlier run lost its host while it repeated what was recorded.
+    pub is_stalled: bool,
 }
 
 /// How driven work ended.
@@ -190,6 +192,7 @@ impl Run {
             expires_at: task.expires_at(),
             era: task.era,
             bridged: task.bridged.is_some(),
+            is_stalled: task.resume.is_some_and(|resume| resume.stalled > 0),
         };
         if self.as_task.set(as_task).is_err() {
             return;

@@ -86,8 +86,12 @@ impl RecordedExchange {
             }
             // The guest has not seen this far yet in its repetition.
             journal.until_live().await;
-            let is_ours = policy.grants.http.keyed && is_keyed(&parts.method);
-            let has_key = is_ours || parts.headers.contains_key(IDEMPOTENCY_KEY);
+            // Only a key that went out with the request lets the server recognise it; the manifest may have changed.
+            let key = journal.with(|recorder| Ok(recorder.key(number).map(str::to_owned))).map_err(lost)?;
+            if let Some(key) = key.and_then(|key| HeaderValue::try_from(key).ok()) {
+                parts.headers.insert(IDEMPOTENCY_KEY, key);
+            }
+            let has_key = parts.headers.contains_key(IDEMPOTENCY_KEY);
             let named = policy.grants.clean(format!("{} {}", parts.method, without_query(&parts.uri)));
             let request = DoubtfulRequest { number, method: &parts.method, has_key, named: &named };
             match decide(&journal, &policy, request).await? {
@@ -106,13 +110,19 @@ impl RecordedExchange {
             Ok(body) => body,
             Err(error) => return record(&journal, number, sum, failed(&error)),
         };
-        if policy.grants.http.keyed
+        if matches!(exchange, Exchange::Live(_))
+            && policy.grants.http.keyed
             && is_keyed(&parts.method)
             && !parts.headers.contains_key(IDEMPOTENCY_KEY)
             && let Some(task) = policy.context.info().task
-            && let Ok(key) = HeaderValue::try_from(format!("{task}:{number}"))
         {
-            parts.headers.insert(IDEMPOTENCY_KEY, key);
+            let key = journal.with(|recorder| {
+                let key = format!("{task}:{}", recorder.number_in_task(number));
+                recorder.record_key(number, &key).map(|()| key)
+            });
+            if let Ok(key) = HeaderValue::try_from(key.map_err(lost)?) {
+                parts.headers.insert(IDEMPOTENCY_KEY, key);
+            }
         }
         // Before anything leaves.
         journal.commit().await.map_err(lost)?;
@@ -184,13 +194,19 @@ async fn decide(
         InDoubt::Retry => (DoubtDecision::Resend, DecidedBy::Manifest),
         InDoubt::Error => (DoubtDecision::Error, DecidedBy::Manifest),
         InDoubt::Fail => (DoubtDecision::Fail, DecidedBy::Manifest),
-        InDoubt::Ask => match policy.context.decide_doubt(number, named).await {
-            Some((decision, name)) => {
-                person = name;
-                (decision, DecidedBy::Person(&person))
+        InDoubt::Ask => {
+            // Each doubt of a request is another question.
+            let doubt = journal.with(|recorder| {
+                Ok(format!("{}:{}", recorder.number_in_task(number), recorder.doubts(number)))
+            });
+            match policy.context.decide_doubt(&doubt.map_err(lost)?, named).await {
+                Some((decision, name)) => {
+                    person = name;
+                    (decision, DecidedBy::Person(&person))
+                }
+                None => (DoubtDecision::Fail, DecidedBy::Manifest),
             }
-            None => (DoubtDecision::Fail, DecidedBy::Manifest),
-        },
+        }
     };
     journal.with(|recorder| recorder.record_doubt(number, decision, by)).map_err(lost)?;
     journal.commit().await.map_err(lost)?;

@@ -68,6 +68,10 @@ impl History {
                 put(members, "decision", decision.as_str());
                 put(members, "by", decider(*by));
             }
+            Entry::Key { number, key } => {
+                put(members, "request", *number);
+                put(members, "key", *key);
+            }
             Entry::Resumed { attempt, host, version } => {
                 put(members, "attempt", *attempt);
                 put(members, "host", *host);

@@ -120,9 +120,44 @@ impl Recorder {
         }
         self.record_aside(&Entry::Doubt { number, decision, by })?;
         if let Some(exchange) = self.past_exchange_mut(number) {
-            exchange.doubt = Some(decision);
+            exchange.decided(decision);
         }
         Ok(())
+    }
+
+    /// The number of decisions about a request of the past.
+    #[must_use]
+    pub fn doubts(&self, number: u32) -> u32 {
+        self.past_exchange(number).map_or(0, |exchange| exchange.doubts)
+    }
+
+    /// The idempotency key that the host added to a request of the past; `None` if it left without one.
+    #[must_use]
+    pub fn key(&self, number: u32) -> Option<&str> {
+        self.past_exchange(number)?.key.as_deref()
+    }
+
+    /// Records the idempotency key that the host adds to a live request.
+    ///
+    /// # Errors
+    /// If the journal is full, or the request is not live.
+    pub fn record_key(&mut self, number: u32, key: &str) -> Result<(), RecordError> {
+        if !self.unanswered.contains(&number) {
+            return Err(RecordError::Misuse("recorded a key of a request that is not live"));
+        }
+        self.record_aside(&Entry::Key { number, key })
+    }
+
+    /// The number of an exchange in its task. No other journal of the task has it.
+    #[must_use]
+    pub fn number_in_task(&self, number: u32) -> u64 {
+        self.begin.requests_before.saturating_add(u64::from(number))
+    }
+
+    /// The requests of the task so far.
+    #[must_use]
+    pub fn requests_in_task(&self) -> u64 {
+        self.number_in_task(self.requests)
     }
 
     /// Records that a host goes on with the run, for people. `attempt` counts from 1.

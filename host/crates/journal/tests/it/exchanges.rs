@@ -55,14 +55,31 @@ fn requests_without_a_response_are_in_doubt() {
         [(1, 1, "https://a/1".to_owned(), None), (3, 3, "https://a/3".to_owned(), None)]
     );
     again.record_doubt(3, DoubtDecision::Resend, DecidedBy::Person("ann")).expect("recorded");
-    assert_eq!((again.doubt(3), again.doubt(1)), (resend, None));
+    assert_eq!((again.doubt(3), again.doubt(1), again.doubts(3)), (resend, None, 1));
     again.record_response(1, &text_body("one")).expect("recorded");
     assert_eq!(numbers(&again), [(3, 3, "https://a/3".to_owned(), resend)], "until its response");
     let second = again.take_chunk(0, 0).expect("a chunk");
     let third = load(&[first, second]);
     assert_eq!(numbers(&third), [(3, 3, "https://a/3".to_owned(), resend)]);
-    assert_eq!(third.doubt(3), resend);
+    assert_eq!((third.doubt(3), third.doubts(3), third.doubts(1)), (resend, 1, 0));
     assert_eq!(third.response(1), Ok(Some(text_body("one"))));
+}
+
+#[test]
+fn a_request_keeps_the_key_that_it_left_with_and_its_number_in_the_task() {
+    let begin = toolyard_journal::Begin { requests_before: 7, ..crate::script::begin() };
+    let mut run = toolyard_journal::Recorder::new(begin, 1 << 20).expect("a recorder");
+    for place in ["https://a/1", "https://a/2"] {
+        run.request(7, "POST", place).expect("recorded");
+    }
+    assert_eq!((run.number_in_task(2), run.requests_in_task()), (9, 9));
+    run.record_key(2, "t:9").expect("recorded");
+    let chunk = run.take_chunk(0, 0).expect("a chunk");
+    let mut again = load(std::slice::from_ref(&chunk));
+    assert_eq!((again.key(1), again.key(2)), (None, Some("t:9")));
+    assert_eq!(again.begin().requests_before, 7);
+    let late = again.record_key(1, "t:8");
+    assert!(matches!(late, Err(RecordError::Misuse(_))), "{late:?}");
 }
 
 #[test]

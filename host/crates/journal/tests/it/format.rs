@@ -20,7 +20,7 @@ pub fn hex(bytes: &[u8]) -> String {
 const QUESTION: QuestionName<'static> = QuestionName { key: "size", method: "roots/list" };
 
 /// One entry of each kind, with the bytes of its frame.
-fn golden() -> [(Entry<'static>, &'static str); 18] {
+fn golden() -> [(Entry<'static>, &'static str); 19] {
     let response = |outcome| Entry::Response {
         number: 1,
         response: Cow::Owned(Response { request_body: 0x0403_0201, outcome }),
@@ -59,6 +59,7 @@ fn golden() -> [(Entry<'static>, &'static str); 18] {
         (doubt(DoubtDecision::Error, DecidedBy::Key), "4204ac020202"),
         (doubt(DoubtDecision::Fail, DecidedBy::Manifest), "4204ac020303"),
         (doubt(DoubtDecision::Fail, DecidedBy::Person("ann")), "4207ac020304616e6e"),
+        (Entry::Key { number: 300, key: "t:1" }, "4405ac02743a31"),
         (Entry::Resumed { attempt: 2, host: "b7", version: "0.3.0" }, "810a0202623705302e332e30"),
     ]
 }
@@ -129,7 +130,7 @@ fn begin_is_json_that_may_grow() {
 fn lanes_follow_from_the_numbers_of_kinds() {
     for kind in EntryKind::ALL {
         let lane = match kind {
-            EntryKind::Response | EntryKind::Doubt => JournalLane::Side,
+            EntryKind::Response | EntryKind::Doubt | EntryKind::Key => JournalLane::Side,
             EntryKind::Resumed => JournalLane::Note,
             _ => JournalLane::Guest,
         };
@@ -209,6 +210,9 @@ fn entries_at_the_wrong_place_are_corrupt() {
     order(&[first(), response.clone(), request(1)]);
     order(&[first(), request(1), response.clone(), response.clone()]);
     order(&[first(), Entry::Doubt { number: 1, decision: DoubtDecision::Fail, by: DecidedBy::Key }]);
+    let key = Entry::Key { number: 1, key: "t:1" };
+    order(&[first(), key.clone(), request(1)]);
+    order(&[first(), request(1), key.clone(), key]);
     order(&[first(), Entry::Ended([0; 32]), request(1)]);
     assert_eq!(load(&[first(), request(1), response, Entry::Ended([0; 32])]), Ok(()));
     assert_eq!(

@@ -48,6 +48,7 @@ fn chunks() -> Vec<Chunk> {
                 response(1, text_body("hello")),
                 Entry::Poll { len: 1, ready: Cow::Borrowed(&[0]), times: 1 },
                 request(2, "https://a/\u{1b}[2J\n"),
+                Entry::Key { number: 2, key: "019a:2" },
                 Entry::Doubt {
                     number: 2,
                     decision: DoubtDecision::Resend,
@@ -92,6 +93,7 @@ fn a_history_is_a_line_for_each_entry() {
         "      response  1  201, 5 B   3.1 s",
         "   6  poll      1 of 1 ready",
         "   7  request   2  POST https://a/\\u{1b}[2J\\n",
+        "      key       2  019a:2",
         "      doubt     2  resend, decided by ann\\u{202e}",
         "      response  2  failed: dns",
         "   8  ready     yes",
@@ -129,7 +131,7 @@ fn the_json_form_is_one_object_an_entry() {
         (&full[7]["body"], &full[7]["headers"]),
         (&json!("hello"), &json!([["content-type", "text/plain"]]))
     );
-    assert_eq!(full[13]["result"], json!({"attempt": 1}));
+    assert_eq!(full[14]["result"], json!({"attempt": 1}));
     assert_eq!(full[3]["answers"]["size"]["action"], "accept");
 }
 

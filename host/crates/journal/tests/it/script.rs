@@ -26,6 +26,7 @@ pub fn begin() -> Begin {
         limits: [("limits.memory".to_owned(), 1 << 26)].into(),
         clock_step: NonZeroU32::MIN,
         state: None,
+        requests_before: 0,
         arguments: 0x1234_5678,
     }
 }

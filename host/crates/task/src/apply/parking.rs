@@ -17,6 +17,8 @@ pub(super) fn park(
     check_fence(task, fence)?;
     let resume = next.resume.as_mut().ok_or(Refusal::NotResumable)?;
     resume.note_length(reached);
+    // A run that parks has repeated everything.
+    resume.stalled = 0;
     // An answer may have come after the run decided to wait for it.
     resume.parked = Some(Parked { wake: wake.or_else(|| Some(at_an_answer(task, now))) });
     next.fence.incarnation = Incarnation::NOBODY;
@@ -61,7 +63,8 @@ impl Resume {
         grew
     }
 
-    /// A run lost its host when the journal had this many entries.
+    /// A run lost its host when the journal had this many entries. [`super::Event::Repeated`] came before if it had not
+    /// been repeating.
     pub(super) const fn count_lost_run(&mut self, reached: u64) {
         if !self.note_length(reached) {
             self.stalled = self.stalled.saturating_add(1);

@@ -131,8 +131,8 @@ impl RunContext for Run {
         permitted
     }
 
-    async fn decide_doubt(&self, exchange: u32, request: &str) -> Option<(DoubtDecision, String)> {
-        self.doubt_decision(exchange, request).await
+    async fn decide_doubt(&self, doubt: &str, request: &str) -> Option<(DoubtDecision, String)> {
+        self.doubt_decision(doubt, request).await
     }
 
     async fn begin_task(&self) -> Result<(), String> {

@@ -119,14 +119,16 @@ fn a_claim_of_a_recorded_task_keeps_its_component_and_counts_standstill() {
     let ended = Event::Orphaned { incarnation: NEXT, departure: Departure::Died, why: NotRerun::Stalled };
     let ended = apply(&task, ended, AT).expect("ends").status_message.expect("says why");
     assert!(ended.contains("resumed 3 times"), "{ended}");
-    // Getting further counts, whether the run then loses its host or waits.
     task = apply(&task, Event::Started { fence: task.fence }, AT).expect("begins");
+    let repeated = apply(&task, Event::Repeated { fence: task.fence }, AT).expect("goes on");
+    assert_eq!(resume(&repeated), (3, 0), "it has not lost its host while it repeated");
+    // Getting further counts, whether the run then loses its host or waits.
     let waits = apply(&task, Event::Parked { fence: task.fence, wake: None, reached: 4 }, AT).expect("parks");
     assert_eq!(resume(&waits), (4, 0));
     assert_eq!(resume(&apply(&task, lost(NEXT, 4), AT).expect("applies")), (4, 0));
-    // A run that waits where an earlier one was has got no further.
+    // So does waiting: the run has repeated everything.
     let waits = apply(&task, Event::Parked { fence: task.fence, wake: None, reached: 3 }, AT).expect("parks");
-    assert_eq!(resume(&waits), (3, 3));
+    assert_eq!(resume(&waits), (3, 0));
 }
 
 #[test]

@@ -54,6 +54,7 @@ fn transitions() -> String {
         ("Released", released(), IN_TIME),
         ("Parked", resuming::parked(None), IN_TIME),
         ("Woken", Event::Woken { by: NEXT }, IN_TIME),
+        ("Repeated", Event::Repeated { fence: FENCE }, IN_TIME),
         ("Continued", Event::Continued { fence: FENCE }, IN_TIME),
         ("Unresumable", Event::Unresumable { fence: FENCE, why: String::new() }, IN_TIME),
         ("any event of an earlier run", Event::Started { fence: OTHERS[0] }, IN_TIME),
