@@ -69,6 +69,24 @@ async fn a_task_whose_host_was_killed_continues_from_where_it_was() {
     assert_eq!((attempts[0], attempts[11]), (&json!(1), &json!(2)), "{attempts:?}");
 }
 
+/// Its host is lost more often than a run may be that never gets further, but each time it only waits.
+#[tokio::test]
+async fn a_task_that_only_waits_is_never_given_up() {
+    let (mut host, mut session) = resuming().await;
+    // It computes for so long that its run would be kept for a while.
+    let id = session.create("chances", json!({"rounds": 1, "readings": 3_000_000, "ask": true})).await;
+    session.until(&id, "input_required").await;
+    for _ in 0..5 {
+        host = host.killed_and_restarted().await;
+        session = session.at(host.port());
+        eventually("the run to wait again, and to end", || async {
+            (host.metric("toolyard_tasks_parked").await == Some(1)).then_some(())
+        })
+        .await;
+    }
+    assert_eq!(session.task(&id).await["status"], "input_required");
+}
+
 #[tokio::test]
 async fn a_client_that_opens_a_stream_is_asked_what_its_parked_tasks_ask() {
     let (host, session, id) = asking().await;
@@ -111,6 +129,33 @@ async fn a_run_hands_its_state_over_to_the_next_one() {
 }
 
 #[tokio::test]
+async fn a_key_is_used_for_one_request_of_a_task_whatever_runs_it_has() {
+    let sink = Sink::start().await;
+    let (_host, session) = setup(&http(&sink, "idempotency-key = true")).open().await;
+    let id = session.create("chances", json!({"parts": 3, "port": sink.port()})).await;
+    session.until(&id, "completed").await;
+    let steps = sink.steps()["parts"].clone();
+    let keys: Vec<_> = steps.into_iter().map(|step| step.idempotency_key.expect("a key")).collect();
+    let expected: Vec<String> = (1..=6).map(|number| format!("{id}:{number}")).collect();
+    assert_eq!(keys, expected);
+}
+
+/// The client of 2026-07-28 has a plain call until it becomes a task, and plain calls send no keys.
+#[tokio::test]
+async fn a_request_that_left_without_a_key_is_not_sent_again_by_its_key() {
+    let sink = Sink::start().await;
+    let setup = setup(&http(&sink, "idempotency-key = true")).set("tasks.inline-for", "300ms");
+    let (host, client) = setup.serve_client().await;
+    sink.hold();
+    let id = client.create("chances", json!({"rounds": 1, "port": sink.port(), "key": "k"})).await;
+    let host = host.killed_and_restarted().await;
+    sink.release();
+    let task = client.at(host.port()).until(&id, "failed").await;
+    assert!(task["error"].to_string().contains("was under way"), "{task}");
+    assert_eq!(sink.steps()["k"].len(), 1);
+}
+
+#[tokio::test]
 async fn a_host_that_stops_leaves_its_tasks_to_the_next_one_which_repeats_nothing() {
     let sink = Sink::start().await;
     let (mut host, session) = setup(&http(&sink, "")).open_as(json!({})).await;
@@ -136,13 +181,22 @@ async fn a_request_in_doubt_is_sent_again_once_the_operator_says_so() {
     let id = session.create("chances", json!({"rounds": 1, "port": sink.port(), "key": "k"})).await;
     sink.begun("k", 1).await;
     let host = host.killed_and_restarted().await;
+    let mut session = session.at(host.port());
+    let mut host = host;
+    // Each doubt is another question.
+    for sent in 1..=2 {
+        session.until(&id, "input_required").await;
+        assert_eq!(sink.of("k").begun.len(), sent, "nothing is sent before the answer");
+        let answer = format!("host:doubt:1:{}={{\"decision\":\"resend\"}}", sent - 1);
+        let answered = host.command(&["tasks", "answer", &id, "--answer", &answer]).await;
+        assert!(answered.status.success(), "{}", String::from_utf8_lossy(&answered.stderr));
+        sink.begun("k", sent + 1).await;
+        if sent == 1 {
+            host = host.killed_and_restarted().await;
+            session = session.at(host.port());
+        }
+    }
     sink.release();
-    let session = session.at(host.port());
-    session.until(&id, "input_required").await;
-    assert_eq!(sink.of("k").begun.len(), 1, "nothing is sent before the answer");
-    let answer = "host:doubt:1={\"decision\":\"resend\"}";
-    let answered = host.command(&["tasks", "answer", &id, "--answer", answer]).await;
-    assert!(answered.status.success(), "{}", String::from_utf8_lossy(&answered.stderr));
     assert!(seen(&session, &id).await[0].to_string().contains("204"));
-    assert_eq!(sink.of("k").begun.len(), 2);
+    assert_eq!(sink.of("k").begun.len(), 3);
 }
