@@ -2,7 +2,7 @@
 //! `host/docs/decisions/0023-a-profile-of-calls.md` decides.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use toolyard_tests::guests::root;
 
@@ -59,27 +59,6 @@ fn the_profile_is_for_one_compiler_and_one_machine() {
     assert_eq!(flags(&script, &hash, &host, "off"), none);
     let record = flags(&script, &hash, &host, "record");
     assert!(record.len() == 1 && record[0].starts_with("-Cprofile-generate=/"), "{record:?}");
-}
-
-#[test]
-fn another_profile_gives_other_flags_and_a_path_that_cargo_would_split_gives_none() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let (hash, host) = profiled();
-    let copy = |name: &str| -> PathBuf {
-        let to = folder.path().join(name);
-        std::fs::create_dir(&to).expect("a folder");
-        for file in ["flags.sh", "calls.rustc"] {
-            std::fs::copy(root().join("host/profile").join(file), to.join(file)).expect("copies");
-        }
-        std::fs::write(to.join("calls.profdata"), "one").expect("writes");
-        to
-    };
-    let plain = copy("plain");
-    let one = flags(&plain.join("flags.sh"), &hash, &host, "use");
-    std::fs::write(plain.join("calls.profdata"), "other").expect("writes");
-    let other = flags(&plain.join("flags.sh"), &hash, &host, "use");
-    assert!(!one.is_empty() && one.len() == other.len() && one != other, "{one:?} {other:?}");
-    assert!(flags(&copy("with space").join("flags.sh"), &hash, &host, "use").is_empty());
 }
 
 /// The arguments with which the wrapper of make calls a compiler.

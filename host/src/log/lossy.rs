@@ -35,16 +35,11 @@ impl<'w, W: MakeWriter<'w>> MakeWriter<'w> for Lossy<W> {
 pub struct LossyLine<W>(W);
 
 impl<W: Write> Write for LossyLine<W> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.write_all(bytes)?;
-        Ok(bytes.len())
-    }
-
-    fn write_all(&mut self, line: &[u8]) -> io::Result<()> {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         if self.0.write_all(line).is_err() {
             LOST.inc();
         }
-        Ok(())
+        Ok(line.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -66,13 +61,9 @@ struct State {
 static STATE: Mutex<State> = Mutex::new(State { is_stuck: false, is_cut: false });
 
 impl Write for Stderr {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.write_all(bytes)?;
-        Ok(bytes.len())
-    }
-
-    fn write_all(&mut self, line: &[u8]) -> io::Result<()> {
-        STATE.lock().unwrap_or_else(PoisonError::into_inner).write(&rustix::stdio::stderr(), line)
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        STATE.lock().unwrap_or_else(PoisonError::into_inner).write(&rustix::stdio::stderr(), line)?;
+        Ok(line.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {

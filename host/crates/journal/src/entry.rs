@@ -13,8 +13,6 @@ pub enum JournalLane {
     Guest,
     /// The ends of exchanges, by the number of the exchange.
     Side,
-    /// Remarks for people. A replay ignores them.
-    Note,
 }
 
 /// The kind of an entry. The number is the first byte of its frame.
@@ -49,13 +47,11 @@ pub enum EntryKind {
     // 67 is for the end of a child.
     /// The idempotency key that the host adds to a request.
     Key = 68,
-    /// Another host, or the same one after a restart, goes on with the run.
-    Resumed = 129,
 }
 
 impl EntryKind {
     /// All kinds.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 13] = [
         Self::Begin,
         Self::Clock,
         Self::Poll,
@@ -69,7 +65,6 @@ impl EntryKind {
         Self::Response,
         Self::Doubt,
         Self::Key,
-        Self::Resumed,
     ];
 
     /// The kind with this number.
@@ -95,7 +90,6 @@ impl EntryKind {
             Self::Response => "response",
             Self::Doubt => "doubt",
             Self::Key => "key",
-            Self::Resumed => "resumed",
         }
     }
 
@@ -104,8 +98,7 @@ impl EntryKind {
     pub const fn lane(self) -> JournalLane {
         match self as u8 {
             0..64 => JournalLane::Guest,
-            64..128 => JournalLane::Side,
-            128.. => JournalLane::Note,
+            64.. => JournalLane::Side,
         }
     }
 }
@@ -251,15 +244,6 @@ pub enum Entry<'a> {
         /// The key: the rest of the payload.
         key: &'a str,
     },
-    /// Another attempt.
-    Resumed {
-        /// The number of the attempt, from 1.
-        attempt: u32,
-        /// The name of the host.
-        host: &'a str,
-        /// The version of the host.
-        version: &'a str,
-    },
 }
 
 impl<'a> Entry<'a> {
@@ -280,7 +264,6 @@ impl<'a> Entry<'a> {
             Self::Response { .. } => EntryKind::Response,
             Self::Doubt { .. } => EntryKind::Doubt,
             Self::Key { .. } => EntryKind::Key,
-            Self::Resumed { .. } => EntryKind::Resumed,
         }
     }
 
@@ -323,11 +306,6 @@ impl<'a> Entry<'a> {
                 put_varint(out, u64::from(*number));
                 out.extend_from_slice(key.as_bytes());
             }
-            Self::Resumed { attempt, host, version } => {
-                put_varint(out, u64::from(*attempt));
-                put_block(out, host.as_bytes());
-                put_block(out, version.as_bytes());
-            }
         }
     }
 
@@ -364,9 +342,6 @@ impl<'a> Entry<'a> {
                 by: decode_reason(reader)?,
             },
             EntryKind::Key => Self::Key { number: reader.small()?, key: reader.text_rest()? },
-            EntryKind::Resumed => {
-                Self::Resumed { attempt: reader.small()?, host: reader.text()?, version: reader.text()? }
-            }
         };
         reader.finish()?;
         Ok(entry)

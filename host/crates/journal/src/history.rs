@@ -157,9 +157,6 @@ impl History {
                 format!("{number}  {}, decided by {}", decision.as_str(), decider(*by))
             }
             Entry::Key { number, key } => format!("{number}  {}", words::short(key)),
-            Entry::Resumed { attempt, host, version } => {
-                format!("attempt {attempt} on {}, toolyard {}", words::short(host), words::short(version))
-            }
         }
     }
 

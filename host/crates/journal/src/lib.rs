@@ -37,5 +37,5 @@ pub use entry::{DecidedBy, DoubtDecision, Entry, EntryKind, JournalLane, Questio
 pub use error::{DecodeError, Divergence, Fault, RecordError};
 pub use history::{Detail, History, HistoryLine, HistorySummary};
 pub use random::{insecure_random, insecure_seed, secure_random};
-pub use recorder::{Exchange, InDoubt, Origin, Recorder, Source};
+pub use recorder::{Exchange, Origin, Recorder, Source};
 pub use response::{Response, ResponseOutcome};

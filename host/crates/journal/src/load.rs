@@ -2,7 +2,7 @@
 
 use crate::begin::Begin;
 use crate::chunk::{Chunk, Frame, FramePlace, Frames};
-use crate::entry::{DoubtDecision, Entry, EntryKind, JournalLane};
+use crate::entry::{Entry, EntryKind, JournalLane};
 use crate::error::{DecodeError, Fault};
 use std::collections::VecDeque;
 
@@ -13,22 +13,12 @@ pub(crate) struct PastExchange {
     pub(crate) entry: u64,
     pub(crate) request: Frame,
     pub(crate) response: Option<Frame>,
-    /// The last decision about it.
-    pub(crate) doubt: Option<DoubtDecision>,
     /// The number of decisions about it.
     pub(crate) doubts: u32,
     /// The idempotency key that the host added to it.
     pub(crate) key: Option<Box<str>>,
     /// Whether its end was recorded after the journal was loaded.
     pub(crate) is_answered_now: bool,
-}
-
-impl PastExchange {
-    /// Keeps a decision about it.
-    pub(crate) fn decided(&mut self, decision: DoubtDecision) {
-        self.doubt = Some(decision);
-        self.doubts = self.doubts.saturating_add(1);
-    }
 }
 
 /// A journal that was read completely.
@@ -109,7 +99,7 @@ impl Past {
                     return Err(Fault::Order("a request has two responses"));
                 }
             }
-            Entry::Doubt { number, decision, .. } => self.exchange(number)?.decided(decision),
+            Entry::Doubt { number, .. } => self.exchange(number)?.doubts += 1,
             Entry::Key { number, key } => {
                 if self.exchange(number)?.key.replace(key.into()).is_some() {
                     return Err(Fault::Order("a request has two keys"));
@@ -130,7 +120,6 @@ impl Past {
             entry: self.entries,
             request: frame.clone(),
             response: None,
-            doubt: None,
             doubts: 0,
             key: None,
             is_answered_now: false,

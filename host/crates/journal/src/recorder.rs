@@ -3,8 +3,6 @@
 mod exchanges;
 mod guest;
 
-pub use exchanges::InDoubt;
-
 use crate::begin::Begin;
 use crate::chunk::{Chunk, ChunkWriter};
 use crate::entry::Entry;
@@ -173,11 +171,6 @@ impl Recorder {
         let recorded = words::begin(&self.begin);
         let now = format!("{recorded} with other arguments");
         Err(self.fail(RecordError::Diverged(Divergence { entry: 0, recorded, now })))
-    }
-
-    /// Changes the most bytes of the journal, for a plain call that becomes a task.
-    pub const fn set_limit(&mut self, limit: u64) {
-        self.limit = limit;
     }
 
     /// Whether the guest's lane is at its end, so that the next operation happens for the first time. A run whose

@@ -82,12 +82,6 @@ impl Store {
         Self { places, helper_timeout: HELPER_TIMEOUT }
     }
 
-    /// The same files with another timeout for credential helpers.
-    #[must_use]
-    pub fn with_helper_timeout(self, helper_timeout: Duration) -> Self {
-        Self { helper_timeout, ..self }
-    }
-
     /// The files, in the order in which they are searched.
     #[must_use]
     pub fn places(&self) -> Vec<PathBuf> {

@@ -134,12 +134,6 @@ impl Engine {
         self.budget.most().runs
     }
 
-    /// Whether instances come from a pool.
-    #[must_use]
-    pub fn is_pooled(&self) -> bool {
-        self.pooled
-    }
-
     /// The number of runs in progress.
     #[must_use]
     pub fn running(&self) -> u32 {
@@ -219,7 +213,7 @@ mod tests {
     #[test]
     fn code_compiled_without_a_pool_is_taken_by_an_engine_with_one() {
         let engine = Engine::start(&Settings { max_runs: 4, ..Settings::default() }).expect("starts");
-        assert!(engine.is_pooled());
+        assert!(engine.pooled);
         let plain = wasmtime::Engine::new(&toolchain::config()).expect("starts");
         let hash = crate::component::cache::compatibility;
         assert_eq!(hash(&engine.wasm), hash(&plain));

@@ -72,11 +72,6 @@ impl History {
                 put(members, "request", *number);
                 put(members, "key", *key);
             }
-            Entry::Resumed { attempt, host, version } => {
-                put(members, "attempt", *attempt);
-                put(members, "host", *host);
-                put(members, "version", *version);
-            }
         }
     }
 }

@@ -8,21 +8,6 @@ use crate::response::Response;
 use crate::words;
 use std::borrow::Cow;
 
-/// A recorded request without a recorded response. It may have been sent, received or answered.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct InDoubt {
-    /// The number of the exchange.
-    pub number: u32,
-    /// The number of the request's entry in the guest's lane.
-    pub entry: u64,
-    /// The method.
-    pub method: String,
-    /// The URI.
-    pub uri: String,
-    /// The last decision about it, if the host stopped once more before the exchange came to its end.
-    pub decision: Option<DoubtDecision>,
-}
-
 impl Recorder {
     /// The recorded end of an exchange, or `None` if the journal has none. It shares the memory of the journal.
     ///
@@ -75,35 +60,6 @@ impl Recorder {
         Ok(())
     }
 
-    /// The requests of the past that have no response, in their order. They are in doubt as soon as the recorder
-    /// is live. A run whose end is reached has none.
-    ///
-    /// # Errors
-    /// If the journal is damaged.
-    pub fn in_doubt(&self) -> Result<Vec<InDoubt>, RecordError> {
-        if self.is_ended() {
-            return Ok(Vec::new());
-        }
-        let open = self.exchanges.iter().filter(|exchange| exchange.is_open());
-        open.map(|exchange| match exchange.request.entry()? {
-            Entry::Request { number, method, uri, .. } => Ok(InDoubt {
-                number,
-                entry: exchange.entry,
-                method: method.to_owned(),
-                uri: uri.to_owned(),
-                decision: exchange.doubt,
-            }),
-            _ => Err(RecordError::Misuse("an exchange without a request")),
-        })
-        .collect()
-    }
-
-    /// The last decision about a request of the past, or `None` if there was none.
-    #[must_use]
-    pub fn doubt(&self, number: u32) -> Option<DoubtDecision> {
-        self.past_exchange(number)?.doubt
-    }
-
     /// Records a decision about a request in doubt. The host acts upon it as soon as it is durable, and records
     /// the response that follows from it.
     ///
@@ -120,7 +76,7 @@ impl Recorder {
         }
         self.record_aside(&Entry::Doubt { number, decision, by })?;
         if let Some(exchange) = self.past_exchange_mut(number) {
-            exchange.decided(decision);
+            exchange.doubts += 1;
         }
         Ok(())
     }
@@ -158,14 +114,6 @@ impl Recorder {
     #[must_use]
     pub fn requests_in_task(&self) -> u64 {
         self.number_in_task(self.requests)
-    }
-
-    /// Records that a host goes on with the run, for people. `attempt` counts from 1.
-    ///
-    /// # Errors
-    /// If the journal is full.
-    pub fn record_resumed(&mut self, attempt: u32, host: &str, version: &str) -> Result<(), RecordError> {
-        self.record_aside(&Entry::Resumed { attempt, host, version })
     }
 
     fn past_exchange(&self, number: u32) -> Option<&PastExchange> {

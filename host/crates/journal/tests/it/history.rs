@@ -37,7 +37,6 @@ fn chunks() -> Vec<Chunk> {
         chunk(
             later + 9,
             &[
-                Entry::Resumed { attempt: 2, host: "build-7", version: "0.3.0" },
                 request(1, "https://api.example.com/orders"),
                 Entry::Poll { len: 1, ready: Cow::Borrowed(&[]), times: 3 },
             ],
@@ -87,7 +86,6 @@ fn a_history_is_a_line_for_each_entry() {
         "   1  clock     +1 ms (12 readings)",
         "   2  ask       size elicitation/create",
         r#"   3  answer    size -> accept {"size":"L"}   after 2 d 3 h"#,
-        "      resumed   attempt 2 on build-7, toolyard 0.3.0",
         "   4  request   1  POST https://api.example.com/orders",
         "   5  poll      0 of 1 ready (3 times)",
         "      response  1  201, 5 B   3.1 s",
@@ -119,19 +117,19 @@ fn the_json_form_is_one_object_an_entry() {
     let summary = of(Detail::Summary);
     let at = "2025-11-26T19:00:03.109Z";
     assert_eq!(
-        summary[9],
+        summary[8],
         json!({"entry": 7, "kind": "request", "at": at, "request": 2, "method": "POST", "uri": "https://a/\u{1b}[2J\n"})
     );
-    assert_eq!(summary[7], json!({"kind": "response", "at": at, "request": 1, "status": 201, "bytes": 5}));
+    assert_eq!(summary[6], json!({"kind": "response", "at": at, "request": 1, "status": 201, "bytes": 5}));
     assert_eq!(summary[0]["variables"], json!(["LANG", "A"]));
     let text = summary[0].to_string();
     assert!(!text.contains(&"07".repeat(32)), "the seed is the guest's alone");
     let full = of(Detail::Full);
     assert_eq!(
-        (&full[7]["body"], &full[7]["headers"]),
+        (&full[6]["body"], &full[6]["headers"]),
         (&json!("hello"), &json!([["content-type", "text/plain"]]))
     );
-    assert_eq!(full[14]["result"], json!({"attempt": 1}));
+    assert_eq!(full[13]["result"], json!({"attempt": 1}));
     assert_eq!(full[3]["answers"]["size"]["action"], "accept");
 }
 
@@ -150,7 +148,7 @@ fn a_part_of_a_journal_has_a_history() {
     let all = chunks();
     let mut history = History::after(Detail::Summary, 2, 4);
     let numbers: Vec<_> = lines(&mut history, &all[2..3]).iter().map(|line| line.number).collect();
-    assert_eq!(numbers, [None, Some(4), Some(5)]);
+    assert_eq!(numbers, [Some(4), Some(5)]);
     assert!(history.summary().to_string().ends_with("1 request, 0 questions; not ended"));
 }
 

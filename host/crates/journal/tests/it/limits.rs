@@ -46,20 +46,15 @@ fn the_limit_is_on_all_bytes_that_are_stored() {
 }
 
 #[test]
-fn a_task_may_record_more_than_the_plain_call_that_it_was() {
-    let mut run = Recorder::new(begin(), LIMIT).expect("a recorder");
-    run.set_limit(10 * LIMIT);
-    assert_eq!(run.record_call("big", 0, Bytes::from(vec![b'1'; 2_000])), Ok(()));
-}
-
-#[test]
 fn an_entry_that_may_still_grow_keeps_its_room() {
-    let mut run = recorder();
-    run.request(1, "GET", "https://a/").expect("recorded");
-    run.record_poll(60, &Vec::from_iter(0..60)).expect("recorded");
+    let polled = |limit| {
+        let mut run = Recorder::new(begin(), limit).expect("a recorder");
+        run.request(1, "GET", "https://a/").expect("recorded");
+        run.record_poll(60, &Vec::from_iter(0..60)).expect("recorded");
+        run
+    };
     // The response alone fits, the response and the open poll do not.
-    run.set_limit(run.bytes() + 60);
-    let full = run.record_response(1, &text_body("x"));
+    let full = polled(polled(1 << 20).bytes() + 80).record_response(1, &text_body("x"));
     assert!(matches!(full, Err(RecordError::Full { .. })), "{full:?}");
 }
 
