@@ -148,10 +148,17 @@ async fn a_request_that_left_without_a_key_is_not_sent_again_by_its_key() {
     let (host, client) = setup.serve_client().await;
     sink.hold();
     let id = client.create("chances", json!({"rounds": 1, "port": sink.port(), "key": "k"})).await;
+    // Until its journal is stored.
+    let history = ["tasks", "history", &id];
+    let stored = async || {
+        let shown = host.command(&history).await;
+        String::from_utf8_lossy(&shown.stdout).contains("/begun/k/0").then_some(())
+    };
+    eventually("the request to be in the journal", stored).await;
     let host = host.killed_and_restarted().await;
     sink.release();
-    let task = client.at(host.port()).until(&id, "failed").await;
-    assert!(task["error"].to_string().contains("was under way"), "{task}");
+    let task = client.at(host.port()).until(&id, "completed").await;
+    assert!(task["result"]["isError"] == true && task.to_string().contains("was under way"), "{task}");
     assert_eq!(sink.steps()["k"].len(), 1);
 }
 
