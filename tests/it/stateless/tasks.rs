@@ -31,7 +31,7 @@ async fn t_26t_1_t_26t_2_t_26t_3_the_server_decides_if_the_request_says_that_it_
         .request("tools/call", batch)
         .meta(key::CAPABILITIES, json!({"extensions": {TASKS: {"later": 1}}}));
     assert_eq!(client.reply(&able).await.result()["resultType"], "task", "whatever members it has");
-    // 26TL-4: fast work is answered at once; the params of sessions are no wish for a task.
+    // 26TL-4: fast work is answered at once; the params of sessions do not ask for a task.
     let wish =
         json!({"name": "count", "arguments": {"steps": 1, "ms": 1}, "task": {"ttl": 5000}, "other": 5});
     assert_eq!(client.result("tools/call", wish).await["resultType"], "complete");

@@ -360,7 +360,7 @@ mod against_another_implementation {
         Some((schema, union))
     }
 
-    /// What both validators say of a value.
+    /// The verdicts of both validators on a value.
     fn verdict(schema: &Value, value: &Value) -> bool {
         let theirs = jsonschema::draft202012::new(schema).expect("a schema").is_valid(value);
         assert_eq!(fits(schema, value), Ok(theirs), "{value} under {schema}");
