@@ -101,7 +101,8 @@ impl Past {
             }
             Entry::Doubt { number, .. } => self.exchange(number)?.doubts += 1,
             Entry::Key { number, key } => {
-                if self.exchange(number)?.key.replace(key.into()).is_some() {
+                let former = self.exchange(number)?.key.replace(key.into());
+                if former.is_some() {
                     return Err(Fault::Order("a request has two keys"));
                 }
             }
