@@ -11,8 +11,16 @@ CARGO ?= cargo
 export CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUSTFLAGS := $(shell ./host/profile/flags.sh)
 export RUSTC_WRAPPER ?= $(CURDIR)/host/profile/rustc.sh
 
+# LINT=1: clippy compiles what the tests are made of, and refuses warnings, as `make lint` does. Clippy alone would first
+# check all dependencies once more. It is no part of the product's build, because it changes how rustc optimises.
+ifdef LINT
+CLIPPY := --config 'build.rustc-workspace-wrapper="clippy-driver"'
+# The variable by which `cargo clippy -- -D warnings` passes its arguments to clippy-driver.
+export CLIPPY_ARGS := -D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__
+endif
+
 # For all tests except those that count instructions.
-QUICK := --config tests/quick.toml
+QUICK := --config tests/quick.toml $(CLIPPY)
 
 PLUGINS_DIST := plugins/dist
 BIN := target/release/toolyard
@@ -62,7 +70,7 @@ serve: first-build build ## Build everything, then serve plugins/dist at http://
 test: EXAMPLES := rust typescript desk-rust desk-typescript
 test: CLIENTS := typescript second-python
 test: build fixtures examples clients failpoints ## Build everything, then run the tests and the conformance suites (minutes: CONTRIBUTING.md)
-	cd plugins && $(CARGO) test --locked --release --target-dir ../target/plugins-native
+	cd plugins && $(CARGO) $(CLIPPY) test --locked --release --target-dir ../target/plugins-native
 	cd examples/plugins/rust && $(CARGO) test --locked --release --target-dir ../../../target/plugins-native
 # All failures at once, because a run takes long.
 	$(CARGO) $(QUICK) test --release --locked --workspace --no-fail-fast

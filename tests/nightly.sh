@@ -19,7 +19,7 @@ export CI=true
 # Each ignored test names its part, and one of the prefixes of the part selects it (tests/tidy.rs).
 prefixes() { # PART
   case $1 in
-    durability) echo chaos:: soak:: ;;
+    durability) echo chaos:: detached::kills:: soak:: ;;
     clients) echo clients:: inspector:: bridge::clients:: bridge::keeping:: console:: observed:: rmcp:: ;;
     languages) echo book:: desk:: languages:: ;;
     packages) echo published:: examples:: tools:: live:: ;;
@@ -57,8 +57,8 @@ run() { # PART
       ./tests/postgres/install.sh
       end_to_end $(prefixes packages)
       export TOOLYARD_BIN=target/release/toolyard
-      ./host/packaging/package.sh pypi
-      ./host/packaging/test.sh pypi workflows
+      ./host/packaging/package.sh pypi deb
+      ./host/packaging/test.sh pypi guides workflows
       ./tests/deployments/check.sh
       ;;
     fuzz) ./tests/fuzz/run.sh ;;

@@ -334,6 +334,7 @@ const TRANSPORT_FOLDERS: FolderEdges = &[
     ("stateless", &["methods"]),
     ("http", &["auth", "methods", "stateless"]),
     ("stdio", &["methods", "stateless"]),
+    ("relay", &["http", "stateless", "stdio"]),
     ("", &["methods"]),
 ];
 

@@ -88,12 +88,16 @@ add_libraries() { # ROOT
   done
 }
 
-# Runs a command in a root with nothing but its own files, /proc and /dev/null.
+# Runs a command in a root with nothing but its own files, /proc, /dev/null and the VARIABLES, in its FOLDER. Users
+# other than root exist only for root.
 in_root() { # ROOT, COMMAND…
+  local map=--map-root-user
+  [ "$(id -u)" != 0 ] || map=
   mkdir -p "$1"/{proc,dev,tmp}
   touch "$1/dev/null"
-  # shellcheck disable=SC2016
-  exec env -i HOME=/tmp PATH=/usr/sbin:/usr/bin:/sbin:/bin unshare --map-root-user --mount \
-    sh -c 'mount --rbind /proc "$0/proc" && mount --bind /dev/null "$0/dev/null" && exec chroot "$@"' "$1" "$@"
+  # shellcheck disable=SC2016,SC2086
+  exec env -i HOME=/tmp PATH=/usr/sbin:/usr/bin:/sbin:/bin ROOT="$1" FOLDER="${FOLDER:-/}" ${VARIABLES:-} \
+    unshare $map --mount sh -c 'mount --rbind /proc "$ROOT/proc" && mount --bind /dev/null "$ROOT/dev/null" && shift &&
+      exec env -u ROOT -u FOLDER unshare --root="$ROOT" --wd="$FOLDER" "$@"' sh "$@"
 }
 export -f in_root

@@ -67,6 +67,7 @@ Version: $VERSION
 Architecture: amd64
 Maintainer: $MAINTAINER
 Installed-Size: $(du -sk --apparent-size --exclude DEBIAN "$work" | cut -f 1)
+Depends: adduser
 Recommends: ca-certificates
 Section: net
 Priority: optional

@@ -16,20 +16,20 @@ use crate::traces::Otlp;
 use anyhow::Context as _;
 use prometheus_client::registry::Registry;
 use settings::{plugin_files, wire_settings};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::{Notify, SetOnce};
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
-use toolyard_dispatch::{Departure, Dispatch, DrainMode, DrainReport, Settings, Stores, visible};
+use toolyard_dispatch::{Dispatch, DrainMode, DrainReport, Stores, visible};
 use toolyard_engine::{Compiler, Engine, PluginState, Plugins, Snapshot};
 use toolyard_manifest::Limits;
 use toolyard_store::postgres::PostgresLocation;
 use toolyard_store::{Backend, MemoryStore, PostgresOptions, PostgresStore, SqliteOptions, SqliteStore};
 use toolyard_transport::auth::Auth;
 use toolyard_transport::http::access::HttpAccess;
-use toolyard_transport::{Implementation, MessageBudget, Server, ServerIdentity};
+use toolyard_transport::{Implementation, Server, ServerIdentity, Shares};
 use toolyard_workshop::CallLog;
 
 /// The time that each service may take to end after its stop token is cancelled.
@@ -59,14 +59,24 @@ pub fn with_runtimes<T, F: Future<Output = anyhow::Result<T>>>(
 }
 
 /// The options of a start.
-struct Start {
-    /// Whether this host takes over tasks of dead hosts.
-    adopts: bool,
+pub struct Start {
     first_load: FirstLoad,
     /// The observer of calls and of loaded plugins.
     call_log: Option<Arc<CallLog>>,
     /// Whether the operator makes all calls, which then need no approval.
     is_operators_own: bool,
+}
+
+impl Start {
+    /// For a command whose only caller is the operator, with an observer of calls and of loaded plugins.
+    pub const fn for_operator(call_log: Option<Arc<CallLog>>) -> Self {
+        Self { first_load: FirstLoad::Complete, call_log, is_operators_own: true }
+    }
+
+    /// For all callers.
+    pub const fn serving(first_load: FirstLoad) -> Self {
+        Self { first_load, call_log: None, is_operators_own: false }
+    }
 }
 
 /// The assembled parts.
@@ -92,66 +102,11 @@ pub struct Assembled {
 impl Assembled {
     /// Starts the parts and loads the plugin folder; gives up if `stop` is cancelled meanwhile. Services end
     /// when [`Assembled::shut_down`] is called, which the caller must do in any case.
-    pub async fn start(config: &Config, guests: Handle, stop: &CancellationToken) -> anyhow::Result<Self> {
-        let first_load = FirstLoad::Complete;
-        let start = Start { adopts: true, first_load, call_log: None, is_operators_own: false };
-        Self::start_as(config, guests, stop, start).await
-    }
-
-    /// Like [`Assembled::start`], for a command whose only caller is the operator: calls need no approval.
-    pub async fn start_for_operator(
+    pub async fn start(
         config: &Config,
         guests: Handle,
         stop: &CancellationToken,
-    ) -> anyhow::Result<Self> {
-        let first_load = FirstLoad::Complete;
-        let start = Start { adopts: true, first_load, call_log: None, is_operators_own: true };
-        Self::start_as(config, guests, stop, start).await
-    }
-
-    /// Like [`Assembled::start`], but waits for components that take long to compile no longer than
-    /// `plugins.start-wait`, and serves them when they are ready.
-    pub async fn start_promptly(
-        config: &Config,
-        guests: Handle,
-        stop: &CancellationToken,
-    ) -> anyhow::Result<Self> {
-        let first_load = FirstLoad::Within(config.limits.plugin_wait);
-        let start = Start { adopts: true, first_load, call_log: None, is_operators_own: false };
-        Self::start_as(config, guests, stop, start).await
-    }
-
-    /// Like [`Assembled::start_promptly`], but does not wait at all: requests that depend on the plugins wait
-    /// instead. [`Assembled::first_load`] gives the plugins. A relay in front of a background host `adopts` no
-    /// tasks of dead hosts; the background host does.
-    pub async fn start_at_once(
-        config: &Config,
-        guests: Handle,
-        stop: &CancellationToken,
-        adopts: bool,
-    ) -> anyhow::Result<Self> {
-        let first_load = FirstLoad::Later(config.limits.plugin_wait);
-        let start = Start { adopts, first_load, call_log: None, is_operators_own: false };
-        Self::start_as(config, guests, stop, start).await
-    }
-
-    /// Like [`Assembled::start_for_operator`], with an observer of calls and of loaded plugins.
-    pub async fn start_observed(
-        config: &Config,
-        guests: Handle,
-        stop: &CancellationToken,
-        call_log: Arc<CallLog>,
-    ) -> anyhow::Result<Self> {
-        let first_load = FirstLoad::Complete;
-        let start = Start { adopts: true, first_load, call_log: Some(call_log), is_operators_own: true };
-        Self::start_as(config, guests, stop, start).await
-    }
-
-    async fn start_as(
-        config: &Config,
-        guests: Handle,
-        stop: &CancellationToken,
-        Start { adopts, first_load, call_log, is_operators_own }: Start,
+        Start { first_load, call_log, is_operators_own }: Start,
     ) -> anyhow::Result<Self> {
         plugin_folder::check(config)?;
         let engine = start_engine(config)?;
@@ -161,7 +116,7 @@ impl Assembled {
         engine.keep_components(stores.journals.clone());
         let exporter = exporter(config, &stores)?;
         let dispatch = Dispatch::new(
-            Settings { adopts, ..dispatch_settings(config, capacity) },
+            dispatch_settings(config, capacity),
             stores,
             Arc::new(SystemClock),
             Arc::new(RandomIds),
@@ -186,7 +141,7 @@ impl Assembled {
         let (publish, reports) = (dispatch.clone(), Arc::new(PluginReports::default()));
         let reported = reports.clone();
         let publish = move |snapshot: Snapshot| {
-            reported.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&snapshot.plugins);
+            reported.lock().clone_from(&snapshot.plugins);
             // The same object means the same tools, so clients need no notification.
             if !Arc::ptr_eq(&snapshot.catalog, &publish.catalog()) {
                 publish.publish(snapshot.catalog);
@@ -242,7 +197,8 @@ impl Assembled {
                 Auth::new(config.auth.clone(), Arc::new(SystemClock), config.shown_name()),
                 config.allowed_names.clone(),
             ),
-            messages: MessageBudget::new(
+            waiting: Shares::waiting_requests(config.limits.requests_per_session as usize),
+            messages: Shares::messages(
                 config.limits.body_bytes.as_u64() as usize,
                 config.limits.body_bytes_per_principal.as_u64() as usize,
             ),
@@ -280,7 +236,7 @@ impl Assembled {
         #[cfg(feature = "failpoints")]
         toolyard_store::failpoint::reach("drain.begun");
         // No other host can find tasks that exist only in memory.
-        let mode = if self.store.is_durable() { mode } else { DrainMode::End(Departure::ShutDown) };
+        let mode = if self.store.is_durable() { mode } else { DrainMode::EndAll };
         self.server.dispatch.drain(grace, mode).await
     }
 
@@ -510,19 +466,27 @@ fn audited(config: &Config) -> bool {
 /// # Errors
 /// If they go to a file that other users could change.
 pub fn exporter(config: &Config, stores: &Stores) -> anyhow::Result<Option<Exporter>> {
+    let Some(to) = audit_log(config)? else { return Ok(None) };
+    let backlog = config.limits.audit_backlog.as_u64();
+    Ok(Some(Exporter::new(stores.audit.clone(), to, &config.data, backlog)))
+}
+
+/// The destination of audit entries.
+///
+/// # Errors
+/// If they go to a file that other users could change, or that cannot be written.
+pub fn audit_log(config: &Config) -> anyhow::Result<Option<Destination>> {
     let limits = &config.limits;
-    let to = match limits.audit_to {
+    Ok(match limits.audit_to {
         // Commands that have a log of their own choose it before this point.
-        AuditTo::Auto | AuditTo::Off => return Ok(None),
-        AuditTo::Stderr => Destination::Stderr,
+        AuditTo::Auto | AuditTo::Off => None,
+        AuditTo::Stderr => Some(Destination::Stderr),
         AuditTo::File => {
             let path = config.data.join(&limits.audit_file);
             let log = LogFile::new(path, limits.audit_rotate_at.as_u64(), limits.audit_keep);
             let log = log.shared(limits.data_others_may_write);
-            log.check().context("cannot write the audit log")?;
-            Destination::File(log)
+            log.check().context("cannot write the audit log (`audit.file`)")?;
+            Some(Destination::File(log))
         }
-    };
-    let backlog = limits.audit_backlog.as_u64();
-    Ok(Some(Exporter::new(stores.audit.clone(), to, &config.data, backlog)))
+    })
 }

@@ -46,11 +46,11 @@ mod table;
 
 use crate::config::value::LogFormat;
 use crate::config::{Config, Flags};
-use crate::log::lossy::{Lossy, Stderr};
+use crate::log::lossy::{self, Lossy, Stderr};
 use crate::log::{JsonLines, ShownFields};
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
-use toolyard_cli::{WrongUsage, tell};
+use toolyard_cli::WrongUsage;
 use toolyard_dispatch::DrainReport;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
@@ -119,11 +119,11 @@ fn left_code(left: DrainReport) -> ExitCode {
     let DrainReport { cut, handed_over } = left;
     let counted = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
     if handed_over > 0 {
-        tell!("toolyard: {} left to the next host", counted(handed_over, "task"));
+        lossy::tell(&format!("toolyard: {} left to the next host\n", counted(handed_over, "task")));
     }
     if cut == 0 {
         return ExitCode::SUCCESS;
     }
-    tell!("toolyard: {} had to be cut", counted(cut, "call"));
+    lossy::tell(&format!("toolyard: {} had to be cut\n", counted(cut, "call")));
     ExitCode::FAILURE
 }

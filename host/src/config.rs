@@ -32,6 +32,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 pub use store::StoreChoice;
+use toolyard_cli::WrongUsage;
 use toolyard_cli::nearest::nearest;
 use toolyard_cli::read;
 use toolyard_dispatch::rules::{AccessRules, RuleSpec};
@@ -118,6 +119,8 @@ pub struct Config {
     pub key_file: Option<PathBuf>,
     /// The address that HTTP is served at.
     pub listen: SocketAddr,
+    /// Whether callers of other machines may be anonymous (`auth.anonymous-on-network`).
+    pub may_be_open: bool,
     /// The filter of the log.
     pub log: Option<String>,
     /// The server's name, as clients see it.
@@ -215,6 +218,25 @@ const PLAIN_KEYS: [&str; 21] = [
 const LISTS: [&str; 3] = ["plugins.require-digest", "admin.names", "console.names"];
 
 impl Config {
+    /// Checks the address for a command that listens: without authentication only this machine's users may call,
+    /// unless the operator sets `anonymous-on-network`.
+    ///
+    /// # Errors
+    /// The ways out.
+    pub fn check_address(&self) -> anyhow::Result<()> {
+        let (address, auth) = (self.listen, &self.auth);
+        let is_open = auth.tokens.is_empty() && auth.issuers.is_empty();
+        if is_open && !address.ip().is_loopback() && !self.may_be_open {
+            let why = format!(
+                "`listen`: {address} can be reached from other machines, and callers need no credentials; configure \
+                 [[auth.tokens]] or [[auth.issuers]] (host/docs/guides/secure/authentication.md), listen on \
+                 127.0.0.1 or [::1], or let everybody in with `anonymous-on-network = true` in [auth]"
+            );
+            return Err(WrongUsage(why).into());
+        }
+        Ok(())
+    }
+
     /// Replaces the plugin folder by one that this program chose.
     pub fn set_plugins(&mut self, folder: PathBuf) {
         self.plugins = folder;
@@ -431,7 +453,8 @@ impl Written {
         }
         let signers = Arc::new(signers.meaning(base, &self.limits)?);
         let registries = registries.into_iter().map(|(host, table)| (host, table.under(base))).collect();
-        let listen = parse_address(address.as_deref(), &auth)?;
+        let listen = parse_address(address.as_deref())?;
+        let may_be_open = auth.anonymous_on_network();
         // The host reports a bad rule before it starts anything.
         AccessRules::new(rules.clone())?;
         Weights::new(&weights).map_err(anyhow::Error::msg)?;
@@ -444,6 +467,7 @@ impl Written {
             schema,
             key_file,
             listen,
+            may_be_open,
             log,
             name,
             title,
@@ -458,7 +482,7 @@ impl Written {
                 &self.limits,
             )?,
             trace,
-            bridge: bridge.meaning(&self.limits)?.map(Arc::new),
+            bridge: bridge.meaning(&self.limits, |key| self.set.contains_key(key))?.map(Arc::new),
             limits: self.limits,
             rules,
             weights,
@@ -514,20 +538,11 @@ fn spelled_out(text: &str) -> String {
     text.strip_prefix("localhost:").map_or_else(|| text.to_owned(), |port| format!("127.0.0.1:{port}"))
 }
 
-/// Without authentication only this machine's users may call, unless the operator sets
-/// `anonymous-on-network`.
-fn parse_address(address: Option<&str>, auth: &Auth) -> anyhow::Result<SocketAddr> {
+fn parse_address(address: Option<&str>) -> anyhow::Result<SocketAddr> {
     let text = address.unwrap_or("127.0.0.1:7420");
     let Ok(address) = spelled_out(text).parse::<SocketAddr>() else {
         bail!("`listen`: expected ADDRESS:PORT such as 127.0.0.1:7420, not `{text}`");
     };
-    if !address.ip().is_loopback() && !auth.asks() && !auth.anonymous_on_network() {
-        bail!(
-            "`listen`: {address} can be reached from other machines, and callers need no credentials; configure \
-             [[auth.tokens]] or [[auth.issuers]] (host/docs/guides/secure/authentication.md), listen on \
-             127.0.0.1 or [::1], or let everybody in with `anonymous-on-network = true` in [auth]"
-        );
-    }
     Ok(address)
 }
 

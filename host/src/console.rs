@@ -66,7 +66,7 @@ struct AuditFiles {
 }
 
 /// The reports of the plugin folder, as they are now.
-pub type PluginReports = std::sync::Mutex<Vec<PluginReport>>;
+pub type PluginReports = parking_lot::Mutex<Vec<PluginReport>>;
 
 impl HostState for State {
     fn unready(&self) -> BoxFuture<'_, Vec<&'static str>> {
@@ -74,12 +74,12 @@ impl HostState for State {
     }
 
     fn plugins(&self) -> Vec<PluginState> {
-        let reports = self.plugins.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let reports = self.plugins.lock();
         reports.iter().map(shown).collect()
     }
 
     fn plugin(&self, file: &str) -> Option<PluginDetail> {
-        let reports = self.plugins.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let reports = self.plugins.lock();
         let report = reports.iter().find(|report| report.file == file)?;
         Some(PluginDetail { locked: self.locked(file), ..detail(report) })
     }

@@ -16,7 +16,9 @@ mod log;
 mod plugin_folder;
 mod protect;
 mod reload;
+mod service_user;
 mod signals;
+mod start_checks;
 mod system;
 mod traces;
 mod verified;
@@ -150,7 +152,33 @@ pub fn run() -> ExitCode {
     if let Ok(text) = std::env::var("TOOLYARD_FAILPOINT") {
         toolyard_store::failpoint::arm(&text).expect("TOOLYARD_FAILPOINT");
     }
-    let done = match &cli.command {
+    let owner = if is_personal(&cli.command) { Ok(()) } else { service_user::become_owner(&cli.flags) };
+    let done = owner.and_then(|()| run_command(&cli));
+    match done {
+        Ok(code) => code,
+        Err(error) => {
+            tell!("toolyard: {error:#}");
+            let has = |is: fn(&(dyn std::error::Error + 'static)) -> bool| error.chain().any(is);
+            ExitCode::from(match () {
+                () if has(|cause| cause.is::<WrongUsage>()) => 2,
+                () if has(|cause| cause.is::<Undecided>()) => UNDECIDED,
+                () => 1,
+            })
+        }
+    }
+}
+
+/// Whether a command works on files of the person who runs it, and on none of the host.
+const fn is_personal(command: &Command) -> bool {
+    use Command::{Build, Componentize, Connect, Generate, Keygen, New, Token, Wit};
+    matches!(
+        command,
+        Build(_) | Componentize(_) | Connect(_) | Generate(_) | Keygen(_) | New(_) | Token(_) | Wit(_)
+    )
+}
+
+fn run_command(cli: &Cli) -> anyhow::Result<ExitCode> {
+    match &cli.command {
         Command::Serve(options) => command::serve::run(&cli.flags, options),
         Command::Stdio(options) => command::stdio::run(&cli.flags, options),
         Command::Check(options) => command::check::run(&cli.flags, options),
@@ -189,18 +217,6 @@ pub fn run() -> ExitCode {
         Command::Generate(options) => command::generate::run(options, Cli::command()),
         Command::CompileComponent(options) => Ok(command::compile::run(options)),
         Command::BackgroundHost(options) => command::background::run(&cli.flags, options),
-    };
-    match done {
-        Ok(code) => code,
-        Err(error) => {
-            tell!("toolyard: {error:#}");
-            let has = |is: fn(&(dyn std::error::Error + 'static)) -> bool| error.chain().any(is);
-            ExitCode::from(match () {
-                () if has(|cause| cause.is::<WrongUsage>()) => 2,
-                () if has(|cause| cause.is::<Undecided>()) => UNDECIDED,
-                () => 1,
-            })
-        }
     }
 }
 

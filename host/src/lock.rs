@@ -1,7 +1,7 @@
 //! Obeys `toolyard.lock`: says for each file of the plugin folder whether it may be loaded.
 
 use crate::config::Config;
-use crate::install::held;
+use crate::install::{candidate, held};
 use crate::verified::VerifiedSignatures;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -100,9 +100,17 @@ impl LockEntries for Entries {
     fn check_plugin(&self, plugin: &LockedPlugin<'_>) -> Result<(), String> {
         let Some(entry) = self.lock.as_ref()?.entry(plugin.file) else { return Ok(()) };
         entry.check_grants(plugin.grants).map_err(|why| why.to_string())?;
+        if self.is_enforced {
+            entry.check_settings(plugin.settings).map_err(|why| why.to_string())?;
+        }
         // The signatures of a version before the one in the folder were checked when it was loaded.
         if parse_digest(plugin.digest)? != entry.digest {
             return Ok(());
+        }
+        if self.is_enforced {
+            let definitions =
+                candidate::definitions(&plugin.definitions).map_err(|error| format!("{error:#}"))?;
+            entry.check_definitions(&definitions).map_err(|why| why.to_string())?;
         }
         let provenance = plugin.provenance.as_ref().map_err(Clone::clone)?;
         let checked =

@@ -3,6 +3,7 @@
 
 use crate::assemble::policy;
 use crate::config::{Config, Flags};
+use crate::start_checks;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
@@ -108,7 +109,9 @@ impl Reload {
         if self.had_file && !self.config.file.exists() {
             anyhow::bail!("the file {} is gone", self.config.file.display());
         }
-        let config = Config::read(&self.flags, self.listen.as_deref())?;
+        let mut config = Config::read(&self.flags, self.listen.as_deref())?;
+        config.limits.audit_to.or_file();
+        start_checks::check(&config)?;
         let is_open = |config: &Config| config.auth.tokens.is_empty() && config.auth.issuers.is_empty();
         if is_open(&config) && !is_open(&self.config) {
             anyhow::bail!(

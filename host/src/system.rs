@@ -4,10 +4,11 @@
 
 use rustix::process::{Resource, getrlimit, setrlimit};
 use std::ffi::OsString;
-use std::sync::{Mutex, PoisonError};
+use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 use toolyard_detach::Variables;
 use toolyard_dispatch::{Clock, Ids, Timestamp};
+use toolyard_manifest::{Limits, Manifest, Source};
 
 /// The clock of this machine.
 pub struct SystemClock;
@@ -51,17 +52,26 @@ pub fn raise_descriptor_limit() {
     }
 }
 
-static ASKED: Mutex<Variables> = Mutex::new(Variables::new());
-
-/// Reads an environment variable that a manifest names. Records the name, since a plugin's behaviour may
-/// depend on it.
+/// An environment variable that a manifest names.
 pub fn variable(name: &str) -> Option<OsString> {
-    let value = std::env::var_os(name);
-    ASKED.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), value.clone());
-    value
+    std::env::var_os(name)
 }
 
-/// The variables that manifests have named so far.
-pub fn asked_variables() -> Variables {
-    ASKED.lock().unwrap_or_else(PoisonError::into_inner).clone()
+/// The environment variables that the manifests in this folder name as secrets, with their values. A manifest
+/// that is not valid has none: its plugin is not loaded.
+pub fn named_variables(plugins: &Path) -> Variables {
+    let entries = std::fs::read_dir(plugins).into_iter().flatten().flatten();
+    let manifests = entries.map(|entry| entry.path()).filter(|path| {
+        path.extension().is_some_and(|kind| kind == "toml")
+            && path.metadata().is_ok_and(|file| file.is_file() && file.len() <= toolyard_manifest::MAX_BYTES)
+    });
+    let texts = manifests.filter_map(|path| std::fs::read_to_string(path).ok());
+    let secrets = texts
+        .filter_map(|text| Manifest::parse("", &text, &Limits::default()).ok())
+        .flat_map(|manifest| manifest.secrets);
+    let named = secrets.filter_map(|secret| match secret.source {
+        Source::Variable(name) => Some(name),
+        Source::File(_) | Source::Command(_) => None,
+    });
+    named.map(|name| (name.clone(), variable(&name))).collect()
 }

@@ -20,10 +20,11 @@ use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::trace::{
     BatchConfigBuilder, BatchSpanProcessor, SpanData, SpanEvents, SpanLinks, SpanProcessor as _,
 };
+use parking_lot::Mutex;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::registry::Registry;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::net::TcpStream;
 use tokio::runtime::Handle;
@@ -66,12 +67,11 @@ struct Watched {
 }
 
 impl Otlp {
-    /// Traces as the operator configured them; `None` without an endpoint. `runtime` carries the requests to
-    /// the collector.
+    /// The address of the collector; `None` without `trace.endpoint`.
     ///
     /// # Errors
-    /// If the host cannot send to the endpoint.
-    pub fn start(config: &Config, runtime: Handle) -> anyhow::Result<Option<Arc<Self>>> {
+    /// If the host cannot send there.
+    pub fn endpoint(config: &Config) -> anyhow::Result<Option<String>> {
         let Some(endpoint) = &config.trace.endpoint else { return Ok(None) };
         let uri: http::Uri =
             endpoint.parse().context("`trace.endpoint` is not a URL such as http://127.0.0.1:4318")?;
@@ -81,10 +81,19 @@ impl Otlp {
                  over TLS, not `{endpoint}`"
             );
         }
-        let endpoint = match uri.path() {
+        Ok(Some(match uri.path() {
             "" | "/" => format!("{}{PATH}", endpoint.trim_end_matches('/')),
             _ => endpoint.clone(),
-        };
+        }))
+    }
+
+    /// Traces as the operator configured them; `None` without an endpoint. `runtime` carries the requests to
+    /// the collector.
+    ///
+    /// # Errors
+    /// If the host cannot send to the endpoint.
+    pub fn start(config: &Config, runtime: Handle) -> anyhow::Result<Option<Arc<Self>>> {
+        let Some(endpoint) = Self::endpoint(config)? else { return Ok(None) };
         let exporter = SpanExporter::builder()
             .with_http()
             .with_http_client(Courier { runtime })
@@ -358,7 +367,7 @@ impl opentelemetry_sdk::trace::SpanExporter for Counting {
             Err(error) => {
                 self.watched.lost.inc_by(spans);
                 let now = Instant::now();
-                let mut complained = self.complained.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut complained = self.complained.lock();
                 if complained.is_none_or(|last| now.duration_since(last) >= COMPLAIN_EVERY) {
                     *complained = Some(now);
                     tracing::warn!(

@@ -1,13 +1,13 @@
 //! The signatures that this host has verified, so that a start does not verify them again. Each is the digest of all that
 //! decided about it. The file is in the data folder, beside the machine code that the host trusts as much.
 
+use parking_lot::Mutex;
 use rustix::process::geteuid;
 use std::collections::HashSet;
 use std::fs::OpenOptions;
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 use toolyard_trust::Digest;
 
 /// The most digests that are remembered. A file with more begins again.
@@ -34,12 +34,12 @@ impl VerifiedSignatures {
 
     /// Whether this one was verified.
     pub fn has(&self, digest: &Digest) -> bool {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).contains(digest)
+        self.known.lock().contains(digest)
     }
 
     /// Remembers one. If the file cannot be written, the next start verifies it again.
     pub fn add(&self, digest: Digest) {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock();
         let begins_again = known.len() >= MAX_VERIFIED;
         if begins_again {
             known.clear();

@@ -2,9 +2,12 @@
 
 use crate::audit::{actions, said_of};
 use crate::command_line::{err, out};
+use hyper::Method;
 use serde_json::{Value, json};
 use std::process::Stdio;
 use toolyard_tests::host::Setup;
+use toolyard_tests::http::Connection;
+use toolyard_tests::stateless::everything;
 use toolyard_tests::{Host, Session};
 
 /// The probe, whose `echo` needs an approval.
@@ -76,4 +79,31 @@ async fn an_operator_lists_approves_and_denies_at_the_command_line() {
     assert_eq!(actions(&first)[..3], ["task.created", "approval.asked", "approval.given"]);
     let second = said_of(&host, &second, "task.retrieved").await;
     assert_eq!(actions(&second)[1..4], ["approval.asked", "approval.refused", "task.ended"]);
+}
+
+/// C6.6: a client that can send its user to a page shows the one of the console, which needs a login.
+#[tokio::test]
+async fn the_person_who_calls_is_shown_the_page_where_the_operator_decides() {
+    let (host, client) = setup().set("console.listen", "127.0.0.1:0").serve_client().await;
+    let client = client.declaring(everything());
+    let id = client.create("echo", json!({"text": "to production"})).await;
+    let asked = client.task(&id).await;
+    let (key, page) =
+        asked["inputRequests"].as_object().and_then(|asked| asked.iter().next()).expect("a page");
+    assert_eq!(page["params"]["mode"], "url");
+    let message = page["params"]["message"].as_str().expect("a text");
+    assert!(message.contains("to production") && message.contains("Repeats what it gets."), "{message}");
+    let url = page["params"]["url"].as_str().expect("an address");
+    assert!(url.starts_with("http://127.0.0.1:") && url.ends_with(&format!("/q/{id}")), "{url}");
+    let port = url.split([':', '/']).nth(4).and_then(|port| port.parse().ok()).expect("a port");
+    let mut stranger = Connection::open(port).await.not_mcp();
+    let answer = stranger.send(Method::GET, &format!("/q/{id}"), &[], "").await;
+    assert!(!String::from_utf8_lossy(&answer.bytes().await).contains("to production"), "without a login");
+
+    client.update(&id, json!({key: {"action": "accept"}})).await;
+    let opened = client.task(&id).await;
+    assert_eq!((&opened["status"], opened.get("inputRequests")), (&json!("working"), None), "{opened}");
+    let (code, shown) = on_terminal(&host, &["approvals", "approve", &id], "yes").await;
+    assert_eq!(code, Some(0), "{shown}");
+    client.until(&id, "completed").await;
 }

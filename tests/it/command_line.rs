@@ -1,6 +1,9 @@
 //! The commands, as a shell sees them: output, errors, exit codes.
 
 use serde_json::{Value, json};
+use std::fs::Permissions;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::Path;
 use std::process::Output;
 use toolyard_tests::host::Setup;
 use toolyard_tests::{Host, guests};
@@ -173,6 +176,13 @@ async fn tools_and_check_show_what_is_on_offer() {
     let mirrored = guests::fixture("bad_header");
     let check = out(&run(&["check", mirrored.to_str().expect("plain")]).await);
     assert!(check.contains("warnings   mirrored: clients that come over HTTP will leave it out"), "{check}");
+    // The words of the compiler, which runs in a process of its own.
+    let folder = tempfile::tempdir().expect("a folder");
+    let many = folder.path().join("many.wasm");
+    let locals = format!("(func {})", "(local i64)".repeat(60_000));
+    std::fs::write(&many, crate::hostile::loading::plugin(&locals)).expect("writes");
+    let check = run(&["check", many.to_str().expect("plain")]).await;
+    assert!(String::from_utf8_lossy(&check.stderr).contains("too many locals"), "{check:?}");
     let absent = run(&["check", "absent.wasm"]).await;
     assert_eq!(absent.status.code(), Some(1));
     assert!(err(&absent).contains("absent.wasm"));
@@ -318,6 +328,129 @@ async fn tools_say_when_a_call_of_a_client_without_tasks_is_handed_off() {
     assert!(line(&off, "wait").contains("never: the bridge is off"), "{off}");
     let json = out(&run(&["tools", "--bridge", "--json"]).await);
     assert!(json.contains("\"handedOffAfterMs\":45000") && json.contains("\"onClientTimeout\":\"keep\""));
+}
+
+/// P1: the image sets this address for all commands.
+#[tokio::test]
+async fn commands_that_do_not_listen_need_no_token_for_an_address_of_the_network() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = async |args: &[&str]| {
+        tokio::process::Command::new(guests::binary())
+            .args(args)
+            .args(["--plugins", guests::dist().to_str().expect("text")])
+            .env("TOOLYARD_LISTEN", "0.0.0.0:0")
+            .env("TOOLYARD_DATA", folder.path().join("data"))
+            .current_dir(folder.path())
+            .stdin(std::process::Stdio::null())
+            .output()
+            .await
+            .expect("the command runs")
+    };
+    for args in [
+        &["tools"][..],
+        &["stdio"],
+        &["tasks", "list"],
+        &["verify"],
+        &["call", "csv_profile", "{\"text\": \"a\"}"],
+    ] {
+        let done = run(args).await;
+        assert_eq!(done.status.code(), Some(0), "{args:?}: {}", err(&done));
+    }
+    for args in [&["serve"][..], &["config", "check"]] {
+        let done = run(args).await;
+        assert_eq!(done.status.code(), Some(2), "{args:?}");
+        assert!(err(&done).contains("callers need no credentials"), "{args:?}: {}", err(&done));
+    }
+}
+
+/// P7.
+#[tokio::test]
+async fn a_configuration_with_which_serve_would_not_start_is_not_valid() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("toolyard.toml");
+    for (text, why) in [
+        ("[encryption]\nkey-file = \"none\"", "encryption.key-file"),
+        ("[trace]\nendpoint = \"https://collector.example\"", "trace.endpoint"),
+        ("[audit]\nfile = \"/nowhere/audit.jsonl\"", "audit.file"),
+    ] {
+        std::fs::write(&file, text).expect("writes");
+        let config = file.to_str().expect("text");
+        for args in [&["config", "check"][..], &["serve", "--listen", "127.0.0.1:0"]] {
+            let done = run(&[&["--config", config], args].concat()).await;
+            assert_eq!(done.status.code(), Some(1), "{text}, {args:?}: {}", err(&done));
+            assert!(err(&done).contains(why), "{text}, {args:?}: {}", err(&done));
+        }
+    }
+    std::fs::write(&file, "[registries.\"r.example\"]\nca = \"ca.pem\"\nplain-http = true\n")
+        .expect("writes");
+    let done = run(&["--config", file.to_str().expect("text"), "config", "check"]).await;
+    assert!(done.status.success() && err(&done).contains("`ca` has no effect"), "{}", err(&done));
+}
+
+/// P2: the layout of the Debian package, whose service is another user than the root who installs plugins.
+#[tokio::test]
+async fn root_runs_the_commands_of_a_service_as_its_user() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("SKIPPED: only root can become another user");
+        return;
+    }
+    const SERVICE: u32 = 65_534;
+    let place = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| place.path().join(name);
+    let chmod =
+        |path: &Path, mode| std::fs::set_permissions(path, Permissions::from_mode(mode)).expect("sets");
+    chmod(place.path(), 0o755);
+    for (name, mode) in [("plugins", 0o755), ("data", 0o700), ("backups", 0o700)] {
+        std::fs::create_dir(at(name)).expect("makes");
+        chmod(&at(name), mode);
+        std::os::unix::fs::chown(at(name), Some(SERVICE), Some(SERVICE)).expect("gives away");
+    }
+    // The program and the plugin must be readable for it.
+    for (from, to) in [(guests::binary(), "toolyard"), (guests::fixture("versioned_v1"), "versioned.wasm")] {
+        std::fs::copy(from, at(to)).expect("copies");
+        chmod(&at(to), 0o755);
+    }
+    let config = at("toolyard.toml");
+    let text = format!("plugins = {:?}\ndata = {:?}\n", at("plugins"), at("data"));
+    std::fs::write(&config, text).expect("writes");
+    chmod(&config, 0o644);
+    let run = async |args: &[&str]| {
+        let mut command = tokio::process::Command::new(at("toolyard"));
+        command.args(args).arg("--config").arg(&config).env_clear().current_dir(place.path());
+        command.stdin(std::process::Stdio::null()).output().await.expect("the command runs")
+    };
+    let component = at("versioned.wasm");
+    let backup = at("backups/all.tar");
+    for args in [
+        &["add", component.to_str().expect("text")][..],
+        &["update"],
+        &["accept", "versioned"],
+        &["verify"],
+        &["tools"],
+        &["tasks", "list"],
+        &["config", "check"],
+        &["backup", "-o", backup.to_str().expect("text")],
+        &["doctor"],
+        &["remove", "versioned"],
+    ] {
+        let done = run(args).await;
+        assert_eq!(done.status.code(), Some(0), "{args:?}: {}{}", out(&done), err(&done));
+        assert!(err(&done).contains("as the user 65534"), "{args:?}: {}", err(&done));
+    }
+    let mut folders = vec![at("data"), at("plugins"), at("backups")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).expect("lists").flatten() {
+            let found = entry.metadata().expect("there");
+            assert_eq!(found.uid(), SERVICE, "{:?}", entry.path());
+            if found.is_dir() {
+                folders.push(entry.path());
+            }
+        }
+    }
+    // A file that others can change must not choose whose process this becomes.
+    chmod(&config, 0o666);
+    let refused = run(&["tools"]).await;
+    assert!(err(&refused).contains("belongs to the user 65534"), "{}", err(&refused));
 }
 
 #[tokio::test]

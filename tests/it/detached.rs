@@ -2,6 +2,8 @@
 //! processes, and kill them in every way.
 
 mod hosts;
+mod kills;
+mod parked;
 mod reached;
 
 use serde_json::{Value, json};

@@ -59,6 +59,7 @@ async fn the_operator_sees_who_said_what_and_revokes_it_for_the_next_call() {
         assert!(table.contains(word), "{word}:\n{table}");
     }
     assert_eq!(listed(&host, &["--plugin", "other.wasm"]).await, [Value::Null; 0]);
+    assert_eq!(listed(&host, &["--principal", "anonymous"]).await, [Value::Null; 0]);
     let id = of_alice["grantId"].as_str().expect("an id");
     let revoked = host.command(&["grants", "revoke", id]).await;
     assert!(out(&revoked).contains(id) && out(&revoked).contains("/data"), "{}", err(&revoked));

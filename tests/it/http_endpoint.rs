@@ -111,12 +111,15 @@ async fn h_12_h_13_quick_answers_are_json_and_slow_ones_streams_that_open_with_a
 #[tokio::test]
 async fn h_28_a_dropped_connection_cancels_nothing_and_its_stream_alone_is_replayed() {
     let (_host, session) = scripted().open().await;
-    let steps = |text: &str| json!([{"sleep": 300}, {"log": {"level": "error", "data": text}}]);
-    let mut one = session.begin_script(steps("one")).await;
-    let mut two = session.begin_script(steps("two")).await;
+    let steps =
+        |first: Value, text: &str| json!([first, {"sleep": 300}, {"log": {"level": "error", "data": text}}]);
+    let mut one = session.begin_script(steps(json!({"sleep": 0}), "one")).await;
+    let mut two = session.begin_script(steps(json!({"release": 40}), "two")).await;
     let first = one.events.next().await.expect("an opening").id.expect("an id");
     let second = two.events.next().await.expect("an opening").id.expect("an id");
     assert_ne!(first, second, "H-27: unique in the session");
+    let pause = two.events.next().await.expect("where to go on");
+    assert_eq!((pause.retry, two.events.next().await), (Some(40), None), "H-14: its tool lets it go");
     drop((one, two));
     for (id, text) in [(first, "one"), (second, "two")] {
         let mut resumed = session.get(Some(&id)).await.events();

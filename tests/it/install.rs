@@ -225,12 +225,47 @@ async fn a_version_whose_description_changed_is_held_until_it_is_accepted() {
         assert!(page.contains(part), "{part}:\n{page}");
     }
     assert!(place.expect(3, &["verify"]).await.contains("a new version is held"));
-    let accepted = place.expect(0, &["accept", "versioned"]).await;
+    // Exactly the version that was read, or none.
+    let digest = held.split("toolyard accept versioned@").nth(1).and_then(|rest| rest.split('`').next());
+    let other = format!("versioned@sha256:{}", "0".repeat(64));
+    let refused = place.expect(1, &["accept", &other]).await;
+    assert!(refused.contains("nothing has changed"), "{refused}");
+    assert_eq!(version_of(&host).await, "v2");
+    let accepted = place.expect(0, &["accept", &format!("versioned@{}", digest.expect("a digest"))]).await;
     assert!(accepted.contains("slow_version") && accepted.contains("accepted"), "{accepted}");
     until_version(&host, "v1").await;
     until_held(&host, 0).await;
     place.expect(0, &["verify"]).await;
     assert!(place.expect(0, &["update"]).await.contains("unchanged"));
+    // The publisher withdraws what is held, and publishes the old version again.
+    let evil = place.with_description(1, "\u{202e}Evil!..");
+    place.publish(&place.with_description(1, "Harmless.."), &address, "acme").await;
+    place.expect(3, &["update"]).await;
+    place.publish(&evil, &address, "acme").await;
+    place.expect(0, &["update"]).await;
+    place.expect(0, &["verify"]).await;
+}
+
+#[tokio::test]
+async fn an_older_version_is_held_also_if_it_says_the_same_of_itself() {
+    let Some(registry) = RegistryServer::start() else { return };
+    let place = Place::new();
+    place.keygen("acme").await;
+    let address = registry.address("acme/versioned:1");
+    let publish = async |version: u8, named: &str| {
+        place.write("pushed.wasm", place.versioned(version));
+        let named = format!("org.opencontainers.image.version={named}");
+        place
+            .expect(0, &["push", "pushed.wasm", &address, "--sign", "acme.key", "--annotation", &named])
+            .await;
+    };
+    publish(1, "1.9.0").await;
+    place.expect(0, &["add", &address, "--key", "acme.pub"]).await;
+    publish(2, "1.10.0").await;
+    assert!(place.expect(0, &["update"]).await.contains("updated"));
+    publish(1, "1.9.0").await;
+    let held = place.expect(3, &["update"]).await;
+    assert!(held.contains("it is the older version 1.9.0; the plugin is 1.10.0"), "{held}");
 }
 
 #[tokio::test]
@@ -260,6 +295,14 @@ async fn another_signer_or_none_is_refused_until_a_person_pins_it() {
     assert!(accepted.contains("signed by"), "{accepted}");
     assert!(place.read("plugins/toolyard.lock").contains("file = \"other.pub\""));
     place.expect(0, &["verify"]).await;
+    // Other bytes without a signature do not take the signer away.
+    let locked = place.read("plugins/toolyard.lock");
+    place.write("plugins/versioned.wasm", place.versioned(1));
+    let refused = place.expect(1, &["accept", "versioned"]).await;
+    assert!(refused.contains("toolyard install versioned") && refused.contains("--unsigned"), "{refused}");
+    assert_eq!(place.read("plugins/toolyard.lock"), locked);
+    place.expect(0, &["accept", "versioned", "--unsigned"]).await;
+    assert!(place.read("plugins/toolyard.lock").contains("signer = \"none\""));
     // A policy that demands a signature of a source.
     place.write(
         "toolyard.toml",
@@ -341,6 +384,55 @@ async fn without_a_terminal_each_use_needs_a_grant() {
     place.expect(0, &["add", fetch]).await;
     let wrong = place.expect(1, &["add", fetch, "--name", "b", "--sha256", &"0".repeat(64)]).await;
     assert!(wrong.contains("--sha256 says"), "{wrong}");
+}
+
+/// P3: each file moves by a renaming of its own, and the host may look between any two.
+#[tokio::test]
+async fn an_update_that_is_killed_is_one_step_for_a_host_that_runs() {
+    let Some(registry) = RegistryServer::start() else { return };
+    let (host, place) = host().await;
+    let address = registry.address("acme/versioned:1");
+    place.publish(&place.versioned(1), &address, "acme").await;
+    place.expect(0, &["add", &address, "--key", "acme.pub"]).await;
+    until_version(&host, "v1").await;
+    let mut version = 1;
+    for point in ["staged", "committed", "step-0", "step-1", "step-2", "done"] {
+        let before = format!("v{version}");
+        version = 3 - version;
+        place.publish(&place.versioned(version), &address, "acme").await;
+        let at = format!("install.{point}");
+        let program = guests::binary_with_fail_points();
+        let killed = place.run_by(&program, &[("TOOLYARD_FAILPOINT", &at)], &["update"]).await;
+        assert_eq!(killed.status.code(), None, "{point}: {}{}", out(&killed), err(&killed));
+        if point == "staged" {
+            tokio::time::sleep(std::time::Duration::from_secs(2)).await;
+            assert_eq!(version_of(&host).await, before);
+            version = 3 - version;
+        } else {
+            until_version(&host, &format!("v{version}")).await;
+        }
+        let log = host.log();
+        assert!(!log.contains("plugin.refused") && !log.contains("plugin.previous_kept"), "{point}: {log}");
+        // Moves the rest of the files.
+        place.expect(0, &["verify"]).await;
+    }
+}
+
+#[tokio::test]
+async fn a_command_that_waits_for_another_says_so_and_can_be_stopped() {
+    let place = Place::new();
+    place.write("versioned.wasm", place.versioned(1));
+    place.expect(0, &["add", "versioned.wasm"]).await;
+    let turn = std::fs::File::options().write(true).open(place.at("plugins/.toolyard-turn")).expect("opens");
+    turn.lock().expect("is free");
+    let program = guests::binary();
+    let args = ["-s", "INT", "3", program.to_str().expect("text"), "update"];
+    let waiting = place.run_by(Path::new("timeout"), &[], &args).await;
+    let said = err(&waiting);
+    assert!(said.contains("another command (process ") && said.contains("waiting for it"), "{said}");
+    assert_eq!(waiting.status.code(), Some(124), "it ends at SIGINT: {said}");
+    turn.unlock().expect("unlocks");
+    place.expect(0, &["update"]).await;
 }
 
 #[tokio::test]

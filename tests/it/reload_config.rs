@@ -56,7 +56,8 @@ async fn a_token_is_taken_back_at_once_and_its_streams_end() {
 #[tokio::test]
 async fn a_configuration_that_is_not_valid_changes_nothing() {
     let host = Setup::probe().config(&stanza("alice", &[])).start().await;
-    for text in ["[auth", "[tasks]\nttl-defualt = \"1h\"", "[[rules]]\neffect = \"allow\""] {
+    let unreachable = stanza("alice", &[]) + "[trace]\nendpoint = \"https://127.0.0.1:1\"\n";
+    for text in ["[auth", "[tasks]\nttl-defualt = \"1h\"", "[[rules]]\neffect = \"allow\"", &unreachable] {
         write(&host, text);
         reload(&host, "config.rejected").await;
         assert_eq!(status(&host, "alice").await, 200, "{text}");

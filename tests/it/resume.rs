@@ -4,8 +4,10 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use toolyard_tests::exchange::next_of;
 use toolyard_tests::host::Setup;
+use toolyard_tests::session::LATEST;
 use toolyard_tests::sink::Sink;
 use toolyard_tests::stateless::Client;
+use toolyard_tests::tokens::{stanza, token};
 use toolyard_tests::{Host, Session, eventually, guests};
 
 const RESUME: &str = "[task]\ndurability = \"resume\"\n";
@@ -87,6 +89,33 @@ async fn a_task_that_only_waits_is_never_given_up() {
     assert_eq!(session.task(&id).await["status"], "input_required");
 }
 
+/// The guest that would see a refusal of the host would not repeat its run when there is memory again.
+#[tokio::test]
+async fn tasks_that_together_need_more_memory_than_the_host_has_wait_for_each_other() {
+    let (host, session) = setup("").set("calls.memory", "100MiB").open_as(json!({})).await;
+    let steps = json!({"steps": [{"random": 1}, {"hostSleep": 300}, {"grow": 40}, {"hostSleep": 300}]});
+    let mut tasks = Vec::new();
+    for _ in 0..5 {
+        tasks.push(session.create("chances", steps.clone()).await);
+    }
+    eventually("a task to wait for memory", async || {
+        let waits =
+            |task: Value| task["statusMessage"].as_str().is_some_and(|text| text.contains("for memory"));
+        for id in &tasks {
+            if waits(session.task(id).await) {
+                return Some(());
+            }
+        }
+        None
+    })
+    .await;
+    let host = host.killed_and_restarted().await;
+    let session = session.at(host.port());
+    for id in &tasks {
+        assert_eq!(seen(&session, id).await[2], json!(true));
+    }
+}
+
 #[tokio::test]
 async fn a_client_that_opens_a_stream_is_asked_what_its_parked_tasks_ask() {
     let (host, session, id) = asking().await;
@@ -96,6 +125,32 @@ async fn a_client_that_opens_a_stream_is_asked_what_its_parked_tasks_ask() {
     let question = next_of(&mut stream, "elicitation/create").await;
     session.respond(&question, json!({"action": "accept", "content": {"n": 3}})).await;
     assert!(seen(&session, &id).await[0]["answer"].to_string().contains("accept"));
+}
+
+/// The owner is known by a token, so that any of his sessions finds the task (C2).
+#[tokio::test]
+async fn a_waiting_question_reaches_a_later_session_on_its_stream_and_by_asking_about_the_task() {
+    for asks_first in [true, false] {
+        let setup = setup("").config(&stanza("ann", &[]));
+        let host = setup.start().await;
+        let open = async |host: &Host| {
+            let capabilities = json!({"elicitation": {}});
+            Session::open_by(host.port(), LATEST, capabilities, Some(&token("ann"))).await.session
+        };
+        let id = open(&host).await.create("chances", json!({"rounds": 1, "ask": true})).await;
+        let host = host.killed_and_restarted().await;
+        let session = open(&host).await;
+        // With a stream before the host has found the question again, or after.
+        let mut stream = if asks_first { Some(session.listen().await) } else { None };
+        session.until(&id, "input_required").await;
+        let stream = match &mut stream {
+            Some(stream) => stream,
+            none => none.insert(session.listen().await),
+        };
+        let question = next_of(stream, "elicitation/create").await;
+        session.respond(&question, json!({"action": "accept", "content": {"n": 3}})).await;
+        assert!(seen(&session, &id).await[0]["answer"].to_string().contains("accept"));
+    }
 }
 
 #[tokio::test]

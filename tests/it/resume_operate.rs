@@ -129,6 +129,8 @@ async fn a_request_in_doubt_is_audited_counted_and_in_the_timeline() {
     let url = format!("http://127.0.0.1:{port}");
     let manifest = format!("{RESUME}\n[http]\nallow = [\"{url}\"]");
     let (host, session) = setup(&manifest).open().await;
+    let checked = host.command(&["check", &format!("{}/chances.wasm", host.plugins().display())]).await;
+    assert!(out(&checked).contains(&format!("clocks (1 ms), HTTP to {url}\n")), "{}", out(&checked));
     let id = session.create("chances", json!({"rounds": 1, "port": port})).await;
     eventually("the request to be recorded", || async {
         let entries = history(&host, &id).await.ok()?;
@@ -147,4 +149,39 @@ async fn a_request_in_doubt_is_audited_counted_and_in_the_timeline() {
     assert_eq!((&audited["reason"], &audited["task"]), (&json!("manifest"), &json!(id)), "{audited}");
     let timeline = out(&host.command(&["tasks", "show", &id, "--timeline"]).await);
     assert!(timeline.contains("was under way when the host stopped"), "{timeline}");
+}
+
+/// The operator has changed the manifest, and changes it back.
+#[tokio::test]
+async fn a_task_that_could_not_be_resumed_continues_once_the_operator_says_so() {
+    let (host, session) = setup(RESUME).open_as(json!({"elicitation": {}})).await;
+    let id = parked(&host, &session).await;
+    let resume = async |host: &Host| host.command(&["tasks", "resume", &id]).await;
+    let refused = resume(&host).await;
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(
+        err(&refused).contains("only a task that failed because it stalled or diverged"),
+        "{}",
+        err(&refused)
+    );
+    let manifest = host.plugins().join("chances.toml");
+    let mut host = host;
+    host.kill().await;
+    std::fs::write(&manifest, "").expect("written");
+    let host = host.another().await;
+    let session = session.at(host.port());
+    let answered = host.command(&["tasks", "answer", &id, "--answer", "q0={\"n\":3}"]).await;
+    assert!(answered.status.success(), "{}", err(&answered));
+    let failed = session.until(&id, "failed").await;
+    assert!(failed["statusMessage"].to_string().contains("does not say `durability"), "{failed}");
+
+    std::fs::write(&manifest, RESUME).expect("written");
+    let host = host.killed_and_restarted().await;
+    let session = session.at(host.port());
+    let resumed = resume(&host).await;
+    assert!(resumed.status.success(), "{}", err(&resumed));
+    session.until(&id, "completed").await;
+    let actions: Vec<_> = log(&host).into_iter().map(|entry| entry["action"].clone()).collect();
+    assert!(actions.contains(&json!("task.resumed")), "{actions:?}");
+    assert_eq!(resume(&host).await.status.code(), Some(1));
 }

@@ -67,6 +67,7 @@ impl Stdio {
         let inner = inner.as_std();
         let mut command = Command::new(words[0]);
         command.args(&words[1..]).arg(inner.get_program()).args(inner.get_args());
+        command.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
         command.current_dir(folder.path()).kill_on_drop(true).process_group(0);
         Self::run(command, folder, args)
     }

@@ -116,6 +116,18 @@ refuses_strangers_by_default() {
   has "callers need no credentials; configure [[auth.tokens]]" "$WORK/refused.log"
 }
 
+# Before any token exists: what does not listen needs none.
+needs_no_token_without_a_port() {
+  "$in_image" tools | has echo
+  "$in_image" call echo '{"text":"hello"}' | has hello
+  "$in_image" tasks list
+  "$in_image" verify
+  "$in_image" backup -o /data/backup.tar
+  ! "$in_image" config check 2>"$WORK/checked.log"
+  has "callers need no credentials" "$WORK/checked.log"
+  answers -- "$in_image" stdio
+}
+
 # As in the guide: the token's lines in a configuration that is mounted over the image's.
 serves_with_a_token() {
   local token port
@@ -156,6 +168,7 @@ check "image: umoci unpacks it" unpacks
 check "image: the Containerfile says the same" containerfile_says_the_same
 check "image: its root can be entered" prepare
 check "image: it refuses to serve without credentials, and says what to do" refuses_strangers_by_default
+check "image: commands that do not listen, and stdio, need no token" needs_no_token_without_a_port
 check "image: it serves tools to the bearer of a token, as its own user" serves_with_a_token
 check "image: its own command serves tools, and SIGTERM ends it with 0" runs_its_own_command
 check "image: it serves tools over stdio" answers -- "$in_image" stdio

@@ -7,10 +7,11 @@ use crate::config::{Config, Flags};
 use crate::install::candidate::{self, NamedKey, Verified};
 use crate::install::fetch::{self, Fetched};
 use crate::install::folder::{Change, PluginFiles, PluginFolder};
-use crate::install::held;
+use crate::install::{UNDECIDED, Undecided, grants, held};
 use crate::lock::stem;
 use anyhow::{Context as _, bail};
 use clap::Args;
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -19,20 +20,51 @@ use toolyard_dispatch::Action;
 use toolyard_engine::{Engine, LOCK_FILE};
 use toolyard_registry::reference::Source;
 use toolyard_trust::Digest;
+use toolyard_trust::definition;
 use toolyard_trust::lock::{Decision, Entry, Lock, Signer, decide};
 
 /// The options of `accept`.
 #[derive(Debug, Args)]
 pub struct Options {
-    /// The plugins, without `.wasm`.
-    #[arg(required_unless_present = "all")]
-    names: Vec<String>,
+    /// The plugins, without `.wasm`, each with the digest of the version that you have read.
+    #[arg(required_unless_present = "all", value_name = "NAME[@DIGEST]", value_parser = Chosen::parse)]
+    names: Vec<Chosen>,
     /// Everything that is held, and every component of the folder.
     #[arg(long, conflicts_with_all = ["names", "key"])]
     all: bool,
     /// The public key of its publisher, which is pinned in place of the signer before.
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
+    /// Take a component without a signature in place of a signed one; later versions may then be unsigned too.
+    #[arg(long, conflicts_with_all = ["all", "key"])]
+    unsigned: bool,
+}
+
+/// A plugin, and the version of it that a person has read.
+#[derive(Debug, Clone)]
+struct Chosen {
+    name: String,
+    digest: Option<Digest>,
+}
+
+impl Chosen {
+    fn parse(text: &str) -> Result<Self, String> {
+        let (name, digest) = text.split_once('@').map_or((text, None), |(name, digest)| (name, Some(digest)));
+        let digest = digest.map(plugins::digest).transpose()?;
+        Ok(Self { name: stem(name).to_owned(), digest })
+    }
+
+    /// Refuses another version than the one that was read; asks about it on a terminal if none was named.
+    async fn confirm(&self, found: &Digest) -> anyhow::Result<()> {
+        let name = &self.name;
+        match &self.digest {
+            Some(digest) if digest == found => Ok(()),
+            Some(digest) => bail!("the version here is {found}, not {digest}; nothing has changed"),
+            None if !grants::is_attended() => Ok(()),
+            None if grants::agrees(&format!("Take {name}@{found}?")).await? => Ok(()),
+            None => Err(Undecided("nothing has changed".to_owned()).into()),
+        }
+    }
 }
 
 /// Accepts the plugins.
@@ -43,23 +75,24 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
 
 async fn accept_all(config: &Config, options: &Options) -> anyhow::Result<ExitCode> {
     let named = options.key.as_deref().map(NamedKey::read).transpose()?;
-    let folder = PluginFolder::open(&config.plugins)?;
+    let folder = PluginFolder::open(&config.plugins).await?;
     let names = match options.all {
         true => {
             let mut names = folder.components()?;
             names.extend(held::names(&config.data));
             names.sort_unstable();
             names.dedup();
-            names
+            names.into_iter().map(|name| Chosen { name, digest: None }).collect()
         }
-        false => options.names.iter().map(|name| stem(name).to_owned()).collect(),
+        false => options.names.clone(),
     };
     let engine = assemble::start_engine(config)?;
     let mut code = ExitCode::SUCCESS;
-    for name in names {
-        if let Err(error) = accept(config, &engine, &folder, &name, named.as_ref()).await {
-            tell!("toolyard: {name}: {error:#}");
-            code = ExitCode::FAILURE;
+    for chosen in names {
+        let signer = (named.as_ref(), options.unsigned);
+        if let Err(error) = accept(config, &engine, &folder, &chosen, signer).await {
+            tell!("toolyard: {}: {error:#}", chosen.name);
+            code = if error.is::<Undecided>() { ExitCode::from(UNDECIDED) } else { ExitCode::FAILURE };
         }
     }
     Ok(code)
@@ -69,9 +102,10 @@ async fn accept(
     config: &Config,
     engine: &Arc<Engine>,
     folder: &PluginFolder,
-    name: &str,
-    key: Option<&NamedKey>,
+    chosen: &Chosen,
+    (key, is_unsigned): (Option<&NamedKey>, bool),
 ) -> anyhow::Result<()> {
+    let name = chosen.name.as_str();
     let mut lock = folder.lock()?;
     let files = PluginFiles::of(name);
     let pinned = lock.entry(&files.component).cloned();
@@ -85,33 +119,37 @@ async fn accept(
     };
     if let (Some(entry), Some(fetched)) = (&pinned, waiting) {
         let candidate = Candidate::check(config, engine, folder, fetched, entry, key).await?;
-        for reason in candidate.reasons(engine, folder, entry).await? {
-            output::say_text(&format!("{}\n", reason.trim_end()));
-        }
+        candidate.reasons(engine, folder, entry).await?.iter().for_each(say_reason);
         let digest = candidate.entry.digest;
+        chosen.confirm(&digest).await?;
         candidate.take(folder, &mut lock)?;
         held::forget(config, name)?;
         say!("{name}  accepted: {} -> {}", entry.digest.short(), digest.short());
         plugins::note(config, Action::PluginAccepted, &files.component, Some(digest)).await;
         return Ok(());
     }
-    let found = present(config, engine, folder, name, pinned.as_ref(), key).await?;
+    let found = present(config, engine, folder, name, pinned.as_ref(), (key, is_unsigned)).await?;
     if let Some(before) = &pinned {
         if *before == found.entry {
             say!("{name}  unchanged: {}", before.digest.short());
             return Ok(());
         }
         if let Decision::Hold(reasons) = decide(before, &found.entry) {
-            reasons
-                .iter()
-                .for_each(|reason| output::say_text(&format!("{}\n", reason.to_string().trim_end())));
+            reasons.iter().for_each(say_reason);
         }
+    } else {
+        output::say_text(&definition::compare(&[], &found.entry.definitions).to_string());
     }
     let digest = found.entry.digest;
+    chosen.confirm(&digest).await?;
     say!("{name}  accepted: {}", digest.short());
     found.pin(folder, &files, &mut lock)?;
     plugins::note(config, Action::PluginAccepted, &files.component, Some(digest)).await;
     Ok(())
+}
+
+fn say_reason(reason: &impl Display) {
+    output::say_text(&format!("{}\n", reason.to_string().trim_end()));
 }
 
 /// A component that lies in the folder.
@@ -138,7 +176,7 @@ async fn present(
     folder: &PluginFolder,
     name: &str,
     pinned: Option<&Entry>,
-    key: Option<&NamedKey>,
+    (key, may_be_unsigned): (Option<&NamedKey>, bool),
 ) -> anyhow::Result<Present> {
     let files = PluginFiles::of(name);
     let limit = config.limits.component.as_u64();
@@ -150,7 +188,8 @@ async fn present(
     if let Some(before) = pinned.filter(|before| before.digest == digest) {
         let entry = Entry {
             grants: report.grant_lines.clone(),
-            definitions: candidate::definitions(&report)?,
+            settings: Some(report.setting_lines.clone()),
+            definitions: candidate::definitions(&report.definitions)?,
             ..before.clone()
         };
         let provenance = folder.provenance(&files.component)?;
@@ -160,8 +199,15 @@ async fn present(
     }
     let source = Source::File(Path::new(&files.component).to_owned());
     let fetched: Fetched = fetch::plain(&source, component)?;
-    if let Some(Entry { signer: Signer::Key { fingerprint, .. }, .. }) = pinned {
-        tell!("toolyard: {name} was signed by {fingerprint}; the component in the folder has no signature");
+    if let Some(signer) =
+        pinned.map(|before| &before.signer).filter(|signer| !matches!(signer, Signer::None { .. }))
+        && key.is_none()
+        && !may_be_unsigned
+    {
+        bail!(
+            "{LOCK_FILE} pins the signer {signer}, and the component in the folder has no signature; `toolyard install \
+             {name}` brings the pinned version back, and --unsigned takes this one, and later ones without a signature"
+        );
     }
     let verified = candidate::verify(&fetched, &config.signers, key, None)?;
     let entry = candidate::entry(&fetched, verified.signer.clone(), &report)?;

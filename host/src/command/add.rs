@@ -12,11 +12,12 @@ use anyhow::{Context as _, bail};
 use clap::Args;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use toolyard_cli::{WrongUsage, say, tell};
+use toolyard_cli::{WrongUsage, output, say, tell};
 use toolyard_dispatch::Action;
 use toolyard_engine::LOCK_FILE;
 use toolyard_registry::reference::Source;
 use toolyard_trust::Digest;
+use toolyard_trust::definition;
 
 /// The options of `add`.
 #[derive(Debug, Args)]
@@ -87,6 +88,20 @@ fn source_name(source: &Source) -> String {
     }
 }
 
+/// Refuses a name that a plugin of the folder has.
+fn refuse_taken(folder: &PluginFolder, name: &str) -> anyhow::Result<()> {
+    let file = PluginFiles::of(name).component;
+    let way_out = if folder.lock()?.entry(&file).is_some() {
+        format!("`toolyard update {name}` fetches a new version of it")
+    } else if folder.path().join(&file).exists() {
+        format!("`toolyard accept {name}` pins it as it is")
+    } else {
+        return Ok(());
+    };
+    let place = folder.path().display();
+    bail!("{file} is in {place} already; {way_out}, and --name gives this one another name")
+}
+
 async fn add(config: &crate::config::Config, name: &str, options: &Options) -> anyhow::Result<ExitCode> {
     let source = &options.source;
     if let Source::Oci(reference) = source
@@ -99,20 +114,8 @@ async fn add(config: &crate::config::Config, name: &str, options: &Options) -> a
     let beside = Beside { sha256: options.sha256, bundle: options.bundle.as_deref() };
     let source = &absolute(source)?;
     let fetched = fetch::fetch(config, source, beside).await?;
-    let folder = PluginFolder::open(&config.plugins)?;
-    let files = PluginFiles::of(name);
-    let mut lock = folder.lock()?;
-    let way_out = match lock.entry(&files.component) {
-        Some(_) => Some(format!("`toolyard update {name}` fetches a new version of it")),
-        None if folder.path().join(&files.component).exists() => {
-            Some(format!("`toolyard accept {name}` pins it as it is"))
-        }
-        None => None,
-    };
-    if let Some(way_out) = way_out {
-        let (file, place) = (&files.component, folder.path().display());
-        bail!("{file} is in {place} already; {way_out}, and --name gives this one another name");
-    }
+    let folder = PluginFolder::open(&config.plugins).await?;
+    refuse_taken(&folder, name)?;
     plugins::say_fetched(&fetched);
     let verified = candidate::verify(&fetched, &config.signers, named.as_ref(), None)?;
     plugins::say_signer(&verified.signer, true);
@@ -122,11 +125,21 @@ async fn add(config: &crate::config::Config, name: &str, options: &Options) -> a
     let component = &fetched.artifact.component;
     let report = folder.check(&engine, name, component, kept.as_deref()).await?;
     plugins::say_report(&report, Shown::Tools);
+    // All that it says of itself, hidden characters too.
+    output::say_text(&definition::compare(&[], &candidate::definitions(&report.definitions)?).to_string());
     if let Some(suggested) = fetched.artifact.suggested_manifest() {
         say!("suggests   (its publisher's words; nothing is granted yet)");
         suggested.lines().for_each(|line| say!("             {line}"));
     }
+    // While a person answers, other commands have their turn.
+    drop(folder);
     let granted = grants::decide(&report, &options.grants, options.ask).await?;
+    let folder = PluginFolder::open(&config.plugins).await?;
+    refuse_taken(&folder, name)?;
+    let mut lock = folder.lock()?;
+    if plugins::manifest(&folder, name)? != kept {
+        bail!("{name}.toml was changed meanwhile; add the plugin again");
+    }
     let changes_manifest =
         !granted.grants.iter().all(|grant| *grant == Grant::Nothing) || options.prefix.is_some();
     let manifest = match changes_manifest {
@@ -145,6 +158,7 @@ async fn add(config: &crate::config::Config, name: &str, options: &Options) -> a
     folder.commit(change)?;
     held::forget(config, name)?;
     plugins::say_report(&report, Shown::Grants);
+    let files = PluginFiles::of(name);
     let at = |file: &str| folder.path().join(file).display().to_string();
     let manifest = manifest.map(|_| format!(", {}", at(&files.manifest))).unwrap_or_default();
     say!("wrote      {}{manifest}, {}", at(&files.component), at(LOCK_FILE));

@@ -6,12 +6,14 @@ use super::tasks::said;
 use crate::config::{Config, Flags};
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
+use serde::Serialize;
 use std::io::{self, BufRead as _, IsTerminal as _};
 use std::process::ExitCode;
 use toolyard_cli::{output, say, tell};
 use toolyard_dispatch::search::{Direction, Filter};
 use toolyard_dispatch::{
-    Approval, ApprovalDecision, Caller, Dispatch, MAX_NOTE, Task, TaskStatus, Timestamp, owner_name, visible,
+    Approval, ApprovalDecision, Caller, Dispatch, MAX_NOTE, RawJson, Task, TaskStatus, Timestamp, owner_name,
+    visible,
 };
 
 /// The most tasks that are read at once.
@@ -93,7 +95,7 @@ async fn list(dispatch: &Dispatch, config: &Config, json: bool) -> anyhow::Resul
     for task in &found {
         let Some(approval) = task.open_approval() else { continue };
         if json {
-            output::json(as_json(task, approval));
+            output::json(listed(task, approval).as_str());
             continue;
         }
         let arguments = task.arguments.as_str();
@@ -126,17 +128,32 @@ fn left(task: &Task, approval: &Approval, now: Timestamp) -> String {
     format!("{} min {:02} s", seconds / 60, seconds % 60)
 }
 
-fn as_json(task: &Task, approval: &Approval) -> serde_json::Value {
-    serde_json::json!({
-        "taskId": task.id.to_string(),
-        "tool": task.tool,
-        "digest": task.digest.to_string(),
-        "owner": owner_name(&task.owner),
-        "createdAt": task.created_at.to_string(),
-        "expiresAt": approval.expires_at(task).to_string(),
-        "message": approval.message,
-        "fingerprint": approval.fingerprint,
-        "arguments": task.arguments.decode::<serde_json::Value>().unwrap_or_default(),
+/// A call that waits, for programs. The arguments are as the caller wrote them.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Listed<'a> {
+    task_id: String,
+    tool: &'a str,
+    digest: String,
+    owner: String,
+    created_at: String,
+    expires_at: String,
+    message: Option<&'a str>,
+    fingerprint: &'a str,
+    arguments: &'a RawJson,
+}
+
+fn listed(task: &Task, approval: &Approval) -> RawJson {
+    RawJson::of(&Listed {
+        task_id: task.id.to_string(),
+        tool: &task.tool,
+        digest: task.digest.to_string(),
+        owner: owner_name(&task.owner),
+        created_at: task.created_at.to_string(),
+        expires_at: approval.expires_at(task).to_string(),
+        message: approval.message.as_deref(),
+        fingerprint: &approval.fingerprint,
+        arguments: &task.arguments,
     })
 }
 
@@ -157,8 +174,6 @@ async fn approve(dispatch: &Dispatch, id: &str, json: bool) -> anyhow::Result<Ex
     }
     let task = waiting(dispatch, id).await?;
     let approval = task.open_approval().context("it was decided just now")?;
-    let arguments: serde_json::Value = task.arguments.decode().unwrap_or_default();
-    let arguments = serde_json::to_string_pretty(&arguments).unwrap_or_default();
     tell!("       tool  {}", visible::line(&task.tool));
     tell!("  component  {}", task.digest);
     tell!("     caller  {}", owner_name(&task.owner));
@@ -167,7 +182,7 @@ async fn approve(dispatch: &Dispatch, id: &str, json: bool) -> anyhow::Result<Ex
     }
     tell!("  time left  {}", left(&task, approval, dispatch.now()));
     tell!("  arguments");
-    arguments.lines().for_each(|line| tell!("    {}", visible::line(line)));
+    task.arguments.pretty().lines().for_each(|line| tell!("    {}", visible::line(line)));
     tell!("Run it? Type yes or no:");
     let answer = tokio::task::spawn_blocking(|| {
         let mut answer = String::new();

@@ -1,15 +1,20 @@
-//! `toolyard background-host`: runs the tasks of `toolyard stdio --detach`, which starts it.
+//! `toolyard background-host`: serves the relays of `toolyard stdio --detach`, which start it. It is a host like
+//! `toolyard serve` on a Unix socket, which ends by itself.
 
 use super::{configure, start_log_to};
-use crate::assemble::{self, Assembled};
+use crate::assemble::{self, Assembled, Start};
 use crate::config::Flags;
+use crate::plugin_folder::FirstLoad;
 use crate::signals::stop_signal;
 use anyhow::bail;
 use clap::Args;
 use std::process::ExitCode;
 use std::sync::Mutex;
-use toolyard_detach::{Listener, RuntimeDir, TAKEN, leave_session};
+use tokio::net::UnixListener;
+use tokio_util::sync::CancellationToken;
+use toolyard_detach::{RuntimeDir, Socket, TAKEN, leave_session, until_idle};
 use toolyard_dispatch::DrainMode;
+use toolyard_transport::http::{self, Listener};
 
 /// The options of `background-host`.
 #[derive(Debug, Args)]
@@ -41,22 +46,34 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
         bail!("the configuration has changed since this server was started; start it again");
     }
     let Some(lock) = dir.lock()? else { return Ok(ExitCode::from(TAKEN)) };
-    let socket = lock.listen()?;
     assemble::with_runtimes(|guests| async move {
-        let stop = stop_signal()?;
-        let assembled = Assembled::start(&config, guests, &stop).await?;
-        let server = assembled.server.clone();
-        let mut listener = Listener::new(socket, server)?;
+        let signal = stop_signal()?;
+        let assembled = Assembled::start(
+            &config,
+            guests,
+            &signal,
+            Start::serving(FirstLoad::Later(config.limits.plugin_wait)),
+        )
+        .await?;
+        let Socket { listener, lock } = lock.listen()?;
+        let listener = Listener::Unix(UnixListener::from_std(listener)?);
         tracing::info!(
             event = "background.ready", process = std::process::id(), path = %config.plugins.display(),
             "background host serves"
         );
-        // The relay may have started this host for tasks that earlier hosts left.
-        assembled.server.dispatch.recover_now().await;
-        listener.serve(stop.clone()).await;
-        // Before the wait for calls that still run: the next host serves relays that connect from now on.
-        listener.close().await;
-        assembled.shut_down(config.limits.drain, DrainMode::HandOver).await;
+        let stop = CancellationToken::new();
+        let draining = async {
+            // First: relays that connect from now on find the next host, while calls still run here.
+            lock.release();
+            assembled.drain(config.limits.drain, DrainMode::HandOver).await;
+        };
+        let serving = http::serve(assembled.server.clone(), listener, stop.clone(), draining);
+        let idling = async {
+            until_idle(&assembled.server, config.limits.detach_parked, signal).await;
+            stop.cancel();
+        };
+        tokio::join!(serving, idling, assembled.server.dispatch.recover_now());
+        assembled.close().await;
         Ok(ExitCode::SUCCESS)
     })
 }

@@ -1,7 +1,7 @@
 //! `toolyard call`: calls one tool from the shell.
 
 use super::{configure, start_log};
-use crate::assemble::{self, Assembled};
+use crate::assemble::{self, Assembled, Start};
 use crate::config::{Flags, StoreChoice};
 use crate::signals::stop_signal;
 use clap::Args;
@@ -79,7 +79,7 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     config.rules.clear();
     assemble::with_runtimes(|guests| async move {
         let stop = stop_signal()?;
-        let assembled = Assembled::start_for_operator(&config, guests, &stop).await?;
+        let assembled = Assembled::start(&config, guests, &stop, Start::for_operator(None)).await?;
         let code = call.run(&assembled.server.dispatch, &config.plugins, &stop).await?;
         assembled.shut_down(Duration::ZERO, DrainMode::End(Departure::ShutDown)).await;
         Ok(code)

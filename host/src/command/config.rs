@@ -5,6 +5,7 @@ use super::{configure, start_log};
 use crate::assemble;
 use crate::config::{Config, Flags};
 use crate::install::folder::PluginFolder;
+use crate::start_checks;
 use clap::{Args, Subcommand};
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
@@ -37,7 +38,9 @@ enum Action {
 /// Checks the configuration. It fails if the configuration is not valid; warnings do not make it fail.
 pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     let Action::Check { print, json } = &options.action;
-    let config = configure(flags, None)?;
+    let mut config = configure(flags, None)?;
+    config.limits.audit_to.or_file();
+    start_checks::check(&config)?;
     start_log(&config, "error")?;
     assemble::with_runtimes(|_| async move {
         let engine = assemble::start_engine(&config)?;
@@ -120,6 +123,7 @@ fn warnings(config: &Config, snapshot: &Snapshot) -> anyhow::Result<Vec<String>>
                 .push(format!("[[weights]] {entry}: `{pattern}` matches no token and no issuer of [auth]"));
         }
     }
+    warnings.extend(start_checks::warnings(config));
     warnings.extend(idle_signers(config));
     warnings.extend(snapshot.plugins.iter().filter_map(not_served));
     Ok(warnings)

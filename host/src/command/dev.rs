@@ -1,7 +1,7 @@
 //! `toolyard dev`: serves a project while its author works on it.
 
 use super::{configure, filter};
-use crate::assemble::{self, Assembled};
+use crate::assemble::{self, Assembled, Start};
 use crate::config::{Flags, StoreChoice};
 use crate::signals::stop_signal;
 use crate::system::SystemClock;
@@ -14,7 +14,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use toolyard_dispatch::{Departure, DrainMode};
 use toolyard_engine::QuickCode;
-use toolyard_transport::http;
+use toolyard_transport::http::{self, Listener};
 use toolyard_workshop::{Dev, Project};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
@@ -36,6 +36,7 @@ pub struct Options {
 /// Serves, builds and shows calls until a signal comes.
 pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     let mut config = configure(flags, options.listen.as_deref())?;
+    config.check_address()?;
     let project = Project::open(&options.dir)?;
     config.set_plugins(project.plugin());
     config.quick_code = QuickCode::Make;
@@ -65,13 +66,14 @@ async fn serve(
     if stop.is_cancelled() {
         return Ok(ExitCode::SUCCESS);
     }
-    let assembled = Assembled::start_observed(&config, guests, &stop, dev.call_log()).await?;
+    let assembled =
+        Assembled::start(&config, guests, &stop, Start::for_operator(Some(dev.call_log()))).await?;
     session.serving(&format!("http://{address}/mcp"));
     let draining = async {
         assembled.drain(Duration::ZERO, DrainMode::End(Departure::ShutDown)).await;
     };
     tokio::join!(
-        http::serve(assembled.server.clone(), listener, stop.clone(), draining),
+        http::serve(assembled.server.clone(), Listener::Tcp(listener), stop.clone(), draining),
         session.keep_up(&stop)
     );
     assembled.close().await;

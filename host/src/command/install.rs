@@ -32,7 +32,7 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     let config = plugins::configured(flags)?;
     assemble::with_runtimes(|_| async move {
         plugins::until_stopped(async {
-            let folder = PluginFolder::open(&config.plugins)?;
+            let folder = PluginFolder::open(&config.plugins).await?;
             let lock = folder.lock()?;
             let mut code = ExitCode::SUCCESS;
             for name in plugins::names_in_lock(&lock, &options.names)? {

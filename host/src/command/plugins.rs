@@ -87,18 +87,12 @@ pub fn say_signer(signer: &Signer, new: bool) {
 pub fn say_report(report: &CheckReport, shown: Shown) {
     let rows: Vec<(&str, Vec<String>)> = match shown {
         Shown::Tools => {
-            let tool = |tool: &toolyard_engine::CheckedTool| {
-                let description = tool.description.as_deref().unwrap_or_default();
-                let first = description.lines().next().unwrap_or_default();
-                format!("{}: {first} (task: {})", tool.name, tool.task_support.as_str())
-            };
+            let tools = report.tools.iter();
+            let tools = tools.map(|tool| format!("{} (task: {})", tool.name, tool.task_support.as_str()));
             let uses: Vec<&str> = report.grants.imports_used.iter().map(|used| used.does()).collect();
-            let uses = if uses.is_empty() {
-                vec!["nothing outside its sandbox".to_owned()]
-            } else {
-                vec![uses.join(" · ")]
-            };
-            vec![("tools", report.tools.iter().map(tool).collect()), ("reaches", uses)]
+            let reaches =
+                if uses.is_empty() { "nothing outside its sandbox".to_owned() } else { uses.join(" · ") };
+            vec![("tools", tools.collect()), ("reaches", vec![reaches])]
         }
         Shown::Grants => {
             let lines = report.grant_lines.clone();

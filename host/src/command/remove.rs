@@ -2,7 +2,7 @@
 
 use super::plugins;
 use crate::assemble;
-use crate::config::Flags;
+use crate::config::{Config, Flags};
 use crate::install::folder::{Change, PluginFiles, PluginFolder};
 use crate::install::held;
 use crate::lock::stem;
@@ -26,9 +26,13 @@ pub struct Options {
 /// Removes the component, its manifest, its provenance and its entry. Folders that the plugin wrote stay.
 pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     let config = plugins::configured(flags)?;
+    assemble::with_runtimes(|_| async move { plugins::until_stopped(remove(&config, options)).await })
+}
+
+async fn remove(config: &Config, options: &Options) -> anyhow::Result<ExitCode> {
     let name = stem(&options.name);
     let files = PluginFiles::of(name);
-    let folder = PluginFolder::open(&config.plugins)?;
+    let folder = PluginFolder::open(&config.plugins).await?;
     let mut lock = folder.lock()?;
     let was_locked = lock.remove(&files.component);
     let is_there = folder.path().join(&files.component).exists();
@@ -36,7 +40,6 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
         bail!("{} has no plugin `{name}`", folder.path().display());
     }
     let mut change = Change::default();
-    // The component first: a running host must not serve it without its manifest.
     change.remove(&files.component);
     change.remove(&files.provenance);
     if !options.keep_manifest {
@@ -46,10 +49,8 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
         change.write(LOCK_FILE, lock.to_text());
     }
     folder.commit(change)?;
-    held::forget(&config, name)?;
+    held::forget(config, name)?;
     say!("{name}  removed");
-    assemble::with_runtimes(|_| async move {
-        plugins::note(&config, Action::PluginRemoved, &files.component, None).await;
-        Ok(ExitCode::SUCCESS)
-    })
+    plugins::note(config, Action::PluginRemoved, &files.component, None).await;
+    Ok(ExitCode::SUCCESS)
 }

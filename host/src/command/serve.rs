@@ -1,12 +1,15 @@
 //! `toolyard serve`.
 
 use super::{configure, left_code, start_log};
-use crate::assemble::{self, Assembled};
+use crate::assemble::{self, Assembled, Start};
 use crate::config::{Config, Flags};
 use crate::console::ConsoleService;
 use crate::health::{Health, Listening};
+use crate::log::lossy;
+use crate::plugin_folder::FirstLoad;
 use crate::reload::{Reload, ReloadMetrics};
 use crate::signals::stop_or_reload;
+use crate::start_checks;
 use anyhow::Context as _;
 use clap::Args;
 use std::process::ExitCode;
@@ -14,10 +17,9 @@ use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
-use toolyard_cli::{output, tell};
 use toolyard_connect::CLIENTS;
 use toolyard_dispatch::{DrainMode, DrainReport};
-use toolyard_transport::http;
+use toolyard_transport::http::{self, Listener};
 
 /// The options of `serve`.
 #[derive(Debug, Args)]
@@ -31,6 +33,7 @@ pub struct Options {
 pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     let mut config = configure(flags, options.listen.as_deref())?;
     config.limits.audit_to.or_file();
+    start_checks::check(&config)?;
     config.deals_names = true;
     start_log(&config, "info")?;
     assemble::with_runtimes(|guests| async move {
@@ -44,9 +47,15 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
         let health = Health::new(stop.clone());
         let admin = Listening::start(&config, health.clone()).await?;
         if let Some(admin) = &admin {
-            tell!("toolyard: http://{} has /healthz, /readyz and /metrics", admin.address);
+            lossy::tell(&format!("toolyard: http://{} has /healthz, /readyz and /metrics\n", admin.address));
         }
-        let mut assembled = Assembled::start_promptly(&config, guests, &stop).await?;
+        let mut assembled = Assembled::start(
+            &config,
+            guests,
+            &stop,
+            Start::serving(FirstLoad::Within(config.limits.plugin_wait)),
+        )
+        .await?;
         let metrics = ReloadMetrics::default();
         metrics.register(&mut assembled.registry);
         health.loaded(&mut assembled);
@@ -81,7 +90,7 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
         let recovering = assembled.server.dispatch.clone();
         let mut left = DrainReport::default();
         let draining = async { left = assembled.drain(config.limits.drain, DrainMode::HandOver).await };
-        let serving = http::serve(assembled.server.clone(), listener, stop.clone(), draining);
+        let serving = http::serve(assembled.server.clone(), Listener::Tcp(listener), stop.clone(), draining);
         tokio::join!(serving, recovering.recover_now());
         end_reload.cancel();
         if reloading.await.is_err() {
@@ -112,16 +121,23 @@ async fn greet(
     console: Option<&ConsoleService>,
 ) {
     let url = format!("http://{address}/mcp");
-    tell!("Toolyard {} serves {url}", env!("CARGO_PKG_VERSION"));
-    output::tell_text(&assembled.greeting(config, assembled.first_load().await));
+    let version = env!("CARGO_PKG_VERSION");
+    let summary = assembled.greeting(config, assembled.first_load().await);
     let token =
         if assembled.server.access.current().auth.is_required() { " --token-env VARIABLE" } else { "" };
-    tell!("  connect   toolyard connect CLIENT --http {url}{token}");
     let clients = CLIENTS.iter().filter(|client| client.has_http()).map(|client| client.name);
-    tell!("            CLIENT is one of {}", clients.collect::<Vec<_>>().join(", "));
-    if let Some(console) = console {
-        tell!("  console   {}", console.link);
-        tell!("            works once, for five minutes; `toolyard console` prints a new one");
-    }
-    tell!("  stop      Ctrl-C");
+    let clients = clients.collect::<Vec<_>>().join(", ");
+    let console = console.map_or_else(String::new, |console| {
+        format!(
+            "  console   {}\n            works once, for five minutes; `toolyard console` prints a new one\n",
+            console.link
+        )
+    });
+    lossy::tell(&format!(
+        "Toolyard {version} serves {url}\n{summary}\
+         \x20 connect   toolyard connect CLIENT --http {url}{token}\n\
+         \x20           CLIENT is one of {clients}\n\
+         {console}\
+         \x20 stop      Ctrl-C\n"
+    ));
 }

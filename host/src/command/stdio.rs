@@ -1,26 +1,30 @@
 //! `toolyard stdio`.
 
 use super::{WrongUsage, configure, left_code, start_log};
-use crate::assemble::{self, Assembled};
+use crate::assemble::{self, Assembled, Start};
 use crate::config::{Config, Flags};
+use crate::log::lossy;
+use crate::plugin_folder::{self, FirstLoad};
 use crate::signals::stop_signal;
-use crate::system::asked_variables;
+use crate::system::{RandomIds, named_variables};
 use anyhow::Context as _;
 use clap::Args;
 use std::io::{BufReader, stdin};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::runtime;
 use toolyard_cli::output;
 use toolyard_detach::{BackgroundHost, Launch};
-use toolyard_dispatch::{Departure, DrainMode, DrainReport};
-use toolyard_transport::stdio::{self, PipeClient};
+use toolyard_dispatch::{Departure, DrainMode, DrainReport, Ids as _};
+use toolyard_transport::relay::{self, RelaySettings};
+use toolyard_transport::stdio;
 
 /// The options of `stdio`.
 #[derive(Debug, Args)]
 pub struct Options {
-    /// Run tasks in a background host, so that they continue when the client ends. It starts at the first
-    /// task and ends by itself. [env: TOOLYARD_STDIO_DETACH] [key: stdio.detach]
+    /// Run the tools in a background host, so that tasks continue when the client ends. It starts with the
+    /// first client and ends by itself. [env: TOOLYARD_STDIO_DETACH] [key: stdio.detach]
     #[arg(long)]
     detach: bool,
 }
@@ -30,16 +34,19 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     let mut config = configure(flags, None)?;
     config.deals_names = true;
     start_log(&config, "warn")?;
-    let detach = options.detach || config.limits.detach;
-    if detach && !config.store.is_seen_by_other_processes() {
-        let why = "--detach needs tasks in a file, where another process finds them: --store sqlite";
-        return Err(WrongUsage(why.to_owned()).into());
+    if options.detach || config.limits.detach {
+        return relay(flags, &config);
     }
-    let background = detach.then(|| background_host(flags, &config)).transpose()?;
     assemble::with_runtimes(|guests| async move {
         let stop = stop_signal()?;
         // Clients give up a server that answers after its components are compiled.
-        let assembled = Assembled::start_at_once(&config, guests, &stop, background.is_none()).await?;
+        let assembled = Assembled::start(
+            &config,
+            guests,
+            &stop,
+            Start::serving(FirstLoad::Later(config.limits.plugin_wait)),
+        )
+        .await?;
         let mut left = DrainReport::default();
         // The client is gone, or a signal came. The host ends all runs, and their tasks record the reason.
         let draining = async {
@@ -47,20 +54,16 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
             left = assembled.drain(Duration::ZERO, DrainMode::End(departure)).await;
         };
         let (server, input) = (assembled.server.clone(), BufReader::new(stdin()));
-        let client = match background {
-            Some(background) => PipeClient::Relayed(Arc::new(background)),
-            None => PipeClient::Direct,
-        };
         let greeting = async {
             let plugins = assembled.first_load().await;
             if assembled.server.dispatch.catalog().is_empty() {
                 // Standard error is for people; standard output is not touched.
-                output::tell_text(&assembled.greeting(&config, plugins));
+                lossy::tell(&assembled.greeting(&config, plugins));
             }
             std::future::pending().await
         };
         tokio::select! {
-            () = stdio::serve(server, client, input, output::json_lines(), stop.clone(), draining) => {}
+            () = stdio::serve(server, input, output::json_lines(), stop.clone(), draining) => {}
             () = greeting => {}
         }
         assembled.close().await;
@@ -69,17 +72,43 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     })
 }
 
+/// Relays stdin and stdout to the background host.
+fn relay(flags: &Flags, config: &Config) -> anyhow::Result<ExitCode> {
+    if !config.store.is_seen_by_other_processes() {
+        let why = "--detach needs tasks in a file, where another process finds them: --store sqlite";
+        return Err(WrongUsage(why.to_owned()).into());
+    }
+    // This process says at once that the folder is missing; the host starts with the first message.
+    plugin_folder::check(config)?;
+    let background = Arc::new(background_host(flags, config)?);
+    let settings = RelaySettings {
+        message_bytes: config.limits.message.as_u64() as usize,
+        requests: config.limits.requests_per_session as usize,
+        eof_grace: config.limits.eof_grace,
+        relay: RandomIds.uuid().as_u128(),
+    };
+    let runtime = runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.context("cannot start the async runtime")?;
+    runtime.block_on(async {
+        let (stop, input) = (stop_signal()?, BufReader::new(stdin()));
+        relay::serve(background, settings, input, output::json_lines(), stop).await;
+        anyhow::Ok(())
+    })?;
+    // A blocking read of stdin must not keep the process alive.
+    runtime.shutdown_background();
+    Ok(ExitCode::SUCCESS)
+}
+
 /// The background host for this configuration, which came from these flags.
 fn background_host(flags: &Flags, config: &Config) -> anyhow::Result<BackgroundHost> {
     Ok(BackgroundHost::new(Launch {
-        version: env!("CARGO_PKG_VERSION"),
         program: std::env::current_exe().context("cannot find the path of this program")?,
         args: Flags { store: None, ..flags.clone() }.to_args(),
         // Not among the arguments, which all users of this machine can read: it may contain a password.
         environment: flags.store.iter().map(|store| ("TOOLYARD_STORE".to_owned(), store.into())).collect(),
         data: config.data.clone(),
         settings: config.fingerprint(),
-        variables: asked_variables,
+        variables: named_variables(&config.plugins),
         start_timeout: config.limits.detach_start,
         max_log_bytes: config.limits.detach_log.as_u64(),
     }))

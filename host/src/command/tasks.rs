@@ -74,6 +74,11 @@ enum Action {
         /// The id.
         id: String,
     },
+    /// Continue a task that failed because it stalled or its run diverged from its journal. A host takes it at once.
+    Resume {
+        /// The id.
+        id: String,
+    },
     Export(archive::Export),
     Import(archive::Import),
     Reencrypt(reencrypt::Options),
@@ -98,7 +103,8 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
         | Action::Show { .. }
         | Action::Logs { .. }
         | Action::Result { .. }
-        | Action::Cancel { .. } => {}
+        | Action::Cancel { .. }
+        | Action::Resume { .. } => {}
     }
     if !operator::has_store(&config, matches!(options.action, Action::List { watch: false }))? {
         return none(&config, options.json);
@@ -159,12 +165,16 @@ async fn act(dispatch: &Dispatch, config: &Config, options: &Options) -> anyhow:
                 }
             }
         }
-        Action::Cancel { id } => {
-            let task = dispatch.cancel_task(&operator, id).await.map_err(|fault| said(&fault, id))?;
+        Action::Cancel { id } | Action::Resume { id } => {
+            let (changed, done) = match &options.action {
+                Action::Cancel { .. } => (dispatch.cancel_task(&operator, id).await, "cancelled"),
+                _ => (dispatch.resume_task(&operator, id).await, "resumed"),
+            };
+            let task = changed.map_err(|fault| said(&fault, id))?;
             if options.json {
                 output::json(task.view().render().as_str());
             } else {
-                say!("cancelled {id}");
+                say!("{done} {id}");
             }
             Ok(ExitCode::SUCCESS)
         }

@@ -1,7 +1,7 @@
 //! `toolyard test`: runs a plugin's recorded cases and compares their results.
 
 use super::{configure, start_log};
-use crate::assemble::{self, Assembled};
+use crate::assemble::{self, Assembled, Start};
 use crate::config::{Flags, StoreChoice};
 use crate::signals::stop_signal;
 use clap::Args;
@@ -66,7 +66,7 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
             return Ok(code);
         }
         let began = Instant::now();
-        let assembled = Assembled::start_for_operator(&config, guests, &stop).await?;
+        let assembled = Assembled::start(&config, guests, &stop, Start::for_operator(None)).await?;
         let code = tests
             .run(&assembled.server.dispatch, &assembled.first_load().await.plugins, began, &stop)
             .await?;

@@ -10,6 +10,10 @@ use crate::install::folder::{PluginFiles, PluginFolder};
 use crate::install::{UNDECIDED, Undecided, held};
 use anyhow::Context as _;
 use clap::Args;
+use jiff::Timestamp;
+use semver::Version;
+use serde::Deserialize;
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::sync::Arc;
 use toolyard_cli::{output, say, tell};
@@ -40,23 +44,25 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
 }
 
 async fn update_all(config: &Config, options: &Options) -> anyhow::Result<ExitCode> {
-    let names = plugins::names_in_lock(&PluginFolder::open(&config.plugins)?.lock()?, &options.names)?;
+    let names = plugins::names_in_lock(&PluginFolder::open(&config.plugins).await?.lock()?, &options.names)?;
     if names.is_empty() {
         say!("{LOCK_FILE} in {} lists no plugin; `toolyard add` adds one.", config.plugins.display());
     }
     let engine = assemble::start_engine(config)?;
-    let mut code = ExitCode::SUCCESS;
+    let (mut code, mut is_failed) = (0, false);
     for name in names {
         match update(config, &engine, &name, options).await {
             Ok(Updated::Done) => {}
-            Ok(Updated::Held) => code = ExitCode::from(UNDECIDED),
+            Ok(Updated::Held) => code = UNDECIDED,
             Err(error) => {
                 tell!("toolyard: {name}: {error:#}");
-                code = if error.is::<Undecided>() { ExitCode::from(UNDECIDED) } else { ExitCode::FAILURE };
+                is_failed |= !error.is::<Undecided>();
+                code = UNDECIDED;
             }
         }
     }
-    Ok(code)
+    // A failure says more than a version that waits.
+    Ok(if is_failed { ExitCode::FAILURE } else { ExitCode::from(code) })
 }
 
 enum Updated {
@@ -82,14 +88,16 @@ async fn update(
         return Ok(Updated::Done);
     }
     let fetched = fetch_again(config, &entry).await?;
-    let folder = PluginFolder::open(&config.plugins)?;
+    let folder = PluginFolder::open(&config.plugins).await?;
     let mut lock = folder.lock()?;
     if pinned(&lock)? != entry {
         return Err(Undecided("another command changed it meanwhile; run the update again".to_owned()).into());
     }
     let candidate = Candidate::check(config, engine, &folder, fetched, &entry, None).await?;
     if candidate.entry.digest == entry.digest && candidate.entry.manifest == entry.manifest {
-        say!("{name}  unchanged: {}", entry.digest.short());
+        let withdrawn = if options.dry_run { false } else { held::forget(config, name)? };
+        let withdrawn = if withdrawn { "; the version that was held is withdrawn" } else { "" };
+        say!("{name}  unchanged: {}{withdrawn}", entry.digest.short());
         return Ok(Updated::Done);
     }
     let reasons = candidate.reasons(engine, &folder, &entry).await?;
@@ -103,7 +111,9 @@ async fn update(
             plugins::note(config, Action::PluginHeld, &files.component, Some(candidate.entry.digest)).await;
         }
         tell!(
-            "toolyard: {name} is held; `toolyard accept {name}` takes the new version, and the old one serves until then"
+            "toolyard: {name} is held; `toolyard accept {name}@{}` takes the new version, and the old one serves until \
+             then",
+            candidate.entry.digest
         );
         return Ok(Updated::Held);
     }
@@ -167,8 +177,8 @@ impl Candidate {
         Ok(Self { fetched, entry, provenance, report })
     }
 
-    /// Why a person has to look at it: changed definitions, grants that the lock file does not list, another signer, and
-    /// uses of imports that the version in the folder does not have.
+    /// Why a person has to look at it: changed definitions, grants that the lock file does not list, another signer, uses
+    /// of imports that the version in the folder does not have, and an age that is greater.
     ///
     /// # Errors
     /// If the version in the folder cannot be checked.
@@ -182,6 +192,10 @@ impl Candidate {
             Decision::Unchanged | Decision::Take => Vec::new(),
             Decision::Hold(reasons) => reasons.iter().map(ToString::to_string).collect(),
         };
+        let before =
+            folder.provenance(&pinned.file)?.and_then(|bytes| Provenance::parse(&bytes).ok()?.manifest);
+        let before = before.map(|manifest| Published::of_manifest(&manifest)).unwrap_or_default();
+        reasons.extend(Published::of(&self.fetched.artifact.annotations).is_older_than(&before));
         let path = folder.path().join(&pinned.file);
         if path.exists() {
             let before =
@@ -200,6 +214,48 @@ impl Candidate {
     pub fn take(self, folder: &PluginFolder, lock: &mut Lock) -> anyhow::Result<()> {
         let change = candidate::change(&self.fetched, self.provenance.as_ref(), None, lock, self.entry);
         folder.commit(change)
+    }
+}
+
+/// The version and the time of an image, by its annotations.
+#[derive(Default)]
+struct Published {
+    version: Option<Version>,
+    created: Option<Timestamp>,
+}
+
+impl Published {
+    fn of(annotations: &BTreeMap<String, String>) -> Self {
+        let text = |name: &str| annotations.get(&format!("org.opencontainers.image.{name}"));
+        Self {
+            version: text("version").and_then(|text| Version::parse(text.trim_start_matches('v')).ok()),
+            created: text("created").and_then(|text| text.parse().ok()),
+        }
+    }
+
+    fn of_manifest(manifest: &[u8]) -> Self {
+        #[derive(Deserialize)]
+        struct Manifest {
+            annotations: BTreeMap<String, String>,
+        }
+        serde_json::from_slice::<Manifest>(manifest)
+            .map_or_else(|_| Self::default(), |read| Self::of(&read.annotations))
+    }
+
+    /// A tag can be moved back to a version with a known fault, whose signature stays good.
+    fn is_older_than(&self, other: &Self) -> Option<String> {
+        match (&self.version, &other.version) {
+            (Some(new), Some(old)) if new < old => {
+                return Some(format!("it is the older version {new}; the plugin is {old}"));
+            }
+            _ => {}
+        }
+        match (self.created, other.created) {
+            (Some(new), Some(old)) if new < old => {
+                Some(format!("it is older, made at {new}; the plugin was made at {old}"))
+            }
+            _ => None,
+        }
     }
 }
 

@@ -7,13 +7,13 @@ use crate::install::candidate;
 use crate::install::folder::{PluginFiles, PluginFolder};
 use crate::install::{UNDECIDED, held};
 use crate::lock::{LockMode, stem};
+use anyhow::bail;
 use clap::Args;
 use std::process::ExitCode;
 use std::sync::Arc;
 use toolyard_cli::{output, say, tell};
 use toolyard_engine::{Engine, LOCK_FILE, MAX_PROVENANCE_BYTES, provenance_file};
 use toolyard_trust::Digest;
-use toolyard_trust::definition;
 use toolyard_trust::lock::{Entry, Signer};
 
 /// The options of `verify`.
@@ -54,6 +54,10 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
 
 async fn verify(config: &Config) -> anyhow::Result<Vec<Finding>> {
     let folder = PluginFolder::read_only(&config.plugins);
+    if folder.is_changing() {
+        let path = folder.path().display();
+        bail!("a change of {path} is half made; run this as the user who owns the folder, which finishes it");
+    }
     let lock = folder.lock()?;
     let engine = assemble::start_engine(config)?;
     let held = held::names(&config.data);
@@ -120,9 +124,18 @@ async fn compare(
             if let Err(why) = entry.check_grants(&report.grant_lines) {
                 finding.problems.push(why.to_string());
             }
-            let changes = definition::compare(&entry.definitions, &candidate::definitions(&report)?);
-            if !changes.is_empty() {
-                finding.notes.push(format!("this host lists its tools differently:\n{changes}"));
+            if let Err(why) = entry.check_settings(&report.setting_lines) {
+                finding.problems.push(why.to_string());
+            }
+            if let Err(why) = entry.check_definitions(&candidate::definitions(&report.definitions)?) {
+                finding.problems.push(why.to_string());
+            }
+            if entry.settings.is_none() {
+                let name = stem(&entry.file);
+                finding.notes.push(format!(
+                    "an earlier version of Toolyard pinned it, without its limits and words; `toolyard accept {name}` \
+                     adds them"
+                ));
             }
         }
     }

@@ -71,11 +71,6 @@ impl<'de> Deserialize<'de> for Written<Duration> {
 const LEEWAY: Duration = Duration::from_secs(60);
 
 impl Auth {
-    /// Whether every request needs a token.
-    pub const fn asks(&self) -> bool {
-        !self.tokens.is_empty() || !self.issuers.is_empty()
-    }
-
     /// Whether other machines may call without a token.
     pub const fn anonymous_on_network(&self) -> bool {
         self.anonymous_on_network

@@ -55,11 +55,16 @@ enum OnDisconnect {
 }
 
 impl BridgeTables {
-    /// The settings of the bridge; `None` if it is off.
+    /// The settings of the bridge; `None` if it is off. A key that the operator `has_set` counts for the host's rows
+    /// too.
     ///
     /// # Errors
     /// The value that does not fit.
-    pub fn meaning(&self, limits: &Limits) -> anyhow::Result<Option<BridgeSettings>> {
+    pub fn meaning(
+        &self,
+        limits: &Limits,
+        has_set: impl Fn(&str) -> bool,
+    ) -> anyhow::Result<Option<BridgeSettings>> {
         let task_clients = self.task_clients.iter().map(|name| pattern(name)).collect::<Result<_, _>>();
         let task_clients = task_clients.context("`bridge.task-clients`")?;
         let mut clients = Vec::new();
@@ -70,8 +75,8 @@ impl BridgeTables {
             let name = pattern(name)?;
             clients.push(BridgedClient {
                 name,
-                after: Some(after),
-                wait: Some(wait),
+                after: (!has_set("bridge.after")).then_some(after),
+                wait: (!has_set("bridge.wait")).then_some(wait),
                 keeps_on_disconnect: false,
             });
         }
@@ -122,7 +127,15 @@ mod tests {
 
     fn read(text: &str) -> anyhow::Result<BridgeSettings> {
         let tables: BridgeTables = toml::from_str(text)?;
-        Ok(tables.meaning(&Limits::default())?.expect("is on by default"))
+        Ok(tables.meaning(&Limits::default(), |_| false)?.expect("is on by default"))
+    }
+
+    #[test]
+    fn a_key_that_is_set_counts_for_every_client_without_a_row_of_the_operator() {
+        let limits = Limits { bridge_after: Duration::from_secs(3), ..Limits::default() };
+        let bridge = BridgeTables::default().meaning(&limits, |key| key == "bridge.after");
+        let code = bridge.expect("valid").expect("is on").terms(Some("claude-code"));
+        assert_eq!((code.after, code.wait), (Duration::from_secs(3), Duration::from_secs(100)));
     }
 
     #[test]
@@ -157,7 +170,7 @@ mod tests {
             assert!(format!("{error:#}").contains(says), "{error:#}");
         }
         let limits = Limits { bridge_wait: Duration::from_secs(56), ..Limits::default() };
-        let error = BridgeTables::default().meaning(&limits).expect_err("too long");
+        let error = BridgeTables::default().meaning(&limits, |_| false).expect_err("too long");
         assert!(error.to_string().contains("at most 55s"), "{error}");
     }
 }

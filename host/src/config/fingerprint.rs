@@ -5,8 +5,8 @@ use super::{Config, StoreChoice};
 use toolyard_detach::fingerprint;
 
 impl Config {
-    /// The fingerprint of all settings that the result of a task may depend on. It leaves out the
-    /// destinations of logs and spans, and the settings that only HTTP uses.
+    /// The fingerprint of all settings that a client may notice. It leaves out the destinations of logs and
+    /// spans, and the settings that only the network uses.
     pub fn fingerprint(&self) -> String {
         let plugins = self.plugins.canonicalize().unwrap_or_else(|_| self.plugins.clone());
         let mut limits = self.limits.clone();
@@ -14,7 +14,9 @@ impl Config {
         limits.detach = false;
         limits.log_format = LogFormat::Text;
         limits.log_rate = 0;
-        let Self { store, schema, rules, weights, require_digest, signers, .. } = self;
+        let Self {
+            store, schema, rules, weights, require_digest, signers, name, title, instructions, ..
+        } = self;
         let address = match store {
             StoreChoice::Postgres(address) => address.reveal(),
             StoreChoice::Sqlite | StoreChoice::Memory => "",
@@ -22,7 +24,8 @@ impl Config {
         let kept = (store, address, schema);
         let version = env!("CARGO_PKG_VERSION");
         let loaded = (require_digest, signers);
-        fingerprint(&format!("{:?}", (version, plugins, kept, &limits, rules, weights, loaded)))
+        let shown = (name, title, instructions);
+        fingerprint(&format!("{:?}", (version, plugins, kept, &limits, rules, weights, loaded, shown)))
     }
 }
 

@@ -303,9 +303,11 @@ limits! {
     eof_grace: Duration = "shutdown.eof-grace", "1500ms",
         "How long requests under way may go on after stdin has ended. Raise it for scripts that close stdin before they read all answers; lower it to exit sooner.";
     detach: bool = "stdio.detach", "false",
-        "Whether `toolyard stdio` runs tasks in a background host, so that they outlive it ([stdio](../guides/use/stdio.md)); `--detach` is the same. Turn it on if clients end before their tasks do.";
+        "Whether `toolyard stdio` runs its tools in a background host, so that tasks outlive it ([stdio](../guides/use/stdio.md)); `--detach` is the same. Turn it on if clients end before their tasks do.";
     detach_start: Duration = "detach.start", "30s",
-        "How long a background host may take to answer; after that the host refuses the call that would have become a task. Raise it if its first start compiles many plugins.";
+        "How long a background host may take to start; after that its clients get an error. Raise it on a slow machine.";
+    detach_parked: Duration = "detach.parked", "24h",
+        "How long a background host stays without a client while a task is parked; a later client starts it again. Lower it to free its memory earlier.";
     detach_log: ByteSize = "detach.log", "1MiB",
         "The log of a background host, in the data folder; the host rotates it once before it grows beyond this. Raise it to look further back; lower it to save disk.";
 }

@@ -134,7 +134,8 @@ pub fn entry(fetched: &Fetched, signer: Signer, report: &CheckReport) -> anyhow:
         digest: Digest::of(&fetched.artifact.component),
         signer,
         grants: report.grant_lines.clone(),
-        definitions: definitions(report)?,
+        settings: Some(report.setting_lines.clone()),
+        definitions: definitions(&report.definitions)?,
     })
 }
 
@@ -142,14 +143,14 @@ pub fn entry(fetched: &Fetched, signer: Signer, report: &CheckReport) -> anyhow:
 ///
 /// # Errors
 /// If one of them cannot be read.
-pub fn definitions(report: &CheckReport) -> anyhow::Result<Vec<Definition>> {
+pub fn definitions(declared: &[DeclaredDefinition]) -> anyhow::Result<Vec<Definition>> {
     let read = |declared: &DeclaredDefinition| {
         let kind = if declared.kind == "prompt" { Kind::Prompt } else { Kind::Tool };
         let value =
             declared.json.decode().with_context(|| format!("the {} {}", declared.kind, declared.name))?;
         Ok(Definition { kind, name: declared.name.clone(), value })
     };
-    report.definitions.iter().map(read).collect()
+    declared.iter().map(read).collect()
 }
 
 /// The change of the folder that makes this component the plugin. The component comes last, so that a running host never

@@ -3,15 +3,16 @@
 
 use super::fetch::spinner;
 use anyhow::{Context as _, bail};
-use serde::{Deserialize, Serialize};
-use std::fs::{self, DirBuilder, File};
-use std::io::{self, ErrorKind};
+use std::fs::{self, DirBuilder, File, TryLockError};
+use std::io::{self, ErrorKind, Write as _};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use toolyard_cli::{read, replace};
+use std::time::Duration;
+use toolyard_cli::{read, replace, tell};
 use toolyard_engine::{
-    CheckReport, Engine, LOCK_FILE, LoadError, MAX_LOCK_BYTES, MAX_PROVENANCE_BYTES, Refusal, provenance_file,
+    COMMITTED_FOLDER, CheckReport, Engine, FolderStep, LOCK_FILE, LoadError, MAX_LOCK_BYTES,
+    MAX_PROVENANCE_BYTES, MAX_STEPS_BYTES, Refusal, STEPS_FILE, provenance_file,
 };
 use toolyard_manifest::ManifestError;
 use toolyard_trust::lock::Lock;
@@ -20,14 +21,16 @@ use toolyard_trust::lock::Lock;
 const TURN: &str = ".toolyard-turn";
 /// The folder with the new files, while they are written.
 const STAGED: &str = ".toolyard-staged";
-/// The same folder once it is complete: from its renaming on, the change is certain.
-const COMMITTED: &str = ".toolyard-committed";
-/// The file in that folder that lists the steps.
-const STEPS: &str = "steps.json";
+/// The same folder once it is complete: from its renaming on, the change is certain, and hosts read its files.
+const COMMITTED: &str = COMMITTED_FOLDER;
 /// A component that is checked before it is a plugin, and its manifest.
 const CHECKED: [&str; 2] = [".toolyard-check.wasm", ".toolyard-check.toml"];
-/// The largest list of steps, in bytes.
-const MAX_STEPS_BYTES: u64 = 1 << 20;
+/// How long a command waits for another one.
+const MAX_WAIT: Duration = Duration::from_secs(60);
+/// When it says that it waits.
+const ANNOUNCED: Duration = Duration::from_secs(1);
+/// How often it looks.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 /// The plugin folder, held by this command.
 #[derive(Debug)]
@@ -91,34 +94,57 @@ impl Change {
     }
 }
 
-/// One step of a change.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Step {
-    file: String,
-    /// Whether the file is written; else it is removed.
-    is_written: bool,
-}
-
 impl PluginFolder {
     /// Opens the folder to change it, and makes it if it does not exist. Waits for its turn, and finishes or drops
     /// the change of a command that was killed.
     ///
     /// # Errors
-    /// If the folder cannot be written.
-    pub fn open(path: &Path) -> anyhow::Result<Self> {
+    /// If the folder cannot be written, or another command changes it for longer than a minute.
+    pub async fn open(path: &Path) -> anyhow::Result<Self> {
+        let mut waited = Duration::ZERO;
+        loop {
+            if let Some(folder) = Self::try_open(path)? {
+                return Ok(folder);
+            }
+            let holder = fs::read_to_string(path.join(TURN)).unwrap_or_default();
+            let holder = format!("another command (process {}) changes {}", holder.trim(), path.display());
+            if waited >= MAX_WAIT {
+                bail!("{holder}; end it, or try again later");
+            }
+            if waited == ANNOUNCED {
+                tell!("toolyard: {holder}; waiting for it");
+            }
+            tokio::time::sleep(LOOK_AGAIN).await;
+            waited += LOOK_AGAIN;
+        }
+    }
+
+    /// The same, but `None` if another command has its turn.
+    fn try_open(path: &Path) -> anyhow::Result<Option<Self>> {
         let cannot = || format!("cannot change the plugin folder {}", path.display());
         fs::create_dir_all(path).with_context(cannot)?;
         let turn = File::options().create(true).truncate(false).write(true).open(path.join(TURN));
-        let turn = turn.and_then(|turn| turn.lock().map(|()| turn)).with_context(cannot)?;
+        let mut turn = turn.with_context(cannot)?;
+        match turn.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Ok(None),
+            Err(TryLockError::Error(error)) => return Err(error).with_context(cannot),
+        }
+        turn.set_len(0).and_then(|()| writeln!(turn, "{}", std::process::id())).with_context(cannot)?;
         let folder = Self { path: path.to_owned(), turn: Some(turn) };
         folder.recover().with_context(cannot)?;
-        Ok(folder)
+        Ok(Some(folder))
     }
 
-    /// The folder for a command that only reads it.
+    /// The folder for a command that only reads it. Finishes the change of a command that was killed, if it may.
     pub fn read_only(path: &Path) -> Self {
+        recover(path);
         Self { path: path.to_owned(), turn: None }
+    }
+
+    /// Whether a change is half made that this command may not finish.
+    pub fn is_changing(&self) -> bool {
+        self.turn.is_none() && self.path.join(COMMITTED).join(STEPS_FILE).exists()
     }
 
     /// Its path.
@@ -201,15 +227,16 @@ impl PluginFolder {
         check_names(change.0.iter().map(|(file, _)| file.as_str()))?;
         let staged = self.path.join(STAGED);
         remove_folder(&staged)?;
-        DirBuilder::new().mode(0o700).create(&staged)?;
+        // A host of another user reads it too.
+        DirBuilder::new().mode(0o755).create(&staged)?;
         let mut steps = Vec::new();
         for (file, bytes) in change.0 {
             if let Some(bytes) = &bytes {
                 write(&staged.join(&file), bytes)?;
             }
-            steps.push(Step { file, is_written: bytes.is_some() });
+            steps.push(FolderStep { file, is_written: bytes.is_some() });
         }
-        write(&staged.join(STEPS), &serde_json::to_vec(&steps)?)?;
+        write(&staged.join(STEPS_FILE), &serde_json::to_vec(&steps)?)?;
         File::open(&staged)?.sync_all()
     }
 
@@ -268,15 +295,15 @@ impl PluginFolder {
     /// Moves the files of a committed change to their names. It can be repeated.
     fn finish(&self) -> io::Result<()> {
         let committed = self.path.join(COMMITTED);
-        let steps = match read::bytes(&committed.join(STEPS), MAX_STEPS_BYTES) {
-            Ok(bytes) => serde_json::from_slice::<Vec<Step>>(&bytes)?,
+        let steps = match read::bytes(&committed.join(STEPS_FILE), MAX_STEPS_BYTES) {
+            Ok(bytes) => serde_json::from_slice::<Vec<FolderStep>>(&bytes)?,
             // The list goes first when the folder is removed, so all its steps were taken.
             Err(error) if error.kind() == ErrorKind::NotFound => return remove_folder(&committed),
             Err(error) => return Err(error),
         };
         // A user who may write to the folder must not choose files elsewhere.
         check_names(steps.iter().map(|step| step.file.as_str()))?;
-        for (index, Step { file, is_written }) in steps.iter().enumerate() {
+        for (index, FolderStep { file, is_written }) in steps.iter().enumerate() {
             let to = self.path.join(file);
             let moved = match is_written {
                 true => fs::rename(committed.join(file), &to),
@@ -290,7 +317,7 @@ impl PluginFolder {
             reach(&format!("install.step-{index}"));
         }
         self.sync()?;
-        fs::remove_file(committed.join(STEPS))?;
+        fs::remove_file(committed.join(STEPS_FILE))?;
         reach("install.done");
         remove_folder(&committed)
     }
@@ -300,13 +327,13 @@ impl PluginFolder {
     }
 }
 
-/// Finishes the change of a command that was killed, before a host reads the folder. A folder that this process may
-/// not write to stays as it is.
+/// Finishes the change of a command that was killed. In a folder that this process may not write to it stays as it is,
+/// and counts as made.
 pub fn recover(path: &Path) {
     if !path.join(COMMITTED).exists() {
         return;
     }
-    if let Err(error) = PluginFolder::open(path) {
+    if let Err(error) = PluginFolder::try_open(path) {
         tracing::warn!(
             event = "plugin.change_not_finished", path = %path.display(), error = %format!("{error:#}"),
             "cannot finish a change of the plugin folder that was interrupted"
@@ -358,13 +385,13 @@ mod tests {
         change
     }
 
-    #[test]
-    fn a_change_that_was_committed_is_finished_and_any_other_is_dropped() {
+    #[tokio::test]
+    async fn a_change_that_was_committed_is_finished_and_any_other_is_dropped() {
         let place = tempfile::tempdir().expect("a folder");
         let at = |name: &str| place.path().join(name);
         let text = |name: &str| fs::read_to_string(at(name)).ok();
         fs::write(at("gone"), "x").expect("writes");
-        let folder = PluginFolder::open(place.path()).expect("opens");
+        let folder = PluginFolder::open(place.path()).await.expect("opens");
         folder.commit(change("1")).expect("commits");
         assert_eq!(
             (text("a.toml"), text("a.wasm"), text("gone")),
@@ -373,7 +400,7 @@ mod tests {
         // Killed before the commit.
         folder.stage(change("2")).expect("stages");
         drop(folder);
-        let folder = PluginFolder::open(place.path()).expect("opens");
+        let folder = PluginFolder::open(place.path()).await.expect("opens");
         assert_eq!(text("a.wasm").as_deref(), Some("1"));
         // Killed after the commit and the first step.
         folder.stage(change("3")).expect("stages");

@@ -125,7 +125,7 @@ pub async fn decide(report: &CheckReport, flags: &[Grant], asks: bool) -> anyhow
     if open.is_empty() {
         return Ok(granted);
     }
-    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+    if !is_attended() {
         let does: Vec<&str> = open.iter().map(|used| used.does()).collect();
         let flags: Vec<&str> = open.iter().map(|used| example(*used)).collect();
         return Err(Undecided(format!(
@@ -163,6 +163,11 @@ async fn ask_for(used: ImportUse) -> anyhow::Result<Vec<Grant>> {
             Err(_) => tell!("That is not of the form of the example."),
         }
     }
+}
+
+/// Whether a person is at the terminal who can be asked.
+pub fn is_attended() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
 /// Asks a question with the answer no unless the person types yes.

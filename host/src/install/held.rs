@@ -51,17 +51,15 @@ pub fn find(config: &Config, name: &str, source: &str) -> anyhow::Result<Option<
     Ok(Some(Fetched { source: source.to_owned(), artifact, is_oci }))
 }
 
-/// Forgets the version that waits, if there is one.
+/// Forgets the version that waits. Returns whether there was one.
 ///
 /// # Errors
 /// If it cannot be removed.
-pub fn forget(config: &Config, name: &str) -> anyhow::Result<()> {
+pub fn forget(config: &Config, name: &str) -> anyhow::Result<bool> {
     let path = path(config, name);
     match fs::remove_file(&path) {
-        Err(error) if error.kind() != ErrorKind::NotFound => {
-            Err(error).with_context(|| format!("cannot remove {}", path.display()))
-        }
-        _ => Ok(()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        removed => removed.map(|()| true).with_context(|| format!("cannot remove {}", path.display())),
     }
 }
 

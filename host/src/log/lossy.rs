@@ -1,11 +1,13 @@
 //! Writers of the log that lose lines if these cannot be written: a full disk or a reader that has stopped reading must
 //! not stop the host. Lost lines are counted.
 
+use parking_lot::Mutex;
 use prometheus_client::metrics::counter::Counter;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, Write};
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::LazyLock;
 use std::time::Duration;
+use toolyard_dispatch::visible;
 use tracing_subscriber::fmt::MakeWriter;
 
 /// How long the log waits for the reader of standard error, once. After that it waits no more until the reader has read.
@@ -14,6 +16,11 @@ const PATIENCE: Duration = Duration::from_millis(200);
 const PIECE: usize = 512;
 
 static LOST: LazyLock<Counter> = LazyLock::new(Counter::default);
+
+/// Prints text for people on standard error as the log is: a host starts and stops without its reader.
+pub fn tell(text: &str) {
+    drop(LossyLine(Stderr).write_all(visible::text(text).as_bytes()));
+}
 
 /// The number of lines that this process could not write.
 pub fn lost_lines() -> Counter {
@@ -62,7 +69,7 @@ static STATE: Mutex<State> = Mutex::new(State { is_stuck: false, is_cut: false }
 
 impl Write for Stderr {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        STATE.lock().unwrap_or_else(PoisonError::into_inner).write(&rustix::stdio::stderr(), line)?;
+        STATE.lock().write(&rustix::stdio::stderr(), line)?;
         Ok(line.len())
     }
 

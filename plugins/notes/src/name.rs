@@ -11,6 +11,14 @@ const SCHEME: &str = "notes:///";
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Name(String);
 
+/// Whether a character has no look of its own: a name with it would look like another one.
+fn is_invisible(char: char) -> bool {
+    char.is_control()
+        || matches!(char, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
+            | '\u{e0000}'..='\u{e0fff}')
+}
+
 impl Name {
     /// The name of a file, if it is a valid note name.
     pub fn of_file(name: &str) -> Option<Self> {
@@ -19,7 +27,7 @@ impl Name {
             && name.ends_with(ENDING)
             && !name.starts_with('.')
             && !name.contains(['/', '\\'])
-            && !name.chars().any(char::is_control);
+            && !name.chars().any(is_invisible);
         fits.then(|| Self(name.to_owned()))
     }
 
@@ -29,7 +37,7 @@ impl Name {
         Self::of_file(&whole).ok_or_else(|| {
             Fault::Refused(format!(
                 "A note's name has at most {LONGEST} bytes with its ending {ENDING}, does not begin with a dot, \
-                 and has no slashes and no control characters."
+                 and has no slashes and no invisible characters."
             ))
         })
     }
@@ -94,6 +102,9 @@ mod tests {
             "a\\b.md",
             "a\n.md",
             "a\0.md",
+            "a\u{202e}gpj.md",
+            "a\u{200b}.md",
+            "\u{feff}a.md",
             &format!("{}.md", "x".repeat(126)),
         ] {
             assert!(Name::of_file(name).is_none(), "{name:?}");

@@ -3,8 +3,39 @@
 use super::{collect, instruction, text};
 use crate::questions::{accepted, form};
 use serde_json::{Value, json};
+use toolyard_tests::exchange::next_of;
 use toolyard_tests::host::Setup;
+use toolyard_tests::tokens::{stanza, token};
 use toolyard_tests::{Host, Session, guests};
+
+/// C6.5: the person of a client that knows no tasks is asked by the client, also if the call is a task by then; the model
+/// is not.
+#[tokio::test]
+async fn a_confirmation_goes_to_the_person_if_the_client_can_ask_one() {
+    let setup = Setup::probe().set("bridge.enabled", "true").config(&stanza("alice", &[]));
+    let (_host, client) = setup.serve_client().await;
+    let able = json!({"elicitation": {"form": {}}});
+    let client = client.declaring(able).bearing(&token("alice"));
+    for (answer, said) in [
+        (json!({"action": "accept", "content": {"answer": true}}), "yes"),
+        (json!({"action": "cancel"}), "cancelled"),
+    ] {
+        let mut call = json!({"name": "confirm", "arguments": {"question": format!("Deploy {said}?")}});
+        let asked = client.result("tools/call", call.clone()).await;
+        assert_eq!(asked["resultType"], "input_required", "{asked}");
+        let (key, question) =
+            asked["inputRequests"].as_object().expect("requests").iter().next().expect("one");
+        assert!(question["params"]["message"].to_string().contains(said), "{question}");
+        call["requestState"] = asked["requestState"].clone();
+        call["inputResponses"] = json!({key: answer});
+        // The state is good for this call alone.
+        let mut other = call.clone();
+        other["arguments"]["question"] = json!("Something else?");
+        let refused = client.error("tools/call", other).await;
+        assert!(refused["message"].to_string().contains("requestState"), "{refused}");
+        assert_eq!(text(&client.result("tools/call", call).await), said);
+    }
+}
 
 /// A host, a session of a client without elicitation, and the hand-off of a call that asks.
 async fn asked() -> (Host, Session, Value) {
@@ -29,6 +60,7 @@ async fn a_hand_off_shows_the_question_and_task_answer_answers_it() {
     for part in ["is waiting for an answer from the user", "\"Deploy?\"", "ok: true or false, required"] {
         assert!(text(&result).contains(part), "{part}: {result}");
     }
+    assert!(text(&answered(&session, &result, json!({"key": "other"})).await).contains("with the key"));
     let wrong = answered(&session, &result, json!({"content": {"ok": "maybe"}})).await;
     assert!(wrong["isError"] == true && text(&wrong).contains("ok"), "{wrong}");
     let taken = answered(&session, &result, accepted()).await;
@@ -38,11 +70,27 @@ async fn a_hand_off_shows_the_question_and_task_answer_answers_it() {
     assert_eq!(done["content"][1]["text"], json!([{"deploy": accepted()}]).to_string(), "{done}");
 }
 
-/// Only a person may allow what the host itself asks about.
+/// C6.4, as bridges do that pass on the capabilities of the client behind them.
 #[tokio::test]
-async fn task_answer_refuses_the_questions_of_the_host() {
-    let (_host, session, result) = asked().await;
-    let key = json!({"key": "host:permission:http"});
-    let refused = answered(&session, &result, key).await;
-    assert!(refused["isError"] == true && text(&refused).contains("Only the user"), "{refused}");
+async fn who_declares_questions_and_knows_no_such_request_is_asked_by_text() {
+    let setup = Setup::new().with(&[guests::fixture("script")]).set("bridge.enabled", "true");
+    let (_host, session) = setup.open_as(json!({"elicitation": {"form": {}}})).await;
+    let mut stream = session.listen().await;
+    assert!(!session.tool_names().await.contains(&"task_answer".to_owned()));
+    let mut call = session.begin_script(json!([{"ask": [form("deploy")]}])).await;
+    let asked = call.message().await;
+    session.refuse(&asked, -32601, "Method not found").await;
+    let (answer, _) = call.answer().await;
+    let result = answer["result"].clone();
+    assert!(text(&result).contains("\"Deploy?\""), "{result}");
+    next_of(&mut stream, "notifications/tools/list_changed").await;
+    assert!(session.tool_names().await.contains(&"task_answer".to_owned()));
+    let taken = answered(&session, &result, accepted()).await;
+    assert_eq!(taken["isError"], false, "{taken}");
+    let task = instruction(&result, "task_answer")["task_id"].as_str().expect("an id").to_owned();
+    let done = collect(&session, &task).await;
+    assert_eq!(done["content"][1]["text"], json!([{"deploy": accepted()}]).to_string(), "{done}");
+    // Later questions are not sent at all.
+    let again = session.call("script", json!({"steps": [{"ask": [form("again")]}]})).await;
+    assert!(text(&again).contains("task_answer"), "{again}");
 }

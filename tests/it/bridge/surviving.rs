@@ -7,7 +7,7 @@ use std::sync::Arc;
 use toolyard_tests::host::Setup;
 use toolyard_tests::session::LATEST;
 use toolyard_tests::tokens::{stanza, token};
-use toolyard_tests::{Backgrounds, Session, Sink, Stdio, eventually};
+use toolyard_tests::{Backgrounds, Session, Sink, Stdio, eventually, guests};
 
 /// The host is killed between the hand-off and `task_wait`: the task runs again if its durability allows it;
 /// else the client learns why it ended.
@@ -88,4 +88,51 @@ async fn a_session_without_tasks_gets_results_instead_of_busy() {
     for task in &handed {
         assert!(text(&collect(&session, task).await).contains("is done"), "{task}");
     }
+}
+
+/// A tool whose tasks resume, and that posts to the sink in each of its rounds.
+fn resuming(sink: &Sink) -> Setup {
+    let http = format!("[http]\nallow = [\"127.0.0.1:{}\"]\n", sink.port());
+    let setup = Setup::new().with(&[guests::fixture("chances")]).set("bridge.enabled", "true");
+    setup
+        .manifest("chances", &format!("[task]\ndurability = \"resume\"\n{http}"))
+        .config(&stanza("alice", &[]))
+}
+
+/// The call is a task since its first request, so the same call joins it at the next host.
+#[tokio::test]
+async fn a_repeated_call_of_a_tool_that_resumes_sends_no_request_again() {
+    let sink = Sink::start().await;
+    let mut host = resuming(&sink).start().await;
+    let order = json!({"rounds": 2, "hostSleep": 1_000, "port": sink.port(), "key": "k"});
+    let session = Session::open_with(host.port(), &token("alice")).await;
+    let call = session.begin("tools/call", json!({"name": "chances", "arguments": order})).await;
+    sink.begun("k", 1).await;
+    // Its response is durable by then.
+    tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+    host.kill().await;
+    drop(call);
+    let next = host.another().await;
+    let session = Session::open_with(next.port(), &token("alice")).await;
+    let result = session.call("chances", order).await;
+    assert!(result["isError"] == false && text(&result).matches("204").count() == 2, "{result}");
+    assert_eq!(sink.of("k").begun, [0, 1]);
+}
+
+/// A client that is asked by a result makes its call again with the answer, and what it did before stays done.
+#[tokio::test]
+async fn a_call_that_asks_in_rounds_sends_no_request_again() {
+    let sink = Sink::start().await;
+    let (_host, client) = resuming(&sink).serve_client().await;
+    let client = client.declaring(json!({"elicitation": {"form": {}}})).bearing(&token("alice"));
+    let order = json!({"rounds": 2, "ask": 1, "port": sink.port(), "key": "k"});
+    let mut call = json!({"name": "chances", "arguments": order});
+    let asked = client.result("tools/call", call.clone()).await;
+    assert_eq!(asked["resultType"], "input_required", "{asked}");
+    let key = asked["inputRequests"].as_object().and_then(|asked| asked.keys().next()).expect("a question");
+    call["inputResponses"] = json!({key: {"action": "accept", "content": {"n": 3}}});
+    call["requestState"] = asked["requestState"].clone();
+    let done = client.result("tools/call", call).await;
+    assert!(done.to_string().contains("accept"), "{done}");
+    assert_eq!(sink.of("k").begun, [0, 1]);
 }

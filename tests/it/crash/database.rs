@@ -20,6 +20,10 @@ async fn while_the_database_is_locked_nothing_is_acknowledged_and_nothing_lost()
     assert_eq!(refused["code"], -32603, "{refused}");
     let refused = scene.session.error("tasks/cancel", json!({"taskId": id})).await;
     assert_eq!(refused["code"], -32603, "{refused}");
+    toolyard_tests::eventually("the end to be tried", || async {
+        scene.host.log().contains("event=\"task.end_not_stored\"").then_some(())
+    })
+    .await;
     // Reading committed data works throughout.
     assert_eq!(scene.session.task(&id).await["status"], "working", "its end is not stored");
     other.execute_batch("ROLLBACK").expect("the end of the lock");

@@ -26,6 +26,7 @@ async fn tasks_of_both_generations_outlive_kill_9_of_their_pipe_and_a_later_one_
         let seen = later.request("tasks/get", enveloped(json!({"taskId": id}), &tasks())).await;
         assert_eq!(seen["result"]["status"], "completed", "{seen}");
     }
+    drop(later);
     // No task is left and no process is connected.
     folder.backgrounds.gone().await;
 }
@@ -82,6 +83,7 @@ async fn without_the_flag_the_end_of_the_pipe_is_the_end_of_its_tasks_and_they_s
     let id = create(&mut stdio, "wait", json!({"ms": 600_000})).await;
     assert_eq!(status(&mut stdio, &id).await, "working");
     assert!(stdio.close().await.0.success());
+    assert!(!folder.backgrounds.place().exists(), "nothing is to be taken over");
     let mut later = folder.open().await;
     let seen = later.request("tasks/get", json!({"taskId": id})).await;
     assert_eq!(seen["result"]["status"], "failed");
@@ -90,7 +92,6 @@ async fn without_the_flag_the_end_of_the_pipe_is_the_end_of_its_tasks_and_they_s
         message.contains("ended with the pipe of its client") && message.contains("effects"),
         "{message}"
     );
-    assert!(!folder.backgrounds.place().exists(), "nothing is to be taken over");
 }
 
 #[tokio::test]

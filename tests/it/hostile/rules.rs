@@ -73,7 +73,8 @@ async fn kept_out(stage: &Stage, tool: &str, spellings: impl IntoIterator<Item =
         let is_misfit = answer["result"]["isError"] == true && text.contains("input schema");
         let said = answer["error"]["message"].as_str().unwrap_or_default();
         let is_denied = said.contains("may not be called with these arguments");
-        assert!(is_denied || is_misfit, "{tool} {arguments} reached the guest: {answer}");
+        let is_refused = answer["error"]["code"] == -32602 && said.starts_with("tools/call: `arguments`: ");
+        assert!(is_denied || is_refused || is_misfit, "{tool} {arguments} reached the guest: {answer}");
     }
 }
 

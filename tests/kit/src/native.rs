@@ -132,6 +132,13 @@ impl Native {
         self
     }
 
+    /// Sets how many questions a call may ask.
+    #[must_use]
+    pub fn questions(mut self, most: u32) -> Self {
+        self.spec.reports.questions = most;
+        self
+    }
+
     /// Sets the schema of its structured content.
     #[must_use]
     pub fn output_schema(mut self, schema: &'static str) -> Self {

@@ -14,7 +14,7 @@ use toolyard_task::store::{
 };
 use toolyard_task::task::Summary;
 use toolyard_task::wire::Timestamp;
-use toolyard_task::{Digest, Fence, Incarnation, Owner, SessionId, Task, TaskId, TaskStore};
+use toolyard_task::{Digest, Fence, Incarnation, Owner, Task, TaskId, TaskStore};
 use uuid::Uuid;
 
 /// Controls the calls of a store, and observes their changes. Each change is noted in the same poll in which
@@ -138,8 +138,8 @@ impl<I: Intercept> TaskStore for StoreProxy<I> {
         self.intercept.call("wakeable", self.store.wakeable(limit)).await
     }
 
-    async fn parked_asking(&self, session: &SessionId, limit: u32) -> Result<Vec<TaskId>, StoreError> {
-        self.intercept.call("parked_asking", self.store.parked_asking(session, limit)).await
+    async fn asking(&self, owner: &Owner, limit: u32) -> Result<Vec<TaskId>, StoreError> {
+        self.intercept.call("asking", self.store.asking(owner, limit)).await
     }
 
     async fn count_parked(&self) -> Result<u64, StoreError> {
@@ -238,8 +238,8 @@ impl<I: Intercept> JournalStore for StoreProxy<I> {
         self.intercept.call("sweep_components", self.store.sweep_components(keep)).await
     }
 
-    async fn journal_bytes(&self) -> Result<u64, StoreError> {
-        self.intercept.call("journal_bytes", self.store.journal_bytes()).await
+    async fn journal_bytes(&self, of: Option<&Owner>) -> Result<u64, StoreError> {
+        self.intercept.call("journal_bytes", self.store.journal_bytes(of)).await
     }
 
     async fn ended_journals(&self, limit: u32) -> Result<Vec<(TaskId, u64)>, StoreError> {

@@ -29,9 +29,10 @@ const READINGS: u64 = 1_000_000;
 const CONNECTIONS: usize = 16;
 /// The most time until all waiting tasks have given up their runs.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// The aims: the part of the rate of plain calls, KiB for each waiting task, the multiple of a fresh call with a
+/// The aims: the part of the rate of plain calls beside the tool, and of the tool, KiB for each waiting task, the multiple of a fresh call with a
 /// commit, and the seconds of the repetition.
 const AIM_BESIDE: f64 = 0.99;
+const AIM_OWN: f64 = 1.0 / 1.3;
 const AIM_KIB: f64 = 3.4;
 const AIM_ANSWER: f64 = 2.0;
 const AIM_REPLAY: f64 = 1.0;
@@ -76,12 +77,12 @@ fn sending(work: &Path, name: &str, sink: &Sink) -> anyhow::Result<PathBuf> {
 
 /// Runs the measurement.
 pub async fn measure(effort: Effort, work: &Path) -> anyhow::Result<Section> {
-    let beside = beside(effort, work).await?;
+    let (beside, own) = (beside(effort, work).await?, own(effort, work).await?);
     let parked = parked(work).await?;
     let answered = answered(work).await?;
     let written = written(work).await?;
     let continued = continued(work).await?;
-    Ok(section(&beside, &parked, &answered, &written, &continued))
+    Ok(section((&beside, own), &parked, &answered, &written, &continued))
 }
 
 /// The rates and the processor times of plain calls without a tool that resumes, and beside one: medians.
@@ -91,16 +92,40 @@ struct Beside {
 }
 
 async fn beside(effort: Effort, work: &Path) -> anyhow::Result<Beside> {
-    let alone = Server::toolyard(&folder(work, "alone", &[guests::fixture("add")])?).await?;
-    let with = Server::toolyard(&resuming(work, "beside")?).await?;
+    let alone = folder(work, "alone", &[guests::fixture("add")])?;
+    let with = resuming(work, "beside")?;
+    let params = json!({"name": "add", "arguments": {"a": 19, "b": 23}});
+    plain_calls(effort, [&alone, &with], &params, b"\"text\":\"42\"").await
+}
+
+/// The rate of a tool's own plain calls if its tasks resume, as a part of that if they do not: calls that meet nothing
+/// from outside, and calls that read the clock 200 times.
+async fn own(effort: Effort, work: &Path) -> anyhow::Result<[f64; 2]> {
+    let (without, with) = (folder(work, "without", &[guests::fixture("chances")])?, resuming(work, "own")?);
+    let mut parts = [0.0; 2];
+    for (part, rounds) in parts.iter_mut().zip([0, 1]) {
+        let params = json!({"name": "chances", "arguments": {"rounds": rounds, "readings": 200}});
+        let rates = plain_calls(effort, [&without, &with], &params, b"\"text\":\"[").await?.per_second;
+        *part = rates[1] / rates[0];
+    }
+    Ok(parts)
+}
+
+/// Plain calls at two hosts in turns.
+async fn plain_calls(
+    effort: Effort,
+    folders: [&Path; 2],
+    params: &Value,
+    expected: &'static [u8],
+) -> anyhow::Result<Beside> {
+    let (alone, with) = (Server::toolyard(folders[0]).await?, Server::toolyard(folders[1]).await?);
     let mut rates = [Vec::new(), Vec::new()];
     let mut times = [Vec::new(), Vec::new()];
     for _ in 0..effort.rounds * 3 {
         for (number, server) in [&alone, &with].into_iter().enumerate() {
             let headers = peers::headers(server.port(), Mode::Session).await?;
-            let params = json!({"name": "add", "arguments": {"a": 19, "b": 23}});
-            let template = template(&headers, "tools/call", &params);
-            let callers = Caller::some(server.port(), &template, b"\"text\":\"42\"", CONNECTIONS).await?;
+            let template = template(&headers, "tools/call", params);
+            let callers = Caller::some(server.port(), &template, expected, CONNECTIONS).await?;
             let measured = drive(server, callers, effort).await?;
             rates[number].push(measured.per_second);
             times[number].push(measured.cpu_us());
@@ -277,7 +302,7 @@ async fn until(met: impl Fn() -> bool) -> anyhow::Result<()> {
 }
 
 fn section(
-    beside: &Beside,
+    (beside, own): (&Beside, [f64; 2]),
     parked: &Parked,
     answered: &Answered,
     written: &Written,
@@ -285,7 +310,8 @@ fn section(
 ) -> Section {
     let mut section = Section::new(
         "Tasks that resume",
-        "Plain calls of `add` with 16 connections, without a tool that resumes and beside one, in turns. 10,000 tasks that \
+        "Plain calls of `add` with 16 connections, without a tool that resumes and beside one, in turns. The same of a \
+         tool itself, without `durability = \"resume\"` and with it. 10,000 tasks that \
          sleep for a day, after 2,000 others: memory of no file and page tables beyond those before. 200 tasks whose question is answered \
          after they gave up their runs, compared with a plain call of the same tool and one commit of plain SQLite. A task \
          that read the clock a million times before its question, and repeats that after the answer. A task, and 64 at \
@@ -301,6 +327,8 @@ fn section(
         ("plain calls per s, beside, of alone", shown(of_rate)),
         ("CPU µs a plain call, alone", shown(beside.cpu_us[0])),
         ("CPU of a plain call, beside, of alone", shown(of_cpu)),
+        ("its own plain calls that do nothing, rate of that without", shown(own[0])),
+        ("its own plain calls with 200 readings, rate of that without", shown(own[1])),
         ("10,000 sleeping tasks: seconds until all wait without a run", shown(parked.seconds)),
         ("10,000 sleeping tasks: KiB each", shown(parked.kib_each)),
         ("10,000 sleeping tasks: further mappings", parked.mappings.to_string()),
@@ -323,6 +351,8 @@ fn section(
     };
     let least = format!("at least {AIM_BESIDE}");
     aim("plain calls beside a tool that resumes, of those alone", least, of_rate, of_rate >= AIM_BESIDE);
+    let least = format!("at least {AIM_OWN:.2}");
+    aim("plain calls of the tool itself, of those without", least, own[0], own[0] >= AIM_OWN);
     let most = format!("at most {AIM_KIB} KiB");
     aim("memory of a task that waits without a run", most, parked.kib_each, parked.kib_each <= AIM_KIB);
     let most = format!("at most {AIM_ANSWER}");

@@ -162,6 +162,7 @@ fn write_lock(folder: &Path) -> anyhow::Result<()> {
             digest: Digest::of(&component),
             signer: Signer::Key { fingerprint: key.public().fingerprint(), file: None },
             grants: Vec::new(),
+            settings: None,
             definitions: Vec::new(),
         });
     }

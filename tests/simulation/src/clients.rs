@@ -144,7 +144,9 @@ impl Reached {
                 Ok(CallReply::Result(_) | CallReply::Error(_)) => {
                     seen.note(format_args!("client {client} has its result"));
                 }
-                Ok(CallReply::HandedOff(_) | CallReply::UnknownTask(_)) => panic!("these clients know tasks"),
+                Ok(CallReply::HandedOff(_) | CallReply::TaskAsks(_) | CallReply::UnknownTask(_)) => {
+                    panic!("these clients know tasks")
+                }
                 Ok(CallReply::InputRequired(asked)) => {
                     seen.note(format_args!("client {client} is asked in a round"));
                     seen.count("rounds");

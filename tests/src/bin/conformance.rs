@@ -99,6 +99,9 @@ async fn run() -> bool {
     let components = [guests::fixture("conformance")];
     let host = Setup::new().manifest("conformance", MANIFEST).with(&components).start().await;
     let proxy = Proxy::before(host.port()).await;
+    say(
+        "bridge.enabled = false; what differs with the default: host/docs/explanation/two-revisions.md#conformance",
+    );
     let mut passed = true;
     for suite in &SUITES {
         passed &= suite.run(&proxy.url()).await;

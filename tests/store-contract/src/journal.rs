@@ -12,7 +12,7 @@ use toolyard_task::journal::{Appended, COMPONENT_KEPT_MS, Chunk, Flush, JournalH
 use toolyard_task::store::{CommitStatus, CreateError, Quota, QuotaScope, Records, StoreError};
 use toolyard_task::task::{Question, Resume, Summary};
 use toolyard_task::wire::{QuestionKind, RawJson, Timestamp};
-use toolyard_task::{Digest, Event, Fence, Incarnation, Owner, SessionId, Task, TaskId};
+use toolyard_task::{Digest, Event, Fence, Incarnation, Owner, Task, TaskId};
 
 /// The number of concurrent races.
 const LANES: u32 = 64;
@@ -93,7 +93,7 @@ pub async fn chunks_have_dense_numbers(fixture: Fixture) {
     assert_eq!(all(&*there, made.id, 0).await, chunks);
     assert_eq!(all(&*there, made.id, 4).await, chunks[4..]);
     assert_eq!(all(&*there, made.id, 6).await, []);
-    assert_eq!(here.journal_bytes().await.expect("answers"), bytes);
+    assert_eq!(here.journal_bytes(None).await.expect("answers"), bytes);
 }
 
 /// The last chunks of a run are appended in the commit that ends its task, and only if they follow the stored ones.
@@ -230,7 +230,10 @@ pub async fn a_journal_goes_with_its_task(fixture: Fixture) {
     }
     let [live, gone, discarded, erased] = made[..] else { panic!("four") };
     let one = chunk(0, 100).body.len() as u64 + chunk(0, 200).body.len() as u64;
-    assert_eq!(store.journal_bytes().await.expect("answers"), 4 * one);
+    assert_eq!(store.journal_bytes(None).await.expect("answers"), 4 * one);
+    let of = store.read(live, None).await.expect("reads").expect("is there").task.owner;
+    assert_eq!(store.journal_bytes(Some(&of)).await.expect("answers"), one, "of live tasks");
+    assert_eq!(store.journal_bytes(Some(&owner("nobody"))).await.expect("answers"), 0);
     let ended = store.ended_journals(9).await.expect("answers");
     assert_eq!(ended, [(gone, one), (discarded, one), (erased, one)], "the first to end first");
     assert_eq!(store.ended_journals(1).await.expect("answers"), [(gone, one)]);
@@ -250,7 +253,7 @@ pub async fn a_journal_goes_with_its_task(fixture: Fixture) {
         assert_eq!(all(&*store, id, 0).await, []);
     }
     assert_eq!(all(&*store, live, 0).await.len(), 2);
-    assert_eq!(store.journal_bytes().await.expect("answers"), one);
+    assert_eq!(store.journal_bytes(None).await.expect("answers"), one);
 }
 
 /// A journal that a task may still need is not dropped.
@@ -416,10 +419,9 @@ pub async fn due_parked_tasks_are_named_in_turns(fixture: Fixture) {
     assert_eq!(wakeable(2).await, [a1, b1]);
     assert_eq!(wakeable(0).await, []);
     // A run that waits for an answer is due at the answer, or at the deadline of the question.
-    let session = Some(SessionId("session-of-d".into()));
-    let asking = created(&*store, Task { ttl_ms, session, ..recorded(&owner("d"), FENCE) }).await;
-    let asks =
-        async |session: &str| store.parked_asking(&SessionId(session.into()), 9).await.expect("answers");
+    let asking = created(&*store, Task { ttl_ms, ..recorded(&owner("d"), FENCE) }).await;
+    let asks = async |name: &str| store.asking(&owner(name), 9).await.expect("answers");
+    assert_eq!(asks("d").await, []);
     let question = |key: &str| Question {
         key: key.into(),
         kind: QuestionKind::Form,
@@ -432,9 +434,9 @@ pub async fn due_parked_tasks_are_named_in_turns(fixture: Fixture) {
         asked_again: 0,
     };
     applied(&*store, asking.id, Event::Asked { fence: FENCE, questions: vec![question("q")] }).await;
-    assert_eq!(asks("session-of-d").await, [], "its run asks");
+    assert_eq!(asks("d").await, [asking.id]);
     applied(&*store, asking.id, parked(FENCE, None)).await;
-    assert_eq!((asks("session-of-d").await, asks("session-of-a").await), (vec![asking.id], vec![]));
+    assert_eq!((asks("d").await, asks("a").await), (vec![asking.id], vec![]));
     // Woken and ended tasks are not named.
     applied(&*store, a1, Event::Woken { by: Incarnation(4) }).await;
     applied(&*store, b1, Event::Cancelled { message: "stop".into() }).await;
@@ -442,7 +444,7 @@ pub async fn due_parked_tasks_are_named_in_turns(fixture: Fixture) {
     assert_eq!(store.count_parked().await.expect("counts"), 4, "a2, a3, later and asking");
     applied(&*store, asking.id, Event::Answered { key: "q".into(), answer: Ok(RawJson::empty_object()) })
         .await;
-    assert_eq!(asks("session-of-d").await, []);
+    assert_eq!(asks("d").await, []);
     assert_eq!(wakeable(9).await, [a2, asking.id, a3]);
     let woken = applied(&*store, a2, Event::Woken { by: Incarnation(4) }).await;
     fixture.clock.advance(10 * 60_000);
@@ -453,6 +455,15 @@ pub async fn due_parked_tasks_are_named_in_turns(fixture: Fixture) {
     assert_eq!(store.wakeable(1).await.expect("answers"), [asking.id]);
     applied(&*store, a2, parked(woken.fence, Some(START + 1))).await;
     assert_eq!(wakeable(3).await, [a2, asking.id, later]);
+    // The operator has a task continued that has ended.
+    let woken = applied(&*store, a2, Event::Woken { by: Incarnation(4) }).await;
+    applied(&*store, a2, Event::Stuck { fence: woken.fence, outcome: result(), message: None }).await;
+    assert!(!wakeable(9).await.contains(&a2) && !store.drop_journal(later).await.expect("answers"));
+    let retried = applied(&*store, a2, Event::Retried).await;
+    assert!(wakeable(9).await.contains(&a2) && !store.drop_journal(a2).await.expect("answers"));
+    assert_eq!((retried.outcome, store.count_parked().await.expect("counts")), (None, 4));
+    let woken = applied(&*store, a2, Event::Woken { by: Incarnation(4) }).await;
+    assert_eq!(append(&*store, a2, woken.fence, 0, &[chunk(0, 9)]).await, Appended::Done);
 }
 
 /// A parked task belongs to no host: no recovery finds it, and no host holds it.

@@ -157,6 +157,7 @@ pub fn task(owner: &Owner) -> Task {
         rerun: false,
         resume: None,
         bridged: None,
+        unresumable: None,
         approval: None,
         questions: Vec::new(),
         outcome: None,

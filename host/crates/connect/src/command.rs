@@ -3,7 +3,7 @@
 use crate::apply::{Applied, ApplyError, apply, read};
 use crate::client::{CLIENTS, Client};
 use crate::doctor::{Facts, Finding, Severity, check, to_json, to_text};
-use crate::entry::{DEFAULT_NAME, is_toolyard};
+use crate::entry::{DEFAULT_NAME, starts_toolyard};
 use crate::environment::Environment;
 use crate::plan::{Action, Options, Refusal, plan, snippet};
 use crate::value::Value;
@@ -111,9 +111,7 @@ fn state(client: &Client, file: &std::path::Path) -> &'static str {
         Err(_) => "unreadable",
         Ok(content) => {
             let servers = content.get(client.section).map(Value::entries).unwrap_or_default();
-            let is_ours = |(name, entry): &(String, Value)| {
-                name == DEFAULT_NAME || entry.text("command").is_some_and(is_toolyard)
-            };
+            let is_ours = |(name, entry): &(String, Value)| name == DEFAULT_NAME || starts_toolyard(entry);
             if servers.iter().any(is_ours) { "connected" } else { "not connected" }
         }
     }

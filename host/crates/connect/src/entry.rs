@@ -73,7 +73,13 @@ impl Launch<'_> {
                         TOOLYARD_STORE";
             return Err(Refusal::Usage(text.to_owned()));
         }
-        let mut args = vec!["stdio".to_owned()];
+        let (program, mut args) = match Runner::of(self.program) {
+            Some(Runner { command, args }) => {
+                (command.to_owned(), args.iter().map(|arg| (*arg).to_owned()).collect())
+            }
+            None => (absolute(self.program)?, Vec::new()),
+        };
+        args.push("stdio".to_owned());
         // Windows has no background host.
         if self.can_detach && system != System::Windows {
             args.push("--detach".to_owned());
@@ -89,7 +95,28 @@ impl Launch<'_> {
             text.iter().for_each(|text| add(flag, (*text).to_owned()));
         }
         self.set.iter().for_each(|pair| add("--set", pair.clone()));
-        Ok(Server::Stdio { program: absolute(self.program)?, args })
+        Ok(Server::Stdio { program, args })
+    }
+}
+
+/// A program that fetches this one and runs it from a cache, where its path does not stay.
+struct Runner {
+    command: &'static str,
+    args: &'static [&'static str],
+}
+
+impl Runner {
+    const NPX: Self = Self { command: "npx", args: &["-y", "toolyard"] };
+    const UVX: Self = Self { command: "uvx", args: &["toolyard"] };
+
+    /// The runner that started this program.
+    fn of(program: &Path) -> Option<Self> {
+        let has = |is: fn(&str) -> bool| program.iter().any(|part| part.to_str().is_some_and(is));
+        match () {
+            () if has(|part| part == "_npx") => Some(Self::NPX),
+            () if has(|part| part == "uv") && has(|part| part.starts_with("archive-v")) => Some(Self::UVX),
+            () => None,
+        }
     }
 }
 
@@ -159,15 +186,30 @@ impl Fields {
 /// entry with the default name may also have another address of this machine that ends in `/mcp`.
 pub fn is_ours(entry: &Value, name: &str, server: &Server) -> bool {
     if let Some(command) = entry.text("command") {
-        return is_toolyard(command) || matches!(server, Server::Stdio { program, .. } if program == command);
+        return starts_toolyard(entry)
+            || matches!(server, Server::Stdio { program, .. } if program == command);
     }
     let Some(url) = entry.text("url").or_else(|| entry.text("httpUrl")) else { return false };
     let is_given = matches!(server, Server::Http { url: given, .. } if given == url);
     is_given || (name == DEFAULT_NAME && is_local_endpoint(url))
 }
 
+/// Whether an entry starts this program, or a runner that fetches it.
+pub fn starts_toolyard(entry: &Value) -> bool {
+    entry.text("command").is_some_and(is_toolyard) || is_run(entry)
+}
+
+/// Whether an entry starts a runner that fetches this program.
+pub fn is_run(entry: &Value) -> bool {
+    let runners = [Runner::NPX, Runner::UVX];
+    let command = entry.text("command");
+    runners
+        .iter()
+        .any(|runner| command == Some(runner.command) && entry.list("args").starts_with(runner.args))
+}
+
 /// Whether a command is the program `toolyard`, in whatever folder.
-pub fn is_toolyard(command: &str) -> bool {
+fn is_toolyard(command: &str) -> bool {
     let name = command.rsplit(['/', '\\']).next().unwrap_or_default();
     name.strip_suffix(".exe").unwrap_or(name) == "toolyard"
 }

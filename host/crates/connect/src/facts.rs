@@ -1,9 +1,9 @@
 //! Gathers the facts for `toolyard doctor`. It decides nothing.
 
-use crate::apply::read;
+use crate::apply::{ApplyError, read};
 use crate::client::{CLIENTS, Client};
 use crate::doctor::{DataFolder, EntryFacts, Facts, FolderState, PortState, ProgramState};
-use crate::entry::is_toolyard;
+use crate::entry::{is_run, starts_toolyard};
 use crate::environment::{Environment, is_executable};
 use crate::value::Value;
 use rustix::process::geteuid;
@@ -71,11 +71,21 @@ pub fn gather(environment: &Environment, version: &str, host: Result<HostFacts<'
     facts
 }
 
+fn is_foreign(file: &Path) -> bool {
+    file.metadata().map_or(true, |found| found.uid() != geteuid().as_raw())
+}
+
 fn add_entries(facts: &mut Facts, client: &Client, environment: &Environment, file: &Path, is_project: bool) {
     let shown = file.display().to_string();
     let content = match read(file) {
         Ok(None) => return,
         Ok(Some(bytes)) => String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned()),
+        // As the user of a service, this program sees the files of root, whose clients are not its own.
+        Err(ApplyError::Read { error, .. })
+            if error.kind() == ErrorKind::PermissionDenied && is_foreign(file) =>
+        {
+            return;
+        }
         Err(error) => Err(error.to_string()),
     };
     let parsed = content.and_then(|text| client.format.parse(text.trim_start_matches('\u{feff}')));
@@ -84,7 +94,7 @@ fn add_entries(facts: &mut Facts, client: &Client, environment: &Environment, fi
         Err(reason) => return facts.unreadable.push((shown, reason)),
     };
     for (name, entry) in content.get(client.section).map(Value::entries).unwrap_or_default() {
-        let Some(program) = entry.text("command").filter(|command| is_toolyard(command)) else { continue };
+        let Some(program) = entry.text("command").filter(|_| starts_toolyard(entry)) else { continue };
         let args = entry.list("args");
         let plugins = plugin_folder(&args);
         facts.entries.push(EntryFacts {
@@ -93,7 +103,10 @@ fn add_entries(facts: &mut Facts, client: &Client, environment: &Environment, fi
             name: name.clone(),
             program: program.to_owned(),
             // The author of a project does not decide which programs this command runs.
-            program_state: program_state(environment, program, !is_project),
+            program_state: match is_run(entry) {
+                true => ProgramState::Present { version: None },
+                false => program_state(environment, program, !is_project),
+            },
             plugins: plugins.map(str::to_owned),
             plugins_state: plugins.map_or(FolderState::Filled, |folder| folder_state(Path::new(folder))),
         });

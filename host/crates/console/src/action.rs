@@ -12,7 +12,7 @@ use http::StatusCode;
 use serde_json::{Map, json};
 use std::collections::HashMap;
 use toolyard_dispatch::{
-    ApprovalDecision, Caller, Fault, Form, GrantFilter, GrantId, MAX_NOTE, RawJson, Task, name_of,
+    ApprovalDecision, Caller, Fault, Form, GrantFilter, GrantId, MAX_NOTE, Owner, RawJson, Task, name_of,
 };
 use toolyard_protocol::question::form::misfit;
 
@@ -178,11 +178,16 @@ impl<'a> Action<'a> {
     }
 }
 
-/// Whether the caller of a task has the name of this user.
+/// Whether this login, or its person, made the call: by the console, as the principal of the same name, or, for a login
+/// without a name, as the user of this machine.
 async fn is_own_call(console: &Console, session: &Session, id: &str) -> bool {
-    let Some(user) = &session.user else { return false };
-    let Ok(task) = console.dispatch.task(&console.caller(session), id).await else { return false };
+    let Ok(task) = console.dispatch.task(&console.caller(session), id).await else { return true };
     let owner = name_of(&task.owner);
+    if let Some(login) = task.approval.as_ref().and_then(|approval| approval.login.as_deref()) {
+        let user = login.rsplit_once('-').map(|(user, _)| user);
+        return login == session.id || user == session.user.as_deref();
+    }
+    let Some(user) = &session.user else { return owner == name_of(&Owner::Local) };
     owner == *user
         || owner.strip_prefix("token:") == Some(user)
         || owner.rsplit_once('#').is_some_and(|(_, name)| name == user)

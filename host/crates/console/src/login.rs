@@ -38,16 +38,12 @@ pub(crate) fn page(console: &Console, is_dark: Option<bool>, error: Option<&str>
 
 /// Takes the code of a link, or the token of a user.
 pub(crate) fn redeem(console: &Console, form: &Pairs, is_encrypted: bool) -> Reply {
-    if console.sessions.is_guessed() {
-        console.note_refused("too many wrong codes");
-        return reply::text(StatusCode::TOO_MANY_REQUESTS, "too many wrong codes; wait a minute\n");
-    }
     let code = value(form, "code").unwrap_or_default().trim();
     let user = of_token(&console.settings.users, code);
     // The operator can write the data folder. On a network, people have names.
     let is_operator = !console.settings.on_network && console.links.redeem(code, console.dispatch.now());
     if user.is_none() && !is_operator {
-        console.sessions.note_wrong();
+        // Codes have 256 bits and cannot be guessed; a lock would only keep people out.
         console.note_refused("a wrong or expired code");
         let error = "This code is wrong, used or expired. Run `toolyard console` for a new link.";
         return page(console, None, Some(error));
@@ -93,7 +89,11 @@ impl Console {
         self.dispatch.note_console(&self.caller(session), Action::ConsoleLogout, None);
     }
 
+    /// Notes a refusal, of the first ones in a minute: anybody can cause them, and must not rotate the audit log away.
     pub(crate) fn note_refused(&self, reason: &'static str) {
+        if !self.sessions.may_note_refusal() {
+            return;
+        }
         tracing::warn!(event = "console.refused", reason, "the console refused a request");
         self.dispatch.note_console(&Caller::operator(), Action::ConsoleRefused, Some(reason));
     }

@@ -4,18 +4,18 @@ use crate::user::{ConsoleUser, Role};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hmac::{Hmac, KeyInit as _, Mac as _};
+use parking_lot::{Mutex, MutexGuard};
 use sha2::{Digest as _, Sha256};
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::io;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// A login that is not used for this long ends.
 const IDLE: Duration = Duration::from_secs(2 * 60 * 60);
-/// Wrong codes within [`WRONG_WITHIN`] before all logins are refused.
-const MOST_WRONG: usize = 10;
-const WRONG_WITHIN: Duration = Duration::from_secs(60);
+/// The refusals that are noted within [`NOTED_WITHIN`].
+const MAX_NOTED: usize = 10;
+const NOTED_WITHIN: Duration = Duration::from_secs(60);
 
 /// A login.
 #[derive(Debug, Clone)]
@@ -44,13 +44,13 @@ pub(crate) struct Sessions {
     /// The key of form tokens, different in each process.
     key: [u8; 32],
     records: Mutex<HashMap<[u8; 32], Record>>,
-    wrong: Mutex<Vec<Instant>>,
+    noted: Mutex<Vec<Instant>>,
 }
 
 impl Sessions {
     pub fn new(lifetime: Duration, most: usize) -> io::Result<Self> {
         let key = random::<32>()?;
-        Ok(Self { lifetime, most: most.max(1), key, records: Mutex::default(), wrong: Mutex::default() })
+        Ok(Self { lifetime, most: most.max(1), key, records: Mutex::default(), noted: Mutex::default() })
     }
 
     /// Begins a login, of this user or of the operator, and returns its secret, for the cookie. The least recently used one ends if there
@@ -98,25 +98,20 @@ impl Sessions {
         self.mac(session, action, target).verify_slice(&token).is_ok()
     }
 
-    /// Notes a wrong code.
-    pub fn note_wrong(&self) {
-        self.recent_wrong().push(Instant::now());
-    }
-
-    /// Whether there were too many wrong codes lately.
-    pub fn is_guessed(&self) -> bool {
-        self.recent_wrong().len() >= MOST_WRONG
-    }
-
-    fn recent_wrong(&self) -> MutexGuard<'_, Vec<Instant>> {
-        let mut wrong = self.wrong.lock().unwrap_or_else(PoisonError::into_inner);
-        wrong.retain(|at| at.elapsed() < WRONG_WITHIN);
-        wrong
+    /// Whether a refusal is noted: only the first ones in a minute.
+    pub fn may_note_refusal(&self) -> bool {
+        let mut noted = self.noted.lock();
+        noted.retain(|at| at.elapsed() < NOTED_WITHIN);
+        let may = noted.len() < MAX_NOTED;
+        if may {
+            noted.push(Instant::now());
+        }
+        may
     }
 
     /// The logins that have not ended.
     fn live(&self) -> MutexGuard<'_, HashMap<[u8; 32], Record>> {
-        let mut records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut records = self.records.lock();
         records.retain(|_, record| record.seen.elapsed() < IDLE && record.began.elapsed() < self.lifetime);
         records
     }
@@ -213,12 +208,9 @@ mod tests {
     }
 
     #[test]
-    fn ten_wrong_codes_a_minute_are_too_many() {
+    fn ten_refusals_a_minute_are_noted() {
         let sessions = sessions(1);
-        for _ in 0..MOST_WRONG {
-            assert!(!sessions.is_guessed());
-            sessions.note_wrong();
-        }
-        assert!(sessions.is_guessed());
+        let noted = (0..MAX_NOTED * 3).filter(|_| sessions.may_note_refusal()).count();
+        assert_eq!(noted, MAX_NOTED);
     }
 }

@@ -2,32 +2,29 @@
 
 use crate::log::last_line;
 use crate::runtime_dir::RuntimeDir;
-use crate::{Greeting, TAKEN, Variables, host_name};
+use crate::{TAKEN, Variables, host_name};
 use anyhow::{Context as _, bail};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use std::ffi::OsString;
-use std::io::{self, BufRead as _, BufReader, Write};
-use std::net::Shutdown;
+use std::io;
 use std::os::fd::{BorrowedFd, RawFd};
-use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::Stdio;
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
-use tokio::time::{Instant, sleep};
-use toolyard_transport::stdio::{Background, Connection};
+use tokio::sync::Mutex;
+use tokio::time::{Instant, sleep, timeout_at};
+use toolyard_transport::relay::{Background, Connection};
 
 /// The pause between attempts to connect to a host that is starting: the first and the longest.
 const LOOK_AGAIN: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(250));
 
-/// The longest greeting, in bytes.
-const GREETING: usize = 4096;
-
 /// How to start a background host, and how long a relay waits for it.
 pub struct Launch {
-    /// The version of the program. Both sides of a connection must have the same.
-    pub version: &'static str,
     /// The program, which understands `background-host --name NAME --settings FINGERPRINT`.
     pub program: PathBuf,
     /// Further arguments. All users of the machine can see them, so they must not contain a secret.
@@ -38,8 +35,8 @@ pub struct Launch {
     pub data: PathBuf,
     /// The fingerprint of the settings.
     pub settings: String,
-    /// Returns the variables that manifests have asked for so far.
-    pub variables: fn() -> Variables,
+    /// The variables that manifests name.
+    pub variables: Variables,
     /// How long the background host may take to answer (`detach.start`).
     pub start_timeout: Duration,
     /// The maximum size of its log, in bytes (`detach.log`).
@@ -47,30 +44,46 @@ pub struct Launch {
 }
 
 /// The background host for one configuration, as a relay reaches it.
-pub struct BackgroundHost(Launch);
+pub struct BackgroundHost {
+    launch: Launch,
+    name: String,
+    /// The process that has answered; 0 before the first.
+    answers: AtomicI32,
+    /// Held by the one who starts it.
+    starting: Mutex<()>,
+}
 
 impl BackgroundHost {
     /// The background host that `launch` starts. Nothing starts before the first connection.
     pub fn new(launch: Launch) -> Self {
-        Self(launch)
+        let name = host_name(&launch.settings, &launch.variables);
+        Self { launch, name, answers: AtomicI32::new(0), starting: Mutex::default() }
     }
 
     async fn reach(&self) -> anyhow::Result<Connection> {
-        let name = host_name(&self.0.settings, &(self.0.variables)());
-        let dir = RuntimeDir::new(&self.0.data, &name);
-        let until = Instant::now() + self.0.start_timeout;
+        let dir = RuntimeDir::new(&self.launch.data, &self.name);
+        if let Ok(connection) = dir.connect().and_then(of_same_user)
+            && connection.process == Some(self.answers.load(Ordering::Relaxed))
+        {
+            return Ok(connection);
+        }
+        let _starting = self.starting.lock().await;
+        let until = Instant::now() + self.launch.start_timeout;
         let mut pause = LOOK_AGAIN.0;
         let mut started: Option<Child> = None;
         loop {
             match dir.connect() {
-                // Without a greeting, the host is just ending.
+                // Without an answer, the host is just ending.
                 Ok(stream) => {
-                    if let Some(connection) = greeted(stream, until - Instant::now(), self.0.version).await? {
-                        return Ok(connection);
+                    let mut connection = of_same_user(stream)?;
+                    // A host that has not answered by then is late, as below.
+                    if timeout_at(until, answers(&mut connection.stream)).await.unwrap_or(false) {
+                        self.answers.store(connection.process.unwrap_or_default(), Ordering::Relaxed);
+                        return of_same_user(dir.connect()?);
                     }
                 }
                 Err(error) if has_no_listener(&error) => match &mut started {
-                    None => started = Some(self.start(&dir, &name)?),
+                    None => started = Some(self.start(&dir)?),
                     Some(child) => match child.try_wait()?.map(|status| (status.code(), status)) {
                         None => {}
                         // Another relay's host was first.
@@ -84,7 +97,7 @@ impl BackgroundHost {
                 Err(error) => return Err(error),
             }
             if Instant::now() >= until {
-                bail!("it does not answer within {:?} (`detach.start`)", self.0.start_timeout);
+                bail!("it does not answer within {:?} (`detach.start`)", self.launch.start_timeout);
             }
             sleep(pause).await;
             pause = LOOK_AGAIN.1.min(pause * 2);
@@ -94,13 +107,13 @@ impl BackgroundHost {
     /// Starts the host. It inherits none of this process's descriptors: neither the client's pipes,
     /// which would keep the client waiting, nor its terminal, nor anything else that the client left
     /// open.
-    fn start(&self, dir: &RuntimeDir, name: &str) -> anyhow::Result<Child> {
-        let Launch { program, args, environment, settings, max_log_bytes, .. } = &self.0;
+    fn start(&self, dir: &RuntimeDir) -> anyhow::Result<Child> {
+        let Launch { program, args, environment, settings, max_log_bytes, .. } = &self.launch;
         dir.make()?;
         let log = dir.open_log(*max_log_bytes)?;
         keep_descriptors();
         let mut command = Command::new(program);
-        command.arg("background-host").args(["--name", name, "--settings", settings]).args(args);
+        command.arg("background-host").args(["--name", &self.name, "--settings", settings]).args(args);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log.into_file());
         command.envs(environment.iter().map(|(name, value)| (name, value)));
         // The process continues when the handle is dropped; the runtime reaps it when it ends.
@@ -138,94 +151,28 @@ fn has_no_listener(error: &anyhow::Error) -> bool {
     matches!(error, Some(io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused))
 }
 
-/// The connection, once the host has sent its greeting; `None` if the host ends instead.
-async fn greeted(
-    stream: UnixStream,
-    timeout: Duration,
-    version: &'static str,
-) -> anyhow::Result<Option<Connection>> {
-    let stream = of_same_user(stream)?;
-    let greet = move || greeting(stream, timeout, version);
-    tokio::task::spawn_blocking(greet).await.context("cannot read its greeting")?
+/// Whether the process at the other end serves HTTP; false if it ends instead.
+async fn answers(stream: &mut UnixStream) -> bool {
+    let asked = stream.write_all(b"HEAD / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").await;
+    asked.is_ok() && stream.read(&mut [0; 256]).await.is_ok_and(|length| length > 0)
 }
 
 /// The connection, if the listening process belongs to the same user as this one: that process receives calls
 /// and their arguments, and its answers count as those of the tools.
-fn of_same_user(stream: UnixStream) -> anyhow::Result<UnixStream> {
+fn of_same_user(stream: std::os::unix::net::UnixStream) -> anyhow::Result<Connection> {
     stream.set_nonblocking(true)?;
-    let stream = tokio::net::UnixStream::from_std(stream)?;
-    let user = stream.peer_cred()?.uid();
-    if user != rustix::process::geteuid().as_raw() {
-        bail!("the user {user} listens there; check who made the socket in the data folder");
+    let stream = UnixStream::from_std(stream)?;
+    let peer = stream.peer_cred()?;
+    if peer.uid() != rustix::process::geteuid().as_raw() {
+        bail!("the user {} listens there; check who made the socket in the data folder", peer.uid());
     }
-    let stream = stream.into_std()?;
-    stream.set_nonblocking(false)?;
-    Ok(stream)
-}
-
-fn greeting(stream: UnixStream, timeout: Duration, version: &str) -> anyhow::Result<Option<Connection>> {
-    let until = Instant::now() + timeout.max(LOOK_AGAIN.0);
-    let mut input = BufReader::new(stream.try_clone()?);
-    let mut line = Vec::new();
-    while !line.ends_with(b"\n") {
-        // One deadline for the whole line, even if its bytes arrive one by one.
-        let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            bail!("it does not answer");
-        }
-        stream.set_read_timeout(Some(left))?;
-        let piece = match input.fill_buf() {
-            Ok(piece) => piece,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => bail!("it does not answer"),
-            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Ok(None),
-            Err(error) => return Err(error.into()),
-        };
-        let end = piece.iter().position(|byte| *byte == b'\n').map_or(piece.len(), |at| at + 1);
-        if end == 0 || line.len() + end > GREETING {
-            return Ok(None);
-        }
-        line.extend_from_slice(&piece[..end]);
-        input.consume(end);
-    }
-    let greeting: Greeting = serde_json::from_slice(&line).context("its greeting is not valid")?;
-    if greeting.toolyard != version {
-        bail!("it has version {}, and this program has {version}; restart the client", greeting.toolyard);
-    }
-    if let Some(why) = greeting.refused {
-        bail!("{why}");
-    }
-    tracing::debug!(process = greeting.process, "connected to the background host");
-    stream.set_read_timeout(None)?;
-    Ok(Some(Connection { input: Box::new(input), output: Box::new(Closing(stream)) }))
-}
-
-/// The write half of a connection. When it is dropped, the other side reads the end of the stream, even if
-/// other handles to the socket exist.
-#[derive(Debug)]
-pub(crate) struct Closing(pub UnixStream);
-
-impl Write for Closing {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.0.flush()
-    }
-}
-
-impl Drop for Closing {
-    fn drop(&mut self) {
-        // It may be closed already.
-        let _ = self.0.shutdown(Shutdown::Write);
-    }
+    Ok(Connection { stream, process: peer.pid() })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::net::UnixListener;
+    use std::os::unix::net::{UnixListener, UnixStream};
 
     /// A listener of this user.
     fn listener(path: &std::path::Path, user: Option<u32>) -> UnixListener {
@@ -238,21 +185,6 @@ mod tests {
             UnixListener::bind(path).expect("listens")
         };
         std::thread::spawn(listen).join().expect("has ended")
-    }
-
-    #[test]
-    fn a_greeting_that_comes_byte_by_byte_has_one_deadline() {
-        let (ours, mut theirs) = UnixStream::pair().expect("a pair");
-        let drip = std::thread::spawn(move || {
-            // Until the other side hangs up.
-            while theirs.write_all(b" ").is_ok() {
-                std::thread::sleep(Duration::from_millis(20));
-            }
-        });
-        let why =
-            greeting(ours, Duration::from_millis(200), "1.0.0").err().expect("is no greeting").to_string();
-        assert_eq!(why, "it does not answer");
-        drip.join().expect("has ended");
     }
 
     #[tokio::test]

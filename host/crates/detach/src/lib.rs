@@ -1,23 +1,22 @@
-//! Tasks that outlive the pipe (`toolyard stdio --detach`). A relay serves the client's pipe and passes
-//! everything about tasks to a background host, which continues when the client ends. Each data folder and
-//! configuration has one background host; relays find it by a socket in that folder.
+//! Tasks that outlive the pipe (`toolyard stdio --detach`). A relay carries the messages of the client's pipe to
+//! a background host, which continues when the client ends. Each data folder and configuration has one
+//! background host; relays find it by a socket in that folder.
 //!
 //! The relay's side is [`BackgroundHost`]: it connects to the host, and starts one if none answers. The
-//! background host's side is [`RuntimeDir`], which gives the lock and the socket, and [`Listener`], which
-//! serves relays until nothing is left to do. The program itself decides which part of its configuration
-//! tells one background host from another ([`fingerprint`]).
+//! background host's side is [`RuntimeDir`], which gives the lock and the socket, and [`until_idle`], which
+//! says when nothing is left to do. The program itself decides which part of its configuration tells one
+//! background host from another ([`fingerprint`]).
 
 mod connect;
-mod listener;
+mod idle;
 mod log;
 mod runtime_dir;
 
 pub use connect::{BackgroundHost, Launch};
-pub use listener::Listener;
+pub use idle::until_idle;
 pub use log::BoundedLog;
 pub use runtime_dir::{Lock, RuntimeDir, Socket};
 
-use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -28,18 +27,6 @@ pub const TAKEN: u8 = 75;
 
 /// Environment variables by name; `None` if a variable is not set.
 pub type Variables = BTreeMap<String, Option<OsString>>;
-
-/// The first line of a connection, from the background host.
-#[derive(Debug, Serialize, Deserialize)]
-struct Greeting {
-    /// The version of the program that serves this socket.
-    toolyard: String,
-    /// Its process id.
-    process: u32,
-    /// The reason why the background host does not serve this connection.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    refused: Option<String>,
-}
 
 /// Sixteen hexadecimal digits that differ if the texts differ: short enough for a file name, and long enough
 /// that two texts do not share them by chance.

@@ -30,8 +30,10 @@ pub struct Lock {
 /// A listening socket, with the lock that protects it.
 #[derive(Debug)]
 pub struct Socket {
-    pub(crate) listener: UnixListener,
-    pub(crate) lock: Lock,
+    /// The socket.
+    pub listener: UnixListener,
+    /// Its lock.
+    pub lock: Lock,
 }
 
 impl RuntimeDir {
@@ -143,7 +145,7 @@ impl Lock {
     }
 
     /// Removes the socket file and releases the lock, so that another process may take it at once.
-    pub(crate) fn release(self) {
+    pub fn release(self) {
         if let Err(error) = remove(&self.dir.file("sock")) {
             tracing::warn!(event = "background.socket_not_removed", %error, "cannot remove socket file");
         }

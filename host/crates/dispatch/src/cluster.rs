@@ -10,7 +10,7 @@ pub(crate) mod work_stealing;
 use crate::run::deps::RunDeps;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use tokio::sync::{OnceCell, watch};
+use tokio::sync::OnceCell;
 use toolyard_task::session::SessionStore;
 
 /// The duties of this host besides its requests, alone or with other hosts.
@@ -19,20 +19,12 @@ pub(crate) struct Cluster {
     recovered: OnceCell<()>,
     /// The incarnation whose components the other hosts know.
     announced: AtomicU64,
-    /// Whether tasks were left that another host should take over.
-    unadopted: watch::Sender<bool>,
     sessions: Arc<dyn SessionStore>,
     deps: Arc<RunDeps>,
 }
 
 impl Cluster {
     pub fn new(deps: Arc<RunDeps>, sessions: Arc<dyn SessionStore>) -> Self {
-        Self {
-            recovered: OnceCell::new(),
-            announced: AtomicU64::new(0),
-            unadopted: watch::Sender::new(false),
-            sessions,
-            deps,
-        }
+        Self { recovered: OnceCell::new(), announced: AtomicU64::new(0), sessions, deps }
     }
 }

@@ -25,7 +25,7 @@ pub use access::principal::{Principal, Subject};
 pub use access::rate_limit::{Operation, RateKey, Rates};
 pub use access::rules;
 pub use bridge::{BridgeSettings, BridgeTerms, BridgedClient, ClientPattern, OutputSchemas};
-pub use call::reply::{CallReply, CreatedTask, HandOff};
+pub use call::reply::{CallReply, CreatedTask, HandOff, TaskQuestions};
 pub use call::resources_prompts::{FetchReply, ProviderRequest};
 pub use call::sessions::NewSession;
 pub use call::tools_call::{Terms, ToolCall};
@@ -224,16 +224,7 @@ impl Dispatch {
     /// Whether the caller may be told of this resource.
     #[must_use]
     pub fn may_hear_of(&self, caller: &Caller, uri: &str) -> bool {
-        self.deps.access.may_hear_of(caller, uri)
-    }
-
-    /// Whether the caller may subscribe to this resource. A resource that it may not read is treated as
-    /// a missing one: the caller never hears of it.
-    ///
-    /// # Errors
-    /// [`Fault::InsufficientScope`].
-    pub fn check_subscribe(&self, caller: &Caller, uri: &str) -> Result<(), Fault> {
-        self.deps.access.check_subscribe(caller, uri)
+        self.deps.access.shows(caller, access::rules::Object::Resource(uri))
     }
 
     /// Records a request with invalid credentials or none. The reason is a fixed text of the host:
@@ -296,21 +287,9 @@ impl Dispatch {
         self.deps.catalog.updates()
     }
 
-    /// Follows changes that guests announce. Changes of the plugin folder are not among them: every
-    /// process finds those itself.
-    #[must_use]
-    pub fn announcements(&self) -> broadcast::Receiver<OfferChange> {
-        self.deps.catalog.announcements()
-    }
-
     /// A guest says that something has changed, here or in another process of this machine.
     pub fn announce(&self, change: OfferChange) {
         self.deps.catalog.announce(change);
-    }
-
-    /// Guests in another process have announced changes, and it is no longer known which ones.
-    pub fn announce_anything(&self) {
-        self.deps.catalog.announce_anything();
     }
 
     /// The parameters of this tool that HTTP clients repeat in headers (26XH-2). Empty if the tool does
@@ -455,13 +434,6 @@ impl Dispatch {
         self.cluster.recover_now().await;
     }
 
-    /// Whether there are tasks to take over although this host takes none over; then the operator may
-    /// want to start a host that does.
-    #[must_use]
-    pub fn unadopted(&self) -> watch::Receiver<bool> {
-        self.cluster.unadopted()
-    }
-
     /// Accepts no more calls, lets runs go on for `grace`, then stops them. Unfinished tasks fail
     /// with a message that says why, or are handed over. Tasks that wait for a slot end at once.
     pub async fn drain(&self, grace: Duration, mode: DrainMode) -> DrainReport {
@@ -478,6 +450,14 @@ impl Dispatch {
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.deps.slots.tracker.is_empty()
+    }
+
+    /// Whether a task of this store is parked, whether it is due or not.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub async fn has_parked(&self) -> Result<bool, toolyard_task::store::StoreError> {
+        Ok(self.deps.tasks.store.count_parked().await? > 0)
     }
 
     /// Runs that hold a slot now.

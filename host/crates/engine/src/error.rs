@@ -127,6 +127,12 @@ pub enum Refusal {
         /// The names of its exports.
         exports: Vec<String>,
     },
+    /// It is a WIT package in binary form.
+    #[error("is a WIT package: it describes {}, and has no program in it", listed(exports))]
+    WitPackage {
+        /// The names of what it describes.
+        exports: Vec<String>,
+    },
     /// It exports functions, but none of them can be a tool.
     #[error("exports no function that can be a tool: {}", reasons(.0))]
     NoFunctions(Vec<Skipped>),
@@ -140,7 +146,7 @@ pub enum Refusal {
     #[error("does not fit the contract: {0}")]
     Contract(String),
     /// It imports interfaces that this host does not provide.
-    #[error("imports what this host does not offer: {}", listed(names))]
+    #[error("imports what this host does not offer: {}{}", listed(names), of_wasi(names))]
     Imports {
         /// The names of these imports.
         names: Vec<String>,
@@ -302,6 +308,12 @@ fn reasons(skipped: &[Skipped]) -> String {
         shown.push(format!("and {} more", skipped.len() - MOST));
     }
     if shown.is_empty() { "it exports none".to_owned() } else { shown.join("; ") }
+}
+
+/// A later WASI than the one of this host, if the imports are of it.
+fn of_wasi(names: &[String]) -> &'static str {
+    let is_later = |name: &String| name.starts_with("wasi:") && name.contains("@0.3.");
+    if names.iter().any(is_later) { "; the component needs WASI 0.3, and this host has WASI 0.2" } else { "" }
 }
 
 fn listed(names: &[String]) -> String {

@@ -12,6 +12,7 @@ pub(crate) mod name_file;
 pub(crate) mod names;
 pub(crate) mod outsiders;
 pub(crate) mod plugin;
+pub(crate) mod plugin_dir;
 pub(crate) mod plugins;
 mod report;
 pub(crate) mod scan;

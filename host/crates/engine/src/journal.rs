@@ -6,10 +6,13 @@
 
 use crate::grant::Grants;
 use crate::limits::cpu_meter::CpuMeter;
+use crate::limits::memory_limiter::MemoryWaiter;
+use async_trait::async_trait;
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, UNIX_EPOCH};
 use tokio::sync::watch;
 use toolyard_journal::{Begin, DecidedBy, DoubtDecision, FORMAT, RecordError, Recorder, Seed};
@@ -35,6 +38,9 @@ pub(crate) enum JournalFailure {
     /// The journal cannot be stored.
     #[error(transparent)]
     Lost(#[from] JournalLost),
+    /// The manifest of its tool has changed since.
+    #[error("the manifest of its tool does not say `durability = \"resume\"` any more")]
+    NotDeclared,
     /// The host stopped while a request was under way, and the manifest says that the task fails then.
     #[error(
         "the host stopped while `{request}` was under way; whether it was done is not known. It was not sent again"
@@ -128,12 +134,12 @@ impl GuestJournal {
 
     /// The conditions under which the run began.
     pub fn begin(&self) -> Begin {
-        self.lock().begin().clone()
+        self.recorder.lock().begin().clone()
     }
 
     /// The beginning of the run, in milliseconds since 1970.
     pub fn base_time(&self) -> u64 {
-        self.lock().begin().base_time
+        self.recorder.lock().begin().base_time
     }
 
     /// Why the run cannot go on, if it cannot.
@@ -163,7 +169,7 @@ impl GuestJournal {
         if let Some(failure) = self.failure.get() {
             return Err(wasmtime::Error::new(failure.clone()));
         }
-        let mut recorder = self.lock();
+        let mut recorder = self.recorder.lock();
         let mut done = operation(&mut recorder);
         if let Err(full @ RecordError::Full { .. }) = &done {
             self.port.give_up(full.to_string());
@@ -188,12 +194,12 @@ impl GuestJournal {
 
     /// Whether the run goes on without its journal.
     pub fn is_abandoned(&self) -> bool {
-        self.lock().is_abandoned()
+        self.recorder.lock().is_abandoned()
     }
 
     /// Gives everything that was recorded so far to the port, without waiting until it is durable.
     pub fn push_recorded(&self) {
-        self.push(&mut self.lock());
+        self.push(&mut self.recorder.lock());
     }
 
     /// Makes everything durable that was recorded so far.
@@ -246,8 +252,8 @@ impl GuestJournal {
         };
         // Not by `with`, which may make this entry durable. If the host stops before the next journal is durable, the
         // run is repeated and comes here again, and the guest reads no clock before.
-        let base_time = self.lock().clock(now_ms()).unwrap_or_else(|_| now_ms());
-        let requests_before = self.lock().requests_in_task();
+        let base_time = self.recorder.lock().clock(now_ms()).unwrap_or_else(|_| now_ms());
+        let requests_before = self.recorder.lock().requests_in_task();
         let begin = Begin { seed, base_time, state: Some(state), requests_before, ..self.begin() };
         let mut next = match Recorder::new(begin, self.port.limit()) {
             Ok(next) => next,
@@ -274,7 +280,7 @@ impl GuestJournal {
     pub fn end(&self, outcome: [u8; 32]) -> Result<(), JournalFailure> {
         let ended = self.with(|recorder| recorder.end(&outcome));
         ended.map_err(|_| self.failure().unwrap_or(JournalFailure::Lost(JournalLost::Unavailable)))?;
-        if let Some(last) = self.lock().take_chunk(now_ms(), self.spent()) {
+        if let Some(last) = self.recorder.lock().take_chunk(now_ms(), self.spent()) {
             self.port.end(last);
         }
         Ok(())
@@ -292,9 +298,12 @@ impl GuestJournal {
         let repeated = self.repeated.load(Ordering::Acquire);
         self.spent_before.saturating_add(here.saturating_sub(repeated))
     }
+}
 
-    fn lock(&self) -> MutexGuard<'_, Recorder> {
-        self.recorder.lock().unwrap_or_else(PoisonError::into_inner)
+#[async_trait]
+impl MemoryWaiter for GuestJournal {
+    async fn wait_for_memory(&self) -> Option<bool> {
+        if self.is_abandoned() { None } else { Some(self.port.wait_for_memory().await) }
     }
 }
 

@@ -25,14 +25,16 @@ pub use component::compile::compile_child;
 pub use component::componentize::componentize;
 pub use component::imports_used::ImportUse;
 pub use error::{LoadError, Refusal, Skipped, StartError};
-pub use folder::check::{CheckReport, CheckedPrompt, CheckedResume, CheckedTool, DeclaredDefinition};
+pub use folder::check::{CheckReport, CheckedPrompt, CheckedResume, CheckedTool};
 pub use folder::grant_summary::{CheckedSecret, GrantSummary};
 pub use folder::outsiders::{Outsiders, outsiders};
+pub use folder::plugin_dir::{COMMITTED_FOLDER, FolderStep, MAX_STEPS_BYTES, STEPS_FILE};
 pub use folder::plugins::Plugins;
 pub use folder::snapshot::{PluginReport, PluginState, Snapshot};
 pub use grant::FolderGrant;
 pub use lock::{
-    LOCK_FILE, LockEntries, LockReader, LockedPlugin, MAX_LOCK_BYTES, MAX_PROVENANCE_BYTES, provenance_file,
+    DeclaredDefinition, LOCK_FILE, LockEntries, LockReader, LockedPlugin, MAX_LOCK_BYTES,
+    MAX_PROVENANCE_BYTES, provenance_file,
 };
 pub use network::http_tape::request_url;
 pub use run::engine::Engine;

@@ -3,6 +3,7 @@
 
 use std::fmt::Debug;
 use std::sync::Arc;
+use toolyard_task::wire::RawJson;
 
 /// The name of the lock file in the plugin folder.
 pub const LOCK_FILE: &str = "toolyard.lock";
@@ -54,6 +55,21 @@ pub struct LockedPlugin<'a> {
     pub digest: &'a str,
     /// The grants of its manifest.
     pub grants: &'a [String],
+    /// The other settings of its manifest that a lock file pins.
+    pub settings: &'a [String],
+    /// The definitions of its component.
+    pub definitions: Vec<DeclaredDefinition>,
     /// The signatures of its publisher; an error says why they cannot be read.
     pub provenance: Result<Option<&'a [u8]>, String>,
+}
+
+/// A tool or a prompt as the component declares it.
+#[derive(Debug, Clone)]
+pub struct DeclaredDefinition {
+    /// `tool` or `prompt`.
+    pub kind: &'static str,
+    /// Its name in the component.
+    pub name: String,
+    /// The JSON that MCP lists for it, under this name.
+    pub json: RawJson,
 }

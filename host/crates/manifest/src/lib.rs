@@ -12,6 +12,7 @@ mod http;
 mod limits;
 mod resources;
 mod secrets;
+mod setting_lines;
 mod sockets;
 mod tools;
 mod values;
@@ -102,6 +103,8 @@ pub struct Manifest {
     pub journal: Option<JournalRetention>,
     /// `[tools.NAME]`: settings of single tools, by name.
     pub tools: BTreeMap<String, ToolOverride>,
+    /// Its limits and what it says of its tools, one line each, sorted: `tools.deploy.confirm = "ask"`.
+    pub setting_lines: Vec<String>,
 }
 
 impl Manifest {
@@ -136,12 +139,15 @@ impl Manifest {
             durability: None,
             journal: None,
             tools: BTreeMap::new(),
+            setting_lines: Vec::new(),
         }
     }
 
     /// Parses `text`, the contents of `file`.
     pub fn parse(file: &str, text: &str, defaults: &Limits) -> Result<Self, ManifestError> {
-        deserializer::read(file, text, |document: Document, lines| document.check(defaults, lines))
+        let manifest =
+            deserializer::read(file, text, |document: Document, lines| document.check(defaults, lines))?;
+        Ok(Self { setting_lines: setting_lines::setting_lines(text), ..manifest })
     }
 }
 
@@ -256,6 +262,7 @@ impl Document {
             tools: self.tools.into_iter().map(tool).collect::<Result<_, _>>()?,
             limits,
             secrets,
+            setting_lines: Vec::new(),
         })
     }
 }

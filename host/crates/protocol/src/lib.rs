@@ -9,6 +9,7 @@ pub mod completion;
 pub mod error;
 pub mod initialize;
 pub mod logging;
+pub mod members;
 pub mod message;
 pub mod method;
 pub mod notification;

@@ -217,6 +217,27 @@ impl ClientTask {
     }
 }
 
+/// The longest answer to a question; a task stores it, and each change of the task writes it again.
+pub const MAX_ANSWER_BYTES: usize = 64 << 10;
+/// The longest message of a model that a client sampled, which may be an image.
+pub const MAX_SAMPLED_BYTES: usize = 1 << 20;
+
+/// Whether an answer is not too long.
+///
+/// # Errors
+/// `-32602`, which names the limit.
+pub fn check_size(kind: Kind, result: &RawJson) -> Result<(), RpcError> {
+    let most = if kind == Kind::Sampling { MAX_SAMPLED_BYTES } else { MAX_ANSWER_BYTES };
+    let bytes = result.as_bytes().len();
+    if bytes <= most {
+        return Ok(());
+    }
+    let method = kind.method();
+    Err(RpcError::invalid_params(format!(
+        "The answer to {method} has {bytes} bytes; at most {most} are taken"
+    )))
+}
+
 /// Reads the result that came for a question: an answer, or a task if one was requested. Its shape
 /// decides, whatever the client declared.
 ///
@@ -231,6 +252,7 @@ pub fn given(kind: Kind, asked_for_task: bool, result: &RawJson) -> Result<Clien
     let wrong = |what: String| {
         RpcError::invalid_params(format!("The client's answer to {} cannot be used: {what}", kind.method()))
     };
+    check_size(kind, result)?;
     if asked_for_task
         && let Ok(Created { task: Some(task) }) = result.decode::<Created>()
         && task.is_object()

@@ -15,6 +15,8 @@ pub struct RawJson(Bytes);
 /// this. Params of a client are carried unread; their readers use serde_json, which stops at the
 /// same depth.
 pub const MAX_DEPTH: usize = 128;
+/// The most levels by which [`RawJson::pretty`] indents.
+const MAX_INDENT: usize = 8;
 
 /// Why a text is not accepted as JSON.
 #[derive(Debug, thiserror::Error)]
@@ -110,6 +112,57 @@ impl RawJson {
         serde_json::from_slice(&self.0)
     }
 
+    /// The text over several lines, for people: only the space between its parts differs.
+    #[must_use]
+    pub fn pretty(&self) -> String {
+        let text = self.as_str();
+        let mut out = String::with_capacity(text.len() * 2);
+        let (mut depth, mut in_text, mut is_escaped) = (0_usize, false, false);
+        let mut rest = text.chars().peekable();
+        while let Some(char) = rest.next() {
+            if in_text {
+                out.push(char);
+                in_text = is_escaped || char != '"';
+                is_escaped = !is_escaped && char == '\\';
+                continue;
+            }
+            let new_line = |out: &mut String, depth: usize| {
+                out.push('\n');
+                // Or a small text of many levels would become a large one.
+                out.extend(std::iter::repeat_n("  ", depth.min(MAX_INDENT)));
+            };
+            match char {
+                ' ' | '\t' | '\n' | '\r' => {}
+                '{' | '[' => {
+                    out.push(char);
+                    while rest.next_if(|next| next.is_ascii_whitespace()).is_some() {}
+                    match rest.next_if(|next| matches!(next, '}' | ']')) {
+                        Some(end) => out.push(end),
+                        None => {
+                            depth += 1;
+                            new_line(&mut out, depth);
+                        }
+                    }
+                }
+                '}' | ']' => {
+                    depth = depth.saturating_sub(1);
+                    new_line(&mut out, depth);
+                    out.push(char);
+                }
+                ',' => {
+                    out.push(char);
+                    new_line(&mut out, depth);
+                }
+                ':' => out.push_str(": "),
+                char => {
+                    in_text = char == '"';
+                    out.push(char);
+                }
+            }
+        }
+        out
+    }
+
     /// Whether the value is an object.
     #[must_use]
     pub fn is_object(&self) -> bool {
@@ -130,7 +183,7 @@ impl RawJson {
 }
 
 /// Checks well-formed JSON text by the rules of [`RawJson::parse`], in one pass.
-fn check_interoperable(text: &str) -> Result<(), RawJsonError> {
+pub(crate) fn check_interoperable(text: &str) -> Result<(), RawJsonError> {
     let bytes = text.as_bytes();
     // For each open container, where its names begin; `None` for an array.
     let mut open: Vec<Option<usize>> = Vec::new();
@@ -243,6 +296,14 @@ mod tests {
     fn surrounding_space_is_cut_and_the_rest_kept_to_the_letter() {
         let raw = RawJson::parse(" {\"a\" : 1.0} \n").expect("valid");
         assert_eq!(raw.as_str(), "{\"a\" : 1.0}");
+    }
+
+    #[test]
+    fn people_see_numbers_and_texts_as_they_are_written() {
+        let raw = RawJson::trusted(r#"{"n":[1e2, 12345678901234567890123],"t":"a\n\"{b\\","e":{ },"l":[]}"#);
+        let shown = "{\n  \"n\": [\n    1e2,\n    12345678901234567890123\n  ],\n  \"t\": \"a\\n\\\"{b\\\\\",\n  \
+            \"e\": {},\n  \"l\": []\n}";
+        assert_eq!(raw.pretty(), shown);
     }
 
     #[test]

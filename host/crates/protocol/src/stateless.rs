@@ -11,7 +11,6 @@ pub mod error;
 pub mod headers;
 pub mod input;
 pub mod listen;
-mod members;
 pub mod param_headers;
 mod plain;
 pub mod result;

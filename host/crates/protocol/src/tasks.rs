@@ -82,7 +82,18 @@ struct TaskWire<'a> {
     poll_interval: u64,
 }
 
+/// The longest interval that a client is advised to wait because of a task's age, in milliseconds.
+const MAX_ADVISED_MS: u64 = 30_000;
+
 impl TaskView {
+    /// The same, with advice for a client that asks at this time: about a task that is older than a minute, once in a
+    /// sixtieth of its age.
+    #[must_use]
+    pub fn advised_at(self, now: Timestamp) -> Self {
+        let by_age = (now.since(self.created_at) / 60).min(MAX_ADVISED_MS);
+        Self { poll_interval_ms: self.poll_interval_ms.max(by_age), ..self }
+    }
+
     /// The flat `Task` object.
     #[must_use]
     pub fn render(&self) -> RawJson {
@@ -126,6 +137,24 @@ pub fn task_id(params: Option<&RawJson>) -> Result<String, RpcError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn older_tasks_are_asked_about_less_often() {
+        let made = Timestamp(1_764_066_600_000);
+        let view = || TaskView {
+            id: "786512e2".into(),
+            status: TaskStatus::Working,
+            status_message: None,
+            created_at: made,
+            last_updated_at: made,
+            ttl_ms: 60_000,
+            poll_interval_ms: 1_000,
+        };
+        for (age_s, advised) in [(-5, 1_000), (59, 1_000), (300, 5_000), (1_800, 30_000), (86_400, 30_000)] {
+            let now = Timestamp(made.0 + age_s * 1_000);
+            assert_eq!(view().advised_at(now).poll_interval_ms, advised, "{age_s} s");
+        }
+    }
 
     /// the `ttl` is always there.
     #[test]

@@ -3,6 +3,7 @@
 pub mod union_schema;
 
 use crate::progress::{Meta, token_of};
+use crate::raw::check_interoperable;
 use crate::response::with_member;
 use crate::{RawJson, Revision, RpcError, TraceContext};
 use serde::{Deserialize, Serialize};
@@ -149,6 +150,9 @@ impl CallParams {
         if !arguments.is_object() {
             return Err(RpcError::invalid_params("tools/call: `arguments` must be an object"));
         }
+        // Everything that reads them must read the same: rules, the person who approves, and the tool.
+        check_interoperable(arguments.as_str())
+            .map_err(|error| RpcError::invalid_params(format!("tools/call: `arguments`: {error}")))?;
         let progress_token = token_of(meta, &owner)?;
         let trace = meta.and_then(|meta| meta.trace());
         Ok(Self { name, arguments, task: task.map(requested_ttl), progress_token, trace })

@@ -4,12 +4,13 @@
 //! The code drives a lazy DFA itself, because the library's search functions cannot be interrupted.
 
 use super::budget::{Budget, Halt};
+use parking_lot::Mutex;
 use regex_automata::hybrid::dfa::{Cache, DFA};
 use regex_automata::nfa::thompson;
 use regex_automata::util::syntax;
 use regex_automata::{Anchored, Input};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// The maximum size of one pattern's automaton, in bytes.
 const MAX_AUTOMATON_BYTES: usize = 128 << 10;
@@ -101,10 +102,10 @@ impl Pattern {
 
     /// Whether it matches anywhere in the text.
     pub fn is_match(&self, text: &str, budget: &mut Budget<'_>) -> Result<bool, Halt> {
-        let kept = self.cache.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let kept = self.cache.lock().take();
         let mut cache = kept.unwrap_or_else(|| self.dfa.create_cache());
         let found = self.search(text.as_bytes(), &mut cache, budget);
-        *self.cache.lock().unwrap_or_else(PoisonError::into_inner) = Some(cache);
+        *self.cache.lock() = Some(cache);
         found
     }
 

@@ -1,8 +1,8 @@
 //! Audit entries that belong to no change and wait to be written with the next one. `T` is the time
 //! of each entry.
 
+use parking_lot::Mutex;
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
@@ -45,7 +45,7 @@ impl<T> AuditBuffer<T> {
     /// Adds an entry. Returns whether it is the first since the writer last took the entries, so
     /// that the writer must be woken.
     pub(crate) fn note(&self, at: T, body: String) -> bool {
-        let mut noted = self.lock();
+        let mut noted = self.noted.lock();
         noted.used = true;
         if noted.entries.len() < self.most {
             noted.entries.push_back((at, body));
@@ -61,12 +61,12 @@ impl<T> AuditBuffer<T> {
 
     /// The latest time for the next write.
     pub(crate) fn due(&self) -> Option<Instant> {
-        self.lock().due
+        self.noted.lock().due
     }
 
     /// Takes all of them, if they are due or something is written `anyway`.
     pub(crate) fn take(&self, anyway: bool, now: Instant) -> Option<AuditEntries<T>> {
-        let mut noted = self.lock();
+        let mut noted = self.noted.lock();
         if !noted.due.is_some_and(|due| anyway || due <= now) {
             return None;
         }
@@ -75,12 +75,12 @@ impl<T> AuditBuffer<T> {
 
     /// Whether there ever were any.
     pub(crate) fn was_used(&self) -> bool {
-        self.lock().used
+        self.noted.lock().used
     }
 
     /// Puts back entries that could not be written, before those that arrived since.
     pub(crate) fn put_back(&self, mut before: AuditEntries<T>) {
-        let mut noted = self.lock();
+        let mut noted = self.noted.lock();
         before.lost += noted.lost;
         for entry in noted.entries.drain(..) {
             if before.entries.len() < self.most {
@@ -91,9 +91,5 @@ impl<T> AuditBuffer<T> {
         }
         before.due = Some(Instant::now() + self.delay);
         *noted = before;
-    }
-
-    fn lock(&self) -> MutexGuard<'_, AuditEntries<T>> {
-        self.noted.lock().expect("no section panics")
     }
 }

@@ -165,8 +165,9 @@ pub(crate) fn wake(task: &Task) -> Option<i64> {
     task.parked().map(|parked| parked.wake.map_or(i64::MAX, |wake| wake.0))
 }
 
-/// Among so many of the parked tasks that have been due for longest, owners take turns.
-pub(crate) const IN_TURNS: i64 = 4_096;
+/// Among so many of the parked tasks that have been due for longest, owners take turns. More than `tasks.live` admits
+/// by default: one owner must not fill it.
+pub(crate) const IN_TURNS: i64 = 65_536;
 
 /// All statuses.
 pub(crate) const STATUSES: [TaskStatus; 5] = [

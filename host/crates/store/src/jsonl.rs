@@ -197,6 +197,7 @@ mod tests {
             rerun: false,
             resume: None,
             bridged: None,
+            unresumable: None,
             approval: None,
             questions: Vec::new(),
             outcome: Some(Outcome::Error(RpcError::new(-1, "no"))),

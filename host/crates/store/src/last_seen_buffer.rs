@@ -1,8 +1,8 @@
 //! Buffers when sessions were last seen, until the writer stores the times. Storing each request at
 //! once would cost a flush of the disk, and no reader needs the time to the second.
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::Mutex;
 use std::time::{Duration, Instant};
 use toolyard_task::SessionId;
 
@@ -33,7 +33,7 @@ impl<T> LastSeenBuffer<T> {
     /// Notes that a session was seen. Returns whether the caller must wake the writer, because the
     /// buffer was empty. It holds at most as many entries as there are sessions.
     pub(crate) fn touch(&self, id: &SessionId, now: T) -> bool {
-        let mut seen = self.seen.lock().expect("no section panics");
+        let mut seen = self.seen.lock();
         seen.sessions.insert(id.clone(), now);
         let first = seen.due.is_none();
         if first {
@@ -44,12 +44,12 @@ impl<T> LastSeenBuffer<T> {
 
     /// The latest time for the next write.
     pub(crate) fn due(&self) -> Option<Instant> {
-        self.seen.lock().expect("no section panics").due
+        self.seen.lock().due
     }
 
     /// Takes all of them, if they are due or something is written `anyway`.
     pub(crate) fn take(&self, anyway: bool, now: Instant) -> Vec<(SessionId, T)> {
-        let mut seen = self.seen.lock().expect("no section panics");
+        let mut seen = self.seen.lock();
         if seen.due.is_some_and(|due| anyway || due <= now) {
             return std::mem::take(&mut *seen).sessions.into_iter().collect();
         }

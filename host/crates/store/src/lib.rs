@@ -84,36 +84,18 @@ use toolyard_task::{
 pub use toolyard_task::archive;
 pub use toolyard_task::timeline::TimelineBounds;
 
-/// All ports of one store.
-pub trait Store:
-    TaskStore
-    + NodeStore
-    + SessionStore
-    + KeyStore
-    + GrantStore
-    + AuditStore
-    + TimelineStore
-    + JournalStore
-    + Archive
-    + Erasure
-    + Broadcast
-{
+/// Names the ports once, for the trait and for its implementation.
+macro_rules! all_ports {
+    ($($port:ident)+) => {
+        /// All ports of one store.
+        pub trait Store: $($port +)+ {}
+
+        impl<T: $($port +)+> Store for T {}
+    };
 }
 
-impl<
-    T: TaskStore
-        + NodeStore
-        + SessionStore
-        + KeyStore
-        + GrantStore
-        + AuditStore
-        + TimelineStore
-        + JournalStore
-        + Archive
-        + Erasure
-        + Broadcast,
-> Store for T
-{
+all_ports! {
+    TaskStore NodeStore SessionStore KeyStore GrantStore AuditStore TimelineStore JournalStore Archive Erasure Broadcast
 }
 
 /// An open store of any kind.

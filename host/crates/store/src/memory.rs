@@ -18,9 +18,10 @@ mod waiting;
 use crate::monotonic_clock::MonotonicClock;
 use crate::{StoreRefusal, codec};
 use async_trait::async_trait;
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::sync::{Notify, broadcast, watch};
 use toolyard_task::audit::Entry;
@@ -104,14 +105,14 @@ impl MemoryStore {
     /// The same store, but it keeps audit entries from now on.
     #[must_use]
     pub fn audited(self) -> Self {
-        self.lock().audit.on = true;
+        self.shared.state.lock().audit.on = true;
         self
     }
 
     /// The same store, but it keeps this much of timelines.
     #[must_use]
     pub fn with_timelines(self, bounds: TimelineBounds) -> Self {
-        self.lock().timelines.bounds = bounds;
+        self.shared.state.lock().timelines.bounds = bounds;
         self
     }
 
@@ -119,7 +120,7 @@ impl MemoryStore {
     /// machines share. A killed host is found dead when its lease has expired.
     #[must_use]
     pub fn leased(self, lease: Duration) -> Self {
-        self.lock().lease = Some(lease);
+        self.shared.state.lock().lease = Some(lease);
         self
     }
 
@@ -132,9 +133,9 @@ impl MemoryStore {
     /// Ends this handle as `kill -9` ends a process: its incarnation is dead, its feeds end, and
     /// further calls through it fail.
     pub fn kill(&self) {
-        let mut state = self.lock();
-        self.life.lock().expect("no section panics").take();
-        let incarnation = *self.incarnation.lock().expect("no section panics");
+        let mut state = self.shared.state.lock();
+        self.life.lock().take();
+        let incarnation = *self.incarnation.lock();
         if state.lease.is_none()
             && let Some(life) = incarnation.and_then(|incarnation| state.hosts.get_mut(&incarnation))
         {
@@ -151,15 +152,11 @@ impl MemoryStore {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.shared.state.lock().expect("no section panics")
-    }
-
     /// Locks the state, unless this handle was killed.
     fn state(&self) -> Result<MutexGuard<'_, State>, StoreError> {
         // Locks the state before the life, as `kill` does, so that nothing is written after a kill.
-        let state = self.lock();
-        if self.life.lock().expect("no section panics").is_none() {
+        let state = self.shared.state.lock();
+        if self.life.lock().is_none() {
             return Err(StoreError::Unavailable(StoreRefusal::Closed.into()));
         }
         Ok(state)
@@ -315,8 +312,8 @@ impl TaskStore for MemoryStore {
         Ok(self.state()?.wakeable(limit, now))
     }
 
-    async fn parked_asking(&self, session: &SessionId, limit: u32) -> Result<Vec<TaskId>, StoreError> {
-        Ok(self.state()?.parked_asking(session, limit))
+    async fn asking(&self, owner: &Owner, limit: u32) -> Result<Vec<TaskId>, StoreError> {
+        Ok(self.state()?.asking(owner, limit))
     }
 
     async fn count_parked(&self) -> Result<u64, StoreError> {
@@ -377,11 +374,11 @@ impl TaskStore for MemoryStore {
     }
 
     fn is_shared(&self) -> bool {
-        self.lock().lease.is_some()
+        self.shared.state.lock().lease.is_some()
     }
 
     fn hints(&self) -> Box<dyn Hints> {
-        let life = self.life.lock().expect("no section panics").as_ref().map(watch::Sender::subscribe);
+        let life = self.life.lock().as_ref().map(watch::Sender::subscribe);
         Box::new(Feed { handle: self.handle, life, feed: self.shared.hints.subscribe() })
     }
 }

@@ -4,9 +4,9 @@
 //! process, and the next flush takes them along.
 
 use crate::group_commit::QueuedWrite;
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::mem;
-use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use toolyard_task::TaskId;
 use toolyard_task::store::StoreError;
@@ -71,7 +71,7 @@ impl<T> TimelineBuffer<T> {
     }
 
     fn add(&self, task: TaskId, bytes: u64, add: impl FnOnce(&mut TaskNotes<T>, bool)) -> bool {
-        let mut waiting = self.lock();
+        let mut waiting = self.0.lock();
         let room = waiting.bytes + bytes <= MAX_TOTAL;
         let notes = waiting.tasks.entry(task).or_insert_with(|| TaskNotes {
             notes: Vec::new(),
@@ -101,12 +101,12 @@ impl<T> TimelineBuffer<T> {
 
     /// The latest time for the next write.
     pub(crate) fn due(&self) -> Option<Instant> {
-        self.lock().due
+        self.0.lock().due
     }
 
     /// Takes all of them, if they are due or something is written `anyway`.
     pub(crate) fn take(&self, anyway: bool, now: Instant) -> Vec<(TaskId, Vec<Note<T>>)> {
-        let mut waiting = self.lock();
+        let mut waiting = self.0.lock();
         if !waiting.due.is_some_and(|due| anyway || due <= now) {
             return Vec::new();
         }
@@ -121,10 +121,6 @@ impl<T> TimelineBuffer<T> {
             notes
         };
         tasks.into_iter().map(|(id, waiting)| (id, notes(waiting))).collect()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Waiting<T>> {
-        self.0.lock().expect("no section panics")
     }
 }
 

@@ -8,8 +8,8 @@ mod messages;
 mod parking;
 mod questions;
 
-pub use messages::caller_left;
-pub use questions::MAX_QUESTIONS;
+pub use messages::{WAITING_FOR_MEMORY, caller_left, waiting_for_tool};
+pub use questions::{MAX_ANSWERS_BYTES, MAX_QUESTIONS};
 
 use crate::approval::{ApprovalObject, ApprovedBy, CONFIRM_KEY, ConfirmBy, Decision, NotApproved, approves};
 use crate::id::{Digest, Incarnation};
@@ -98,6 +98,15 @@ pub enum Event {
         /// Diagnostics for the status message, if it failed (T-19).
         message: Option<String>,
     },
+    /// The run ended because it could not continue with its journal. The operator may have the task continued.
+    Stuck {
+        /// The run.
+        fence: Fence,
+        /// The outcome.
+        outcome: Outcome,
+        /// Why, for the status message.
+        message: Option<String>,
+    },
     /// The operator decides about the call.
     Decided {
         /// The fingerprint of what the operator was shown.
@@ -168,6 +177,8 @@ pub enum Event {
         /// The run.
         fence: Fence,
     },
+    /// The operator has a task continued that failed because its runs could not continue.
+    Retried,
     /// The run hands its state over to another run of the same call. That run asks every question again. Not
     /// visible from outside.
     Continued {
@@ -231,6 +242,9 @@ pub enum Refusal {
     /// The task has no journal.
     #[error("the task cannot be resumed")]
     NotResumable,
+    /// The task did not fail because its runs could not continue.
+    #[error("only a task that failed because it stalled or diverged can be resumed")]
+    NotStuck,
 }
 
 /// An effect of a transition, for after its commit. The order is that of the variants.
@@ -266,11 +280,11 @@ pub struct Transition {
 /// # Errors
 /// [`Refusal`]; then the task stays unchanged.
 pub fn apply(task: &Task, event: Event, now: Timestamp) -> Result<Transition, Refusal> {
-    if !task.is_live() && event != Event::Delivered {
+    if !task.is_live() && !matches!(event, Event::Delivered | Event::Retried) {
         return Err(Refusal::Terminal);
     }
-    let (is_finished, is_released) =
-        (matches!(event, Event::Finished { .. }), matches!(event, Event::Released { .. }));
+    let is_finished = matches!(event, Event::Finished { .. } | Event::Stuck { .. });
+    let is_released = matches!(event, Event::Released { .. });
     let mut next = task.clone();
     change(task, &mut next, event, now)?;
     let is_shown = task.status_message != next.status_message || task.status() != next.status();
@@ -279,24 +293,13 @@ pub fn apply(task: &Task, event: Event, now: Timestamp) -> Result<Transition, Re
     let stops = is_released || (has_ended && !is_finished && task.parked().is_none());
     let effects = [
         has_ended.then_some(Effect::RecordEnd),
-        closes_questions(task, &next).then_some(Effect::WithdrawQuestions),
+        questions::closes_one(task, &next).then_some(Effect::WithdrawQuestions),
         is_shown.then_some(Effect::NotifyStatus),
         Some(Effect::WakeWaiters),
         stops.then_some(Effect::StopRun),
-        is_due(&next, now).then_some(Effect::WakeRun),
+        parking::is_due(&next, now).then_some(Effect::WakeRun),
     ];
     Ok(Transition { task: next, effects })
-}
-
-/// Whether the task waits without a run and its time has come.
-fn is_due(task: &Task, now: Timestamp) -> bool {
-    task.parked().and_then(|parked| parked.wake).is_some_and(|wake| wake <= now)
-}
-
-/// Whether a question that was open is now closed.
-fn closes_questions(task: &Task, next: &Task) -> bool {
-    let is_open = |key: &str| next.open_questions().any(|question| question.key == key);
-    task.open_questions().any(|question| !is_open(&question.key))
 }
 
 /// Turns `next`, which equals `task`, into the task after the event.
@@ -315,6 +318,7 @@ fn change(task: &Task, next: &mut Task, event: Event, now: Timestamp) -> Result<
             | Event::Continued { .. }
             | Event::Unresumable { .. }
     );
+    let is_stuck = matches!(event, Event::Stuck { .. } | Event::Orphaned { why: NotRerun::Stalled, .. });
     match event {
         Event::Started { fence } => {
             check_fence(task, fence)?;
@@ -331,7 +335,10 @@ fn change(task: &Task, next: &mut Task, event: Event, now: Timestamp) -> Result<
             }
         }
         Event::Said { fence, message } => {
-            check_fence(task, fence)?;
+            // A host may say why a parked task goes on waiting. No run has the fence of such a task.
+            if task.fence != fence {
+                return Err(Refusal::Fenced);
+            }
             next.status_message = Some(message);
         }
         Event::Effects { fence } => {
@@ -359,7 +366,7 @@ fn change(task: &Task, next: &mut Task, event: Event, now: Timestamp) -> Result<
             question.client_task = Some(client_task);
         }
         Event::Answered { key, answer } => {
-            open(next, &key)?.answer = Some(answer);
+            questions::answer(next, &key, answer)?;
             if key == CONFIRM_KEY {
                 settle_by_person(next);
             }
@@ -408,7 +415,7 @@ fn change(task: &Task, next: &mut Task, event: Event, now: Timestamp) -> Result<
             }
             next.status_message = Some(caller_left(task.status_message.as_deref()));
         }
-        Event::Finished { fence, outcome, message } => {
+        Event::Finished { fence, outcome, message } | Event::Stuck { fence, outcome, message } => {
             check_fence(task, fence)?;
             if task.open_approval().is_some() {
                 return Err(Refusal::NotApproved);
@@ -497,20 +504,23 @@ fn change(task: &Task, next: &mut Task, event: Event, now: Timestamp) -> Result<
             task.resume.ok_or(Refusal::NotResumable)?;
             next.questions.iter_mut().for_each(Question::supersede);
         }
-        Event::Unresumable { fence, why: _ } => {
+        Event::Retried => parking::retry(task, next, now)?,
+        Event::Unresumable { fence, why } => {
             check_fence(task, fence)?;
             next.resume.take().ok_or(Refusal::NotResumable)?;
+            next.unresumable = Some(why);
         }
     }
-    if next.outcome.is_some()
+    if task.is_live()
+        && next.outcome.is_some()
         && let Some(resume) = &mut next.resume
     {
-        resume.parked = None;
+        (resume.parked, resume.is_stuck) = (None, is_stuck);
     }
     next.version = task.version + 1;
     // Strictly later than before, so that a listing by time is stable even if a
     // clock steps back (T-20).
-    if visible {
+    if visible || next.status_message != task.status_message {
         next.updated_at = Timestamp(now.0.max(task.updated_at.0 + 1));
     }
     Ok(())
@@ -521,7 +531,7 @@ fn approve(task: &mut Task, by: ApprovedBy) {
     if let Some(approval) = &mut task.approval {
         approval.given = Some(by);
     }
-    close_confirm_question(task);
+    questions::close(task);
     task.status_message = Some("Approved; waiting for its turn.".to_owned());
 }
 
@@ -546,14 +556,6 @@ fn settle_by_person(task: &mut Task) {
     }
 }
 
-/// The question to the person who calls is no longer open, because the operator decided.
-fn close_confirm_question(task: &mut Task) {
-    let open = |question: &&mut Question| question.key == CONFIRM_KEY && question.answer.is_none();
-    if let Some(question) = task.questions.iter_mut().find(open) {
-        question.answer = Some(Err(AskError::Cancelled));
-    }
-}
-
 /// An approval counts for one component. A task that another one takes over waits for a new approval.
 fn ask_for_approval_again(task: &mut Task, now: Timestamp) {
     if task.approval.as_ref().is_none_or(|approval| approval.is_of(task)) {
@@ -562,10 +564,12 @@ fn ask_for_approval_again(task: &mut Task, now: Timestamp) {
     let Some(mut approval) = task.approval.take() else { return };
     let object = ApprovalObject::of(task);
     *approval = approval.asked_again(object, now);
-    let question = object.question(&approval, task.fence.attempt, approval.expires_at(task));
-    if let Some(asked) = task.questions.iter_mut().find(|asked| asked.key == CONFIRM_KEY) {
-        let asked_again = asked.asked_again + 1;
-        *asked = Question { asked_again, ..question };
+    let (attempt, deadline) = (task.fence.attempt, approval.expires_at(task));
+    for asked in task.questions.iter_mut().filter(|question| questions::is_about_approval(question)) {
+        // Its text names no component.
+        (asked.attempt, asked.deadline, asked.answer) = (attempt, deadline, None);
+        (asked.sent, asked.client_task) = (Vec::new(), None);
+        asked.asked_again += 1;
     }
     task.approval = Some(approval);
 }

@@ -15,7 +15,10 @@ use sha2::{Digest as _, Sha256};
 
 /// The key of the question to the person who calls. Keys of guests never begin with `host:`.
 pub const CONFIRM_KEY: &str = "host:confirm";
-/// The name of its one field.
+/// The key of the address of the page where the operator decides. It goes to the person who calls, whose answer
+/// decides nothing.
+pub const PAGE_KEY: &str = "host:approval-page";
+/// The name of the one field of [`CONFIRM_KEY`].
 const FIELD: &str = "approve";
 /// The longest note of an approver (characters).
 pub const MAX_NOTE: usize = 500;
@@ -73,6 +76,9 @@ pub struct Approval {
     /// When it was asked for again, by the store's clock. `None`: with the creation of the task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_again: Option<Timestamp>,
+    /// The login to the console that made the call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub login: Option<String>,
     /// How the call was approved. A denied call has ended.
     pub given: Option<ApprovedBy>,
 }
@@ -109,6 +115,7 @@ impl Approval {
             message: terms.message.clone(),
             wait_ms,
             asked_again: None,
+            login: None,
             given: None,
         }
     }
@@ -193,31 +200,59 @@ impl<'a> ApprovalObject<'a> {
     /// reverse a part of them.
     #[must_use]
     pub fn question(self, approval: &Approval, attempt: u32, deadline: Timestamp) -> Question {
-        let mut message = format!("The operator of this host wants the call of {:?} confirmed.", self.tool);
-        if let Some(text) = &approval.message {
-            message += &format!(" {text}");
-        }
-        let arguments: String = self.arguments.as_str().chars().flat_map(escaped).collect();
-        message += &format!("\nArguments: {}\nMay it run?", clip(&arguments, SHOWN_ARGUMENTS));
+        let head = format!("The operator of this host wants the call of {:?} confirmed.", self.tool);
         let params = json!({
-            "message": message,
+            "message": self.message(head, approval, "May it run?"),
             "requestedSchema": {
                 "type": "object",
                 "properties": {FIELD: {"type": "boolean", "title": "Run it", "default": false}},
                 "required": [FIELD],
             },
         });
-        Question {
-            key: CONFIRM_KEY.to_owned(),
-            kind: QuestionKind::Form,
-            params: RawJson::of(&params),
-            attempt,
-            deadline,
-            sent: Vec::new(),
-            client_task: None,
-            answer: None,
-            asked_again: 0,
+        asked(CONFIRM_KEY, QuestionKind::Form, &params, (attempt, deadline))
+    }
+
+    /// The address of the page where the operator decides, for clients that can show it to the person who calls. The
+    /// page asks for a login.
+    #[must_use]
+    pub fn page(
+        self,
+        approval: &Approval,
+        (url, elicitation_id): (&str, &str),
+        attempt: u32,
+        deadline: Timestamp,
+    ) -> Question {
+        let head = format!("The call of {:?} waits until an operator of this host approves it.", self.tool);
+        let tail = "An operator decides on this page, after a login. To open it decides nothing.";
+        let params = json!({
+            "mode": "url",
+            "message": self.message(head, approval, tail),
+            "url": url,
+            "elicitationId": elicitation_id,
+        });
+        asked(PAGE_KEY, QuestionKind::Url, &params, (attempt, deadline))
+    }
+
+    fn message(self, mut head: String, approval: &Approval, tail: &str) -> String {
+        if let Some(text) = &approval.message {
+            head += &format!(" {text}");
         }
+        let arguments: String = self.arguments.as_str().chars().flat_map(escaped).collect();
+        head + &format!("\nArguments: {}\n{tail}", clip(&arguments, SHOWN_ARGUMENTS))
+    }
+}
+
+fn asked(key: &str, kind: QuestionKind, params: &Value, (attempt, deadline): (u32, Timestamp)) -> Question {
+    Question {
+        key: key.to_owned(),
+        kind,
+        params: RawJson::of(params),
+        attempt,
+        deadline,
+        sent: Vec::new(),
+        client_task: None,
+        answer: None,
+        asked_again: 0,
     }
 }
 

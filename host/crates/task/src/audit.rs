@@ -59,6 +59,9 @@ pub enum Action {
     /// A host that was shut down left a task to the next one.
     #[serde(rename = "task.released")]
     Released,
+    /// The operator had a task continued that had failed.
+    #[serde(rename = "task.resumed")]
+    Resumed,
     /// A request of a task was under way when its host stopped, and it was decided what happens to it.
     #[serde(rename = "task.doubt")]
     Doubt,
@@ -400,7 +403,7 @@ impl Entry {
             Event::ApprovalExpired => {
                 vec![about(Action::ApprovalExpired), about(Action::Ended).with_end(after)]
             }
-            Event::Finished { .. } => vec![about(Action::Ended).with_end(after)],
+            Event::Finished { .. } | Event::Stuck { .. } => vec![about(Action::Ended).with_end(after)],
             Event::Cancelled { .. } => vec![about(Action::Cancelled)],
             Event::Expired => vec![about(Action::Expired)],
             Event::Orphaned { .. } => vec![about(Action::Orphaned)],
@@ -409,6 +412,7 @@ impl Entry {
                 std::iter::once(about(Action::Claimed)).chain(asked).collect()
             }
             Event::Released { .. } => vec![about(Action::Released)],
+            Event::Retried => vec![about(Action::Resumed)],
             Event::Started { .. }
             | Event::Said { .. }
             | Event::Effects { .. }

@@ -4,7 +4,7 @@
 //! the commit that moves the fence of the task also moves that of its journal, so a run that was superseded
 //! cannot change what its successor reads.
 
-use crate::id::{Digest, TaskId};
+use crate::id::{Digest, Owner, TaskId};
 use crate::store::StoreError;
 use crate::task::Fence;
 use async_trait::async_trait;
@@ -127,8 +127,8 @@ pub trait JournalStore: Send + Sync + 'static {
     /// names and whose time is up. Returns how many were removed.
     async fn sweep_components(&self, keep: &[Digest]) -> Result<u32, StoreError>;
 
-    /// The bytes of all journals.
-    async fn journal_bytes(&self) -> Result<u64, StoreError>;
+    /// The bytes of all journals, or of those of an owner's live tasks.
+    async fn journal_bytes(&self, of: Option<&Owner>) -> Result<u64, StoreError>;
 
     /// The ended tasks with a journal and the bytes of each, the first to end first.
     async fn ended_journals(&self, limit: u32) -> Result<Vec<(TaskId, u64)>, StoreError>;

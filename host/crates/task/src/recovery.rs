@@ -47,6 +47,8 @@ pub enum NotRerun {
     Attempts(u32),
     /// It was resumed [`MAX_STALLED`] times, and each time its host stopped before it got any further.
     Stalled,
+    /// It could not be resumed any more, for this reason.
+    Unresumable(String),
     /// Its host stopped before all of its journal was stored that was in memory when the call became a task.
     Incomplete,
     /// The tool of that name no longer accepts its arguments; the text says what is wrong with them.
@@ -83,7 +85,9 @@ pub fn recovery(task: &Task, declared: Option<Durability>, most: u32) -> Recover
     }
     // An attempt that was claimed and did not begin is not counted.
     let runs = task.fence.attempt.saturating_sub(u32::from(task.started_at.is_none()));
-    if task.effects {
+    if let Some(why) = &task.unresumable {
+        Recovery::End(NotRerun::Unresumable(why.clone()))
+    } else if task.effects {
         Recovery::End(NotRerun::Effects)
     } else if !task.rerun || declared == Some(Durability::None) {
         Recovery::End(NotRerun::NotDeclared)
@@ -119,6 +123,7 @@ impl fmt::Display for NotRerun {
                 "It was resumed {MAX_STALLED} times and its host stopped each time before the task got any further, \
                  so it was not resumed again"
             ),
+            Self::Unresumable(why) => write!(f, "It was not resumed: {why}"),
             Self::Incomplete => f.write_str("Its journal is incomplete, so it was not resumed"),
             Self::Misfit(what) => {
                 write!(

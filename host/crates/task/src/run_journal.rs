@@ -40,6 +40,12 @@ pub trait RunJournal: Send + Sync + 'static {
     /// time has come. Everything that it depends on must be durable before.
     async fn sleep_until(&self, time_ms: u64);
 
+    /// The run needs memory that its host does not have now. It may be dropped meanwhile, to be repeated later. Returns
+    /// whether it may try again; a run that is no task may not.
+    async fn wait_for_memory(&self) -> bool {
+        false
+    }
+
     /// Replaces the journal by these chunks, the beginning of another run of the task, which then takes the place of
     /// this one. Returns only if that fails.
     async fn continue_with(&self, begin: Chunk) -> JournalLost;
@@ -56,4 +62,7 @@ pub trait RunJournal: Send + Sync + 'static {
 
     /// The run did not repeat what was recorded, so the task fails.
     fn diverged(&self);
+
+    /// The run ends because it cannot continue with its journal. The task fails, and the operator may have it continued.
+    fn stuck(&self) {}
 }

@@ -2,7 +2,7 @@
 
 use crate::apply::Event;
 use crate::audit::{By, Entry};
-use crate::id::{Digest, Incarnation, Owner, SessionId, TaskId};
+use crate::id::{Digest, Incarnation, Owner, TaskId};
 use crate::journal::{Flush, LastChunks};
 use crate::search::{Page, Search};
 use crate::task::{Summary, Task};
@@ -234,8 +234,8 @@ pub trait TaskStore: Send + Sync + 'static {
     /// share names a task to one host only for a few seconds, so that hosts do not all try to take it.
     async fn wakeable(&self, limit: u32) -> Result<Vec<TaskId>, StoreError>;
 
-    /// Ids of parked tasks of this session with an open question, the oldest first.
-    async fn parked_asking(&self, session: &SessionId, limit: u32) -> Result<Vec<TaskId>, StoreError>;
+    /// Ids of tasks of this owner with an open question, the oldest first.
+    async fn asking(&self, owner: &Owner, limit: u32) -> Result<Vec<TaskId>, StoreError>;
 
     /// How many tasks are parked, whether they are due or not.
     async fn count_parked(&self) -> Result<u64, StoreError>;

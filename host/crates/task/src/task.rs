@@ -132,6 +132,10 @@ pub struct Resume {
     /// Present while the task is parked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parked: Option<Parked>,
+    /// Whether the task failed because its runs could not continue, and not by its tool. The operator may have it
+    /// continued ([`Event::Retried`](crate::Event::Retried)).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_stuck: bool,
 }
 
 /// Whether the journal of a task stays after the end of the task.
@@ -220,6 +224,9 @@ pub struct Task {
     /// Present if its runs are recorded in a journal. Then the component never changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resume: Option<Resume>,
+    /// Why it resumes no more, if its runs were recorded before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unresumable: Option<String>,
     /// Present if its caller knows no tasks, so that the host tools replace the task methods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bridged: Option<Bridged>,
@@ -228,7 +235,8 @@ pub struct Task {
     pub approval: Option<Box<Approval>>,
     /// The questions to the client.
     pub questions: Vec<Question>,
-    /// The outcome. Once a task has one, only [`Bridged::undelivered`] still changes.
+    /// The outcome. Once a task has one, only [`Bridged::undelivered`] still changes, unless the operator has the task
+    /// continued.
     #[serde(skip)]
     pub outcome: Option<Outcome>,
 }
@@ -308,10 +316,11 @@ impl Task {
         runs.then_some(self.fence)
     }
 
-    /// Whether it has ended, and its journal does not stay.
+    /// Whether it has ended, and its journal does not stay. The operator may still need that of a stuck task.
     #[must_use]
     pub fn drops_journal(&self) -> bool {
-        !self.is_live() && self.resume.is_some_and(|resume| !resume.retention.keeps(self.status()))
+        let drops = |resume: Resume| !resume.is_stuck && !resume.retention.keeps(self.status());
+        !self.is_live() && self.resume.is_some_and(drops)
     }
 
     /// Whether a guest has ever begun to work on it.

@@ -29,6 +29,7 @@ pub fn task() -> Task {
         rerun: false,
         resume: None,
         bridged: None,
+        unresumable: None,
         approval: None,
         questions: Vec::new(),
         outcome: None,

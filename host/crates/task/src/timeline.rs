@@ -518,7 +518,7 @@ impl NewEvent {
             Event::Released { incarnation } => {
                 one(EventKind::Released, Body { incarnation: Some(incarnation.0), ..Body::default() })
             }
-            Event::Parked { .. } => one(EventKind::Parked, Body::default()),
+            Event::Parked { .. } | Event::Retried => one(EventKind::Parked, Body::default()),
             Event::Woken { .. } => [EventKind::Woken, EventKind::Started]
                 .map(|kind| Self::new(attempt, kind, &Body::default()))
                 .into(),
@@ -526,6 +526,7 @@ impl NewEvent {
                 one(EventKind::Unresumable, Body { message: Some(&fitting(why)), ..Body::default() })
             }
             Event::Finished { .. }
+            | Event::Stuck { .. }
             | Event::Cancelled { .. }
             | Event::Expired
             | Event::Orphaned { .. }

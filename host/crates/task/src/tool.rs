@@ -459,6 +459,10 @@ pub trait RunContext: Send + Sync + 'static {
         None
     }
 
+    /// A request that may have an effect is about to leave a run that is recorded. A call that an equal call could join
+    /// becomes a task first.
+    async fn before_effect(&self) {}
+
     /// Marks the call as one that has effects.
     ///
     /// # Errors

@@ -2,7 +2,9 @@
 
 use crate::Server;
 use crate::request::Request;
+use crate::shares::{Held, UNCOUNTED};
 use bytes::Bytes;
+use std::sync::Arc;
 use toolyard_dispatch::{Fault, Handover, Stop};
 use toolyard_protocol::error::METHOD_NOT_FOUND;
 use toolyard_protocol::method::Generation;
@@ -31,6 +33,8 @@ pub(crate) struct Answer {
     /// Present if the response hands out a task. The transport marks it as delivered once the response has
     /// been sent. If it is dropped before, it cancels the task.
     pub handover: Option<Handover>,
+    /// A large response counts for its principal until it is dropped or released.
+    pub held: Option<Arc<Held>>,
 }
 
 /// The result of a method.
@@ -112,7 +116,7 @@ impl Failure {
             }
             (_, status) => (error, status),
         };
-        Answer { message: response::error(id, &error), status, handover }
+        Answer { message: response::error(id, &error), status, handover, held: None }
     }
 }
 
@@ -123,7 +127,19 @@ impl Request {
         match outcome {
             Ok(Output { result, handover }) => {
                 let message = response::result(&self.id, &result);
-                Some(Answer { message, status: Status::Done, handover })
+                if message.len() <= UNCOUNTED {
+                    return Some(Answer { message, status: Status::Done, handover, held: None });
+                }
+                // Counted until it is written, or the client may ask for much and read nothing.
+                let mut held = self.server.messages.none(self.key.clone());
+                Some(match held.grow_to(message.len()) {
+                    Ok(()) => {
+                        let held = Arc::new(held);
+                        let message = held.clone().keep(message);
+                        Answer { message, status: Status::Done, handover, held: Some(held) }
+                    }
+                    Err(no_room) => self.refuse(Failure::Fault(no_room.fault())),
+                })
             }
             // The sender of a stateless request waits for an answer unless it cancelled.
             Err(Failure::Cancelled) if stop.is_set() || self.generation() == Generation::Sessions => None,

@@ -2,8 +2,9 @@
 //! own: an id is unique only among one of them.
 
 use crate::answer::Failure;
+use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use toolyard_dispatch::{Fault, RETRY_AFTER_MS, Stop, StopCause};
 use toolyard_protocol::{Id, RpcError};
 
@@ -28,22 +29,27 @@ impl Inflight {
         Arc::new(Self { max, place, by_id: Mutex::default() })
     }
 
+    /// The reason why a further request is refused.
+    pub fn full(max: usize, place: &str) -> Fault {
+        Fault::Busy {
+            what: format!("{max} requests {place} are under way, the most"),
+            limit: "wire.requests-per-session",
+            retry_after_ms: RETRY_AFTER_MS,
+        }
+    }
+
     /// Adds a request.
     ///
     /// # Errors
     /// The id belongs to a running request (J-2), or too many requests are running.
     pub fn add(self: &Arc<Self>, id: &Id) -> Result<InflightRequest, Failure> {
-        let mut by_id = self.lock();
+        let mut by_id = self.by_id.lock();
         if by_id.contains_key(id) {
             let error = RpcError::invalid_request("the id belongs to a request that is still under way");
             return Err(Failure::BadRequest(error));
         }
         if by_id.len() >= self.max {
-            return Err(Failure::Fault(Fault::Busy {
-                what: format!("{} requests {} are under way, the most", self.max, self.place),
-                limit: "wire.requests-per-session",
-                retry_after_ms: RETRY_AFTER_MS,
-            }));
+            return Err(Failure::Fault(Self::full(self.max, self.place)));
         }
         let stop = Arc::new(Stop::default());
         by_id.insert(id.clone(), stop.clone());
@@ -53,7 +59,7 @@ impl Inflight {
 
     /// Cancels a request. False if it is not running: the answer may have crossed the cancellation.
     pub fn cancel(&self, id: &Id, cause: StopCause) -> bool {
-        let stop = self.lock().get(id).cloned();
+        let stop = self.by_id.lock().get(id).cloned();
         if let Some(stop) = &stop {
             stop.set_because(cause);
         }
@@ -62,20 +68,16 @@ impl Inflight {
 
     /// Cancels all requests.
     pub fn cancel_all(&self, cause: StopCause) {
-        let all: Vec<_> = self.lock().values().cloned().collect();
+        let all: Vec<_> = self.by_id.lock().values().cloned().collect();
         for stop in all {
             stop.set_because(cause);
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<Id, Arc<Stop>>> {
-        self.by_id.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for InflightRequest {
     fn drop(&mut self) {
-        self.inflight.lock().remove(&self.id);
+        self.inflight.by_id.lock().remove(&self.id);
     }
 }
 

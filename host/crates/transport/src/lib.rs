@@ -5,12 +5,13 @@
 
 pub mod auth;
 pub mod http;
+pub mod relay;
+mod shares;
 pub mod stdio;
 
 mod answer;
 mod change_notifications;
 mod inflight;
-mod message_budget;
 mod methods;
 mod metrics;
 mod notifications;
@@ -21,15 +22,22 @@ mod settings;
 mod stateless;
 mod stream;
 
-pub use message_budget::MessageBudget;
 pub use metrics::Metrics;
 pub use settings::Settings;
+pub use shares::Shares;
 pub use stateless::ServerInfo;
 pub use toolyard_protocol::initialize::{Implementation, ServerIdentity};
 
 use http::access::HttpAccess;
 use std::sync::Arc;
+use std::time::Duration;
 use toolyard_dispatch::Dispatch;
+use toolyard_protocol::method::Capability;
+use toolyard_protocol::{Incoming, Message, Method};
+
+/// How long the first message waits for the plugins, so that it can say exactly what they offer. Plugins
+/// whose code is in the cache are loaded by then.
+const FIRST_WAIT: Duration = Duration::from_secs(1);
 
 /// The state that both transports share.
 pub struct Server {
@@ -41,10 +49,45 @@ pub struct Server {
     pub settings: Settings,
     /// Access to the endpoint over HTTP. The client over stdio needs none, because it started this process.
     pub access: HttpAccess,
-    /// The budget for the memory of large messages.
-    pub messages: Arc<MessageBudget>,
+    /// The large messages that it holds.
+    pub messages: Arc<Shares>,
+    /// The requests that wait for tasks.
+    pub waiting: Arc<Shares>,
     /// The metrics.
     pub metrics: Metrics,
     /// This server, as results show it.
     pub server_info: ServerInfo,
+}
+
+impl Server {
+    /// Whether no HTTP connection is open, and no call or task has a run.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.metrics.connections.get() == 0 && self.dispatch.is_idle()
+    }
+
+    /// Waits until the plugins are loaded, if the answer depends on them.
+    pub(crate) async fn loaded_for(&self, incoming: &Incoming) {
+        if self.dispatch.is_loaded() {
+            return;
+        }
+        let loaded = self.dispatch.loaded();
+        match incoming {
+            Incoming::One(Message::Request { method, .. }) => match method {
+                Method::Initialize | Method::ServerDiscover => {
+                    drop(tokio::time::timeout(FIRST_WAIT, loaded).await);
+                }
+                method if reads_catalog(method) => loaded.await,
+                _ => {}
+            },
+            Incoming::One(_) => {}
+            Incoming::Batch(_) => loaded.await,
+        }
+    }
+}
+
+/// Whether the answer depends on what the plugins offer.
+fn reads_catalog(method: &Method) -> bool {
+    use Capability::{Completions, Prompts, Resources, Tools};
+    matches!(method.capability(), Some(Tools | Resources | Prompts | Completions))
 }

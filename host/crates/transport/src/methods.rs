@@ -13,7 +13,7 @@ use crate::session::ClientSession;
 use std::sync::Arc;
 use toolyard_dispatch::{
     CallReply, ClientChannel, CreatedTask, Fault, FetchReply, HandOff, InputRequired, ListFor,
-    NoClientChannel, ProviderRequest, RETRY_AFTER_MS, Stop, Terms, ToolCall,
+    NoClientChannel, ProviderRequest, RETRY_AFTER_MS, Stop, TaskQuestions, Terms, ToolCall,
 };
 use toolyard_protocol::completion::CompleteParams;
 use toolyard_protocol::method::Generation;
@@ -129,6 +129,9 @@ impl Handler {
             CallReply::Result(result) => Ok(self.complete(result, None)),
             CallReply::Error(error) => Err(Failure::Answered(error)),
             CallReply::InputRequired(wanted) => self.input_required(&wanted),
+            CallReply::TaskAsks(TaskQuestions { input, handover }) => {
+                Ok(Output { handover: Some(handover), ..self.input_required(&input)? })
+            }
             CallReply::UnknownTask(result) => {
                 self.request.count_failed_lookup();
                 Ok(self.complete(result, None))

@@ -58,6 +58,7 @@ impl Audience {
                 notification::log_message(*level, logger.as_deref(), data, task)
             }
             Notice::Status(view) => notification::task_status(view),
+            Notice::ToolsChanged => notification::tools_list_changed(),
             Notice::ElicitationComplete { elicitation_id } => {
                 notification::elicitation_complete(elicitation_id, task)
             }

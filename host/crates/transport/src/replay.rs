@@ -2,8 +2,9 @@
 //! drops the oldest streams of the principal that keeps the most.
 
 use crate::stream::Stream;
+use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 /// Counts the log of an ended stream.
 pub(crate) struct ReplayBudget {
@@ -43,7 +44,7 @@ pub(crate) struct ReplayReservation {
 
 impl Drop for ReplayReservation {
     fn drop(&mut self) {
-        self.budget.lock().remove(self.number);
+        self.budget.state.lock().remove(self.number);
     }
 }
 
@@ -63,7 +64,7 @@ impl ReplayBudget {
         stream: &Weak<Stream>,
         bytes: usize,
     ) -> ReplayReservation {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let number = state.next;
         state.next += 1;
         state.add(number, ReplayEntry { stream: stream.clone(), bytes, principal: principal.clone() });
@@ -83,11 +84,7 @@ impl ReplayBudget {
     /// The bytes that are counted now.
     #[cfg(test)]
     pub fn bytes(&self) -> usize {
-        self.lock().bytes
-    }
-
-    fn lock(&self) -> MutexGuard<'_, ReplayState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().bytes
     }
 }
 
@@ -149,7 +146,7 @@ mod tests {
         drop(mine);
         assert_eq!(budget.bytes(), 90);
         drop(other);
-        assert!(budget.lock().principals.is_empty());
+        assert!(budget.state.lock().principals.is_empty());
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! handling of its messages.
 
 use crate::Server;
-use crate::answer::{Answer, logged};
+use crate::answer::{Answer, Failure, logged};
 use crate::inflight::Inflight;
 use crate::methods;
 use crate::notifications::Audience;
@@ -15,8 +15,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use toolyard_dispatch::{
-    BridgeTerms, Caller, ClientChannel, Dispatch, Fault, Offers, Operation, Principal, RateKey, Session,
-    StopCause,
+    BridgeTerms, Caller, ClientChannel, Dispatch, Fault, Notice, Offers, Operation, Principal, RateKey,
+    Session, StopCause,
 };
 use toolyard_protocol::notification::Cancellation;
 use toolyard_protocol::{
@@ -211,6 +211,12 @@ impl ClientSession {
             }
             let stop = kept.stop.clone();
             if request.is_of_tasks() {
+                let mut waits = request.server.waiting.none(request.key.clone());
+                if request.method == Method::TasksResult
+                    && let Err(no_room) = waits.grow_to(1)
+                {
+                    return Some(request.refuse(Failure::Fault(no_room.fault())));
+                }
                 // C-4: a cancelled wait ends; the task continues.
                 return tokio::select! {
                     biased;
@@ -265,10 +271,11 @@ impl ClientSession {
                     self.take_notification(&method, params.as_ref())
                 }
                 Ok(Message::Response { id, outcome }) => {
-                    let (server, caller) = (server.clone(), caller.clone());
+                    let (client, server, caller) = (self.clone(), server.clone(), caller.clone());
                     let kept = async move {
                         // A batch cannot report that a response was not stored.
-                        if let Err(fault) = take_response(&server, &caller, id, outcome).await {
+                        if let Err(fault) = client.take_response(&server.dispatch, &caller, id, outcome).await
+                        {
                             logged(&fault);
                         }
                         None
@@ -279,6 +286,28 @@ impl ClientSession {
             }
         }
         Ok(answering)
+    }
+
+    /// Handles the client's response to a request of the host (IR-6).
+    ///
+    /// # Errors
+    /// [`Fault::Store`].
+    pub async fn take_response(
+        &self,
+        dispatch: &Dispatch,
+        caller: &Caller,
+        id: Id,
+        outcome: Result<RawJson, RpcError>,
+    ) -> Result<(), Fault> {
+        // The ids of the host's requests are strings.
+        let Id::Text(id) = id else { return Ok(()) };
+        let took_forms = caller.takes_forms();
+        dispatch.take_response(caller, &id, outcome).await?;
+        if took_forms && !caller.takes_forms() {
+            // From now on a tool of the host takes the answers.
+            self.task_channel.notify(None, Notice::ToolsChanged);
+        }
+        Ok(())
     }
 
     /// Handles a notification. An unknown one is ignored.
@@ -292,26 +321,6 @@ impl ClientSession {
             Method::Initialized => self.audience.set_initialized(),
             // The task of a client may report its status, but the host polls it instead.
             _ => {}
-        }
-    }
-}
-
-/// Handles the client's response to a request of the host (IR-6).
-///
-/// # Errors
-/// [`Fault::Store`].
-pub(crate) async fn take_response(
-    server: &Server,
-    caller: &Caller,
-    id: Id,
-    outcome: Result<RawJson, RpcError>,
-) -> Result<(), Fault> {
-    match id {
-        Id::Text(id) => server.dispatch.take_response(caller, &id, outcome).await,
-        // The ids of the host are strings.
-        Id::Number(id) => {
-            tracing::debug!(id, "a response to no request of the host");
-            Ok(())
         }
     }
 }

@@ -1,37 +1,32 @@
 //! stdio: one message a line (S-1 to S-5). Standard output carries only the protocol; logs go elsewhere.
 
-mod line_framing;
-mod relay;
+pub(crate) mod line_framing;
 mod stateless;
 
 use crate::Server;
-use crate::answer::Answer;
+use crate::answer::{Answer, logged};
 use crate::change_notifications::{ChangeReceiver, Changes};
 use crate::notifications::Audience;
 use crate::request::{Request, RequestMessage};
-use crate::session::{ClientSession, DurableState, SessionTerms, take_response};
+use crate::session::{ClientSession, DurableState, SessionTerms};
 use crate::stateless::{claim_of, is_among};
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, join_all};
 pub use line_framing::{Line, LineReader};
 use line_framing::{Outbox, Outgoing};
-use relay::{AnnouncementReceiver, ClientResponse, Relay, RelayOutcome, RelayedRequest};
-pub use relay::{Background, Connection};
 use stateless::Stateless;
 use std::io::{BufRead, Write};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::{AbortOnDropHandle, TaskTracker};
+use tokio_util::task::TaskTracker;
 use toolyard_dispatch::{
-    Caller, ClientChannel, ClientPresence, ClientRoute, Handover, Notice, RateKey, RouteScope, StopCause,
-    TaskId,
+    Caller, ClientChannel, ClientPresence, ClientRoute, Notice, RateKey, RouteScope, StopCause, TaskId,
 };
 use toolyard_protocol::initialize::InitializeParams;
 use toolyard_protocol::message::decode;
-use toolyard_protocol::method::Capability;
 use toolyard_protocol::notification::{Cancellation, cancellation};
 use toolyard_protocol::revision::Transport;
 use toolyard_protocol::stateless::envelope::VersionClaim;
@@ -41,30 +36,13 @@ use toolyard_protocol::{
 
 /// The most messages that wait to be written. A client that does not read slows down its own requests, and
 /// the host drops notices to it.
-const OUTBOX: usize = 256;
+pub(crate) const OUTBOX: usize = 256;
 /// The most lines that wait to be handled.
-const INBOX: usize = 64;
-/// How long the first message waits for the plugins, so that it can say exactly what they offer. Plugins
-/// whose code is in the cache are loaded by then.
-const FIRST_WAIT: Duration = Duration::from_secs(1);
-
-/// The kind of client at a pipe.
-pub enum PipeClient {
-    /// A client that this process serves alone.
-    Direct,
-    /// A client whose calls go to a background host if they may begin a task, so that the task outlives the
-    /// client and this process.
-    Relayed(Arc<dyn Background>),
-    /// The relay of such a client, which the background host serves. It gets all changes that it cannot
-    /// detect itself, because it notifies its own clients.
-    Relay,
-}
-
+pub(crate) const INBOX: usize = 64;
 /// Serves one client until its input ends or `stop` is cancelled. Running requests then get
 /// `Settings::eof_grace` to end; the rest ends with `drained`, and every answer is written.
 pub async fn serve<R, W>(
     server: Arc<Server>,
-    client: PipeClient,
     input: R,
     output: W,
     stop: CancellationToken,
@@ -74,46 +52,8 @@ pub async fn serve<R, W>(
     W: Write + Send + 'static,
 {
     let (outbox, written) = line_framing::spawn_writer(output, OUTBOX);
-    let dispatch = &server.dispatch;
-    let notifications = match &client {
-        PipeClient::Direct | PipeClient::Relayed(_) => {
-            NotificationSource::Changes(ChangeReceiver::of(dispatch))
-        }
-        PipeClient::Relay => NotificationSource::Announcements(AnnouncementReceiver::of(dispatch)),
-    };
-    // A background host continues without its client.
-    let end_cause = match client {
-        PipeClient::Relay => StopCause::Detached,
-        PipeClient::Direct | PipeClient::Relayed(_) => StopCause::Ended,
-    };
-    let relay = match client {
-        PipeClient::Relayed(background) => Some(Relay::start(background, dispatch.clone(), outbox.clone())),
-        PipeClient::Direct | PipeClient::Relay => None,
-    };
-    Client::new(&server, outbox, relay, end_cause).serve(input, written, stop, notifications, drained).await;
-}
-
-/// The source of notifications without a request.
-enum NotificationSource {
-    /// Changes of the catalog that the client wants.
-    Changes(ChangeReceiver),
-    /// Changes that guests announce.
-    Announcements(AnnouncementReceiver),
-}
-
-impl NotificationSource {
-    /// The next messages. Safe to drop while it waits for them.
-    async fn next(&mut self) -> ClientMessage {
-        match self {
-            Self::Changes(changes) => ClientMessage::Changes(changes.next().await),
-            Self::Announcements(announced) => ClientMessage::Message(announced.next().await),
-        }
-    }
-}
-
-enum ClientMessage {
-    Changes(Changes),
-    Message(Bytes),
+    let changes = ChangeReceiver::of(&server.dispatch);
+    Client::new(&server, outbox).serve(input, written, stop, changes, drained).await;
 }
 
 struct Client {
@@ -123,31 +63,16 @@ struct Client {
     requests: TaskTracker,
     /// The part without a session.
     stateless: Stateless,
-    /// The relay, if there is a background host.
-    relay: Option<Relay>,
-    /// The reason that its requests record when the pipe ends.
-    end_cause: StopCause,
-    /// Ends the relay when it is dropped.
-    relaying: Option<AbortOnDropHandle<()>>,
 }
 
 impl Client {
-    fn new(
-        server: &Arc<Server>,
-        outbox: Outbox,
-        relay: Option<(Relay, AbortOnDropHandle<()>)>,
-        end_cause: StopCause,
-    ) -> Self {
-        let (relay, relaying) = relay.unzip();
+    fn new(server: &Arc<Server>, outbox: Outbox) -> Self {
         Self {
             server: server.clone(),
-            stateless: Stateless::new(server, outbox.clone(), relay.clone(), end_cause),
-            end_cause,
+            stateless: Stateless::new(server, outbox.clone()),
             outbox,
             client: None,
             requests: TaskTracker::new(),
-            relay,
-            relaying,
         }
     }
 
@@ -156,7 +81,7 @@ impl Client {
         input: impl BufRead + Send + 'static,
         written: oneshot::Receiver<()>,
         stop: CancellationToken,
-        mut told: NotificationSource,
+        mut changes: ChangeReceiver,
         drained: impl Future<Output = ()>,
     ) {
         let budget = Some(self.server.messages.clone());
@@ -170,14 +95,8 @@ impl Client {
                     Some(line) => self.take(line, &stop).await,
                     None => break,
                 },
-                tell = told.next() => self.tell(tell).await,
+                changes = changes.next() => self.tell(changes).await,
             }
-        }
-        if self.end_cause == StopCause::Detached
-            && let Some(client) = &self.client
-        {
-            // At once: no client reads the result any more, and an equal call finds a kept one.
-            client.inflight.cancel_all(self.end_cause);
         }
         // A shell that pipes its requests in has closed the input by now but still wants the answers.
         let patience = self.server.settings.eof_grace;
@@ -185,55 +104,42 @@ impl Client {
         drop(tokio::time::timeout(patience, ended).await);
         drained.await;
         tokio::join!(self.finish(), self.stateless.finish(patience));
-        if let Some(relaying) = self.relaying.take() {
-            relaying.abort();
-            // The relay has its end signal, and holds the outbox to the client until it ends.
-            drop(relaying.await);
-        }
         drop(self);
         // The writer ends when the last sender is gone.
         drop(tokio::time::timeout(patience, written).await);
     }
 
-    async fn tell(&self, tell: ClientMessage) {
-        match tell {
-            ClientMessage::Message(message) => self.send(message).await,
-            ClientMessage::Changes(changes) => {
-                if let Some(client) = &self.client {
-                    for message in changes.messages(&self.server.dispatch, client).await {
-                        self.send(message).await;
-                    }
-                }
+    async fn tell(&self, changes: Changes) {
+        if let Some(client) = &self.client {
+            for message in changes.messages(&self.server.dispatch, client).await {
+                self.send(message).await;
             }
         }
     }
 
     async fn take(&mut self, line: Line, stop: &CancellationToken) {
-        let (decoded, line) = match line {
+        let decoded = match line {
             Line::Text(text) if text.iter().all(u8::is_ascii_whitespace) => return,
-            Line::Text(text) => (decode(&text), text),
+            Line::Text(text) => decode(&text),
             Line::TooLong => {
                 let most = self.server.settings.message_bytes;
                 let error =
                     RpcError::invalid_request(format!("a line is longer than {most} bytes (wire.message)"));
-                (Err(DecodeError { id: None, error }), Bytes::new())
+                Err(DecodeError { id: None, error })
             }
-            Line::BudgetExceeded(id, exceeded) => {
-                let fault = exceeded.fault();
-                (Err(DecodeError { id, error: fault.rpc() }), Bytes::new())
-            }
+            Line::NoRoom(id, no_room) => Err(DecodeError { id, error: no_room.fault().rpc() }),
         };
-        if let Ok(incoming) = &decoded
-            && !self.server.dispatch.is_loaded()
-        {
+        // Later messages wait too: the client sends them in the order in which they take effect.
+        if let Ok(incoming) = &decoded {
             tokio::select! {
-                () = self.loaded_for(incoming) => {}
+                biased;
+                () = self.server.loaded_for(incoming) => {}
                 () = stop.cancelled() => return,
             }
         }
         match decoded {
             Ok(Incoming::One(message)) => {
-                if let Some(answer) = self.message(message, line).await {
+                if let Some(answer) = self.message(message).await {
                     self.send(answer).await;
                 }
             }
@@ -243,26 +149,9 @@ impl Client {
         }
     }
 
-    /// Waits until the plugins are loaded, if the answer depends on them. Later messages wait too: the client
-    /// sends them in the order in which they take effect.
-    async fn loaded_for(&self, incoming: &Incoming) {
-        let loaded = self.server.dispatch.loaded();
-        match incoming {
-            Incoming::One(Message::Request { method, .. }) => match method {
-                Method::Initialize | Method::ServerDiscover => {
-                    drop(tokio::time::timeout(FIRST_WAIT, loaded).await);
-                }
-                method if reads_catalog(method) => loaded.await,
-                _ => {}
-            },
-            Incoming::One(_) => {}
-            Incoming::Batch(_) => loaded.await,
-        }
-    }
-
     /// Handles a message. Returns an answer that is ready at once; any other answer is sent when it
     /// is ready.
-    async fn message(&mut self, message: Message, line: Bytes) -> Option<Bytes> {
+    async fn message(&mut self, message: Message) -> Option<Bytes> {
         match message {
             Message::Request { id, method, params } => {
                 // Each line itself shows its generation (26B-5).
@@ -271,24 +160,24 @@ impl Client {
                 match claimed.claim {
                     VersionClaim::None => {}
                     VersionClaim::Version(_) | VersionClaim::Malformed => {
-                        return self.stateless.take(message, claimed, line);
+                        return self.stateless.take(message, claimed);
                     }
                 }
                 if message.method == Method::Initialize {
                     return Some(self.initialize(&message.id, message.params.as_ref()));
                 }
-                let mut answering = match self.answering(message, line) {
+                let mut answering = match self.answering(message) {
                     Ok(answering) => answering,
                     Err(refusal) => return Some(refusal),
                 };
                 let outbox = self.outbox.clone();
                 match (&mut answering).now_or_never() {
                     Some(None) => {}
-                    Some(Some(PipeAnswer { message, handover: None })) => return Some(message),
-                    Some(Some(answer)) => drop(self.requests.spawn(answer.deliver(outbox))),
+                    Some(Some(Answer { message, handover: None, .. })) => return Some(message),
+                    Some(Some(answer)) => drop(self.requests.spawn(deliver(answer, outbox))),
                     None => drop(self.requests.spawn(async move {
                         if let Some(answer) = answering.await {
-                            answer.deliver(outbox).await;
+                            deliver(answer, outbox).await;
                         }
                     })),
                 }
@@ -303,45 +192,25 @@ impl Client {
                 }
                 if let Some(client) = &self.client {
                     client.take_notification(&method, params.as_ref());
-                    if let Some(relay) = self.relay.as_ref().filter(|_| method == Method::Initialized) {
-                        relay.initialized();
-                    }
                 }
                 None
             }
             Message::Response { id, outcome } => {
                 // Before the next line is read, so that answers cannot pile up.
                 if let Some(client) = &self.client {
-                    let caller = client.caller();
-                    self.responded(ClientResponse { caller, id, outcome, line }).await;
+                    let (dispatch, caller) = (&self.server.dispatch, client.caller());
+                    if let Err(fault) = client.take_response(dispatch, &caller, id, outcome).await {
+                        logged(&fault);
+                    }
                 }
                 None
             }
         }
     }
 
-    async fn responded(&self, response: ClientResponse) {
-        let response = match &self.relay {
-            Some(relay) => relay.respond(response).await,
-            None => Some(response),
-        };
-        let Some(ClientResponse { caller, id, outcome, .. }) = response else { return };
-        if let Err(fault) = take_response(&self.server, &caller, id, outcome).await {
-            tracing::error!(
-                event = "question.answer_not_stored",
-                error = &fault as &dyn std::error::Error,
-                "cannot store answer of the client"
-            );
-        }
-    }
-
     /// The future answer, or the reason why there is none. Before `initialize`, only `ping` is answered (L-5,
     /// L-7).
-    fn answering(
-        &self,
-        message: RequestMessage,
-        line: Bytes,
-    ) -> Result<BoxFuture<'static, Option<PipeAnswer>>, Bytes> {
+    fn answering(&self, message: RequestMessage) -> Result<BoxFuture<'static, Option<Answer>>, Bytes> {
         let Some(client) = &self.client else {
             return Err(if message.method == Method::Ping {
                 response::result(&message.id, &RawJson::empty_object())
@@ -353,36 +222,7 @@ impl Client {
         let channel = self.channel(client);
         let caller = client.caller();
         let request = Request::of_session(&self.server, message, client, caller, RateKey::Local);
-        if let Some((relay, starts)) = self.relayed(&request) {
-            return Ok(relayed(relay, starts, client.clone(), request, line, channel).boxed());
-        }
-        match client.answer(request, channel) {
-            Ok(answering) => Ok(answering.map(|answer| answer.map(PipeAnswer::from)).boxed()),
-            Err(answer) => Err(answer.message),
-        }
-    }
-
-    /// The relay to the background host if that host must answer the request, and whether to start the host
-    /// for it.
-    fn relayed(&self, request: &Request) -> Option<(Relay, bool)> {
-        let relay = self.relay.as_ref()?;
-        let params = request.params.as_ref();
-        match request.method {
-            Method::LoggingSetLevel if LogLevel::decode(params).is_ok() => relay.set_level(params),
-            Method::ToolsCall if relay::goes_to_the_background(request) => {
-                return Some((relay.clone(), true));
-            }
-            // Only the process that runs a task knows its progress and its questions.
-            Method::ToolsCall if relay.is_up() && request.is_host_tool() => {
-                return Some((relay.clone(), false));
-            }
-            // A task's question is sent only once, and only the process that runs the task knows of it.
-            Method::TasksResult if request.has_tasks() && relay.is_up() => {
-                return Some((relay.clone(), false));
-            }
-            _ => {}
-        }
-        None
+        client.answer(request, channel).map_err(|answer| answer.message)
     }
 
     fn initialize(&mut self, id: &Id, raw: Option<&RawJson>) -> Bytes {
@@ -402,9 +242,6 @@ impl Client {
         let client = params.client_info.name;
         let agreed = SessionTerms { revision, declared, audience, memory: DurableState::default(), client };
         let caller = Caller::local(params.capabilities);
-        if let Some(relay) = &self.relay {
-            relay.initialize(raw);
-        }
         self.client = Some(Arc::new(ClientSession::new(&self.server, caller, agreed, task_channel)));
         response::result(id, &self.server.identity.initialize_result(revision, declared))
     }
@@ -444,7 +281,7 @@ impl Client {
     async fn finish(&self) {
         if tokio::time::timeout(self.server.settings.eof_grace, self.ended()).await.is_err() {
             if let Some(client) = &self.client {
-                client.inflight.cancel_all(self.end_cause);
+                client.inflight.cancel_all(StopCause::Ended);
             }
             tracing::debug!("requests under way were ended with the input");
         }
@@ -460,60 +297,13 @@ impl Client {
     }
 }
 
-/// Whether the answer depends on what the plugins offer.
-fn reads_catalog(method: &Method) -> bool {
-    use Capability::{Completions, Prompts, Resources, Tools};
-    matches!(method.capability(), Some(Tools | Resources | Prompts | Completions))
-}
-
-/// A request of a session that the background host answers.
-async fn relayed(
-    relay: Relay,
-    starts: bool,
-    client: Arc<ClientSession>,
-    request: Box<Request>,
-    line: Bytes,
-    channel: Arc<dyn ClientChannel>,
-) -> Option<PipeAnswer> {
-    let id = request.id.clone();
-    let kept = match client.inflight.add(&id) {
-        Ok(kept) => kept,
-        Err(failure) => return Some(request.refuse(failure).into()),
-    };
-    let relayed = relay.pass(RelayedRequest { id: id.clone(), line, kept, starts }).await;
-    let is_of_task = request.method == Method::TasksResult || request.is_host_tool();
-    if relayed == RelayOutcome::Lost && is_of_task {
-        // The task is in the store, whatever happened to the host that ran it.
-        return match client.answer(request, channel) {
-            Ok(answering) => answering.await.map(PipeAnswer::from),
-            Err(answer) => Some(answer.into()),
-        };
-    }
-    request.server.metrics.count_request(&request.method);
-    let error = relayed.error()?;
-    Some(PipeAnswer { message: response::error(Some(&id), &error), handover: None })
-}
-
-/// An answer to a request of a session.
-struct PipeAnswer {
-    message: Bytes,
-    handover: Option<Handover>,
-}
-
-impl From<Answer> for PipeAnswer {
-    fn from(Answer { message, handover, .. }: Answer) -> Self {
-        Self { message, handover }
-    }
-}
-
-impl PipeAnswer {
-    async fn deliver(self, outbox: Outbox) {
-        // Without a writer there is no client either.
-        if outbox.send(Outgoing::line(self.message)).await.is_ok()
-            && let Some(handover) = self.handover
-        {
-            handover.mark_delivered();
-        }
+/// Sends an answer to a request of a session.
+async fn deliver(answer: Answer, outbox: Outbox) {
+    // Without a writer there is no client either.
+    if outbox.send(Outgoing::line(answer.message)).await.is_ok()
+        && let Some(handover) = answer.handover
+    {
+        handover.mark_delivered();
     }
 }
 

@@ -6,9 +6,11 @@
 
 use crate::answer::Answer;
 use crate::replay::{ReplayBudget, ReplayReservation};
+use crate::shares::Held;
 use bytes::Bytes;
+use parking_lot::Mutex;
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use toolyard_dispatch::Handover;
@@ -55,6 +57,8 @@ struct StreamState {
     forgotten: bool,
     /// The obligation to tell the client of a task, which the last message fulfils.
     handover: Option<Handover>,
+    /// The bytes of a large last message count for their principal until it has been read.
+    held: Option<Arc<Held>>,
 }
 
 /// The next step of a reader.
@@ -107,6 +111,7 @@ impl Stream {
             counted: None,
             forgotten: false,
             handover: None,
+            held: None,
         };
         Arc::new_cyclic(|me| Self {
             id,
@@ -123,7 +128,7 @@ impl Stream {
 
     /// Appends a message. Over the bounds, the oldest messages are dropped, but never the latest.
     pub fn push(&self, message: Bytes) {
-        self.lock().append(message, self.bounds);
+        self.state.lock().append(message, self.bounds);
         self.changed.notify_waiters();
     }
 
@@ -135,7 +140,7 @@ impl Stream {
 
     /// The same, if the last message tells the client of a task.
     fn end_handing_over(&self, last: Option<Bytes>, handover: Option<Handover>) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.ended.is_none() {
             state.handover = handover;
         }
@@ -154,7 +159,7 @@ impl Stream {
     /// Lets its client return to it: once the stream has ended, its log counts against this budget for this
     /// principal.
     pub fn keep_within(&self, budget: Arc<ReplayBudget>, principal: Arc<str>) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.kept_within.get_or_insert((budget, principal));
         let has_ended = state.ended.is_some();
         drop(state);
@@ -165,7 +170,7 @@ impl Stream {
 
     /// Counts its log, once.
     fn count(&self) {
-        let state = self.lock();
+        let state = self.state.lock();
         let Some((budget, principal)) = state.kept_within.clone().filter(|_| state.counted.is_none()) else {
             return;
         };
@@ -174,7 +179,7 @@ impl Stream {
         let counted = budget.count(&principal, &self.me, bytes);
         // The first call has counted it; a second count is dropped here, without the lock.
         let second = {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             match state.counted {
                 None => {
                     state.counted = Some(counted);
@@ -188,7 +193,7 @@ impl Stream {
 
     /// Drops its log. A current reader first reads it to its end.
     pub fn forget(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.forgotten = true;
         if !state.read {
             state.clear();
@@ -198,7 +203,7 @@ impl Stream {
     /// Ends the stream if nothing was written to it, so that its only message can be sent another way. False
     /// if something was written.
     pub fn end_unwritten(&self) -> bool {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.next > 1 {
             return false;
         }
@@ -210,18 +215,18 @@ impl Stream {
 
     /// The bytes in its log.
     pub fn bytes(&self) -> usize {
-        self.lock().log_bytes
+        self.state.lock().log_bytes
     }
 
     /// When it ended.
     pub fn ended(&self) -> Option<Instant> {
-        self.lock().ended
+        self.state.lock().ended
     }
 
     /// Releases the reader, or the next one if there is none, for this long; messages that are written
     /// meanwhile wait in the log.
     pub fn release(&self, retry: Duration) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.ended.is_none() {
             state.release = Some(retry);
         }
@@ -231,13 +236,13 @@ impl Stream {
 
     /// The time since the last reader left; `None` while there is one.
     pub fn unread_for(&self) -> Option<Duration> {
-        let state = self.lock();
+        let state = self.state.lock();
         (!state.read).then(|| state.left.elapsed())
     }
 
     /// Whether it has a reader now.
     pub fn is_read(&self) -> bool {
-        self.lock().read
+        self.state.lock().read
     }
 
     /// Waits for a message, a release, or the end.
@@ -247,7 +252,7 @@ impl Stream {
             tokio::pin!(changed);
             changed.as_mut().enable();
             {
-                let state = self.lock();
+                let state = self.state.lock();
                 if state.next > 1 || state.ended.is_some() || state.release.is_some() {
                     return;
                 }
@@ -258,19 +263,20 @@ impl Stream {
 
     /// Ends the stream, with this answer if there is one.
     pub fn end_with(&self, answer: Option<Answer>) {
-        let (message, handover) = answer.map(|answer| (answer.message, answer.handover)).unzip();
-        self.end_handing_over(message, handover.flatten());
+        let Some(Answer { message, handover, held, .. }) = answer else { return self.end(None) };
+        self.state.lock().held = held;
+        self.end_handing_over(Some(message), handover);
     }
 
     /// The obligation to tell the client of a task, for the writer of the last message.
     pub fn take_handover(&self) -> Option<Handover> {
-        self.lock().handover.take()
+        self.state.lock().handover.take()
     }
 
     /// The only message of an ended stream; `Some(None)` if it ended without a message. `None` if it has not
     /// ended, or has several.
     pub fn sole_message(&self) -> Option<Option<Bytes>> {
-        let state = self.lock();
+        let state = self.state.lock();
         state.ended?;
         match state.next {
             1 => Some(None),
@@ -282,7 +288,7 @@ impl Stream {
     /// Continues after the message with this number; 0 reads from the beginning. Cuts off the previous
     /// reader.
     pub fn read_after(self: &Arc<Self>, number: u64) -> StreamReader {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.readers += 1;
         state.read = true;
         let reader = state.readers;
@@ -294,13 +300,9 @@ impl Stream {
     /// Whether all messages after the one with this number can still be read
     /// (H-29).
     pub fn continues_after(&self, number: u64) -> bool {
-        let state = self.lock();
+        let state = self.state.lock();
         let oldest = state.log.front().map_or(state.next, |(number, _)| *number);
         number < state.next && number + 1 >= oldest
-    }
-
-    fn lock(&self) -> MutexGuard<'_, StreamState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -321,10 +323,13 @@ impl StreamReader {
             changed.as_mut().enable();
             if let Some(next) = self.look() {
                 // The reader writes what it has read before it continues.
-                if next == ReadStep::Ended
-                    && let Some(handover) = stream.take_handover()
-                {
-                    handover.mark_delivered();
+                if next == ReadStep::Ended {
+                    if let Some(held) = stream.state.lock().held.take() {
+                        held.release();
+                    }
+                    if let Some(handover) = stream.take_handover() {
+                        handover.mark_delivered();
+                    }
                 }
                 return next;
             }
@@ -333,7 +338,7 @@ impl StreamReader {
     }
 
     fn look(&mut self) -> Option<ReadStep> {
-        let mut state = self.stream.lock();
+        let mut state = self.stream.state.lock();
         if state.readers != self.reader {
             return Some(ReadStep::CutOff);
         }
@@ -354,7 +359,7 @@ impl StreamReader {
 
 impl Drop for StreamReader {
     fn drop(&mut self) {
-        let mut state = self.stream.lock();
+        let mut state = self.stream.state.lock();
         if state.readers == self.reader {
             state.read = false;
             state.left = Instant::now();

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// Whether a character is invisible, reorders a line, or controls a terminal. Joiners count too: in the diff
-/// of a review, two texts that differ must look different.
+/// Whether a character is invisible, reorders a line, or controls a terminal. Joiners and variation selectors count too:
+/// in the diff of a review, two texts that differ must look different.
 pub(crate) fn is_hidden(char: char) -> bool {
     char.is_control()
         || matches!(char,
@@ -13,7 +13,7 @@ pub(crate) fn is_hidden(char: char) -> bool {
             | '\u{200b}'..='\u{200f}'
             | '\u{2028}'..='\u{202e}'
             | '\u{2060}'..='\u{206f}'
-            | '\u{3164}' | '\u{feff}' | '\u{ffa0}'
+            | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}'
             | '\u{fff0}'..='\u{fffb}'
             | '\u{1bca0}'..='\u{1bca3}'
             | '\u{1d173}'..='\u{1d17a}'
@@ -57,7 +57,7 @@ mod tests {
     fn control_bidirectional_and_zero_width_characters_are_shown() {
         for hidden in
             "\0\u{7}\u{1b}\t\r\n\u{7f}\u{85}\u{9b}\u{61c}\u{200b}\u{200d}\u{200e}\u{202a}\u{202e}\u{2028}\
-            \u{2060}\u{2066}\u{2069}\u{feff}\u{e0041}\u{e0100}"
+            \u{2060}\u{2066}\u{2069}\u{fe00}\u{fe0f}\u{feff}\u{e0041}\u{e0100}"
                 .chars()
         {
             let shown = format!("a\\u{{{:x}}}b", u32::from(hidden));

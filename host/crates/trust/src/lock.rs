@@ -6,7 +6,7 @@ mod decide;
 mod entry;
 mod error;
 
-pub use check::{Loaded, Refusal};
+pub use check::Refusal;
 pub use decide::{Decision, Reason, decide};
 pub use entry::{Entry, Signer};
 pub use error::LockError;
@@ -14,8 +14,6 @@ pub use error::LockError;
 use std::fmt::{self, Display};
 use toml_edit::{ArrayOfTables, DocumentMut, Item, Table};
 
-/// The name of the file in the plugin folder.
-pub const FILE_NAME: &str = "toolyard.lock";
 /// The largest lock file that is read, in bytes.
 pub const MAX_LOCK: usize = 4 << 20;
 /// The format that this version reads and writes.
@@ -72,12 +70,6 @@ impl Lock {
     #[must_use]
     pub fn to_text(&self) -> String {
         self.document.to_string()
-    }
-
-    /// Whether [`Self::parse`] would refuse the text because of its size.
-    #[must_use]
-    pub fn is_too_large(&self) -> bool {
-        self.to_text().len() > MAX_LOCK
     }
 
     /// The entry of this file.

@@ -3,7 +3,8 @@
 
 use crate::compare::{Mismatch, compare_value};
 use crate::http_entry::{EntryAnswer, HttpEntry, RequestLine, entry};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use parking_lot::Mutex;
+use std::sync::Arc;
 use toolyard_dispatch::{HttpTape, TapeAnswer, TapeEntry, TapeRequest};
 
 /// The most different requests without an entry that a case reports.
@@ -34,12 +35,12 @@ impl CaseTape {
 
     /// Whether a request had no entry.
     pub fn has_missing(&self) -> bool {
-        !self.lock().missing.is_empty()
+        !self.state.lock().missing.is_empty()
     }
 
     /// The requests without an entry, and the entries without a request.
     pub fn mismatches(&self) -> Vec<Mismatch> {
-        let state = self.lock();
+        let state = self.state.lock();
         // An entry whose body differs is reported with its request.
         let is_reported = |line: &RequestLine| state.missing.iter().any(|(missing, _)| missing == line);
         let unused = state.entries.iter().flatten().map(|entry| &entry.request);
@@ -47,10 +48,6 @@ impl CaseTape {
             Mismatch::said("http", format!("the tool did not make the request of this entry: {line}"))
         });
         state.missing.iter().map(|(_, mismatch)| mismatch.clone()).chain(unused).collect()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The difference between a request and the entries with its method and URL.
@@ -77,7 +74,7 @@ impl HttpTape for CaseTape {
         let fits = |entry: &HttpEntry| {
             entry.request == line && entry.body.as_ref().is_none_or(|body| body.fits(request.body))
         };
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let found = state.entries.iter_mut().find(|entry| entry.as_ref().is_some_and(fits));
         match found.and_then(Option::take).map(|entry| entry.answer) {
             Some(EntryAnswer::Response(response)) => return TapeAnswer::Response(response),
@@ -113,7 +110,7 @@ impl CallRecorder {
     /// # Errors
     /// The first exchange that cannot be recorded, and why.
     pub fn entries(&self) -> Result<Vec<toml::Value>, String> {
-        let exchanges = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let exchanges = self.0.lock().clone();
         exchanges.iter().map(|exchange| entry(&exchange.exchange())).collect()
     }
 }
@@ -124,7 +121,7 @@ impl HttpTape for CallRecorder {
     }
 
     fn record(&self, exchange: Arc<dyn TapeEntry>) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(exchange);
+        self.0.lock().push(exchange);
     }
 
     fn allows_sockets(&self) -> bool {

@@ -73,9 +73,14 @@ pub async fn run_call(
             wait_for_task(dispatch, caller, &created.view.id, channel, stop).await
         }
         // Only calls on other terms get replies that ask questions or hand a call off.
-        Ok(CallReply::InputRequired(_) | CallReply::HandedOff(_) | CallReply::UnknownTask(_)) => Ok(
-            Ending::Error(RpcError::internal("The host replied to a call with a session as to one without")),
-        ),
+        Ok(
+            CallReply::InputRequired(_)
+            | CallReply::TaskAsks(_)
+            | CallReply::HandedOff(_)
+            | CallReply::UnknownTask(_),
+        ) => Ok(Ending::Error(RpcError::internal(
+            "The host replied to a call with a session as to one without",
+        ))),
         Err(Fault::Cancelled | Fault::Closing) => Ok(Ending::Stopped),
         Err(fault) => Err(fault),
     }

@@ -16,6 +16,7 @@ pub(super) fn check(data: &[u8]) {
         manifest: None,
         digest: Digest::of(b""),
         signer: Signer::None { accepted: "2026-11-24".to_owned() },
+        settings: None,
         grants: Vec::new(),
         definitions: Vec::new(),
     };

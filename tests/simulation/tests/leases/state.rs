@@ -221,6 +221,7 @@ impl Record {
                 ..Resume::default()
             }),
             bridged: None,
+            unresumable: None,
             approval: None,
             questions: Vec::new(),
             outcome: self.end.map(|_| Outcome::Cancelled),

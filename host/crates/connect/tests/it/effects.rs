@@ -121,6 +121,33 @@ fn the_program_is_named_as_on_the_path_if_that_is_the_same() {
 }
 
 #[test]
+fn a_program_in_the_cache_of_a_runner_is_started_by_the_runner() {
+    let plugins = tempfile::tempdir().expect("a folder");
+    for (program, command, first) in [
+        ("/home/u/.npm/_npx/1f2a/node_modules/@toolyard/linux-x64/bin/toolyard", "npx", "-y toolyard stdio"),
+        (
+            "/home/u/.cache/uv/archive-v0/x1/lib/python3.12/site-packages/toolyard/toolyard",
+            "uvx",
+            "toolyard stdio",
+        ),
+    ] {
+        let launch = Launch {
+            program: Path::new(program),
+            plugins: plugins.path(),
+            config: None,
+            data: None,
+            store: None,
+            log: None,
+            set: &[],
+            can_detach: false,
+        };
+        let Ok(Server::Stdio { program, args }) = launch.server(System::Linux) else { panic!("a program") };
+        assert_eq!(program, command);
+        assert!(args.join(" ").starts_with(first), "{args:?}");
+    }
+}
+
+#[test]
 fn the_client_starts_the_host_with_absolute_paths_and_the_given_options() {
     let folder = tempfile::tempdir().expect("a folder");
     let shown = folder.path().to_str().expect("text");

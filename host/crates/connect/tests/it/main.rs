@@ -5,8 +5,8 @@ mod effects;
 mod golden;
 mod unchanged;
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use toolyard_connect::{DEFAULT_NAME, Environment, Options, Server, System};
 
 static PROGRAMS: Mutex<()> = Mutex::new(());
@@ -14,7 +14,7 @@ static PROGRAMS: Mutex<()> = Mutex::new(());
 /// A test holds this while it writes a program and starts it. Otherwise a process that another test starts could
 /// inherit the open file, and Linux starts no program that is open for writing.
 fn programs() -> MutexGuard<'static, ()> {
-    PROGRAMS.lock().unwrap_or_else(PoisonError::into_inner)
+    PROGRAMS.lock()
 }
 
 /// A machine without clients and without variables.

@@ -4,11 +4,15 @@
 use super::json_tree;
 use crate::action::Action;
 use crate::html::View;
+use crate::route::value;
 use crate::text::{ago, line, span};
 use crate::user::Role;
 use maud::{Markup, html};
 use toolyard_dispatch::{Approval, MAX_NOTE, Task, name_of};
 use toolyard_protocol::visible;
+
+/// Longer arguments are shown on a page of their own, before there is a button (bytes).
+const SHOWN_AT_ONCE: usize = 16 << 10;
 
 pub(super) fn form(view: &View<'_>, task: &Task, approval: &Approval) -> Markup {
     let now = view.console.dispatch.now();
@@ -19,6 +23,8 @@ pub(super) fn form(view: &View<'_>, task: &Task, approval: &Approval) -> Markup 
     let described = tool.as_ref().and_then(|tool| tool.spec().description.description.as_deref());
     // An approver must see the call.
     let may_decide = view.session.role >= Role::of_action(Action::Approve(&id));
+    let is_whole =
+        task.arguments.as_str().len() <= SHOWN_AT_ONCE || value(view.query, "arguments") == Some("all");
     let shown = html! { input type="hidden" name="fingerprint" value=(approval.fingerprint); };
     html! {
         div.approval {
@@ -34,7 +40,7 @@ pub(super) fn form(view: &View<'_>, task: &Task, approval: &Approval) -> Markup 
             }
             @if view.session.sees_contents || may_decide {
                 p.muted { "Arguments of the call, which the caller wrote:" }
-                (json_tree::of(&task.arguments))
+                @if is_whole { (json_tree::whole(&task.arguments)) } @else { (json_tree::of(&task.arguments)) }
             } @else {
                 (view.hidden())
             }
@@ -43,6 +49,11 @@ pub(super) fn form(view: &View<'_>, task: &Task, approval: &Approval) -> Markup 
             }
             @if !may_decide {
                 p.muted { "Your login may not decide." }
+            } @else if approval.is_for_operator() && !is_whole {
+                p {
+                    "The arguments are long. "
+                    a href={ "/tasks/" (id) "?arguments=all" } { "Read them to their end, and then decide" } "."
+                }
             } @else if approval.is_for_operator() {
                 div.decide {
                     (view.form(Action::Deny(&id), html! {

@@ -3,8 +3,9 @@
 use crate::text::line;
 use maud::{Markup, PreEscaped, html};
 use serde_json::Value;
+use serde_json::value::RawValue;
 use toolyard_dispatch::RawJson;
-use toolyard_protocol::visible;
+use toolyard_protocol::{members, visible};
 
 /// The most values that are shown.
 const MOST: usize = 2_000;
@@ -15,72 +16,74 @@ const OPEN: usize = 2;
 /// A longer text is shown by its beginning (bytes).
 const TEXT: usize = 4 << 10;
 
-/// Shows a JSON text.
+/// Shows a JSON text: numbers and texts as they are written.
 pub(super) fn of(json: &RawJson) -> Markup {
-    match json.decode::<Value>() {
-        Ok(value) => of_value(&value),
-        Err(_) => html! { p.bad { "This JSON cannot be read." } },
+    let mut left = MOST;
+    html! {
+        div.json { (node(None, json.as_str(), 0, &mut left)) }
+        @if left == 0 { p.muted { "Only the first " (MOST) " values are shown." } }
+        details.raw { summary { "Raw" } pre.text { (raw(json)) } }
     }
+}
+
+/// Shows a JSON text to its end.
+pub(super) fn whole(json: &RawJson) -> Markup {
+    html! { pre.text.whole { (visible::text(&json.pretty())) } }
 }
 
 /// Shows a JSON value.
 pub(super) fn of_value(value: &Value) -> Markup {
-    let mut left = MOST;
-    html! {
-        div.json { (node(None, value, 0, &mut left)) }
-        @if left == 0 { p.muted { "Only the first " (MOST) " values are shown." } }
-        details.raw { summary { "Raw" } pre.text { (raw(value)) } }
-    }
+    of(&RawJson::of(value))
 }
 
-fn raw(value: &Value) -> String {
-    let text = serde_json::to_string_pretty(value).unwrap_or_default();
+fn raw(json: &RawJson) -> String {
+    let text = json.pretty();
     let end = text.floor_char_boundary(64 << 10);
     let cut = if end < text.len() { "\n…" } else { "" };
     format!("{}{cut}", visible::text(&text[..end]))
 }
 
-fn node(name: Option<&str>, value: &Value, depth: usize, left: &mut usize) -> Markup {
+/// The members of an object, or the items of an array, as they are written; `None` for anything else.
+fn parts(json: &str) -> Option<Vec<(String, &str)>> {
+    let mut parts = Vec::new();
+    match json.as_bytes().first()? {
+        b'{' => {
+            members::each(json, |member| parts.push((member.text().unwrap_or_default(), member.value.get())))
+                .ok()?
+        }
+        b'[' => {
+            let items: Vec<&RawValue> = serde_json::from_str(json).ok()?;
+            parts.extend(items.into_iter().enumerate().map(|(place, item)| (place.to_string(), item.get())));
+        }
+        _ => return None,
+    }
+    Some(parts)
+}
+
+fn node(name: Option<&str>, json: &str, depth: usize, left: &mut usize) -> Markup {
     if *left == 0 {
         return PreEscaped(String::new());
     }
     *left -= 1;
     let label = html! { @if let Some(name) = name { span.key { (line(name)) } ": " } };
-    match value {
-        Value::Object(members) if !members.is_empty() => {
-            let more = members.len().saturating_sub(CHUNK);
-            html! {
-                details open[depth < OPEN] {
-                    summary { (label) span.muted { "{" (members.len()) "}" } }
-                    ul {
-                        @for (name, member) in members.iter().take(CHUNK) { li { (node(Some(name), member, depth + 1, left)) } }
-                        @if more > 0 { li.muted { (more) " more" } }
-                    }
+    if let Some(parts) = parts(json).filter(|parts| !parts.is_empty()) {
+        let more = parts.len().saturating_sub(CHUNK);
+        let [begin, end] = if json.starts_with('{') { ["{", "}"] } else { ["[", "]"] };
+        return html! {
+            details open[depth < OPEN] {
+                summary { (label) span.muted { (begin) (parts.len()) (end) } }
+                ul {
+                    @for (name, part) in parts.iter().take(CHUNK) { li { (node(Some(name), part, depth + 1, left)) } }
+                    @if more > 0 { li.muted { (more) " more" } }
                 }
             }
-        }
-        Value::Array(items) if !items.is_empty() => {
-            let more = items.len().saturating_sub(CHUNK);
-            html! {
-                details open[depth < OPEN] {
-                    summary { (label) span.muted { "[" (items.len()) "]" } }
-                    ul {
-                        @for (number, item) in items.iter().take(CHUNK).enumerate() {
-                            li { (node(Some(&number.to_string()), item, depth + 1, left)) }
-                        }
-                        @if more > 0 { li.muted { (more) " more" } }
-                    }
-                }
-            }
-        }
-        Value::String(text) => {
-            let end = text.floor_char_boundary(TEXT);
-            html! {
-                (label) span.string { (visible::text(&text[..end])) }
-                @if end < text.len() { span.muted { " … " (text.len()) " bytes" } }
-            }
-        }
-        other => html! { (label) span.scalar { (other.to_string()) } },
+        };
+    }
+    let end = json.floor_char_boundary(TEXT);
+    let kind = if json.starts_with('"') { "string" } else { "scalar" };
+    html! {
+        (label) span class=(kind) { (visible::line(&json[..end])) }
+        @if end < json.len() { span.muted { " … " (json.len()) " bytes" } }
     }
 }
 
@@ -98,7 +101,18 @@ mod tests {
             "{page}"
         );
         let long = of_value(&json!("é".repeat(10_000))).into_string();
-        assert!(long.contains(" … 20000 bytes"));
+        assert!(long.contains(" … 20002 bytes"));
+    }
+
+    #[test]
+    fn what_is_written_is_what_is_shown() {
+        let text = r#"{"id":12345678901234567890123,"n":1e2,"version":"2.1\ntarget: staging","one":"1"}"#;
+        let page = of(&RawJson::trusted(text)).into_string();
+        for shown in
+            ["12345678901234567890123<", ">1e2<", r"&quot;2.1\ntarget: staging&quot;", "&quot;1&quot;"]
+        {
+            assert!(page.contains(shown), "{shown}: {page}");
+        }
     }
 
     #[test]

@@ -16,7 +16,8 @@ pub(super) async fn page(view: &View<'_>, id: &str) -> Result<Rendered, Fault> {
     let dispatch = &view.console.dispatch;
     let task = dispatch.task(&Caller::operator(), id).await?;
     let timeline = timeline::read(dispatch, id).await?;
-    let questions: Vec<_> = task.open_questions().collect();
+    // Those about an approval are for the person who calls.
+    let questions: Vec<_> = task.open_questions().filter(|_| task.open_approval().is_none()).collect();
     let shows = view.session.sees_contents;
     let content = html! {
         (head(view, &task))

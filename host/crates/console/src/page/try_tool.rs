@@ -197,7 +197,7 @@ async fn run(
             }
         }
         Ok(Ok(CallReply::Created(CreatedTask { view, .. }))) => return Err(view.id),
-        Ok(Ok(CallReply::InputRequired(_))) => {
+        Ok(Ok(CallReply::InputRequired(_) | CallReply::TaskAsks(_))) => {
             failed("The tool asks a person. Call it as a task, and answer on its page.")
         }
         Ok(Err(Fault::Cancelled)) => failed("The call was stopped."),

@@ -4,7 +4,7 @@
 use crate::access::Access;
 use crate::access::caller::Caller;
 use crate::access::rate_limit::Operation;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use parking_lot::Mutex;
 use toolyard_task::audit::{Action, By, Entry, fingerprint, name_of};
 use toolyard_task::run_journal::{DecidedBy, DoubtDecision};
 use toolyard_task::session::Session;
@@ -64,7 +64,7 @@ impl RefusalCount {
     /// Whether to record another refusal, and how many refusals the previous second left out, if it
     /// has just ended.
     fn admit(&self, now: Timestamp) -> (bool, u64) {
-        let mut second = self.lock();
+        let mut second = self.this_second.lock();
         let left_out = second.turn(now);
         let admitted = second.noted < REFUSALS_A_SECOND;
         if admitted {
@@ -73,10 +73,6 @@ impl RefusalCount {
             second.left_out += 1;
         }
         (admitted, left_out)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, SecondCount> {
-        self.this_second.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -169,7 +165,7 @@ impl Access {
 
     /// Records how many refusals were left out, once their second has passed.
     pub(crate) fn settle_refusals(&self) {
-        let left_out = self.refusals.lock().turn(self.clock.now());
+        let left_out = self.refusals.this_second.lock().turn(self.clock.now());
         self.note_left_out(left_out);
     }
 

@@ -3,6 +3,7 @@
 use crate::{Fault, Principal};
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use toolyard_protocol::{ClientCapabilities, RawJson};
 use toolyard_task::audit::By;
 use toolyard_task::{Owner, SessionId};
@@ -26,6 +27,9 @@ pub struct Caller {
     pub takes_requests: bool,
     /// The login to the console that the request came from.
     pub console: Option<Arc<str>>,
+    /// Whether its client has answered a question that its capabilities allow with "method not found", as a
+    /// bridge does that passes on the capabilities of the client behind it.
+    pub refuses_questions: Arc<AtomicBool>,
 }
 
 impl Caller {
@@ -33,7 +37,8 @@ impl Caller {
     #[must_use]
     pub fn new(principal: Arc<Principal>, session: Option<SessionId>, capabilities: RawJson) -> Self {
         let owner = principal.owner(session.as_ref());
-        Self { owner, principal, session, capabilities, peer: None, takes_requests: true, console: None }
+        let capable = Self::stateless(principal, None, capabilities);
+        Self { owner, session, takes_requests: true, ..capable }
     }
 
     /// The caller of a request without a session (26J-2), with the capabilities that the request
@@ -43,7 +48,16 @@ impl Caller {
     pub fn stateless(principal: Arc<Principal>, peer: Option<IpAddr>, capabilities: RawJson) -> Self {
         let anyone = matches!(*principal, Principal::Anonymous).then_some(Owner::Anyone);
         let owner = anyone.or_else(|| principal.owner(None));
-        Self { owner, principal, session: None, capabilities, peer, takes_requests: false, console: None }
+        Self {
+            owner,
+            principal,
+            session: None,
+            capabilities,
+            peer,
+            takes_requests: false,
+            console: None,
+            refuses_questions: Arc::default(),
+        }
     }
 
     /// The account to which its runs are charged.
@@ -88,8 +102,25 @@ impl Caller {
     }
 
     /// Whether the host can send its client a request to fill in a form.
-    pub(crate) fn takes_forms(&self) -> bool {
-        self.takes_requests && ClientCapabilities::of(&self.capabilities).form
+    #[must_use]
+    pub fn takes_forms(&self) -> bool {
+        self.takes_requests && ClientCapabilities::of(&self.abilities()).form
+    }
+
+    /// The capabilities of its client, without those that it has refused.
+    pub(crate) fn abilities(&self) -> RawJson {
+        if !self.refuses_questions.load(Ordering::Relaxed) {
+            return self.capabilities.clone();
+        }
+        let mut able: serde_json::Map<String, serde_json::Value> =
+            self.capabilities.decode().unwrap_or_default();
+        able.remove("elicitation");
+        RawJson::of(&able)
+    }
+
+    /// Its client does not know the request with which it is asked.
+    pub(crate) fn note_refusal(&self) {
+        self.refuses_questions.store(true, Ordering::Relaxed);
     }
 
     /// The owner of the tasks that the caller's calls become if its client knows no tasks. Some such

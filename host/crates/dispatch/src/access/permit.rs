@@ -10,7 +10,7 @@ use crate::Fault;
 use crate::access::Access;
 use crate::access::audit::{Denial, DeniedBy, DeniedObject};
 use crate::access::caller::Caller;
-use crate::access::rules::{AccessRules, Decision, Object, ObjectKind};
+use crate::access::rules::{AccessRules, Decision, Object, ObjectKind, ambiguity};
 use crate::observe::metrics::MeasuredTool;
 use std::sync::Arc;
 use toolyard_protocol::RawJson;
@@ -155,6 +155,15 @@ impl Access {
                     Confirm::Ask => true,
                     Confirm::AlwaysDeny => return Err(Fault::NeverApproved(name.to_owned())),
                 };
+                if needs_approval || policy.rules.judge_arguments_of(object) {
+                    let found = ambiguity(&arguments, &tool.spec().description.input_schema);
+                    if let Some(what) = found {
+                        let text = format!(
+                            "tools/call: `arguments`: a rule or a person decides about them, and they have {what}"
+                        );
+                        return Err(Fault::InvalidParams(text));
+                    }
+                }
                 Ok(CallPermit { share: Self::share(&policy, caller), tool, arguments, needs_approval })
             }
             Decision::NeedsScopes(scopes) => Err(Fault::InsufficientScope(scopes)),
@@ -193,17 +202,5 @@ impl Access {
         let policy = self.policy();
         let decision = policy.rules.shows(&caller.principal, object);
         matches!(decision, Decision::Denied(Some(place)) if policy.rules.rules()[place].names(object))
-    }
-
-    #[must_use]
-    pub fn may_hear_of(&self, caller: &Caller, uri: &str) -> bool {
-        self.shows(caller, Object::Resource(uri))
-    }
-
-    pub fn check_subscribe(&self, caller: &Caller, uri: &str) -> Result<(), Fault> {
-        match self.check(caller, Object::Resource(uri)) {
-            Err(NoPermit::Scope(fault)) => Err(fault),
-            Ok(_) | Err(NoPermit::Unknown) => Ok(()),
-        }
     }
 }

@@ -8,12 +8,13 @@ use crate::{Fault, Principal};
 use governor::clock::{Clock as _, DefaultClock};
 use governor::state::keyed::HashMapStateStore;
 use governor::{DefaultDirectRateLimiter, NotUntil, Quota, RateLimiter};
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
 use std::net::IpAddr;
 use std::num::NonZeroU32;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use toolyard_task::Rate;
 use toolyard_task::rate::Per;
@@ -226,12 +227,12 @@ impl RateLimits {
 
     /// How long this principal may not look anything up.
     fn blocked_for(&self, who: &RateKey) -> Option<Duration> {
-        let blocked = self.blocked.lock().unwrap_or_else(PoisonError::into_inner);
+        let blocked = self.blocked.lock();
         blocked.get(who)?.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())
     }
 
     fn block(&self, who: &RateKey, wait: Duration) {
-        let mut blocked = self.blocked.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut blocked = self.blocked.lock();
         if blocked.len() < MAX_KEYS {
             blocked.insert(who.clone(), Instant::now() + wait);
             return;
@@ -250,7 +251,7 @@ impl RateLimits {
     /// Tidies early, but not once for each new principal: tidying takes a while, and there may be many
     /// of them.
     fn make_room(&self) {
-        let mut made = self.made_room.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut made = self.made_room.lock();
         if made.is_none_or(|made| made.elapsed() >= MAKE_ROOM_EVERY) {
             self.tidy();
             *made = Some(Instant::now());
@@ -266,7 +267,7 @@ impl RateLimits {
             reported.retain_recent();
         }
         let now = Instant::now();
-        self.blocked.lock().unwrap_or_else(PoisonError::into_inner).retain(|_, until| *until > now);
+        self.blocked.lock().retain(|_, until| *until > now);
     }
 }
 
@@ -276,7 +277,7 @@ pub(crate) struct RateUsage(Mutex<HashMap<(RateKey, Operation), u32>>);
 
 impl RateUsage {
     pub fn count(&self, who: &RateKey, operation: Operation) {
-        let mut used = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut used = self.0.lock();
         if let Some(count) = used.get_mut(&(who.clone(), operation)) {
             *count += 1;
         } else if used.len() < MAX_USED {
@@ -285,7 +286,7 @@ impl RateUsage {
     }
 
     pub fn take(&self) -> HashMap<(RateKey, Operation), u32> {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.0.lock())
     }
 }
 

@@ -8,6 +8,7 @@
 //! The first rule that matches decides. If there are rules and none matches, the object is denied;
 //! without rules, everything is allowed.
 
+mod ambiguity;
 mod condition;
 mod number;
 mod principals;
@@ -15,6 +16,7 @@ mod reading;
 mod rule;
 
 use crate::Principal;
+pub(crate) use ambiguity::ambiguity;
 use condition::Arguments;
 pub(crate) use principals::PrincipalPattern;
 pub use rule::{Effect, Mismatch, Rule, RuleSpec, is_scope};
@@ -152,11 +154,16 @@ impl AccessRules {
         typed: impl FnOnce() -> Option<ArgumentValue<'static>>,
     ) -> Decision {
         // Read only when needed, because they may be megabytes.
-        let arguments = match self.rules.iter().any(|rule| rule.judges_arguments_of(object)) {
+        let arguments = match self.judge_arguments_of(object) {
             true => typed().map_or_else(|| Arguments::given(arguments), Arguments::typed),
             false => Arguments::Unknown,
         };
         self.decide(principal, object, &arguments)
+    }
+
+    /// Whether a rule has conditions on the arguments of this object.
+    pub(crate) fn judge_arguments_of(&self, object: Object<'_>) -> bool {
+        self.rules.iter().any(|rule| rule.judges_arguments_of(object))
     }
 
     /// Whether any rule may allow the principal an object of this kind. If not, plugins need not be

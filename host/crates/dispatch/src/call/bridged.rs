@@ -4,12 +4,12 @@
 use crate::access::caller::Caller;
 use crate::bridge::BridgeTerms;
 use crate::bridge::text::{self, OpenQuestion, OpenQuestionKind, RunState, RunningTask};
-use crate::call::reply::{CallReply, HandOff};
+use crate::call::reply::{CallReply, HandOff, TaskQuestions};
 use crate::call::tools_call::{MayBeTask, PermittedCall, TaskOrigin, era_of};
 use crate::client::client_channel::ClientChannel;
 use crate::run::pending_question::KEYS;
 use crate::run::promotion::Promoted;
-use crate::run::round_trip::RoundTrip;
+use crate::run::round_trip::{RequestBinding, RoundTrip};
 use crate::run::run::Run;
 use crate::slots::stop::{Stop, StopCause};
 use crate::task::handover::Handover;
@@ -17,15 +17,17 @@ use crate::task::operations::{TaskWait, outcome_of};
 use crate::task::rejoin::{ExpectedOnStop, JoinKey};
 use crate::{Dispatch, Fault};
 use serde_json::json;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
-use toolyard_protocol::RawJson;
+use toolyard_protocol::question::CheckedQuestion;
 use toolyard_protocol::tools::RequestedTtl;
+use toolyard_protocol::{ClientCapabilities, RawJson};
 use toolyard_task::approval::CONFIRM_KEY;
 use toolyard_task::audit::By;
 use toolyard_task::task::Question;
 use toolyard_task::wire::QuestionKind;
-use toolyard_task::{Event, Owner, Task};
+use toolyard_task::{Event, Owner, Task, TaskId};
 
 /// The key of a result's `_meta` that tells programs which task goes on.
 const META_TASK: &str = "io.toolyard/task";
@@ -33,6 +35,8 @@ const META_TASK: &str = "io.toolyard/task";
 /// How a call waits for its task.
 pub(crate) struct CallWait {
     pub terms: BridgeTerms,
+    /// The request of a stateless client, which is asked by the answer to it.
+    pub round: Option<Arc<RequestBinding>>,
     pub stop: Arc<Stop>,
     pub channel: Arc<dyn ClientChannel>,
     pub progress_token: Option<RawJson>,
@@ -51,7 +55,7 @@ impl Dispatch {
     ) -> Result<CallReply, Fault> {
         // The rare futures are boxed, so that they do not enlarge the state of each call.
         if !self.deps.tasks.rejoin.is_empty()
-            && let Some(reply) = Box::pin(self.joined(caller, &call, terms)).await?
+            && let Some(reply) = Box::pin(self.joined(caller, &call, terms, round_trip.as_deref())).await?
         {
             return Ok(reply);
         }
@@ -73,6 +77,7 @@ impl Dispatch {
         caller: &Caller,
         call: &PermittedCall,
         terms: BridgeTerms,
+        round_trip: Option<&RoundTrip>,
     ) -> Result<Option<CallReply>, Fault> {
         let tasks = &self.deps.tasks;
         let Some(owner) = caller.rejoins_as() else { return Ok(None) };
@@ -89,7 +94,22 @@ impl Dispatch {
         let Some(task) = tasks.joined(&key, &owner).await? else { return Ok(None) };
         tracing::info!(event = "call.joined", task = %task.id, tool = task.tool, "call joins a kept task");
         self.deps.observers.metrics.count_rejoin();
-        self.wait_and_reply(caller, &task, call.wait(terms)).await.map(Some)
+        let wait = call.wait(terms, round_trip.map(RoundTrip::binding));
+        self.wait_and_reply(caller, &task, wait).await.map(Some)
+    }
+
+    /// The reply to a call that became a task in an earlier round, and now brings answers for it.
+    pub(crate) async fn answer_in_round(
+        self: &Arc<Self>,
+        caller: &Caller,
+        task: TaskId,
+        answers: HashMap<String, RawJson>,
+        wait: CallWait,
+    ) -> Result<CallReply, Fault> {
+        let id = task.to_string();
+        self.update_task(caller, &id, answers).await?;
+        let task = self.task(caller, &id).await?;
+        self.wait_and_reply(caller, &task, wait).await
     }
 
     /// A call that is a task from the start, and whose caller waits for it.
@@ -100,7 +120,7 @@ impl Dispatch {
         terms: BridgeTerms,
         round_trip: Option<Box<RoundTrip>>,
     ) -> Result<CallReply, Fault> {
-        let wait = call.wait(terms);
+        let wait = call.wait(terms, round_trip.as_deref().map(RoundTrip::binding));
         let era = era_of(round_trip.as_deref());
         let origin = TaskOrigin { era, ttl: RequestedTtl::Absent, round_trip, is_bridged: true };
         let (tool, arguments) = (call.permit.tool().clone(), call.permit.arguments().clone());
@@ -128,13 +148,14 @@ impl Dispatch {
         terms: BridgeTerms,
     ) -> Result<CallReply, Fault> {
         let Promoted { task, is_handed_off } = promoted;
+        let round = run.round_trip.as_deref().map(RoundTrip::binding);
         let waited = Duration::from_millis(task.bridged.map_or(0, |bridged| bridged.waited_ms));
         if is_handed_off {
-            return self.handed_off(caller, &task, (cancelled, waited), terms).await;
+            return self.handed_off(caller, &task, (cancelled, waited), (terms, round.as_deref())).await;
         }
         let terms = BridgeTerms { after: terms.after.saturating_sub(waited), ..terms };
         let (channel, progress_token) = (run.client.channel.clone(), run.client.progress_token.clone());
-        let wait = CallWait { terms, stop: cancelled.clone(), channel, progress_token, age: waited };
+        let wait = CallWait { terms, round, stop: cancelled.clone(), channel, progress_token, age: waited };
         self.wait_and_reply(caller, &task, wait).await
     }
 
@@ -145,7 +166,7 @@ impl Dispatch {
         begun: &Task,
         wait: CallWait,
     ) -> Result<CallReply, Fault> {
-        let CallWait { terms, stop, channel, progress_token, age } = wait;
+        let CallWait { terms, round, stop, channel, progress_token, age } = wait;
         let began = self.deps.clock.now();
         // The next request of the client may be the equal call.
         let _on_stop = stop.on_set({
@@ -162,7 +183,11 @@ impl Dispatch {
             channel,
             progress_token,
             most: terms.after,
-            is_enough: &|task: &Task| asks_by_text(task, caller) || waits_for_operator(task),
+            is_enough: &|task: &Task| {
+                asks_by_text(task, caller)
+                    || waits_for_operator(task)
+                    || round.is_some() && !asked_in_round(task, caller).is_empty()
+            },
         };
         let task = tokio::select! {
             biased;
@@ -180,7 +205,7 @@ impl Dispatch {
                 let handover = Handover::of(&self.deps.tasks, &task);
                 Ok(CallReply::HandedOff(HandOff { outcome, handover }))
             }
-            None => self.handed_off(caller, &task, (&stop, age), terms).await,
+            None => self.handed_off(caller, &task, (&stop, age), (terms, round.as_deref())).await,
         }
     }
 
@@ -231,7 +256,7 @@ impl Dispatch {
         caller: &Caller,
         task: &Task,
         (stop, age): (&Stop, Duration),
-        terms: BridgeTerms,
+        (terms, round): (BridgeTerms, Option<&RequestBinding>),
     ) -> Result<CallReply, Fault> {
         if stop.is_set() {
             // 26S-2: its client hears nothing more about its request.
@@ -242,6 +267,11 @@ impl Dispatch {
         tracing::info!(event = "call.handed_off", task = %task.id, tool = task.tool, "call goes on as a task");
         if let Some(session) = caller.session.as_ref().filter(|_| task.owner == Owner::Anyone) {
             self.deps.tasks.told.add(session, task.id);
+        }
+        let asked = asked_in_round(task, caller);
+        if let Some(round) = round.filter(|_| !asked.is_empty()) {
+            let input = round.ask_for_task(&self.deps, task.id, asked).await?;
+            return Ok(CallReply::TaskAsks(TaskQuestions { input, handover }));
         }
         let snapshot = self.deps.catalog.snapshot();
         let tool = snapshot.tool(&task.tool);
@@ -311,9 +341,10 @@ pub(crate) fn meta_of(task: &Task) -> serde_json::Value {
 }
 
 impl PermittedCall {
-    fn wait(&self, terms: BridgeTerms) -> CallWait {
+    pub(crate) fn wait(&self, terms: BridgeTerms, round: Option<Arc<RequestBinding>>) -> CallWait {
         CallWait {
             terms,
+            round,
             stop: self.stop.clone(),
             channel: self.channel.clone(),
             progress_token: self.progress_token.clone(),
@@ -331,6 +362,17 @@ pub(crate) fn asks_by_text(task: &Task, caller: &Caller) -> bool {
 /// waits.
 fn waits_for_operator(task: &Task) -> bool {
     task.open_approval().is_some() && !task.open_questions().any(|question| question.key == CONFIRM_KEY)
+}
+
+/// The questions of a task that its client puts to a person when they are in the answer to its request. So can those of
+/// the host itself.
+pub(crate) fn asked_in_round(task: &Task, caller: &Caller) -> Vec<(String, CheckedQuestion)> {
+    let client = ClientCapabilities::of(&caller.capabilities);
+    let asked = task.open_questions().filter(|question| question.client_task.is_none()).map(|question| {
+        let asked = CheckedQuestion { kind: question.kind, params: question.params.clone() };
+        (question.wire_key().into_owned(), asked)
+    });
+    asked.filter(|(_, question)| question.check_client(&client).is_ok()).collect()
 }
 
 /// A question of the host itself is never answered by a tool.

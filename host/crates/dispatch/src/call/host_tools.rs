@@ -5,11 +5,12 @@ use crate::access::caller::Caller;
 use crate::access::rules::Object;
 use crate::bridge::text::{self, ListFilter, ListedTask, TaskState, ToolNames};
 use crate::bridge::{BridgeTerms, HostTool};
-use crate::call::bridged::{OpenQuestions, asks_by_text, meta_of};
+use crate::call::bridged::{OpenQuestions, asked_in_round, asks_by_text, meta_of};
 use crate::call::reply::{CallReply, HandOff};
 use crate::call::tools_call::{Terms, ToolCall};
 use crate::catalog::tools_list::CatalogSnapshot;
 use crate::run::pending_question::KEYS;
+use crate::run::round_trip::{RequestBinding, RoundTrip};
 use crate::task::handover::Handover;
 use crate::task::operations::TaskWait;
 use crate::{Dispatch, Fault};
@@ -161,14 +162,34 @@ impl Dispatch {
             None => self.task_to_wait_for(caller, names).await?,
         };
         let task = self.known(caller, &id, names).await?;
+        let round = match &call.terms {
+            Terms::Stateless { retry, .. } => {
+                let (name, arguments) = (call.params.name.clone(), call.params.arguments.clone());
+                let binding = RequestBinding::of(caller, "tools/call", name, arguments);
+                Some(RoundTrip::begin(&self.deps, binding, retry.clone()).await?)
+            }
+            Terms::Sessions { .. } => None,
+        };
+        if let Some((_, answers)) =
+            round.as_ref().and_then(|round| round.answers_of_task()).filter(|(asked, _)| *asked == task.id)
+        {
+            self.update_task(caller, &id, answers).await?;
+        }
         let wait = TaskWait {
             id: task.id,
             channel: call.channel.clone(),
             progress_token: call.params.progress_token.clone(),
             most: seconds.map_or(terms.wait, Duration::from_secs),
-            is_enough: &|task: &Task| asks_by_text(task, caller),
+            is_enough: &|task: &Task| {
+                asks_by_text(task, caller) || round.is_some() && !asked_in_round(task, caller).is_empty()
+            },
         };
         let task = self.deps.tasks.wait_for(caller, wait).await?;
+        let asked = asked_in_round(&task, caller);
+        if let Some(round) = round.filter(|_| task.is_live() && !asked.is_empty()) {
+            let input = round.binding().ask_for_task(&self.deps, task.id, asked).await?;
+            return Ok(CallReply::InputRequired(input));
+        }
         Ok(self.how_it_stands(caller, &task, terms, names))
     }
 

@@ -21,6 +21,8 @@ pub enum CallReply {
     UnknownTask(RawJson),
     /// The client must first answer, and then repeat the request (26M-2).
     InputRequired(InputRequired),
+    /// The same for the questions of a task that the call has become.
+    TaskAsks(TaskQuestions),
 }
 
 impl CallReply {
@@ -30,7 +32,11 @@ impl CallReply {
         match self {
             Self::Result(result) => Some(CallOutcome::Result { is_error: true, result }),
             Self::Error(error) => Some(CallOutcome::Error(error)),
-            Self::Created(_) | Self::HandedOff(_) | Self::UnknownTask(_) | Self::InputRequired(_) => None,
+            Self::Created(_)
+            | Self::HandedOff(_)
+            | Self::UnknownTask(_)
+            | Self::InputRequired(_)
+            | Self::TaskAsks(_) => None,
         }
     }
 }
@@ -45,6 +51,15 @@ pub struct CreatedTask {
     /// Must be told when the reply has left. `None` if that does not matter: with sessions, a client
     /// finds its tasks again.
     pub handover: Option<Handover>,
+}
+
+/// The questions of a task for a client that knows no tasks, and whose person can be asked.
+#[derive(Debug)]
+pub struct TaskQuestions {
+    /// The questions. The repeated request waits for the same task.
+    pub input: InputRequired,
+    /// Must be told when the reply has left.
+    pub handover: Handover,
 }
 
 /// A result for a client that knows no tasks.

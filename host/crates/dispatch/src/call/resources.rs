@@ -6,7 +6,8 @@
 //! host offers a URI to all plugins, in the order of their names, only if it belongs to none of
 //! them.
 
-use crate::access::permit::AskPermit;
+use crate::access::caller::Caller;
+use crate::access::permit::{AskPermit, NoPermit};
 use crate::access::rules::{Object, ObjectKind};
 use crate::call::plugin_pages::{PluginPage, PluginTurn, log_plugin_left_out, log_uris_left_out};
 use crate::call::resources_prompts::{FetchReply, ProviderEnd, ProviderFailure, ProviderRequest, RunBound};
@@ -387,6 +388,21 @@ impl Dispatch {
             }
         }
         Err(failed.unwrap_or_else(unknown))
+    }
+
+    /// Whether the caller may subscribe to this resource, which need not exist yet.
+    ///
+    /// # Errors
+    /// [`Fault::InsufficientScope`]; [`Fault::Answered`]: `-32002` if the manifest of each plugin that has resources
+    /// names other URIs.
+    pub fn check_subscribe(&self, caller: &Caller, uri: &str) -> Result<(), Fault> {
+        if let Err(NoPermit::Scope(fault)) = self.deps.access.check(caller, Object::Resource(uri)) {
+            return Err(fault);
+        }
+        let providers = self.resource_providers();
+        let may_exist = claimant(&providers, uri).is_some()
+            || providers.iter().any(|provider| provider.spec().uris.is_none());
+        if may_exist { Ok(()) } else { Err(Fault::Answered(not_found(uri))) }
     }
 
     /// Finds the plugin that a URI belongs to, if any. Asks plugins whose lists are not known for all

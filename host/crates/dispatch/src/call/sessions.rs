@@ -79,15 +79,15 @@ impl Dispatch {
         Ok(self.sessions.sessions(limit).await?)
     }
 
-    /// The client of this session has opened a stream: the questions of its parked tasks are sent on it.
-    pub fn offer_parked(&self, session: &Session) {
+    /// The client of this session has opened a stream: the open questions of its owner's tasks are sent on it.
+    pub fn offer_open(&self, session: &Session) {
         let (deps, session) = (self.deps.clone(), session.clone());
         let offer = async move {
-            if let Err(error) = deps.tasks.offer_parked(&session).await {
+            if let Err(error) = deps.tasks.offer_open(&session).await {
                 tracing::warn!(
                     event = "question.not_sent",
                     error = &error as &dyn std::error::Error,
-                    "cannot send the questions of parked tasks"
+                    "cannot send the open questions"
                 );
             }
         };

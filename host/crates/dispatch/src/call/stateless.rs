@@ -38,6 +38,11 @@ impl Dispatch {
         let (name, arguments) = (spec.name(), call.permit.arguments());
         let binding = RequestBinding::of(caller, "tools/call", name.to_owned(), arguments.clone());
         let round_trip = RoundTrip::begin(&self.deps, binding, retry).await?;
+        if let Some((task, answers)) = round_trip.answers_of_task() {
+            let terms = bridge.ok_or(Fault::RequestState("calls no longer become tasks"))?;
+            let wait = call.wait(terms, Some(round_trip.binding()));
+            return Box::pin(self.answer_in_round(caller, task, answers, wait)).await;
+        }
         if let Some(terms) = bridge {
             return self.call_bridged(caller, call, terms, Some(round_trip)).await;
         }

@@ -25,6 +25,20 @@ impl Dispatch {
         self.deps.tasks.task(caller, id).await
     }
 
+    /// Sends the open questions of a task through `channel`, unless they are out with a client.
+    ///
+    /// # Errors
+    /// [`Fault::Store`].
+    pub async fn offer_questions(
+        &self,
+        caller: &Caller,
+        task: &Task,
+        channel: &Arc<dyn ClientChannel>,
+    ) -> Result<(), Fault> {
+        let client = (caller.session.as_ref(), &caller.capabilities);
+        Ok(self.deps.tasks.offer_anywhere(task, client, channel).await?)
+    }
+
     /// Waits until the task ends, and returns the result that the plain call would have had (T-24 to
     /// T-28). Meanwhile the questions of the task are sent through `channel`, unless they are pending
     /// elsewhere (IR-3, IR-7). Many callers may wait, and may ask again later; dropping the future ends
@@ -132,6 +146,15 @@ impl Dispatch {
     pub async fn cancel_task(&self, caller: &Caller, id: &str) -> Result<Task, Fault> {
         self.recover_first().await?;
         self.deps.tasks.cancel_by(caller, id, caller.by()).await
+    }
+
+    /// Has a task continued that failed because its runs could not continue. Only for the operator.
+    ///
+    /// # Errors
+    /// [`Fault::InvalidParams`] for any other task, else as [`Dispatch::task`].
+    pub async fn resume_task(&self, caller: &Caller, id: &str) -> Result<Task, Fault> {
+        self.recover_first().await?;
+        self.deps.tasks.resume_task(caller, id).await
     }
 
     /// Accepts a client's answers by key (26T-17). Answers to questions that are not open are

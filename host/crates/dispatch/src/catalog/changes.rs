@@ -12,8 +12,6 @@ pub use toolyard_task::tool::OfferChange;
 /// URIs of changed resources that may wait for a follower. A follower that falls behind notifies
 /// every subscriber of every resource: more than needed, never less.
 const UPDATES: usize = 1_024;
-/// The same bound for changes that guests announce, before other processes learn of them.
-const ANNOUNCEMENTS: usize = 1_024;
 
 /// How often the lists have changed: each number rises by one or more.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -30,16 +28,11 @@ pub struct ListVersions {
 pub(crate) struct CatalogChanges {
     lists: watch::Sender<ListVersions>,
     updates: broadcast::Sender<Option<Arc<str>>>,
-    announcements: broadcast::Sender<OfferChange>,
 }
 
 impl Default for CatalogChanges {
     fn default() -> Self {
-        Self {
-            lists: watch::Sender::new(ListVersions::default()),
-            updates: broadcast::Sender::new(UPDATES),
-            announcements: broadcast::Sender::new(ANNOUNCEMENTS),
-        }
+        Self { lists: watch::Sender::new(ListVersions::default()), updates: broadcast::Sender::new(UPDATES) }
     }
 }
 
@@ -105,11 +98,6 @@ impl LiveCatalog {
         self.changes.updates.subscribe()
     }
 
-    #[must_use]
-    pub fn announcements(&self) -> broadcast::Receiver<OfferChange> {
-        self.changes.announcements.subscribe()
-    }
-
     pub fn announce(&self, change: OfferChange) {
         self.node.send_change(&change);
         self.announce_here(change);
@@ -117,21 +105,12 @@ impl LiveCatalog {
 
     /// A guest, on any host, says that something has changed; clients of this host learn of it.
     pub fn announce_here(&self, change: OfferChange) {
-        // There may be no receiver, here and below.
-        drop(self.changes.announcements.send(change.clone()));
+        // There may be no receiver.
         match change {
             OfferChange::Tools => self.changes.rise(|lists| &mut lists.tools),
             OfferChange::Prompts => self.changes.rise(|lists| &mut lists.prompts),
             OfferChange::Resources => self.changes.rise(|lists| &mut lists.resources),
             OfferChange::Resource(uri) => drop(self.changes.updates.send(Some(uri.into()))),
         }
-    }
-
-    pub fn announce_anything(&self) {
-        self.resources.mark_changed(None);
-        for change in [OfferChange::Tools, OfferChange::Prompts, OfferChange::Resources] {
-            self.announce(change);
-        }
-        drop(self.changes.updates.send(None));
     }
 }

@@ -3,10 +3,11 @@
 //!
 //! The index is bounded, and no request needs it: the host asks plugins for URIs that it lacks.
 
+use parking_lot::Mutex;
 use std::collections::hash_map::RandomState;
 use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasher as _;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::time::Instant;
 use toolyard_protocol::uri_template::{MatchedUri, UriTemplate, normal_uri};
@@ -108,7 +109,7 @@ impl ResourceIndex {
     /// listing still counts until the plugin is asked again, so that its URIs go to no other plugin
     /// meanwhile.
     pub fn mark_changed(&self, plugin: Option<&str>) {
-        for (name, listing) in self.lock().iter_mut() {
+        for (name, listing) in self.plugins.lock().iter_mut() {
             if plugin.is_none_or(|plugin| plugin == name) {
                 listing.has_changed = true;
             }
@@ -122,14 +123,15 @@ impl ResourceIndex {
                 .iter()
                 .any(|provider| std::ptr::addr_eq(Arc::as_ptr(provider), listing.provider.as_ptr()))
         };
-        self.lock().retain(|_, listing| is_loaded(listing));
-        self.late()
+        self.plugins.lock().retain(|_, listing| is_loaded(listing));
+        self.late
+            .lock()
             .retain(|(_, plugin), _| providers.iter().any(|provider| provider.spec().plugin == *plugin));
     }
 
     /// Whether the remembered list of a plugin is recent.
     pub fn is_fresh(&self, provider: &Arc<dyn Provider>) -> bool {
-        let plugins = self.lock();
+        let plugins = self.plugins.lock();
         let Some(listing) = plugins.get(&provider.spec().plugin).filter(|listing| listing.is_of(provider))
         else {
             return false;
@@ -141,7 +143,7 @@ impl ResourceIndex {
     /// The first of these plugins that has listed this URI.
     pub fn lister(&self, providers: &[Arc<dyn Provider>], uri: &str) -> Option<usize> {
         let hash = self.hash(uri);
-        let plugins = self.lock();
+        let plugins = self.plugins.lock();
         providers.iter().position(|provider| {
             plugins
                 .get(&provider.spec().plugin)
@@ -156,7 +158,7 @@ impl ResourceIndex {
         let mut best: Option<((usize, usize), usize)> = None;
         for (at, provider) in providers.iter().enumerate() {
             // Compared outside the lock, because hostile input takes a while.
-            let templates = match self.lock().get(&provider.spec().plugin) {
+            let templates = match self.plugins.lock().get(&provider.spec().plugin) {
                 Some(listing) if listing.is_of(provider) => listing.templates.clone(),
                 _ => continue,
             };
@@ -172,7 +174,7 @@ impl ResourceIndex {
 
     /// The first of these plugins that has listed this very template.
     pub fn template_lister(&self, providers: &[Arc<dyn Provider>], template: &str) -> Option<usize> {
-        let plugins = self.lock();
+        let plugins = self.plugins.lock();
         providers.iter().position(|provider| {
             plugins
                 .get(&provider.spec().plugin)
@@ -182,7 +184,7 @@ impl ResourceIndex {
 
     /// How much of `time` a plugin gets on behalf of this account; none while it is skipped.
     pub fn patience(&self, account: &Arc<str>, plugin: &str, time: Duration) -> Option<Duration> {
-        let late = self.late();
+        let late = self.late.lock();
         if late.is_empty() {
             return Some(time);
         }
@@ -195,7 +197,7 @@ impl ResourceIndex {
 
     /// Notes that a plugin did not end in time. Returns how long it is skipped.
     pub fn mark_late(&self, account: &Arc<str>, plugin: &str) -> Duration {
-        let mut late = self.late();
+        let mut late = self.late.lock();
         let now = Instant::now();
         if late.len() >= MAX_LATE {
             late.retain(|_, lateness| lateness.until > now);
@@ -213,14 +215,14 @@ impl ResourceIndex {
 
     /// Notes that a plugin ended in time.
     pub fn mark_in_time(&self, account: &Arc<str>, plugin: &str) {
-        let mut late = self.late();
+        let mut late = self.late.lock();
         if !late.is_empty() {
             late.remove(&(account.clone(), plugin.to_owned()));
         }
     }
 
     fn with(&self, provider: &Arc<dyn Provider>, change: impl FnOnce(&mut PluginListing)) {
-        let mut plugins = self.lock();
+        let mut plugins = self.plugins.lock();
         let listing = plugins
             .entry(provider.spec().plugin.clone())
             .and_modify(|listing| {
@@ -234,14 +236,6 @@ impl ResourceIndex {
 
     fn hash(&self, uri: &str) -> u64 {
         self.hasher.hash_one(normal_uri(uri))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, PluginListing>> {
-        self.plugins.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn late(&self) -> MutexGuard<'_, HashMap<(Arc<str>, String), Lateness>> {
-        self.late.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

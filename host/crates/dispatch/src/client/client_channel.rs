@@ -29,6 +29,8 @@ pub enum Notice {
     },
     /// How a task stands now (T-37).
     Status(TaskView),
+    /// The tools that the client is offered have changed, because of the client itself.
+    ToolsChanged,
     /// The user has finished a task in the browser (E-6).
     ElicitationComplete {
         /// The id that the question had.

@@ -2,8 +2,9 @@
 //! among them: they are in the store.
 
 use crate::client::client_channel::ClientRoute;
+use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use tokio::sync::oneshot;
 use toolyard_task::wire::{RawJson, RpcError};
 use toolyard_task::{SessionId, TaskId};
@@ -20,6 +21,7 @@ pub(crate) struct PendingRequests {
 struct ResponseWaiter {
     /// Only this session may answer.
     session: Option<SessionId>,
+    elicits: bool,
     /// Whether a task waits for the response by now.
     is_released: bool,
     tell: oneshot::Sender<ClientResponse>,
@@ -28,6 +30,8 @@ struct ResponseWaiter {
 /// A request of this host, and the route that it was sent on.
 pub(crate) struct SentRequest {
     pub id: String,
+    /// Whether it asks the user of the client.
+    pub elicits: bool,
     pub task: Option<TaskId>,
     pub route: Arc<dyn ClientRoute>,
 }
@@ -47,7 +51,10 @@ impl PendingRequests {
         session: Option<SessionId>,
     ) -> (PendingRequest<'_>, oneshot::Receiver<ClientResponse>) {
         let (tell, told) = oneshot::channel();
-        self.lock().insert(sent.id.clone(), ResponseWaiter { session, is_released: false, tell });
+        self.by_id.lock().insert(
+            sent.id.clone(),
+            ResponseWaiter { session, elicits: sent.elicits, is_released: false, tell },
+        );
         (PendingRequest { requests: self, sent, answered: false }, told)
     }
 
@@ -59,7 +66,7 @@ impl PendingRequests {
         id: &str,
         response: ClientResponse,
     ) -> Result<(), ClientResponse> {
-        let mut by_id = self.lock();
+        let mut by_id = self.by_id.lock();
         if by_id.get(id).is_none_or(|waiting| waiting.session.as_ref() != session) {
             return Err(response);
         }
@@ -71,20 +78,21 @@ impl PendingRequests {
         }
     }
 
+    /// Whether this request waits, and asks the user of its client.
+    pub fn elicits(&self, id: &str) -> bool {
+        self.by_id.lock().get(id).is_some_and(|waiter| waiter.elicits)
+    }
+
     /// A task waits for the response of this request from now on.
     pub fn release(&self, id: &str) {
-        if let Some(waiter) = self.lock().get_mut(id) {
+        if let Some(waiter) = self.by_id.lock().get_mut(id) {
             waiter.is_released = true;
         }
     }
 
     /// How many wait.
     pub fn count(&self) -> usize {
-        self.lock().len()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, ResponseWaiter>> {
-        self.by_id.lock().unwrap_or_else(PoisonError::into_inner)
+        self.by_id.lock().len()
     }
 }
 
@@ -97,7 +105,8 @@ impl PendingRequest<'_> {
 
 impl Drop for PendingRequest<'_> {
     fn drop(&mut self) {
-        let waiting = self.requests.lock().remove(&self.sent.id).is_some_and(|waiter| !waiter.is_released);
+        let waiting =
+            self.requests.by_id.lock().remove(&self.sent.id).is_some_and(|waiter| !waiter.is_released);
         if !self.answered && waiting {
             self.sent.route.withdraw(&self.sent.id, "The answer is no longer waited for.", self.sent.task);
         }

@@ -32,8 +32,11 @@ pub enum DrainMode {
     /// Those that have not begun, or may be run again, are left to the next host on
     /// the same store; the others are ended.
     HandOver,
-    /// All are ended: no other host is to run them.
+    /// All are ended, because no other host is to run them; but those that resume are left to the next host on the same
+    /// store, which repeats nothing.
     End(Departure),
+    /// All are ended: the store goes with the host.
+    EndAll,
 }
 
 /// The calls that a host left unfinished.
@@ -89,7 +92,8 @@ impl Cluster {
                 count = self.deps.slots.runs.all().len(),
                 "guests did not stop in time"
             );
-        } else if let (DrainMode::HandOver, Some(incarnation)) = (mode, self.deps.node.current())
+        } else if mode != DrainMode::EndAll
+            && let Some(incarnation) = self.deps.node.current()
             && let Err(error) = self.deps.node.store.resign(incarnation).await
         {
             tracing::warn!(
@@ -157,8 +161,13 @@ impl Cluster {
         if self.deps.node.current() != Some(incarnation) {
             return Ok(none);
         }
-        let (departure, why) = match (mode, recovery(&task, declared, self.deps.settings.attempts)) {
-            (DrainMode::HandOver, Recovery::Run | Recovery::Resume) => {
+        let (is_left, departure) = match mode {
+            DrainMode::HandOver => (true, Departure::ShutDown),
+            DrainMode::End(departure) => (task.resume.is_some(), departure),
+            DrainMode::EndAll => (false, Departure::ShutDown),
+        };
+        let why = match recovery(&task, declared, self.deps.settings.attempts) {
+            Recovery::Run | Recovery::Resume if is_left => {
                 let released = Event::Released { incarnation };
                 let released =
                     self.deps.tasks.change(id, &released, &By::host().because("host_stops")).await?;
@@ -171,9 +180,8 @@ impl Cluster {
                 let handed_over = usize::from(matches!(released, CommitOutcome::Done(_)));
                 return Ok(DrainReport { cut: 0, handed_over });
             }
-            (DrainMode::HandOver, Recovery::End(why)) => (Departure::ShutDown, why),
-            (DrainMode::End(departure), Recovery::Run | Recovery::Resume) => (departure, NotRerun::Left),
-            (DrainMode::End(departure), Recovery::End(why)) => (departure, why),
+            Recovery::Run | Recovery::Resume => NotRerun::Left,
+            Recovery::End(why) => why,
         };
         let orphaned = Event::Orphaned { incarnation, departure, why };
         match self.deps.tasks.change(id, &orphaned, &By::host().because("host_stops")).await? {

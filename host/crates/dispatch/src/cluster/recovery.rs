@@ -14,7 +14,7 @@ use crate::task::commit::{CommitOutcome, log_end};
 use futures_util::{StreamExt as _, TryStreamExt as _};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::watch;
+use toolyard_task::apply::waiting_for_tool;
 use toolyard_task::audit::{By, name_of};
 use toolyard_task::recovery::{Departure, NotRerun, Recovery, recovery};
 use toolyard_task::store::StoreError;
@@ -34,8 +34,6 @@ pub(crate) enum RecoveryOutcome {
     Claimed,
     /// Nothing, for now or for ever.
     Left,
-    /// Nothing, because that is for another host to do.
-    Unadopted,
 }
 
 /// How a task becomes one of this host.
@@ -70,13 +68,7 @@ impl Cluster {
         }
     }
 
-    #[must_use]
-    pub fn unadopted(&self) -> watch::Receiver<bool> {
-        self.unadopted.subscribe()
-    }
-
     pub(crate) async fn recover(&self) -> Result<(), StoreError> {
-        let mut unadopted = false;
         for dead in self.deps.node.store.dead().await? {
             if self.deps.node.current() == Some(dead) {
                 // The other hosts noticed first that this host had lost its incarnation. It must
@@ -93,7 +85,6 @@ impl Cluster {
                     RecoveryOutcome::Ended => ended += 1,
                     RecoveryOutcome::Claimed => claimed += 1,
                     RecoveryOutcome::Left => left += 1,
-                    RecoveryOutcome::Unadopted => (left, unadopted) = (left + 1, true),
                 }
             }
             if left == 0 {
@@ -106,7 +97,6 @@ impl Cluster {
                 );
             }
         }
-        self.unadopted.send_replace(unadopted);
         Ok(())
     }
 
@@ -153,9 +143,6 @@ impl Cluster {
         let why = match recovery(&task, declared, self.deps.settings.attempts) {
             Recovery::End(why) => why,
             // The record stays unchanged; another host takes the task over.
-            Recovery::Run | Recovery::Resume if !self.deps.settings.adopts && tool.is_some() => {
-                return Ok(RecoveryOutcome::Unadopted);
-            }
             Recovery::Run | Recovery::Resume
                 if !self.deps.settings.adopts || self.deps.slots.closing.is_set() =>
             {
@@ -206,12 +193,12 @@ impl Cluster {
 
     /// Its tool may come back, here or elsewhere, until its ttl. If another host has the tool, that
     /// host takes the task over.
-    async fn wait_for_tool(&self, task: &Task) -> Result<RecoveryOutcome, StoreError> {
+    pub(super) async fn wait_for_tool(&self, task: &Task) -> Result<RecoveryOutcome, StoreError> {
         let hosts = self.deps.node.store.living().await?;
         if hosts.iter().any(|host| host.components.contains(&task.digest)) {
             return Ok(RecoveryOutcome::Left);
         }
-        let message = format!("Waiting for the tool `{}`, which is not loaded now.", task.tool);
+        let message = waiting_for_tool(&task.tool);
         if task.status_message.as_ref() != Some(&message) {
             let said = Event::Said { fence: task.fence, message };
             self.deps.tasks.change(task.id, &said, &By::host()).await?;

@@ -95,6 +95,8 @@ impl Node {
                 data: data.clone(),
             },
             Notice::Status(_) => ForwardedNotice::Status,
+            // It is for the host that serves the session.
+            Notice::ToolsChanged => return,
             Notice::ElicitationComplete { elicitation_id } => {
                 ForwardedNotice::ElicitationComplete { elicitation_id: elicitation_id.clone() }
             }

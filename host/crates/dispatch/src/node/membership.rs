@@ -8,8 +8,8 @@
 
 use crate::node::Node;
 use crate::slots::registry::RunKey;
+use parking_lot::Mutex;
 use std::future::pending;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
@@ -87,14 +87,10 @@ impl Membership {
     }
 
     fn held_lease(&self) -> Option<HeldLease> {
-        match *self.lock() {
+        match *self.state.lock() {
             LeaseState::Holds(held) => Some(held),
             LeaseState::Unknown | LeaseState::Lost(_) => None,
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, LeaseState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -136,14 +132,14 @@ impl Node {
         if let Some(held) = membership.held_lease() {
             self.fence_off(held.incarnation);
         }
-        let state = *membership.lock();
+        let state = *membership.state.lock();
         if let LeaseState::Lost(former) = state {
             // The other hosts may still take it for alive, although no host runs its tasks.
             self.store.resign(former).await?;
         }
         let asked = Instant::now();
         let Registration { incarnation, tenure } = self.store.register().await?;
-        *membership.lock() = LeaseState::Holds(HeldLease::of(incarnation, tenure, asked));
+        *membership.state.lock() = LeaseState::Holds(HeldLease::of(incarnation, tenure, asked));
         membership.registered.notify_one();
         tracing::info!(
             event = "cluster.node_registered", node = %incarnation, lease = ?tenure,
@@ -200,7 +196,7 @@ impl Node {
                 }
             }
         };
-        let mut state = self.membership.lock();
+        let mut state = self.membership.state.lock();
         // Unless it was lost meanwhile.
         if let LeaseState::Holds(now) = &mut *state
             && now.incarnation == held.incarnation
@@ -213,7 +209,7 @@ impl Node {
     /// still writes counts.
     pub(crate) fn fence_off(&self, incarnation: Incarnation) {
         {
-            let mut state = self.membership.lock();
+            let mut state = self.membership.state.lock();
             match &*state {
                 LeaseState::Holds(held) if held.incarnation == incarnation => {
                     *state = LeaseState::Lost(incarnation);

@@ -5,9 +5,10 @@
 use crate::observe::Observers;
 use crate::observe::call_end::CallEnd;
 use crate::observe::host_call_log::HostCalls;
+use parking_lot::Mutex;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 use toolyard_protocol::{RawJson, Timestamp};
@@ -153,7 +154,7 @@ impl CallHistory {
 
     fn push(&self, mut record: CallRecord, details: Option<CallDetails>) {
         let details = details.map(|details| (details.bytes(), Arc::new(details)));
-        let mut rings = self.lock();
+        let mut rings = self.rings.lock();
         let rings = &mut *rings;
         rings.count += 1;
         record.number = rings.count;
@@ -194,7 +195,7 @@ impl CallHistory {
         limit: usize,
     ) -> (Vec<Arc<CallRecord>>, bool) {
         let all: Vec<Arc<CallRecord>> = {
-            let rings = self.lock();
+            let rings = self.rings.lock();
             match order {
                 CallOrder::Newest => rings.newest.iter().rev().cloned().collect(),
                 CallOrder::Failed => rings.failed.iter().rev().cloned().collect(),
@@ -219,7 +220,7 @@ impl CallHistory {
     /// A call and its details, if they are still kept.
     #[must_use]
     pub fn get(&self, number: u64) -> Option<(Arc<CallRecord>, Option<Arc<CallDetails>>)> {
-        let rings = self.lock();
+        let rings = self.rings.lock();
         let find = |ring: &VecDeque<Arc<CallRecord>>| {
             ring.binary_search_by_key(&number, |record| record.number).ok().map(|at| ring[at].clone())
         };
@@ -227,10 +228,6 @@ impl CallHistory {
         let record = find(&rings.newest).or_else(|| find(&rings.failed)).or_else(slow)?;
         let details = rings.details.binary_search_by_key(&number, |(number, _)| *number);
         Some((record, details.ok().map(|at| rings.details[at].1.clone())))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Rings> {
-        self.rings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -270,7 +267,7 @@ struct EntryRun {
 impl HistoryEntry {
     /// The run begins.
     pub fn start(&self, arguments: &RawJson) {
-        let mut run = self.lock();
+        let mut run = self.run.lock();
         run.started = Some(Instant::now());
         run.arguments = (self.history.capture != Capture::Off).then(|| arguments.clone());
     }
@@ -283,7 +280,7 @@ impl HistoryEntry {
         host_calls: HostCalls,
         now: Timestamp,
     ) {
-        let EntryRun { started, arguments } = std::mem::take(&mut *self.lock());
+        let EntryRun { started, arguments } = std::mem::take(&mut *self.run.lock());
         let took = self.began.elapsed();
         let waited = started.map_or(took, |started| started.duration_since(self.began));
         let record = CallRecord {
@@ -308,10 +305,6 @@ impl HistoryEntry {
             result: is_captured.then(|| captured_end(end)).flatten(),
         });
         self.history.push(record, details);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, EntryRun> {
-        self.run.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

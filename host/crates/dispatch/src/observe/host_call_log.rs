@@ -1,6 +1,7 @@
 //! The host calls of one run. A run without any allocates nothing.
 
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use parking_lot::{Mutex, MutexGuard};
+use std::sync::OnceLock;
 use std::time::Duration;
 use tokio::time::Instant;
 use toolyard_task::host_call::{HostCall, HostCallCounts, MAX_HOST_CALLS};
@@ -72,7 +73,7 @@ impl HostCallLog {
 }
 
 fn lock(collected: &Mutex<Collected>) -> MutexGuard<'_, Collected> {
-    collected.lock().unwrap_or_else(PoisonError::into_inner)
+    collected.lock()
 }
 
 #[cfg(test)]

@@ -5,9 +5,10 @@
 
 use crate::Fault;
 use crate::observe::Observers;
+use parking_lot::Mutex;
 use std::fmt::Display;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::time::Instant;
 use toolyard_protocol::question::CheckedQuestion;
@@ -130,7 +131,7 @@ impl Observation {
     /// Something happened. After the end nothing does.
     pub fn tell(&self, event: CallEvent<'_>) {
         let task = {
-            let state = self.lock();
+            let state = self.state.lock();
             if state.over {
                 return;
             }
@@ -141,7 +142,7 @@ impl Observation {
 
     /// It is this task from now on.
     pub fn set_task(&self, task: TaskId) {
-        self.lock().task = Some(task);
+        self.state.lock().task = Some(task);
         self.tell(CallEvent::IsTask);
     }
 
@@ -171,7 +172,7 @@ impl Observation {
     /// run.
     pub fn end(&self, outcome: CallOutcome<'_>) {
         let task = {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             if std::mem::replace(&mut state.over, true) {
                 return;
             }
@@ -183,10 +184,6 @@ impl Observation {
     fn show(&self, task: Option<TaskId>, event: CallEvent<'_>) {
         let call = ObservedCall { number: self.number, tool: &self.tool, task, after: self.began.elapsed() };
         self.observer.observed(&call, event);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, CallState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

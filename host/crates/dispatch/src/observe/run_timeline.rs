@@ -1,6 +1,6 @@
 //! The events that a run adds to the timeline of its task.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use parking_lot::Mutex;
 use std::time::Duration;
 use tokio::time::Instant;
 use toolyard_task::timeline::{MAX_EVENT, NewEvent};
@@ -65,7 +65,7 @@ impl RunTimeline {
     pub fn event(&self, attempt: u32, report: &Report) -> Option<NewEvent> {
         match report {
             Report::Progress(progress) => {
-                let mut merged = self.lock();
+                let mut merged = self.0.lock();
                 let now = Instant::now();
                 if merged.progress_stored.is_some_and(|stored| now < stored + PROGRESS) {
                     merged.progress = Some(progress.clone());
@@ -78,7 +78,7 @@ impl RunTimeline {
                 Some(NewEvent::log(attempt, *level, logger.as_deref(), data))
             }
             Report::Output { stream, line } => {
-                let mut merged = self.lock();
+                let mut merged = self.0.lock();
                 let text = match stream {
                     OutputStream::Stdout => &mut merged.stdout,
                     OutputStream::Stderr => &mut merged.stderr,
@@ -97,7 +97,7 @@ impl RunTimeline {
 
     /// When held text may be stored.
     pub fn due(&self) -> Option<Instant> {
-        let (merged, now) = (self.lock(), Instant::now());
+        let (merged, now) = (self.0.lock(), Instant::now());
         [&merged.stdout, &merged.stderr].into_iter().filter_map(|text| text.due(now)).min()
     }
 
@@ -109,22 +109,18 @@ impl RunTimeline {
     /// Everything that is held. The run has ended.
     pub fn last(&self, attempt: u32) -> Vec<NewEvent> {
         let mut events = self.output(attempt, true);
-        let progress = self.lock().progress.take();
+        let progress = self.0.lock().progress.take();
         events.extend(progress.map(|progress| NewEvent::progress(attempt, &progress)));
         events
     }
 
     fn output(&self, attempt: u32, is_last: bool) -> Vec<NewEvent> {
-        let (mut merged, now) = (self.lock(), Instant::now());
+        let (mut merged, now) = (self.0.lock(), Instant::now());
         let stdout = merged.stdout.take(now, is_last).map(|text| (OutputStream::Stdout, text));
         let stderr = merged.stderr.take(now, is_last).map(|text| (OutputStream::Stderr, text));
         drop(merged);
         let texts = stdout.into_iter().chain(stderr);
         texts.map(|(stream, text)| NewEvent::output(attempt, stream, &text)).collect()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Merged> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -7,7 +7,8 @@ use crate::observe::Observers;
 use crate::observe::call_end::CallEnd;
 use crate::observe::host_call_log::HostCalls;
 use crate::observe::metrics::MeasuredTool;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use parking_lot::Mutex;
+use std::sync::{Arc, OnceLock};
 use toolyard_protocol::TraceContext;
 use toolyard_task::TaskId;
 use toolyard_task::tool::{RunUsage, ToolSpec};
@@ -107,18 +108,18 @@ impl Recording {
     /// The run begins.
     pub fn set_started(&self) {
         let now = self.traces.now();
-        self.lock().started = Some(now);
+        self.run.lock().started = Some(now);
     }
 
     /// Sets the resources that the run used.
     pub fn set_spent(&self, spent: RunUsage) {
-        self.lock().spent = Some(spent);
+        self.run.lock().spent = Some(spent);
     }
 
     /// Reports the end of the run.
     pub fn end(&self, end: CallEnd, host_calls: &HostCalls) {
         let (started, spent) = {
-            let mut run = self.lock();
+            let mut run = self.run.lock();
             if std::mem::replace(&mut run.told, true) {
                 return;
             }
@@ -136,10 +137,6 @@ impl Recording {
             spent,
             host_calls,
         });
-    }
-
-    fn lock(&self) -> MutexGuard<'_, RecordedRun> {
-        self.run.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

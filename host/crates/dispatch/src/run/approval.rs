@@ -1,11 +1,11 @@
 //! Waits for the approval of a call (`confirm`). The call is a task, and nothing of its guest runs before.
 
+use crate::access::caller::Caller;
 use crate::client::client_channel::RouteScope;
 use crate::run::deps::RunDeps;
-use crate::run::elicitation::{COMES_BACK, LOOK_AGAIN};
+use crate::run::elicitation::LOOK_AGAIN;
 use crate::run::run::Run;
 use crate::slots::admission::{SlotRequest, UnapprovedRequest};
-use crate::task::questions::QuestionRecipient;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -17,14 +17,24 @@ use toolyard_task::{Event, Task};
 
 impl RunDeps {
     /// The new task, waiting for an approval on these terms.
-    pub(crate) fn unapproved(&self, new: Task, terms: &ConfirmTerms) -> Task {
+    pub(crate) fn unapproved(&self, new: Task, terms: &ConfirmTerms, caller: &Caller) -> Task {
         let object = ApprovalObject::of(&new);
-        let approval = Approval::asked(terms, object, self.settings.approval_ms);
-        let deadline = approval.expires_at(&new);
-        let is_asked =
-            terms.by != ConfirmBy::Operator && ClientCapabilities::of(&new.client_capabilities).form;
-        let questions =
-            is_asked.then(|| object.question(&approval, new.fence.attempt, deadline)).into_iter().collect();
+        let login = caller.console.as_deref().map(str::to_owned);
+        let approval = Approval { login, ..Approval::asked(terms, object, self.settings.approval_ms) };
+        let (attempt, deadline) = (new.fence.attempt, approval.expires_at(&new));
+        let client = ClientCapabilities::of(&new.client_capabilities);
+        let page = || {
+            let url = format!("{}/q/{}", self.console()?, new.id);
+            Some(object.page(&approval, (&url, &self.ids.uuid().to_string()), attempt, deadline))
+        };
+        let question = match terms.by {
+            ConfirmBy::Person | ConfirmBy::Either if client.form => {
+                Some(object.question(&approval, attempt, deadline))
+            }
+            ConfirmBy::Operator | ConfirmBy::Either if client.url => page(),
+            _ => None,
+        };
+        let questions = question.into_iter().collect();
         Task { approval: Some(Box::new(approval)), questions, ..new }
     }
 }
@@ -58,7 +68,7 @@ impl Run {
             let left = task.open_approval()?.expires_at(&task).since(now);
             let step = match left {
                 0 => tasks.change(id, &Event::ApprovalExpired, &By::host()).await.map(drop),
-                _ => self.offer_approval(&task, std::mem::replace(&mut scope, RouteScope::Expected)).await,
+                _ => self.offer(&task, std::mem::replace(&mut scope, RouteScope::Expected)).await,
             };
             if let Err(error) = step {
                 self.retry_store(&error).await;
@@ -74,18 +84,6 @@ impl Run {
                 }
             }
         }
-    }
-
-    /// Sends the question to the person who calls, if they may approve.
-    async fn offer_approval(&self, task: &Task, scope: RouteScope) -> Result<(), StoreError> {
-        let to = QuestionRecipient {
-            session: self.client.session.as_ref(),
-            capabilities: &self.client.capabilities,
-            channel: self.question_channel(),
-            scope,
-            patience: COMES_BACK,
-        };
-        self.deps.tasks.offer_questions(task, to).await
     }
 
     pub(crate) async fn retry_store(&self, error: &StoreError) {

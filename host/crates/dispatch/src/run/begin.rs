@@ -52,7 +52,7 @@ impl RunDeps {
             .expect("looked at before anything was done"),
             session: caller.session.clone(),
             era,
-            client_capabilities: caller.capabilities.clone(),
+            client_capabilities: caller.abilities(),
             tool: spec.name().to_owned(),
             digest: spec.digest.clone(),
             arguments: permit.arguments().clone(),
@@ -71,13 +71,14 @@ impl RunDeps {
             resume: (spec.durability == Durability::Resume)
                 .then(|| Resume { retention: spec.journal.retention, ..Resume::default() }),
             bridged,
+            unresumable: None,
             approval: None,
             questions: Vec::new(),
             outcome: None,
         };
         match permit.unapproved() {
             None => new,
-            Some(terms) => self.unapproved(new, terms),
+            Some(terms) => self.unapproved(new, terms, caller),
         }
     }
 
@@ -95,7 +96,7 @@ impl RunDeps {
     ) -> Result<(Task, RunGuard), Fault> {
         self.tasks.make_room_for(&new).await?;
         if new.resume.is_some() {
-            self.tasks.make_room_for_journal().await?;
+            self.tasks.make_room_for_journal(&new.owner).await?;
         }
         // Registered before it is stored, so that a cancel which finds the record finds the
         // run as well.

@@ -43,7 +43,7 @@ impl Client {
             // The host cannot recognize an anonymous client again.
             owner: caller.creates_for().filter(|owner| *owner != Owner::Anyone),
             principal: Some(caller.principal.clone()),
-            capabilities: caller.capabilities.clone(),
+            capabilities: caller.abilities(),
             // For as long as it runs or waits; what it was cut from is not kept for it.
             progress_token: progress_token.map(|token| token.detached()),
         }

@@ -52,7 +52,8 @@ impl Run {
         loop {
             if let Some(route) = self.client.channel.route(task, RouteScope::Anywhere) {
                 let id = self.deps.ids.uuid().simple().to_string();
-                let request = SentRequest { id: id.clone(), task, route: route.clone() };
+                let elicits = method == QuestionKind::Form.method();
+                let request = SentRequest { id: id.clone(), elicits, task, route: route.clone() };
                 let (pending, told) = self.deps.clients.requests.expect(request, self.client.session.clone());
                 let sent = match key {
                     Some(key) => {

@@ -1,7 +1,7 @@
 //! Asks a person about a request that was under way when its host stopped (`in-doubt = "ask"`). The answer counts for
 //! this request alone.
 
-use crate::run::pending_question::{KEYS, PendingQuestion};
+use crate::run::pending_question::{DOUBTS, PendingQuestion};
 use crate::run::run::Run;
 use serde_json::{Value, json};
 use toolyard_protocol::question::CheckedQuestion;
@@ -30,7 +30,7 @@ impl Run {
             return None;
         }
         // The same in each run, so that an answer is not asked for twice.
-        let key = format!("{KEYS}doubt:{doubt}");
+        let key = format!("{DOUBTS}{doubt}");
         let answers = self.put_all(vec![PendingQuestion { key, question, check: None }]).await.ok()?;
         let decision = read(answers.first()?.outcome.as_ref().ok()?)?;
         let name =

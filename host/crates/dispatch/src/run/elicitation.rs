@@ -10,7 +10,7 @@ use crate::run::promotion::{NotPromoted, PromotionCause};
 use crate::run::round_trip::RoundTrip;
 use crate::run::run::Run;
 use crate::task::commit::CommitOutcome;
-use crate::task::questions::QuestionRecipient;
+use crate::task::questions::{QuestionRecipient, is_unknown_method};
 use crate::task::waiters::TaskWatch;
 use futures_util::future::{BoxFuture, join_all};
 use futures_util::stream::FuturesUnordered;
@@ -32,7 +32,7 @@ use toolyard_task::{Event, Fence, Refusal, Task, TaskId};
 pub(crate) const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// How long a client whose connection broke may take to come back before a question is sent on another
 /// route.
-pub(crate) const COMES_BACK: Duration = Duration::from_secs(10);
+const COMES_BACK: Duration = Duration::from_secs(10);
 /// The longest key of a question.
 const KEY_BYTES: usize = 128;
 
@@ -41,6 +41,18 @@ impl Run {
     pub fn question_channel(&self) -> &Arc<dyn ClientChannel> {
         let bridge = self.promotion.as_ref().and_then(|promotion| promotion.bridge.as_ref());
         bridge.map_or(&self.client.channel, |bridge| &bridge.task_channel)
+    }
+
+    /// Sends the open questions of its task to its client.
+    pub(crate) async fn offer(&self, task: &Task, scope: RouteScope) -> Result<(), StoreError> {
+        let to = QuestionRecipient {
+            session: self.client.session.as_ref(),
+            capabilities: &self.client.capabilities,
+            channel: self.question_channel(),
+            scope,
+            patience: COMES_BACK,
+        };
+        self.deps.tasks.offer_questions(task, to).await
     }
 
     /// Asks the client all of these and waits for every answer.
@@ -85,8 +97,7 @@ impl Run {
 
     /// Whether the user answers a question of this kind by a host tool.
     fn is_answered_by_tool(&self, kind: Kind) -> bool {
-        let answers = self.deps.settings.bridge.as_ref().is_some_and(|bridge| bridge.answers);
-        answers && self.is_bridged() && matches!(kind, Kind::Form | Kind::Url)
+        self.is_bridged() && self.deps.tasks.is_answered_by_tool(kind)
     }
 
     /// Asks checked questions, under keys that are theirs alone, and waits for every answer.
@@ -179,6 +190,14 @@ impl Run {
             Some(answer) => answer,
             None => self.put(client, &key, &question).await,
         };
+        if let Err(AskError::Refused(error)) = &outcome
+            && is_unknown_method(error)
+            && self.is_answered_by_tool(question.kind)
+            && self.become_task(PromotionCause::Question).await.is_ok()
+        {
+            // The task asks it, by the text of the result.
+            return std::future::pending().await;
+        }
         let given = GivenAnswer { key, outcome };
         // At once: the call may become a task while other questions are open.
         self.question_history().note(std::slice::from_ref(&given));
@@ -430,15 +449,9 @@ impl AnswerWait<'_> {
         let (run, began) = (self.run, self.began);
         let parks = journal.filter(|_| began.elapsed() >= run.park_after());
         let scope = std::mem::replace(&mut self.scope, RouteScope::Expected);
-        let to = QuestionRecipient {
-            session: self.run.client.session.as_ref(),
-            capabilities: &self.run.client.capabilities,
-            channel: self.run.question_channel(),
-            // Without a run, nothing looks for another route.
-            scope: if parks.is_some() { RouteScope::Anywhere } else { scope },
-            patience: COMES_BACK,
-        };
-        tasks.offer_questions(&task, to).await?;
+        // Without a run, nothing looks for another route.
+        let scope = if parks.is_some() { RouteScope::Anywhere } else { scope };
+        run.offer(&task, scope).await?;
         if let Some(journal) = parks {
             journal.park(None).await;
             self.began = Instant::now();

@@ -11,7 +11,7 @@ impl Run {
     pub(crate) fn log(&self, level: LogLevel, logger: Option<String>, data: RawJson) {
         let shown = logger.as_deref().unwrap_or_default();
         let (ours, theirs, bounds) = {
-            let mut reports = self.lock();
+            let mut reports = self.reports.lock();
             let ours = reports.count_log(data.as_bytes().len() + shown.len() + 1);
             (ours, reports.admit_log(Instant::now()), reports.bounds())
         };

@@ -7,11 +7,13 @@ use crate::run::run::RunTask;
 use crate::slots::stop::Stop;
 use crate::task::commit::CommitOutcome;
 use async_trait::async_trait;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use parking_lot::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use toolyard_protocol::Timestamp;
+use toolyard_task::apply::WAITING_FOR_MEMORY;
 use toolyard_task::audit::By;
 use toolyard_task::journal::{Chunk, LastChunks};
 use toolyard_task::run_journal::{DecidedBy, DoubtDecision};
@@ -30,6 +32,10 @@ const PARK_COST: u32 = 10;
 const MAX_IN_MEMORY: u64 = 256 << 10;
 /// Why a call does not resume that recorded more.
 const TOO_MUCH: &str = "it recorded too much before it was a task";
+/// The least time from the beginning of a run to the next one, if it hands a state of [`CONTINUES_BYTES`] over; less for
+/// a smaller one (milliseconds). A guest that does so in a loop would keep the disk busy.
+const CONTINUES_AFTER_MS: u64 = 1_000;
+const CONTINUES_BYTES: u64 = 256 << 10;
 /// How often a host that leaves tries to park a run.
 const PARK_AGAIN: Duration = Duration::from_millis(50);
 /// Bytes that are read from the store at once.
@@ -54,6 +60,7 @@ pub(crate) struct TaskJournal {
     spent: AtomicU64,
     /// The last chunk of a run that has ended.
     last: Mutex<Option<Chunk>>,
+    is_stuck: AtomicBool,
     /// Held while the run is being parked, so that nothing leaves meanwhile.
     leaving: tokio::sync::Mutex<()>,
     parked: Stop,
@@ -97,6 +104,7 @@ impl TaskJournal {
             requests: AtomicU32::new(0),
             spent: AtomicU64::new(0),
             last: Mutex::default(),
+            is_stuck: AtomicBool::new(false),
             leaving: tokio::sync::Mutex::default(),
             parked: Stop::default(),
         }
@@ -105,7 +113,7 @@ impl TaskJournal {
     /// The state of the task that this call becomes; without [`Resume`] if it cannot resume. Until the value is dropped
     /// or the call is the task, nothing leaves the run.
     pub fn become_task(&self) -> BecomingTask<'_> {
-        let mut keeper = self.keeper();
+        let mut keeper = self.keeper.lock();
         let resume = match &mut *keeper {
             Keeper::Nowhere => None,
             Keeper::Memory { becomes_task, .. } => {
@@ -131,7 +139,7 @@ impl TaskJournal {
         if self.task.set(task).is_err() {
             return;
         }
-        let mut keeper = self.keeper();
+        let mut keeper = self.keeper.lock();
         let messages = match &mut *keeper {
             Keeper::Memory { chunks, flushes, .. } => {
                 let chunks = std::mem::take(chunks).into_iter().map(Message::Chunk);
@@ -168,6 +176,11 @@ impl TaskJournal {
         }
     }
 
+    /// Whether the run ends because it cannot continue with its journal.
+    pub fn is_stuck(&self) -> bool {
+        self.is_stuck.load(Ordering::Acquire)
+    }
+
     /// Waits until the run is parked. Then it must be dropped.
     pub async fn wait_until_parked(&self) {
         self.parked.wait().await;
@@ -187,7 +200,7 @@ impl TaskJournal {
         let (done, written) = oneshot::channel();
         self.send(Message::End(done));
         let next = written.await.unwrap_or(Err(JournalLost::Unavailable))?;
-        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let last = self.last.lock().take();
         Ok(next.zip(last).map(|(at, last)| LastChunks { at, chunks: vec![last] }))
     }
 
@@ -225,7 +238,7 @@ impl TaskJournal {
     /// an intent in its journal that nothing followed. Everything recorded before is durable when the receiver says so.
     fn hold(&self) -> Option<(HeldJournal<'_>, oneshot::Receiver<Result<(), JournalLost>>)> {
         let (done, durable) = oneshot::channel();
-        let mut held = self.held();
+        let mut held = self.held.lock();
         if self.requests.load(Ordering::Acquire) > 0 {
             return None;
         }
@@ -273,7 +286,7 @@ impl TaskJournal {
     }
 
     fn send(&self, message: Message) {
-        let mut held = self.held();
+        let mut held = self.held.lock();
         match &mut *held {
             Some(held) => held.push(message),
             None => self.send_now(message),
@@ -281,7 +294,7 @@ impl TaskJournal {
     }
 
     fn send_now(&self, message: Message) {
-        let mut keeper = self.keeper();
+        let mut keeper = self.keeper.lock();
         if let Message::Chunk(chunk) = &message {
             self.note_spent(chunk);
             self.entries.fetch_add(chunk.entries.into(), Ordering::AcqRel);
@@ -332,14 +345,6 @@ impl TaskJournal {
         slots.tracker.spawn_on(writer, &slots.guests);
         messages
     }
-
-    fn keeper(&self) -> MutexGuard<'_, Keeper> {
-        self.keeper.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn held(&self) -> MutexGuard<'_, Option<Vec<Message>>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// Flushes of a plain call, of which nothing is durable.
@@ -361,7 +366,7 @@ pub(crate) struct BecomingTask<'a> {
 
 impl Drop for BecomingTask<'_> {
     fn drop(&mut self) {
-        if let Keeper::Memory { becomes_task, flushes, .. } = &mut *self.journal.keeper() {
+        if let Keeper::Memory { becomes_task, flushes, .. } = &mut *self.journal.keeper.lock() {
             // It stays a plain call.
             *becomes_task = false;
             answer(std::mem::take(flushes));
@@ -378,7 +383,7 @@ struct HeldJournal<'a> {
 
 impl Drop for HeldJournal<'_> {
     fn drop(&mut self) {
-        let mut held = self.journal.held();
+        let mut held = self.journal.held.lock();
         for message in held.take().into_iter().flatten() {
             self.journal.send_now(message);
         }
@@ -407,7 +412,7 @@ impl RunJournal for TaskJournal {
     }
 
     fn end(&self, last: Chunk) {
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(last);
+        *self.last.lock() = Some(last);
     }
 
     async fn flush(&self) -> Result<(), JournalLost> {
@@ -433,9 +438,23 @@ impl RunJournal for TaskJournal {
         }
     }
 
+    async fn wait_for_memory(&self) -> bool {
+        let Some(task) = self.task.get() else { return false };
+        let pause = u64::try_from(self.park_after().max(PARK_AFTER).as_millis()).unwrap_or(u64::MAX);
+        if self.requests.load(Ordering::Acquire) == 0 {
+            let said = Event::Said { fence: task.fence, message: WAITING_FOR_MEMORY.to_owned() };
+            // Only for people, so a failure does not matter.
+            drop(self.deps.tasks.change(task.id, &said, &By::host()).await);
+        }
+        self.park(Some(self.deps.clock.now().plus(pause))).await;
+        // A request is under way, or the store fails.
+        tokio::time::sleep(PARK_AGAIN).await;
+        self.write_all().await.is_ok()
+    }
+
     async fn continue_with(&self, begin: Chunk) -> JournalLost {
         let Some(task) = self.task.get() else { return JournalLost::Unavailable };
-        let entries = u64::from(begin.entries);
+        let (entries, bytes) = (u64::from(begin.entries), begin.body.len() as u64);
         let continued = Event::Continued { fence: task.fence };
         match self.deps.tasks.change(task.id, &continued, &By::host()).await {
             Ok(CommitOutcome::Done(_)) => {}
@@ -448,6 +467,11 @@ impl RunJournal for TaskJournal {
             return lost;
         }
         self.entries.fetch_add(entries, Ordering::AcqRel);
+        let pause = CONTINUES_AFTER_MS * bytes / CONTINUES_BYTES;
+        // With its run: one that is parked for an instant is woken later than that.
+        let left = task.started_at.map_or(0, |began| began.plus(pause).since(self.deps.clock.now()));
+        // The clock of the store, which gave that time, may be ahead of this one.
+        tokio::time::sleep(Duration::from_millis(left.min(pause))).await;
         self.park(Some(self.deps.clock.now())).await;
         // The next host continues it, as if this one had stopped.
         JournalLost::Unavailable
@@ -488,5 +512,10 @@ impl RunJournal for TaskJournal {
 
     fn diverged(&self) {
         self.deps.observers.metrics.count_diverged();
+        self.stuck();
+    }
+
+    fn stuck(&self) {
+        self.is_stuck.store(true, Ordering::Release);
     }
 }

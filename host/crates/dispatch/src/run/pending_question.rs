@@ -5,8 +5,7 @@ use toolyard_protocol::question::CheckedQuestion;
 use toolyard_task::tool::AnswerCheck;
 use toolyard_task::wire::QuestionKind;
 
-/// The prefix of the keys of the host's own questions.
-pub(crate) const KEYS: &str = "host:";
+pub(crate) use crate::task::questions::{DOUBTS, KEYS};
 
 /// A valid question, ready to be asked.
 #[derive(Clone)]

@@ -58,7 +58,7 @@ impl Run {
     /// Whether an earlier answer lets the plugin have this; an error if an earlier answer refused it.
     async fn known(&self, wanted: &AccessRequest) -> Result<bool, WhyNot> {
         let key = wanted.key();
-        let for_this_run = self.permissions.lock().by_key.get(&key).cloned();
+        let for_this_run = self.permissions.answers.lock().by_key.get(&key).cloned();
         if let Some(RunVerdict::No(why)) = for_this_run {
             return Err(why);
         }
@@ -81,7 +81,7 @@ impl Run {
         let Some((id, _)) = self.task() else { return Ok(false) };
         let said = self.said_for_task(id, wanted).await.map_err(unavailable)?;
         if said {
-            self.permissions.lock().by_key.insert(key, RunVerdict::Yes);
+            self.permissions.answers.lock().by_key.insert(key, RunVerdict::Yes);
         }
         Ok(said)
     }
@@ -144,7 +144,7 @@ impl Run {
                 return fail(wanted, WhyNot::CannotAsk(lacks));
             }
             let number = {
-                let mut said = self.permissions.lock();
+                let mut said = self.permissions.answers.lock();
                 if said.asked >= most {
                     return fail(wanted, WhyNot::TooMany(most));
                 }
@@ -219,7 +219,7 @@ impl Run {
             RunVerdict::Yes => Ok(()),
             RunVerdict::No(why) => Err(why.clone()),
         };
-        self.permissions.lock().by_key.insert(wanted.key(), said);
+        self.permissions.answers.lock().by_key.insert(wanted.key(), said);
         came
     }
 

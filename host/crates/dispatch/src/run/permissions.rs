@@ -1,7 +1,7 @@
 //! The permissions of one run.
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Semaphore;
 use toolyard_task::permission::WhyNot;
 
@@ -12,7 +12,7 @@ pub(crate) struct Permissions {
     pub(crate) turn: Semaphore,
     /// Whether the host asks a person for what the manifest leaves to a person.
     pub(crate) asks: bool,
-    answers: Mutex<PermissionAnswers>,
+    pub(crate) answers: Mutex<PermissionAnswers>,
 }
 
 #[derive(Default)]
@@ -32,9 +32,5 @@ pub(crate) enum RunVerdict {
 impl Permissions {
     pub fn new(asks: bool) -> Self {
         Self { turn: Semaphore::new(1), asks, answers: Mutex::default() }
-    }
-
-    pub(crate) fn lock(&self) -> MutexGuard<'_, PermissionAnswers> {
-        self.answers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

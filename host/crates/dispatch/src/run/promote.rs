@@ -15,8 +15,8 @@ use crate::slots::stop::{Stop, StopCause};
 use crate::task::handover::Handover;
 use crate::task::rejoin::{ExpectedOnStop, ExpectedTask, JoinKey};
 use futures_util::future::BoxFuture;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tokio::sync::{SemaphorePermit, oneshot};
 use toolyard_protocol::RawJson;
@@ -56,10 +56,10 @@ impl Run {
             // Before its client can call again.
             deps.tasks.keep_for_rejoin(&task);
         }
-        let tell = promotion.tell.lock().unwrap_or_else(PoisonError::into_inner).take();
-        // A client that knows no tasks goes on waiting for the outcome if only the guest asked for a
-        // task.
-        let is_handed_off = promotion.bridge.is_none() || cause != PromotionCause::Guest;
+        let tell = promotion.tell.lock().take();
+        // A client that knows no tasks goes on waiting for the outcome unless that takes long.
+        let goes_on = matches!(cause, PromotionCause::Guest | PromotionCause::Effect);
+        let is_handed_off = promotion.bridge.is_none() || !goes_on;
         if let Some(bridge) = &promotion.bridge {
             // The answers to questions that were sent already count for the task.
             for (key, request, route) in self.question_history().questions_out() {

@@ -6,7 +6,8 @@ use crate::access::permit::CallPermit;
 use crate::client::client_channel::ClientChannel;
 use crate::slots::registry::RunGuard;
 use crate::slots::stop::Stop;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use parking_lot::{Mutex, MutexGuard};
+use std::sync::{Arc, OnceLock};
 use tokio::sync::{Semaphore, SemaphorePermit, oneshot};
 use toolyard_protocol::{RawJson, Timestamp};
 use toolyard_task::Task;
@@ -61,6 +62,8 @@ pub(crate) enum PromotionCause {
     Guest,
     /// It takes longer than its caller waits.
     LongCall,
+    /// It is about to have an effect, which no other call may repeat.
+    Effect,
     /// It asks a question that its client cannot be asked.
     Question,
     /// Its client stopped waiting.
@@ -75,6 +78,7 @@ impl PromotionCause {
         match self {
             Self::Guest => "guest",
             Self::LongCall => "long_call",
+            Self::Effect => "effect",
             Self::Question => "question",
             Self::ClientLeft => "client_timeout",
             Self::HostLeaves => "host_stops",
@@ -133,6 +137,6 @@ impl Promotion {
     }
 
     pub(crate) fn guard(&self) -> MutexGuard<'_, Option<RunGuard>> {
-        self.guard.lock().unwrap_or_else(PoisonError::into_inner)
+        self.guard.lock()
     }
 }

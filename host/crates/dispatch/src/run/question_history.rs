@@ -15,6 +15,8 @@ use toolyard_task::wire::{QuestionKind, Timestamp};
 pub(crate) struct QuestionHistory {
     /// By key.
     questions: BTreeMap<String, HistoryEntry>,
+    /// The keys of what earlier runs of the task have asked.
+    pub earlier: Vec<String>,
 }
 
 struct HistoryEntry {
@@ -25,14 +27,18 @@ struct HistoryEntry {
 }
 
 impl QuestionHistory {
-    /// Accepts questions, of which a call may ask at most this many.
+    /// Accepts questions, of which a call may ask at most this many in all its runs.
     ///
     /// # Errors
     /// [`AskError::Invalid`] if there are too many, or a key was used for another question; then none
     /// is accepted.
     pub fn add(&mut self, posed: &[PendingQuestion], most: usize) -> Result<(), AskError> {
         let new = posed.iter().filter(|posed| !self.questions.contains_key(&posed.key)).count();
-        if self.questions.len() + new > most {
+        let is_left = |key: &&String| {
+            !self.questions.contains_key(*key) && posed.iter().all(|posed| posed.key != **key)
+        };
+        let earlier = self.earlier.iter().filter(is_left).count();
+        if earlier + self.questions.len() + new > most {
             // M-5: a loop of samplings ends, too.
             return Err(AskError::Invalid(format!(
                 "a call asks at most {most} questions (`limits.questions`)"

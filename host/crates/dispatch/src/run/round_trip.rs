@@ -14,17 +14,18 @@ use crate::run::pending_question::{KEYS, bare};
 use crate::slots::stop::Stop;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use toolyard_protocol::question::{self, CheckedQuestion, ClientAnswer};
 use toolyard_protocol::stateless::input::Retry;
 use toolyard_protocol::{RawJson, RpcError};
-use toolyard_task::Owner;
 use toolyard_task::keys::{KeyStore, KeyUse};
 use toolyard_task::tool::{AnswerCheck, AskError};
 use toolyard_task::wire::{QuestionKind, Timestamp};
+use toolyard_task::{Owner, TaskId};
 use uuid::Uuid;
 
 /// The questions that a stateless client has to answer before its request can be done.
@@ -64,9 +65,34 @@ impl RequestBinding {
     }
 }
 
+impl RequestBinding {
+    /// Asks the client of this request what the task asks that the request has become.
+    pub async fn ask_for_task(
+        &self,
+        deps: &RunDeps,
+        task: TaskId,
+        questions: Vec<(String, CheckedQuestion)>,
+    ) -> Result<InputRequired, Fault> {
+        let state = SignedState {
+            id: deps.ids.uuid(),
+            until: deps.clock.now().plus(deps.settings.state_ms),
+            answers: BTreeMap::new(),
+            open: BTreeMap::new(),
+            task: Some(task),
+        };
+        Ok(InputRequired { questions, state: self.seal(deps, &state).await? })
+    }
+
+    async fn seal(&self, deps: &RunDeps, state: &SignedState) -> Result<String, Fault> {
+        let keys = deps.clients.keys.keys(KeyUse::RequestState).await?;
+        let key = keys.first().expect("a key store has a key for every use");
+        Ok(seal(key, &self.scope(), RawJson::of(state).as_str()))
+    }
+}
+
 /// The round trips of one request so far.
 pub(crate) struct RoundTrip {
-    binding: RequestBinding,
+    binding: Arc<RequestBinding>,
     /// The answers in this request.
     responses: HashMap<String, RawJson>,
     /// The state of earlier rounds; `None` in the first one.
@@ -100,6 +126,9 @@ struct SignedState {
     answers: BTreeMap<String, KnownAnswer>,
     /// The fingerprints of the last questions.
     open: BTreeMap<String, String>,
+    /// The task that the call has become; its answers are stored with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    task: Option<TaskId>,
 }
 
 /// An answer, and the fingerprint of its question.
@@ -146,7 +175,7 @@ impl RoundTrip {
         };
         let answers = state.as_ref().map(|state| state.answers.clone()).unwrap_or_default();
         Ok(Box::new(Self {
-            binding,
+            binding: Arc::new(binding),
             responses: retry.responses,
             until: state.as_ref().map_or_else(|| now.plus(deps.settings.state_ms), |state| state.until),
             state,
@@ -163,7 +192,7 @@ impl RoundTrip {
         check: Option<&dyn AnswerCheck>,
     ) -> Option<RawJson> {
         let to = fingerprint(question);
-        let mut given = self.lock();
+        let mut given = self.given.lock();
         if let Some(kept) = given.answers.get(key)
             && kept.to == to
         {
@@ -189,7 +218,7 @@ impl RoundTrip {
 
     /// Ends the run, so that its client is asked these questions.
     pub fn suspend(&self, open: Vec<(String, CheckedQuestion)>) {
-        self.lock().open = open;
+        self.given.lock().open = open;
         self.asked.set();
     }
 
@@ -206,7 +235,7 @@ impl RoundTrip {
     /// The answer to the client of a suspended run.
     pub async fn outcome(&self, deps: &RunDeps) -> Result<InputRequired, Fault> {
         let (questions, answers) = {
-            let mut given = self.lock();
+            let mut given = self.given.lock();
             if let Some(refused) = given.refused.take() {
                 return Err(Fault::Answered(refused));
             }
@@ -214,11 +243,18 @@ impl RoundTrip {
         };
         let open = questions.iter().map(|(key, question)| (key.clone(), fingerprint(question))).collect();
         let id = self.state.as_ref().map_or_else(|| deps.ids.uuid(), |state| state.id);
-        let state = SignedState { id, until: self.until, answers, open };
-        let keys = deps.clients.keys.keys(KeyUse::RequestState).await?;
-        let key = keys.first().expect("a key store has a key for every use");
-        let state = seal(key, &self.binding.scope(), RawJson::of(&state).as_str());
-        Ok(InputRequired { questions, state })
+        let state = SignedState { id, until: self.until, answers, open, task: None };
+        Ok(InputRequired { questions, state: self.binding.seal(deps, &state).await? })
+    }
+
+    /// The request.
+    pub fn binding(&self) -> Arc<RequestBinding> {
+        self.binding.clone()
+    }
+
+    /// The task that the call has become in an earlier round, and the answers of this one to its questions.
+    pub fn answers_of_task(&self) -> Option<(TaskId, HashMap<String, RawJson>)> {
+        Some((self.state.as_ref()?.task?, self.responses.clone()))
     }
 
     /// The run is about to have effects, so nothing may be run again with the state
@@ -231,13 +267,9 @@ impl RoundTrip {
         }
         // Another run has had its effects.
         let why = Fault::RequestState("it was used, and what it was used for is not done twice");
-        self.lock().refused = Some(why.rpc());
+        self.given.lock().refused = Some(why.rpc());
         self.asked.set();
         std::future::pending().await
-    }
-
-    fn lock(&self) -> MutexGuard<'_, RoundTripAnswers> {
-        self.given.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

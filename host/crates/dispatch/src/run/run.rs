@@ -13,6 +13,7 @@ use crate::observe::trace::Recording;
 use crate::run::client::Client;
 use crate::run::deps::RunDeps;
 use crate::run::journal::TaskJournal;
+use crate::run::pending_question::KEYS;
 use crate::run::permissions::Permissions;
 use crate::run::promotion::Promotion;
 use crate::run::question_history::QuestionHistory;
@@ -26,9 +27,10 @@ use crate::slots::stop::Stop;
 use crate::slots::work::RunTarget;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
+use parking_lot::{Mutex, MutexGuard};
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
@@ -67,7 +69,7 @@ pub(crate) struct Run {
     /// Whether the guest has said that effects begin.
     affected: AtomicBool,
     asked: Mutex<QuestionHistory>,
-    reports: Mutex<ReportThrottle>,
+    pub(crate) reports: Mutex<ReportThrottle>,
     reported: Notify,
     /// The latest progress, from when the run is registered.
     progress: OnceLock<Arc<LatestProgress>>,
@@ -197,6 +199,12 @@ impl Run {
         if self.as_task.set(as_task).is_err() {
             return;
         }
+        if task.resume.is_some() {
+            // A run that repeats them does not ask them again. One that begins with a state does.
+            let earlier = task.questions.iter().filter(|question| !question.is_superseded());
+            let keys = earlier.map(|question| &question.key).filter(|key| !key.starts_with(KEYS));
+            self.question_history().earlier = keys.cloned().collect();
+        }
         match (self.journal.get(), task.resume) {
             (Some(journal), Some(_)) => journal.set_task(as_task),
             // A task is set once.
@@ -236,7 +244,7 @@ impl Run {
 
     /// The guest's last status message, if it is not stored yet.
     pub fn take_status(&self) -> Option<String> {
-        self.lock().take_held_status()
+        self.reports.lock().take_held_status()
     }
 
     /// Runs a tool to its end, or until it is stopped.
@@ -466,8 +474,8 @@ impl Run {
             tokio::pin!(reported);
             reported.as_mut().enable();
             let due = match self.task() {
-                Some(_) => self.lock().due(true).into_iter().chain(self.timeline.due()).min(),
-                None => self.lock().due(false),
+                Some(_) => self.reports.lock().due(true).into_iter().chain(self.timeline.due()).min(),
+                None => self.reports.lock().due(false),
             };
             match due {
                 None => reported.await,
@@ -486,7 +494,7 @@ impl Run {
         self.send_progress(false);
         self.keep_due_output();
         let Some((id, fence)) = self.task() else { return };
-        let status = self.lock().take_due_status();
+        let status = self.reports.lock().take_due_status();
         if let Some(message) = status
             && let Err(error) = self.deps.tasks.change(id, &Event::Said { fence, message }, &By::host()).await
         {
@@ -507,7 +515,7 @@ impl Run {
     /// Shows the client that the call goes on, if the guest was silent.
     pub(crate) fn beat(&self, silent_for: Duration) {
         let Some(token) = &self.client.progress_token else { return };
-        let progress = self.lock().heartbeat(silent_for, Instant::now());
+        let progress = self.reports.lock().heartbeat(silent_for, Instant::now());
         if let Some(progress) = progress {
             self.notify(Notice::Progress { token: token.clone(), progress });
         }
@@ -516,7 +524,7 @@ impl Run {
     /// Sends held progress, if its time has come or `now_or_never` is set.
     fn send_progress(&self, now_or_never: bool) {
         let Some(token) = &self.client.progress_token else { return };
-        let progress = self.lock().take_progress(now_or_never);
+        let progress = self.reports.lock().take_progress(now_or_never);
         if let Some(progress) = progress {
             self.notify(Notice::Progress { token: token.clone(), progress });
         }
@@ -533,10 +541,6 @@ impl Run {
 
     /// The questions so far.
     pub(crate) fn question_history(&self) -> MutexGuard<'_, QuestionHistory> {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn lock(&self) -> MutexGuard<'_, ReportThrottle> {
-        self.reports.lock().unwrap_or_else(PoisonError::into_inner)
+        self.asked.lock()
     }
 }

@@ -143,7 +143,10 @@ impl RunDeps {
                 Err(lost) => return tracing::debug!(task = %id, %lost, "task not ended by this run"),
             },
         };
-        let finished = Event::Finished { fence, outcome, message };
+        let finished = match journal.is_some_and(TaskJournal::is_stuck) {
+            true => Event::Stuck { fence, outcome, message },
+            false => Event::Finished { fence, outcome, message },
+        };
         match self.change_at_last(id, &finished, expires_at, last.as_ref()).await {
             Some(CommitOutcome::Done(task)) => {
                 if let Some(last) = last {

@@ -6,8 +6,9 @@
 use crate::Bounds;
 use crate::access::permit::{AskPermit, CallPermit};
 use crate::slots::work::RunTarget;
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -204,7 +205,7 @@ impl PendingSlot {
 
 impl Drop for PendingSlot {
     fn drop(&mut self) {
-        let left = self.admission.lock().leave(&self.request, self.number);
+        let left = self.admission.state.lock().leave(&self.request, self.number);
         // Outside the lock: dropping another component's value may do anything.
         drop(left);
     }
@@ -217,7 +218,7 @@ impl Admission {
 
     /// A slot now, or the limit that forbids it. Queued requests go first.
     pub fn admit(self: &Arc<Self>, request: SlotRequest) -> Result<Slot, LimitReached> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let reservation = state.reserve(&self.bounds, &request)?;
         state.take(&request);
         drop(state);
@@ -227,7 +228,7 @@ impl Admission {
     /// A place in the queue, or the limit that forbids it.
     pub fn enqueue(self: &Arc<Self>, request: SlotRequest) -> Result<PendingSlot, LimitReached> {
         let (grant, granted) = oneshot::channel();
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if let Some(most) = request.work.queue()
             && state.plugins.get(request.work.plugin()).is_some_and(|of_plugin| of_plugin.waiting >= most)
         {
@@ -242,34 +243,39 @@ impl Admission {
 
     /// How many run.
     pub fn running(&self) -> u32 {
-        self.lock().running
+        self.state.lock().running
+    }
+
+    /// How many more runs the principal of this account may have.
+    pub fn free_of_account(&self, account: &Arc<str>) -> u32 {
+        self.bounds.running_per_principal.saturating_sub(self.running_of_account(account))
     }
 
     /// How many runs there are on this account.
     pub fn running_of_account(&self, account: &Arc<str>) -> u32 {
-        self.lock().running_of(account)
+        self.state.lock().running_of(account)
     }
 
     /// The number of free slots; zero while requests are queued.
     pub fn spare(&self) -> u32 {
-        let state = self.lock();
+        let state = self.state.lock();
         if state.turns.is_empty() { self.bounds.running.saturating_sub(state.running) } else { 0 }
     }
 
     /// Whether requests wait for slots.
     pub fn has_queue(&self) -> bool {
-        !self.lock().turns.is_empty()
+        !self.state.lock().turns.is_empty()
     }
 
     /// The number of free slots, even while requests are queued that another limit holds up.
     pub fn free(&self) -> u32 {
-        self.bounds.running.saturating_sub(self.lock().running)
+        self.bounds.running.saturating_sub(self.state.lock().running)
     }
 
     /// The runs of principals here, for the other hosts, and the number of this report; `None` if
     /// they know already that nothing runs.
     pub fn round(&self) -> Option<(u64, RunCounts)> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let running = state.owners.iter().filter(|(_, counts)| counts.running > 0);
         let running: RunCounts =
             running.map(|(owner, counts)| (shared_name(owner), counts.running)).collect();
@@ -283,7 +289,7 @@ impl Admission {
     /// Sets the runs of principals on another host, from a part of its report of this number. They
     /// count until the next report, or until the host is silent for a while.
     pub fn set_remote_runs(self: &Arc<Self>, host: u64, round: u64, of: RunCounts) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let now = Instant::now();
         let known = state.elsewhere.entry(host).or_insert_with(|| RemoteRuns {
             round,
@@ -301,7 +307,7 @@ impl Admission {
 
     /// Forgets hosts that were not heard of for a while.
     pub fn forget_silent(self: &Arc<Self>) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let before = state.elsewhere.len();
         state.elsewhere.retain(|_, host| host.heard.elapsed() < SILENCE);
         if state.elsewhere.len() < before {
@@ -341,11 +347,6 @@ impl Admission {
             }
         }
         granted
-    }
-
-    fn lock(&self) -> MutexGuard<'_, AdmissionState> {
-        // The counts are right after every statement that can panic.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -491,7 +492,7 @@ impl Drop for Slot {
     fn drop(&mut self) {
         // The next request may need this reservation.
         self.reservation = None;
-        let mut state = self.admission.lock();
+        let mut state = self.admission.state.lock();
         state.give_back(&self.request);
         let granted = self.admission.grant(&mut state);
         drop(state);

@@ -5,9 +5,10 @@ use crate::client::client_channel::{ClientChannel, Notice};
 use crate::slots::Slots;
 use crate::slots::stop::Stop;
 use crate::slots::work::RunTarget;
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use toolyard_task::wire::{Progress, TaskStatus};
 use toolyard_task::{Task, TaskId};
 
@@ -35,11 +36,11 @@ pub(crate) struct LatestProgress(Mutex<Option<Progress>>);
 
 impl LatestProgress {
     pub fn set(&self, progress: &Progress) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(progress.clone());
+        *self.0.lock() = Some(progress.clone());
     }
 
     fn get(&self) -> Option<Progress> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.lock().clone()
     }
 }
 
@@ -87,7 +88,7 @@ impl RunRegistry {
 
     fn stop_between(&self, first: (RunKey, u64), last: (RunKey, u64)) {
         let registered: Vec<Registration> =
-            self.lock().range(first..=last).map(|(_, registered)| registered.run.clone()).collect();
+            self.by_key.lock().range(first..=last).map(|(_, registered)| registered.run.clone()).collect();
         for Registration { stop, work, .. } in registered {
             stop.set();
             // After the flag: the guest must see it when it looks.
@@ -98,10 +99,11 @@ impl RunRegistry {
     /// Notifies the client of this task's run of the state of the task (T-37).
     pub fn tell_status(&self, task: &Task) {
         let key = RunKey::Task(task.id);
-        let channel = self.lock().range_mut((key, 0)..=(key, u64::MAX)).next_back().map(|(_, registered)| {
-            registered.asking = task.status() == TaskStatus::InputRequired;
-            registered.run.channel.clone()
-        });
+        let channel =
+            self.by_key.lock().range_mut((key, 0)..=(key, u64::MAX)).next_back().map(|(_, registered)| {
+                registered.asking = task.status() == TaskStatus::InputRequired;
+                registered.run.channel.clone()
+            });
         // A client that knows no tasks gets no notifications about them.
         if let Some(channel) = channel.filter(|_| task.bridged.is_none()) {
             channel.notify(Some(task.id), Notice::Status(task.view()));
@@ -112,7 +114,7 @@ impl RunRegistry {
     pub fn progress(&self, id: TaskId) -> Option<Progress> {
         let key = RunKey::Task(id);
         let progress = {
-            let runs = self.lock();
+            let runs = self.by_key.lock();
             let mut runs = runs.range((key, 0)..=(key, u64::MAX));
             runs.next_back().map(|(_, registered)| registered.run.progress.clone())
         };
@@ -121,7 +123,8 @@ impl RunRegistry {
 
     /// Tasks that run or wait here and whose records are stored.
     pub fn stored_tasks(&self) -> Vec<TaskId> {
-        self.lock()
+        self.by_key
+            .lock()
             .iter()
             .filter_map(|(key, registered)| match key {
                 (RunKey::Task(id), _) if registered.stored => Some(*id),
@@ -133,19 +136,19 @@ impl RunRegistry {
     /// Whether a run of this task is registered, its record stored or not.
     pub fn has(&self, id: TaskId) -> bool {
         let key = RunKey::Task(id);
-        self.lock().range((key, 0)..=(key, u64::MAX)).next().is_some()
+        self.by_key.lock().range((key, 0)..=(key, u64::MAX)).next().is_some()
     }
 
     /// Whether the record of a task that runs or waits here is stored.
     pub fn is_stored(&self, id: TaskId) -> bool {
         let key = RunKey::Task(id);
-        self.lock().range((key, 0)..=(key, u64::MAX)).any(|(_, registered)| registered.stored)
+        self.by_key.lock().range((key, 0)..=(key, u64::MAX)).any(|(_, registered)| registered.stored)
     }
 
     /// The number of this process's tasks in each state.
     pub fn task_counts(&self) -> TaskCounts {
         let mut task_counts = TaskCounts::default();
-        for ((key, _), registered) in self.lock().iter() {
+        for ((key, _), registered) in self.by_key.lock().iter() {
             match key {
                 RunKey::Plain(_) => {}
                 RunKey::Task(_) if registered.waiting => task_counts.waiting += 1,
@@ -158,20 +161,17 @@ impl RunRegistry {
 
     /// Every run, and whether it waits for a slot.
     pub fn all(&self) -> Vec<(RunKey, bool)> {
-        self.lock().iter().map(|((key, _), registered)| (*key, registered.waiting)).collect()
+        self.by_key.lock().iter().map(|((key, _), registered)| (*key, registered.waiting)).collect()
     }
 
     /// Runs that were not told to stop: all, or those that wait for a slot.
     pub fn unstopped(&self, waiting: bool) -> Vec<RunKey> {
-        self.lock()
+        self.by_key
+            .lock()
             .iter()
             .filter(|(_, registered)| !registered.run.stop.is_set() && (registered.waiting || !waiting))
             .map(|((key, _), _)| *key)
             .collect()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<(RunKey, u64), RunEntry>> {
-        self.by_key.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -181,7 +181,7 @@ impl Slots {
         let number = self.runs.count.fetch_add(1, Ordering::Relaxed);
         let key = (task.map_or(RunKey::Plain(number), RunKey::Task), number);
         let registered = RunEntry { run, stored: task.is_none(), waiting, asking: false };
-        self.runs.lock().insert(key, registered);
+        self.runs.by_key.lock().insert(key, registered);
         RunGuard { slots: self.clone(), key }
     }
 }
@@ -196,7 +196,7 @@ impl RunGuard {
     /// Notes that the task's record is in the store, by a host that `holds` its incarnation
     /// or has lost it.
     pub fn mark_stored(&self, holds: impl FnOnce() -> bool) {
-        if let Some(registered) = self.slots.runs.lock().get_mut(&self.key) {
+        if let Some(registered) = self.slots.runs.by_key.lock().get_mut(&self.key) {
             registered.stored = true;
         }
         // Lost while the record was being written, and not among the runs that were
@@ -209,7 +209,7 @@ impl RunGuard {
     /// Marks the run as started, with a slot. Returns false if the host has begun to close: then
     /// the run still counts as waiting, and the drain treats its task as one that has not begun.
     pub fn mark_started(&self) -> bool {
-        let mut runs = self.slots.runs.lock();
+        let mut runs = self.slots.runs.by_key.lock();
         // The drain sets this first, and then looks for waiting runs.
         if self.slots.closing.is_set() {
             return false;
@@ -223,6 +223,6 @@ impl RunGuard {
 
 impl Drop for RunGuard {
     fn drop(&mut self) {
-        self.slots.runs.lock().remove(&self.key);
+        self.slots.runs.by_key.lock().remove(&self.key);
     }
 }

@@ -1,9 +1,36 @@
 //! A stop signal: set once, for those that poll it and those that wait for it.
 
+use parking_lot::Mutex;
 use std::fmt;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
+
+/// A reason that clients give in `notifications/cancelled`.
+#[derive(Debug, Clone, Copy)]
+pub struct KnownReason {
+    /// A part of the reason, in lower case.
+    pub part: &'static str,
+    /// The clients that send it.
+    pub clients: &'static str,
+    /// Its meaning.
+    pub cause: StopCause,
+}
+
+impl KnownReason {
+    const fn timeout(part: &'static str, clients: &'static str) -> Self {
+        Self { part, clients, cause: StopCause::Timeout }
+    }
+}
+
+/// The reasons that real clients send other than for a person's Stop.
+pub const REASONS: [KnownReason; 5] = [
+    KnownReason::timeout("timed out", "TypeScript SDK, Python SDK"),
+    KnownReason::timeout("timeout", "Rust SDK (`request timeout`)"),
+    KnownReason::timeout("time out", "clients of their own making"),
+    KnownReason::timeout("-32001", "TypeScript SDK, which names the code of its error"),
+    // Codex sends it for Esc in its terminal and for its own timeout alike, so that only the time tells them apart.
+    KnownReason { part: "cancelled by caller", clients: "Codex", cause: StopCause::Unsaid },
+];
 
 /// Why a request was stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,17 +65,19 @@ impl StopCause {
         }
     }
 
-    /// The cause of a `notifications/cancelled` with this reason. The SDKs name a timeout in the reason;
-    /// other reasons come from people and programs that want the call to stop.
+    /// The cause of a `notifications/cancelled` with this reason. Reasons that [`REASONS`] does not have come from
+    /// people and programs that want the call to stop.
     #[must_use]
     pub fn of_cancellation(reason: Option<&str>) -> Self {
-        let Some(reason) = reason.map(str::trim).filter(|reason| !reason.is_empty()) else {
+        let reason = reason.unwrap_or_default().trim().to_ascii_lowercase();
+        if reason.is_empty() {
             return Self::Unsaid;
+        }
+        let Some(known) = REASONS.iter().find(|known| reason.contains(known.part)) else {
+            return Self::Wanted;
         };
-        let reason = reason.to_ascii_lowercase();
-        let names_timeout =
-            ["timed out", "timeout", "time out", "-32001"].iter().any(|word| reason.contains(word));
-        if names_timeout { Self::Timeout } else { Self::Wanted }
+        tracing::debug!(reason, clients = known.clients, cause = ?known.cause, "a known reason of a cancellation");
+        known.cause
     }
 }
 
@@ -70,7 +99,7 @@ pub(crate) struct OnStop<'a>(&'a Stop);
 impl Drop for OnStop<'_> {
     fn drop(&mut self) {
         // The reaction is dropped without the lock.
-        drop(self.0.reaction().take());
+        drop(self.0.reaction.lock().take());
     }
 }
 
@@ -99,7 +128,7 @@ impl Stop {
     /// Runs this when it is set, before the call that sets it returns. Runs it at once if it is already set.
     /// Replaces an earlier reaction.
     pub(crate) fn on_set(&self, reaction: impl FnOnce(StopCause) + Send + 'static) -> OnStop<'_> {
-        *self.reaction() = Some(Box::new(reaction));
+        *self.reaction.lock() = Some(Box::new(reaction));
         if let Some(cause) = self.cause() {
             self.react(cause);
         }
@@ -107,14 +136,10 @@ impl Stop {
     }
 
     fn react(&self, cause: StopCause) {
-        let reaction = self.reaction().take();
+        let reaction = self.reaction.lock().take();
         if let Some(reaction) = reaction {
             reaction(cause);
         }
-    }
-
-    fn reaction(&self) -> MutexGuard<'_, Option<Reaction>> {
-        self.reaction.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether it is set.
@@ -159,8 +184,18 @@ mod tests {
             (Some("Timeout of 30s reached"), StopCause::Timeout),
             (Some("AbortError: This operation was aborted"), StopCause::Wanted),
             (Some("User pressed stop"), StopCause::Wanted),
+            (Some("MCP request cancelled by caller"), StopCause::Unsaid),
         ] {
             assert_eq!(StopCause::of_cancellation(reason), cause, "{reason:?}");
+        }
+    }
+
+    #[test]
+    fn the_page_has_the_reasons_of_clients() {
+        let page = include_str!("../../../../docs/guides/use/clients-without-tasks.md");
+        for KnownReason { part, clients, .. } in REASONS {
+            let row = page.lines().find(|line| line.starts_with(&format!("| `{part}` |")));
+            assert!(row.is_some_and(|row| row.contains(clients)), "{part}");
         }
     }
 
@@ -169,7 +204,7 @@ mod tests {
         let seen = std::sync::Arc::new(Mutex::new(Vec::new()));
         let note = || {
             let seen = seen.clone();
-            move |cause| seen.lock().expect("no test panics here").push(cause)
+            move |cause| seen.lock().push(cause)
         };
         let stop = Stop::default();
         drop(stop.on_set(note()));
@@ -178,7 +213,7 @@ mod tests {
         stop.set();
         drop(wanted);
         drop(stop.on_set(note()));
-        assert_eq!(*seen.lock().expect("no test panics here"), [StopCause::Timeout; 2]);
+        assert_eq!(*seen.lock(), [StopCause::Timeout; 2]);
     }
 
     #[test]

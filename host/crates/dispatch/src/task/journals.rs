@@ -7,17 +7,19 @@
 
 use crate::error::{Fault, RETRY_AFTER_MS};
 use crate::task::Tasks;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use parking_lot::Mutex;
 use std::time::Duration;
 use tokio::time::Instant;
-use toolyard_task::TaskId;
 use toolyard_task::store::StoreError;
+use toolyard_task::{Owner, TaskId};
 
 /// A sum is valid for this long, or for this many times as long as it took, if that is longer.
 const GOOD_FOR: Duration = Duration::from_secs(10);
 const TIMES_AS_LONG: u32 = 100;
 /// New tasks are refused for this long without a question to the store.
 const FULL_FOR: Duration = Duration::from_secs(1);
+/// The share of an owner: one of so many bytes of all journals.
+const SHARE: u64 = 4;
 /// Journals of ended tasks that are read at once.
 const AT_ONCE: u32 = 64;
 
@@ -38,13 +40,9 @@ struct KnownSum {
 }
 
 impl JournalSum {
-    fn lock(&self) -> MutexGuard<'_, Option<KnownSum>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The sum, if it is not too old.
     fn known(&self) -> Option<KnownSum> {
-        self.lock().filter(|sum| Instant::now() < sum.until)
+        self.known.lock().filter(|sum| Instant::now() < sum.until)
     }
 
     /// Whether the sum is known and not over the bound.
@@ -56,17 +54,32 @@ impl JournalSum {
 impl Tasks {
     /// A journal of this host has so many bytes more.
     pub(crate) fn count_journal_bytes(&self, bytes: u64) {
-        if let Some(sum) = &mut *self.journal_sum.lock() {
+        if let Some(sum) = &mut *self.journal_sum.known.lock() {
             sum.bytes = sum.bytes.saturating_add(bytes);
         }
     }
 
-    /// Makes room for the journal of a new task.
+    /// Makes room for the journal of a new task of this owner.
     ///
     /// # Errors
-    /// [`Fault::Busy`] if the journals of live tasks have more bytes than all journals may have.
-    pub(crate) async fn make_room_for_journal(&self) -> Result<(), Fault> {
+    /// [`Fault::Busy`] if the journals of live tasks have more bytes than all journals may have, or those of this owner
+    /// more than its share.
+    pub(crate) async fn make_room_for_journal(&self, owner: &Owner) -> Result<(), Fault> {
         let bound = self.settings.journal_bytes;
+        let share = bound / SHARE;
+        // If all journals have no more than a share, so has each owner.
+        if self.journal_sum.fits(share) {
+            return Ok(());
+        }
+        if self.journals.journal_bytes(Some(owner)).await? > share {
+            return Err(Fault::Busy {
+                what: format!(
+                    "the journals of your live tasks have more than {share} bytes, your share of `tasks.journals`"
+                ),
+                limit: "tasks.journals",
+                retry_after_ms: RETRY_AFTER_MS,
+            });
+        }
         if self.journal_sum.fits(bound) {
             return Ok(());
         }
@@ -97,7 +110,7 @@ impl Tasks {
         let bound = self.settings.journal_bytes;
         let _turn = self.journal_sum.turn.lock().await;
         let begun = Instant::now();
-        let mut bytes = self.journals.journal_bytes().await?;
+        let mut bytes = self.journals.journal_bytes(None).await?;
         let took = begun.elapsed();
         let (mut count, mut freed) = (0_u32, 0_u64);
         while bytes > bound {
@@ -128,7 +141,7 @@ impl Tasks {
             );
         }
         let now = Instant::now();
-        *self.journal_sum.lock() = Some(KnownSum {
+        *self.journal_sum.known.lock() = Some(KnownSum {
             bytes,
             until: now + GOOD_FOR.max(took * TIMES_AS_LONG),
             full_until: (bytes > bound).then(|| now + FULL_FOR),

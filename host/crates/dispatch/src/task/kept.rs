@@ -11,8 +11,8 @@
 use crate::error::{Fault, RETRY_AFTER_MS};
 use crate::task::Tasks;
 use crate::{Outcome, Owner, Task};
+use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 use toolyard_task::audit::Entry;
@@ -69,7 +69,7 @@ impl RetentionState {
 
 impl RetentionSums {
     fn with<T>(&self, look: impl FnOnce(&mut RetentionState) -> T) -> T {
-        look(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
+        look(&mut self.state.lock())
     }
 
     /// The sum, if it is not too old.

@@ -8,7 +8,7 @@ use crate::client::client_channel::{ClientChannel, Notice, RouteScope};
 use crate::slots::heartbeat::Heartbeat;
 use crate::task::Tasks;
 use crate::task::commit::CommitOutcome;
-use crate::task::questions::QuestionRecipient;
+use crate::task::questions::{DOUBTS, KEYS, QuestionRecipient};
 use futures_util::stream::{self, Stream};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use toolyard_protocol::question::{self, ClientAnswer};
 use toolyard_protocol::response::with_related_task;
 use toolyard_protocol::stateless::error::MISSING_CAPABILITY;
 use toolyard_protocol::tools::text_result;
-use toolyard_protocol::{RawJson, RpcError};
+use toolyard_protocol::{RawJson, RpcError, Timestamp};
 use toolyard_task::apply::MAX_ASKED_AGAIN;
 use toolyard_task::approval::Decision;
 use toolyard_task::audit::{By, name_of};
@@ -105,10 +105,12 @@ impl Tasks {
             let asks = task.open_questions().next().is_some();
             let look_again = if asks { LOOK_AGAIN_ASKING } else { LOOK_AGAIN };
             let left = Duration::from_millis(task.expires_at().since(self.clock.now()) + 50);
+            // Its arguments may be large, and many requests may wait for it.
+            drop(task);
             tokio::select! {
                 biased;
                 () = changed => {}
-                () = self.slots.handed_over.wait() => return Ok(task),
+                () = self.slots.handed_over.wait() => return self.visible(caller, id).await,
                 _ = heartbeat.tick() => {
                     if let Some(token) = &progress_token {
                         let progress =
@@ -213,6 +215,25 @@ impl Tasks {
         }
     }
 
+    /// Has a task continued that failed because its runs could not continue.
+    pub async fn resume_task(&self, caller: &Caller, id: &str) -> Result<Task, Fault> {
+        // A client is never the operator.
+        if !matches!(*caller.principal, Principal::Operator) {
+            return Err(Fault::UnknownTask);
+        }
+        let task = self.task(caller, id).await?;
+        let is_kept = self.journals.journal(task.id).await?.is_some_and(|journal| journal.entries > 0);
+        let not_resumed = |why: Refusal| Fault::InvalidParams(format!("The task was not resumed: {why}"));
+        if task.resume.is_some_and(|resume| resume.is_stuck) && !is_kept {
+            return Err(not_resumed(Refusal::NotResumable));
+        }
+        match self.change(task.id, &Event::Retried, &caller.by()).await? {
+            CommitOutcome::Done(task) => Ok(task),
+            CommitOutcome::Refused(_, refusal) => Err(not_resumed(refusal)),
+            CommitOutcome::Gone => Err(Fault::UnknownTask),
+        }
+    }
+
     pub(crate) async fn cancel_by(&self, caller: &Caller, id: &str, by: By) -> Result<Task, Fault> {
         let task = self.task(caller, id).await?;
         let message = match caller.owner {
@@ -250,6 +271,14 @@ impl Tasks {
                 tracing::debug!(task = %task.id, "an answer to a question that does not wait for one");
                 continue;
             };
+            // The operator decides about approvals elsewhere, and about permissions never.
+            let is_for_owner = question.key.starts_with(KEYS) && !question.key.starts_with(DOUBTS);
+            if is_for_owner && caller.owner.is_none() {
+                let who = "only the owner of this task answers the questions of the host about it";
+                return Err(Fault::InvalidParams(who.to_owned()));
+            }
+            question::check_size(question.kind, &response)
+                .map_err(|error| Fault::InvalidParams(error.message.clone()))?;
             let key = question.key.clone();
             let event = match question::given(question.kind, false, &response) {
                 Ok(ClientAnswer::Answer(answer)) => Event::Answered { key, answer: Ok(answer) },
@@ -273,25 +302,27 @@ impl Tasks {
         caller: Caller,
         id: TaskId,
     ) -> impl Stream<Item = Task> + Send + use<> {
-        let begin = (self.clone(), caller, None::<Task>);
-        stream::unfold(begin, move |(dispatch, caller, last)| async move {
-            if last.as_ref().is_some_and(|last| !last.is_live()) {
+        // Of the task it keeps no more than this: its arguments and result may be large.
+        let begin = (self.clone(), caller, None::<Timestamp>, true);
+        stream::unfold(begin, move |(dispatch, caller, last, is_live)| async move {
+            if !is_live {
                 return None;
             }
-            let task = dispatch.next_change(&caller, id, last.as_ref()).await?;
-            Some((task.clone(), (dispatch, caller, Some(task))))
+            let task = dispatch.next_change(&caller, id, last).await?;
+            let (last, is_live) = (Some(task.updated_at), task.is_live());
+            Some((task, (dispatch, caller, last, is_live)))
         })
     }
 
-    /// The task once it differs from `last`.
-    async fn next_change(&self, caller: &Caller, id: TaskId, last: Option<&Task>) -> Option<Task> {
+    /// The task once it has changed since `last`.
+    async fn next_change(&self, caller: &Caller, id: TaskId, last: Option<Timestamp>) -> Option<Task> {
         let watch = self.waiters.watch(id);
         loop {
             let changed = watch.changed();
             tokio::pin!(changed);
             changed.as_mut().enable();
             let left = match self.own(caller, id).await {
-                Ok(task) if last.is_none_or(|last| last.updated_at != task.updated_at) => return Some(task),
+                Ok(task) if last != Some(task.updated_at) => return Some(task),
                 Ok(task) => Duration::from_millis(task.expires_at().since(self.clock.now()) + 50),
                 Err(Fault::Store(error)) => {
                     tracing::warn!(

@@ -6,9 +6,10 @@ use crate::access::caller::Caller;
 use crate::client::client_channel::{ClientChannel, ClientPresence, ClientRoute, RouteScope};
 use crate::task::Tasks;
 use crate::task::commit::CommitOutcome;
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use toolyard_protocol::question::{self, CheckedQuestion, ClientAnswer};
 use toolyard_protocol::response::with_related_task;
@@ -18,10 +19,15 @@ use toolyard_task::session::Session;
 use toolyard_task::store::StoreError;
 use toolyard_task::task::Sent;
 use toolyard_task::tool::AskError;
-use toolyard_task::wire::error::INVALID_PARAMS;
+use toolyard_task::wire::QuestionKind;
+use toolyard_task::wire::error::{INVALID_PARAMS, METHOD_NOT_FOUND};
 use toolyard_task::{Event, SessionId, Task, TaskId};
 
-/// The most parked tasks whose questions are sent when a client opens a stream. The others are asked on the way to
+/// The prefix of the keys of the host's own questions.
+pub(crate) const KEYS: &str = "host:";
+/// The prefix of the keys of those about requests in doubt, which the operator may answer too.
+pub(crate) const DOUBTS: &str = "host:doubt:";
+/// The most tasks whose questions are sent when a client opens a stream. The others are asked on the way to
 /// their results, or at the next stream.
 const OFFERED_AT_ONCE: u32 = 100;
 
@@ -67,7 +73,7 @@ impl InflightQuestions {
         patience: Duration,
         route: &dyn ClientRoute,
     ) -> Option<SendClaim<'_>> {
-        let mut by_task = self.lock();
+        let mut by_task = self.by_task.lock();
         let out = by_task.entry(task).or_default().entry(key.to_owned()).or_default();
         let is_out = out.routes.last().is_some_and(|(_, route)| match route.presence() {
             ClientPresence::There => true,
@@ -84,13 +90,13 @@ impl InflightQuestions {
 
     /// A question that was sent for a plain call, which is this task now.
     pub fn adopt(&self, task: TaskId, key: String, request_id: String, route: Arc<dyn ClientRoute>) {
-        let mut by_task = self.lock();
+        let mut by_task = self.by_task.lock();
         by_task.entry(task).or_default().entry(key).or_default().routes.push((request_id, route));
     }
 
     /// The task whose question this request carries.
     fn task_of(&self, request_id: &str) -> Option<TaskId> {
-        let by_task = self.lock();
+        let by_task = self.by_task.lock();
         let mut tasks = by_task.iter();
         let is_out = |out: &InflightQuestion| out.routes.iter().any(|(id, _)| id == request_id);
         tasks.find(|(_, keys)| keys.values().any(is_out)).map(|(task, _)| *task)
@@ -98,12 +104,12 @@ impl InflightQuestions {
 
     /// How many questions wait for answers, or are about to be sent.
     pub fn count(&self) -> usize {
-        self.lock().values().map(BTreeMap::len).sum()
+        self.by_task.lock().values().map(BTreeMap::len).sum()
     }
 
     /// The client has answered this request.
     pub fn mark_answered(&self, task: TaskId, key: &str, request_id: &str) {
-        if let Some(out) = self.lock().get_mut(&task).and_then(|keys| keys.get_mut(key)) {
+        if let Some(out) = self.by_task.lock().get_mut(&task).and_then(|keys| keys.get_mut(key)) {
             out.answered = Some(request_id.to_owned());
         }
     }
@@ -111,7 +117,7 @@ impl InflightQuestions {
     /// The client mistook our task for one of its own: next time, the question is sent without it.
     /// False if that was tried already.
     pub fn retry_without_task(&self, task: TaskId, key: &str) -> bool {
-        let mut by_task = self.lock();
+        let mut by_task = self.by_task.lock();
         let Some(out) = by_task.get_mut(&task).and_then(|keys| keys.get_mut(key)) else { return false };
         let first = !out.bare;
         out.bare = true;
@@ -123,7 +129,7 @@ impl InflightQuestions {
     pub fn settle(&self, task: &Task) {
         let mut settled = Vec::new();
         {
-            let mut by_task = self.lock();
+            let mut by_task = self.by_task.lock();
             let Entry::Occupied(mut keys) = by_task.entry(task.id) else { return };
             keys.get_mut().retain(|key, out| {
                 let open = task.open_questions().any(|question| question.key == *key);
@@ -142,17 +148,13 @@ impl InflightQuestions {
             }
         }
     }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<TaskId, BTreeMap<String, InflightQuestion>>> {
-        self.by_task.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl SendClaim<'_> {
     /// The question has been sent. If it was settled while it was being sent, it is withdrawn at once.
     pub fn mark_sent(self, request_id: String, route: Arc<dyn ClientRoute>) {
         {
-            let mut by_task = self.inflight.lock();
+            let mut by_task = self.inflight.by_task.lock();
             if let Some(out) = by_task.get_mut(&self.task).and_then(|keys| keys.get_mut(&self.key)) {
                 out.routes.push((request_id, route));
                 return;
@@ -164,7 +166,7 @@ impl SendClaim<'_> {
 
 impl Drop for SendClaim<'_> {
     fn drop(&mut self) {
-        let mut by_task = self.inflight.lock();
+        let mut by_task = self.inflight.by_task.lock();
         let Some(keys) = by_task.get_mut(&self.task) else { return };
         if let Some(out) = keys.get_mut(&self.key) {
             out.claimed = false;
@@ -227,26 +229,35 @@ impl Tasks {
         Ok(())
     }
 
-    /// Sends the open questions of the parked tasks of a session, which have no run that does.
-    pub(crate) async fn offer_parked(&self, session: &Session) -> Result<(), StoreError> {
+    /// Sends the open questions of the tasks of a session's owner that are out with no other client: the session in
+    /// which a task began may have ended, and a task that is parked has no run that asks.
+    pub(crate) async fn offer_open(&self, session: &Session) -> Result<(), StoreError> {
         let Some(lookup) = self.clients.lookup() else { return Ok(()) };
         let channel = lookup.channel(Some(&session.id));
-        for id in self.store.parked_asking(&session.id, OFFERED_AT_ONCE).await? {
+        for id in self.store.asking(&session.owner, OFFERED_AT_ONCE).await? {
             let Some(read) = self.store.read(id, None).await? else { continue };
-            // A run that has taken it meanwhile asks by itself.
-            if read.task.parked().is_none() {
-                continue;
-            }
-            let to = QuestionRecipient {
-                session: Some(&session.id),
-                capabilities: &read.task.client_capabilities,
-                channel: &channel,
-                scope: RouteScope::Anywhere,
-                patience: Duration::ZERO,
-            };
-            self.offer_questions(&read.task, to).await?;
+            let of_client = (Some(&session.id), &session.client_capabilities);
+            self.offer_anywhere(&read.task, of_client, &channel).await?;
         }
         Ok(())
+    }
+
+    /// Sends the open questions of a task that are out with no client, on any stream of this one.
+    pub(crate) async fn offer_anywhere(
+        &self,
+        task: &Task,
+        (session, capabilities): (Option<&SessionId>, &RawJson),
+        channel: &Arc<dyn ClientChannel>,
+    ) -> Result<(), StoreError> {
+        let (scope, patience) = (RouteScope::Anywhere, Duration::ZERO);
+        self.offer_questions(task, QuestionRecipient { session, capabilities, channel, scope, patience })
+            .await
+    }
+
+    /// Whether the user of a client without tasks answers questions of this kind by a host tool.
+    pub(crate) fn is_answered_by_tool(&self, kind: QuestionKind) -> bool {
+        let answers = self.settings.bridge.as_ref().is_some_and(|bridge| bridge.answers);
+        answers && matches!(kind, QuestionKind::Form | QuestionKind::Url)
     }
 
     pub async fn take_response(
@@ -255,6 +266,10 @@ impl Tasks {
         request_id: &str,
         response: Result<RawJson, RpcError>,
     ) -> Result<(), Fault> {
+        let is_unknown = response.as_ref().err().is_some_and(is_unknown_method);
+        if is_unknown && self.clients.requests.elicits(request_id) {
+            caller.note_refusal();
+        }
         let Err(response) = self.clients.requests.answer(caller.session.as_ref(), request_id, response)
         else {
             return Ok(());
@@ -300,6 +315,18 @@ impl Tasks {
                 self.waiters.wake(id);
                 return Ok(());
             }
+            Err(_)
+                if is_unknown
+                    && task.bridged.is_some()
+                    && !question.key.starts_with(KEYS)
+                    && self.is_answered_by_tool(question.kind) =>
+            {
+                caller.note_refusal();
+                // It stays open, and is not sent again.
+                self.inflight.mark_answered(id, &question.key, request_id);
+                self.waiters.wake(id);
+                return Ok(());
+            }
             Err(error) => Err(AskError::Refused(error)),
         };
         self.inflight.mark_answered(id, &question.key, request_id);
@@ -307,6 +334,11 @@ impl Tasks {
         self.change(id, &answered, &caller.by()).await?;
         Ok(())
     }
+}
+
+/// Whether a client does not know the request, although its capabilities name it.
+pub(crate) fn is_unknown_method(error: &RpcError) -> bool {
+    error.code == METHOD_NOT_FOUND
 }
 
 /// IR-9: a client that runs tasks itself may take the task that a question names

@@ -3,13 +3,12 @@
 
 use crate::slots::stop::{OnStop, Stop, StopCause};
 use crate::task::Tasks;
-use serde::de::{MapAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::value::RawValue;
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use toolyard_protocol::RawJson;
 use toolyard_task::store::{After, ListQuery, StoreError};
 use toolyard_task::task::{Summary, Task};
@@ -23,70 +22,90 @@ const MAX_KEPT: usize = 10_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct JoinKey([u8; 32]);
 
-/// Adds a JSON value to a hash, without what does not matter: the order of members, space, and how a text
-/// is escaped. A number counts as it is written, so that no two numbers are taken for one.
-fn add(hash: &mut Sha256, json: &str) {
-    let json = json.trim();
-    match json.as_bytes().first() {
-        Some(b'{') => match serde_json::from_str::<Members<'_>>(json) {
-            Ok(Members(mut members)) => {
-                members.sort_by(|one, other| one.0.cmp(&other.0));
-                hash.update(b"{");
-                for (name, value) in members {
-                    hash.update((name.len() as u64).to_be_bytes());
-                    hash.update(name.as_bytes());
-                    add(hash, value.get());
+/// A hash of a JSON value, without what does not matter: the order of members, space, and how a text is escaped. A
+/// number counts as it is written, so that no two numbers are taken for one. Each byte is read once, however deep the
+/// value is: a client chooses it.
+fn hash_of(json: &str) -> [u8; 32] {
+    /// An object that is open: what is around it, and its members so far.
+    struct Open {
+        around: Sha256,
+        members: Vec<(String, [u8; 32])>,
+        name: String,
+    }
+    let bytes = json.as_bytes();
+    // For each open container; `None` for an array, whose items go into the hash around it.
+    let mut open: Vec<Option<Open>> = Vec::new();
+    let mut hash = Sha256::new();
+    let (mut at, mut name_comes) = (0, false);
+    while let Some(&byte) = bytes.get(at) {
+        let begin = at;
+        at += 1;
+        match byte {
+            b'"' => {
+                at += text_length(&bytes[at..]);
+                let text = json.get(begin..at).unwrap_or_default();
+                let text = serde_json::from_str(text).unwrap_or_else(|_| text.to_owned());
+                match open.last_mut() {
+                    Some(Some(object)) if name_comes => object.name = text,
+                    _ => {
+                        hash.update(b"\"");
+                        hash.update((text.len() as u64).to_be_bytes());
+                        hash.update(text.as_bytes());
+                    }
                 }
-                hash.update(b"}");
+                name_comes = false;
             }
-            Err(_) => hash.update(json.as_bytes()),
-        },
-        Some(b'[') => match serde_json::from_str::<Vec<&RawValue>>(json) {
-            Ok(values) => {
+            b'{' => {
+                let around = std::mem::take(&mut hash);
+                open.push(Some(Open { around, members: Vec::new(), name: String::new() }));
+                name_comes = true;
+            }
+            b'[' => {
                 hash.update(b"[");
-                values.into_iter().for_each(|value| add(hash, value.get()));
-                hash.update(b"]");
+                open.push(None);
+                name_comes = false;
             }
-            Err(_) => hash.update(json.as_bytes()),
-        },
-        Some(b'"') => match serde_json::from_str::<String>(json) {
-            Ok(text) => {
-                hash.update(b"\"");
-                hash.update((text.len() as u64).to_be_bytes());
-                hash.update(text.as_bytes());
+            b',' => {
+                if let Some(Some(object)) = open.last_mut() {
+                    object.members.push((std::mem::take(&mut object.name), hash.finalize_reset().into()));
+                    name_comes = true;
+                }
             }
-            Err(_) => hash.update(json.as_bytes()),
-        },
-        _ => {
-            hash.update(b" ");
-            hash.update(json.as_bytes());
+            b'}' | b']' => match open.pop() {
+                Some(Some(Open { around, mut members, name })) => {
+                    members.push((name, hash.finalize_reset().into()));
+                    members.sort_unstable();
+                    hash = around;
+                    hash.update(b"{");
+                    for (name, value) in members {
+                        hash.update((name.len() as u64).to_be_bytes());
+                        hash.update(name.as_bytes());
+                        hash.update(value);
+                    }
+                    hash.update(b"}");
+                    name_comes = false;
+                }
+                _ => hash.update(b"]"),
+            },
+            b':' | b' ' | b'\t' | b'\n' | b'\r' => {}
+            _ => {
+                let is_word = |byte: &u8| !matches!(byte, b',' | b'}' | b']' | b' ' | b'\t' | b'\n' | b'\r');
+                at += bytes[at..].iter().take_while(|byte| is_word(byte)).count();
+                hash.update(b" ");
+                hash.update(&bytes[begin..at]);
+            }
         }
     }
+    hash.finalize().into()
 }
 
-/// All members of an object, unread, including two of one name.
-struct Members<'a>(Vec<(String, &'a RawValue)>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visit;
-        impl<'de> Visitor<'de> for Visit {
-            type Value = Members<'de>;
-
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
-                let mut members = Vec::new();
-                while let Some(member) = map.next_entry()? {
-                    members.push(member);
-                }
-                Ok(Members(members))
-            }
-        }
-        deserializer.deserialize_map(Visit)
+/// The length of a JSON text after its first quote, with the last one.
+fn text_length(bytes: &[u8]) -> usize {
+    let mut at = 0;
+    while bytes.get(at).is_some_and(|byte| *byte != b'"') {
+        at += if bytes[at] == b'\\' { 2 } else { 1 };
     }
+    (at + 1).min(bytes.len())
 }
 
 impl JoinKey {
@@ -101,7 +120,7 @@ impl JoinKey {
             hash.update((part.len() as u64).to_be_bytes());
             hash.update(part);
         }
-        add(&mut hash, arguments.as_str());
+        hash.update(hash_of(arguments.as_str()));
         Self(hash.finalize().into())
     }
 
@@ -140,7 +159,7 @@ pub(crate) struct ExpectedTask {
 
 impl Drop for ExpectedTask {
     fn drop(&mut self) {
-        let mut state = self.index.lock();
+        let mut state = self.index.state.lock();
         if state.expected.get(&self.key).is_some_and(|made| Arc::ptr_eq(made, &self.made)) {
             state.expected.remove(&self.key);
         }
@@ -165,7 +184,7 @@ impl<'a> ExpectedOnStop<'a> {
         let expected: Arc<Mutex<Option<ExpectedTask>>> = Arc::default();
         let slot = expected.clone();
         let on_stop = stop.on_set(move |cause| {
-            *slot.lock().unwrap_or_else(PoisonError::into_inner) = expect(cause);
+            *slot.lock() = expect(cause);
         });
         Self { _on_stop: on_stop, _expected: expected }
     }
@@ -182,7 +201,7 @@ impl RejoinIndex {
     pub async fn find(&self, key: &JoinKey) -> Option<TaskId> {
         loop {
             let made = {
-                let state = self.lock();
+                let state = self.state.lock();
                 match state.expected.get(key) {
                     Some(made) => made.clone(),
                     None => return state.by_key.get(key)?.first().copied(),
@@ -196,7 +215,7 @@ impl RejoinIndex {
     /// wait until the guard is dropped.
     pub fn expect(self: &Arc<Self>, key: JoinKey) -> ExpectedTask {
         let made = Arc::new(Stop::default());
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.expected.insert(key, made.clone());
         self.count.store(state.len(), Ordering::Release);
         drop(state);
@@ -205,7 +224,7 @@ impl RejoinIndex {
 
     /// An equal call joins this task from now on. Returns false if one did before.
     pub fn add(&self, task: TaskId, key: JoinKey) -> bool {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.keys.contains_key(&task) {
             return false;
         }
@@ -223,14 +242,10 @@ impl RejoinIndex {
 
     /// Its caller has been told, or it is gone. Returns whether an equal call joined it until now.
     pub fn forget(&self, id: TaskId) -> bool {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let was_kept = state.remove(id);
         self.count.store(state.len(), Ordering::Release);
         was_kept
-    }
-
-    fn lock(&self) -> MutexGuard<'_, RejoinState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -359,7 +374,7 @@ struct ToldState {
 impl ToldTasks {
     /// The client of this session has been told of this task.
     pub fn add(&self, session: &SessionId, task: TaskId) {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.0.lock();
         if !state.by_session.contains_key(session) {
             if state.sessions.len() >= MAX_SESSIONS
                 && let Some(oldest) = state.sessions.pop_front()
@@ -376,7 +391,7 @@ impl ToldTasks {
 
     /// The tasks of a session, the newest first.
     pub fn of(&self, session: &SessionId) -> Vec<TaskId> {
-        let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = self.0.lock();
         state.by_session.get(session).map(|told| told.iter().copied().collect()).unwrap_or_default()
     }
 }
@@ -399,6 +414,21 @@ mod tests {
         assert_ne!(number(r#"{"a":1,"a":2}"#), number(r#"{"a":2}"#));
         assert_eq!(number(r#"{"a":"\u0041"}"#), number(r#"{"a":"A"}"#));
         assert_ne!(number(r#"{"a":"1"}"#), number(r#"{"a":1}"#));
+        let distinct = [
+            "{}",
+            "[]",
+            "[{}]",
+            "{\"\":null}",
+            "{\"\":[]}",
+            "[1,2]",
+            "[[1],2]",
+            "[[1,2]]",
+            "[12]",
+            "[\"1\",2]",
+        ];
+        for (place, one) in distinct.iter().enumerate() {
+            assert!(distinct[..place].iter().all(|other| hash_of(one) != hash_of(other)), "{one}");
+        }
         assert_ne!(local, key(&Owner::Local, "rende", r#"{"a":1,"b":[2,{"c":3,"d":4}]}"#));
         assert_ne!(local, key(&Owner::Anyone, "render", r#"{"a":1,"b":[2,{"c":3,"d":4}]}"#));
     }

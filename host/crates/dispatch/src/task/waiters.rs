@@ -1,7 +1,8 @@
 //! Waiters for changes of tasks. A wake-up is a hint: on waking, read again.
 
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use tokio::sync::{Notify, watch};
 use toolyard_task::TaskId;
 
@@ -22,7 +23,7 @@ pub(crate) struct TaskWatch<'a> {
 
 impl Waiters {
     pub fn watch(&self, id: TaskId) -> TaskWatch<'_> {
-        let mut by_task = self.lock();
+        let mut by_task = self.by_task.lock();
         let (count, notify) = by_task.entry(id).or_insert_with(|| (0, Arc::new(Notify::new())));
         *count += 1;
         let notify = notify.clone();
@@ -32,11 +33,11 @@ impl Waiters {
 
     /// Whether someone waits for this task.
     pub fn has(&self, id: TaskId) -> bool {
-        self.lock().contains_key(&id)
+        self.by_task.lock().contains_key(&id)
     }
 
     pub fn wake(&self, id: TaskId) {
-        let notify = self.lock().get(&id).map(|(_, notify)| notify.clone());
+        let notify = self.by_task.lock().get(&id).map(|(_, notify)| notify.clone());
         if let Some(notify) = notify {
             notify.notify_waiters();
         }
@@ -45,11 +46,11 @@ impl Waiters {
 
     /// The tasks with waiters.
     pub fn ids(&self) -> Vec<TaskId> {
-        self.lock().keys().copied().collect()
+        self.by_task.lock().keys().copied().collect()
     }
 
     pub fn wake_all(&self) {
-        let all: Vec<_> = self.lock().values().map(|(_, notify)| notify.clone()).collect();
+        let all: Vec<_> = self.by_task.lock().values().map(|(_, notify)| notify.clone()).collect();
         for notify in all {
             notify.notify_waiters();
         }
@@ -65,10 +66,6 @@ impl Waiters {
     pub fn count_change(&self) {
         self.changes.send_modify(|count| *count = count.wrapping_add(1));
     }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<TaskId, (usize, Arc<Notify>)>> {
-        self.by_task.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl TaskWatch<'_> {
@@ -80,7 +77,7 @@ impl TaskWatch<'_> {
 
 impl Drop for TaskWatch<'_> {
     fn drop(&mut self) {
-        let mut by_task = self.waiters.lock();
+        let mut by_task = self.waiters.by_task.lock();
         if let Some((count, _)) = by_task.get_mut(&self.id) {
             *count -= 1;
             if *count == 0 {

@@ -162,6 +162,9 @@ async fn a_person_approves_by_their_client_where_the_manifest_says_so() {
             Err(Fault::NotDecided(_))
         ));
         let answer = json!({"action": "accept", "content": {"approve": yes}});
+        let of_operator = HashMap::from([("host:confirm".to_owned(), RawJson::of(&answer))]);
+        let refused = dispatch.update_task(&Caller::operator(), &id, of_operator).await;
+        assert!(matches!(refused, Err(Fault::InvalidParams(_))), "K-A2: {refused:?}");
         let (asked, answer) = (client.asked().remove(0), Ok(RawJson::of(&answer)));
         dispatch.take_response(&local_caller(), &asked, answer).await.expect("stored");
         assert_eq!(ended(&dispatch, &id).await.contains("deployed"), yes);

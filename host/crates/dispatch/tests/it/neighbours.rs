@@ -157,13 +157,12 @@ async fn t_42_rates_of_a_principal_are_counted_on_all_hosts() {
 async fn what_a_guest_announces_is_heard_on_all_hosts() {
     let store = shared();
     let (here, there) = (host(&store, SETTINGS, tools()), host(&store, SETTINGS, tools()));
-    let (mut updates, mut said) = (there.dispatch.updates(), there.dispatch.announcements());
+    let mut updates = there.dispatch.updates();
     eventually("it to be heard", || {
         here.dispatch.announce(OfferChange::Resource("note://1".into()));
         updates.try_recv().is_ok_and(|uri| uri.as_deref() == Some("note://1"))
     })
     .await;
-    assert_eq!(said.recv().await, Ok(OfferChange::Resource("note://1".into())));
 }
 
 /// A message from elsewhere may be malformed.

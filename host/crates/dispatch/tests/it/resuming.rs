@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
-use toolyard_dispatch::{Bounds, Dispatch, DrainMode, NoClientChannel, Settings, Stores, TaskId};
+use toolyard_dispatch::{Bounds, Departure, Dispatch, DrainMode, NoClientChannel, Settings, Stores, TaskId};
 use toolyard_kit::{
     Intercept, SETTINGS, StoreProxy, TickingClock, application, done, local_caller, memory, native, question,
     stores,
@@ -130,8 +130,9 @@ async fn a_run_that_gives_its_journal_up_has_no_effect_before_its_task_says_so()
     let tool = native("saga").durability(Durability::Resume).runs(move |context| {
         let (flushed, signal) = (flushed.clone(), signal.clone());
         async move {
-            signal.notified().await;
             let journal = journal(&context);
+            journal.push(chunk("begin"));
+            signal.notified().await;
             journal.give_up("it is full".to_owned());
             journal.flush().await.expect("the store comes back");
             flushed.store(true, Ordering::SeqCst);
@@ -140,6 +141,8 @@ async fn a_run_that_gives_its_journal_up_has_no_effect_before_its_task_says_so()
     });
     let (host, gate) = gated(&store, tool);
     let id = created(&host, "saga").await;
+    let has_journal = || matches!(store.journal(id).now_or_never(), Some(Ok(Some(_))));
+    eventually("its journal", has_journal).await;
     gate.fails.store(true, Ordering::SeqCst);
     goes_on.notify_one();
     tokio::time::sleep(Duration::from_millis(200)).await;
@@ -147,6 +150,7 @@ async fn a_run_that_gives_its_journal_up_has_no_effect_before_its_task_says_so()
     gate.fails.store(false, Ordering::SeqCst);
     eventually("the flush", || is_flushed.load(Ordering::SeqCst)).await;
     assert_eq!(stored(&store, id).await.resume, None);
+    assert!(!has_journal());
 }
 
 /// Hosts on one database have clocks that differ, and the one of the database decides when a task is woken. Else a
@@ -349,6 +353,118 @@ async fn a_task_whose_component_is_missing_waits_until_a_host_has_it() {
     })
     .await;
     assert_eq!(*ran.lock().expect("no panic"), ["01"]);
+}
+
+/// A parked task that is due says what it waits for.
+#[tokio::test]
+async fn a_parked_task_whose_tool_is_gone_says_so() {
+    let store = memory();
+    let parks = native("saga").durability(Durability::Resume).runs(|context| async move {
+        journal(&context).push(chunk("begin"));
+        journal(&context).continue_with(chunk("begin again")).await;
+        RunEnd::Stopped
+    });
+    let first = Arc::new(store.node());
+    let id = created(&dispatch_by(SETTINGS, &first, vec![parks]), "saga").await;
+    eventually("it to be parked", || {
+        stored(&store, id).now_or_never().is_some_and(|task| task.parked().is_some())
+    })
+    .await;
+    let host = dispatch_by(SETTINGS, &Arc::new(store.node()), Vec::new());
+    let stop = CancellationToken::new();
+    tokio::spawn(host.clone().keep_time(stop.clone()));
+    eventually("the message", || {
+        let task = stored(&store, id).now_or_never().expect("no wait");
+        task.status_message.is_some_and(|message| message.contains("Waiting for the tool `saga`"))
+    })
+    .await;
+    stop.cancel();
+}
+
+/// The client that closes its pipe, or the person who does, wants the host to end, and not the task.
+#[tokio::test]
+async fn the_end_of_a_pipe_leaves_a_task_that_resumes_to_the_next_host() {
+    let store = memory();
+    let saga = |ends: bool| {
+        native("saga").durability(Durability::Resume).runs(move |context| async move {
+            journal(&context).push(chunk("begin"));
+            if ends { done("done") } else { std::future::pending().await }
+        })
+    };
+    let first = dispatch_by(SETTINGS, &Arc::new(store.node()), vec![saga(false)]);
+    let id = created(&first, "saga").await;
+    let drained = first.drain(Duration::ZERO, DrainMode::End(Departure::PipeClosed)).await;
+    assert_eq!((drained.cut, drained.handed_over), (0, 1));
+    let second = dispatch_by(SETTINGS, &Arc::new(store.node()), vec![saga(true)]);
+    second.recover_now().await;
+    eventually("its end", || {
+        stored(&store, id).now_or_never().is_some_and(|task| task.status() == TaskStatus::Completed)
+    })
+    .await;
+}
+
+/// A task that asks, waits and asks again would else have no limit.
+#[tokio::test]
+async fn the_limit_of_questions_is_that_of_all_runs_of_a_task() {
+    let store = memory();
+    let saga = native("saga").durability(Durability::Resume).questions(2).runs(|context| async move {
+        let (attempt, journal) = (context.info().attempt, journal(&context));
+        journal.past().await.expect("reads");
+        if attempt == 1 {
+            journal.push(chunk("begin"));
+        }
+        // The run is parked, and the next one goes on after the answer.
+        let asked = context.ask(vec![question(&format!("q{attempt}"))]).await;
+        done(&format!("{attempt}: {asked:?}"))
+    });
+    let host = dispatch_by(SETTINGS, &store, vec![saga]);
+    let stop = CancellationToken::new();
+    tokio::spawn(host.clone().keep_time(stop.clone()));
+    let id = created(&host, "saga").await;
+    for attempt in 1..3 {
+        let key = format!("q{attempt}");
+        let is_asked =
+            |task: Task| task.parked().is_some() && task.open_questions().any(|question| question.key == key);
+        eventually("a question", || stored(&store, id).now_or_never().is_some_and(is_asked)).await;
+        let answers = [(key.clone(), toolyard_dispatch::RawJson::trusted(toolyard_kit::YES))];
+        host.update_task(&local_caller(), &id.to_string(), answers.into()).await.expect("answers");
+    }
+    until_ended(&store, id).await;
+    let outcome = format!("{:?}", stored(&store, id).await.outcome);
+    assert!(outcome.contains("3: ") && outcome.contains("at most 2 questions"), "{outcome}");
+    stop.cancel();
+}
+
+/// H12: one that does so in a loop would keep the disk busy.
+#[tokio::test]
+async fn a_task_that_hands_a_large_state_over_begins_again_a_second_later() {
+    let (store, began) = (memory(), Arc::new(Mutex::new(Vec::new())));
+    let noted = began.clone();
+    let saga = native("saga").durability(Durability::Resume).runs(move |context| {
+        let noted = noted.clone();
+        async move {
+            noted.lock().expect("no panic").push(std::time::Instant::now());
+            let (attempt, journal) = (context.info().attempt, journal(&context));
+            journal.past().await.expect("reads");
+            if attempt == 1 {
+                journal.push(chunk("begin"));
+            }
+            if attempt == 3 {
+                return done("done");
+            }
+            journal.continue_with(chunk(&"large".repeat(52_000))).await;
+            RunEnd::Stopped
+        }
+    });
+    let host = dispatch_by(SETTINGS, &store, vec![saga]);
+    let stop = CancellationToken::new();
+    tokio::spawn(host.clone().keep_time(stop.clone()));
+    let id = created(&host, "saga").await;
+    until_ended(&store, id).await;
+    let began = began.lock().expect("no panic").clone();
+    let pause = began[2] - began[1];
+    assert!(began.len() == 3 && pause >= Duration::from_millis(900), "{pause:?}");
+    stop.cancel();
 }
 
 /// A host with a free slot takes a task of one owner while tasks of another one wait for that owner's slots.

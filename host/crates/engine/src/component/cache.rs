@@ -139,10 +139,10 @@ impl Cache {
         Ok(Self { dir, handle: Arc::new(handle), ours_alone })
     }
 
-    /// The cache key of this component's code.
-    pub fn key(&self, engine: &wasmtime::Engine, digest: &str, optimized: bool) -> String {
+    /// The cache key of this component's code of this kind.
+    pub fn key(&self, engine: &wasmtime::Engine, digest: &str, kind: &[u8]) -> String {
         let mut hasher = Sha256::new();
-        hasher.update(if optimized { b"toolyard-4\0" } else { b"toolyard-q\0" });
+        hasher.update(kind);
         hasher.update(compatibility(engine));
         hasher.update(digest);
         hex(&hasher.finalize())

@@ -52,6 +52,15 @@ impl CodeKind {
         }
     }
 
+    /// The beginning of its keys in the cache.
+    pub const fn key(self) -> &'static [u8] {
+        match self {
+            Self::Optimized => b"toolyard-4\0",
+            Self::Quick => b"toolyard-q\0",
+            Self::Journalled => b"toolyard-j\0",
+        }
+    }
+
     fn config(self) -> wasmtime::Config {
         match self {
             Self::Optimized => config(),

@@ -28,6 +28,8 @@ pub(crate) struct Surface {
     pub exports: Vec<String>,
     /// Whether it does not implement the contract but exports functions, which may become tools.
     pub is_plain: bool,
+    /// Whether it exports types and nothing else, as a WIT package does.
+    pub is_types_alone: bool,
 }
 
 /// Finds the kind of `file` and checks that it is complete. Refuses a file that cannot be a plugin.
@@ -57,6 +59,9 @@ pub(crate) fn inspect(bytes: &[u8]) -> Result<Surface, Refusal> {
         });
         if let Some(found) = near {
             return Err(Refusal::OtherVersion { found: found.clone() });
+        }
+        if surface.is_types_alone {
+            return Err(Refusal::WitPackage { exports: surface.exports });
         }
         if !surface.is_plain {
             return Err(Refusal::NoExports { exports: surface.exports });
@@ -99,7 +104,7 @@ fn whole(bytes: &[u8]) -> Result<(), Refusal> {
 }
 
 fn surface(bytes: &[u8]) -> Result<Surface, Refusal> {
-    let mut found = Surface::default();
+    let mut found = Surface { is_types_alone: true, ..Surface::default() };
     let mut depth = 0_u32;
     // For each type of the component, by its index: whether it is an instance that holds only
     // types.
@@ -145,12 +150,14 @@ fn surface(bytes: &[u8]) -> Result<Surface, Refusal> {
                         matches!(export.kind, ComponentExternalKind::Func | ComponentExternalKind::Instance);
                     found.is_plain |= has_functions && !name.starts_with("wasi:");
                     types.extend((export.kind == ComponentExternalKind::Type).then_some(false));
+                    found.is_types_alone &= export.kind == ComponentExternalKind::Type;
                     found.exports.push(name.to_owned());
                 }
             }
             _ => {}
         }
     }
+    found.is_types_alone &= !found.exports.is_empty();
     Ok(found)
 }
 
@@ -207,6 +214,12 @@ mod tests {
         refused(b"\0asm\x77\0\0\0", "version or kind");
         refused(b"\0asm\x0d\0\x01\0\x00\x7f", "ends in the middle");
         refused(b"\0asm\x0d\0\x01\0", "exports nothing");
+        let package = wat::parse_str("(component (type $a (component)) (export \"a:b/c\" (type $a)))");
+        refused(&package.expect("parses"), "is a WIT package");
+        let later = wat::parse_str(
+            "(component (import \"wasi:clocks/monotonic-clock@0.3.0\" (instance $i (export \"now\" (func)))) (export \"a:b/c\" (instance $i)))",
+        );
+        refused(&later.expect("parses"), "needs WASI 0.3");
     }
 
     proptest::proptest! {

@@ -29,6 +29,8 @@ pub(crate) fn config() -> Config {
         .epoch_interruption(true)
         .consume_fuel(false)
         .memory_init_cow(true)
+        // Results must not depend on the processor: runs with a journal are repeated, perhaps elsewhere.
+        .relaxed_simd_deterministic(true)
         // The host's functions get as much stack as the guest's. A sleeping stack uses a page or
         // two, and two stacks share a page of page tables.
         .async_stack_size(HOST_STACK + GUEST_STACK)
@@ -48,11 +50,11 @@ pub(crate) fn config_for(settings: &Settings) -> Config {
     config
 }
 
-/// The configuration of runs with a journal, whose results must not depend on the processor: a NaN has the same bits
-/// everywhere, and relaxed vector instructions round in one way.
+/// The configuration of code for runs with a journal: a NaN has the same bits on every processor. Engines of
+/// [`config_for`] run its code.
 pub(crate) fn journal_config() -> Config {
     let mut config = config();
-    config.cranelift_nan_canonicalization(true).relaxed_simd_deterministic(true);
+    config.cranelift_nan_canonicalization(true);
     config
 }
 

@@ -4,9 +4,10 @@ use crate::component::describe;
 use crate::error::{LoadError, Refusal, Skipped};
 use crate::folder::grant_summary::GrantSummary;
 use crate::folder::loader::FileLoader;
+use crate::folder::plugin_dir::PluginDir;
 use crate::folder::scan;
+use crate::lock::DeclaredDefinition;
 use crate::run::engine::Engine;
-use crate::run::loaded::LoadedComponent;
 use crate::run::tool::GuestTool;
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
@@ -15,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Handle;
 use toolyard_manifest::{ClockGrant, Limits, Manifest};
-use toolyard_task::wire::{RawJson, TaskSupport};
+use toolyard_task::wire::TaskSupport;
 use toolyard_task::{Digest, Durability};
 
 /// A description of one component, to review before deployment.
@@ -37,6 +38,8 @@ pub struct CheckReport {
     pub definitions: Vec<DeclaredDefinition>,
     /// The grants of its manifest, as [`Manifest::grant_lines`](toolyard_manifest::Manifest::grant_lines) says.
     pub grant_lines: Vec<String>,
+    /// Its limits and what it says of its tools, as [`Manifest::setting_lines`] has them.
+    pub setting_lines: Vec<String>,
     /// Whether it has resources.
     pub has_resources: bool,
     /// Whether it completes arguments.
@@ -111,17 +114,6 @@ pub struct CheckedTool {
     pub header_fault: Option<String>,
 }
 
-/// A tool or a prompt as the component declares it.
-#[derive(Debug, Clone)]
-pub struct DeclaredDefinition {
-    /// `tool` or `prompt`.
-    pub kind: &'static str,
-    /// Its name in the component.
-    pub name: String,
-    /// The JSON that MCP lists for it, under this name.
-    pub json: RawJson,
-}
-
 /// A prompt in a [`CheckReport`].
 #[derive(Debug, Clone)]
 pub struct CheckedPrompt {
@@ -157,6 +149,7 @@ fn check(engine: Arc<Engine>, runtime: Handle, path: &Path, name: String) -> Res
     let unreadable = |error: std::io::Error| Refusal::Unreadable(error.to_string());
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let dir = Dir::open_ambient_dir(parent, ambient_authority()).map_err(unreadable)?;
+    let dir = PluginDir::new(Arc::new(dir)).map_err(unreadable)?;
     let seen = scan::look(&dir, &name, None)
         .map_err(unreadable)?
         .ok_or_else(|| Refusal::Unreadable("there is no such file".to_owned()))?;
@@ -198,8 +191,9 @@ fn check(engine: Arc<Engine>, runtime: Handle, path: &Path, name: String) -> Res
         tools: tools.collect(),
         skipped: code.functions.skipped.clone(),
         prompts: prompts.collect(),
-        definitions: definitions(code),
+        definitions: code.definitions(),
         grant_lines: manifest.grant_lines(),
+        setting_lines: manifest.setting_lines.clone(),
         has_resources: code.exports.resources.is_some(),
         has_completion: code.exports.complete.is_some(),
         imports: code.surface.imports.clone(),
@@ -210,18 +204,4 @@ fn check(engine: Arc<Engine>, runtime: Handle, path: &Path, name: String) -> Res
         enabled: manifest.enabled,
         compiled_in: code.compiled_in,
     })
-}
-
-fn definitions(code: &LoadedComponent) -> Vec<DeclaredDefinition> {
-    let tools = code.declared.iter().map(|tool| DeclaredDefinition {
-        kind: "tool",
-        name: tool.description.name.clone(),
-        json: RawJson::of(&tool.description),
-    });
-    let prompts = code.prompts.iter().map(|prompt| DeclaredDefinition {
-        kind: "prompt",
-        name: prompt.name.clone(),
-        json: RawJson::of(prompt),
-    });
-    tools.chain(prompts).collect()
 }

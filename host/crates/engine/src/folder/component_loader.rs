@@ -8,7 +8,6 @@ use crate::component::exports::Exports;
 use crate::component::inspect;
 use crate::component::magic::WasmKind;
 use crate::component::prompts;
-use crate::component::toolchain::Toolchain;
 use crate::convert::typed::Functions;
 use crate::error::Refusal;
 use crate::limits::memory_limiter::{MAX_MEMORIES, MAX_TABLES};
@@ -38,15 +37,14 @@ pub(crate) fn load(
     digest: Digest,
 ) -> Result<LoadedComponent, Refusal> {
     let kind = inspect::kind(file, bytes)?;
-    let (key, optimize) = code_key(engine, &digest);
+    let (key, code_kind) = code_key(engine, &digest);
     let made = match kind {
         WasmKind::Component => None,
         WasmKind::TypedModule => Some(compile::component(engine.toolchain(), turn, bytes, &key)?),
     };
     let binary = made.as_deref().unwrap_or(bytes);
     let surface = inspect::inspect(binary)?;
-    let kind = if optimize { CodeKind::Optimized } else { CodeKind::Quick };
-    let (kept, source) = compile::code(engine.toolchain(), turn, binary, (&key, kind))?;
+    let (kept, source) = compile::code(engine.toolchain(), turn, binary, (&key, code_kind))?;
     let component = kept.component;
     let needs = resources(&component)?;
     let exports = Exports::of(&component)?;
@@ -110,9 +108,9 @@ pub(crate) fn load_journalled(
     if component.journalled.get().is_some() {
         return Ok(());
     }
-    let with_journal = engine.journalled().map_err(|why| Refusal::Internal(why.to_owned()))?;
-    let tools = Toolchain { wasm: &with_journal.wasm, ..engine.toolchain() };
-    let key = engine.cache.key(tools.wasm, &component.digest.0, true);
+    let linker = engine.journal_linker().map_err(|why| Refusal::Internal(why.to_owned()))?;
+    let tools = engine.toolchain();
+    let key = engine.cache.key(tools.wasm, &component.digest.0, CodeKind::Journalled.key());
     let made = match inspect::kind(file, bytes)? {
         WasmKind::Component => None,
         WasmKind::TypedModule => Some(compile::component(tools, turn, bytes, &key)?),
@@ -120,8 +118,8 @@ pub(crate) fn load_journalled(
     let binary = made.as_deref().unwrap_or(bytes);
     let (kept, _) = compile::code(tools, turn, binary, (&key, CodeKind::Journalled))?;
     let exports = Exports::of(&kept.component)?;
-    let linked = with_journal.linker.instantiate_pre(&kept.component);
-    let pre = linked.map_err(|error| Refusal::Contract(format!("{error:#}")))?;
+    let pre =
+        linker.instantiate_pre(&kept.component).map_err(|error| Refusal::Contract(format!("{error:#}")))?;
     let functions = match component.surface.is_plain {
         true => Functions::of(tools.wasm, &kept.component, binary, &engine.settings)?.0,
         false => Functions::default(),
@@ -131,18 +129,18 @@ pub(crate) fn load_journalled(
     Ok(())
 }
 
-/// The key of the code to run, and whether to optimise it if it has to be made.
-fn code_key(engine: &Engine, digest: &Digest) -> (String, bool) {
-    let key = |optimized| engine.cache.key(&engine.wasm, &digest.0, optimized);
-    let optimized = key(true);
-    if engine.settings.quick_code == QuickCode::Never || engine.cache.has(&optimized) {
-        return (optimized, true);
+/// The key of the code to run, and its kind if it has to be made.
+fn code_key(engine: &Engine, digest: &Digest) -> (String, CodeKind) {
+    let key = |kind: CodeKind| (engine.cache.key(&engine.wasm, &digest.0, kind.key()), kind);
+    let optimized = key(CodeKind::Optimized);
+    if engine.settings.quick_code == QuickCode::Never || engine.cache.has(&optimized.0) {
+        return optimized;
     }
-    let quick = key(false);
-    if engine.settings.quick_code == QuickCode::Make || engine.cache.has(&quick) {
-        (quick, false)
+    let quick = key(CodeKind::Quick);
+    if engine.settings.quick_code == QuickCode::Make || engine.cache.has(&quick.0) {
+        quick
     } else {
-        (optimized, true)
+        optimized
     }
 }
 

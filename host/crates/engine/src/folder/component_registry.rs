@@ -3,8 +3,9 @@
 
 use crate::error::Refusal;
 use crate::run::loaded::LoadedComponent;
+use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
@@ -54,7 +55,7 @@ pub(crate) struct LoadPermit {
 impl ComponentRegistry {
     /// Looks up a component, and returns a permit if it is unknown.
     pub fn find(self: &Arc<Self>, digest: &str) -> Lookup {
-        let mut known = self.lock();
+        let mut known = self.0.lock();
         match known.entries.get(digest) {
             Some(Entry::Refused(why, since)) if since.elapsed() < REFUSAL_TIME => {
                 return Lookup::Refused(why.clone());
@@ -72,10 +73,6 @@ impl ComponentRegistry {
         known.entries.insert(digest.to_owned(), Entry::Loading(loading));
         Lookup::Vacant(LoadPermit { components: self.clone(), digest: digest.to_owned(), _loading: sender })
     }
-
-    fn lock(&self) -> MutexGuard<'_, Known> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl LoadPermit {
@@ -85,7 +82,7 @@ impl LoadPermit {
 
     /// Records the outcome for all files with this component.
     pub fn settle(self, outcome: &Result<Arc<LoadedComponent>, Refusal>) {
-        let mut known = self.components.lock();
+        let mut known = self.components.0.lock();
         let entry = match outcome {
             Ok(code) => Entry::Loaded(Arc::downgrade(code)),
             Err(why) if why.is_lasting() && known.refusals < MAX_REFUSALS => {
@@ -106,7 +103,7 @@ impl LoadPermit {
 
 impl Drop for LoadPermit {
     fn drop(&mut self) {
-        let mut known = self.components.lock();
+        let mut known = self.components.0.lock();
         if matches!(known.entries.get(&self.digest), Some(Entry::Loading(_))) {
             known.entries.remove(&self.digest);
         }
@@ -156,6 +153,6 @@ mod tests {
         for number in 0..2 * MAX_REFUSALS {
             claim(&components, &number.to_string()).settle(&Err(Refusal::Toolless));
         }
-        assert_eq!(components.lock().entries.len(), MAX_REFUSALS);
+        assert_eq!(components.0.lock().entries.len(), MAX_REFUSALS);
     }
 }

@@ -6,7 +6,8 @@ use crate::folder::{component_loader, plugin};
 use crate::run::engine::{Engine, FormerTools, ToolOfPlugin};
 use crate::run::loaded::{LoadedComponent, PluginBase};
 use futures_util::future::BoxFuture;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use parking_lot::Mutex;
+use std::sync::Arc;
 use tokio::runtime::Handle;
 use toolyard_task::journal::JournalStore;
 use toolyard_task::{Digest, Tool};
@@ -88,7 +89,7 @@ impl FormerComponents {
         };
         let loaded = tokio::task::spawn_blocking(load).await.map_err(|error| error.to_string())?;
         let loaded = loaded.map_err(|refusal: Refusal| refusal.to_string())?;
-        let mut kept = self.lock();
+        let mut kept = self.kept.lock();
         if kept.len() == MAX_KEPT {
             kept.remove(0);
         }
@@ -97,14 +98,10 @@ impl FormerComponents {
     }
 
     fn find(&self, digest: &Digest) -> Option<Arc<LoadedComponent>> {
-        let mut kept = self.lock();
+        let mut kept = self.kept.lock();
         let at = kept.iter().position(|component| component.digest == *digest)?;
         let component = kept.remove(at);
         kept.push(component.clone());
         Some(component)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<Arc<LoadedComponent>>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

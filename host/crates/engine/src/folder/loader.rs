@@ -5,12 +5,12 @@ use crate::error::Refusal;
 use crate::folder::component_loader;
 use crate::folder::component_registry::{ComponentRegistry, LoadPermit, Lookup};
 use crate::folder::plugin::Plugin;
+use crate::folder::plugin_dir::PluginDir;
 use crate::folder::scan::{self, FileStamps};
 use crate::grant::Pins;
 use crate::lock::{self, LockEntries, LockedPlugin, MAX_PROVENANCE_BYTES};
 use crate::run::engine::Engine;
 use crate::run::loaded::LoadedComponent;
-use cap_std::fs::Dir;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::runtime::Handle;
@@ -103,7 +103,7 @@ impl LoadedFile {
 pub(crate) struct FileLoader {
     pub engine: Arc<Engine>,
     pub runtime: Handle,
-    pub dir: Arc<Dir>,
+    pub dir: Arc<PluginDir>,
     /// The path of `dir`.
     pub place: PathBuf,
     pub name: String,
@@ -309,6 +309,8 @@ impl FileLoader {
             file: &self.name,
             digest: &code.digest.0,
             grants: &manifest.grant_lines(),
+            settings: &manifest.setting_lines,
+            definitions: code.definitions(),
             provenance: provenance.as_ref().map(Option::as_deref).map_err(|why| format!("{name}: {why}")),
         };
         lock.check_plugin(&plugin).map_err(Refusal::Locked)

@@ -13,10 +13,11 @@ use crate::folder::scan::{Excess, Folder, Precedence, Scan, ScanError};
 use crate::folder::serving::{FileOutcome, Files, Serving};
 use crate::folder::snapshot::{PluginReport, PluginState, Snapshot};
 use crate::run::engine::Engine;
+use parking_lot::Mutex;
 use prometheus_client::registry::Registry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
@@ -172,7 +173,7 @@ impl Plugins {
             loaded: self.files.keys().chain(self.loads.names()).cloned().collect(),
             owners: self.owners.values().map(|owner| owner.file.clone()).collect(),
         };
-        let look = move || folder.lock().unwrap_or_else(PoisonError::into_inner).scan(&first);
+        let look = move || folder.lock().scan(&first);
         let scan = tokio::task::spawn_blocking(look).await;
         let dir = self.dir.clone();
         let path = dir.display();

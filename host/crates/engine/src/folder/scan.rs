@@ -2,6 +2,7 @@
 
 use crate::error::Refusal;
 use crate::folder::outsiders::Outsiders;
+use crate::folder::plugin_dir::PluginDir;
 use crate::lock::{self, LOCK_FILE, LockEntries, LockReader, MAX_LOCK_BYTES};
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, Metadata, MetadataExt as _, OpenOptions, OpenOptionsExt as _};
@@ -46,7 +47,7 @@ pub(crate) struct Precedence {
 #[derive(Default)]
 pub(crate) struct Scan {
     /// `None` if the folder does not exist.
-    pub dir: Option<Arc<Dir>>,
+    pub dir: Option<Arc<PluginDir>>,
     pub files: BTreeMap<String, FileStamps>,
     pub excess: Excess,
     /// The entries of the lock file, if it is obeyed.
@@ -158,26 +159,32 @@ impl Folder {
         {
             return Err(ScanError::Outsiders(everybody));
         }
+        // Before the names are read: a change that begins meanwhile is found by the next scan.
+        let files_of = Arc::new(PluginDir::new(dir.clone())?);
         let mut names = Names { most: self.most, ..Names::default() };
+        let mut add = |name: &str| {
+            if name.ends_with(".wasm") && !name.starts_with(['.', '~', '#']) {
+                names.add(name, first);
+            }
+        };
+        files_of.written().for_each(&mut add);
         entries.rewind();
         while let Some(entry) = entries.read() {
             let entry = entry.map_err(std::io::Error::from)?;
             // Skipped, because a report could not show a file name that is not UTF-8.
             let Ok(name) = entry.file_name().to_str() else { continue };
-            if name.ends_with(".wasm") && !name.starts_with(['.', '~', '#']) {
-                names.add(name, first);
-            }
+            add(name);
         }
         let (names, excess) = names.within();
-        let locked = self.lock.as_mut().map(|lock| lock.look(dir, self.trusted)).transpose()?;
+        let locked = self.lock.as_mut().map(|lock| lock.look(&files_of, self.trusted)).transpose()?;
         let mut files = BTreeMap::new();
         for name in names {
-            if let Some(seen) = look(dir, &name, locked)? {
+            if let Some(seen) = look(&files_of, &name, locked)? {
                 files.insert(name, seen);
             }
         }
         let lock = self.lock.as_ref().map(|lock| lock.entries.clone());
-        Ok(Scan { dir: Some(dir.clone()), files, excess, lock, outsiders })
+        Ok(Scan { dir: Some(files_of), files, excess, lock, outsiders })
     }
 }
 
@@ -208,7 +215,7 @@ impl CurrentLock {
     }
 
     /// Reads the file again if it changed, and returns its stamp.
-    fn look(&mut self, dir: &Dir, trusted: bool) -> std::io::Result<Option<Stamp>> {
+    fn look(&mut self, dir: &PluginDir, trusted: bool) -> std::io::Result<Option<Stamp>> {
         let found = stamp(dir, LOCK_FILE)?;
         if found != self.stamp {
             let bytes = found.map(|stamp| read(dir, LOCK_FILE, stamp, (MAX_LOCK_BYTES, trusted)));
@@ -257,20 +264,15 @@ impl Names {
     }
 }
 
-/// The metadata of a file; `None` if it does not exist.
-pub(crate) fn stamp(dir: &Dir, name: &str) -> std::io::Result<Option<Stamp>> {
-    match dir.symlink_metadata(name) {
-        Ok(found) => Ok(Some(Stamp::of(&found))),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
-    }
+fn stamp(dir: &PluginDir, name: &str) -> std::io::Result<Option<Stamp>> {
+    Ok(dir.metadata(name)?.map(|found| Stamp::of(&found)))
 }
 
 /// Inspects one component and the files that belong to it; `None` if the component does not exist. A manifest
 /// that cannot be inspected does not count as absent, because that would drop its restrictions. `locked` is
 /// the metadata of the lock file, if it is obeyed.
 pub(crate) fn look(
-    dir: &Dir,
+    dir: &PluginDir,
     name: &str,
     locked: Option<Option<Stamp>>,
 ) -> std::io::Result<Option<FileStamps>> {
@@ -286,7 +288,7 @@ pub(crate) fn look(
 /// Reads a file that was scanned, if it is still the same. Unless `trusted`, fails if every user or
 /// another owner can change it.
 pub(crate) fn read(
-    dir: &Dir,
+    dir: &PluginDir,
     name: &str,
     seen: Stamp,
     (most, trusted): (u64, bool),
@@ -303,7 +305,7 @@ pub(crate) fn read(
     // If a pipe replaced the file, a blocking open would wait for a writer.
     let mut options = OpenOptions::new();
     options.read(true).custom_flags((OFlags::NONBLOCK | OFlags::NOCTTY).bits() as i32);
-    let file = dir.open_with(name, &options).map_err(unreadable)?;
+    let file = dir.open(name, &options).map_err(unreadable)?;
     let found = file.metadata().map_err(unreadable)?;
     if !found.is_file() {
         return Err(Refusal::NotAFile);
@@ -316,7 +318,7 @@ pub(crate) fn read(
         Some(Outsiders::Everybody) if !trusted => return Err(Refusal::Writable),
         // The owner of the folder can put any file there, and the host has already reported that.
         Some(Outsiders::Owner(owner))
-            if !trusted && dir.dir_metadata().map_err(unreadable)?.uid() != owner =>
+            if !trusted && dir.dir().dir_metadata().map_err(unreadable)?.uid() != owner =>
         {
             return Err(Refusal::ForeignOwner(owner));
         }
@@ -337,6 +339,7 @@ mod tests {
     fn files_belong_to_the_host_to_root_or_to_the_owner_of_the_folder() {
         let place = tempfile::tempdir().expect("a folder");
         let dir = Dir::open_ambient_dir(place.path(), ambient_authority()).expect("opens");
+        let dir = Arc::new(PluginDir::new(Arc::new(dir)).expect("reads"));
         let file = place.path().join("a.wasm");
         std::fs::write(&file, "x").expect("writes");
         if std::os::unix::fs::chown(&file, Some(65_534), None).is_err() {
@@ -356,6 +359,7 @@ mod tests {
     fn a_file_that_becomes_a_pipe_between_look_and_open_is_refused_at_once() {
         let place = tempfile::tempdir().expect("a folder");
         let dir = Dir::open_ambient_dir(place.path(), ambient_authority()).expect("opens");
+        let dir = Arc::new(PluginDir::new(Arc::new(dir)).expect("reads"));
         for name in ["a.wasm", "a.toml"] {
             std::fs::write(place.path().join(name), "x").expect("writes");
         }
@@ -366,7 +370,7 @@ mod tests {
             let mode = Mode::RUSR | Mode::WUSR;
             rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0).expect("makes");
             let (done, waits) = mpsc::channel();
-            let dir = dir.try_clone().expect("clones");
+            let dir = dir.clone();
             let name = name.to_owned();
             std::thread::spawn(move || done.send(read(&dir, &name, stamp, (1 << 20, false))));
             let outcome = waits.recv_timeout(Duration::from_secs(10)).expect("does not wait for a writer");

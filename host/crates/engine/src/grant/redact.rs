@@ -11,6 +11,7 @@ use crate::grant::secret::Secret;
 use aho_corasick::{AhoCorasick, MatchKind};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+use bytes::Bytes;
 use serde_json::{Map, Value};
 use toolyard_task::RunEnd;
 use toolyard_task::provider::{ProviderAnswer, RetrievalEnd};
@@ -20,6 +21,8 @@ use toolyard_task::wire::{RawJson, RpcError};
 const LEAST_LINE: usize = 8;
 /// The minimum length of a prefix that counts as the beginning of a secret.
 const LEAST_BEGINNING: usize = 4;
+/// Begins the place of a secret in a journal.
+const KEPT: &str = "[toolyard secret ";
 
 /// Finds the secrets of one plugin.
 pub(crate) struct Redactor {
@@ -28,6 +31,24 @@ pub(crate) struct Redactor {
     marks: Vec<String>,
     secrets: Vec<Secret>,
     longest: usize,
+    /// For journals: replaces each value by its name, and back.
+    keeping: Replacement,
+    restoring: Replacement,
+}
+
+/// Texts, and the text that takes the place of each.
+struct Replacement(AhoCorasick, Vec<String>);
+
+impl Replacement {
+    fn new((from, to): (&[String], &[String])) -> Result<Self, String> {
+        let search = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(from);
+        Ok(Self(search.map_err(|error| error.to_string())?, to.to_vec()))
+    }
+
+    fn of(&self, bytes: &Bytes) -> Bytes {
+        let Self(search, by) = self;
+        if search.is_match(bytes) { search.replace_all_bytes(bytes, by).into() } else { bytes.clone() }
+    }
 }
 
 impl std::fmt::Debug for Redactor {
@@ -55,7 +76,43 @@ impl Redactor {
         let longest = patterns.iter().map(String::len).max().unwrap_or_default();
         let search = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(patterns);
         let search = search.map_err(|error| error.to_string())?;
-        Ok(Some(Self { search, marks, secrets: secrets.to_vec(), longest }))
+        // The beginning itself counts as the value without a name, so that each kept text leads back to one text.
+        let values = secrets.iter().map(|secret| (secret.reveal().to_owned(), secret.name()));
+        let (values, names): (Vec<_>, Vec<_>) = std::iter::once((KEPT.to_owned(), ""))
+            .chain(values)
+            .map(|(value, name)| (value, format!("{KEPT}{name}]")))
+            .unzip();
+        let keeping = Replacement::new((&values, &names))?;
+        let restoring = Replacement::new((&names, &values))?;
+        Ok(Some(Self { search, marks, secrets: secrets.to_vec(), longest, keeping, restoring }))
+    }
+
+    /// The bytes for a journal: with the names of secrets in place of their values. Other forms of a value stay.
+    pub fn kept(&self, bytes: &Bytes) -> Bytes {
+        self.keeping.of(bytes)
+    }
+
+    /// The bytes that [`kept`](Self::kept) was given, with the present values of the secrets.
+    pub fn restored(&self, kept: &Bytes) -> Bytes {
+        self.restoring.of(kept)
+    }
+
+    /// The bytes for a comparison with those of an earlier run, which may have had other values of the secrets. The
+    /// digits of base64 beside a value depend on it, and are left out.
+    pub fn named(&self, bytes: &[u8]) -> Vec<u8> {
+        let is_digit = |byte: &&u8| byte.is_ascii_alphanumeric() || b"+/-_".contains(*byte);
+        let (mut named, mut at) = (Vec::with_capacity(bytes.len()), 0);
+        for found in self.search.find_iter(bytes) {
+            let between = bytes.get(at..found.start()).unwrap_or_default();
+            let before = usize::from(between.last().is_some_and(|byte| is_digit(&byte)));
+            named.extend_from_slice(&between[..between.len() - before]);
+            named.extend_from_slice(self.marks[found.pattern()].as_bytes());
+            let after = &bytes[found.end()..];
+            let digit = after.iter().take(1).take_while(is_digit).count();
+            at = found.end() + digit + after[digit..].iter().take_while(|byte| **byte == b'=').count();
+        }
+        named.extend_from_slice(bytes.get(at..).unwrap_or_default());
+        named
     }
 
     /// The length of the longest pattern, in bytes.

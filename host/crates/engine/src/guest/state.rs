@@ -1,12 +1,14 @@
 //! The state of one run, which its store holds.
 
 use crate::convert::guest_input;
+use crate::grant::redact::Redactor;
 use crate::guest::about::About;
 use crate::journal::GuestJournal;
 use crate::limits::failure::Failure;
 use crate::limits::memory_limiter::MemoryLimiter;
 use crate::network::http::OutgoingHttp;
 use crate::network::policy::NetworkPolicy;
+use bytes::Bytes;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 use toolyard_task::RunContext;
@@ -62,7 +64,8 @@ impl GuestState {
 
     /// The same, with a journal.
     #[must_use]
-    pub fn recorded(self, journal: Arc<GuestJournal>) -> Self {
+    pub fn recorded(mut self, journal: Arc<GuestJournal>) -> Self {
+        self.limiter.waiter = Some(journal.clone());
         Self { journal: Some(journal), ..self }
     }
 
@@ -108,6 +111,23 @@ impl GuestState {
         match &self.about.grants.redactor {
             Some(redactor) => redactor.json(json),
             None => json,
+        }
+    }
+
+    /// A text for the journal: with the names of secrets in place of their values.
+    pub fn kept(&self, text: String) -> String {
+        self.redacted(text, Redactor::kept)
+    }
+
+    /// The text that [`kept`](Self::kept) was given, with the present values of the secrets.
+    pub fn restored(&self, text: String) -> String {
+        self.redacted(text, Redactor::restored)
+    }
+
+    fn redacted(&self, text: String, redact: impl Fn(&Redactor, &Bytes) -> Bytes) -> String {
+        match &self.about.grants.redactor {
+            Some(redactor) => String::from_utf8_lossy(&redact(redactor, &Bytes::from(text))).into_owned(),
+            None => text,
         }
     }
 

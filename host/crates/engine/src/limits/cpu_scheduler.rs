@@ -8,11 +8,12 @@
 //!
 //! Code that depends on wasmtime, and the reasons why a guest yields, do not belong here.
 
+use parking_lot::Mutex;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use toolyard_task::tool::CpuShare;
@@ -71,7 +72,7 @@ impl CpuScheduler {
 
     /// Registers a run.
     pub fn runner(self: &Arc<Self>, share: CpuShare) -> ScheduledRun {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let now = state.now;
         let account = state.accounts.entry(share.account.clone()).or_default();
         if account.runs == 0 {
@@ -81,15 +82,6 @@ impl CpuScheduler {
         drop(state);
         ScheduledRun { scheduler: self.clone(), share, turn_state: Arc::default() }
     }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // After a panic the state is at worst unfair.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-fn lock(turn_state: &Mutex<TurnState>) -> MutexGuard<'_, TurnState> {
-    turn_state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl State {
@@ -127,7 +119,7 @@ impl State {
             if !account.waiting.is_empty() {
                 self.order.push(Reverse((account.pass, name)));
             }
-            let mut turn_state = lock(&turn_state);
+            let mut turn_state = turn_state.lock();
             // A run that is no longer waiting was dropped.
             if let TurnState::Waiting(waker) = std::mem::replace(&mut *turn_state, TurnState::Called) {
                 self.now = self.now.max(pass);
@@ -155,7 +147,7 @@ impl ScheduledRun {
 
     /// Releases the turn of a guest that waits in the host.
     pub fn rest(&self) {
-        let mut turn_state = lock(&self.turn_state);
+        let mut turn_state = self.turn_state.lock();
         if matches!(*turn_state, TurnState::Computing) {
             *turn_state = TurnState::Away;
             drop(turn_state);
@@ -166,7 +158,7 @@ impl ScheduledRun {
 
 impl CpuScheduler {
     fn free_one(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.free += 1;
         let called = state.call();
         drop(state);
@@ -176,8 +168,8 @@ impl CpuScheduler {
 
 impl Drop for ScheduledRun {
     fn drop(&mut self) {
-        let had = std::mem::take(&mut *lock(&self.turn_state));
-        let mut state = self.scheduler.lock();
+        let had = std::mem::take(&mut *self.turn_state.lock());
+        let mut state = self.scheduler.state.lock();
         if let Some(account) = state.accounts.get_mut(&self.share.account) {
             account.waiting.retain(|turn_state| !Arc::ptr_eq(turn_state, &self.turn_state));
             account.runs -= 1;
@@ -208,7 +200,7 @@ impl Future for Turn {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let Some(computed) = self.computed.take() else {
-            let mut turn_state = lock(&self.turn_state);
+            let mut turn_state = self.turn_state.lock();
             return match &mut *turn_state {
                 TurnState::Called => {
                     *turn_state = TurnState::Computing;
@@ -223,8 +215,8 @@ impl Future for Turn {
         };
         // Even if a turn is free, it starts at the next poll, so that other tasks of this thread
         // can run.
-        let had = std::mem::replace(&mut *lock(&self.turn_state), TurnState::Waiting(cx.waker().clone()));
-        let mut state = self.scheduler.lock();
+        let had = std::mem::replace(&mut *self.turn_state.lock(), TurnState::Waiting(cx.waker().clone()));
+        let mut state = self.scheduler.state.lock();
         if matches!(had, TurnState::Computing | TurnState::Called) {
             state.free += 1;
         }

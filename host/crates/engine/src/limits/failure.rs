@@ -97,6 +97,7 @@ impl Failure {
             return Self::Instances;
         }
         match denied {
+            Some(denied) if entered => Self::DeniedGrowth(denied, clip(&text, 200)),
             // Its first memory is larger than the limit.
             Some(denied) => Self::DeniedGrowth(denied, "no instance".to_owned()),
             // An invalid UTF-8 string, too many handles, and similar errors.

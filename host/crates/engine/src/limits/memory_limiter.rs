@@ -3,11 +3,15 @@
 //!
 //! wasmtime asks before each growth. A refusal makes `memory.grow` return -1, and most guests then
 //! trap. So the refusal is recorded, and a subsequent trap is reported as the limit that caused it.
+//!
+//! A run with a journal never sees a refusal of the host: its repetition may get the memory, and would diverge. Its task
+//! waits for memory instead.
 
 use crate::limits::run_budget::RunBudget;
+use async_trait::async_trait;
 use std::sync::Arc;
 use toolyard_manifest::Limits;
-use wasmtime::ResourceLimiter;
+use wasmtime::{ResourceLimiter, ResourceLimiterAsync};
 
 /// The maximum number of core instances that a manifest can allow (Python needs 20).
 pub(crate) const MAX_INSTANCES: usize = 200;
@@ -34,6 +38,16 @@ pub(crate) struct MemoryLimiter {
     /// Bytes of memory that the run's reservation already includes.
     prepaid: u64,
     pub denied: Option<DeniedGrowth>,
+    /// Present if the run has a journal.
+    pub waiter: Option<Arc<dyn MemoryWaiter>>,
+}
+
+/// The journal of a run, which may not see that the host refuses memory.
+#[async_trait]
+pub(crate) trait MemoryWaiter: Send + Sync {
+    /// Waits until there may be memory, and returns whether the run may try again; if not, it ends. `None` if the run is
+    /// not repeated, so that it may see the refusal.
+    async fn wait_for_memory(&self) -> Option<bool>;
 }
 
 struct Counter {
@@ -73,6 +87,7 @@ impl MemoryLimiter {
             budget,
             prepaid,
             denied: None,
+            waiter: None,
         }
     }
 
@@ -94,6 +109,14 @@ impl MemoryLimiter {
         self.memory.used = wanted;
         Ok(())
     }
+
+    fn grow(&mut self, current: usize, desired: usize, maximum: Option<usize>) -> Result<(), DeniedGrowth> {
+        match self.memory.growth(current, desired, maximum) {
+            Growth::Fails => Ok(()),
+            Growth::TooMuch => Err(DeniedGrowth::Memory),
+            Growth::To(wanted) => self.grow_memory(wanted),
+        }
+    }
 }
 
 impl Drop for MemoryLimiter {
@@ -112,11 +135,7 @@ impl ResourceLimiter for MemoryLimiter {
         desired: usize,
         maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
-        let granted = match self.memory.growth(current, desired, maximum) {
-            Growth::Fails => return Ok(true),
-            Growth::TooMuch => Err(DeniedGrowth::Memory),
-            Growth::To(wanted) => self.grow_memory(wanted),
-        };
+        let granted = self.grow(current, desired, maximum);
         Ok(granted.map_err(|denied| self.denied.get_or_insert(denied)).is_ok())
     }
 
@@ -150,13 +169,58 @@ impl ResourceLimiter for MemoryLimiter {
     }
 }
 
+/// For runs with a journal.
+#[async_trait]
+impl ResourceLimiterAsync for MemoryLimiter {
+    async fn memory_growing(
+        &mut self,
+        current: usize,
+        desired: usize,
+        maximum: Option<usize>,
+    ) -> wasmtime::Result<bool> {
+        loop {
+            let granted = self.grow(current, desired, maximum);
+            let waits = match (granted, &self.waiter) {
+                (Err(DeniedGrowth::Host(_)), Some(waiter)) => waiter.wait_for_memory().await,
+                _ => None,
+            };
+            if waits != Some(true) {
+                let is_granted = granted.map_err(|denied| self.denied.get_or_insert(denied)).is_ok();
+                let needs_memory = || wasmtime::Error::msg("a run with a journal needs memory");
+                return if waits.is_none() { Ok(is_granted) } else { Err(needs_memory()) };
+            }
+        }
+    }
+
+    async fn table_growing(
+        &mut self,
+        current: usize,
+        desired: usize,
+        maximum: Option<usize>,
+    ) -> wasmtime::Result<bool> {
+        ResourceLimiter::table_growing(self, current, desired, maximum)
+    }
+
+    fn instances(&self) -> usize {
+        ResourceLimiter::instances(self)
+    }
+
+    fn tables(&self) -> usize {
+        ResourceLimiter::tables(self)
+    }
+
+    fn memories(&self) -> usize {
+        ResourceLimiter::memories(self)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::limits::run_budget::Amounts;
 
     fn grow(limiter: &mut MemoryLimiter, from: usize, to: usize) -> bool {
-        limiter.memory_growing(from, to, Some(90)).expect("never fails")
+        ResourceLimiter::memory_growing(limiter, from, to, Some(90)).expect("never fails")
     }
 
     #[test]

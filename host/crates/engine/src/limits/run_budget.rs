@@ -3,7 +3,8 @@
 //! begins, so that neither the pool nor the kernel refuses it later. The growth of its memories is
 //! taken from the budget as it happens.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use parking_lot::Mutex;
+use std::sync::Arc;
 use sysinfo::{MemoryRefreshKind, RefreshKind, System};
 use toolyard_task::{Reservation, ReservationError};
 use wasmtime::ResourcesRequired;
@@ -153,12 +154,12 @@ impl RunBudget {
 
     /// The amounts in use.
     pub fn taken(&self) -> Amounts {
-        *self.lock()
+        *self.taken.lock()
     }
 
     /// Reserves these amounts.
     pub fn take(self: &Arc<Self>, amounts: Amounts) -> Result<Reservation, ReservationError> {
-        let mut taken = self.lock();
+        let mut taken = self.taken.lock();
         Self::check(&self.most, &taken, &amounts)?;
         taken.runs += amounts.runs;
         taken.memories += amounts.memories;
@@ -194,7 +195,7 @@ impl RunBudget {
 
     /// Takes bytes for a growing memory; returns false if too few are left.
     pub fn draw(&self, bytes: u64) -> bool {
-        let mut taken = self.lock();
+        let mut taken = self.taken.lock();
         let wanted = taken.bytes.saturating_add(bytes);
         let fits = wanted <= self.most.bytes;
         if fits {
@@ -205,19 +206,14 @@ impl RunBudget {
 
     /// Returns bytes that were taken by `draw`.
     pub fn give_back(&self, bytes: u64) {
-        let mut taken = self.lock();
+        let mut taken = self.taken.lock();
         taken.bytes = taken.bytes.saturating_sub(bytes);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Amounts> {
-        // No code panics between two changes of the amounts.
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for ReservedAmounts {
     fn drop(&mut self) {
-        let mut taken = self.budget.lock();
+        let mut taken = self.budget.taken.lock();
         taken.runs -= self.amounts.runs;
         taken.memories -= self.amounts.memories;
         taken.tables -= self.amounts.tables;

@@ -2,8 +2,9 @@
 //! path, query or body.
 
 use super::error::code;
+use parking_lot::Mutex;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use toolyard_task::RunContext;
 use toolyard_task::host_call::{HostAction, HostCall, HttpRequest};
@@ -35,19 +36,19 @@ impl ExchangeReport {
 
     /// Nothing has been sent before: a person may take any time to permit a request.
     pub fn begin(&self) {
-        self.lock().began = Instant::now();
+        self.progress.lock().began = Instant::now();
     }
 
     /// The head of the response is there.
     pub fn respond(&self, status: u16) {
-        let mut progress = self.lock();
+        let mut progress = self.progress.lock();
         progress.request.status = Some(status);
         progress.request.first_byte = Some(progress.began.elapsed());
     }
 
     /// The guest has read this many bytes.
     pub fn receive(&self, bytes: usize) {
-        self.lock().request.received += bytes as u64;
+        self.progress.lock().request.received += bytes as u64;
     }
 
     /// The exchange has ended with this error.
@@ -57,7 +58,7 @@ impl ExchangeReport {
 
     /// The exchange, or its run, has ended. Only the first end counts.
     pub fn end(&self, error: Option<&'static str>) {
-        let mut progress = self.lock();
+        let mut progress = self.progress.lock();
         if std::mem::replace(&mut progress.is_over, true) {
             return;
         }
@@ -71,15 +72,11 @@ impl ExchangeReport {
 
     /// The run has ended, or the guest has dropped the response. It does not need a body to its end.
     pub fn abandon(&self) {
-        let has_response = self.lock().request.status.is_some();
+        let has_response = self.progress.lock().request.status.is_some();
         self.end((!has_response).then_some(NOT_FINISHED));
     }
 
     pub fn is_over(&self) -> bool {
-        self.lock().is_over
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Progress> {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+        self.progress.lock().is_over
     }
 }

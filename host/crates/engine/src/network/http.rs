@@ -67,7 +67,7 @@ impl Sender {
         options: RequestOptions,
     ) -> Box<dyn Future<Output = Exchanged> + Send> {
         let policy = self.policy.clone();
-        let exchange = match RecordedExchange::begin(journal, request) {
+        let exchange = match RecordedExchange::begin(journal, request, &policy.grants) {
             Ok(exchange) => exchange,
             Err(error) => return Box::new(std::future::ready(Err(error))),
         };

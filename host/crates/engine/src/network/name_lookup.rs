@@ -8,10 +8,11 @@
 
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, Shared};
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, ToSocketAddrs as _};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 /// The maximum number of concurrent look-ups. Each has a thread.
@@ -61,7 +62,7 @@ struct LookupGuard {
 
 impl Drop for LookupGuard {
     fn drop(&mut self) {
-        self.under_way.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.name);
+        self.under_way.lock().remove(&self.name);
     }
 }
 
@@ -89,11 +90,11 @@ impl NameLookups {
 
     /// The running look-up of this name, if any.
     fn joined(&self, name: &str) -> Option<UnderWay> {
-        self.under_way.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+        self.under_way.lock().get(name).cloned()
     }
 
     fn begin(&self, name: Arc<str>, permits: [OwnedSemaphorePermit; 2]) -> UnderWay {
-        let mut under_way = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut under_way = self.under_way.lock();
         // Another task may have started the look-up while this one waited for a slot.
         if let Some(found) = under_way.get(&name) {
             return found.clone();
@@ -122,7 +123,7 @@ impl NameLookups {
     }
 
     fn account(&self, account: &Arc<str>) -> Arc<Semaphore> {
-        let mut accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut accounts = self.accounts.lock();
         if accounts.len() >= ACCOUNTS_KEPT && accounts.len() == accounts.capacity() {
             accounts.retain(|_, account| account.strong_count() > 0);
         }
@@ -138,8 +139,8 @@ impl NameLookups {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use parking_lot::Condvar;
     use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::sync::{Condvar, MutexGuard};
     use std::time::Duration;
     use tokio::time::timeout;
 
@@ -153,12 +154,8 @@ mod tests {
 
     impl Slow {
         fn release(&self) {
-            *self.lock() = true;
+            *self.released.lock() = true;
             self.change.notify_all();
-        }
-
-        fn lock(&self) -> MutexGuard<'_, bool> {
-            self.released.lock().expect("free")
         }
     }
 
@@ -166,7 +163,7 @@ mod tests {
         fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>> {
             self.asked.fetch_add(1, Ordering::SeqCst);
             if name.starts_with("slow") {
-                drop(self.change.wait_while(self.lock(), |released| !*released).expect("free"));
+                self.change.wait_while(&mut self.released.lock(), |released| !*released);
             }
             if name == "panics" {
                 panic!("a fault of the resolver");

@@ -9,8 +9,9 @@ use crate::limits::failure;
 use crate::network::Network;
 use crate::network::exchange_report::ExchangeReport;
 use crate::network::resolved_peers::ResolvedPeers;
+use parking_lot::Mutex;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use toolyard_manifest::{Limits, Protocol, Target};
 use toolyard_task::RunContext;
@@ -75,7 +76,7 @@ impl NetworkPolicy {
 
     /// An exchange has begun.
     pub fn open_exchange(&self, report: Arc<ExchangeReport>) {
-        let mut open = self.exchanges.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.exchanges.lock();
         // `http-concurrent` bounds what is left.
         open.retain(|other| !other.is_over());
         open.push(report);
@@ -83,14 +84,14 @@ impl NetworkPolicy {
 
     /// The run has ended, and with it every exchange.
     pub fn end_exchanges(&self) {
-        let open = std::mem::take(&mut *self.exchanges.lock().unwrap_or_else(PoisonError::into_inner));
+        let open = std::mem::take(&mut *self.exchanges.lock());
         open.iter().for_each(|report| report.abandon());
     }
 
     /// Reports the use of a raw socket. Datagrams to the same peer are one use.
     pub fn report_socket(&self, protocol: Protocol, peer: SocketAddr, is_allowed: bool) {
         if protocol == Protocol::Udp {
-            let mut last = self.last_datagram.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut last = self.last_datagram.lock();
             if last.replace(peer) == Some(peer) {
                 return;
             }
@@ -126,7 +127,7 @@ impl NetworkPolicy {
     fn keep(&self, why: String) -> Option<String> {
         // A guest chooses the hosts that it names, and may put a secret into them.
         let why = self.grants.clean(why);
-        let mut reasons = self.reasons.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut reasons = self.reasons.lock();
         let is_new = reasons.len() < MAX_REASONS && !reasons.contains(&why);
         is_new.then(|| reasons.push(why.clone()))?;
         Some(why)
@@ -162,6 +163,6 @@ impl NetworkPolicy {
 
     /// The reasons, one sentence each.
     pub fn reasons(&self) -> Vec<String> {
-        self.reasons.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.reasons.lock().clone()
     }
 }

@@ -5,13 +5,17 @@
 //! on the journal alone. A request that was under way when its host stopped is in doubt: whether it is sent again is
 //! decided by its method, by an idempotency key, and by the manifest.
 
+use crate::grant::Grants;
+use crate::grant::redact::Redactor;
 use crate::journal::{GuestJournal, JournalFailure, RequestUnderWay};
 use crate::network::error::{code, of_name};
 use crate::network::exchange::{Body, Exchanged};
 use crate::network::policy::NetworkPolicy;
 use bytes::{Bytes, BytesMut};
+use http::header::CONTENT_LENGTH;
 use http::{HeaderName, HeaderValue, Method, Request, Response as HttpResponse, Uri};
 use http_body_util::{BodyExt as _, Full};
+use std::borrow::Cow;
 use std::sync::Arc;
 use toolyard_journal::{DecidedBy, DoubtDecision, Exchange, Response, ResponseOutcome};
 use toolyard_manifest::InDoubt;
@@ -29,16 +33,23 @@ pub(crate) struct RecordedExchange {
     under_way: Option<RequestUnderWay>,
 }
 
-/// The crc32 of the parts of a request that the guest has decided, but for its body.
-fn head(request: &Request<Body>) -> u32 {
+/// The crc32 of the parts of a request that the guest has decided, but for its body. `uri` has no secret.
+fn head(request: &Request<Body>, uri: &str, redactor: Option<&Redactor>) -> u32 {
     let mut sum = crc32fast::Hasher::new();
     sum.update(request.method().as_str().as_bytes());
-    sum.update(request.uri().to_string().as_bytes());
-    for (name, value) in request.headers() {
+    sum.update(uri.as_bytes());
+    // The length of a body may be that of a secret.
+    let is_compared = |name: &HeaderName| redactor.is_none() || *name != CONTENT_LENGTH;
+    for (name, value) in request.headers().iter().filter(|(name, _)| is_compared(name)) {
         sum.update(name.as_str().as_bytes());
-        sum.update(value.as_bytes());
+        sum.update(&compared(value.as_bytes(), redactor));
     }
     sum.finalize()
+}
+
+/// Bytes of a request without the values of secrets, which may change between two runs.
+fn compared<'a>(bytes: &'a [u8], redactor: Option<&Redactor>) -> Cow<'a, [u8]> {
+    redactor.map_or(Cow::Borrowed(bytes), |redactor| Cow::Owned(redactor.named(bytes)))
 }
 
 impl RecordedExchange {
@@ -46,9 +57,9 @@ impl RecordedExchange {
     ///
     /// # Errors
     /// If the run cannot go on; its next operation ends it.
-    pub fn begin(journal: Arc<GuestJournal>, request: Request<Body>) -> Result<Self, Error> {
-        let head = head(&request);
-        let (method, uri) = (request.method().as_str(), request.uri().to_string());
+    pub fn begin(journal: Arc<GuestJournal>, request: Request<Body>, grants: &Grants) -> Result<Self, Error> {
+        let (method, uri) = (request.method().as_str(), grants.clean(request.uri().to_string()));
+        let head = head(&request, &uri, grants.redactor.as_deref());
         let under_way = journal.request();
         let exchange = journal.with(|recorder| recorder.request(head, method, &uri)).map_err(lost)?;
         let under_way = matches!(exchange, Exchange::Live(_)).then_some(under_way);
@@ -75,14 +86,15 @@ impl RecordedExchange {
         let (mut parts, body) = request.into_parts();
         let collected = collect(body, policy.limits.http_request).await;
         // A body that failed or is too large has no sum; the failure is the outcome.
-        let sum = collected.as_ref().map_or(0, |body| crc32fast::hash(body));
+        let redactor = policy.grants.redactor.as_deref();
+        let sum = collected.as_ref().map_or(0, |body| crc32fast::hash(&compared(body, redactor)));
         if let Exchange::Past(_) = exchange {
             let past = journal.with(|recorder| {
                 recorder.check_body(number, sum)?;
                 recorder.response(number)
             });
             if let Some(Response { outcome, .. }) = past.map_err(lost)? {
-                return exchanged(outcome);
+                return exchanged(mapped(outcome, redactor, Redactor::restored));
             }
             // The guest has not seen this far yet in its repetition.
             journal.until_live().await;
@@ -98,7 +110,7 @@ impl RecordedExchange {
                 DoubtDecision::Resend => {}
                 DoubtDecision::Error => {
                     let outcome = ResponseOutcome::Error(CONNECTION_TERMINATED.to_owned());
-                    return record(&journal, number, sum, outcome);
+                    return record(&journal, number, sum, outcome, redactor);
                 }
                 DoubtDecision::Fail => {
                     return Err(lost(journal.fail(JournalFailure::InDoubt { request: named })));
@@ -108,8 +120,11 @@ impl RecordedExchange {
         let _under_way = under_way.unwrap_or_else(|| journal.request());
         let body = match collected {
             Ok(body) => body,
-            Err(error) => return record(&journal, number, sum, failed(&error)),
+            Err(error) => return record(&journal, number, sum, failed(&error), redactor),
         };
+        if !parts.method.is_safe() {
+            policy.context.before_effect().await;
+        }
         if matches!(exchange, Exchange::Live(_))
             && policy.grants.http.keyed
             && is_keyed(&parts.method)
@@ -157,7 +172,7 @@ impl RecordedExchange {
             }
             Err(error) => failed(&error),
         };
-        record(&journal, number, sum, outcome)
+        record(&journal, number, sum, outcome, redactor)
     }
 
     /// The exchange has no place among those that may be under way at once. That is chance too.
@@ -225,13 +240,34 @@ fn is_keyed(method: &Method) -> bool {
     matches!(*method, Method::POST | Method::PATCH)
 }
 
-/// Records the end of an exchange and gives it to the guest.
-fn record(journal: &GuestJournal, number: u32, request_body: u32, outcome: ResponseOutcome) -> Exchanged {
-    let response = Response { request_body, outcome };
+/// Records the end of an exchange, without the values of secrets, and gives it to the guest.
+fn record(
+    journal: &GuestJournal,
+    number: u32,
+    request_body: u32,
+    outcome: ResponseOutcome,
+    redactor: Option<&Redactor>,
+) -> Exchanged {
+    let response = Response { request_body, outcome: mapped(outcome.clone(), redactor, Redactor::kept) };
     journal.with(|recorder| recorder.record_response(number, &response)).map_err(lost)?;
     // At once, while the request counts as under way: without its response it would be in doubt.
     journal.push_recorded();
-    exchanged(response.outcome)
+    exchanged(outcome)
+}
+
+/// A response with other bytes, if the plugin has secrets.
+fn mapped(
+    outcome: ResponseOutcome,
+    redactor: Option<&Redactor>,
+    map: fn(&Redactor, &Bytes) -> Bytes,
+) -> ResponseOutcome {
+    match (outcome, redactor) {
+        (ResponseOutcome::Complete { status, headers, body }, Some(redactor)) => {
+            let headers = headers.into_iter().map(|(name, value)| (name, map(redactor, &value))).collect();
+            ResponseOutcome::Complete { status, headers, body: map(redactor, &body) }
+        }
+        (outcome, _) => outcome,
+    }
 }
 
 /// The error as the journal keeps it: a name, which the guest gets now and in each repetition.

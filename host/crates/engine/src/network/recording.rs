@@ -4,7 +4,8 @@
 use super::error::name_of;
 use crate::grant::Grants;
 use http::HeaderMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use parking_lot::Mutex;
+use std::sync::Arc;
 use toolyard_task::http_tape::{MAX_TAPE_BODY, TapeEntry, TapeExchange, TapeOutcome, TapeResponse};
 use wasmtime_wasi_http::Error;
 
@@ -39,12 +40,12 @@ impl Recording {
             Some((name.as_str().to_owned(), value.to_str().ok()?.to_owned()))
         };
         let headers = headers.iter().filter_map(text).collect();
-        self.lock().response = Some(TapeResponse { status, headers, body: Vec::new() });
+        self.answer.lock().response = Some(TapeResponse { status, headers, body: Vec::new() });
     }
 
     /// The guest has read this piece of the body.
     pub fn add(&self, piece: &[u8]) {
-        let mut answer = self.lock();
+        let mut answer = self.answer.lock();
         let Some(response) = &mut answer.response else { return };
         if response.body.len() + piece.len() > MAX_TAPE_BODY {
             response.body = Vec::new();
@@ -56,12 +57,12 @@ impl Recording {
 
     /// The guest has read the whole body.
     pub fn end(&self) {
-        self.lock().is_whole = true;
+        self.answer.lock().is_whole = true;
     }
 
     /// The exchange has ended with this error.
     pub fn fail(&self, error: &Error) {
-        let mut answer = self.lock();
+        let mut answer = self.answer.lock();
         let failure = match (&answer.response, name_of(error)) {
             (None, Some(name)) => TapeOutcome::Failed(name),
             (None, None) => not_recordable(format!("it ended with the error {error}")),
@@ -71,7 +72,7 @@ impl Recording {
     }
 
     fn outcome(&self) -> TapeOutcome {
-        let answer = self.lock();
+        let answer = self.answer.lock();
         match (&answer.failure, &answer.response) {
             _ if self.body.is_none() => not_recordable(too_large("its body")),
             (Some(TapeOutcome::NotRecordable(why)), _) => {
@@ -87,10 +88,6 @@ impl Recording {
                 TapeOutcome::Response(TapeResponse { status: *status, headers, body })
             }
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Answer> {
-        self.answer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

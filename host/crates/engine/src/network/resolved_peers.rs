@@ -3,9 +3,9 @@
 
 use crate::network::address::{self, AddressKind};
 use ipnet::IpNet;
+use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Mutex, PoisonError};
 use toolyard_manifest::{Host, Hosts, Peer, Protocol, SocketGrant, SocketRule};
 
 /// The maximum number of addresses recorded for a run.
@@ -27,7 +27,7 @@ impl ResolvedPeers {
     /// Records an address of a name for each port that is granted with it. Returns whether it
     /// recorded any.
     pub fn note(&self, grant: &SocketGrant, name: &str, address: IpAddr) -> bool {
-        let mut given = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut given = self.0.lock();
         let mut any = false;
         for protocol in [Protocol::Tcp, Protocol::Udp] {
             let is_of_name = |rule: &&SocketRule| matches!(&rule.peer, Peer::Name(named) if named == name);
@@ -51,7 +51,7 @@ impl ResolvedPeers {
             }
         });
         by_address || {
-            let given = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let given = self.0.lock();
             given.contains(&(protocol, peer.port(), address))
         }
     }

@@ -38,18 +38,9 @@ pub struct Engine {
     pub(crate) checker: SchemaChecker,
     /// Makes the tools of components that were replaced in the folder and on which tasks still run.
     pub(crate) former: OnceLock<Arc<dyn FormerTools>>,
-    /// The engine of runs with a journal, from when the first one is loaded.
-    journalled: OnceLock<Result<JournalEngine, String>>,
+    /// The linker of runs with a journal, from when the first one is loaded. It records what comes from outside.
+    journal_linker: OnceLock<Result<Linker<GuestState>, String>>,
     pooled: bool,
-}
-
-/// The engine of runs with a journal. Its code gives the same results on every processor, and its linker records what
-/// comes from outside. Its instances are allocated one by one: beside the write of a journal that takes little, and a
-/// second pool would double the reserved address space.
-pub(crate) struct JournalEngine {
-    pub wasm: wasmtime::Engine,
-    pub linker: Linker<GuestState>,
-    pub ticker: Ticker,
 }
 
 /// Makes the tools of components that left the folder.
@@ -73,16 +64,6 @@ pub(crate) struct ToolOfPlugin {
     pub file: Arc<str>,
     pub manifest: Arc<Manifest>,
     pub grants: Arc<Grants>,
-}
-
-impl JournalEngine {
-    fn start() -> Result<Self, String> {
-        let failed = |error: wasmtime::Error| format!("{error:#}");
-        let wasm = wasmtime::Engine::new(&toolchain::journal_config()).map_err(failed)?;
-        let linker = crate::run::recorded_linker::linker(&wasm).map_err(failed)?;
-        let ticker = Ticker::start(wasm.clone()).map_err(|error| error.to_string())?;
-        Ok(Self { wasm, linker, ticker })
-    }
 }
 
 impl Engine {
@@ -122,7 +103,7 @@ impl Engine {
             budget,
             scheduler,
             former: OnceLock::new(),
-            journalled: OnceLock::new(),
+            journal_linker: OnceLock::new(),
             pooled,
         }))
     }
@@ -156,20 +137,18 @@ impl Engine {
         Toolchain { wasm: &self.wasm, cache: &self.cache, settings: &self.settings }
     }
 
-    /// The engine of runs with a journal, which the first call starts.
+    /// The linker of runs with a journal, which the first call makes.
     ///
     /// # Errors
-    /// If it cannot be started.
-    pub(crate) fn journalled(&self) -> Result<&JournalEngine, &str> {
-        self.journalled.get_or_init(JournalEngine::start).as_ref().map_err(String::as_str)
+    /// If wasmtime refuses it.
+    pub(crate) fn journal_linker(&self) -> Result<&Linker<GuestState>, &str> {
+        let made = || crate::run::recorded_linker::linker(&self.wasm).map_err(|error| format!("{error:#}"));
+        self.journal_linker.get_or_init(made).as_ref().map_err(String::as_str)
     }
 
     /// Makes computing guests check at once whether they were stopped.
     pub(crate) fn interrupt(&self) {
         self.wasm.increment_epoch();
-        if let Some(Ok(journalled)) = self.journalled.get() {
-            journalled.wasm.increment_epoch();
-        }
     }
 }
 

@@ -11,7 +11,6 @@ use crate::guest::about::About;
 use crate::guest::state::GuestState;
 use crate::journal::GuestJournal;
 use crate::limits::cpu_meter::{self, CpuMeter};
-use crate::limits::epoch::Ticker;
 use crate::limits::failure::Failure;
 use crate::limits::first_poll::FirstPolls;
 use crate::limits::memory_limiter::{DeniedGrowth, MemoryLimiter};
@@ -183,20 +182,6 @@ pub(crate) struct Invocation<'a> {
     pub journal: Option<(Arc<GuestJournal>, &'a JournalledCode)>,
 }
 
-/// The wasmtime engine that a run uses, and its ticker.
-#[derive(Clone, Copy)]
-struct Machine<'a> {
-    engine: &'a Engine,
-    wasm: &'a wasmtime::Engine,
-    ticker: &'a Ticker,
-}
-
-impl<'a> Machine<'a> {
-    const fn of(engine: &'a Engine) -> Self {
-        Self { engine, wasm: &engine.wasm, ticker: &engine.ticker }
-    }
-}
-
 /// Runs one exported function of a plugin, with all that its manifest grants.
 pub(crate) async fn invoke<C: Call>(
     order: Invocation<'_>,
@@ -215,18 +200,9 @@ pub(crate) async fn invoke<C: Call>(
         Err(refused) => return RunOutcome::Failed(Failure::NotPermitted(refused)),
     }
     let engine = &*base.engine;
-    let (meter, machine, pre) = match &journal {
-        None => (Arc::new(CpuMeter::new(limits.cpu)), Machine::of(engine), &base.component.pre),
-        Some((journal, code)) => match engine.journalled() {
-            Ok(with) => {
-                let machine = Machine { engine, wasm: &with.wasm, ticker: &with.ticker };
-                (journal.meter(limits.cpu), machine, &code.pre)
-            }
-            Err(error) => {
-                tracing::warn!(event = "run.failed", plugin = %base.file, error, "cannot run tool");
-                return RunOutcome::Failed(Failure::Host);
-            }
-        },
+    let (meter, pre) = match &journal {
+        None => (Arc::new(CpuMeter::new(limits.cpu)), &base.component.pre),
+        Some((journal, code)) => (journal.meter(limits.cpu), &code.pre),
     };
     let _account = SpentReport { meter: &meter, context };
     let (function, is_tool): (Arc<str>, bool) = match subject {
@@ -252,8 +228,8 @@ pub(crate) async fn invoke<C: Call>(
         },
         Err(failure) => return RunOutcome::Failed(failure),
     };
-    let call = pin!(guest(machine, pre, limits, &meter, state, call));
-    match drive(machine, (&meter, first_polls), limits.wall, context, call).await {
+    let call = pin!(guest(engine, pre, limits, &meter, state, call));
+    match drive(engine, (&meter, first_polls), limits.wall, context, call).await {
         DriveEnd::Stopped => RunOutcome::Stopped,
         DriveEnd::OutOfTime => RunOutcome::Failed(Failure::Wall),
         DriveEnd::Done(Ok((value, mut refused))) => {
@@ -335,9 +311,8 @@ where
     let (limits, meter, state, listing) = ungranted(engine, plugin, function)?;
     let context: Arc<dyn RunContext> = listing.clone();
     let call = ContractCall::<(), R>::new(export, ());
-    let machine = Machine::of(engine);
-    let call = pin!(guest(machine, pre, &limits, &meter, state, call));
-    match drive(machine, (&meter, &FirstPolls::default()), limits.wall, &context, call).await {
+    let call = pin!(guest(engine, pre, &limits, &meter, state, call));
+    match drive(engine, (&meter, &FirstPolls::default()), limits.wall, &context, call).await {
         DriveEnd::Done(Ok((value, _))) => Ok(value),
         DriveEnd::Done(Err(broken)) if !meter.is_over() => {
             Err(unlisted(function, &broken, &limits, listing.complaint()))
@@ -354,10 +329,10 @@ async fn check_types(
     exports: &Exports,
     plugin: &Arc<str>,
 ) -> Result<(), Refusal> {
-    const FUNCTION: &str = "(instantiation)";
+    const FUNCTION: &str = START;
     let (limits, meter, state, listing) = ungranted(engine, plugin, FUNCTION)?;
     let context: Arc<dyn RunContext> = listing.clone();
-    let mut store = store(Machine::of(engine), &limits, &meter, state);
+    let mut store = store(engine, &limits, &meter, state);
     let checked = pin!(async {
         let instance = pre.instantiate_async(&mut store).await;
         let growth = store.data().limiter.denied;
@@ -367,7 +342,7 @@ async fn check_types(
         let instance = instance.map_err(broken(false))?;
         exports.check(&mut store, instance).map_err(broken(true))
     });
-    match drive(Machine::of(engine), (&meter, &FirstPolls::default()), limits.wall, &context, checked).await {
+    match drive(engine, (&meter, &FirstPolls::default()), limits.wall, &context, checked).await {
         DriveEnd::Done(Ok(())) => Ok(()),
         DriveEnd::Done(Err(broken)) if broken.entered => {
             Err(Refusal::Contract(format!("{:#}", broken.error)))
@@ -381,6 +356,9 @@ async fn check_types(
     }
 }
 
+/// The name of the instantiation in errors.
+const START: &str = "(instantiation)";
+
 fn unlisted(
     function: &'static str,
     broken: &FailedRun,
@@ -390,6 +368,7 @@ fn unlisted(
     let mut why = match Failure::of(&broken.error, broken.refused.growth, broken.entered) {
         // The operator of the folder may see the full error.
         Failure::Host => format!("{:#}", broken.error),
+        failure if function == START => failure.sentence("start of the component", limits),
         failure => failure.sentence(&format!("function `{function}`"), limits),
     };
     if let Some(complaint) = complaint {
@@ -422,25 +401,24 @@ fn ungranted(engine: &Engine, plugin: &Arc<str>, function: &'static str) -> Resu
     Ok((limits, meter, state, context))
 }
 
-fn store(
-    machine: Machine<'_>,
-    limits: &Limits,
-    meter: &Arc<CpuMeter>,
-    state: GuestState,
-) -> Store<GuestState> {
+fn store(engine: &Engine, limits: &Limits, meter: &Arc<CpuMeter>, state: GuestState) -> Store<GuestState> {
     let context = state.context.clone();
-    let mut store = Store::new(machine.wasm, state);
-    store.limiter(|run| &mut run.limiter);
+    let is_recorded = state.find_journal().is_some();
+    let mut store = Store::new(&engine.wasm, state);
+    match is_recorded {
+        true => store.limiter_async(|run| &mut run.limiter),
+        false => store.limiter(|run| &mut run.limiter),
+    }
     store.set_hostcall_fuel(usize::try_from(limits.hostcall).unwrap_or(usize::MAX));
     // The handles of the host's table, and those that a component passes to itself.
     store.set_max_component_handles(limits.handles as usize);
-    cpu_meter::arm(&mut store, &machine.engine.scheduler, meter, &context);
+    cpu_meter::arm(&mut store, &engine.scheduler, meter, &context);
     store
 }
 
 /// Calls an exported function in its own store. Also returns the refusals.
 async fn guest<C: Call>(
-    machine: Machine<'_>,
+    engine: &Engine,
     pre: &InstancePre<GuestState>,
     limits: &Limits,
     meter: &Arc<CpuMeter>,
@@ -448,7 +426,7 @@ async fn guest<C: Call>(
     call: C,
 ) -> Result<(C::Returned, Refusals), FailedRun> {
     let context = state.context.clone();
-    let mut store = store(machine, limits, meter, state);
+    let mut store = store(engine, limits, meter, state);
     let mut entered = false;
     let called = async {
         // A stop before the deadline was armed has advanced an epoch that this store did not check.
@@ -475,7 +453,7 @@ async fn guest<C: Call>(
 
 /// Polls a guest's future to completion and counts the time. The epoch ticks only during the polls.
 async fn drive<T>(
-    machine: Machine<'_>,
+    engine: &Engine,
     (meter, first_polls): (&CpuMeter, &FirstPolls),
     wall: Duration,
     context: &Arc<dyn RunContext>,
@@ -494,7 +472,7 @@ async fn drive<T>(
             }
         }
         let polled = {
-            let _ticking = machine.ticker.ticking();
+            let _ticking = engine.ticker.ticking();
             meter.enter();
             let polled = guest.as_mut().poll(cx);
             let took = meter.leave();

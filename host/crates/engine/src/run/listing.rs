@@ -2,7 +2,7 @@
 //! logs its own, such as that of a schema, before it traps.
 
 use async_trait::async_trait;
-use std::sync::{Mutex, PoisonError};
+use parking_lot::Mutex;
 use toolyard_task::tool::{AskError, AskedQuestion, CallInfo, GivenAnswer, Report};
 use toolyard_task::wire::{LogLevel, visible};
 use toolyard_task::{RunContext, Unattended};
@@ -19,7 +19,7 @@ const COMPLAINT_BYTES: usize = 1 << 10;
 impl Listing {
     /// The last error that the component logged.
     pub fn complaint(&self) -> Option<String> {
-        self.complaint.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.complaint.lock().take()
     }
 }
 
@@ -34,7 +34,7 @@ impl RunContext for Listing {
         let text = serde_json::from_str(data.as_str()).unwrap_or_else(|_| data.as_str().to_owned());
         let text = visible::line(&text);
         let end = text.floor_char_boundary(COMPLAINT_BYTES);
-        *self.complaint.lock().unwrap_or_else(PoisonError::into_inner) = Some(text[..end].to_owned());
+        *self.complaint.lock() = Some(text[..end].to_owned());
     }
 
     fn info(&self) -> CallInfo {

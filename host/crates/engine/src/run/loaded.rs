@@ -8,12 +8,13 @@ use crate::convert::typed::Functions;
 use crate::grant::Grants;
 use crate::guest::state::GuestState;
 use crate::limits::run_budget::Amounts;
+use crate::lock::DeclaredDefinition;
 use crate::run::engine::Engine;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use toolyard_manifest::Manifest;
 use toolyard_task::Digest;
-use toolyard_task::wire::PromptDescription;
+use toolyard_task::wire::{PromptDescription, RawJson};
 use wasmtime::component::InstancePre;
 
 /// A component that is compiled and linked and whose offer is known.
@@ -33,6 +34,23 @@ pub(crate) struct LoadedComponent {
     pub compiled_in: Option<Duration>,
     /// The code of runs with a journal, if a manifest has asked for it.
     pub journalled: OnceLock<JournalledCode>,
+}
+
+impl LoadedComponent {
+    /// Its tools and prompts, as a lock file pins them.
+    pub fn definitions(&self) -> Vec<DeclaredDefinition> {
+        let tools = self.declared.iter().map(|tool| DeclaredDefinition {
+            kind: "tool",
+            name: tool.description.name.clone(),
+            json: RawJson::of(&tool.description),
+        });
+        let prompts = self.prompts.iter().map(|prompt| DeclaredDefinition {
+            kind: "prompt",
+            name: prompt.name.clone(),
+            json: RawJson::of(prompt),
+        });
+        tools.chain(prompts).collect()
+    }
 }
 
 /// A component that is compiled and linked for runs with a journal.

@@ -11,13 +11,14 @@
 use crate::component::exports::Called;
 use crate::guest::state::GuestState;
 use crate::run::invoke::Call;
+use parking_lot::Mutex;
 use rustix::mm::{Advice, madvise};
 use std::fs::File;
 use std::io;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::OnceLock;
 use wasmtime::component::__internal::{CanonicalAbiInfo, InstanceType, InterfaceType, LowerContext};
 use wasmtime::component::{ComponentExportIndex, ComponentType, Instance, Lower};
 use wasmtime::{Result, Store};
@@ -82,7 +83,7 @@ impl Prefault {
     /// Learns from the end of an observed run which pages runs write.
     fn learn(&self, begun: &AtBegin) {
         let Ok(mut pages) = written_pages(&begun.addresses) else { return };
-        let mut observed = self.observed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut observed = self.observed.lock();
         if observed.runs > 0 {
             pages.retain(|page| observed.pages.binary_search(page).is_ok());
         }

@@ -164,7 +164,7 @@ impl host::Host for Recorded<'_> {
     fn call_info(&mut self) -> wasmtime::Result<String> {
         let journal = self.0.journal()?.clone();
         if let Source::Past(result) = journal.with(|recorder| recorder.call("call-info", 0))? {
-            return Ok(String::from_utf8(result.to_vec())?);
+            return Ok(self.0.restored(String::from_utf8(result.to_vec())?));
         }
         let mut info = host::Host::call_info(self.0)?;
         if let Some(state) = journal.begin().state {
@@ -174,7 +174,7 @@ impl host::Host for Recorded<'_> {
         }
         let text = Bytes::from(info.clone());
         journal.with(|recorder| recorder.record_call("call-info", 0, text.clone()))?;
-        Ok(info)
+        Ok(self.0.restored(info))
     }
 
     fn changed(&mut self, what: wit::Change) -> wasmtime::Result<()> {
@@ -187,6 +187,7 @@ impl host::Host for Recorded<'_> {
 
     async fn continue_with(&mut self, state: String) -> wasmtime::Result<Result<(), wit::TaskError>> {
         let journal = self.0.journal()?.clone();
+        let state = self.0.kept(state);
         let sum = crc32fast::hash(state.as_bytes());
         // Only what failed is recorded: what succeeds begins another journal.
         if let Source::Past(why) = journal.with(|recorder| recorder.call(CONTINUE_WITH, sum))? {

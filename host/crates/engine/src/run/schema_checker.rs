@@ -4,9 +4,10 @@
 use crate::limits::cpu_scheduler::CpuScheduler;
 use crate::limits::epoch::TICK;
 use crate::limits::run_budget::RunBudget;
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -100,7 +101,7 @@ impl SchemaChecker {
     /// Waits for a slot of this account and for one of the total.
     async fn place(&self, order: &CheckOrder) -> Option<[OwnedSemaphorePermit; 2]> {
         let account = {
-            let mut accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut accounts = self.accounts.lock();
             if accounts.len() >= ACCOUNTS_KEPT && accounts.len() == accounts.capacity() {
                 accounts.retain(|_, account| account.strong_count() > 0);
             }

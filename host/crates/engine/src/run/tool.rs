@@ -238,7 +238,10 @@ impl GuestTool {
     ) -> Result<(Arc<GuestJournal>, &JournalledCode), JournalFailure> {
         let misuse = |what| JournalFailure::Record(RecordError::Misuse(what));
         let component = &self.base.component;
-        let code = component.journalled.get().ok_or(misuse("the component is not compiled for journals"))?;
+        let Some(code) = component.journalled.get() else {
+            port.stuck();
+            return Err(JournalFailure::NotDeclared);
+        };
         let version = self.base.engine.settings.host_version;
         let about = (self.spec.name(), &*component.digest.0, version);
         let begin = journal::begin(about, arguments.as_bytes(), &self.base.grants, &self.limits);

@@ -4,8 +4,9 @@
 use crate::grant::redact::Redactor;
 use crate::journal::GuestJournal;
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use tokio::io::AsyncWrite;
 use toolyard_task::RunContext;
@@ -67,14 +68,14 @@ impl GuestOutput {
     }
 
     fn take(&self, bytes: &[u8]) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take(bytes);
+        self.0.lock().take(bytes);
     }
 }
 
 impl Lines {
     fn take(&mut self, bytes: &[u8]) {
         let (allowed, is_over) = {
-            let mut left = self.budget.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut left = self.budget.lock();
             let allowed = bytes.len().min(left.bytes);
             let is_over = allowed < bytes.len() && !left.told;
             left.bytes -= allowed;
@@ -221,19 +222,19 @@ mod tests {
     }
 
     fn shown(output: &GuestOutput) -> String {
-        output.0.lock().expect("free").shown()
+        output.0.lock().shown()
     }
 
     #[test]
     fn lines_are_cut_at_the_budget_and_cleaned() {
         let budget = budget(10);
         let output = output(&budget, None);
-        let line = || output.0.lock().expect("free").line.clone();
+        let line = || output.0.lock().line.clone();
         output.take(b"one\ntwo");
         assert_eq!(line(), b"two");
         output.take(b" th");
         let state = || {
-            let left = budget.lock().expect("free");
+            let left = budget.lock();
             (left.bytes, left.told)
         };
         assert_eq!((line(), state()), (b"two th".to_vec(), (0, false)));
@@ -258,7 +259,7 @@ mod tests {
         }
         let output = output(&budget(8), Some(secret));
         output.take(&secret.as_bytes()[..8]);
-        output.0.lock().expect("free").swallows = true;
+        output.0.lock().swallows = true;
         assert_eq!(shown(&output), "[secret KEY]", "although it was cut");
     }
 }

@@ -5,12 +5,14 @@ mod divergence;
 mod golden;
 mod world;
 
-use crate::kit::ok;
+use crate::kit::{error, guest, ok, settings};
 use serde_json::json;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use toolyard_engine::Settings;
 use toolyard_journal::{Entry, EntryKind};
 use toolyard_task::RunEnd;
-use world::{Kept, chances, frames, journal, run, sink};
+use world::{Kept, chances, frames, journal, run, serve_by, sink};
 
 #[tokio::test]
 async fn a_request_in_doubt_meets_the_word_of_the_manifest() {
@@ -41,7 +43,40 @@ async fn a_request_in_doubt_meets_the_word_of_the_manifest() {
         let told = cut.doubts.lock().expect("free").clone();
         let expected = format!("POST http://127.0.0.1:{port}/0-0: {decision} by Manifest");
         assert_eq!(told, [expected]);
+        // From here on, the loss of its host does not count as one while it repeats, however long the request takes.
+        assert!(cut.is_live.load(Ordering::Relaxed));
     }
+}
+
+/// An exposed secret that is rotated while a task waits does not make it diverge, and no journal has its value.
+#[tokio::test]
+async fn the_journal_has_the_names_of_secrets_in_place_of_their_values() {
+    const FIRST: &str = "first-secret-of-all";
+    let (port, got) = sink().await;
+    let manifest = format!(
+        "[task]\ndurability = \"resume\"\n[http]\nallow = [\"http://127.0.0.1:{port}\"]\n\
+         [secrets]\nTOKEN = {{ env = \"TOKEN\" }}\n"
+    );
+    let order = json!({ "port": port, "steps": [{"post": 1}, {"ask": 1}] });
+    let component = guest("chances");
+    let serve = |variable| serve_by(Settings { variable, ..settings() }, "chances", &component, &manifest);
+    let (_engine, catalog) = serve(|_| Some(FIRST.into())).await;
+    let first = Arc::new(Kept::default());
+    let result = ok(&run(&catalog, &order, &first).await.0);
+    assert!(result.contains("authorization: Bearer [secret TOKEN]"), "the server returned it: {result}");
+    let stored: Vec<u8> = first.stored().iter().flat_map(|chunk| chunk.body.to_vec()).collect();
+    assert!(!String::from_utf8_lossy(&stored).contains(FIRST));
+    let (_engine, catalog) = serve(|_| Some("another-token".into())).await;
+    let again = run(&catalog, &order, &Kept::of(first.stored())).await.0;
+    assert_eq!((ok(&again), got.lock().expect("free").len()), (result, 1));
+}
+
+/// The operator may change the manifest of a tool whose tasks wait.
+#[tokio::test]
+async fn a_task_of_a_tool_that_no_longer_resumes_says_so() {
+    let (_engine, catalog) = serve_by(settings(), "chances", &guest("chances"), "").await;
+    let end = run(&catalog, &json!({ "rounds": 1 }), &Arc::new(Kept::default())).await.0;
+    assert!(error(&end).contains("does not say `durability = \"resume\"` any more"), "{end:?}");
 }
 
 #[tokio::test]

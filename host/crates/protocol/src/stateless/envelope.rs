@@ -2,11 +2,11 @@
 //! this request alone (26R, 26B).
 
 use super::input::Retry;
-use super::members::{each, last};
 use super::plain::Plain;
 use super::{META_CAPABILITIES, META_CLIENT_INFO, META_LOG_LEVEL, META_VERSION, TASKS};
 use crate::error::clip;
 use crate::initialize::{Implementation, MAX_CLIENT_BYTES, too_long};
+use crate::members::{each, last};
 use crate::tools::CallParams;
 use crate::{LogLevel, Method, RawJson, RpcError};
 use serde::Deserialize;

@@ -70,7 +70,7 @@ pub fn shown(mut error: RpcError) -> RpcError {
 /// Whether `data.requiredCapabilities` is the object that `-32021` must have.
 fn names_capabilities(error: &RpcError) -> bool {
     let Some(data) = error.data.as_ref().filter(|data| data.is_object()) else { return false };
-    super::members::last(data.as_str(), "requiredCapabilities")
+    crate::members::last(data.as_str(), "requiredCapabilities")
         .is_some_and(|required| required.get().starts_with('{'))
 }
 

@@ -1,7 +1,7 @@
 //! The HTTP headers that repeat a body, as values; the transport compares them (26H-3 to 26H-5).
 
 use super::error::header_mismatch;
-use super::members::last;
+use crate::members::last;
 use crate::{Method, RawJson, RpcError};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

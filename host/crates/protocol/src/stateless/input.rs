@@ -2,7 +2,7 @@
 //! (26M), also for a task (26T-17).
 
 use super::META_SERVER_INFO;
-use super::members::each;
+use crate::members::each;
 use crate::progress::Meta;
 use crate::question::Kind;
 use crate::tools::CallParams;

@@ -3,8 +3,8 @@
 
 use super::error::header_mismatch;
 use super::headers;
-use super::members::each;
 use crate::error::clip;
+use crate::members::each;
 use crate::{RawJson, RpcError};
 use serde_json::{Map, Value};
 use std::collections::HashSet;

@@ -2,8 +2,8 @@
 //! was given, and gets the additions of this generation when it leaves.
 
 use super::META_SERVER_INFO;
-use super::members::each;
 use crate::RawJson;
+use crate::members::each;
 use crate::response::RELATED_TASK;
 use memchr::memmem::Finder;
 use std::sync::LazyLock;
@@ -97,7 +97,7 @@ impl Edit<'_> {
         self.push_meta(meta, out);
     }
 
-    fn is_ours(&self, member: &super::members::Member<'_>) -> bool {
+    fn is_ours(&self, member: &crate::members::Member<'_>) -> bool {
         member.is("resultType") || (self.cache.is_some() && (member.is("ttlMs") || member.is("cacheScope")))
     }
 

@@ -9,9 +9,9 @@ use crate::{MAX_TOKEN_ANSWER, Problem};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::{HeaderValue, Method, StatusCode, Uri};
+use parking_lot::Mutex;
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 use zeroize::Zeroizing;
 
 /// The host of Docker Hub's API.
@@ -23,12 +23,12 @@ pub struct Tokens(Mutex<BTreeMap<(String, String), HeaderValue>>);
 
 impl Tokens {
     pub fn get(&self, host: &str, scope: &str) -> Option<HeaderValue> {
-        let tokens = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let tokens = self.0.lock();
         tokens.get(&(host.to_owned(), scope.to_owned())).cloned()
     }
 
     pub fn set(&self, host: &str, scope: &str, authorization: HeaderValue) {
-        let mut tokens = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tokens = self.0.lock();
         tokens.insert((host.to_owned(), scope.to_owned()), authorization);
     }
 }

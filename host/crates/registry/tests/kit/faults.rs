@@ -1,7 +1,7 @@
 //! The faults of a registry, as rules over requests.
 
 use http::Method;
-use std::sync::{Mutex, PoisonError};
+use parking_lot::Mutex;
 
 /// The answer to a request instead of the registry's.
 #[derive(Debug, Clone)]
@@ -45,11 +45,11 @@ impl Faults {
     /// Applies a fault to the first requests of this kind.
     pub fn add_times(&self, left: usize, method: Method, end: impl Into<String>, fault: Fault) {
         let rule = Rule { method, end: end.into(), fault, left };
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(rule);
+        self.0.lock().push(rule);
     }
 
     pub fn take(&self, method: &Method, path: &str) -> Option<Fault> {
-        let mut rules = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut rules = self.0.lock();
         let applies = |rule: &&mut Rule| rule.left > 0 && rule.method == *method && path.ends_with(&rule.end);
         let rule = rules.iter_mut().find(applies)?;
         rule.left -= 1;

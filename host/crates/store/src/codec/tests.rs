@@ -101,6 +101,7 @@ fn approval() -> impl Strategy<Value = Approval> {
             message,
             wait_ms,
             asked_again: asked_again.map(Timestamp),
+            login: None,
             given,
         },
     )
@@ -121,11 +122,13 @@ fn resume() -> impl Strategy<Value = Resume> {
         Just(JournalRetention::Drop)
     ];
     let parked = of(of(any::<i64>()));
-    (any::<u64>(), any::<u32>(), retention, parked).prop_map(|(reached, stalled, retention, parked)| Resume {
+    let all = (any::<u64>(), any::<u32>(), any::<bool>(), retention, parked);
+    all.prop_map(|(reached, stalled, is_stuck, retention, parked)| Resume {
         reached,
         stalled,
         retention,
         parked: parked.map(|wake| Parked { wake: wake.map(Timestamp) }),
+        is_stuck,
     })
 }
 
@@ -167,6 +170,7 @@ fn any_task() -> impl Strategy<Value = Task> {
             rerun: rest.2,
             resume: rest.6,
             bridged: None,
+            unresumable: None,
             approval: rest.5.map(Box::new),
             questions: rest.3,
             outcome: rest.4,

@@ -34,7 +34,7 @@ impl NodeStore for MemoryStore {
     async fn register(&self) -> Result<Registration, StoreError> {
         let mut state = self.state()?;
         let now = self.shared.clock.now();
-        let mut mine = self.incarnation.lock().expect("no section panics");
+        let mut mine = self.incarnation.lock();
         let tenure = state.lease.map_or(Tenure::Process, Tenure::Lease);
         if let Some(incarnation) = *mine
             && state.lives(incarnation, now)
@@ -52,7 +52,7 @@ impl NodeStore for MemoryStore {
     async fn renew(&self, incarnation: Incarnation) -> Result<bool, StoreError> {
         let mut state = self.state()?;
         let now = self.shared.clock.now();
-        let mine = *self.incarnation.lock().expect("no section panics") == Some(incarnation);
+        let mine = *self.incarnation.lock() == Some(incarnation);
         if !mine || !state.lives(incarnation, now) {
             return Ok(false);
         }
@@ -65,7 +65,7 @@ impl NodeStore for MemoryStore {
 
     async fn resign(&self, incarnation: Incarnation) -> Result<(), StoreError> {
         let mut state = self.state()?;
-        let mine = *self.incarnation.lock().expect("no section panics") == Some(incarnation);
+        let mine = *self.incarnation.lock() == Some(incarnation);
         if let Some(life) = state.hosts.get_mut(&incarnation).filter(|_| mine) {
             life.lives = false;
         }

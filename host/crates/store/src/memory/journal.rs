@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use toolyard_task::journal::{Appended, Chunk, Flush, JournalHead, JournalStore, LastChunks};
 use toolyard_task::store::StoreError;
 use toolyard_task::wire::Timestamp;
-use toolyard_task::{Digest, Fence, Task, TaskId};
+use toolyard_task::{Digest, Fence, Owner, Task, TaskId};
 
 #[derive(Default)]
 pub(super) struct Journals {
@@ -195,8 +195,15 @@ impl JournalStore for MemoryStore {
         Ok(u32::try_from(before - components.len()).unwrap_or(u32::MAX))
     }
 
-    async fn journal_bytes(&self) -> Result<u64, StoreError> {
-        Ok(self.state()?.journals.by_task.values().map(|journal| bytes_of(&journal.chunks)).sum())
+    async fn journal_bytes(&self, of: Option<&Owner>) -> Result<u64, StoreError> {
+        let state = self.state()?;
+        let is_meant = |id: &TaskId| {
+            let is_live_of =
+                |of: &Owner| state.tasks.get(id).is_some_and(|task| task.owner == *of && task.is_live());
+            of.is_none_or(is_live_of)
+        };
+        let journals = state.journals.by_task.iter().filter(|(id, _)| is_meant(id));
+        Ok(journals.map(|(_, journal)| bytes_of(&journal.chunks)).sum())
     }
 
     async fn ended_journals(&self, limit: u32) -> Result<Vec<(TaskId, u64)>, StoreError> {

@@ -4,7 +4,7 @@ use super::State;
 use std::collections::BTreeMap;
 use toolyard_task::wire::TaskStatus;
 use toolyard_task::wire::Timestamp;
-use toolyard_task::{Digest, Incarnation, SessionId, Task, TaskId};
+use toolyard_task::{Digest, Incarnation, Owner, Task, TaskId};
 
 /// How long a task that was offered to one host is not offered to another (milliseconds).
 const TOLD: u64 = 3_000;
@@ -40,12 +40,8 @@ impl State {
         chosen
     }
 
-    pub(super) fn parked_asking(&self, session: &SessionId, limit: u32) -> Vec<TaskId> {
-        let asks = |task: &&Task| {
-            task.session.as_ref() == Some(session)
-                && task.parked().is_some()
-                && task.status() == TaskStatus::InputRequired
-        };
+    pub(super) fn asking(&self, owner: &Owner, limit: u32) -> Vec<TaskId> {
+        let asks = |task: &&Task| task.owner == *owner && task.status() == TaskStatus::InputRequired;
         let mut asking: Vec<_> = self.live().filter(asks).map(|task| (task.created_at, task.id)).collect();
         asking.sort_unstable();
         asking.truncate(limit as usize);

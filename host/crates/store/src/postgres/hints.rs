@@ -14,9 +14,10 @@ use crate::encryption::Sealing;
 use crate::metrics::Metrics;
 use async_trait::async_trait;
 use futures_util::{Stream, StreamExt as _, stream};
+use parking_lot::Mutex;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{broadcast, mpsc};
 use tokio::task::JoinHandle;
@@ -133,32 +134,32 @@ impl Listener {
 
     /// A feed of hints from now on.
     pub(super) fn feed(&self) -> Box<dyn Hints> {
-        let feeds = self.feeds.lock().unwrap_or_else(PoisonError::into_inner);
+        let feeds = self.feeds.lock();
         Box::new(Feed(feeds.as_ref().map(|feeds| feeds.hints.subscribe())))
     }
 
     /// A feed of broadcasts from now on.
     fn words(&self) -> Option<broadcast::Receiver<Arc<str>>> {
-        let feeds = self.feeds.lock().unwrap_or_else(PoisonError::into_inner);
+        let feeds = self.feeds.lock();
         feeds.as_ref().map(|feeds| feeds.words.subscribe())
     }
 
     /// Sends the remaining messages and ends the feeds.
     pub(super) async fn stop(&self) {
         self.stop.cancel();
-        let task = self.task.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let task = self.task.lock().take();
         if let Some(task) = task
             && task.await.is_err()
         {
             tracing::error!(event = "store.panicked", part = "listener", "part of the store panicked");
         }
-        self.feeds.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.feeds.lock().take();
     }
 }
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        if let Some(task) = self.task.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        if let Some(task) = self.task.lock().take() {
             task.abort();
         }
     }

@@ -15,7 +15,7 @@ use tokio_postgres::{Error, Row};
 use toolyard_task::journal::{Appended, Chunk, Flush, JournalHead, JournalStore};
 use toolyard_task::store::{StoreError, TaskStore as _};
 use toolyard_task::wire::TaskStatus;
-use toolyard_task::{Digest, Fence, SessionId, Task, TaskId};
+use toolyard_task::{Digest, Fence, Owner, Task, TaskId};
 
 const INSERT: &str = "
     INSERT INTO journal (task, incarnation, attempt, first, next, entries, bytes, component)
@@ -76,13 +76,14 @@ const DROP_ENDED: &str = "
     DELETE FROM journal WHERE task = (SELECT id FROM task WHERE id = $1 AND status > 2 FOR UPDATE)";
 const DROP: &str = "DELETE FROM journal WHERE task = (SELECT id FROM task WHERE id = $1 FOR UPDATE)";
 const BYTES: &str = "SELECT coalesce(sum(bytes), 0)::bigint FROM journal";
+const BYTES_OF: &str = "
+    SELECT coalesce(sum(journal.bytes), 0)::bigint FROM task JOIN journal ON journal.task = task.id
+    WHERE task.owner = $1 AND task.status <= 2";
 const ENDED: &str = "
     SELECT task.id, journal.bytes FROM journal JOIN task ON task.id = journal.task
     WHERE task.status > 2 ORDER BY task.updated, task.id LIMIT $1";
 
-const PARKED_ASKING: &str = "
-    SELECT id FROM task WHERE session = $1 AND status = $2 AND status <= 2 AND wake IS NOT NULL
-    ORDER BY created, id LIMIT $3";
+const ASKING: &str = "SELECT id FROM task WHERE owner = $1 AND status = $2 ORDER BY created, id LIMIT $3";
 const PARKED: &str = "SELECT count(*) FROM task WHERE wake IS NOT NULL";
 /// Whether any parked task is due: the actual query writes, so it runs only if needed.
 const ANY_DUE: &str = "SELECT 1 FROM task WHERE wake <= (SELECT store_time($1)) LIMIT 1";
@@ -140,14 +141,14 @@ pub(super) async fn wakeable(store: &PostgresStore, limit: u32) -> Result<Vec<Ta
     ids(&told.await?)
 }
 
-/// Ids of parked tasks of a session with an open question.
-pub(super) async fn parked_asking(
+/// Ids of tasks of an owner with an open question.
+pub(super) async fn asking(
     store: &PostgresStore,
-    session: &SessionId,
+    owner: &Owner,
     limit: u32,
 ) -> Result<Vec<TaskId>, StoreError> {
     let (status, limit) = (number_of(TaskStatus::InputRequired), i64::from(limit));
-    ids(&store.readers.rows(PARKED_ASKING, &[&session.as_str(), &status, &limit]).await?)
+    ids(&store.readers.rows(ASKING, &[&owner.key().into_bytes(), &status, &limit]).await?)
 }
 
 /// How many tasks are parked.
@@ -232,8 +233,11 @@ impl JournalStore for PostgresStore {
         components::sweep(self, keep).await
     }
 
-    async fn journal_bytes(&self) -> Result<u64, StoreError> {
-        let rows = self.readers.rows(BYTES, &[]).await?;
+    async fn journal_bytes(&self, of: Option<&Owner>) -> Result<u64, StoreError> {
+        let rows = match of {
+            None => self.readers.rows(BYTES, &[]).await?,
+            Some(owner) => self.readers.rows(BYTES_OF, &[&owner.key().into_bytes()]).await?,
+        };
         let bytes: i64 = rows.first().map_or(Ok(0), |row| row.try_get(0)).map_err(unreadable)?;
         Ok(bytes.unsigned_abs())
     }

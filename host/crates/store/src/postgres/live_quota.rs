@@ -3,7 +3,7 @@
 
 use super::connections::Readers;
 use super::error::unreadable;
-use std::sync::{Mutex, PoisonError};
+use parking_lot::Mutex;
 use std::time::{Duration, Instant};
 use toolyard_task::store::StoreError;
 
@@ -25,13 +25,13 @@ impl LiveQuota {
         if u64::from(quota) <= AMPLE {
             return Ok(Some(quota));
         }
-        let known = *self.lock();
+        let known = *self.0.lock();
         let live = match known.filter(|(at, _)| at.elapsed() < FRESH) {
             Some((_, live)) => live,
             None => {
                 let rows = readers.rows(COUNT, &[]).await?;
                 let live: i64 = rows.first().map_or(Ok(0), |row| row.try_get(0)).map_err(unreadable)?;
-                *self.lock() = Some((Instant::now(), live.unsigned_abs()));
+                *self.0.lock() = Some((Instant::now(), live.unsigned_abs()));
                 live.unsigned_abs()
             }
         };
@@ -40,12 +40,8 @@ impl LiveQuota {
 
     /// Records that one more was created here.
     pub(super) fn add_one(&self) {
-        if let Some((_, live)) = &mut *self.lock() {
+        if let Some((_, live)) = &mut *self.0.lock() {
             *live += 1;
         }
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<(Instant, u64)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

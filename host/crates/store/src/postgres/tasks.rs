@@ -22,7 +22,7 @@ use toolyard_task::store::{
 use toolyard_task::task::{Summary, Task};
 use toolyard_task::timeline::RunRecord;
 use toolyard_task::wire::{TaskStatus, Timestamp};
-use toolyard_task::{Digest, Incarnation, Owner, SessionId, TaskId};
+use toolyard_task::{Digest, Incarnation, Owner, TaskId};
 use uuid::Uuid;
 
 const READ: &str = "
@@ -221,8 +221,8 @@ impl TaskStore for PostgresStore {
         journal::wakeable(self, limit).await
     }
 
-    async fn parked_asking(&self, session: &SessionId, limit: u32) -> Result<Vec<TaskId>, StoreError> {
-        journal::parked_asking(self, session, limit).await
+    async fn asking(&self, owner: &Owner, limit: u32) -> Result<Vec<TaskId>, StoreError> {
+        journal::asking(self, owner, limit).await
     }
 
     async fn count_parked(&self) -> Result<u64, StoreError> {

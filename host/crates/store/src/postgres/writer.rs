@@ -28,8 +28,9 @@ use crate::timeline_encoding::Recorder;
 use async_trait::async_trait;
 use deadpool_postgres::ClientWrapper;
 use futures_util::future::{BoxFuture, join_all};
+use parking_lot::Mutex;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
 use tokio_postgres::error::SqlState;
@@ -95,12 +96,12 @@ impl PostgresTransaction<'_> {
 
     /// Adds to the audit entries.
     pub(super) fn log(&self, add: impl FnOnce(&mut Lines)) {
-        add(&mut self.lines.lock().unwrap_or_else(PoisonError::into_inner));
+        add(&mut self.lines.lock());
     }
 
     /// Adds to the rows of timelines. The transaction must have locked their tasks.
     pub(super) fn timeline(&self, add: impl FnOnce(&mut TimelineRows)) {
-        add(&mut self.timeline.lock().unwrap_or_else(PoisonError::into_inner));
+        add(&mut self.timeline.lock());
     }
 
     /// Records that the transaction wrote this span, which others may rely on after the commit.
@@ -110,7 +111,7 @@ impl PostgresTransaction<'_> {
 
     /// Records that the transaction changes this task.
     pub(super) fn changes(&self, id: TaskId) {
-        self.changed.lock().unwrap_or_else(PoisonError::into_inner).push(id);
+        self.changed.lock().push(id);
     }
 }
 
@@ -200,7 +201,7 @@ impl Writer {
     /// Completes the queued operations and ends the task. A second call does nothing.
     pub(super) async fn stop(&self) {
         self.queue.stop(None);
-        let task = self.task.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let task = self.task.lock().take();
         if let Some(task) = task
             && task.await.is_err()
         {
@@ -212,7 +213,7 @@ impl Writer {
 impl Drop for Writer {
     fn drop(&mut self) {
         // Acknowledged writes are durable, and no caller waits for the writes in the queue.
-        if let Some(task) = self.task.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        if let Some(task) = self.task.lock().take() {
             task.abort();
         }
     }
@@ -351,13 +352,13 @@ async fn attempt(
     // The first refused statement; the server refuses the following ones because of it.
     attempts.into_iter().collect::<Result<(), Error>>()?;
     numbered?;
-    let lines = std::mem::take(&mut *writing.lines.lock().unwrap_or_else(PoisonError::into_inner));
-    let rows = std::mem::take(&mut *writing.timeline.lock().unwrap_or_else(PoisonError::into_inner));
+    let lines = std::mem::take(&mut *writing.lines.lock());
+    let rows = std::mem::take(&mut *writing.timeline.lock());
     let (logged, recorded) =
         tokio::join!(biased; audit::insert(&writing, &lines), timeline::insert(&writing, rows));
     logged?;
     recorded?;
-    let changed = std::mem::take(&mut *writing.changed.lock().unwrap_or_else(PoisonError::into_inner));
+    let changed = std::mem::take(&mut *writing.changed.lock());
     Ok(CommittedChanges { changed, longest: writing.longest.load(Ordering::Relaxed) })
 }
 

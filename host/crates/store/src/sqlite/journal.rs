@@ -13,7 +13,7 @@ use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use toolyard_task::journal::{Appended, Chunk, Flush, JournalHead, JournalStore};
 use toolyard_task::store::{StoreError, TaskStore as _};
-use toolyard_task::{Digest, Fence, TaskId};
+use toolyard_task::{Digest, Fence, Owner, TaskId};
 
 const INSERT: &str = "
     INSERT INTO journal (task, incarnation, attempt, first, next, entries, bytes, component)
@@ -51,6 +51,9 @@ const DROP_ENDED: &str = "
     DELETE FROM journal WHERE task = (SELECT seq FROM task WHERE id = ?1 AND status > 2)";
 const DROP: &str = "DELETE FROM journal WHERE task = (SELECT seq FROM task WHERE id = ?1)";
 const BYTES: &str = "SELECT coalesce(sum(bytes), 0) FROM journal";
+const BYTES_OF: &str = "
+    SELECT coalesce(sum(journal.bytes), 0) FROM task JOIN journal ON journal.task = task.seq
+    WHERE task.owner = ?1 AND task.status <= 2";
 const ENDED: &str = "
     SELECT task.id, journal.bytes FROM journal JOIN task ON task.seq = journal.task
     WHERE task.status > 2 ORDER BY task.updated, task.id LIMIT ?1";
@@ -157,13 +160,16 @@ impl JournalStore for SqliteStore {
         self.readers.read(move |on| components::sweep(on, &components, &keep, now)).await
     }
 
-    async fn journal_bytes(&self) -> Result<u64, StoreError> {
-        let operation = |on: &Connection| {
-            let bytes: i64 = on
-                .prepare_cached(BYTES)
-                .and_then(|mut sum| sum.query_row([], |row| row.get(0)))
-                .map_err(failed)?;
-            Ok(bytes.unsigned_abs())
+    async fn journal_bytes(&self, of: Option<&Owner>) -> Result<u64, StoreError> {
+        let owner = of.map(Owner::key);
+        let operation = move |on: &Connection| {
+            let bytes: Result<i64, _> = match &owner {
+                None => on.prepare_cached(BYTES).and_then(|mut sum| sum.query_row([], |row| row.get(0))),
+                Some(owner) => on
+                    .prepare_cached(BYTES_OF)
+                    .and_then(|mut sum| sum.query_row(params![owner], |row| row.get(0))),
+            };
+            bytes.map(i64::unsigned_abs).map_err(failed)
         };
         self.readers.read(operation).await
     }

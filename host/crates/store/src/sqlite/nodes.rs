@@ -10,12 +10,13 @@ use super::error::failed;
 use super::tasks::number;
 use super::writer::SqliteTransaction;
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use rusqlite::{Connection, params};
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use toolyard_task::Incarnation;
 use toolyard_task::node::{NodeStore, Registration, Tenure};
 use toolyard_task::store::StoreError;
@@ -51,19 +52,19 @@ pub(super) struct Node {
 
 impl Node {
     fn is_held(&self) -> bool {
-        self.lock.lock().expect("no section panics").is_some()
+        self.lock.lock().is_some()
     }
 
     /// Whether the file that other processes check is the locked one.
     fn holds(&self, path: &Path) -> bool {
-        let lock = self.lock.lock().expect("no section panics");
+        let lock = self.lock.lock();
         let locked = lock.as_ref().and_then(|file| file.metadata().ok()).map(|file| (file.dev(), file.ino()));
         locked.is_some() && locked == super::identity(path)
     }
 
     /// Releases the lock: from now on, other processes consider this host dead.
     pub(super) fn release(&self) {
-        self.lock.lock().expect("no section panics").take();
+        self.lock.lock().take();
     }
 }
 

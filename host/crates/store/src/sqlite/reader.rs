@@ -4,10 +4,11 @@
 use super::schema;
 use crate::group_commit::{QueueLimits, closed, place};
 use crate::metrics::Metrics;
+use parking_lot::Mutex;
 use rusqlite::Connection;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::sync::{Semaphore, oneshot};
@@ -75,7 +76,7 @@ impl Readers {
     /// Completes the queued reads and ends the threads. Blocks until then.
     pub(super) fn stop(&self) {
         self.places.close();
-        let threads = std::mem::take(&mut *self.threads.lock().expect("no section panics"));
+        let threads = std::mem::take(&mut *self.threads.lock());
         for _ in &threads {
             let _ = self.jobs.send(None);
         }
@@ -90,7 +91,7 @@ impl Readers {
 fn run(on: &Connection, inbox: &Mutex<Receiver<Option<Job>>>) {
     loop {
         // One thread waits in `recv`, the others for this lock, which has the same effect.
-        let job = inbox.lock().expect("`recv` does not panic").recv();
+        let job = inbox.lock().recv();
         match job {
             Ok(Some(job)) => job(on),
             Ok(None) | Err(_) => return,

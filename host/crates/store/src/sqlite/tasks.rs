@@ -22,7 +22,7 @@ use toolyard_task::task::{Summary, Task};
 use toolyard_task::timeline::RunRecord;
 use toolyard_task::wire::TaskStatus;
 use toolyard_task::wire::Timestamp;
-use toolyard_task::{Incarnation, Owner, SessionId, TaskId};
+use toolyard_task::{Incarnation, Owner, TaskId};
 use uuid::Uuid;
 
 /// Longer arguments have their own table. Up to this length a row still fits into its page, and a
@@ -82,9 +82,9 @@ const WAKEABLE: &str = "
         FROM (SELECT id, wake, owner FROM task INDEXED BY parked_task
               WHERE wake <= ?1 ORDER BY wake, id LIMIT ?2))
     ORDER BY place, wake, id LIMIT ?3";
-const PARKED_ASKING: &str = "
-    SELECT id FROM task INDEXED BY live_task_by_session
-    WHERE session = ?1 AND status = ?2 AND status <= 2 AND wake IS NOT NULL ORDER BY created, id LIMIT ?3";
+const ASKING: &str = "
+    SELECT id FROM task INDEXED BY task_by_status_created
+    WHERE owner = ?1 AND status = ?2 ORDER BY created, id LIMIT ?3";
 const PARKED: &str = "SELECT count(*) FROM task INDEXED BY parked_task WHERE wake IS NOT NULL";
 
 const REMOVE: &str = "DELETE FROM task WHERE id = ?1 AND status > 2 AND due <= ?2";
@@ -200,11 +200,11 @@ impl TaskStore for SqliteStore {
         self.readers.read(operation).await
     }
 
-    async fn parked_asking(&self, session: &SessionId, limit: u32) -> Result<Vec<TaskId>, StoreError> {
-        let session = session.clone();
+    async fn asking(&self, owner: &Owner, limit: u32) -> Result<Vec<TaskId>, StoreError> {
+        let owner = owner.key();
         let operation = move |on: &Connection| {
-            let mut statement = on.prepare_cached(PARKED_ASKING).map_err(failed)?;
-            let given = params![session.as_str(), codec::status(TaskStatus::InputRequired), limit];
+            let mut statement = on.prepare_cached(ASKING).map_err(failed)?;
+            let given = params![owner, codec::status(TaskStatus::InputRequired), limit];
             let rows = statement.query_map(given, |row| id(row, 0)).map_err(failed)?;
             rows.collect::<Result<_, _>>().map_err(failed)
         };

@@ -3,7 +3,7 @@
 //! wake no waiter.
 
 use async_trait::async_trait;
-use std::sync::Mutex;
+use parking_lot::Mutex;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use toolyard_task::store::{Hint, Hints};
@@ -23,23 +23,18 @@ impl Watch {
 
     /// A feed of hints from now on.
     pub(super) fn feed(&self) -> Box<dyn Hints> {
-        Box::new(Feed(self.feeds.lock().expect("no section panics").as_ref().map(watch::Sender::subscribe)))
+        Box::new(Feed(self.feeds.lock().as_ref().map(watch::Sender::subscribe)))
     }
 
     /// Ends all feeds.
     pub(super) fn end(&self) {
-        self.feeds.lock().expect("no section panics").take();
+        self.feeds.lock().take();
     }
 
     /// The time of the next check; `None` without a receiver.
     pub(super) fn due(&self, now: Instant) -> Option<Instant> {
-        let heard = self
-            .feeds
-            .lock()
-            .expect("no section panics")
-            .as_ref()
-            .is_some_and(|all| all.receiver_count() > 0);
-        let mut next = self.next.lock().expect("no section panics");
+        let heard = self.feeds.lock().as_ref().is_some_and(|all| all.receiver_count() > 0);
+        let mut next = self.next.lock();
         *next = if heard { Some(next.unwrap_or(now + self.every)) } else { None };
         *next
     }
@@ -48,14 +43,14 @@ impl Watch {
     pub(super) fn is_due(&self, now: Instant) -> bool {
         let due = self.due(now).is_some_and(|next| next <= now);
         if due {
-            *self.next.lock().expect("no section panics") = Some(now + self.every);
+            *self.next.lock() = Some(now + self.every);
         }
         due
     }
 
     /// Notifies the feeds. Feeds that are behind get only one notification.
     pub(super) fn others_wrote(&self) {
-        if let Some(feeds) = self.feeds.lock().expect("no section panics").as_ref() {
+        if let Some(feeds) = self.feeds.lock().as_ref() {
             feeds.send_replace(());
         }
     }

@@ -17,9 +17,10 @@ use crate::metrics::Metrics;
 use crate::monotonic_clock::MonotonicClock;
 use crate::timeline_buffer::{Relaxed, TimelineBuffer};
 use crate::timeline_encoding::Recorder;
+use parking_lot::Mutex;
 use rusqlite::{Connection, ErrorCode};
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Instant;
 use toolyard_task::journal::Flush;
@@ -130,7 +131,7 @@ impl Writer {
     where
         F: FnMut(&mut SqliteTransaction<'_>) -> rusqlite::Result<()> + Send + 'static,
     {
-        let Some(thread) = self.thread.lock().expect("no section panics").take() else { return };
+        let Some(thread) = self.thread.lock().take() else { return };
         let last = last.map(|last| unattended(last, log_resign_failed));
         self.queue.stop(last);
         if thread.join().is_err() {

@@ -15,6 +15,16 @@ pub fn caller_left(status: Option<&str>) -> String {
     }
 }
 
+/// The status message of a task whose run needs more memory than its host has now.
+pub const WAITING_FOR_MEMORY: &str =
+    "Waiting for memory: its host has too little left for its run now (`calls.memory`).";
+
+/// The status message of a task whose tool no host has loaded.
+#[must_use]
+pub fn waiting_for_tool(tool: &str) -> String {
+    format!("Waiting for the tool `{tool}`, which is not loaded now.")
+}
+
 /// The message of an orphaned task: when its host was found to be gone, how long that host may have run
 /// it, why no host runs it again, and whether it may have had effects.
 pub(super) fn orphan_message(task: &Task, departure: Departure, why: &NotRerun, now: Timestamp) -> String {

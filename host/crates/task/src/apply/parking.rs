@@ -1,6 +1,6 @@
 //! Tasks that wait without a run.
 
-use super::{Refusal, check_fence};
+use super::{Refusal, WAITING_FOR_MEMORY, check_fence, waiting_for_tool};
 use crate::id::Incarnation;
 use crate::task::{Fence, Parked, Resume, Task};
 use crate::wire::Timestamp;
@@ -35,6 +35,20 @@ pub(super) fn wake(task: &Task, next: &mut Task, by: Incarnation, now: Timestamp
     next.resume = task.resume.map(|resume| Resume { parked: None, ..resume });
     next.fence = Fence { incarnation: by, attempt: task.fence.attempt + 1 };
     next.started_at = Some(now);
+    let waited_for = [WAITING_FOR_MEMORY.to_owned(), waiting_for_tool(&task.tool)];
+    next.status_message.take_if(|message| waited_for.contains(message));
+    Ok(())
+}
+
+/// The operator has a stuck task continued: it is due at once. `next` equals `task`.
+pub(super) fn retry(task: &Task, next: &mut Task, now: Timestamp) -> Result<(), Refusal> {
+    let stuck = task.resume.filter(|resume| resume.is_stuck && !task.is_live() && now < task.expires_at());
+    let resume = stuck.ok_or(Refusal::NotStuck)?;
+    let parked = Some(Parked { wake: Some(now) });
+    next.resume = Some(Resume { stalled: 0, is_stuck: false, parked, ..resume });
+    next.outcome = None;
+    next.fence.incarnation = Incarnation::NOBODY;
+    next.status_message = Some("The operator of this host has the task continued.".to_owned());
     Ok(())
 }
 
@@ -50,6 +64,11 @@ pub(super) fn set_wake(task: &mut Task, now: Timestamp) {
 /// open questions.
 fn at_an_answer(task: &Task, now: Timestamp) -> Timestamp {
     task.open_questions().map(|question| question.deadline).min().unwrap_or(now)
+}
+
+/// Whether the task waits without a run and its time has come.
+pub(super) fn is_due(task: &Task, now: Timestamp) -> bool {
+    task.parked().and_then(|parked| parked.wake).is_some_and(|wake| wake <= now)
 }
 
 impl Resume {

@@ -6,7 +6,8 @@ use super::jwks::KeySet;
 use super::jwt::TokenRules;
 use super::source;
 use super::{IssuerSettings, KeySource, KeyTimes};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use parking_lot::Mutex;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
@@ -59,7 +60,7 @@ impl Issuer {
     /// waits for a fetch, and the previous keys remain in use for a while.
     pub async fn keys(self: &Arc<Self>, tracker: &TaskTracker) -> Result<CurrentKeys, KeysUnavailable> {
         let flight = {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             let fresh = state.seen.is_some_and(|seen| seen.elapsed() < self.times.refresh);
             if let Some(current) = state.current.as_ref().filter(|_| fresh) {
                 return Ok(current.clone());
@@ -68,7 +69,7 @@ impl Issuer {
             flight.filter(|_| !state.failed || self.usable(&state).is_none())
         };
         landed(flight).await;
-        self.usable(&self.lock()).ok_or(KeysUnavailable)
+        self.usable(&self.state.lock()).ok_or(KeysUnavailable)
     }
 
     /// Keys that are newer than these, if there are any, because a token named a key that these lack.
@@ -78,7 +79,7 @@ impl Issuer {
         tracker: &TaskTracker,
     ) -> Result<CurrentKeys, KeysUnavailable> {
         let flight = {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             match self.usable(&state) {
                 // Another request has fetched newer keys.
                 Some(current) if current.0 > generation => return Ok(current),
@@ -86,7 +87,7 @@ impl Issuer {
             }
         };
         landed(flight).await;
-        let state = self.lock();
+        let state = self.state.lock();
         match self.usable(&state) {
             // It is unknown whether the key exists.
             Some(current) if current.0 == generation && state.failed => Err(KeysUnavailable),
@@ -126,7 +127,7 @@ impl Issuer {
     }
 
     fn land(&self, fetched: Result<KeySet, source::NoKeys>) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.failed = fetched.is_err();
         match fetched {
             Ok(keys) => {
@@ -155,10 +156,6 @@ impl Issuer {
                 );
             }
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, IssuerState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

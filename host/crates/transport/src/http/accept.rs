@@ -1,20 +1,25 @@
 //! Connections: accepted one by one, each served in its own task, all joined at the end.
+//!
+//! A Unix socket serves the relays of one user of this machine. Who connects is then known from the socket: he
+//! needs no token, and no proxy stands between.
 
 use super::connection_limit::{BusyBody, ConnectionLimit, ConnectionSlot};
 use super::endpoint::Endpoint;
 use super::overflow;
-use super::write_timeout::TimedStream;
+use super::write_timeout::{ClientStream, TimedStream, peek};
 use crate::metrics::OpenGauge;
 use crate::{Server, Settings};
 use http::header::{CONNECTION, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::net::{TcpListener, TcpStream, UnixListener};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::either::Either;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toolyard_dispatch::{Fault, RETRY_AFTER_MS};
@@ -23,13 +28,53 @@ use toolyard_dispatch::{Fault, RETRY_AFTER_MS};
 const LINGER: Duration = Duration::from_secs(2);
 /// How long a client whose connection must make room may take to finish sending a request.
 const FAREWELL: Duration = Duration::from_secs(1);
+/// The pause after a connection that could not be accepted.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
+/// How long a relay may read nothing: its client may be stopped, and its answers have no other copy.
+const RELAY_WRITE: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// The socket at which clients connect.
+#[derive(Debug)]
+pub enum Listener {
+    /// A network address, for everybody who has access.
+    Tcp(TcpListener),
+    /// A Unix socket, for the user of this process.
+    Unix(UnixListener),
+}
+
+impl Listener {
+    /// The next connection, with its address; `None` for the user of this process. The permissions of a Unix
+    /// socket keep other users out, but not root.
+    async fn accept(&self) -> io::Result<(ClientStream, Option<IpAddr>)> {
+        loop {
+            match self {
+                Self::Tcp(listener) => {
+                    let (stream, peer) = listener.accept().await?;
+                    return Ok((Either::Left(stream), Some(peer.ip())));
+                }
+                Self::Unix(listener) => {
+                    let (stream, _) = listener.accept().await?;
+                    let uid = stream.peer_cred()?.uid();
+                    if uid == rustix::process::geteuid().as_raw() {
+                        return Ok((Either::Right(stream), None));
+                    }
+                    tracing::warn!(
+                        event = "background.user_refused",
+                        uid,
+                        "connection of another user refused"
+                    );
+                }
+            }
+        }
+    }
+}
 
 /// Serves `listener` until `stop` is cancelled. From then on it accepts no connections and sends no
 /// notifications, and each connection ends with its current answer. Calls continue until `drained` ends. Then
 /// it writes their answers and returns.
 pub async fn serve(
     server: Arc<Server>,
-    listener: TcpListener,
+    listener: Listener,
     stop: CancellationToken,
     drained: impl Future<Output = ()>,
 ) {
@@ -76,15 +121,15 @@ struct Acceptor {
 }
 
 impl Acceptor {
-    async fn accept(self, listener: TcpListener) {
+    async fn accept(self, listener: Listener) {
         loop {
             // A place in the overflow comes first: without one, clients wait in the kernel's queue instead of
             // in the host's memory.
             let Ok(place) = self.overflow.clone().acquire_owned().await else { return };
             match listener.accept().await {
                 Ok((stream, peer)) => match self.limit.free() {
-                    Some(slot) => self.serve(stream, peer.ip(), slot),
-                    None => self.wait_for_slot(stream, peer.ip(), place),
+                    Some(slot) => self.serve(stream, peer, slot),
+                    None => self.wait_for_slot(stream, peer, place),
                 },
                 Err(error) => {
                     // Most likely the process has no free file descriptors. Some will be released, so wait a
@@ -95,7 +140,7 @@ impl Acceptor {
                         error = &error as &dyn std::error::Error,
                         "cannot accept connection"
                     );
-                    tokio::time::sleep(Duration::from_millis(100)).await;
+                    tokio::time::sleep(ACCEPT_AGAIN).await;
                 }
             }
         }
@@ -106,13 +151,13 @@ impl Acceptor {
         self.stop.child_token()
     }
 
-    fn serve(&self, stream: TcpStream, peer: IpAddr, slot: ConnectionSlot) {
+    fn serve(&self, stream: ClientStream, peer: Option<IpAddr>, slot: ConnectionSlot) {
         let (endpoint, stop) = (self.endpoint.clone(), self.connection_stop());
         self.connections.spawn(connection(stream, peer, endpoint, stop, slot));
     }
 
     /// Makes a connection wait for a slot.
-    fn wait_for_slot(&self, stream: TcpStream, peer: IpAddr, place: tokio::sync::OwnedSemaphorePermit) {
+    fn wait_for_slot(&self, stream: ClientStream, peer: Option<IpAddr>, place: OwnedSemaphorePermit) {
         let (endpoint, stop, limit) = (self.endpoint.clone(), self.connection_stop(), self.limit.clone());
         self.connections.spawn(async move {
             let fault = full(&endpoint.server);
@@ -139,15 +184,18 @@ fn full(server: &Server) -> Fault {
 }
 
 async fn connection(
-    mut stream: TcpStream,
-    peer: IpAddr,
+    mut stream: ClientStream,
+    peer: Option<IpAddr>,
     endpoint: Arc<Endpoint>,
     stop: CancellationToken,
     slot: ConnectionSlot,
 ) {
     let _open = OpenGauge::one(&endpoint.server.metrics.connections);
-    let Settings { head_time, write_time, .. } = endpoint.server.settings;
-    prepare(&stream, write_time);
+    let Settings { head_time, mut write_time, .. } = endpoint.server.settings;
+    match &stream {
+        Either::Left(stream) => prepare(stream, write_time),
+        Either::Right(_) => write_time = RELAY_WRITE,
+    }
     match first_byte(&stream, head_time, &stop, &slot).await {
         FirstByte::Read => {}
         FirstByte::Never => return,
@@ -160,12 +208,25 @@ async fn connection(
             return;
         }
     }
+    exchange(stream, peer, write_time, &endpoint, &stop, slot).await;
+}
+
+/// Serves the requests of one connection. `peer` is `None` for the user of this process.
+async fn exchange(
+    stream: ClientStream,
+    peer: Option<IpAddr>,
+    write_time: Duration,
+    endpoint: &Arc<Endpoint>,
+    stop: &CancellationToken,
+    slot: ConnectionSlot,
+) {
+    let head_time = endpoint.server.settings.head_time;
     let slot = Arc::new(slot);
     let service = service_fn(|request| {
         let endpoint = endpoint.clone();
         let busy = slot.busy();
         async move {
-            let mut reply = endpoint.handle(request, peer).await;
+            let mut reply = endpoint.handle(request, peer, &busy).await;
             if busy.is_wanted() {
                 // A connection waits for a slot, so this one makes room after its answer.
                 reply.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
@@ -185,6 +246,7 @@ async fn connection(
         done = &mut connection => Some(done),
         () = stop.cancelled() => None,
         () = slot.leave() => None,
+        () = slot.evicted() => return endpoint.server.metrics.count_fault(&full(&endpoint.server)),
     };
     let done = match done {
         Some(done) => done,
@@ -219,15 +281,14 @@ enum FirstByte {
 }
 
 async fn first_byte(
-    stream: &TcpStream,
+    stream: &ClientStream,
     head_time: Duration,
     stop: &CancellationToken,
     slot: &ConnectionSlot,
 ) -> FirstByte {
-    let mut byte = [0];
     tokio::select! {
         biased;
-        read = tokio::time::timeout(head_time, stream.peek(&mut byte)) => match read {
+        read = tokio::time::timeout(head_time, peek(stream)) => match read {
             Ok(Ok(1..)) => FirstByte::Read,
             Ok(Ok(0) | Err(_)) | Err(_) => FirstByte::Never,
         },

@@ -1,6 +1,6 @@
 //! The body of a request: one block of bytes, bounded in size and time before anything parses it (H-7).
 
-use crate::message_budget::{BudgetExceeded, MessageBudget, MessageReservation, UNCOUNTED};
+use crate::shares::{Held, NoRoom, Shares, UNCOUNTED};
 use bytes::Bytes;
 use http::HeaderMap;
 use http::header::CONTENT_LENGTH;
@@ -8,7 +8,10 @@ use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use std::sync::Arc;
 use std::time::Duration;
+use toolyard_dispatch::RateKey;
 
+/// The most bytes that are discarded of a body that is too large.
+const DRAINED: usize = 64 << 20;
 /// Bytes are counted in steps of this size.
 const STEP: usize = 256 << 10;
 
@@ -18,7 +21,7 @@ pub(crate) enum BodyError {
     TooLarge,
     TooSlow,
     Broken,
-    BudgetExceeded(BudgetExceeded),
+    NoRoom(NoRoom),
 }
 
 /// The bounds on a body.
@@ -26,27 +29,26 @@ pub(crate) enum BodyError {
 pub(crate) struct BodyBounds<'a> {
     pub most: usize,
     pub time: Duration,
-    pub budget: &'a Arc<MessageBudget>,
+    pub shares: &'a Arc<Shares>,
 }
 
-/// Reads a body on behalf of a principal. `principal` is called only for a large body.
+/// Reads a body on behalf of a principal. `key` is called only for a large body.
 pub(crate) async fn read(
     headers: &HeaderMap,
     body: Incoming,
     bounds: BodyBounds<'_>,
-    principal: impl FnOnce() -> Arc<str>,
+    key: impl FnOnce() -> RateKey,
 ) -> Result<Bytes, BodyError> {
-    let BodyBounds { most, time, budget } = bounds;
+    let BodyBounds { most, time, shares } = bounds;
     let announced =
         headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
     let read = async {
         match announced {
-            Some(length) if length > most => Err(BodyError::TooLarge),
+            Some(length) if length > most + DRAINED => Err(BodyError::TooLarge),
+            Some(length) if length > most => Err(drained(body, length, BodyError::TooLarge).await),
             Some(length) if length <= UNCOUNTED => small(body, most).await,
             // In a box, because few requests need it.
-            _ => {
-                Box::pin(counted(body, most, announced, MessageReservation::none(budget, principal()))).await
-            }
+            _ => Box::pin(counted(body, most, announced, shares.none(key()))).await,
         }
     };
     tokio::time::timeout(time, read).await.unwrap_or(Err(BodyError::TooSlow))
@@ -65,7 +67,7 @@ async fn counted(
     mut body: Incoming,
     most: usize,
     announced: Option<usize>,
-    mut counted: MessageReservation,
+    mut counted: Held,
 ) -> Result<Bytes, BodyError> {
     // Announced bytes that do not arrive are never touched, so they cost no memory.
     let mut bytes: Vec<u8> = Vec::with_capacity(announced.unwrap_or_default());
@@ -73,13 +75,14 @@ async fn counted(
         let Ok(data) = frame.map_err(|_| BodyError::Broken)?.into_data() else { continue };
         let length = bytes.len() + data.len();
         if length > most {
-            return Err(BodyError::TooLarge);
+            drop((bytes, counted));
+            return Err(drained(body, DRAINED, BodyError::TooLarge).await);
         }
-        if length > UNCOUNTED && length > counted.bytes() {
+        if length > UNCOUNTED && length > counted.amount() {
             let wanted = length.next_multiple_of(STEP).min(announced.unwrap_or(most)).max(length);
-            if let Err(exceeded) = counted.grow_to(wanted) {
+            if let Err(no_room) = counted.grow_to(wanted) {
                 drop((bytes, counted));
-                return Err(drained(body, most - length.min(most), BodyError::BudgetExceeded(exceeded)).await);
+                return Err(drained(body, most - length.min(most), BodyError::NoRoom(no_room)).await);
             }
         }
         bytes.extend_from_slice(&data);
@@ -87,11 +90,11 @@ async fn counted(
     if bytes.len() <= UNCOUNTED {
         return Ok(bytes.into());
     }
-    Ok(counted.keep(bytes))
+    Ok(Arc::new(counted).keep(bytes))
 }
 
-/// Reads and discards the rest of a body that exceeds the budget: a client that is disconnected while it
-/// sends would not learn the reason.
+/// Reads and discards the rest of a body, up to `most` bytes: a client that is disconnected while it sends does not
+/// learn the reason (RFC 9112, section 9.6).
 async fn drained(mut body: Incoming, most: usize, why: BodyError) -> BodyError {
     let mut taken = 0;
     while let Some(Ok(frame)) = body.frame().await {

@@ -1,29 +1,35 @@
 //! The limit on open connections. At the limit, the connection that has been idle longest is closed for a new
-//! one that sends a request.
+//! one that sends a request. If none is idle, a principal that has more than its share loses its oldest one.
 //!
 //! This limit counts only connections; other limits bound the memory and the time of a request.
 
 use super::reply::ReplyBody;
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use toolyard_dispatch::RateKey;
 
 /// A connection that has been idle this long may be closed. A shorter time would close connections whose
 /// clients are about to send a request.
 const IDLE: Duration = Duration::from_secs(1);
+/// The share of a principal at the limit: one of so many connections, and at least [`MIN_SHARE`].
+const SHARE: usize = 8;
+const MIN_SHARE: usize = 32;
 /// The `idle_since` of a connection that is serving a request.
 const BUSY: u64 = u64::MAX;
 
 /// The slots of all connections.
 pub(super) struct ConnectionLimit {
     began: Instant,
+    most: usize,
     permits: Arc<Semaphore>,
     taken: Mutex<TakenSlots>,
     /// The number of connections that wait for a slot.
@@ -40,6 +46,9 @@ struct TakenSlots {
 struct SlotHolder {
     activity: Arc<ConnectionActivity>,
     leave: Notify,
+    evicted: Notify,
+    /// The principal of its latest request, once that is known.
+    key: Mutex<Option<RateKey>>,
 }
 
 /// The activity of one connection. It is shared with the connection's stream, which ends the connection if it
@@ -123,6 +132,7 @@ impl ConnectionLimit {
     pub fn new(most: usize) -> Arc<Self> {
         Arc::new(Self {
             began: Instant::now(),
+            most,
             permits: Arc::new(Semaphore::new(most)),
             taken: Mutex::default(),
             standing: AtomicU32::new(0),
@@ -162,8 +172,10 @@ impl ConnectionLimit {
         let holder = Arc::new(SlotHolder {
             activity: ConnectionActivity::idle_from(self.now()),
             leave: Notify::new(),
+            evicted: Notify::new(),
+            key: Mutex::default(),
         });
-        let mut taken = self.lock();
+        let mut taken = self.taken.lock();
         taken.next += 1;
         let number = taken.next;
         taken.by_number.insert(number, holder.clone());
@@ -175,7 +187,7 @@ impl ConnectionLimit {
         // No connection can have been idle for longer than the host has run.
         let idle = u64::try_from(IDLE.as_millis()).unwrap_or(u64::MAX);
         let Some(latest) = self.now().checked_sub(idle) else { return };
-        let mut taken = self.lock();
+        let mut taken = self.taken.lock();
         let longest = taken
             .by_number
             .iter()
@@ -183,23 +195,49 @@ impl ConnectionLimit {
             .filter(|(since, _)| *since <= latest)
             .min();
         // Each connection is asked once; the next waiter finds another.
-        if let Some((_, number)) = longest
-            && let Some(holder) = taken.by_number.remove(&number)
-        {
-            holder.leave.notify_one();
+        if let Some((_, number)) = longest {
+            if let Some(holder) = taken.by_number.remove(&number) {
+                holder.leave.notify_one();
+            }
+        } else if let Some(holder) = taken.oldest_over((self.most / SHARE).max(MIN_SHARE)) {
+            holder.evicted.notify_one();
         }
     }
 
     fn now(&self) -> u64 {
         u64::try_from(self.began.elapsed().as_millis()).unwrap_or(BUSY - 1)
     }
+}
 
-    fn lock(&self) -> MutexGuard<'_, TakenSlots> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+impl TakenSlots {
+    /// The oldest connection of the principal that has the most of them, if those are more than `share`.
+    fn oldest_over(&mut self, share: usize) -> Option<Arc<SlotHolder>> {
+        let mut principals: HashMap<RateKey, (usize, u64)> = HashMap::new();
+        for (number, holder) in &self.by_number {
+            let Some(key) = holder.key.lock().clone() else { continue };
+            let (count, oldest) = principals.entry(key).or_insert((0, *number));
+            *count += 1;
+            *oldest = (*oldest).min(*number);
+        }
+        let (count, oldest) = principals.into_values().max()?;
+        if count > share { self.by_number.remove(&oldest) } else { None }
     }
 }
 
 impl ConnectionSlot {
+    /// The connection serves a request of this principal.
+    pub fn serves(&self, key: &RateKey) {
+        let mut served = self.holder.key.lock();
+        if served.as_ref() != Some(key) {
+            *served = Some(key.clone());
+        }
+    }
+
+    /// Waits until the connection must end at once, because its principal has more than its share.
+    pub async fn evicted(&self) {
+        self.holder.evicted.notified().await;
+    }
+
     /// Waits until the connection must make room.
     pub async fn leave(&self) {
         self.holder.leave.notified().await;
@@ -224,7 +262,7 @@ impl ConnectionSlot {
 
 impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        self.limit.lock().by_number.remove(&self.number);
+        self.limit.taken.lock().by_number.remove(&self.number);
     }
 }
 
@@ -238,6 +276,11 @@ impl Drop for SlotWaiter<'_> {
 pub(super) struct Busy(Arc<ConnectionSlot>);
 
 impl Busy {
+    /// The request is of this principal.
+    pub fn serves(&self, key: &RateKey) {
+        self.0.serves(key);
+    }
+
     /// Whether another connection wants the slot, or this one must end anyway.
     pub fn is_wanted(&self) -> bool {
         self.0.limit.is_crowded() || self.0.activity().is_leaving()
@@ -316,6 +359,26 @@ mod tests {
         assert!(!busy.is_busy());
         drop(idle);
         assert!(limit.free().is_some());
+    }
+
+    #[test]
+    fn h_8_who_has_more_than_a_share_gives_way_even_while_it_is_served() {
+        let limit = limit(64);
+        let key = |last| RateKey::Peer(std::net::IpAddr::from([192, 0, 2, last]));
+        let slots: Vec<_> = (0..64).map(|_| Arc::new(limit.free().expect("free"))).collect();
+        let _busy: Vec<_> = slots.iter().map(|slot| slot.busy()).collect();
+        slots
+            .iter()
+            .enumerate()
+            .for_each(|(place, slot)| slot.serves(&key(if place % 8 < 5 { 1 } else { 2 })));
+        let evicted = |slot: &Arc<ConnectionSlot>| slot.evicted().now_or_never().is_some();
+        for _ in 0..8 {
+            limit.ask_one_to_leave();
+        }
+        let places: Vec<_> = (0..64).filter(|place| evicted(&slots[*place])).collect();
+        assert_eq!(places, [0, 1, 2, 3, 4, 8, 9, 10], "the oldest of the one with 40");
+        limit.ask_one_to_leave();
+        assert!(!slots.iter().any(evicted), "32 are a share");
     }
 
     #[test]

@@ -1,8 +1,10 @@
 //! The endpoint: the checks that every request passes before its method matters.
 
+use super::connection_limit::Busy;
 use super::cors;
 use super::header_check::PROTOCOL_VERSION;
 use super::large_messages::LargeMessages;
+use super::relayed::RelayedRequests;
 use super::reply::{self, RefusalReply, Reply, SESSION_ID};
 use super::session_registry::{LiveSession, Registry};
 use crate::Server;
@@ -36,6 +38,7 @@ pub(crate) struct Endpoint {
     /// Cancelled when the server stops, which ends subscriptions.
     pub stopping: CancellationToken,
     pub large: LargeMessages,
+    pub relayed: RelayedRequests,
 }
 
 /// The caller of an HTTP request.
@@ -44,8 +47,8 @@ pub(crate) struct HttpCaller {
     pub principal: Arc<Principal>,
     /// The key of the caller's rate limits.
     pub key: RateKey,
-    /// The address of the caller.
-    pub peer: IpAddr,
+    /// The address of the caller; `None` for the user of this process, who comes through its own socket.
+    pub peer: Option<IpAddr>,
 }
 
 impl Endpoint {
@@ -56,20 +59,27 @@ impl Endpoint {
             requests,
             stopping,
             large: LargeMessages::default(),
+            relayed: RelayedRequests::default(),
         }
     }
 
     /// Answers a request, and counts it.
-    pub async fn handle(self: Arc<Self>, request: Request<Incoming>, peer: IpAddr) -> Reply {
+    pub async fn handle(
+        self: Arc<Self>,
+        request: Request<Incoming>,
+        peer: Option<IpAddr>,
+        connection: &Busy,
+    ) -> Reply {
         let (Parts { method, uri, headers, .. }, body) = request.into_parts();
         let of = method.clone();
-        let mut reply = match self.at_the_door(&method, &uri, &headers) {
+        let refused = peer.and_then(|_| self.at_the_door(&method, &uri, &headers));
+        let mut reply = match refused {
             Some(reply) => reply,
             None => {
                 let origin = headers.get(ORIGIN).cloned();
                 // In a box, so that it is moved as a pointer and does not enlarge the state of an idle
                 // connection.
-                let mut reply = Box::pin(self.known((method, uri), headers, body, peer)).await;
+                let mut reply = Box::pin(self.known((method, uri), headers, body, (peer, connection))).await;
                 if let Some(origin) = origin {
                     cors::allow(&mut reply, origin);
                 }
@@ -109,7 +119,7 @@ impl Endpoint {
         (method, uri): (Method, Uri),
         headers: HeaderMap,
         body: Incoming,
-        peer: IpAddr,
+        (peer, connection): (Option<IpAddr>, &Busy),
     ) -> Reply {
         if uri.path() == "/" && method == Method::GET && super::media::names_html(&headers) {
             return reply::for_browsers();
@@ -126,6 +136,7 @@ impl Endpoint {
             Ok(visitor) => visitor,
             Err(refusal) => return *refusal,
         };
+        connection.serves(&visitor.key);
         let answered = match method {
             Method::POST => self.post(headers, body, &visitor).await,
             Method::GET => Box::pin(self.get(&headers, &visitor)).await,
@@ -133,6 +144,9 @@ impl Endpoint {
             _ => Err(reply::not_allowed(reply::METHODS).into()),
         };
         let reply = answered.unwrap_or_else(|refusal| *refusal);
+        if peer.is_none() {
+            return reply;
+        }
         reply::while_good(reply, &self.server, &visitor.principal)
     }
 
@@ -169,18 +183,22 @@ impl Endpoint {
 
     /// Authenticates a request and counts it, or refuses it. Refused requests are counted by their
     /// address.
-    async fn visitor(&self, headers: &HeaderMap, peer: IpAddr) -> Result<HttpCaller, RefusalReply> {
+    async fn visitor(&self, headers: &HeaderMap, peer: Option<IpAddr>) -> Result<HttpCaller, RefusalReply> {
+        let count = |key: &RateKey| self.count(key, Operation::Request);
+        if peer.is_none() {
+            count(&RateKey::Local)?;
+            return Ok(HttpCaller { principal: Arc::new(Principal::Local), key: RateKey::Local, peer });
+        }
         let access = self.server.access.current();
         let auth = &access.auth;
-        let count = |key: &RateKey| self.count(key, Operation::Request);
         match auth.principal(headers, &self.requests).await {
             Ok(principal) => {
-                let visitor = HttpCaller { key: RateKey::of(&principal, Some(peer)), principal, peer };
+                let visitor = HttpCaller { key: RateKey::of(&principal, peer), principal, peer };
                 count(&visitor.key)?;
                 Ok(visitor)
             }
             Err(why) => {
-                count(&RateKey::of(&Arc::new(Principal::Anonymous), Some(peer)))?;
+                count(&RateKey::of(&Arc::new(Principal::Anonymous), peer))?;
                 self.server.dispatch.note_unauthenticated(&why.to_string());
                 Err(reply::denied(&why, auth).into())
             }

@@ -5,34 +5,28 @@ use super::reply::{self, RefusalReply, Reply};
 use super::session_registry::{LiveSession, StreamPurpose};
 use super::sse::{self, EventFormat, EventId};
 use crate::Server;
-use http::{HeaderMap, StatusCode};
-use toolyard_dispatch::Operation;
-use toolyard_protocol::RpcError;
+use http::HeaderMap;
 
 impl Endpoint {
     pub(super) async fn get(&self, headers: &HeaderMap, by: &HttpCaller) -> Result<Reply, RefusalReply> {
         check_accept(headers, &[("text", "event-stream")])?;
         let session = self.session(headers, by).await?;
         let manner = manner(&self.server, &session);
-        let Some(last) = headers.get("last-event-id") else {
+        let id = headers.get("last-event-id").and_then(|last| EventId::parse(last.to_str().ok()?));
+        let kept = id.and_then(|id| {
+            let stream = session.find(id).filter(|stream| stream.continues_after(id.number))?;
+            Some((stream, id.number))
+        });
+        let Some((stream, number)) = kept else {
+            // Also for an event that is kept no more, above all by a host that has ended: the SDKs give up a
+            // stream that is refused (H-29).
             let stream = self.registry.stream(&session);
             session.keep(&stream, StreamPurpose::Standalone);
             let events = sse::events(&stream, 0, manner);
-            self.server.dispatch.offer_parked(&session.session);
+            self.server.dispatch.offer_open(&session.session);
             return Ok(reply::events(events));
         };
-        let id = last.to_str().ok().and_then(EventId::parse);
-        let found = id
-            .and_then(|id| session.find(id).filter(|stream| stream.continues_after(id.number)).zip(Some(id)));
-        let Some((stream, id)) = found else {
-            self.count(&by.key, Operation::FailedLookup)?;
-            // H-29: not 404, which would end the session.
-            let error = RpcError::invalid_request(
-                "Bad request: Last-Event-ID names no event of this session that is still kept",
-            );
-            return Err(reply::refuse(StatusCode::BAD_REQUEST, &error).into());
-        };
-        Ok(reply::events(sse::events(&stream, id.number, EventFormat { priming: false, ..manner })))
+        Ok(reply::events(sse::events(&stream, number, EventFormat { priming: false, ..manner })))
     }
 }
 

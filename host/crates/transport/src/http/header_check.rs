@@ -11,7 +11,7 @@ use toolyard_protocol::stateless::param_headers::ParamHeader;
 use toolyard_protocol::stateless::{VERSION, envelope::VersionClaim};
 use toolyard_protocol::{Method, RawJson, RpcError};
 
-pub(super) static PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+pub(crate) static PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 static METHOD: HeaderName = HeaderName::from_static("mcp-method");
 static NAME: HeaderName = HeaderName::from_static("mcp-name");
 const PARAM: &str = "mcp-param-";

@@ -5,9 +5,10 @@
 //! client meanwhile.
 
 use futures_util::future::BoxFuture;
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::future::poll_fn;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::task::Poll;
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
@@ -61,7 +62,7 @@ impl LargeMessages {
     }
 
     fn sender(&self, key: &RateKey) -> Arc<Semaphore> {
-        let mut senders = self.senders.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut senders = self.senders.lock();
         if let Some(sender) = senders.get(key).and_then(Weak::upgrade) {
             return sender;
         }

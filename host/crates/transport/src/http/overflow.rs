@@ -2,10 +2,10 @@
 //! does not parse their requests, so each costs little more than a socket.
 
 use super::connection_limit::{ConnectionLimit, ConnectionSlot};
+use super::write_timeout::{ClientStream, peek};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
 use toolyard_dispatch::Fault;
 use toolyard_protocol::response;
 
@@ -21,16 +21,16 @@ const HEARD: usize = 64 * 1024;
 
 /// Waits for a slot on behalf of a connection that has sent something. `None` if it was refused.
 pub(super) async fn wait(
-    mut stream: TcpStream,
+    mut stream: ClientStream,
     limit: &Arc<ConnectionLimit>,
     fault: &Fault,
-) -> Option<(TcpStream, ConnectionSlot)> {
+) -> Option<(ClientStream, ConnectionSlot)> {
     let standing = limit.stand();
     let mut has_spoken = false;
     let seated = async {
         // Not `readable`, which may report a connection that has sent nothing: another connection would then
         // make room for it needlessly.
-        stream.peek(&mut [0]).await.ok()?;
+        peek(&stream).await.ok()?;
         has_spoken = true;
         Some(limit.next().await)
     };
@@ -43,12 +43,12 @@ pub(super) async fn wait(
 }
 
 /// Answers `503` to a client that has no slot. A client that hangs up meanwhile gets no answer.
-pub(super) async fn refuse(stream: &mut TcpStream, has_spoken: bool, fault: &Fault) {
+pub(super) async fn refuse(stream: &mut ClientStream, has_spoken: bool, fault: &Fault) {
     drop(try_refuse(stream, has_spoken, fault).await);
 }
 
 /// Ignores everything in the request except its end.
-async fn try_refuse(stream: &mut TcpStream, has_spoken: bool, fault: &Fault) -> std::io::Result<()> {
+async fn try_refuse(stream: &mut ClientStream, has_spoken: bool, fault: &Fault) -> std::io::Result<()> {
     if has_spoken {
         let mut heard = Vec::new();
         let head = async {

@@ -11,7 +11,6 @@ use super::sse::RECONNECT;
 use super::{body, header_check, is_json, sse};
 use crate::answer::{Answer, Status};
 use crate::request::{AnswerForm, Request, RequestMessage};
-use crate::session::take_response;
 use crate::stateless::{batched, claim_of, is_among};
 use crate::stream::Stream;
 use bytes::Bytes;
@@ -22,7 +21,7 @@ use http::{HeaderMap, StatusCode};
 use hyper::body::Incoming as HttpBody;
 use std::sync::Arc;
 use std::time::Duration;
-use toolyard_dispatch::{ClientChannel, NewSession, NoClientChannel, Operation, Principal, StopCause};
+use toolyard_dispatch::{ClientChannel, NewSession, NoClientChannel, Operation, StopCause};
 use toolyard_protocol::initialize::InitializeParams;
 use toolyard_protocol::message::decode;
 use toolyard_protocol::method::Generation;
@@ -34,6 +33,11 @@ use toolyard_protocol::{
 
 /// How long after the announced retry a client may still return to the stream of a request that only reads.
 const ABANDONED: Duration = Duration::from_secs(5);
+/// A wait for the result of a task ends if no client has read its stream for this long.
+const RESULT_ABANDONED: Duration = Duration::from_secs(60);
+/// How long a relay may be away. It returns at once to a stream that the host has released. A call that ends
+/// within this time is not kept for the next client.
+const RELAY_GONE: Duration = Duration::from_millis(200);
 /// The most headers that one `tracestate` may span.
 const STATES: usize = 8;
 
@@ -74,6 +78,7 @@ impl Endpoint {
             Err(refused) => return Err(if stateless { refused } else { spoken().err().unwrap_or(refused) }),
         };
         let trace = trace_of(&headers);
+        self.server.loaded_for(&message).await;
         match message {
             Incoming::One(Message::Request { id, method, params }) => {
                 let claimed = claim_of(&method, params.as_ref());
@@ -99,7 +104,12 @@ impl Endpoint {
                         session.client.take_notification(&method, params.as_ref());
                         Ok(reply::empty(StatusCode::ACCEPTED))
                     }
-                    claim => Ok(self.stateless_notification(&headers, &method, &claim)),
+                    claim => {
+                        if by.peer.is_none() && method == Method::Cancelled {
+                            self.relayed.cancel(&headers, params.as_ref());
+                        }
+                        Ok(self.stateless_notification(&headers, &method, &claim))
+                    }
                 }
             }
             Incoming::One(Message::Response { id, outcome }) => {
@@ -107,7 +117,7 @@ impl Endpoint {
                 let session = self.session(&headers, by).await?;
                 // Accepted only after it is stored.
                 let caller = session.client.caller_now(&by.principal);
-                let kept = take_response(&self.server, &caller, id, outcome);
+                let kept = session.client.take_response(&self.server.dispatch, &caller, id, outcome);
                 Box::pin(kept).await.map_err(|fault| broken(&fault))?;
                 Ok(reply::empty(StatusCode::ACCEPTED))
             }
@@ -135,7 +145,7 @@ impl Endpoint {
         let session = self.session(headers, by).await?;
         let caller = session.client.caller_now(&by.principal);
         let request = Request::of_session(&self.server, message, &session.client, caller, by.key.clone());
-        Ok(self.request(session, request).await)
+        Ok(self.request(session, request, by.peer.is_none()).await)
     }
 
     /// The body.
@@ -149,14 +159,9 @@ impl Endpoint {
         let bounds = body::BodyBounds {
             most: settings.message_bytes,
             time: settings.body_time,
-            budget: &self.server.messages,
+            shares: &self.server.messages,
         };
-        // Among anonymous clients, each address counts as one principal.
-        let principal = || match &*by.principal {
-            Principal::Anonymous => format!("anonymous {}", by.peer).into(),
-            known => known.to_string().into(),
-        };
-        let body = body::read(headers, body, bounds, principal)
+        let body = body::read(headers, body, bounds, || by.key.clone())
             .await
             .map_err(|why| reply::bad_body(why, settings.message_bytes))?;
         Ok(body)
@@ -199,7 +204,7 @@ impl Endpoint {
 
     /// Answers a request: as one object if it is quick, else as a stream. Once begun, the request runs to its
     /// end even if the connection breaks (H-16), so that nothing is left half done.
-    async fn request(&self, session: Arc<LiveSession>, request: Box<Request>) -> Reply {
+    async fn request(&self, session: Arc<LiveSession>, request: Box<Request>, is_relayed: bool) -> Reply {
         let how = request.manner();
         let purpose = match how {
             AnswerForm::Stream => {
@@ -208,8 +213,19 @@ impl Endpoint {
             _ => StreamPurpose::Answer,
         };
         let stream = self.registry.stream(&session);
-        // A request that only reads is useless if its client has left and does not return.
-        let abandoned = request.only_reads().then(|| (session.client.clone(), request.id.clone()));
+        // A request that only reads is useless if its client has left and does not return. A relay that has
+        // left has ended with its client.
+        let patience = match is_relayed {
+            true => Some((RELAY_GONE, StopCause::Detached)),
+            false if request.only_reads() => Some((RECONNECT + ABANDONED, StopCause::Disconnected)),
+            // The task goes on.
+            false => {
+                (request.method == Method::TasksResult).then_some((RESULT_ABANDONED, StopCause::Disconnected))
+            }
+        };
+        let abandoned = patience.map(|patience| (session.client.clone(), request.id.clone(), patience));
+        // Until the answer begins, the wait for it counts as reading.
+        let _waiting = is_relayed.then(|| stream.read_after(0));
         let channel = StreamChannel::new(&stream, &session.client);
         let mut answering = match session.client.answer(request, channel) {
             Ok(answering) => answering,
@@ -231,9 +247,9 @@ impl Endpoint {
             reading = Some(sse::events(&stream, 0, manner(&self.server, &session)));
         }
         if stream.ended().is_none() {
-            if let Some((client, id)) = abandoned {
-                let (stream, gone_for) = (stream.clone(), RECONNECT + ABANDONED);
-                let cancel = move || client.inflight.cancel(&id, StopCause::Disconnected);
+            if let Some((client, id, (gone_for, cause))) = abandoned {
+                let stream = stream.clone();
+                let cancel = move || client.inflight.cancel(&id, cause);
                 // In a box, so that it does not enlarge the future that is spawned for a call.
                 answering = while_read(answering, stream, gone_for, cancel).boxed();
             }
@@ -251,7 +267,7 @@ impl Endpoint {
         }
         if let Some(Some(message)) = stream.sole_message() {
             let handover = stream.take_handover();
-            let answer = Answer { message, status: Status::Done, handover };
+            let answer = Answer { message, status: Status::Done, handover, held: None };
             return reply::answer(answer, &self.server.access.current().auth);
         }
         session.keep(&stream, purpose);

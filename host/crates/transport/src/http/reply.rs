@@ -168,7 +168,7 @@ fn seconds(time: Duration) -> HeaderValue {
 
 /// An answer as one object.
 pub(crate) fn answer(answer: Answer, auth: &Auth) -> Reply {
-    let Answer { message, status, handover } = answer;
+    let Answer { message, status, handover, .. } = answer;
     let mut reply = match handover {
         Some(handover) => handing_over(message, handover),
         None => json(message),
@@ -267,8 +267,8 @@ pub(crate) fn bad_body(why: BodyError, most: usize) -> Reply {
         BodyError::Broken => {
             refuse(StatusCode::BAD_REQUEST, &RpcError::invalid_request("the body broke off"))
         }
-        BodyError::BudgetExceeded(exceeded) => {
-            let mut reply = refuse(StatusCode::SERVICE_UNAVAILABLE, &exceeded.fault().rpc());
+        BodyError::NoRoom(no_room) => {
+            let mut reply = refuse(StatusCode::SERVICE_UNAVAILABLE, &no_room.fault().rpc());
             let retry = seconds(Duration::from_millis(RETRY_AFTER_MS));
             reply.headers_mut().insert(RETRY_AFTER, retry);
             reply

@@ -10,9 +10,10 @@ use crate::replay::ReplayBudget;
 use crate::session::{ClientSession, DurableState, SessionTerms, level_of};
 use crate::stream::{LogBounds, MAX_EVENTS, Stream};
 use bytes::Bytes;
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 use toolyard_dispatch::{
     Caller, Fault, Notice, Principal, Session, SessionDigest, SessionId, StopCause, TaskId,
@@ -200,7 +201,7 @@ impl Registry {
     /// Checks all sessions in memory whose clients only listen. Stops if the store does not answer, because
     /// the caller has other duties.
     pub async fn look_at_all(&self) {
-        let all: Vec<_> = self.lock().values().cloned().collect();
+        let all: Vec<_> = self.live.lock().values().cloned().collect();
         for session in all {
             if self.start_look(&session) && matches!(self.read_status(&session).await, StoredStatus::Unknown)
             {
@@ -211,17 +212,13 @@ impl Registry {
 
     /// The session with this id, if it is in memory.
     pub fn in_memory(&self, id: &SessionId) -> Option<Arc<LiveSession>> {
-        self.lock().get(id).cloned()
+        self.live.lock().get(id).cloned()
     }
 
     /// The session with this digest, if it is in memory.
     pub fn in_memory_by_digest(&self, digest: &SessionDigest) -> Option<Arc<LiveSession>> {
-        let id = self.digests().get(digest).cloned()?;
+        let id = self.by_digest.lock().get(digest).cloned()?;
         self.in_memory(&id)
-    }
-
-    fn digests(&self) -> MutexGuard<'_, HashMap<SessionDigest, SessionId>> {
-        self.by_digest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Keeps a session in memory. `initialized` is true for a session that was read from the store.
@@ -229,13 +226,13 @@ impl Registry {
         let settings = &self.server.settings;
         let revision = Revision::parse(&session.revision).unwrap_or(Revision::LATEST);
         let now = Instant::now();
-        let mut live = self.lock();
+        let mut live = self.live.lock();
         if live.len() >= MAX_IN_MEMORY
             && let Some(forgotten) = forget_longest_unused(&mut live)
         {
-            self.digests().remove(&forgotten.digest());
+            self.by_digest.lock().remove(&forgotten.digest());
         }
-        self.digests().insert(session.id.digest(), session.id.clone());
+        self.by_digest.lock().insert(session.id.digest(), session.id.clone());
         let held = live
             .entry(session.id.clone())
             .or_insert_with(|| {
@@ -287,9 +284,9 @@ impl Registry {
     /// Drops a closed session: its streams end, and its calls stop.
     pub fn close(&self, id: &SessionId) {
         let live = {
-            let mut all = self.lock();
+            let mut all = self.live.lock();
             let live = all.remove(id);
-            self.digests().remove(&id.digest());
+            self.by_digest.lock().remove(&id.digest());
             self.count(&all);
             live
         };
@@ -306,7 +303,7 @@ impl Registry {
 
     /// Sends every client the changes that concern it, each on one stream.
     pub async fn tell_all(&self, changes: &Changes) {
-        let all: Vec<_> = self.lock().values().cloned().collect();
+        let all: Vec<_> = self.live.lock().values().cloned().collect();
         for session in all {
             for message in changes.messages(&self.server.dispatch, &session.client).await {
                 session.tell(message);
@@ -316,7 +313,7 @@ impl Registry {
 
     /// Drops streams that were kept long enough.
     pub fn forget_old(&self) {
-        let all: Vec<_> = self.lock().values().cloned().collect();
+        let all: Vec<_> = self.live.lock().values().cloned().collect();
         for session in all {
             session.forget_old();
         }
@@ -324,7 +321,7 @@ impl Registry {
 
     /// Ends the streams that belong to no request.
     pub fn end_standing(&self) {
-        let all: Vec<_> = self.lock().values().cloned().collect();
+        let all: Vec<_> = self.live.lock().values().cloned().collect();
         for session in all {
             session.end_standing();
         }
@@ -332,7 +329,7 @@ impl Registry {
 
     /// Ends every stream.
     pub fn end_streams(&self) {
-        let all: Vec<_> = self.lock().values().cloned().collect();
+        let all: Vec<_> = self.live.lock().values().cloned().collect();
         for session in all {
             session.end_streams();
         }
@@ -341,10 +338,6 @@ impl Registry {
     fn count(&self, live: &HashMap<SessionId, Arc<LiveSession>>) {
         self.server.metrics.sessions.set(i64::try_from(live.len()).unwrap_or(i64::MAX));
     }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Arc<LiveSession>>> {
-        self.live.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// A session that has neither a stream nor a running request can be read from the store again.
@@ -352,7 +345,7 @@ fn forget_longest_unused(live: &mut HashMap<SessionId, Arc<LiveSession>>) -> Opt
     let longest = live
         .values()
         .filter(|session| !session.is_busy())
-        .min_by_key(|session| session.lock().used)
+        .min_by_key(|session| session.streams.lock().used)
         .map(|session| session.session.id.clone())?;
     live.remove(&longest);
     Some(longest)
@@ -363,7 +356,7 @@ impl LiveSession {
     /// and for GET streams the oldest one. Running requests have one stream each.
     pub fn keep(&self, stream: &Arc<Stream>, purpose: StreamPurpose) {
         self.forget_old();
-        let mut streams = self.lock();
+        let mut streams = self.streams.lock();
         streams.drop_over(MAX_ENDED_STREAMS, |kept| kept.stream.ended().is_some());
         streams.drop_over(STANDALONE, |kept| kept.purpose == StreamPurpose::Standalone);
         streams.kept.push(KeptStream { stream: stream.clone(), purpose });
@@ -373,7 +366,7 @@ impl LiveSession {
 
     /// Drops ended streams that were kept long enough or exceed the bounds, the oldest first.
     fn forget_old(&self) {
-        let mut streams = self.lock();
+        let mut streams = self.streams.lock();
         let ended = |kept: &KeptStream| kept.stream.ended();
         let mut bytes: usize =
             streams.kept.iter().filter(|kept| ended(kept).is_some()).map(|kept| kept.stream.bytes()).sum();
@@ -389,7 +382,7 @@ impl LiveSession {
 
     /// The stream that an event belongs to, if it is still kept.
     pub fn find(&self, id: EventId) -> Option<Arc<Stream>> {
-        let streams = self.lock();
+        let streams = self.streams.lock();
         streams.kept.iter().find(|kept| kept.stream.id() == id.stream).map(|kept| kept.stream.clone())
     }
 
@@ -430,7 +423,7 @@ impl LiveSession {
     }
 
     fn stream_for(&self, wanted: impl Fn(&StreamPurpose) -> bool) -> Option<Arc<Stream>> {
-        let streams = self.lock();
+        let streams = self.streams.lock();
         let open = || {
             streams.kept.iter().rev().filter(|kept| wanted(&kept.purpose) && kept.stream.ended().is_none())
         };
@@ -438,7 +431,7 @@ impl LiveSession {
     }
 
     fn end_standing(&self) {
-        for kept in &self.lock().kept {
+        for kept in &self.streams.lock().kept {
             if kept.purpose == StreamPurpose::Standalone {
                 kept.stream.end(None);
             }
@@ -446,18 +439,23 @@ impl LiveSession {
     }
 
     fn end_streams(&self) {
-        for kept in &self.lock().kept {
+        for kept in &self.streams.lock().kept {
             kept.stream.end(None);
         }
     }
 
     fn is_busy(&self) -> bool {
         Arc::strong_count(&self.client) > 1
-            || self.lock().kept.iter().any(|kept| kept.stream.is_read() || kept.stream.ended().is_none())
+            || self
+                .streams
+                .lock()
+                .kept
+                .iter()
+                .any(|kept| kept.stream.is_read() || kept.stream.ended().is_none())
     }
 
     fn start_touch(&self) -> bool {
-        let mut streams = self.lock();
+        let mut streams = self.streams.lock();
         let now = Instant::now();
         streams.used = now;
         if now.duration_since(streams.touched) < TOUCH_EVERY {
@@ -468,7 +466,7 @@ impl LiveSession {
     }
 
     fn start_look(&self, writes: Option<u64>) -> bool {
-        let mut streams = self.lock();
+        let mut streams = self.streams.lock();
         if writes == Some(streams.seen_writes) {
             return false;
         }
@@ -479,9 +477,5 @@ impl LiveSession {
             streams.seen_writes = writes.unwrap_or_default();
         }
         needed
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Streams> {
-        self.streams.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -42,7 +42,17 @@ impl Endpoint {
         };
         match request.method {
             Method::SubscriptionsListen => Box::pin(self.listen(request)).await,
-            _ => self.call(request).await,
+            _ => {
+                let stop = Arc::new(Stop::default());
+                let gone = match by.peer {
+                    Some(_) => StopCause::Disconnected,
+                    None => {
+                        self.relayed.add(headers, &id, &stop);
+                        StopCause::Detached
+                    }
+                };
+                self.call(request, stop, gone).await
+            }
         }
     }
 
@@ -55,16 +65,24 @@ impl Endpoint {
         by: &HttpCaller,
     ) -> Result<Box<Request>, Failure> {
         let server = &self.server;
-        header_check::check_version(headers, &claimed.claim).map_err(Failure::BadRequest)?;
+        // No proxy that reads headers stands between this process and its user's relay.
+        let is_mirrored = by.peer.is_some();
+        if is_mirrored {
+            header_check::check_version(headers, &claimed.claim).map_err(Failure::BadRequest)?;
+        }
         let principal = by.principal.clone();
-        let sender = Sender { principal, peer: Some(by.peer), key: by.key.clone() };
+        let sender = Sender { principal, peer: by.peer, key: by.key.clone() };
         let agent = headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok());
         let request = Request::stateless(server, message, claimed, &sender, agent)?;
-        header_check::check_method(headers, &request.method, || request.name())
-            .map_err(Failure::BadRequest)?;
+        if is_mirrored {
+            header_check::check_method(headers, &request.method, || request.name())
+                .map_err(Failure::BadRequest)?;
+        }
         request.check_method()?;
         // The parser of the arguments reports those that it cannot parse.
-        if let Some(Ok((call, _))) = &request.call {
+        if let Some(Ok((call, _))) = &request.call
+            && is_mirrored
+        {
             let wanted = server.dispatch.param_headers(&request.caller, &call.name, request.has_tasks());
             header_check::check_params(headers, &wanted, &call.arguments).map_err(Failure::BadRequest)?;
         }
@@ -100,7 +118,7 @@ impl Endpoint {
 
     /// Answers as one object if the request is quick and no message precedes the answer, else as a stream
     /// (26H-11).
-    async fn call(&self, request: Box<Request>) -> Reply {
+    async fn call(&self, request: Box<Request>, stop: Arc<Stop>, gone: StopCause) -> Reply {
         let settings = &self.server.settings;
         let bounds = LogBounds { bytes: settings.replay_bytes, events: MAX_EVENTS };
         // The stream has no name, because no client resumes it (26H-12).
@@ -109,7 +127,6 @@ impl Endpoint {
             let stream = stream.clone();
             move |message| stream.push(message)
         });
-        let stop = Arc::new(Stop::default());
         let mut answering = Box::pin(methods::answer(request, channel, stop.clone()));
         let answer = match (&mut answering).now_or_never() {
             Some(Some(answer)) if stream.end_unwritten() => {
@@ -119,7 +136,7 @@ impl Endpoint {
         };
         let (tell, told) = oneshot::channel();
         // From here on, dropping this future cancels the request.
-        let leaving = AnswerGuard { stop, told, left: false };
+        let leaving = AnswerGuard { stop, told, left: false, gone };
         let ending = AnswerSender { tell, stream: stream.clone() };
         match answer {
             Some(answer) => ending.with(answer),
@@ -160,7 +177,7 @@ struct AnswerSender {
 
 impl AnswerSender {
     fn with(self, answer: Option<Answer>) {
-        let Some(Answer { message, status, handover }) = answer else {
+        let Some(Answer { message, status, handover, .. }) = answer else {
             return self.stream.end(None);
         };
         // Handed over before the message can be read. If the client is gone, this drops a task that was to be
@@ -176,6 +193,8 @@ struct AnswerGuard {
     stop: Arc<Stop>,
     told: oneshot::Receiver<(Status, Option<Handover>)>,
     left: bool,
+    /// The cause of a stop by the end of the connection.
+    gone: StopCause,
 }
 
 impl AnswerGuard {
@@ -183,7 +202,7 @@ impl AnswerGuard {
     fn now(mut self, message: Bytes) -> Answer {
         self.left = true;
         let (status, handover) = self.told.try_recv().unwrap_or((Status::Done, None));
-        Answer { message, status, handover }
+        Answer { message, status, handover, held: None }
     }
 
     /// The last event was read.
@@ -198,7 +217,7 @@ impl AnswerGuard {
 impl Drop for AnswerGuard {
     fn drop(&mut self) {
         if !self.left {
-            self.stop.set_because(StopCause::Disconnected);
+            self.stop.set_because(self.gone);
         }
     }
 }

@@ -6,15 +6,17 @@
 //! bytes of the client, so a request that has arrived is still answered.
 
 use super::connection_limit::ConnectionActivity;
+use socket2::SockRef;
 use std::io::{self, ErrorKind, IoSlice};
 use std::mem::MaybeUninit;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
+use tokio::net::{TcpStream, UnixStream};
 use tokio::time::Sleep;
+use tokio_util::either::Either;
 
 /// Fails with [`ErrorKind::TimedOut`] once no write has succeeded for this long.
 pub(super) struct TimedStream<S> {
@@ -51,12 +53,30 @@ pub(super) trait UnreadInput {
     fn has_unread(&self) -> bool;
 }
 
-impl UnreadInput for TcpStream {
+/// A connection through the network, or of a process of the same user.
+pub(super) type ClientStream = Either<TcpStream, UnixStream>;
+
+impl UnreadInput for ClientStream {
     fn has_unread(&self) -> bool {
-        let mut byte = [MaybeUninit::uninit()];
         // The reader handles an end or an error.
-        socket2::SockRef::from(self).peek(&mut byte).is_ok_and(|count| count > 0)
+        peek_now(self).is_ok_and(|count| count > 0)
     }
+}
+
+/// Waits for bytes of the client or its end, and reads nothing. The number of bytes, at most 1.
+pub(super) async fn peek(stream: &ClientStream) -> io::Result<usize> {
+    match stream {
+        Either::Left(tcp) => tcp.async_io(Interest::READABLE, || peek_now(stream)).await,
+        Either::Right(unix) => unix.async_io(Interest::READABLE, || peek_now(stream)).await,
+    }
+}
+
+fn peek_now(stream: &ClientStream) -> io::Result<usize> {
+    match stream {
+        Either::Left(tcp) => SockRef::from(tcp),
+        Either::Right(unix) => SockRef::from(unix),
+    }
+    .peek(&mut [MaybeUninit::uninit()])
 }
 
 impl<S: AsyncRead + UnreadInput + Unpin> AsyncRead for TimedStream<S> {

@@ -5,7 +5,7 @@ use super::Handler;
 use crate::answer::{Failure, Output};
 use crate::request::{Origin, Request};
 use serde_json::{Map, Value, json};
-use toolyard_dispatch::{Era, Fault, Outcome, Task};
+use toolyard_dispatch::{Era, Fault, Outcome, Task, TaskStatus};
 use toolyard_protocol::question::{CheckedQuestion, Kind};
 use toolyard_protocol::stateless::envelope::Envelope;
 use toolyard_protocol::stateless::error::{missing_capability, tasks_required};
@@ -13,7 +13,7 @@ use toolyard_protocol::stateless::input::{input_requests, update_params};
 use toolyard_protocol::stateless::result::inner_complete;
 use toolyard_protocol::stateless::task::{Payload, detailed};
 use toolyard_protocol::tasks::task_id;
-use toolyard_protocol::{ClientCapabilities, Method, RawJson, RpcError};
+use toolyard_protocol::{ClientCapabilities, Method, RawJson, RpcError, Timestamp};
 
 impl Handler {
     pub(super) async fn task_method(&self) -> Result<Output, Failure> {
@@ -31,13 +31,16 @@ impl Handler {
         let Request { server, caller, method, params, origin, .. } = &*self.request;
         let (dispatch, params) = (&server.dispatch, params.as_ref());
         Ok(match (method, origin) {
-            (Method::TasksGet, Origin::Session(_)) => {
-                dispatch.task(caller, &task_id(params)?).await?.view().render().into()
+            (Method::TasksGet, Origin::Session(client)) => {
+                let task = dispatch.task(caller, &task_id(params)?).await?;
+                // Some clients only poll, and do not ask for the result at `input_required`.
+                dispatch.offer_questions(caller, &task, &client.task_channel).await?;
+                task.view().advised_at(dispatch.now()).render().into()
             }
             // 26T-14. Never waits.
             (Method::TasksGet, Origin::Envelope(envelope)) => {
                 let client = ClientCapabilities::of(&envelope.capabilities);
-                self.complete(snapshot(&self.task(envelope).await?, &client)?, None)
+                self.complete(snapshot(&self.task(envelope).await?, &client, dispatch.now())?, None)
             }
             (Method::TasksResult, _) => {
                 let outcome = dispatch.task_result(caller, &task_id(params)?, self.channel.clone()).await?;
@@ -100,8 +103,12 @@ fn acknowledged() -> Output {
 /// # Errors
 /// `-32021` if it waits for a question that this client cannot be asked: a snapshot is always complete
 /// (26T-19).
-pub(crate) fn snapshot(task: &Task, client: &ClientCapabilities) -> Result<RawJson, RpcError> {
-    let view = task.view();
+pub(crate) fn snapshot(
+    task: &Task,
+    client: &ClientCapabilities,
+    now: Timestamp,
+) -> Result<RawJson, RpcError> {
+    let mut view = task.view().advised_at(now);
     Ok(match &task.outcome {
         Some(Outcome::Result { result, .. }) => detailed(&view, &Payload::Result(result)),
         Some(Outcome::Error(error)) => detailed(&view, &Payload::Error(error)),
@@ -112,7 +119,9 @@ pub(crate) fn snapshot(task: &Task, client: &ClientCapabilities) -> Result<RawJs
         }
         None => {
             let open: Vec<_> = task.open_questions().collect();
-            if open.is_empty() && task.open_approval().is_none() {
+            if open.is_empty() {
+                // A task that waits for the operator asks its client nothing.
+                view.status = TaskStatus::Working;
                 return Ok(detailed(&view, &Payload::None));
             }
             let questions = open.iter().map(|question| (question.kind, &question.params));

@@ -96,7 +96,8 @@ impl Subscription {
     /// A task that waits for a capability which this client lacks is reported when it continues: every
     /// notification is complete (26T-19, 26T-23).
     fn tell_of(&mut self, task: &Task) {
-        if let Ok(detailed) = snapshot(task, &self.client) {
+        let now = self.request.server.dispatch.now();
+        if let Ok(detailed) = snapshot(task, &self.client, now) {
             self.ready.push_back(listen::task(&self.request.id, &detailed));
         }
     }

@@ -1,7 +1,8 @@
 //! Notices of a running request: only on its own stream and before its answer (26C-3, 26C-4).
 
 use bytes::Bytes;
-use std::sync::{Arc, Mutex, PoisonError};
+use parking_lot::Mutex;
+use std::sync::Arc;
 use std::time::Duration;
 use toolyard_dispatch::{ClientChannel, ClientRoute, Notice, RouteScope, TaskId};
 use toolyard_protocol::{LogLevel, notification, progress};
@@ -26,7 +27,7 @@ impl RequestChannel {
 
     /// The answer is sent, or there will be none: no notice may follow.
     pub fn close(&self) {
-        drop(self.sink.lock().unwrap_or_else(PoisonError::into_inner).take());
+        drop(self.sink.lock().take());
     }
 
     fn message(&self, notice: &Notice) -> Option<Bytes> {
@@ -36,7 +37,7 @@ impl RequestChannel {
                 .least
                 .is_some_and(|least| *level >= least)
                 .then(|| notification::log_message(*level, logger.as_deref(), data, None)),
-            Notice::Status(_) | Notice::ElicitationComplete { .. } => None,
+            Notice::Status(_) | Notice::ToolsChanged | Notice::ElicitationComplete { .. } => None,
         }
     }
 }
@@ -48,7 +49,7 @@ impl ClientChannel for RequestChannel {
         }
         let Some(message) = self.message(&notice) else { return };
         // Sent under the lock, so that no notice follows the answer.
-        if let Some(sink) = &*self.sink.lock().unwrap_or_else(PoisonError::into_inner) {
+        if let Some(sink) = &*self.sink.lock() {
             sink(message);
         }
     }

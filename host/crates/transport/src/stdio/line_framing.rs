@@ -1,11 +1,12 @@
 //! Reads and writes lines on separate threads, because standard input and output block.
 
 use crate::answer::one_line;
-use crate::message_budget::{BudgetExceeded, MessageBudget, MessageReservation, UNCOUNTED};
+use crate::shares::{NoRoom, Shares, UNCOUNTED};
 use bytes::Bytes;
 use std::io::{BufRead, Write};
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
+use toolyard_dispatch::RateKey;
 use toolyard_protocol::message::decode;
 use toolyard_protocol::{Id, Incoming, Message};
 
@@ -16,8 +17,8 @@ pub enum Line {
     Text(Bytes),
     /// The line was longer than allowed and was skipped.
     TooLong,
-    /// The budget had no memory for it, and it was dropped. Contains the id of its request, if it was one.
-    BudgetExceeded(Option<Id>, BudgetExceeded),
+    /// The shares had no memory for it, and it was dropped. Contains the id of its request, if it was one.
+    NoRoom(Option<Id>, NoRoom),
 }
 
 /// Splits input into lines, and keeps no more of a line than is allowed.
@@ -75,18 +76,18 @@ impl<R: BufRead> LineReader<R> {
 
 /// Reads lines on a thread. The thread may still be in its last read when the process ends, because a read of
 /// standard input cannot be cancelled.
-pub(super) fn spawn_reader(
+pub(crate) fn spawn_reader(
     input: impl BufRead + Send + 'static,
     most: usize,
     capacity: usize,
-    budget: Option<Arc<MessageBudget>>,
+    shares: Option<Arc<Shares>>,
 ) -> mpsc::Receiver<Line> {
     let (lines, receiver) = mpsc::channel(capacity);
     let mut reader = LineReader::new(input, most);
     let read = move || {
         while let Ok(Some(line)) = reader.next_line() {
-            let line = match (line, &budget) {
-                (Line::Text(text), Some(budget)) if text.len() > UNCOUNTED => counted(text, budget),
+            let line = match (line, &shares) {
+                (Line::Text(text), Some(shares)) if text.len() > UNCOUNTED => counted(text, shares),
                 (line, _) => line,
             };
             if lines.blocking_send(line).is_err() {
@@ -99,19 +100,19 @@ pub(super) fn spawn_reader(
 }
 
 /// Counts a large line for the user of this machine. Its sender learns for which request there was no memory.
-fn counted(text: Bytes, budget: &Arc<MessageBudget>) -> Line {
-    let mut reservation = MessageReservation::none(budget, "local".into());
-    match reservation.grow_to(text.len()) {
-        Ok(()) => Line::Text(reservation.keep(text)),
-        Err(exceeded) => match decode(&text) {
-            Ok(Incoming::One(Message::Request { id, .. })) => Line::BudgetExceeded(Some(id), exceeded),
-            _ => Line::BudgetExceeded(None, exceeded),
+fn counted(text: Bytes, shares: &Arc<Shares>) -> Line {
+    let mut held = shares.none(RateKey::Local);
+    match held.grow_to(text.len()) {
+        Ok(()) => Line::Text(Arc::new(held).keep(text)),
+        Err(no_room) => match decode(&text) {
+            Ok(Incoming::One(Message::Request { id, .. })) => Line::NoRoom(Some(id), no_room),
+            _ => Line::NoRoom(None, no_room),
         },
     }
 }
 
 /// A line to write.
-pub(super) struct Outgoing {
+pub(crate) struct Outgoing {
     /// The line, without its end.
     pub line: Bytes,
     /// Signalled once the line is written; dropped if it cannot be.
@@ -126,10 +127,10 @@ impl Outgoing {
 }
 
 /// The queue of lines to write.
-pub(super) type Outbox = mpsc::Sender<Outgoing>;
+pub(crate) type Outbox = mpsc::Sender<Outgoing>;
 
 /// Writes lines on a thread until all senders are gone or the output breaks; then the receiver completes.
-pub(super) fn spawn_writer(
+pub(crate) fn spawn_writer(
     mut output: impl Write + Send + 'static,
     capacity: usize,
 ) -> (Outbox, oneshot::Receiver<()>) {

@@ -2,7 +2,6 @@
 //! each other (26B-1, 26B-5).
 
 use super::line_framing::{Outbox, Outgoing};
-use super::relay::{self, Relay, RelayedRequest};
 use crate::Server;
 use crate::answer::{Answer, Failure};
 use crate::inflight::{Inflight, InflightRequest};
@@ -33,14 +32,10 @@ pub(super) struct Stateless {
     end: CancellationToken,
     /// Also ends them when the pipe is no longer served.
     _end_on_drop: DropGuard,
-    /// The relay, if there is a background host.
-    relay: Option<Relay>,
-    /// The reason that its requests record when the pipe ends.
-    end_cause: StopCause,
 }
 
 impl Stateless {
-    pub fn new(server: &Arc<Server>, outbox: Outbox, relay: Option<Relay>, end_cause: StopCause) -> Self {
+    pub fn new(server: &Arc<Server>, outbox: Outbox) -> Self {
         let principal = Arc::new(Principal::Local);
         let end = CancellationToken::new();
         Self {
@@ -52,14 +47,12 @@ impl Stateless {
             subscriptions: TaskTracker::new(),
             _end_on_drop: end.clone().drop_guard(),
             end,
-            relay,
-            end_cause,
         }
     }
 
     /// Handles a request. Returns an answer that is ready at once; any other answer is sent when it
     /// is ready.
-    pub fn take(&self, message: RequestMessage, claimed: ClaimedParams, line: Bytes) -> Option<Bytes> {
+    pub fn take(&self, message: RequestMessage, claimed: ClaimedParams) -> Option<Bytes> {
         let server = &self.server;
         server.metrics.count_request(&message.method);
         let id = message.id.clone();
@@ -72,10 +65,6 @@ impl Stateless {
         if request.method == Method::SubscriptionsListen {
             let subscribed = subscribe(request, self.end.child_token(), self.outbox.clone(), kept);
             self.subscriptions.spawn(subscribed);
-            return None;
-        }
-        if let Some(relay) = self.relay.as_ref().filter(|_| relay::goes_to_the_background(&request)) {
-            self.requests.spawn(pass(relay.clone(), request, kept, line, self.outbox.clone()));
             return None;
         }
         if let Err(failure) = request.count() {
@@ -137,19 +126,9 @@ impl Stateless {
     /// The same, but cancels requests that are still running after `patience`.
     pub async fn finish(&self, patience: Duration) {
         if tokio::time::timeout(patience, self.ended()).await.is_err() {
-            self.inflight.cancel_all(self.end_cause);
+            self.inflight.cancel_all(StopCause::Ended);
             tracing::debug!("requests under way were ended with the input");
         }
-    }
-}
-
-/// Lets the background host answer a call.
-async fn pass(relay: Relay, request: Box<Request>, kept: InflightRequest, line: Bytes, outbox: Outbox) {
-    let id = request.id.clone();
-    let passage = RelayedRequest { id: id.clone(), line, kept, starts: true };
-    if let Some(error) = relay.pass(passage).await.error() {
-        // The writer is gone, and the client with it.
-        drop(outbox.send(Outgoing::line(response::error(Some(&id), &error))).await);
     }
 }
 

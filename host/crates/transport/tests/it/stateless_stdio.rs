@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use toolyard_dispatch::TaskSupport;
 use toolyard_protocol::stateless::META_SUBSCRIPTION;
 use toolyard_transport::Server;
-use toolyard_transport::stdio::{self, PipeClient};
+use toolyard_transport::stdio;
 
 fn serve(server: Arc<Server>) -> Client {
     client(|input, output, stop| serve_pipe(server, input, output, stop))
@@ -23,7 +23,7 @@ async fn serve_pipe(
     output: impl Write + Send + 'static,
     stop: CancellationToken,
 ) {
-    stdio::serve(server, PipeClient::Direct, input, output, stop, std::future::ready(())).await;
+    stdio::serve(server, input, output, stop, std::future::ready(())).await;
 }
 
 fn cancelled(id: Value) -> Value {

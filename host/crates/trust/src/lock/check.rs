@@ -1,24 +1,14 @@
 //! The check of a component against its entry, when the host loads it. It is offline and takes less than a
 //! millisecond.
 
+use super::decide::changed_lines;
 use super::{Entry, Signer};
 use crate::Digest;
-use crate::definition::escape;
+use crate::definition::{Changes, Definition, compare, escape};
 use crate::manifest::is_of_component;
 use crate::policy::{Policy, Requirement};
 use crate::provenance::{Provenance, ProvenanceError};
 use crate::signature::{Subject, VerifyError, verify};
-
-/// A component that the host is about to load.
-#[derive(Debug, Clone, Copy)]
-pub struct Loaded<'a> {
-    /// The digest of the component's bytes.
-    pub digest: Digest,
-    /// The grants of its manifest, written like those of the entry.
-    pub grants: &'a [String],
-    /// The bytes of its provenance file, if there is one.
-    pub provenance: Option<&'a [u8]>,
-}
 
 /// Why the host does not load a component.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -42,6 +32,28 @@ pub enum Refusal {
         name: String,
         /// The grants that are new.
         grants: Vec<String>,
+    },
+    /// The manifest has other limits, words or approvals than a person accepted.
+    #[error(
+        "has other settings than toolyard.lock lists ({}); restore {name}.toml, or take them with `toolyard accept \
+         {name}`",
+        changes.join(", ")
+    )]
+    OtherSettings {
+        /// The name of the plugin.
+        name: String,
+        /// The difference.
+        changes: Vec<String>,
+    },
+    /// It does not say of itself what a person accepted.
+    #[error(
+        "defines other tools or prompts than toolyard.lock lists:\n{changes}`toolyard accept {name}` takes them"
+    )]
+    OtherDefinitions {
+        /// The name of the plugin.
+        name: String,
+        /// The difference.
+        changes: Changes,
     },
     /// The policy wants a signature, and the entry pins no signer.
     #[error(
@@ -140,17 +152,6 @@ fn listed(grants: &[String]) -> String {
 }
 
 impl Entry {
-    /// Checks a component against this entry: its bytes, its grants and its signature. Definitions are compared
-    /// elsewhere.
-    ///
-    /// # Errors
-    /// If the component must not be loaded.
-    pub fn check(&self, loaded: &Loaded<'_>, policy: &Policy) -> Result<(), Refusal> {
-        self.check_component(loaded.digest)?;
-        self.check_grants(loaded.grants)?;
-        self.check_signature(loaded.provenance, policy)
-    }
-
     /// Compares the bytes of the component.
     ///
     /// # Errors
@@ -172,6 +173,31 @@ impl Entry {
             return Err(Refusal::WiderGrants { name: self.name().to_owned(), grants: wider });
         }
         Ok(())
+    }
+
+    /// Compares the settings of its manifest. An entry of version 0.2 has none.
+    ///
+    /// # Errors
+    /// If they differ from those of the entry.
+    pub fn check_settings(&self, settings: &[String]) -> Result<(), Refusal> {
+        let pinned = self.settings.as_deref().unwrap_or(settings);
+        let changes = changed_lines(pinned, settings);
+        if changes.is_empty() {
+            return Ok(());
+        }
+        Err(Refusal::OtherSettings { name: self.name().to_owned(), changes })
+    }
+
+    /// Compares what it says of itself.
+    ///
+    /// # Errors
+    /// If that differs from the entry.
+    pub fn check_definitions(&self, definitions: &[Definition]) -> Result<(), Refusal> {
+        let changes = compare(&self.definitions, definitions);
+        if changes.is_empty() {
+            return Ok(());
+        }
+        Err(Refusal::OtherDefinitions { name: self.name().to_owned(), changes })
     }
 
     /// Verifies the signature of the component of this entry. A signer that is pinned is always required.

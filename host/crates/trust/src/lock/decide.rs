@@ -39,6 +39,8 @@ pub enum Reason {
     },
     /// It would have grants that the plugin has not.
     WiderGrants(Vec<String>),
+    /// Its manifest has other limits, words or approvals.
+    Settings(Vec<String>),
     /// Its tools or prompts differ.
     Definitions(Changes),
 }
@@ -67,9 +69,17 @@ impl Display for Reason {
                 let grants: Vec<_> = grants.iter().map(|grant| escape(grant)).collect();
                 write!(f, "it has more grants: {}", grants.join(", "))
             }
+            Self::Settings(changes) => write!(f, "its settings changed: {}", changes.join(", ")),
             Self::Definitions(changes) => write!(f, "its definitions changed:\n{changes}"),
         }
     }
+}
+
+/// The lines that one of two lists has and the other has not, with signs as in a diff.
+pub(super) fn changed_lines(old: &[String], new: &[String]) -> Vec<String> {
+    let removed = old.iter().filter(|line| !new.contains(line)).map(|line| format!("- {}", escape(line)));
+    let added = new.iter().filter(|line| !old.contains(line)).map(|line| format!("+ {}", escape(line)));
+    removed.chain(added).collect()
 }
 
 /// Decides about a candidate for the plugin of `old`.
@@ -90,6 +100,12 @@ pub fn decide(old: &Entry, new: &Entry) -> Decision {
     let wider: Vec<_> = new.grants.iter().filter(|grant| !old.grants.contains(grant)).cloned().collect();
     if !wider.is_empty() {
         reasons.push(Reason::WiderGrants(wider));
+    }
+    if let (Some(old), Some(new)) = (&old.settings, &new.settings) {
+        let changes = changed_lines(old, new);
+        if !changes.is_empty() {
+            reasons.push(Reason::Settings(changes));
+        }
     }
     let changes = compare(&old.definitions, &new.definitions);
     if !changes.is_empty() {

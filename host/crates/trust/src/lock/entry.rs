@@ -7,10 +7,10 @@ use crate::escape::is_hidden;
 use toml_edit::{Array, ArrayOfTables, InlineTable, Item, Table, Value};
 
 /// The order of the keys that this version knows. Others follow.
-const KEYS: [&str; 7] = ["file", "source", "manifest", "digest", "signer", "accepted", "grants"];
+const KEYS: [&str; 8] = ["file", "source", "manifest", "digest", "signer", "accepted", "grants", "settings"];
 /// The longest name of a file, as most file systems have it (bytes).
 const MAX_FILE_NAME: usize = 255;
-/// A longer list of grants has a line for each.
+/// A longer list has a line for each text.
 const MAX_LINE: usize = 100;
 
 /// A plugin as a person accepted it.
@@ -28,6 +28,9 @@ pub struct Entry {
     pub signer: Signer,
     /// The grants of the plugin's manifest, sorted.
     pub grants: Vec<String>,
+    /// The limits of its manifest, and what that says of its tools and their approvals, sorted. `None` in an entry that
+    /// version 0.2 wrote.
+    pub settings: Option<Vec<String>>,
     /// The tools and prompts, sorted by kind and name.
     pub definitions: Vec<Definition>,
 }
@@ -83,7 +86,8 @@ impl Entry {
                 .transpose()?,
             digest: reader.digest("digest", reader.text("digest")?)?,
             signer: reader.signer()?,
-            grants: reader.grants()?,
+            grants: reader.lines("grants")?.ok_or_else(|| reader.error("grants", "is missing"))?,
+            settings: reader.lines("settings")?,
             definitions: reader.definitions(Kind::Tool)?,
         };
         entry.definitions.append(&mut reader.definitions(Kind::Prompt)?);
@@ -107,7 +111,8 @@ impl Entry {
             _ => None,
         };
         put_or_remove(table, "accepted", accepted);
-        put(table, "grants", grants_value(&self.grants));
+        put(table, "grants", lines_value(&self.grants));
+        put_or_remove(table, "settings", self.settings.as_deref().map(lines_value));
         let rank = |key: &str| KEYS.iter().position(|known| *known == key).unwrap_or(KEYS.len());
         table.sort_values_by(|a, _, b, _| rank(a.get()).cmp(&rank(b.get())));
         for kind in [Kind::Tool, Kind::Prompt] {
@@ -197,11 +202,14 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn grants(&self) -> Result<Vec<String>, LockError> {
-        let error = || self.error("grants", "is not a list of texts");
-        let item = self.table.get("grants").ok_or_else(|| self.error("grants", "is missing"))?;
-        let grants = item.as_array().ok_or_else(error)?.iter();
-        grants.map(|grant| grant.as_str().map(str::to_owned).ok_or_else(error)).collect()
+    fn lines(&self, key: &'static str) -> Result<Option<Vec<String>>, LockError> {
+        let error = || self.error(key, "is not a list of texts");
+        let Some(item) = self.table.get(key) else { return Ok(None) };
+        let lines = item.as_array().ok_or_else(error)?.iter();
+        lines
+            .map(|line| line.as_str().map(str::to_owned).ok_or_else(error))
+            .collect::<Result<_, _>>()
+            .map(Some)
     }
 
     fn definitions(&self, kind: Kind) -> Result<Vec<Definition>, LockError> {
@@ -263,11 +271,11 @@ fn is_same(a: &Value, b: &Value) -> bool {
     }
 }
 
-fn grants_value(grants: &[String]) -> Value {
-    let mut array = Array::from_iter(grants.iter().map(String::as_str));
+fn lines_value(lines: &[String]) -> Value {
+    let mut array = Array::from_iter(lines.iter().map(String::as_str));
     if array.to_string().len() > MAX_LINE {
-        for grant in array.iter_mut() {
-            grant.decor_mut().set_prefix("\n    ");
+        for line in array.iter_mut() {
+            line.decor_mut().set_prefix("\n    ");
         }
         array.set_trailing("\n");
         array.set_trailing_comma(true);

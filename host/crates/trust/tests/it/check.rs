@@ -3,13 +3,27 @@
 use crate::signed::{bytes, component, manifest, manifest_bundle, private, public, simple};
 use toolyard_trust::Digest;
 use toolyard_trust::key::{PrivateKey, PublicKey};
-use toolyard_trust::lock::{Entry, Loaded, Refusal, Signer};
+use toolyard_trust::lock::{Entry, Refusal, Signer};
 use toolyard_trust::policy::{Policy, Requirement, SignerRule};
 use toolyard_trust::provenance::{Provenance, ProvenanceError};
 use toolyard_trust::signature::{Signature, VerifyError, sign_bundle, sign_simple};
 
 fn pinned(key: &PublicKey) -> Signer {
     Signer::Key { fingerprint: key.fingerprint(), file: None }
+}
+
+/// A component that a host is about to load.
+struct Loaded<'a> {
+    digest: Digest,
+    grants: &'a [String],
+    provenance: Option<&'a [u8]>,
+}
+
+/// All checks that a host makes of a component.
+fn load(entry: &Entry, loaded: &Loaded<'_>, policy: &Policy) -> Result<(), Refusal> {
+    entry.check_component(loaded.digest)?;
+    entry.check_grants(loaded.grants)?;
+    entry.check_signature(loaded.provenance, policy)
 }
 
 /// An entry of the component in the fixtures, which cosign 3 signed.
@@ -21,6 +35,7 @@ fn entry() -> Entry {
         digest: component(),
         signer: pinned(&public("cosign3.pub")),
         grants: vec!["env LANG".to_owned(), "http *.wikipedia.org".to_owned()],
+        settings: None,
         definitions: Vec::new(),
     }
 }
@@ -51,11 +66,11 @@ fn check(entry: &Entry, provenance: &Provenance) -> Result<(), Refusal> {
 
 fn check_by(entry: &Entry, provenance: &Provenance, policy: &Policy) -> Result<(), Refusal> {
     let provenance = provenance.to_json();
-    entry.check(&Loaded { digest: component(), grants: &entry.grants, provenance: Some(&provenance) }, policy)
+    load(entry, &Loaded { digest: component(), grants: &entry.grants, provenance: Some(&provenance) }, policy)
 }
 
 fn check_without_provenance(entry: &Entry, policy: &Policy) -> Result<(), Refusal> {
-    entry.check(&Loaded { digest: component(), grants: &entry.grants, provenance: None }, policy)
+    load(entry, &Loaded { digest: component(), grants: &entry.grants, provenance: None }, policy)
 }
 
 #[test]
@@ -68,7 +83,7 @@ fn another_component_is_refused() {
     for entry in [entry(), unsigned()] {
         let loaded =
             Loaded { digest: Digest::of(b"other"), grants: &[], provenance: Some(&provenance().to_json()) };
-        let refused = entry.check(&loaded, &Policy::default()).unwrap_err();
+        let refused = load(&entry, &loaded, &Policy::default()).unwrap_err();
         assert!(matches!(refused, Refusal::OtherComponent { .. }));
         assert_eq!(
             refused.to_string(),
@@ -81,7 +96,7 @@ fn another_component_is_refused() {
 fn wider_grants_are_refused_and_named() {
     let grants = ["env LANG", "fs:/data=./data:write", "http *"].map(str::to_owned);
     let loaded = Loaded { digest: component(), grants: &grants, provenance: None };
-    let refused = unsigned().check(&loaded, &Policy::default()).unwrap_err();
+    let refused = load(&unsigned(), &loaded, &Policy::default()).unwrap_err();
     assert_eq!(
         refused.to_string(),
         "has grants that toolyard.lock does not list: fs:/data=./data:write, http *; remove them from fetch.toml, or \
@@ -92,7 +107,7 @@ fn wider_grants_are_refused_and_named() {
 #[test]
 fn fewer_grants_are_loaded() {
     let loaded = Loaded { digest: component(), grants: &entry().grants[..1], provenance: None };
-    assert_eq!(unsigned().check(&loaded, &Policy::default()), Ok(()));
+    assert_eq!(load(&unsigned(), &loaded, &Policy::default()), Ok(()));
 }
 
 #[test]
@@ -246,7 +261,7 @@ fn a_pinned_key_that_the_policy_does_not_name_is_refused() {
 #[test]
 fn a_provenance_that_cannot_be_read_is_refused() {
     let loaded = Loaded { digest: component(), grants: &[], provenance: Some(b"{") };
-    let refused = entry().check(&loaded, &Policy::default()).unwrap_err();
+    let refused = load(&entry(), &loaded, &Policy::default()).unwrap_err();
     assert!(matches!(refused, Refusal::Provenance { error: ProvenanceError::Malformed(_), .. }));
     assert!(
         refused.to_string().starts_with("fetch.wasm.provenance.json: the provenance cannot be read: "),

@@ -30,6 +30,7 @@ fn entry() -> Entry {
         digest: component(),
         signer: key("SHA256:a"),
         grants: vec!["env LANG".to_owned(), "http a.example".to_owned()],
+        settings: Some(vec!["tools.fetch.confirm = \"ask\"".to_owned()]),
         definitions: fetch("Fetches a page."),
     }
 }

@@ -5,8 +5,9 @@ use super::form;
 use crate::answers::{self, Answers, Given};
 use crate::http_tape::CallRecorder;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use parking_lot::Mutex;
 use std::io::{BufRead, IsTerminal as _};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use toolyard_cli::output::{self, Styled};
@@ -76,7 +77,7 @@ impl Terminal {
 
     /// The capabilities of this client.
     pub fn capabilities(&self) -> RawJson {
-        match (self.lock().answers.is_some(), self.person) {
+        match (self.state.lock().answers.is_some(), self.person) {
             (true, _) => RawJson::trusted(answers::CAPABILITIES),
             (false, true) => RawJson::trusted(r#"{"elicitation":{"form":{},"url":{}}}"#),
             (false, false) => RawJson::empty_object(),
@@ -85,7 +86,7 @@ impl Terminal {
 
     /// The questions that were asked, by key, and their answers.
     pub fn given(&self) -> Vec<(String, Given)> {
-        self.lock().given.clone()
+        self.state.lock().given.clone()
     }
 
     /// The recorder of HTTP exchanges.
@@ -95,18 +96,14 @@ impl Terminal {
 
     /// The number of progress messages received.
     pub fn progress(&self) -> u64 {
-        self.lock().progress
+        self.state.lock().progress
     }
 
     /// The recorded answers that no question has used.
     pub fn unused(&self) -> Vec<String> {
-        let state = self.lock();
+        let state = self.state.lock();
         let unused = state.answers.as_ref().map(Answers::unused).unwrap_or_default();
         unused.into_iter().map(str::to_owned).collect()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Removes the bar.
@@ -132,7 +129,7 @@ impl Terminal {
         caller: Caller,
     ) {
         while let Some(Question { key, id, method, params }) = questions.recv().await {
-            let recorded = key.as_ref().and_then(|key| self.lock().answers.as_mut()?.give(key));
+            let recorded = key.as_ref().and_then(|key| self.state.lock().answers.as_mut()?.give(key));
             let response = match recorded {
                 Some(given) => given.response(),
                 None if self.person => self.ask_person(method, params).await,
@@ -142,7 +139,7 @@ impl Terminal {
                 }
             };
             if let (Some(key), Some(given)) = (key, Given::of(&response)) {
-                self.lock().given.push((key, given));
+                self.state.lock().given.push((key, given));
             }
             if let Err(fault) = dispatch.take_response(&caller, &id, response).await {
                 tell!("toolyard: the answer was not taken: {fault}");
@@ -274,7 +271,7 @@ impl ClientChannel for Terminal {
                 let text = data.decode::<String>().unwrap_or_else(|_| data.as_str().to_owned());
                 bar.suspend(|| tell!("{level}: {text}"));
             }
-            Notice::Status(_) | Notice::ElicitationComplete { .. } => {}
+            Notice::Status(_) | Notice::ToolsChanged | Notice::ElicitationComplete { .. } => {}
         }
     }
 
@@ -286,7 +283,7 @@ impl ClientChannel for Terminal {
 
     fn reported(&self, report: &Report) {
         if matches!(report, Report::Progress(_)) {
-            self.lock().progress += 1;
+            self.state.lock().progress += 1;
         }
     }
 

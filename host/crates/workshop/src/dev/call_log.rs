@@ -3,9 +3,10 @@
 use super::show::{Colour, Show, Shown, clipped, value};
 use crate::compare::text_of;
 use crate::shown_time;
+use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use toolyard_dispatch::{
     AskError, CallEvent, CallOutcome, GivenAnswer, ObservedCall, Observer, RawJson, Report,
 };
@@ -188,7 +189,7 @@ impl CallLog {
         let now: BTreeMap<String, PluginReport> =
             plugins.iter().map(|report| (report.file.clone(), report.clone())).collect();
         let former = {
-            let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut loaded = self.loaded.lock();
             std::mem::replace(&mut *loaded, now.clone())
         };
         for (name, was) in former.iter().filter(|(name, _)| !now.contains_key(*name)) {

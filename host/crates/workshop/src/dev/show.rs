@@ -4,10 +4,11 @@
 //! that do not fit are left out, and the output says so.
 
 use anyhow::Context as _;
+use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use std::io::IsTerminal as _;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use tokio::sync::mpsc;
 use toolyard_cli::output::{CYAN, DIM, GREEN, RED, RESET, Styled, YELLOW};
@@ -97,7 +98,7 @@ impl Show {
     /// Waits until all lines are written.
     pub fn end(&self) {
         drop(self.lines.blocking_send(None));
-        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let writer = self.writer.lock().take();
         drop(writer.map(JoinHandle::join));
     }
 

@@ -220,7 +220,7 @@ fn index(step: &str) -> Option<usize> {
 
 /// A member name as the most careless reader compares it: without regard to case, up to the
 /// first NUL.
-fn folded(name: &str) -> Cow<'_, str> {
+pub(super) fn folded(name: &str) -> Cow<'_, str> {
     let name = name.split_once('\0').map_or(name, |(before, _)| before);
     if name.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase()) {
         return Cow::Borrowed(name);

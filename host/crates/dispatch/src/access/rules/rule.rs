@@ -214,11 +214,12 @@ impl Rule {
             return Err(Mismatch::Object);
         }
         self.check_principal(principal, more)?;
+        // A rule that allows must match however the arguments are read. One that restricts, as an approval does, matches
+        // if any reading does. In lists, which know no arguments, an approval does not hide the tool.
+        let restricts = self.effect == Effect::Deny
+            || self.confirm != Confirm::Never && !matches!(arguments, Arguments::Unknown);
         for condition in &self.arguments {
-            let met = match self.effect {
-                Effect::Allow => condition.every(arguments),
-                Effect::Deny => condition.any(arguments),
-            };
+            let met = if restricts { condition.any(arguments) } else { condition.every(arguments) };
             if !met {
                 return Err(Mismatch::Argument(condition.pointer.clone()));
             }

@@ -106,6 +106,27 @@ fn names_are_compared_as_the_most_careless_reader_does() {
 }
 
 #[test]
+fn h_1_no_spelling_passes_by_a_rule_that_wants_an_approval() {
+    let authority = rules(json!([
+        {"effect": "allow", "tools": ["t"], "arguments": {"/env": "production"}, "confirm": "ask"},
+        {"effect": "allow", "tools": ["t"], "arguments": {"/replicas": "100"}, "confirm": "always-deny"},
+        {"effect": "allow", "tools": ["*"]},
+    ]));
+    for (text, rule) in [
+        (r#"{"env":"production","replicas":1}"#, 0),
+        (r#"{"env":"production","Env":"test","replicas":1}"#, 0),
+        (r#"{"env":"production","replicas":1,"ENV":{"x":"y"}}"#, 0),
+        (r#"{"env":"test","replicas":100.0}"#, 1),
+        (r#"{"env":"test","replicas":1e2}"#, 1),
+        (r#"{"env":"test","replicas":1}"#, 2),
+    ] {
+        let decision = authority.allows(&alice(), tool("t"), &args(text));
+        assert!(matches!(decision, Decision::Allowed(Some(place)) if place == rule), "{text}: {decision:?}");
+    }
+    assert!(matches!(authority.shows(&alice(), tool("t")), Decision::Allowed(_)));
+}
+
+#[test]
 fn too_many_numbers_are_ambiguous() {
     let numbers = |count: usize| format!("{{\"v\":[{}]}}", vec!["1"; count].join(","));
     assert!(passes(&denying("2"), &numbers(20_000)));

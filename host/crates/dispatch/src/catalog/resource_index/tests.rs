@@ -85,7 +85,7 @@ fn what_a_plugin_listed_counts_until_it_was_asked_again() {
     let again = vec![provider("a", None), both[1].clone()];
     assert_eq!(index.lister(&again, "x:2"), None, "another component");
     index.retain(&again);
-    assert!(index.lock().is_empty());
+    assert!(index.plugins.lock().is_empty());
 }
 
 #[test]
@@ -93,15 +93,15 @@ fn it_is_bounded_whatever_is_listed() {
     let (index, both) = two();
     let many: Vec<String> = (0..MAX_URIS + 10).map(|n| format!("x:{n}")).collect();
     index.note_uris(&both[0], many.iter().map(String::as_str));
-    assert_eq!(index.lock()["a"].uris.len(), MAX_URIS);
+    assert_eq!(index.plugins.lock()["a"].uris.len(), MAX_URIS);
     let long = format!("x:{}{{a}}", "y".repeat(1 << 10));
     let templates: Vec<String> = (0..1_000).map(|n| format!("{long}{n}")).collect();
     index.note_templates(&both[0], templates.iter().map(String::as_str));
-    assert!(index.lock()["a"].templates.len() * (1 << 10) <= MAX_TEMPLATE_BYTES);
+    assert!(index.plugins.lock()["a"].templates.len() * (1 << 10) <= MAX_TEMPLATE_BYTES);
     for caller in 0..MAX_LATE + 10 {
         index.mark_late(&caller.to_string().into(), "a");
     }
-    assert!(index.late().len() <= MAX_LATE);
+    assert!(index.late.lock().len() <= MAX_LATE);
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn who_is_late_is_passed_over_for_longer_each_time_and_for_this_caller_alone() {
     assert_eq!(index.patience(&other, "a", time), Some(time));
     assert_eq!(index.patience(&one, "b", time), Some(time));
     // As if the penalty had passed.
-    index.late().values_mut().for_each(|lateness| lateness.until = Instant::now());
+    index.late.lock().values_mut().for_each(|lateness| lateness.until = Instant::now());
     assert_eq!(index.patience(&one, "a", time), Some(time / 2), "then with less time");
     assert_eq!(index.mark_late(&one, "a"), FIRST_PENALTY * 2);
     for _ in 0..20 {

@@ -64,7 +64,7 @@ fn details_are_clipped_and_make_room_for_newer_ones() {
     for _ in 0..1_500 {
         call(true);
     }
-    assert!(history.lock().details_bytes <= MAX_DETAILS);
+    assert!(history.rings.lock().details_bytes <= MAX_DETAILS);
     let (_, details) = history.get(1_501).expect("kept");
     let details = details.expect("kept");
     let arguments = details.arguments.as_ref().expect("captured");

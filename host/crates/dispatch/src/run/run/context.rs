@@ -50,7 +50,7 @@ impl RunContext for Run {
                 if self.client.progress_token.is_none() {
                     return;
                 }
-                if !self.lock().progress(progress) {
+                if !self.reports.lock().progress(progress) {
                     return;
                 }
             }
@@ -58,7 +58,7 @@ impl RunContext for Run {
                 if self.task().is_none() && self.promotion.is_none() {
                     return;
                 }
-                self.lock().status(message);
+                self.reports.lock().status(message);
             }
             Report::Log { level, logger, data } => return self.log(level, logger, data),
             Report::Changed(change) => {
@@ -144,6 +144,21 @@ impl RunContext for Run {
             // A call that cannot become a task goes on as it is; `call-info` tells the guest.
             Ok(()) | Err(NotPromoted::MayNot) => Ok(()),
             Err(why) => Err(why.to_string()),
+        }
+    }
+
+    async fn before_effect(&self) {
+        let Some(promotion) = self.promotion.as_ref().filter(|promotion| promotion.bridge.is_some()) else {
+            return;
+        };
+        // Another caller could not find the task. But a call that is asked in rounds would be made again in each.
+        let is_found = promotion.caller.rejoins_as().is_some() || self.round_trip.is_some();
+        if is_found && let Err(why) = self.become_task(PromotionCause::Effect).await {
+            tracing::info!(
+                event = "call.not_promoted", plugin = self.work.plugin(), tool = self.work.tool_name(),
+                reason = %why,
+                "call does not become a task before its first effect"
+            );
         }
     }
 

@@ -21,7 +21,7 @@ impl Provider for Idle {
     }
 
     fn reserve(&self) -> Result<Reservation, ReservationError> {
-        self.reservation.lock().expect("free").map(|()| Reservation::UNBOUNDED)
+        self.reservation.lock().map(|()| Reservation::UNBOUNDED)
     }
 
     fn serve(
@@ -60,14 +60,14 @@ fn who_finds_no_room_on_the_machine_waits_until_another_ends() {
     let admission = Admission::new(BOUNDS);
     let other = admission.admit(request("a", "x")).expect("room");
     let large = idle("large");
-    *large.reservation.lock().expect("free") = Err(ReservationError::Memory(1 << 30));
+    *large.reservation.lock() = Err(ReservationError::Memory(1 << 30));
     let request = SlotRequest { owner: "b".into(), work: RunTarget::Provider(large.clone()) };
     assert_eq!(
         admission.admit(request.clone()).err(),
         Some(LimitReached::Reservation(ReservationError::Memory(1 << 30)))
     );
     let waits = granted(admission.enqueue(request).expect("a place")).expect_err("no room yet");
-    *large.reservation.lock().expect("free") = Ok(());
+    *large.reservation.lock() = Ok(());
     drop(other);
     drop(granted(waits).expect("room now"));
     assert_eq!(admission.running(), 0);
@@ -121,7 +121,7 @@ fn who_leaves_the_line_does_not_keep_the_slot() {
     drop(first);
     drop(granted(waits).expect("the next gets it"));
     assert_eq!(admission.running(), 0);
-    assert!(admission.lock().owners.is_empty(), "nothing is left behind");
+    assert!(admission.state.lock().owners.is_empty(), "nothing is left behind");
 }
 
 #[test]
@@ -144,13 +144,13 @@ fn a_full_line_has_room_again_at_once_when_somebody_leaves_it() {
     let runs = admission.admit(request("z", "x")).expect("room");
     let gone = admission.enqueue(request("a", "x")).expect("a place");
     let kept = admission.enqueue(request("a", "x")).expect("a place");
-    assert_eq!(admission.lock().plugins["x"].waiting, 2);
+    assert_eq!(admission.state.lock().plugins["x"].waiting, 2);
     drop(gone);
-    assert_eq!(admission.lock().plugins["x"].waiting, 1);
+    assert_eq!(admission.state.lock().plugins["x"].waiting, 1);
     drop(kept);
-    assert_eq!(admission.lock().plugins["x"].waiting, 0);
+    assert_eq!(admission.state.lock().plugins["x"].waiting, 0);
     drop(runs);
-    let state = admission.lock();
+    let state = admission.state.lock();
     assert!(state.owners.is_empty() && state.turns.is_empty());
     assert!(state.plugins.values().all(|of_plugin| of_plugin.running + of_plugin.waiting == 0));
 }
@@ -163,7 +163,7 @@ fn who_leaves_the_line_and_comes_back_has_one_turn() {
         drop(admission.enqueue(request("a", "x")).expect("a place"));
     }
     let waits = admission.enqueue(request("a", "x")).expect("a place");
-    assert_eq!(admission.lock().turns.len(), 1);
+    assert_eq!(admission.state.lock().turns.len(), 1);
     drop(runs);
     drop(granted(waits).expect("its turn"));
 }

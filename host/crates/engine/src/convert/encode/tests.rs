@@ -116,6 +116,7 @@ fn t_39_a_guest_cannot_say_which_task_a_result_is_of() {
     for key in ["io.modelcontextprotocol/related-task", "\\u0069o.modelcontextprotocol/related-task"] {
         let related = meta(&format!(r#"{{"a":1,"{key}":{{"taskId":"x"}},"b":[]}}"#));
         assert!(related.ends_with(r#","_meta":{"a":1,"b":[]}}"#), "{related}");
+        assert!(meta(&format!("{{\"{key}\":1}}")).ends_with(r#","_meta":{}}"#));
     }
     let twice = r#"{"io.modelcontextprotocol/related-task":1,"\u0069o.modelcontextprotocol/related-task":2}"#;
     malformed(ToolResult { meta: Some(twice.into()), ..of(vec![]) }, "twice");

@@ -51,6 +51,26 @@ fn base64_is_found_wherever_it_begins() {
 }
 
 #[test]
+fn bytes_for_a_journal_lead_back_to_the_same_bytes_and_compare_by_name() {
+    let before = redactor(VALUE);
+    for text in ["", "a", VALUE, "[toolyard secret KEY]", "[toolyard secret ", "[toolyard secret ]"] {
+        let text = Bytes::from(format!("x{text}{VALUE}y[toolyard {text}"));
+        let kept = before.kept(&text);
+        assert!(!String::from_utf8_lossy(&kept).contains(VALUE), "{kept:?}");
+        assert_eq!(before.restored(&kept), text, "{kept:?}");
+    }
+    let after = redactor("rotated, and longer than before");
+    let basic = |value: &str| format!("Basic {}", STANDARD.encode(format!("user:{value}")));
+    for form in [basic, |value: &str| format!("{{\"key\":{}}}", Value::from(value))] {
+        let (old, new) = (form(VALUE), form("rotated, and longer than before"));
+        assert_eq!(before.named(old.as_bytes()), after.named(new.as_bytes()));
+        assert_ne!(before.named(old.as_bytes()), after.named(old.as_bytes()));
+    }
+    let two = format!("{VALUE}{VALUE}=a={VALUE}");
+    assert_eq!(before.named(two.as_bytes()), b"[secret KEY][secret KEY]a=[secret KEY]");
+}
+
+#[test]
 fn other_text_stays_as_it_is() {
     let redactor = redactor(VALUE);
     for text in ["", "s3cr", "value", "[secret OTHER]", "s3cr\"t/va+lue"] {

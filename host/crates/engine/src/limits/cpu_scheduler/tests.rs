@@ -89,7 +89,7 @@ fn turns_come_back_from_who_rests_and_from_who_is_dropped() {
     drop(second);
     assert!(third.turn.as_mut().poll(&mut cx).is_ready());
     drop((first, third));
-    let state = scheduler.lock();
+    let state = scheduler.state.lock();
     assert_eq!((state.free, state.accounts.len()), (1, 0));
 }
 

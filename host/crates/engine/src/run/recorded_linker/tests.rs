@@ -9,8 +9,11 @@ use wit_parser::{Resolve, WorldItem};
 
 /// The folder of a dependency's sources.
 fn sources_of(package: &str) -> PathBuf {
+    // Crates of other systems may never have been fetched here.
+    let platform = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     let metadata = Command::new(env!("CARGO"))
-        .args(["metadata", "--format-version=1", "--offline", "--locked", "--manifest-path"])
+        .args(["metadata", "--format-version=1", "--offline", "--locked", "--filter-platform", &platform])
+        .arg("--manifest-path")
         .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml"))
         .output()
         .expect("cargo starts");

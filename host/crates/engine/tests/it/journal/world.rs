@@ -4,7 +4,7 @@ use crate::kit::{BOUND, Folder, Recorder, engine, guest, settings, start, state}
 use async_trait::async_trait;
 use serde_json::Value;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
@@ -25,6 +25,8 @@ pub struct Kept {
     /// The decisions about requests in doubt, in words.
     pub doubts: Mutex<Vec<String>>,
     pub divergences: AtomicU64,
+    /// Whether a run has repeated everything.
+    pub is_live: AtomicBool,
     /// Whether a run that waits for an answer is parked, as one that sleeps for long is.
     pub parks: bool,
     pub parked: Notify,
@@ -52,7 +54,8 @@ impl RunJournal for Kept {
     }
 
     async fn flush(&self) -> Result<(), JournalLost> {
-        self.durable.store(self.len(), Ordering::Release);
+        // Requests that leave at once flush at once, on several threads.
+        self.durable.fetch_max(self.len(), Ordering::AcqRel);
         Ok(())
     }
 
@@ -68,6 +71,10 @@ impl RunJournal for Kept {
         *self.chunks.lock().expect("free") = vec![begin];
         // The host drops the run.
         std::future::pending().await
+    }
+
+    fn live(&self) {
+        self.is_live.store(true, Ordering::Relaxed);
     }
 
     fn set_requests(&self, _under_way: u32) {}
@@ -199,12 +206,21 @@ pub async fn chances(manifest: &str) -> (Arc<Engine>, Arc<Catalog>) {
 
 /// An engine of its own that serves a component as a plugin that resumes.
 pub async fn serve(name: &str, component: &[u8], manifest: &str) -> (Arc<Engine>, Arc<Catalog>) {
+    serve_by(settings(), name, component, &format!("[task]\ndurability = \"resume\"\n{manifest}")).await
+}
+
+/// An engine of its own with these settings, for a component with this manifest.
+pub async fn serve_by(
+    settings: Settings,
+    name: &str,
+    component: &[u8],
+    manifest: &str,
+) -> (Arc<Engine>, Arc<Catalog>) {
     // Kept from run to run, because each test compiles the same component.
     let cache = Some(Path::new(env!("CARGO_TARGET_TMPDIR")).join("journal-code"));
-    let engine = engine(&Settings { cache, ..settings() });
+    let engine = engine(&Settings { cache, ..settings });
     let folder = Folder::new();
     folder.put(&format!("{name}.wasm"), component);
-    let manifest = format!("[task]\ndurability = \"resume\"\n{manifest}");
     folder.put(&format!("{name}.toml"), manifest.as_bytes());
     let snapshot = folder.load(&engine).await;
     assert_eq!(state(&snapshot, &format!("{name}.wasm")), &PluginState::Serving);
@@ -287,7 +303,9 @@ pub async fn sink() -> (u64, Arc<Mutex<Vec<String>>>) {
                     counted.len()
                 };
                 tokio::time::sleep(std::time::Duration::from_millis((number as u64 * 7) % 20)).await;
-                let body = format!("answer {number}");
+                // With the credentials that came.
+                let sent = head.lines().find(|line| line.starts_with("authorization")).unwrap_or_default();
+                let body = format!("answer {number}{sent}");
                 let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len());
                 drop(stream.write_all(head.as_bytes()).await);
             });

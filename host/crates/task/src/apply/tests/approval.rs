@@ -2,7 +2,8 @@
 
 use super::Refusal::{ApprovalChanged, ApprovalTooLate, NoApproval, NotApproved};
 use super::*;
-use crate::approval::{Approval, Confirm, ConfirmTerms};
+use crate::approval::{Approval, Confirm, ConfirmTerms, PAGE_KEY};
+use crate::wire::QuestionKind;
 use serde_json::json;
 
 /// How long the approval waits (milliseconds).
@@ -52,6 +53,23 @@ fn nothing_runs_before_somebody_has_approved() {
     let approved = at(&task, decided(Decision::Approve)).expect("in time");
     assert_eq!(approved.status(), Working);
     assert_eq!(at(&approved, started()).expect("approved").status(), Working);
+}
+
+#[test]
+fn who_opens_the_page_of_the_operator_decides_nothing() {
+    let mut task = unapproved(ConfirmBy::Operator);
+    let approval = task.approval.clone().expect("asked");
+    let page = ApprovalObject::of(&task).page(&approval, ("http://c/q/t", "e"), 1, Timestamp(WAIT_OVER));
+    assert_eq!(page.kind, QuestionKind::Url);
+    task.questions.push(page);
+    for answer in [json!({"action": "accept"}), json!({"action": "accept", "content": {"approve": true}})] {
+        let opened = Event::Answered { key: PAGE_KEY.into(), answer: Ok(RawJson::of(&answer)) };
+        let opened = at(&task, opened).expect("open");
+        assert_eq!((opened.status(), opened.open_questions().count()), (InputRequired, 0));
+        assert_eq!(at(&opened, started()), Err(NotApproved));
+    }
+    let approved = at(&task, decided(Decision::Approve)).expect("in time");
+    assert_eq!(approved.open_questions().count(), 0, "it is closed");
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! Tasks that resume: parking, waking, and claims of runs that were recorded.
 
-use super::Refusal::{NotDue, NotParked, NotResumable, TooManyQuestions};
+use super::Refusal::{NotDue, NotParked, NotResumable, NotStuck, TooManyQuestions};
 use super::*;
 use crate::recovery::{Durability, Recovery, recovery};
-use crate::task::{Parked, Resume};
+use crate::task::{JournalRetention, Parked, Resume};
 
 const AT: Timestamp = Timestamp(IN_TIME);
 
@@ -35,6 +35,8 @@ fn a_task_whose_run_gave_up_its_journal_is_not_claimed_to_be_resumed() {
     let given_up = Event::Unresumable { fence: FENCE, why: "full".into() };
     let given_up = apply(&running, given_up, AT).expect("applies");
     assert_eq!((given_up.resume, given_up.updated_at), (None, running.updated_at), "clients do not see it");
+    let Recovery::End(why) = recovery(&given_up, Some(Durability::Resume), 1) else { panic!("is not run") };
+    assert_eq!(why.to_string(), "It was not resumed: full");
     assert_eq!(apply(&given_up, lost(FENCE.incarnation, 3), AT), Err(NotResumable), "decided before");
 }
 
@@ -53,7 +55,6 @@ fn a_parked_task_belongs_to_no_host_and_waits_for_no_slot() {
     let nobody = task.fence;
     for late in [
         Event::Started { fence: nobody },
-        Event::Said { fence: nobody, message: "late".into() },
         Event::Asked { fence: nobody, questions: vec![question("p")] },
         Event::Finished { fence: nobody, outcome: result(false), message: None },
         Event::Parked { fence: nobody, wake: None, reached: 9 },
@@ -66,6 +67,10 @@ fn a_parked_task_belongs_to_no_host_and_waits_for_no_slot() {
         assert_eq!(apply(&task, late.clone(), AT), Err(Fenced), "{late:?}");
     }
     assert_eq!(apply(&task, woken(), Timestamp(IN_TIME + 69)), Err(NotDue), "parked again since the look");
+    // A host may say what the task waits for. The next run clears it.
+    let said = Event::Said { fence: nobody, message: crate::apply::WAITING_FOR_MEMORY.into() };
+    let said = apply(&task, said, AT).expect("is said");
+    assert_eq!(apply(&said, woken(), Timestamp(IN_TIME + 70)).expect("wakes").status_message, None);
     let woken = apply(&task, woken(), Timestamp(IN_TIME + 70)).expect("wakes");
     assert_eq!(woken.fence, Fence { incarnation: NEXT, attempt: FENCE.attempt + 1 });
     let at = Timestamp(IN_TIME + 70);
@@ -129,6 +134,39 @@ fn a_claim_of_a_recorded_task_keeps_its_component_and_counts_standstill() {
     // So does waiting: the run has repeated everything.
     let waits = apply(&task, Event::Parked { fence: task.fence, wake: None, reached: 3 }, AT).expect("parks");
     assert_eq!(resume(&waits), (3, 0));
+}
+
+/// Only an end that is the fault of no tool is undone, and only in the ttl.
+#[test]
+fn the_operator_has_a_task_continued_that_stalled_or_diverged() {
+    let drop = JournalRetention::Drop;
+    let running = Task {
+        resume: Some(Resume { stalled: 3, retention: drop, ..Resume::default() }),
+        ..recorded([started()])
+    };
+    let orphaned = |why| Event::Orphaned { incarnation: FENCE.incarnation, departure: Departure::Died, why };
+    let (outcome, message) = (result(true), None);
+    let diverged = Event::Stuck { fence: FENCE, outcome: outcome.clone(), message: message.clone() };
+    for (end, is_stuck) in [
+        (diverged, true),
+        (orphaned(NotRerun::Stalled), true),
+        (orphaned(NotRerun::NotDeclared), false),
+        (Event::Finished { fence: FENCE, outcome, message }, false),
+        (cancelled(), false),
+    ] {
+        let ended = apply(&running, end.clone(), AT).expect("ends");
+        assert_eq!(ended.drops_journal(), !is_stuck, "{end:?}");
+        let Ok(Transition { task, effects }) = transition(&ended, Event::Retried, AT) else {
+            assert!(!is_stuck, "{end:?}");
+            continue;
+        };
+        assert!(is_stuck && effects.contains(&Some(Effect::WakeRun)), "{end:?}");
+        assert_eq!((task.status(), wake_of(&task), task.journal_fence()), (Working, Some(AT), None));
+        let woken = apply(&task, woken(), AT).expect("is due");
+        assert_eq!(recovery(&woken, Some(Durability::Resume), 1), Recovery::Resume);
+        assert_eq!(apply(&ended, Event::Retried, ended.expires_at()), Err(NotStuck));
+    }
+    assert_eq!(apply(&running, Event::Retried, AT), Err(NotStuck), "it has not ended");
 }
 
 #[test]
@@ -265,6 +303,20 @@ fn the_questions_of_all_runs_of_a_task_are_bounded() {
     let full = recorded([started(), asked(&keys[..MAX_QUESTIONS])]);
     assert_eq!(apply(&full, asked(&keys[MAX_QUESTIONS..]), AT), Err(TooManyQuestions));
     assert_eq!(apply(&recorded([started()]), asked(&keys), AT), Err(TooManyQuestions));
+}
+
+#[test]
+fn h_11_the_answers_that_a_task_keeps_are_bounded() {
+    let large = || Ok(RawJson::of(&"x".repeat(MAX_ANSWERS_BYTES / 3)));
+    let mut task = recorded([started(), asked(&["a", "b", "c", "d"])]);
+    for key in ["a", "b", "c", "d"] {
+        task = apply(&task, Event::Answered { key: key.into(), answer: large() }, AT).expect("asked");
+    }
+    let given: Vec<_> =
+        task.questions.iter().map(|asked| asked.answer.as_ref().is_some_and(Result::is_ok)).collect();
+    assert_eq!(given, [true, true, false, false]);
+    let small = apply(&task, Event::Answered { key: "d".into(), answer: Ok(RawJson::of(&1)) }, AT);
+    assert!(small.is_err(), "it has its answer");
 }
 
 #[test]

@@ -46,6 +46,8 @@ fn transitions() -> String {
         ("Delivered", Event::Delivered, IN_TIME),
         ("CallerLeft", Event::CallerLeft, IN_TIME),
         ("Finished", finished(result(false)), IN_TIME),
+        ("Stuck", Event::Stuck { fence: FENCE, outcome: result(true), message: None }, IN_TIME),
+        ("Retried", Event::Retried, IN_TIME),
         ("Cancelled", cancelled(), IN_TIME),
         ("Expired", Event::Expired, TOO_LATE),
         ("Orphaned", orphaned(), IN_TIME),

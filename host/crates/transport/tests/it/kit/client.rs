@@ -54,7 +54,8 @@ impl Served {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("bound");
         let stop = CancellationToken::new();
-        let serving = tokio::spawn(transport::serve(server, listener, stop.clone(), drained));
+        let serving =
+            tokio::spawn(transport::serve(server, transport::Listener::Tcp(listener), stop.clone(), drained));
         Self { address, stop, serving }
     }
 

@@ -12,9 +12,7 @@ use toolyard_task::{RunContext, RunEnd, Tool};
 use toolyard_transport::auth::{self, Auth, KeyTimes};
 use toolyard_transport::http::access::HttpAccess;
 use toolyard_transport::http::host_origin::AllowedNames;
-use toolyard_transport::{
-    Implementation, MessageBudget, Metrics, Server, ServerIdentity, ServerInfo, Settings,
-};
+use toolyard_transport::{Implementation, Metrics, Server, ServerIdentity, ServerInfo, Settings, Shares};
 
 /// A clock that begins long after 1970.
 pub fn clock() -> Arc<dyn Clock> {
@@ -95,7 +93,8 @@ pub fn server_on(store: Arc<MemoryStore>, clock: Arc<dyn Clock>, tools: Vec<Arc<
         },
         settings: wire(),
         access: HttpAccess::new(Auth::new(nobody_is_asked(), clock, "test"), AllowedNames::default()),
-        messages: MessageBudget::new(16 << 20, 4 << 20),
+        messages: Shares::messages(16 << 20, 4 << 20),
+        waiting: Shares::waiting_requests(512),
         metrics: Metrics::default(),
         server_info: ServerInfo::default(),
     })

@@ -7,8 +7,8 @@ use serde_json::value::RawValue;
 use std::fmt;
 
 /// One member of an object.
-#[derive(Clone, Copy)]
-pub(super) struct Member<'a> {
+#[derive(Debug, Clone, Copy)]
+pub struct Member<'a> {
     /// Its name as it is written, with the quotes.
     pub name: &'a str,
     /// Its value.
@@ -17,20 +17,29 @@ pub(super) struct Member<'a> {
 
 impl<'a> Member<'a> {
     /// Whether it has this name.
+    #[must_use]
     pub fn is(&self, name: &str) -> bool {
         if self.is_escaped() {
             // Half a surrogate pair is valid JSON, but occurs in no known name.
-            return serde_json::from_str::<String>(self.name).is_ok_and(|text| text == name);
+            return self.text().is_some_and(|text| text == name);
         }
         self.name.len() == name.len() + 2 && &self.name[1..self.name.len() - 1] == name
     }
 
+    /// Its name; `None` if that has half a surrogate pair.
+    #[must_use]
+    pub fn text(&self) -> Option<String> {
+        serde_json::from_str(self.name).ok()
+    }
+
     /// Whether something in its name is escaped.
+    #[must_use]
     pub fn is_escaped(&self) -> bool {
         self.name.contains('\\')
     }
 
     /// Its value if that is an object.
+    #[must_use]
     pub fn object(&self) -> Option<&'a str> {
         Some(self.value.get()).filter(|text| text.starts_with('{'))
     }
@@ -40,13 +49,14 @@ impl<'a> Member<'a> {
 ///
 /// # Errors
 /// That of `serde_json`, if the text is not an object; members before the fault were passed.
-pub(super) fn each<'a>(object: &'a str, visit: impl FnMut(Member<'a>)) -> Result<(), serde_json::Error> {
+pub fn each<'a>(object: &'a str, visit: impl FnMut(Member<'a>)) -> Result<(), serde_json::Error> {
     let mut reader = serde_json::Deserializer::from_str(object);
     reader.deserialize_map(Members(visit))
 }
 
 /// The value of the last member of this name, which counts when an object is read as a whole.
-pub(super) fn last<'a>(object: &'a str, name: &str) -> Option<&'a RawValue> {
+#[must_use]
+pub fn last<'a>(object: &'a str, name: &str) -> Option<&'a RawValue> {
     let mut found = None;
     each(object, |member| {
         if member.is(name) {
