@@ -22,14 +22,14 @@ use tokio::runtime::{Builder, Handle};
 use tokio::sync::{Notify, SetOnce};
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
-use toolyard_dispatch::{Dispatch, DrainMode, DrainReport, Stores, visible};
+use toolyard_dispatch::{ClientShares, Dispatch, DrainMode, DrainReport, Shares, Stores, visible};
 use toolyard_engine::{Compiler, Engine, PluginState, Plugins, Snapshot};
 use toolyard_manifest::Limits;
 use toolyard_store::postgres::PostgresLocation;
 use toolyard_store::{Backend, MemoryStore, PostgresOptions, PostgresStore, SqliteOptions, SqliteStore};
 use toolyard_transport::auth::Auth;
 use toolyard_transport::http::access::HttpAccess;
-use toolyard_transport::{Implementation, Server, ServerIdentity, Shares};
+use toolyard_transport::{Implementation, Server, ServerIdentity};
 use toolyard_workshop::CallLog;
 
 /// The time that each service may take to end after its stop token is cancelled.
@@ -197,11 +197,14 @@ impl Assembled {
                 Auth::new(config.auth.clone(), Arc::new(SystemClock), config.shown_name()),
                 config.allowed_names.clone(),
             ),
-            waiting: Shares::waiting_requests(config.limits.requests_per_session as usize),
-            messages: Shares::messages(
-                config.limits.body_bytes.as_u64() as usize,
-                config.limits.body_bytes_per_principal.as_u64() as usize,
-            ),
+            shares: ClientShares {
+                messages: Shares::messages(
+                    config.limits.body_bytes.as_u64() as usize,
+                    config.limits.body_bytes_per_principal.as_u64() as usize,
+                ),
+                waiting: Shares::waiting_requests(config.limits.requests_per_session as usize),
+                connections: Shares::connections(),
+            },
             metrics: toolyard_transport::Metrics::default(),
             server_info: toolyard_transport::ServerInfo::default(),
         });

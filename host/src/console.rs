@@ -149,6 +149,8 @@ fn shown(report: &PluginReport) -> PluginState {
 pub struct ConsoleService {
     /// The first login link.
     pub link: String,
+    /// The console.
+    pub console: Arc<Console>,
     service: JoinHandle<()>,
     end: CancellationToken,
 }
@@ -197,8 +199,8 @@ impl ConsoleService {
             .and_then(|console| Ok((console.link()?.url, console)));
         let (link, console) = console.context("cannot start the console (`console.listen = \"off\"`)")?;
         let end = CancellationToken::new();
-        let service = tokio::spawn(toolyard_console::serve(console, listener, end.clone()));
-        Ok(Some(Self { link, service, end }))
+        let service = tokio::spawn(toolyard_console::serve(console.clone(), listener, end.clone()));
+        Ok(Some(Self { link, console, service, end }))
     }
 
     /// Stops listening.

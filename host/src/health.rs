@@ -16,8 +16,9 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use toolyard_dispatch::{Clock as _, Dispatch};
+use toolyard_dispatch::{Clock as _, PrincipalUse};
 use toolyard_store::Backend;
+use toolyard_transport::Server;
 use toolyard_transport::http::admin::{self, AdminSettings};
 
 /// The media type of `/metrics`.
@@ -28,6 +29,8 @@ const STOPPING: &str = "stopping";
 const PLUGINS: &str = "plugins";
 const STORE: &str = "store";
 
+/// The principals that `/principals` names for each kind of thing that the host holds.
+const LARGEST: usize = 10;
 /// How long the store may take to answer before `/readyz` reports that it does not. A store that works
 /// answers within milliseconds, and orchestrators often stop waiting after some seconds.
 const STORE_TIME: Duration = Duration::from_secs(2);
@@ -42,7 +45,7 @@ pub struct Health {
 
 /// The parts that exist once the plugin folder is loaded.
 struct Loaded {
-    dispatch: Arc<Dispatch>,
+    server: Arc<Server>,
     store: Arc<dyn Backend>,
     registry: Registry,
 }
@@ -56,8 +59,7 @@ impl Health {
     /// Reports that the plugin folder is loaded.
     pub fn loaded(&self, assembled: &mut Assembled) {
         let registry = std::mem::take(&mut assembled.registry);
-        let loaded =
-            Loaded { dispatch: assembled.server.dispatch.clone(), store: assembled.store(), registry };
+        let loaded = Loaded { server: assembled.server.clone(), store: assembled.store(), registry };
         // A host starts once.
         drop(self.loaded.set(loaded));
     }
@@ -65,7 +67,7 @@ impl Health {
     async fn look(&self) -> Vec<&'static str> {
         let mut failed = Vec::new();
         let loaded = self.loaded.get();
-        if self.stop.is_cancelled() || loaded.is_some_and(|loaded| loaded.dispatch.is_closing()) {
+        if self.stop.is_cancelled() || loaded.is_some_and(|loaded| loaded.server.dispatch.is_closing()) {
             failed.push(STOPPING);
         }
         match loaded {
@@ -92,8 +94,8 @@ impl Health {
         let empty = Registry::default();
         let registry = match self.loaded.get() {
             None => &empty,
-            Some(Loaded { dispatch, registry, .. }) => {
-                dispatch.count_parked(STORE_TIME).await;
+            Some(Loaded { server, registry, .. }) => {
+                server.dispatch.count_parked(STORE_TIME).await;
                 registry
             }
         };
@@ -112,6 +114,10 @@ impl admin::Health for Health {
 
     fn numbers(&self) -> BoxFuture<'_, (String, &'static str)> {
         self.encoded().map(|text| (text, OPENMETRICS)).boxed()
+    }
+
+    fn principals(&self) -> Vec<PrincipalUse> {
+        self.loaded.get().map(|loaded| loaded.server.shares.largest(LARGEST)).unwrap_or_default()
     }
 }
 

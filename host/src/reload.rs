@@ -14,13 +14,14 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
+use toolyard_console::Console;
 use toolyard_transport::Server;
 
 /// How often the host looks whether the file changed.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
-/// The prefixes of the settings that a running host takes over. The tables `[auth]`, `[http]`, `[[rules]]` and
-/// `[[weights]]` count too.
+/// The prefixes of the settings that a running host takes over. The tables `[auth]`, `[http]`, `[[rules]]`,
+/// `[[weights]]` and `[[console.users]]` count too.
 const RELOADED: [&str; 2] = ["rates.", "auth."];
 
 /// The outcomes of reloads, for the metrics.
@@ -58,6 +59,8 @@ pub struct Reload {
     pub had_file: bool,
     /// The server whose access changes.
     pub server: Arc<Server>,
+    /// The console, if there is one.
+    pub console: Option<Arc<Console>>,
     /// Makes the plugins read their secrets again.
     pub secrets: Arc<Notify>,
     /// The metrics.
@@ -143,6 +146,9 @@ impl Reload {
             self.server.access.replace(auth, config.allowed_names.clone());
         }
         drop(access);
+        if let Some(console) = self.console.as_ref().filter(|_| self.config.console.users != config.console.users) {
+            console.set_users(config.console.users.clone());
+        }
         if changes.iter().any(|change| change.concerns_policy()) {
             self.server.dispatch.enforce(policy);
         }
@@ -218,10 +224,10 @@ fn changes(started: &Config, last: &Config, new: &Config) -> Vec<Change> {
     table("http", differ(&old.allowed_names, &new.allowed_names), 1, 1, true);
     table("rules", differ(&old.rules, &new.rules), old.rules.len(), new.rules.len(), true);
     table("weights", differ(&old.weights, &new.weights), old.weights.len(), new.weights.len(), true);
+    let users = (old.console.users.len(), new.console.users.len());
+    table("console.users", old.console.users != new.console.users, users.0, users.1, true);
     let old = started;
     table("bridge.clients", differ(&old.bridge, &new.bridge), 1, 1, false);
-    let users = (old.console.users.len(), new.console.users.len());
-    table("console.users", differ(&old.console.users, &new.console.users), users.0, users.1, false);
     let commands = (old.secret_commands.len(), new.secret_commands.len());
     table("secret-commands", old.secret_commands != new.secret_commands, commands.0, commands.1, false);
     let signers = (old.signers.rules.len(), new.signers.rules.len());

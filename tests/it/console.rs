@@ -39,7 +39,7 @@ async fn link(host: &Host) -> (String, String) {
 
 /// A browser without a browser: sends requests with these headers.
 pub(crate) struct Sender {
-    port: u16,
+    pub(crate) port: u16,
     host: String,
     cookie: String,
 }
@@ -74,6 +74,11 @@ impl Sender {
         }
         let mut connection = Connection::open(self.port).await.not_mcp();
         connection.send(method, path, &headers, body).await
+    }
+
+    /// The text of a GET request.
+    pub(crate) fn request(&self, path: &str) -> String {
+        format!("GET {path} HTTP/1.1\r\nhost: {}\r\ncookie: {}\r\n\r\n", self.host, self.cookie)
     }
 
     pub(crate) async fn get(&self, path: &str) -> (u16, String) {
@@ -401,6 +406,36 @@ async fn users_log_in_by_their_tokens_and_may_do_what_their_role_allows() {
         given.to_string().contains("\"petra-").then_some(())
     };
     eventually("the entry with her name", names_her).await;
+    // Who is taken out of the configuration is logged out, and does not get in again.
+    crate::reload_config::write(&host, &config[0]);
+    crate::reload_config::reload(&host, "config.reloaded").await;
+    assert_eq!((vera.get(&page).await.0, petra.get(&page).await.0), (200, 303));
+    assert_eq!(petra.post("/login", "code=token+of+petra", &[]).await.status, 403);
+}
+
+/// Two people see each call: who made it at the console does not approve it.
+#[tokio::test]
+async fn a_login_does_not_approve_the_call_that_it_made() {
+    let setup = Setup::probe().manifest("probe", CONFIRM).set("console.listen", "127.0.0.1:0");
+    let (host, _session) = setup.set("console.not-own", "true").open_as(json!({})).await;
+    let (ada, eve) = (Sender::logged_in(&host).await, Sender::logged_in(&host).await);
+    let valid = token(&ada.get("/try/wait").await.1, "/try/wait");
+    let tried = ada.post("/try/wait", &format!("token={valid}&f.ms=1&how=task"), &[]).await;
+    let task = tried.header("location").to_owned();
+    assert_eq!(tried.status, 303, "{task}");
+    let approve = async |who: &Sender| {
+        let (_, shown) = who.get(&task).await;
+        let action = format!("{task}/approve");
+        if !shown.contains(&format!("action=\"{action}\"")) {
+            return 403;
+        }
+        let body =
+            format!("token={}&fingerprint={}", token(&shown, &action), fingerprint(&shown).expect("one"));
+        who.post(&action, &body, &[]).await.status.as_u16()
+    };
+    assert_eq!(approve(&ada).await, 403);
+    assert_eq!(approve(&eve).await, 303);
+    eventually("its end", || async { ada.get(&task).await.1.contains("completed").then_some(()) }).await;
 }
 
 /// The history needs the console, and the console shows what the settings keep.

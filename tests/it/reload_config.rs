@@ -10,14 +10,14 @@ use toolyard_tests::wait::eventually;
 use toolyard_tests::{Host, Session};
 
 /// Replaces the file at once: the host never reads a half of it, whenever it reads.
-fn write(host: &Host, text: &str) {
+pub(crate) fn write(host: &Host, text: &str) {
     let file = host.folder().join("toolyard.toml");
     let new = file.with_extension("toml.new");
     std::fs::write(&new, text).and_then(|()| std::fs::rename(&new, &file)).expect("writes");
 }
 
 /// Reloads by the signal, and waits for the outcome.
-async fn reload(host: &Host, event: &str) {
+pub(crate) async fn reload(host: &Host, event: &str) {
     let event = format!("event=\"{event}\"");
     let count = |log: &str| log.matches(&event).count();
     let before = count(&host.log());

@@ -59,6 +59,7 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
         let metrics = ReloadMetrics::default();
         metrics.register(&mut assembled.registry);
         health.loaded(&mut assembled);
+        let console = ConsoleService::start(&config, address, &assembled, health).await?;
         let reload = Reload {
             flags: flags.clone(),
             listen: options.listen.clone(),
@@ -66,12 +67,12 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
             started: config.clone(),
             config: config.clone(),
             server: assembled.server.clone(),
+            console: console.as_ref().map(|service| service.console.clone()),
             secrets: assembled.secrets.clone(),
             metrics,
         };
         let end_reload = CancellationToken::new();
         let reloading = tokio::spawn(reload.follow(hangup, end_reload.clone()));
-        let console = ConsoleService::start(&config, address, &assembled, health).await?;
         greet(&config, &assembled, address, console.as_ref()).await;
         tracing::info!(
             event = "host.started",

@@ -1,5 +1,6 @@
 //! `toolyard status`: asks the host that runs on this configuration how it is.
 
+use super::table::table;
 use super::{configure, operator, start_log};
 use crate::assemble;
 use crate::config::{Config, Flags};
@@ -17,12 +18,14 @@ use tokio::net::TcpStream;
 use tokio_util::task::AbortOnDropHandle;
 use toolyard_cli::{output, say};
 use toolyard_dispatch::search::{Direction, Filter};
-use toolyard_dispatch::{Caller, Dispatch, TaskStatus, visible};
+use toolyard_dispatch::{Caller, Dispatch, PrincipalUse, TaskStatus, owner_name, visible};
 
 /// How long the host may take to answer. `/readyz` itself gives the store two seconds.
 const ANSWER_TIME: Duration = Duration::from_secs(5);
 /// The largest answer: metrics of many tools.
 const MAX_ANSWER: usize = 16 << 20;
+/// The principals that are shown.
+const LARGEST: usize = 10;
 /// Tasks that are read at once.
 const PAGE: u32 = 500;
 /// The beginning of the text that the MCP listener has for browsers.
@@ -44,6 +47,8 @@ struct Status {
     /// The failed checks of `/readyz`.
     failed_checks: Option<Vec<String>>,
     metrics: Option<Metrics>,
+    /// What the host holds for the principals with the most.
+    principals: Vec<PrincipalUse>,
     tasks: Option<LiveTasks>,
     /// Why the store cannot be read.
     store_error: Option<String>,
@@ -54,6 +59,8 @@ struct Status {
 struct LiveTasks {
     working: u64,
     input_required: u64,
+    /// Of each principal.
+    by_owner: BTreeMap<String, u64>,
 }
 
 /// The figures of `/metrics`.
@@ -128,6 +135,9 @@ async fn ask(config: &Config) -> Status {
             Err(error) => vec![format!("{error:#}")],
         });
         status.metrics = get(admin, "/metrics").await.ok().map(Metrics);
+        let principals = get(admin, "/principals").await.ok();
+        status.principals =
+            principals.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
     }
     status
 }
@@ -152,6 +162,7 @@ async fn live_tasks(dispatch: &Dispatch) -> anyhow::Result<LiveTasks> {
         let page =
             dispatch.find_tasks(&Caller::operator(), filter, Direction::Ascending, after, PAGE).await?;
         for task in &page.tasks {
+            *tasks.by_owner.entry(owner_name(&task.owner)).or_default() += 1;
             match task.status {
                 TaskStatus::InputRequired => tasks.input_required += 1,
                 _ => tasks.working += 1,
@@ -228,12 +239,39 @@ fn print(config: &Config, status: &Status) {
             lost => say!("log        {lost} lines could not be written; check where standard error goes"),
         }
     }
-    if let Some(LiveTasks { working, input_required }) = status.tasks {
+    if let Some(LiveTasks { working, input_required, .. }) = status.tasks {
         say!("tasks      {working} working, {input_required} waiting for input");
     }
     if let Some(error) = &status.store_error {
         say!("store      {}", visible::line(error));
     }
+    let largest = largest(status);
+    if !largest.is_empty() {
+        let mut table = table(&["PRINCIPAL", "TASKS", "MESSAGES", "WAITING", "CONNECTIONS"]);
+        for (tasks, held) in largest {
+            let bytes = bytesize::ByteSize(held.message_bytes as u64).to_string();
+            let counts = [held.waiting_requests, held.connections].map(|count| count.to_string());
+            let [waiting, connections] = counts;
+            table.add_row([held.principal, tasks.to_string(), bytes, waiting, connections]);
+        }
+        say!("\n{table}");
+    }
+}
+
+/// The principals that hold the most, with their live tasks.
+fn largest(status: &Status) -> Vec<(u64, PrincipalUse)> {
+    let mut tasks = status.tasks.as_ref().map(|tasks| tasks.by_owner.clone()).unwrap_or_default();
+    let with_tasks = |held: &PrincipalUse| (tasks.remove(&held.principal).unwrap_or(0), held.clone());
+    let mut all: Vec<_> = status.principals.iter().map(with_tasks).collect();
+    let without = |(principal, count)| (count, PrincipalUse { principal, ..PrincipalUse::default() });
+    all.extend(tasks.into_iter().map(without));
+    // By the bytes first, because those bring a host down.
+    let weight = |(tasks, held): &(u64, PrincipalUse)| {
+        (held.message_bytes, *tasks, held.waiting_requests, held.connections)
+    };
+    all.sort_by_key(|one| std::cmp::Reverse(weight(one)));
+    all.truncate(LARGEST);
+    all
 }
 
 fn version(status: &Status) -> String {
@@ -262,6 +300,10 @@ fn as_json(config: &Config, status: &Status) -> serde_json::Value {
             "working": tasks.working,
             "inputRequired": tasks.input_required,
         })),
+        "largestPrincipals": largest(status).into_iter().map(|(tasks, held)| serde_json::json!({
+            "principal": held.principal, "liveTasks": tasks, "messageBytes": held.message_bytes,
+            "waitingRequests": held.waiting_requests, "connections": held.connections,
+        })).collect::<Vec<_>>(),
         "storeError": status.store_error,
     })
 }

@@ -1,12 +1,14 @@
-//! Clients that let the host hold as much as possible for them at once: answers that they do not read, and requests
-//! that wait. Another principal is served meanwhile.
+//! Clients and guests that let the host hold as much as possible for them at once: answers and pages that they do not
+//! read, requests that wait, and bodies that no memory of a guest has. Another principal is served meanwhile.
 
+use crate::console::Sender;
 use serde_json::{Value, json};
-use tokio::io::AsyncWriteExt as _;
-use tokio::net::{TcpSocket, TcpStream};
+use std::fmt::Write as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use toolyard_tests::host::Setup;
 use toolyard_tests::tokens::{stanza, token};
-use toolyard_tests::{Host, Session, eventually};
+use toolyard_tests::{Host, Session, eventually, guests};
 
 const MIB: u64 = 1 << 20;
 
@@ -24,14 +26,19 @@ async fn ask(session: &Session, port: u16, task: &str) -> TcpStream {
         "jsonrpc": "2.0", "id": session.next_id(), "method": "tasks/result", "params": {"taskId": task},
     })
     .to_string();
-    let socket = TcpSocket::new_v4().expect("a socket");
-    socket.set_recv_buffer_size(4096).expect("a small buffer");
-    let mut stream = socket.connect(([127, 0, 0, 1], port).into()).await.expect("connects");
     let mut head = format!("POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n", message.len());
     for (name, value) in session.headers() {
         head += &format!("{name}: {value}\r\n");
     }
-    stream.write_all(format!("{head}\r\n{message}").as_bytes()).await.expect("sends");
+    sent(port, &format!("{head}\r\n{message}")).await
+}
+
+/// Sends a request on a connection with a small buffer.
+async fn sent(port: u16, request: &str) -> TcpStream {
+    let socket = TcpSocket::new_v4().expect("a socket");
+    socket.set_recv_buffer_size(4096).expect("a small buffer");
+    let mut stream = socket.connect(([127, 0, 0, 1], port).into()).await.expect("connects");
+    stream.write_all(request.as_bytes()).await.expect("sends");
     stream
 }
 
@@ -48,6 +55,7 @@ async fn refused(session: &Session, task: &str) -> Value {
 #[tokio::test]
 async fn answers_that_nobody_reads_are_bounded() {
     let setup = Setup::probe().manifest("probe", "[tools.echo]\ntask-support = \"optional\"\n");
+    let setup = setup.set("admin.listen", "127.0.0.1:0");
     let (host, mallory, bob) = stage(setup).await;
     let id = mallory.create("echo", json!({"text": "x".repeat(7 << 20)})).await;
     mallory.until(&id, "completed").await;
@@ -58,6 +66,11 @@ async fn answers_that_nobody_reads_are_bounded() {
         bob.call("echo", json!({"text": "hello"})).await;
     }
     assert_eq!(refused(&mallory, &id).await, "wire.body-bytes-per-principal");
+    let status = host.command(&["status", "--json"]).await;
+    let status: Value = serde_json::from_slice(&status.stdout).expect("JSON");
+    let largest = &status["largestPrincipals"][0];
+    assert_eq!(largest["principal"], "token:mallory", "{status}");
+    assert!(largest["messageBytes"].as_u64() > Some(50 * MIB) && largest["connections"].as_u64() >= Some(60));
     let gained = host.usage().resident.saturating_sub(before);
     // Without the bound it is 900.
     assert!(gained < 450 * MIB, "H3: {} MiB are held", gained / MIB);
@@ -91,4 +104,79 @@ async fn requests_without_a_reader_are_bounded() {
     for (session, id) in [(&mallory, &id), (&bob, &of_bob)] {
         session.result("tasks/cancel", json!({"taskId": id})).await;
     }
+}
+
+/// A server that answers each request with 31 MiB.
+async fn large_answers() -> u16 {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
+    let port = listener.local_addr().expect("bound").port();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let mut head = [0; 4096];
+                let _ = stream.read(&mut head).await;
+                let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", 31 << 20);
+                let _ = stream.write_all(head.as_bytes()).await;
+                let piece = vec![b'x'; 1 << 20];
+                for _ in 0..31 {
+                    let _ = stream.write_all(&piece).await;
+                }
+            });
+        }
+    });
+    port
+}
+
+#[tokio::test]
+async fn bodies_outside_of_a_guest_s_memory_are_bounded_by_its_limit() {
+    let port = large_answers().await;
+    let manifest = format!(
+        "[task]\ndurability = \"resume\"\njournal = \"drop\"\n[http]\nallow = [\"127.0.0.1:{port}\"]\n[limits]\nmemory = \"64MiB\"\n"
+    );
+    let setup = Setup::probe().with(&[guests::fixture("chances")]).manifest("chances", &manifest);
+    let (host, mallory, bob) = stage(setup).await;
+    // Warms both up.
+    let run = async |steps: Value| {
+        let id = mallory.create("chances", json!({"port": port, "steps": steps})).await;
+        let before = host.usage().resident;
+        let mut most = before;
+        eventually("its end", || {
+            most = most.max(host.usage().resident);
+            async { (mallory.task(&id).await["status"] != "working").then_some(()) }
+        })
+        .await;
+        bob.call("echo", json!({"text": "hello"})).await;
+        let result = mallory.result("tasks/result", json!({"taskId": id})).await;
+        ((most - before) / MIB, result["content"][0]["text"].as_str().unwrap_or_default().to_owned())
+    };
+    run(json!([{"hold": 1}])).await;
+    let (gained, text) = run(json!([{"hold": 60}])).await;
+    assert!(gained <= 80, "H6: {gained} MiB are held: {text}");
+    assert!(text.contains("InternalError"), "the guest gets an error of its own interface: {text}");
+    let (gained, text) = run(json!([{"unsent": 70}])).await;
+    assert!(gained <= 80, "H6: {gained} MiB are held: {text}");
+}
+
+#[tokio::test]
+async fn pages_that_nobody_reads_are_bounded() {
+    let (host, _mallory, _bob) = stage(Setup::probe().set("console.listen", "127.0.0.1:0")).await;
+    let mut log = String::new();
+    for number in 0..120_000 {
+        let line = json!({"at": "2026-03-02T09:14:07.321Z", "action": "task.created", "principal": "local", "more": "x".repeat(150), "id": number});
+        let _ = writeln!(log, "{line}");
+    }
+    std::fs::write(host.data().join("audit.jsonl"), log).expect("writes");
+    let (ada, eve) = (Sender::logged_in(&host).await, Sender::logged_in(&host).await);
+    let mut unread = Vec::new();
+    let refused = loop {
+        assert!(unread.len() < 12, "K-D1: {} exports are held", unread.len());
+        unread.push(sent(eve.port, &eve.request("/audit/export")).await);
+        let (status, said) = eve.get("/audit/export").await;
+        if status != 200 {
+            break (status, said);
+        }
+    };
+    assert_eq!(refused.0, 503, "{}", refused.1);
+    let (status, all) = ada.get("/audit/export").await;
+    assert!(status == 200 && all.len() > 20 << 20, "another login: {status}");
 }

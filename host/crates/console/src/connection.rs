@@ -8,11 +8,14 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
+use tokio_io_timeout::TimeoutStream;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 /// How long the head of a request may take.
 const HEAD_TIME: Duration = Duration::from_secs(10);
+/// How long a browser may read nothing of a reply.
+const WRITE_TIME: Duration = Duration::from_secs(30);
 /// How long current replies may take after the listener stops.
 const LINGER: Duration = Duration::from_secs(1);
 
@@ -63,6 +66,8 @@ async fn accept(
 
 async fn connection(stream: TcpStream, console: Arc<Console>, stop: CancellationToken) {
     let stopping = stop.clone();
+    let mut stream = TimeoutStream::new(stream);
+    stream.set_write_timeout(Some(WRITE_TIME));
     let service = service_fn(move |request| {
         let (console, stop) = (console.clone(), stopping.clone());
         async move { Ok::<_, std::convert::Infallible>(route::answer(&console, request, stop).await) }
@@ -72,7 +77,7 @@ async fn connection(stream: TcpStream, console: Arc<Console>, stop: Cancellation
         .header_read_timeout(HEAD_TIME)
         .max_headers(64)
         .max_buf_size(16 * 1024)
-        .serve_connection(TokioIo::new(stream), service);
+        .serve_connection(TokioIo::new(Box::pin(stream)), service);
     tokio::pin!(serving);
     let served = tokio::select! {
         served = &mut serving => served,

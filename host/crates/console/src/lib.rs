@@ -29,13 +29,18 @@ pub use link::{Link, LinkFolder};
 pub use user::{ConsoleUser, Role};
 
 use futures_util::future::BoxFuture;
-use session::Sessions;
+use http::StatusCode;
+use http_body_util::BodyExt as _;
+use hyper::body::Body as _;
+use parking_lot::RwLock;
+use reply::Reply;
+use session::{Session, Sessions};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
-use toolyard_dispatch::Dispatch;
+use toolyard_dispatch::{Dispatch, Shares, UNCOUNTED};
 
 /// The pages that are rendered at once. The console must not hold up calls.
 const RENDERED_AT_ONCE: usize = 2;
@@ -120,7 +125,7 @@ pub struct ConsoleSettings {
     /// Host names under which it may be addressed, besides its own and those of loopback. Texts for models name the
     /// first, by https.
     pub names: Vec<String>,
-    /// The people who log in by a token.
+    /// The people who log in by a token, at the start.
     pub users: Vec<ConsoleUser>,
     /// Whether the caller of a call may not approve it, by a user of the same name.
     pub not_own: bool,
@@ -141,6 +146,10 @@ pub struct Console {
     name: String,
     links: LinkFolder,
     sessions: Sessions,
+    /// The people who log in by a token.
+    users: RwLock<Vec<ConsoleUser>>,
+    /// The large pages that are not read yet.
+    pages: Arc<Shares<String>>,
     rendering: Semaphore,
     /// Permits of event streams: at most half of the connections, so that pages are served in any case.
     streams: Arc<Semaphore>,
@@ -165,11 +174,13 @@ impl Console {
         Ok(Arc::new(Self {
             dispatch,
             host,
+            users: RwLock::new(settings.users.clone()),
             settings,
             address,
             name,
             links,
             sessions,
+            pages: Shares::pages(),
             rendering: Semaphore::new(RENDERED_AT_ONCE),
             streams,
         }))
@@ -185,6 +196,29 @@ impl Console {
             return path;
         }
         format!("{}{path}", self.origin())
+    }
+
+    /// Replaces the people who log in by a token. Logins of those who are gone, or whose token or rights changed, end.
+    pub fn set_users(&self, users: Vec<ConsoleUser>) {
+        let before = std::mem::replace(&mut *self.users.write(), users);
+        let users = self.users.read();
+        let is_changed = |name: &str| before.iter().any(|user| user.name == name && !users.contains(user));
+        self.sessions.end_all(|session| session.user.as_deref().is_some_and(is_changed));
+    }
+
+    /// Counts a large reply for its login until it is read.
+    fn counted(&self, session: &Session, reply: Reply) -> Reply {
+        let size = reply.body().size_hint().exact().and_then(|size| usize::try_from(size).ok());
+        let Some(size) = size.filter(|size| *size > UNCOUNTED) else { return reply };
+        let mut held = self.pages.none(session.user.clone().unwrap_or_else(|| session.id.clone()));
+        if held.grow_to(size).is_err() {
+            let text = "large pages are still being read; try again when they are there\n";
+            return reply::text(StatusCode::SERVICE_UNAVAILABLE, text);
+        }
+        let held = Arc::new(held);
+        reply.map(|body| {
+            body.map_frame(move |frame| frame.map_data(|data| held.clone().keep(data))).boxed_unsync()
+        })
     }
 
     /// A new login link.

@@ -39,7 +39,9 @@ pub(crate) fn page(console: &Console, is_dark: Option<bool>, error: Option<&str>
 /// Takes the code of a link, or the token of a user.
 pub(crate) fn redeem(console: &Console, form: &Pairs, is_encrypted: bool) -> Reply {
     let code = value(form, "code").unwrap_or_default().trim();
-    let user = of_token(&console.settings.users, code);
+    // Until the login has begun, or it could outlive its user.
+    let users = console.users.read();
+    let user = of_token(&users, code);
     // The operator can write the data folder. On a network, people have names.
     let is_operator = !console.settings.on_network && console.links.redeem(code, console.dispatch.now());
     if user.is_none() && !is_operator {

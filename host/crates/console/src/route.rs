@@ -119,16 +119,14 @@ pub(crate) async fn answer(
         return reply::text(StatusCode::SERVICE_UNAVAILABLE, "the host stops\n");
     };
     let view = View { console, session: &session, query: &query, path: &path, is_dark };
-    if let Some((id, number)) = path.strip_prefix("/tasks/").and_then(|rest| rest.split_once("/content/")) {
-        return page::task::content(&view, id, number).await;
-    }
-    if path == "/audit/export" {
-        return page::audit::export(&view).await;
-    }
-    match Page::of(&path) {
-        Some(wanted) => page::render(&view, wanted).await,
-        None => page::not_found(&view).await,
-    }
+    let content = path.strip_prefix("/tasks/").and_then(|rest| rest.split_once("/content/"));
+    let reply = match (content, Page::of(&path)) {
+        (Some((id, number)), _) => page::task::content(&view, id, number).await,
+        _ if path == "/audit/export" => page::audit::export(&view).await,
+        (None, Some(wanted)) => page::render(&view, wanted).await,
+        (None, None) => page::not_found(&view).await,
+    };
+    console.counted(&session, reply)
 }
 
 /// An action. All of them pass the same checks, in this order; nothing has changed if one fails.

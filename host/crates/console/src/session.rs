@@ -88,6 +88,11 @@ impl Sessions {
         self.live().remove(&session.digest);
     }
 
+    /// Ends these logins.
+    pub fn end_all(&self, is_ended: impl Fn(&Session) -> bool) {
+        self.live().retain(|_, record| !is_ended(&record.session));
+    }
+
     /// The token of a form: it permits this action on this target, to this login.
     pub fn form_token(&self, session: &Session, action: &str, target: &str) -> String {
         URL_SAFE_NO_PAD.encode(self.mac(session, action, target).finalize().into_bytes())

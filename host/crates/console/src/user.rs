@@ -41,7 +41,7 @@ impl Role {
 }
 
 /// A person who may log in by a token.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConsoleUser {
     /// Their name, for the audit log.
     pub name: String,

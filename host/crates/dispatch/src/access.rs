@@ -8,6 +8,7 @@ pub(crate) mod permit;
 pub(crate) mod principal;
 pub(crate) mod rate_limit;
 pub mod rules;
+pub(crate) mod shares;
 
 use crate::observe::Observers;
 use arc_swap::ArcSwap;

@@ -24,6 +24,7 @@ pub use access::grants::{GrantFilter, owner_name};
 pub use access::principal::{Principal, Subject};
 pub use access::rate_limit::{Operation, RateKey, Rates};
 pub use access::rules;
+pub use access::shares::{ClientShares, Held, NoRoom, PrincipalUse, Shares, UNCOUNTED};
 pub use bridge::{BridgeSettings, BridgeTerms, BridgedClient, ClientPattern, OutputSchemas};
 pub use call::reply::{CallReply, CreatedTask, HandOff, TaskQuestions};
 pub use call::resources_prompts::{FetchReply, ProviderRequest};

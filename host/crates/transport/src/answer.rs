@@ -2,10 +2,9 @@
 
 use crate::Server;
 use crate::request::Request;
-use crate::shares::{Held, UNCOUNTED};
 use bytes::Bytes;
 use std::sync::Arc;
-use toolyard_dispatch::{Fault, Handover, Stop};
+use toolyard_dispatch::{Fault, Handover, Held, Stop, UNCOUNTED};
 use toolyard_protocol::error::METHOD_NOT_FOUND;
 use toolyard_protocol::method::Generation;
 use toolyard_protocol::stateless::error::{MISSING_CAPABILITY, shown};
@@ -131,7 +130,7 @@ impl Request {
                     return Some(Answer { message, status: Status::Done, handover, held: None });
                 }
                 // Counted until it is written, or the client may ask for much and read nothing.
-                let mut held = self.server.messages.none(self.key.clone());
+                let mut held = self.server.shares.messages.none(self.key.clone());
                 Some(match held.grow_to(message.len()) {
                     Ok(()) => {
                         let held = Arc::new(held);

@@ -6,7 +6,6 @@
 pub mod auth;
 pub mod http;
 pub mod relay;
-mod shares;
 pub mod stdio;
 
 mod answer;
@@ -24,14 +23,13 @@ mod stream;
 
 pub use metrics::Metrics;
 pub use settings::Settings;
-pub use shares::Shares;
 pub use stateless::ServerInfo;
 pub use toolyard_protocol::initialize::{Implementation, ServerIdentity};
 
 use http::access::HttpAccess;
 use std::sync::Arc;
 use std::time::Duration;
-use toolyard_dispatch::Dispatch;
+use toolyard_dispatch::{ClientShares, Dispatch};
 use toolyard_protocol::method::Capability;
 use toolyard_protocol::{Incoming, Message, Method};
 
@@ -49,10 +47,8 @@ pub struct Server {
     pub settings: Settings,
     /// Access to the endpoint over HTTP. The client over stdio needs none, because it started this process.
     pub access: HttpAccess,
-    /// The large messages that it holds.
-    pub messages: Arc<Shares>,
-    /// The requests that wait for tasks.
-    pub waiting: Arc<Shares>,
+    /// What it holds for its clients.
+    pub shares: ClientShares,
     /// The metrics.
     pub metrics: Metrics,
     /// This server, as results show it.

@@ -211,7 +211,7 @@ impl ClientSession {
             }
             let stop = kept.stop.clone();
             if request.is_of_tasks() {
-                let mut waits = request.server.waiting.none(request.key.clone());
+                let mut waits = request.server.shares.waiting.none(request.key.clone());
                 if request.method == Method::TasksResult
                     && let Err(no_room) = waits.grow_to(1)
                 {

@@ -84,7 +84,7 @@ impl Client {
         mut changes: ChangeReceiver,
         drained: impl Future<Output = ()>,
     ) {
-        let budget = Some(self.server.messages.clone());
+        let budget = Some(self.server.shares.messages.clone());
         let most = self.server.settings.message_bytes;
         let mut lines = line_framing::spawn_reader(input, most, INBOX, budget);
         loop {

@@ -6,14 +6,13 @@
 
 use crate::answer::Answer;
 use crate::replay::{ReplayBudget, ReplayReservation};
-use crate::shares::Held;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
-use toolyard_dispatch::Handover;
+use toolyard_dispatch::{Handover, Held};
 
 /// The most events that one stream keeps. A setting bounds the bytes of its messages; this bounds the
 /// overhead of very small ones, a few hundred bytes each.

@@ -18,6 +18,9 @@ use toolyard_task::{Digest, Owner, SessionId, TaskId};
 /// The most tasks that wait for an equal call. The oldest are forgotten first.
 const MAX_KEPT: usize = 10_000;
 
+/// Arguments up to this size (bytes) are compared by their value.
+const MAX_COMPARED: usize = 64 << 10;
+
 /// Equal calls have the same key: a SHA-256 of owner, tool, component and arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct JoinKey([u8; 32]);
@@ -109,7 +112,8 @@ fn text_length(bytes: &[u8]) -> usize {
 }
 
 impl JoinKey {
-    /// The key of a call. Arguments are equal if they are the same JSON value, however it is written.
+    /// The key of a call. Arguments are equal if they are the same JSON value, however it is written; large ones only if
+    /// they are written in the same way.
     pub fn of(owner: &Owner, tool: &ToolSpec, arguments: &RawJson) -> Self {
         Self::of_parts(owner, tool.name(), &tool.digest, arguments)
     }
@@ -120,7 +124,11 @@ impl JoinKey {
             hash.update((part.len() as u64).to_be_bytes());
             hash.update(part);
         }
-        hash.update(hash_of(arguments.as_str()));
+        match arguments.as_bytes() {
+            // This is computed on serving threads, when a client cancels.
+            large if large.len() > MAX_COMPARED => hash.update(large),
+            _ => hash.update(hash_of(arguments.as_str())),
+        }
         Self(hash.finalize().into())
     }
 
@@ -429,6 +437,11 @@ mod tests {
         for (place, one) in distinct.iter().enumerate() {
             assert!(distinct[..place].iter().all(|other| hash_of(one) != hash_of(other)), "{one}");
         }
+        let large = |space: &str| {
+            let text = format!("[{space}\"{}\"]", "x".repeat(MAX_COMPARED));
+            JoinKey::of_parts(&Owner::Local, "render", &Digest("d".into()), &RawJson::trusted(text))
+        };
+        assert!(large("") == large("") && large("") != large(" "));
         assert_ne!(local, key(&Owner::Local, "rende", r#"{"a":1,"b":[2,{"c":3,"d":4}]}"#));
         assert_ne!(local, key(&Owner::Anyone, "render", r#"{"a":1,"b":[2,{"c":3,"d":4}]}"#));
     }

@@ -139,7 +139,9 @@ impl GuestState {
 impl WasiHttpView for GuestState {
     fn http(&mut self) -> WasiHttpCtxView<'_> {
         let (policy, journal) = (self.network_policy().clone(), self.journal.clone());
-        let outgoing = self.outgoing.get_or_insert_with(|| Box::new(OutgoingHttp::new(policy, journal)));
+        let outgoing = self
+            .outgoing
+            .get_or_insert_with(|| Box::new(OutgoingHttp::new(policy, journal, self.limiter.outside())));
         let OutgoingHttp { context, sender } = &mut **outgoing;
         WasiHttpCtxView { ctx: context, table: &mut self.table, hooks: sender }
     }

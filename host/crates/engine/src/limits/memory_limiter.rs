@@ -7,7 +7,7 @@
 //! A run with a journal never sees a refusal of the host: its repetition may get the memory, and would diverge. Its task
 //! waits for memory instead.
 
-use crate::limits::run_budget::RunBudget;
+use crate::limits::run_budget::{Amounts, RunBudget};
 use async_trait::async_trait;
 use std::sync::Arc;
 use toolyard_manifest::Limits;
@@ -89,6 +89,13 @@ impl MemoryLimiter {
             denied: None,
             waiter: None,
         }
+    }
+
+    /// The budgets of what the host holds for this run beside its memories: once more as much as its memories may have,
+    /// and part of what all runs have.
+    pub fn outside(&self) -> Vec<Arc<RunBudget>> {
+        let own = RunBudget::new(Amounts { bytes: self.memory.most, ..Amounts::default() });
+        vec![own, self.budget.clone()]
     }
 
     /// The linear memory granted so far, in bytes. It never decreases.
@@ -217,7 +224,6 @@ impl ResourceLimiterAsync for MemoryLimiter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::limits::run_budget::Amounts;
 
     fn grow(limiter: &mut MemoryLimiter, from: usize, to: usize) -> bool {
         ResourceLimiter::memory_growing(limiter, from, to, Some(90)).expect("never fails")

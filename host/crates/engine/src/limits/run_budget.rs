@@ -211,6 +211,37 @@ impl RunBudget {
     }
 }
 
+/// Bytes that the host holds for a run outside of its memories, counted in several budgets: that of the run and that of
+/// all runs. Dropping it gives them back.
+pub(crate) struct HeldBytes {
+    budgets: Vec<Arc<RunBudget>>,
+    bytes: u64,
+}
+
+impl HeldBytes {
+    /// None yet. Without a budget, nothing is counted.
+    pub fn none(budgets: Vec<Arc<RunBudget>>) -> Self {
+        Self { budgets, bytes: 0 }
+    }
+
+    /// Counts more bytes; returns false if a budget has too few left.
+    pub fn draw(&mut self, bytes: u64) -> bool {
+        let refuses = self.budgets.iter().position(|budget| !budget.draw(bytes));
+        if let Some(refuses) = refuses {
+            self.budgets[..refuses].iter().for_each(|budget| budget.give_back(bytes));
+            return false;
+        }
+        self.bytes += bytes;
+        true
+    }
+}
+
+impl Drop for HeldBytes {
+    fn drop(&mut self) {
+        self.budgets.iter().for_each(|budget| budget.give_back(self.bytes));
+    }
+}
+
 impl Drop for ReservedAmounts {
     fn drop(&mut self) {
         let mut taken = self.budget.taken.lock();
@@ -262,6 +293,17 @@ mod tests {
         budget.give_back(900);
         drop(one);
         assert_eq!(budget.taken(), Amounts::default());
+    }
+
+    #[test]
+    fn bytes_outside_of_memories_count_in_each_budget_until_they_are_gone() {
+        let of = |bytes| RunBudget::new(Amounts { bytes, ..Amounts::default() });
+        let (own, all) = (of(100), of(50));
+        let mut held = HeldBytes::none(vec![own.clone(), all.clone()]);
+        assert!(held.draw(30) && !held.draw(30) && held.draw(20));
+        assert_eq!((own.taken().bytes, all.taken().bytes), (50, 50), "a refusal takes nothing");
+        drop(held);
+        assert_eq!((own.taken().bytes, all.taken().bytes), (0, 0));
     }
 
     #[test]

@@ -44,7 +44,7 @@ pub(super) struct ResponseBody {
     policy: Arc<NetworkPolicy>,
     target: Target,
     /// Released at the end of the body.
-    place: Option<OwnedSemaphorePermit>,
+    place: Option<Arc<OwnedSemaphorePermit>>,
     /// Records what the guest reads.
     recording: Option<Arc<Recording>>,
     report: Arc<ExchangeReport>,
@@ -116,7 +116,7 @@ impl ResponseBody {
         (policy, target): (Arc<NetworkPolicy>, Target),
         end: Instant,
         patience: Option<Duration>,
-        place: OwnedSemaphorePermit,
+        place: Arc<OwnedSemaphorePermit>,
     ) -> Self {
         let left = policy.limits.http_response;
         let end = Box::pin(sleep_until(end));

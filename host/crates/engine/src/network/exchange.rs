@@ -42,7 +42,7 @@ pub(crate) type Exchanged = Result<(Response<Body>, Rest), Error>;
 /// Sends a request for which the run has a permit, if its grants allow it, and reports it.
 pub(super) async fn exchange(
     policy: Arc<NetworkPolicy>,
-    place: OwnedSemaphorePermit,
+    place: Arc<OwnedSemaphorePermit>,
     request: Request<Body>,
     options: RequestOptions,
 ) -> Exchanged {
@@ -71,7 +71,7 @@ fn described(policy: &NetworkPolicy, target: &Target, method: &Method) -> HttpRe
 
 async fn permitted_exchange(
     policy: Arc<NetworkPolicy>,
-    place: OwnedSemaphorePermit,
+    place: Arc<OwnedSemaphorePermit>,
     (target, report): (Target, Arc<ExchangeReport>),
     request: Request<Body>,
     options: RequestOptions,

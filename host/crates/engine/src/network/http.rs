@@ -3,6 +3,7 @@
 
 use super::exchange::{self, Body, Exchanged, Rest};
 use crate::journal::GuestJournal;
+use crate::limits::run_budget::RunBudget;
 use crate::network::policy::NetworkPolicy;
 use crate::network::recorded_exchange::RecordedExchange;
 use http::{HeaderName, HeaderValue, Method, Request};
@@ -23,12 +24,18 @@ pub(crate) struct OutgoingHttp {
 }
 
 impl OutgoingHttp {
-    pub fn new(policy: Arc<NetworkPolicy>, journal: Option<Arc<GuestJournal>>) -> Self {
+    /// `outside` counts the bodies that the host holds for a run with a journal.
+    pub fn new(
+        policy: Arc<NetworkPolicy>,
+        journal: Option<Arc<GuestJournal>>,
+        outside: Vec<Arc<RunBudget>>,
+    ) -> Self {
         let mut context = WasiHttpCtx::new();
         context.set_field_size_limit(FIELD_BYTES);
         let limits = &policy.limits;
         let at_once = Arc::new(Semaphore::new(limits.http_concurrent as usize));
-        Self { context, sender: Sender { left: limits.http_requests, keyed: 0, at_once, policy, journal } }
+        let left = limits.http_requests;
+        Self { context, sender: Sender { left, keyed: 0, at_once, policy, journal, unsent: 0, outside } }
     }
 }
 
@@ -41,6 +48,9 @@ pub(crate) struct Sender {
     policy: Arc<NetworkPolicy>,
     /// The journal of a run that can be repeated.
     journal: Option<Arc<GuestJournal>>,
+    /// The bodies that such a run has begun without sending their requests. One that it drops counts on.
+    unsent: u64,
+    outside: Vec<Arc<RunBudget>>,
 }
 
 impl Sender {
@@ -66,8 +76,9 @@ impl Sender {
         request: Request<Body>,
         options: RequestOptions,
     ) -> Box<dyn Future<Output = Exchanged> + Send> {
+        self.unsent = self.unsent.saturating_sub(1);
         let policy = self.policy.clone();
-        let exchange = match RecordedExchange::begin(journal, request, &policy.grants) {
+        let exchange = match RecordedExchange::begin(journal, request, &policy.grants, &self.outside) {
             Ok(exchange) => exchange,
             Err(error) => return Box::new(std::future::ready(Err(error))),
         };
@@ -75,7 +86,7 @@ impl Sender {
             Ok(true) => {
                 // The limit is that of all runs of the task.
                 self.left = self.left.saturating_sub(1);
-                return Box::new(exchange.run(policy, |_| std::future::pending()));
+                return Box::new(exchange.run(policy, None, |_| std::future::pending()));
             }
             Ok(false) => {}
             Err(error) => return Box::new(std::future::ready(Err(error))),
@@ -83,15 +94,15 @@ impl Sender {
         match self.admit() {
             Err(error) => Box::new(exchange.refuse(policy, error)),
             Ok(place) => {
-                let sending = policy.clone();
+                let (sending, kept) = (policy.clone(), place.clone());
                 let send = move |request| exchange::exchange(sending, place, request, options);
-                Box::new(exchange.run(policy, send))
+                Box::new(exchange.run(policy, Some(kept), send))
             }
         }
     }
 
     /// Admits a request if the run's limits allow it.
-    fn admit(&mut self) -> Result<OwnedSemaphorePermit, Error> {
+    fn admit(&mut self) -> Result<Arc<OwnedSemaphorePermit>, Error> {
         let Some(left) = self.left.checked_sub(1) else {
             return Err(self.policy.over("http-requests", "no more requests are sent"));
         };
@@ -100,7 +111,7 @@ impl Sender {
             return Err(self.policy.over("http-concurrent", "too many requests are under way at once"));
         };
         self.left = left;
-        Ok(place)
+        Ok(Arc::new(place))
     }
 }
 
@@ -126,13 +137,16 @@ impl WasiHttpHooks for Sender {
     }
 
     fn p2_outgoing_body_buffer_chunks(&mut self) -> usize {
-        // The amount that a guest may write must not depend on how fast the host takes the body away.
-        match &self.journal {
-            Some(_) => {
-                usize::try_from(self.policy.limits.http_request.div_ceil(CHUNK_BYTES as u64)).unwrap_or(1) + 1
-            }
-            None => 1,
+        if self.journal.is_none() {
+            return 1;
         }
+        // The amount that a guest may write must not depend on how fast the host takes the body away. So there is room for
+        // whole bodies, as many as the memory of the run could have, and after that for a piece of each.
+        let limits = &self.policy.limits;
+        let whole = limits.http_request.min(limits.memory);
+        self.unsent += 1;
+        let bytes = if self.unsent > limits.memory / whole.max(1) { 0 } else { whole };
+        usize::try_from(bytes.div_ceil(CHUNK_BYTES as u64)).unwrap_or(0) + 1
     }
 
     fn send_request(

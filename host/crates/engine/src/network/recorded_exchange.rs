@@ -8,6 +8,7 @@
 use crate::grant::Grants;
 use crate::grant::redact::Redactor;
 use crate::journal::{GuestJournal, JournalFailure, RequestUnderWay};
+use crate::limits::run_budget::{HeldBytes, RunBudget};
 use crate::network::error::{code, of_name};
 use crate::network::exchange::{Body, Exchanged};
 use crate::network::policy::NetworkPolicy;
@@ -17,6 +18,7 @@ use http::{HeaderName, HeaderValue, Method, Request, Response as HttpResponse, U
 use http_body_util::{BodyExt as _, Full};
 use std::borrow::Cow;
 use std::sync::Arc;
+use tokio::sync::OwnedSemaphorePermit;
 use toolyard_journal::{DecidedBy, DoubtDecision, Exchange, Response, ResponseOutcome};
 use toolyard_manifest::InDoubt;
 use toolyard_task::http_tape::HttpErrorName;
@@ -31,6 +33,8 @@ pub(crate) struct RecordedExchange {
     request: Request<Body>,
     /// Of a request that was not recorded before: from here on a parked run would leave it in doubt.
     under_way: Option<RequestUnderWay>,
+    /// Counts its bodies.
+    outside: Vec<Arc<RunBudget>>,
 }
 
 /// The crc32 of the parts of a request that the guest has decided, but for its body. `uri` has no secret.
@@ -57,13 +61,18 @@ impl RecordedExchange {
     ///
     /// # Errors
     /// If the run cannot go on; its next operation ends it.
-    pub fn begin(journal: Arc<GuestJournal>, request: Request<Body>, grants: &Grants) -> Result<Self, Error> {
+    pub fn begin(
+        journal: Arc<GuestJournal>,
+        request: Request<Body>,
+        grants: &Grants,
+        outside: &[Arc<RunBudget>],
+    ) -> Result<Self, Error> {
         let (method, uri) = (request.method().as_str(), grants.clean(request.uri().to_string()));
         let head = head(&request, &uri, grants.redactor.as_deref());
         let under_way = journal.request();
         let exchange = journal.with(|recorder| recorder.request(head, method, &uri)).map_err(lost)?;
         let under_way = matches!(exchange, Exchange::Live(_)).then_some(under_way);
-        Ok(Self { journal, exchange, request, under_way })
+        Ok(Self { journal, exchange, request, under_way, outside: outside.to_vec() })
     }
 
     /// Whether the journal has its response, so that nothing is sent.
@@ -76,18 +85,39 @@ impl RecordedExchange {
         }
     }
 
-    /// Carries the exchange out. `send` sends a request whose body is whole.
-    pub async fn run<F>(self, policy: Arc<NetworkPolicy>, send: impl FnOnce(Request<Body>) -> F) -> Exchanged
+    /// Carries the exchange out. `send` sends a request whose body is whole. `place`, which it has among those that are
+    /// under way, is free once the guest has read the response or dropped it.
+    pub async fn run<F>(
+        self,
+        policy: Arc<NetworkPolicy>,
+        place: Option<Arc<OwnedSemaphorePermit>>,
+        send: impl FnOnce(Request<Body>) -> F,
+    ) -> Exchanged
     where
         F: Future<Output = Exchanged>,
     {
-        let Self { journal, exchange, request, under_way } = self;
+        let Self { journal, exchange, request, under_way, outside } = self;
         let number = exchange.number();
         let (mut parts, body) = request.into_parts();
-        let collected = collect(body, policy.limits.http_request).await;
-        // A body that failed or is too large has no sum; the failure is the outcome.
         let redactor = policy.grants.redactor.as_deref();
-        let sum = collected.as_ref().map_or(0, |body| crc32fast::hash(&compared(body, redactor)));
+        // What is repeated must come to the same end, however much the run holds this time.
+        let of_request = match exchange {
+            Exchange::Live(_) => outside.clone(),
+            Exchange::Past(_) => Vec::new(),
+        };
+        let has_no_sum = |past: Option<Response>| {
+            past.is_some_and(|it| it.request_body == NO_SUM && matches!(it.outcome, ResponseOutcome::Error(_)))
+        };
+        let collected = if matches!(exchange, Exchange::Past(_))
+            && has_no_sum(journal.with(|recorder| recorder.response(number)).map_err(lost)?)
+        {
+            discard(body).await;
+            Err(Error::InternalError(None))
+        } else {
+            collect(body, policy.limits.http_request, (&*policy, of_request, None)).await
+        };
+        // A body that failed or is too large has no sum; the failure is the outcome.
+        let sum = collected.as_ref().map_or(NO_SUM, |body| crc32fast::hash(&compared(body, redactor)));
         if let Exchange::Past(_) = exchange {
             let past = journal.with(|recorder| {
                 recorder.check_body(number, sum)?;
@@ -149,7 +179,7 @@ impl RecordedExchange {
                 let rest = Box::into_pin(rest);
                 let collected = async {
                     tokio::pin!(rest);
-                    let collecting = collect(body, policy.limits.http_response);
+                    let collecting = collect(body, policy.limits.http_response, (&*policy, outside, place));
                     tokio::pin!(collecting);
                     tokio::select! {
                         body = &mut collecting => body,
@@ -177,10 +207,12 @@ impl RecordedExchange {
 
     /// The exchange has no place among those that may be under way at once. That is chance too.
     pub async fn refuse(self, policy: Arc<NetworkPolicy>, error: Error) -> Exchanged {
-        self.run(policy, |_| std::future::ready(Err(error))).await
+        self.run(policy, None, |_| std::future::ready(Err(error))).await
     }
 }
 
+/// The sum of the body of a request that could not be kept.
+const NO_SUM: u32 = 0;
 const CONNECTION_TERMINATED: &str = "connection-terminated";
 
 /// A request that was under way when its host stopped.
@@ -314,18 +346,47 @@ fn lost(error: wasmtime::Error) -> Error {
     Error::InternalError(Some(error.to_string()))
 }
 
-/// All bytes of a body, at most `most`.
-async fn collect(mut body: Body, most: u64) -> Result<Bytes, Error> {
+/// The bytes of a body, which count for its run until the last part of them is dropped.
+struct HeldBody {
+    bytes: BytesMut,
+    _held: HeldBytes,
+    _place: Option<Arc<OwnedSemaphorePermit>>,
+}
+
+impl AsRef<[u8]> for HeldBody {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// All bytes of a body, at most `most`, counted in `budgets`. One for which there is no room is read to its end all the
+/// same: whether the guest can write it must not depend on the host.
+async fn collect(
+    mut body: Body,
+    most: u64,
+    (policy, budgets, place): (&NetworkPolicy, Vec<Arc<RunBudget>>, Option<Arc<OwnedSemaphorePermit>>),
+) -> Result<Bytes, Error> {
+    let mut held = HeldBytes::none(budgets);
     let mut bytes = BytesMut::new();
     while let Some(frame) = body.frame().await {
         if let Ok(data) = frame?.into_data() {
             if (bytes.len() + data.len()) as u64 > most {
                 return Err(Error::HttpRequestBodySize(Some(most)));
             }
+            if !held.draw(data.len() as u64) {
+                drop((bytes, held, data));
+                discard(body).await;
+                return Err(policy.over("memory", "the bodies of requests and responses need too much memory"));
+            }
             bytes.extend_from_slice(&data);
         }
     }
-    Ok(bytes.freeze())
+    Ok(Bytes::from_owner(HeldBody { bytes, _held: held, _place: place }))
+}
+
+/// Reads a body to its end.
+async fn discard(mut body: Body) {
+    while let Some(Ok(_)) = body.frame().await {}
 }
 
 #[cfg(test)]

@@ -71,6 +71,46 @@ async fn the_journal_has_the_names_of_secrets_in_place_of_their_values() {
     assert_eq!((ok(&again), got.lock().expect("free").len()), (result, 1));
 }
 
+/// The state that a run hands over may have secrets of the manifest (H7).
+#[tokio::test]
+async fn h_7_the_state_of_a_task_has_the_names_of_secrets_in_place_of_their_values() {
+    const FIRST: &str = "first-secret-of-all";
+    let manifest = "[task]\ndurability = \"resume\"\n[secrets]\nTOKEN = { env = \"TOKEN\" }\n";
+    let order = json!({ "steps": [{"handOver": 1}] });
+    let component = guest("chances");
+    let serve = |variable| serve_by(Settings { variable, ..settings() }, "chances", &component, manifest);
+    let (_engine, catalog) = serve(|_| Some(FIRST.into())).await;
+    let journal = Arc::new(Kept::default());
+    // The host drops a run that has handed its state over.
+    let first = tokio::time::timeout(std::time::Duration::from_secs(20), async {
+        tokio::select! {
+            end = run(&catalog, &order, &journal) => panic!("{:?}", end.0),
+            () = handed_over(&journal) => {}
+        }
+    });
+    first.await.expect("it hands its state over");
+    let stored: Vec<u8> = journal.stored().iter().flat_map(|chunk| chunk.body.to_vec()).collect();
+    let stored = String::from_utf8_lossy(&stored).into_owned();
+    assert!(!stored.contains(FIRST) && stored.contains("TOKEN"), "{stored}");
+    let (_engine, catalog) = serve(|_| Some("another-token".into())).await;
+    let again = run(&catalog, &order, &Kept::of(journal.stored())).await.0;
+    assert_eq!(ok(&again), "[true]");
+}
+
+/// Waits until the only chunk is the beginning of a run with a state.
+async fn handed_over(journal: &Kept) {
+    loop {
+        let begins = frames(&journal.stored()).iter().any(|frame| match frame.entry() {
+            Ok(Entry::Begin(begin)) => String::from_utf8_lossy(&begin).contains("\"state\""),
+            _ => false,
+        });
+        if begins {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+}
+
 /// The operator may change the manifest of a tool whose tasks wait.
 #[tokio::test]
 async fn a_task_of_a_tool_that_no_longer_resumes_says_so() {

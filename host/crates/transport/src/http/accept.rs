@@ -83,7 +83,10 @@ pub async fn serve(
     let endpoint = Arc::new(Endpoint::new(server, requests.clone(), stop.clone()));
     let attendant = tokio::spawn(endpoint.clone().attend(stop.clone()));
     let acceptor = Acceptor {
-        limit: ConnectionLimit::new(endpoint.server.settings.connections),
+        limit: ConnectionLimit::new(
+            endpoint.server.settings.connections,
+            endpoint.server.shares.connections.clone(),
+        ),
         overflow: Arc::new(Semaphore::new(overflow::PLACES)),
         connections: connections.clone(),
         endpoint: endpoint.clone(),

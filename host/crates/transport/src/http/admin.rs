@@ -22,6 +22,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use toolyard_dispatch::{PrincipalUse, RawJson};
 
 /// The most connections at once; further ones wait to be accepted. A few probes and collectors connect, each
 /// now and then.
@@ -40,6 +41,9 @@ pub trait Health: Send + Sync + 'static {
 
     /// The metrics, and their media type. Ends soon, even if the store does not respond.
     fn numbers(&self) -> BoxFuture<'_, (String, &'static str)>;
+
+    /// The principals for which the host holds the most.
+    fn principals(&self) -> Vec<PrincipalUse>;
 }
 
 /// The operator's settings of this listener.
@@ -137,8 +141,8 @@ impl Admin {
             return text(StatusCode::FORBIDDEN, "the Host header does not name this server\n");
         }
         let path = request.uri().path();
-        if !["/healthz", "/readyz", "/metrics"].contains(&path) {
-            return text(StatusCode::NOT_FOUND, "there are /healthz, /readyz and /metrics\n");
+        if !["/healthz", "/readyz", "/metrics", "/principals"].contains(&path) {
+            return text(StatusCode::NOT_FOUND, "there are /healthz, /readyz, /metrics and /principals\n");
         }
         if ![Method::GET, Method::HEAD].contains(request.method()) {
             let mut reply = text(StatusCode::METHOD_NOT_ALLOWED, "GET or HEAD\n");
@@ -147,6 +151,9 @@ impl Admin {
         }
         match path {
             "/healthz" => text(StatusCode::OK, "ok\n"),
+            "/principals" => {
+                reply(StatusCode::OK, RawJson::of(&self.health.principals()).bytes(), "application/json")
+            }
             "/readyz" => readiness(&self.health.unready().await),
             _ => {
                 let (numbers, kind) = self.health.numbers().await;
@@ -212,6 +219,10 @@ mod tests {
 
         fn numbers(&self) -> BoxFuture<'_, (String, &'static str)> {
             Box::pin(std::future::ready((String::new(), "text/plain")))
+        }
+
+        fn principals(&self) -> Vec<PrincipalUse> {
+            Vec::new()
         }
     }
 

@@ -1,6 +1,5 @@
 //! The body of a request: one block of bytes, bounded in size and time before anything parses it (H-7).
 
-use crate::shares::{Held, NoRoom, Shares, UNCOUNTED};
 use bytes::Bytes;
 use http::HeaderMap;
 use http::header::CONTENT_LENGTH;
@@ -8,7 +7,7 @@ use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use std::sync::Arc;
 use std::time::Duration;
-use toolyard_dispatch::RateKey;
+use toolyard_dispatch::{Held, NoRoom, RateKey, Shares, UNCOUNTED};
 
 /// The most bytes that are discarded of a body that is too large.
 const DRAINED: usize = 64 << 20;

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
-use toolyard_dispatch::RateKey;
+use toolyard_dispatch::{Held, RateKey, Shares};
 
 /// A connection that has been idle this long may be closed. A shorter time would close connections whose
 /// clients are about to send a request.
@@ -32,6 +32,8 @@ pub(super) struct ConnectionLimit {
     most: usize,
     permits: Arc<Semaphore>,
     taken: Mutex<TakenSlots>,
+    /// The connections of each principal.
+    shares: Arc<Shares>,
     /// The number of connections that wait for a slot.
     standing: AtomicU32,
 }
@@ -47,8 +49,8 @@ struct SlotHolder {
     activity: Arc<ConnectionActivity>,
     leave: Notify,
     evicted: Notify,
-    /// The principal of its latest request, once that is known.
-    key: Mutex<Option<RateKey>>,
+    /// Counts for the principal of its latest request, once that is known.
+    held: Mutex<Option<Held>>,
 }
 
 /// The activity of one connection. It is shared with the connection's stream, which ends the connection if it
@@ -129,12 +131,13 @@ pub(super) struct ConnectionSlot {
 pub(super) struct SlotWaiter<'a>(&'a ConnectionLimit);
 
 impl ConnectionLimit {
-    pub fn new(most: usize) -> Arc<Self> {
+    pub fn new(most: usize, shares: Arc<Shares>) -> Arc<Self> {
         Arc::new(Self {
             began: Instant::now(),
             most,
             permits: Arc::new(Semaphore::new(most)),
             taken: Mutex::default(),
+            shares,
             standing: AtomicU32::new(0),
         })
     }
@@ -173,7 +176,7 @@ impl ConnectionLimit {
             activity: ConnectionActivity::idle_from(self.now()),
             leave: Notify::new(),
             evicted: Notify::new(),
-            key: Mutex::default(),
+            held: Mutex::default(),
         });
         let mut taken = self.taken.lock();
         taken.next += 1;
@@ -199,9 +202,14 @@ impl ConnectionLimit {
             if let Some(holder) = taken.by_number.remove(&number) {
                 holder.leave.notify_one();
             }
-        } else if let Some(holder) = taken.oldest_over((self.most / SHARE).max(MIN_SHARE)) {
-            holder.evicted.notify_one();
+        } else if let Some((key, _)) = self.shares.largest(1).pop().filter(|(_, count)| *count > self.share()) {
+            taken.evict_oldest(&key);
         }
+    }
+
+    /// The connections of a principal that has no more than others.
+    fn share(&self) -> usize {
+        (self.most / SHARE).max(MIN_SHARE)
     }
 
     fn now(&self) -> u64 {
@@ -210,26 +218,28 @@ impl ConnectionLimit {
 }
 
 impl TakenSlots {
-    /// The oldest connection of the principal that has the most of them, if those are more than `share`.
-    fn oldest_over(&mut self, share: usize) -> Option<Arc<SlotHolder>> {
-        let mut principals: HashMap<RateKey, (usize, u64)> = HashMap::new();
-        for (number, holder) in &self.by_number {
-            let Some(key) = holder.key.lock().clone() else { continue };
-            let (count, oldest) = principals.entry(key).or_insert((0, *number));
-            *count += 1;
-            *oldest = (*oldest).min(*number);
+    /// Ends the oldest connection of this principal.
+    fn evict_oldest(&mut self, key: &RateKey) {
+        let is_of = |holder: &SlotHolder| holder.held.lock().as_ref().is_some_and(|held| held.key() == key);
+        let own = self.by_number.iter().filter(|(_, holder)| is_of(holder));
+        let Some(oldest) = own.map(|(number, _)| *number).min() else { return };
+        if let Some(holder) = self.by_number.remove(&oldest) {
+            // The next one that waits finds another.
+            *holder.held.lock() = None;
+            holder.evicted.notify_one();
         }
-        let (count, oldest) = principals.into_values().max()?;
-        if count > share { self.by_number.remove(&oldest) } else { None }
     }
 }
 
 impl ConnectionSlot {
     /// The connection serves a request of this principal.
     pub fn serves(&self, key: &RateKey) {
-        let mut served = self.holder.key.lock();
-        if served.as_ref() != Some(key) {
-            *served = Some(key.clone());
+        let mut held = self.holder.held.lock();
+        if held.as_ref().is_none_or(|held| held.key() != key) {
+            let mut counted = self.limit.shares.none(key.clone());
+            // It only counts.
+            let _ = counted.grow_to(1);
+            *held = Some(counted);
         }
     }
 
@@ -336,7 +346,7 @@ mod tests {
     }
 
     fn limit(most: usize) -> Arc<ConnectionLimit> {
-        let mut limit = ConnectionLimit::new(most);
+        let mut limit = ConnectionLimit::new(most, Shares::connections());
         let inner = Arc::get_mut(&mut limit).expect("not shared yet");
         inner.began = inner.began.checked_sub(IDLE * 10).expect("the machine is up for longer");
         limit
@@ -383,7 +393,7 @@ mod tests {
 
     #[test]
     fn in_its_first_second_nobody_has_been_idle_for_a_second() {
-        let limit = ConnectionLimit::new(1);
+        let limit = ConnectionLimit::new(1, Shares::connections());
         let slot = limit.free().expect("free");
         aged(&slot);
         limit.ask_one_to_leave();

@@ -159,7 +159,7 @@ impl Endpoint {
         let bounds = body::BodyBounds {
             most: settings.message_bytes,
             time: settings.body_time,
-            shares: &self.server.messages,
+            shares: &self.server.shares.messages,
         };
         let body = body::read(headers, body, bounds, || by.key.clone())
             .await

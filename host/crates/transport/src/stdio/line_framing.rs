@@ -1,12 +1,11 @@
 //! Reads and writes lines on separate threads, because standard input and output block.
 
 use crate::answer::one_line;
-use crate::shares::{NoRoom, Shares, UNCOUNTED};
 use bytes::Bytes;
 use std::io::{BufRead, Write};
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
-use toolyard_dispatch::RateKey;
+use toolyard_dispatch::{NoRoom, RateKey, Shares, UNCOUNTED};
 use toolyard_protocol::message::decode;
 use toolyard_protocol::{Id, Incoming, Message};
 

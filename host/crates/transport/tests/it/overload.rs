@@ -273,7 +273,7 @@ async fn who_sends_a_request_just_as_its_connection_has_to_make_room_is_answered
 
 #[tokio::test]
 async fn a_client_that_does_not_read_is_cut_off() {
-    let large = tool("large", TaskSupport::Forbidden, |_| async { done(&"x".repeat(64 << 20)) });
+    let large = tool("large", TaskSupport::Forbidden, |_| async { done(&"x".repeat(32 << 20)) });
     let served = serve(server_with(vec![large], |wire| wire.write_time = Duration::from_millis(500))).await;
     let mut stream = calling(served.address, "large").await;
     let cut = async {

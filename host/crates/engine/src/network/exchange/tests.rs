@@ -82,7 +82,7 @@ impl Run {
         let resolver = Fickle { answers, asked: asked.clone() };
         let network = Network { lookups: NameLookups::new(Arc::new(resolver)), roots: Roots::default() };
         let policy = Arc::new(NetworkPolicy::of(grant, limits, network, context));
-        Self { outgoing: OutgoingHttp::new(policy.clone(), None), policy, asked }
+        Self { outgoing: OutgoingHttp::new(policy.clone(), None, Vec::new()), policy, asked }
     }
 
     /// A run that may send to this port of `localhost`.

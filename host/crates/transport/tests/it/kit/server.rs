@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Notify, mpsc};
-use toolyard_dispatch::{Catalog, Clock, Report, TaskSupport};
+use toolyard_dispatch::{Catalog, ClientShares, Clock, Report, Shares, TaskSupport};
 use toolyard_kit::{SETTINGS, TickingClock, application, done, native, stores};
 use toolyard_store::MemoryStore;
 use toolyard_task::wire::Progress;
@@ -12,7 +12,7 @@ use toolyard_task::{RunContext, RunEnd, Tool};
 use toolyard_transport::auth::{self, Auth, KeyTimes};
 use toolyard_transport::http::access::HttpAccess;
 use toolyard_transport::http::host_origin::AllowedNames;
-use toolyard_transport::{Implementation, Metrics, Server, ServerIdentity, ServerInfo, Settings, Shares};
+use toolyard_transport::{Implementation, Metrics, Server, ServerIdentity, ServerInfo, Settings};
 
 /// A clock that begins long after 1970.
 pub fn clock() -> Arc<dyn Clock> {
@@ -93,8 +93,11 @@ pub fn server_on(store: Arc<MemoryStore>, clock: Arc<dyn Clock>, tools: Vec<Arc<
         },
         settings: wire(),
         access: HttpAccess::new(Auth::new(nobody_is_asked(), clock, "test"), AllowedNames::default()),
-        messages: Shares::messages(16 << 20, 4 << 20),
-        waiting: Shares::waiting_requests(512),
+        shares: ClientShares {
+            messages: Shares::messages(256 << 20, 64 << 20),
+            waiting: Shares::waiting_requests(512),
+            connections: Shares::connections(),
+        },
         metrics: Metrics::default(),
         server_info: ServerInfo::default(),
     })
