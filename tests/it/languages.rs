@@ -4,13 +4,16 @@
 mod rows;
 
 use crate::matrix::{self, Met};
+use hyper::Method;
 use rows::{Row, Shown, rows};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use toolyard_tests::dice::Dice;
 use toolyard_tests::guests::root;
 use toolyard_tests::host::{Setup, install_as};
+use toolyard_tests::http::Connection;
 use toolyard_tests::{Host, Session, eventually};
 
 /// Text that careless string handling breaks: an emoji of several characters, a combining mark, right-to-left
@@ -26,7 +29,13 @@ struct Stage {
 }
 
 /// The names of the cells, in the order of the table.
-const CELLS: &str = "call | progress | cancel while computing | memory limit | tool error | protocol error | unicode | 1 MiB argument";
+const CELLS: &str = "call | progress | cancel while computing | memory limit | tool error | protocol error | unicode | 1 MiB argument \
+    | arguments in other spellings";
+/// The spellings that are tried in each language.
+const SPELLINGS: u64 = 60;
+/// Looks at the arguments of the copies with little memory, and lets all of them run.
+const RULES: &str = "[[rules]]\neffect = \"deny\"\ntools = [\"small_*\"]\narguments = { \"/forbidden\" = \"yes\" }\n\
+    [[rules]]\neffect = \"allow\"\ntools = [\"*\"]\n";
 
 /// Runs one cell. Panics if the plugin does not meet the requirement.
 async fn run(cell: &str, stage: &Stage, row: &Row) -> Met {
@@ -39,6 +48,7 @@ async fn run(cell: &str, stage: &Stage, row: &Row) -> Met {
         "protocol error" => refuses_the_request(stage, row).await,
         "unicode" => stage.shows(&(row.unicode)(UNICODE)).await,
         "1 MiB argument" => stage.shows(&(row.large)(MIB)).await,
+        "arguments in other spellings" => reads_what_the_rules_read(stage, row).await,
         other => panic!("there is no cell {other}"),
     }
     Ok(())
@@ -115,6 +125,71 @@ async fn refuses_the_request(stage: &Stage, row: &Row) {
     assert!(error["data"].is_object(), "with data that says where: {error}");
 }
 
+/// A text as a JSON literal, in one of its many spellings.
+fn spelled(text: &str, dice: &mut Dice) -> String {
+    let mut units = [0; 2];
+    let mut out = "\"".to_owned();
+    for char in text.chars() {
+        if dice.percent(40) || char.is_control() || matches!(char, '"' | '\\') {
+            let units = char.encode_utf16(&mut units).iter();
+            out.extend(units.map(|unit| match dice.percent(50) {
+                true => format!("\\u{unit:04x}"),
+                false => format!("\\u{unit:04X}"),
+            }));
+        } else {
+            out.push(char);
+        }
+    }
+    out + "\""
+}
+
+/// H1, K-A1: whatever the spelling, the guest gets what the rules and a person have seen, or the call is refused.
+async fn reads_what_the_rules_read(stage: &Stage, row: &Row) {
+    const MARK: &str = "\"SPELLED\"";
+    let tool = format!("small_{}", (row.unicode)("").tool);
+    let written = (row.unicode)("SPELLED").arguments.to_string();
+    let at = written.find(MARK).expect("the text");
+    let name_at = written[..at - 2].rfind('"').expect("a name");
+    let (before, name, after) =
+        (&written[..name_at], &written[name_at + 1..at - 2], &written[at + MARK.len()..]);
+    for seed in 0..SPELLINGS {
+        let dice = &mut Dice::new(seed, 59);
+        let text = dice.pick(&["production", "staging \u{1f600}", "a\"b\\c\n", "\u{e9}\u{2028}\u{202e}x", "1e2"]);
+        let member = format!("{}:{}", spelled(name, dice), spelled(text, dice));
+        let kind = dice.below(5);
+        let other = match kind {
+            0 => None,
+            1 => Some(format!("{}:\"other\"", spelled(name, dice))),
+            2 => Some(format!("{}:\"other\"", spelled(&name.to_uppercase(), dice))),
+            3 => Some("\"x\":\"\\ud83d\"".to_owned()),
+            _ => Some(format!("\"x\":{}", dice.pick(&["1e999", "\"\\u0000\"", "{\"b\":1,\"\\u0062\":2}"]))),
+        };
+        let members = match other {
+            None => member,
+            Some(other) if dice.percent(50) => format!("{other},{member}"),
+            Some(other) => format!("{member},{other}"),
+        };
+        let body = format!(
+            r#"{{"jsonrpc":"2.0","id":{},"method":"tools/call","params":{{"name":"{tool}","arguments":{before}{members}{after}}}}}"#,
+            stage.session.next_id()
+        );
+        let mut connection = Connection::open(stage.host.port()).await;
+        let answer = connection.send(Method::POST, "/mcp", &stage.session.headers(), body.clone()).await;
+        let answer = match answer.is_events() {
+            true => answer.events().message().await.expect("an answer"),
+            false => answer.json().await,
+        };
+        if kind == 0 {
+            let shown = (row.unicode)(text);
+            let got = answer["result"]["structuredContent"].pointer(shown.pointer);
+            assert_eq!(got, Some(&shown.expected), "{body}: {answer}");
+        } else {
+            // The rules look at these arguments, so nothing runs that is read in two ways.
+            assert_eq!(answer["error"]["code"], -32602, "{body}: {answer}");
+        }
+    }
+}
+
 /// The shipped manifest of an example.
 pub fn manifest(language: &str) -> String {
     let found = std::fs::read_dir(project(language).join("plugin")).expect("a plugin folder");
@@ -136,7 +211,7 @@ fn manifests(language: &str, limit: &str) -> (String, String) {
 async fn stage(built: &[(Row, PathBuf)]) -> Stage {
     // Python's component takes long to compile on a machine that is busy with tests.
     let setup = Setup::new().set("plugins.compile-time", "10min").set("plugins.start-wait", "10min");
-    let setup = setup.set("admin.listen", "127.0.0.1:0");
+    let setup = setup.set("admin.listen", "127.0.0.1:0").config(RULES);
     let plugins = setup.plugins();
     for (row, component) in built {
         let (manifest, small) = manifests(row.language, row.limit);
