@@ -146,7 +146,9 @@ impl Reload {
             self.server.access.replace(auth, config.allowed_names.clone());
         }
         drop(access);
-        if let Some(console) = self.console.as_ref().filter(|_| self.config.console.users != config.console.users) {
+        if let Some(console) =
+            self.console.as_ref().filter(|_| self.config.console.users != config.console.users)
+        {
             console.set_users(config.console.users.clone());
         }
         if changes.iter().any(|change| change.concerns_policy()) {

@@ -136,8 +136,7 @@ async fn ask(config: &Config) -> Status {
         });
         status.metrics = get(admin, "/metrics").await.ok().map(Metrics);
         let principals = get(admin, "/principals").await.ok();
-        status.principals =
-            principals.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+        status.principals = principals.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
     }
     status
 }

@@ -110,7 +110,8 @@ impl<K: Hash + Eq + Clone> Shares<K> {
     /// Those who hold the most, and how much.
     #[must_use]
     pub fn largest(&self, count: usize) -> Vec<(K, usize)> {
-        let mut all: Vec<_> = self.state.lock().principals.iter().map(|(key, own)| (key.clone(), *own)).collect();
+        let mut all: Vec<_> =
+            self.state.lock().principals.iter().map(|(key, own)| (key.clone(), *own)).collect();
         all.sort_unstable_by_key(|(_, own)| std::cmp::Reverse(*own));
         all.truncate(count);
         all
@@ -242,7 +243,8 @@ impl ClientShares {
                 *of(found.entry(key).or_default()) = amount;
             }
         }
-        let named = |(key, used): (RateKey, PrincipalUse)| PrincipalUse { principal: key.to_string(), ..used };
+        let named =
+            |(key, used): (RateKey, PrincipalUse)| PrincipalUse { principal: key.to_string(), ..used };
         found.into_iter().map(named).collect()
     }
 }
@@ -294,8 +296,10 @@ mod tests {
         ];
         let mut largest = of_all.largest(1);
         largest.sort_by(|one, other| one.principal.cmp(&other.principal));
-        let one = PrincipalUse { principal: "anonymous from 192.0.2.1".to_owned(), ..PrincipalUse::default() };
-        let other = PrincipalUse { principal: "anonymous from 192.0.2.3".to_owned(), ..PrincipalUse::default() };
+        let one =
+            PrincipalUse { principal: "anonymous from 192.0.2.1".to_owned(), ..PrincipalUse::default() };
+        let other =
+            PrincipalUse { principal: "anonymous from 192.0.2.3".to_owned(), ..PrincipalUse::default() };
         assert_eq!(
             largest,
             [

@@ -106,7 +106,9 @@ impl RecordedExchange {
             Exchange::Past(_) => Vec::new(),
         };
         let has_no_sum = |past: Option<Response>| {
-            past.is_some_and(|it| it.request_body == NO_SUM && matches!(it.outcome, ResponseOutcome::Error(_)))
+            past.is_some_and(|it| {
+                it.request_body == NO_SUM && matches!(it.outcome, ResponseOutcome::Error(_))
+            })
         };
         let collected = if matches!(exchange, Exchange::Past(_))
             && has_no_sum(journal.with(|recorder| recorder.response(number)).map_err(lost)?)
@@ -376,7 +378,9 @@ async fn collect(
             if !held.draw(data.len() as u64) {
                 drop((bytes, held, data));
                 discard(body).await;
-                return Err(policy.over("memory", "the bodies of requests and responses need too much memory"));
+                return Err(
+                    policy.over("memory", "the bodies of requests and responses need too much memory")
+                );
             }
             bytes.extend_from_slice(&data);
         }

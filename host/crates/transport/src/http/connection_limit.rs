@@ -202,7 +202,8 @@ impl ConnectionLimit {
             if let Some(holder) = taken.by_number.remove(&number) {
                 holder.leave.notify_one();
             }
-        } else if let Some((key, _)) = self.shares.largest(1).pop().filter(|(_, count)| *count > self.share()) {
+        } else if let Some((key, _)) = self.shares.largest(1).pop().filter(|(_, count)| *count > self.share())
+        {
             taken.evict_oldest(&key);
         }
     }
