@@ -287,33 +287,49 @@ fn citations_without_an_anchor_are_found() {
     assert_eq!(twice.repeated, ["T-1"]);
 }
 
-/// The rows of the table of places where the host computes on data from outside: the place, and the tests
-/// that check its bound.
-fn computing_places() -> Vec<(String, Vec<String>)> {
+/// The rows of the table of the page about foreign data that has this head.
+fn rows_of_foreign_data<const CELLS: usize>(head: &str) -> Vec<[String; CELLS]> {
     let page =
         std::fs::read_to_string(root().join("host/docs/explanation/foreign-data.md")).expect("the page");
-    let (_, table) = page.split_once("| place | data of | bound | charged to | test |").expect("the table");
+    let (_, table) = page.split_once(head).expect("the table");
     let rows = table.lines().skip(2).take_while(|line| line.starts_with("| "));
     rows.map(|row| {
-        let cells: Vec<&str> = row.trim_matches(['|', ' ']).split(" | ").collect();
-        let [place, _, bound, account, tests] = cells[..] else { panic!("five cells: {row}") };
-        assert!(!bound.is_empty() && !account.is_empty(), "{row}");
-        let tests = tests.split('`').skip(1).step_by(2).map(str::to_owned).collect();
-        (place.to_owned(), tests)
+        let cells: Vec<_> = row.trim_matches(['|', ' ']).split(" | ").map(str::to_owned).collect();
+        assert!(cells.iter().all(|cell| !cell.is_empty()), "{row}");
+        cells.try_into().unwrap_or_else(|_| panic!("{CELLS} cells: {row}"))
     })
     .collect()
+}
+
+/// Asserts that there is at least one test in a cell, and that each of them exists.
+fn assert_tests(row: &str, cell: &str, sources: &[String]) {
+    let tests: Vec<_> = cell.split('`').skip(1).step_by(2).collect();
+    assert!(!tests.is_empty(), "{row}: no test");
+    for test in tests {
+        let name = format!("fn {test}(");
+        assert!(sources.iter().any(|text| text.contains(&name)), "{row}: there is no test {test}");
+    }
 }
 
 #[test]
 fn every_place_that_computes_on_foreign_data_has_a_bound_that_a_test_holds() {
     let sources = test_sources();
-    let places = computing_places();
+    let places = rows_of_foreign_data::<5>("| place | data of | bound | charged to | test |");
     assert!(places.len() > 10, "{places:?}");
-    for (place, tests) in places {
-        assert!(!tests.is_empty(), "{place}: no test");
-        for test in tests {
-            let name = format!("fn {test}(");
-            assert!(sources.iter().any(|text| text.contains(&name)), "{place}: there is no test {test}");
-        }
+    for [place, _, _, _, tests] in places {
+        assert_tests(&place, &tests, &sources);
+    }
+}
+
+#[test]
+fn everything_that_is_held_for_others_has_a_bound_that_a_test_holds() {
+    let sources = test_sources();
+    let head = "| held | bound of a run | of a principal | of all | who is refused, and how | test |";
+    let kinds = rows_of_foreign_data::<6>(head);
+    assert!(kinds.len() > 25, "{kinds:?}");
+    for [held, of_run, of_principal, of_all, refused, tests] in kinds {
+        assert!([of_run, of_principal, of_all].iter().any(|bound| bound != "-"), "{held}: no bound");
+        assert_ne!(refused, "-", "{held}: nobody is refused");
+        assert_tests(&held, &tests, &sources);
     }
 }

@@ -445,4 +445,29 @@ mod tests {
         assert_ne!(local, key(&Owner::Local, "rende", r#"{"a":1,"b":[2,{"c":3,"d":4}]}"#));
         assert_ne!(local, key(&Owner::Anyone, "render", r#"{"a":1,"b":[2,{"c":3,"d":4}]}"#));
     }
+
+    fn id(number: usize) -> TaskId {
+        TaskId(uuid::Uuid::from_u128(number as u128))
+    }
+
+    #[test]
+    fn the_tasks_that_equal_calls_join_are_bounded_and_the_oldest_go() {
+        let index = RejoinIndex::default();
+        let key = key(&Owner::Local, "render", "{}");
+        assert!((0..MAX_KEPT + 5).all(|number| index.add(id(number), key)));
+        assert_eq!(index.state.lock().keys.len(), MAX_KEPT);
+        assert!(!index.forget(id(4)) && index.forget(id(5)));
+    }
+
+    #[test]
+    fn the_tasks_that_sessions_were_told_of_are_bounded_and_the_oldest_go() {
+        let told = ToldTasks::default();
+        let session = |number: usize| SessionId(number.to_string().into());
+        (0..MAX_TOLD + 3).for_each(|number| told.add(&session(0), id(number)));
+        let first = told.of(&session(0));
+        assert_eq!((first.len(), first[0]), (MAX_TOLD, id(MAX_TOLD + 2)));
+        (1..=MAX_SESSIONS).for_each(|number| told.add(&session(number), id(number)));
+        assert!(told.of(&session(0)).is_empty());
+        assert_eq!(told.0.lock().by_session.len(), MAX_SESSIONS);
+    }
 }

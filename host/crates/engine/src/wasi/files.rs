@@ -312,3 +312,21 @@ fn entry(found: io::Result<cap_std::fs::DirEntry>) -> Result<DirectoryEntry, Err
     let name = found.file_name().into_string().map_err(|_| ErrorCode::IllegalByteSequence)?;
     Ok(DirectoryEntry { type_, name })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::process::{Rlimit, setrlimit};
+
+    #[test]
+    fn the_last_quarter_of_the_descriptors_is_left_to_the_host() {
+        let before = getrlimit(Limited::Nofile);
+        let most = before.current.unwrap_or(u64::MAX).min(4_096);
+        setrlimit(Limited::Nofile, Rlimit { current: Some(most), ..before }).expect("lowers");
+        let file = tempfile::tempfile().expect("a file");
+        assert_eq!(leave_some(&file).ok(), Some(()));
+        let last = i32::try_from(most / 4 * 3).expect("a descriptor");
+        let high = std::fs::File::from(rustix::io::fcntl_dupfd_cloexec(&file, last).expect("is free"));
+        assert_eq!(leave_some(&high).ok(), None);
+    }
+}

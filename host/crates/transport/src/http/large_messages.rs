@@ -74,3 +74,38 @@ impl LargeMessages {
         sender
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::FutureExt as _;
+    use futures_util::future::join_all;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+
+    /// How many of twelve messages were read at once, from so many senders.
+    async fn at_once(senders: u8) -> usize {
+        let (messages, now, most) =
+            (LargeMessages::default(), Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let begun = (0..12).map(|number| {
+            let (messages, now, most) = (&messages, now.clone(), most.clone());
+            let sender = RateKey::Peer(std::net::IpAddr::from([192, 0, 2, number % senders]));
+            async move {
+                let read = async move {
+                    most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                    std::thread::sleep(Duration::from_millis(20));
+                    now.fetch_sub(1, Ordering::SeqCst);
+                };
+                messages.begin(&sender, read.boxed()).await;
+            }
+        });
+        join_all(begun).await;
+        most.load(Ordering::SeqCst)
+    }
+
+    #[tokio::test]
+    async fn few_large_messages_are_read_at_once_and_one_of_each_sender() {
+        assert_eq!(at_once(1).await, 1);
+        assert!(at_once(12).await <= MAX_READING);
+    }
+}

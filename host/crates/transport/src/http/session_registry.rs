@@ -62,6 +62,13 @@ struct Streams {
 }
 
 impl Streams {
+    /// Adds a stream, and drops the oldest ones of its kind that are too many.
+    fn keep(&mut self, stream: KeptStream) {
+        self.drop_over(MAX_ENDED_STREAMS, |kept| kept.stream.ended().is_some());
+        self.drop_over(STANDALONE, |kept| kept.purpose == StreamPurpose::Standalone);
+        self.kept.push(stream);
+    }
+
     /// Drops the oldest streams that match `meant`, so that fewer than `most` of them remain.
     fn drop_over(&mut self, most: usize, meant: impl Fn(&KeptStream) -> bool) {
         let count = self.kept.iter().filter(|kept| meant(kept)).count();
@@ -357,9 +364,7 @@ impl LiveSession {
     pub fn keep(&self, stream: &Arc<Stream>, purpose: StreamPurpose) {
         self.forget_old();
         let mut streams = self.streams.lock();
-        streams.drop_over(MAX_ENDED_STREAMS, |kept| kept.stream.ended().is_some());
-        streams.drop_over(STANDALONE, |kept| kept.purpose == StreamPurpose::Standalone);
-        streams.kept.push(KeptStream { stream: stream.clone(), purpose });
+        streams.keep(KeptStream { stream: stream.clone(), purpose });
         drop(streams);
         stream.keep_within(self.replay.0.clone(), self.replay.1.clone());
     }
@@ -477,5 +482,31 @@ impl LiveSession {
             streams.seen_writes = writes.unwrap_or_default();
         }
         needed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_streams_that_a_session_keeps_are_bounded_and_the_oldest_go() {
+        let now = Instant::now();
+        let mut streams = Streams { kept: Vec::new(), used: now, touched: now, looked: now, seen_writes: 0 };
+        let stream = |id| Stream::new(id, LogBounds { bytes: 10, events: 1 });
+        for id in 0..100 {
+            streams.keep(KeptStream { stream: stream(id), purpose: StreamPurpose::Standalone });
+        }
+        let count = |streams: &Streams, ended: bool| {
+            streams.kept.iter().filter(|kept| kept.stream.ended().is_some() == ended).count()
+        };
+        assert_eq!(count(&streams, false), STANDALONE);
+        for id in 100..200 {
+            let answer = stream(id);
+            answer.end(None);
+            streams.keep(KeptStream { stream: answer, purpose: StreamPurpose::Answer });
+        }
+        assert!(count(&streams, true) <= MAX_ENDED_STREAMS);
+        assert_eq!(streams.kept.last().map(|kept| kept.stream.id()), Some(199));
     }
 }

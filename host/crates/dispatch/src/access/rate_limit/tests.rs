@@ -125,3 +125,16 @@ fn t_42_who_looks_up_too_much_that_is_not_there_looks_up_nothing_for_a_while() {
     rate_limits.tidy();
     assert!(rate_limits.blocked.lock().is_empty());
 }
+
+#[test]
+fn the_use_that_other_hosts_hear_of_is_bounded() {
+    let used = RateUsage::default();
+    let stranger = |number: usize| {
+        let address = std::net::Ipv6Addr::from_bits((0x2001_0db8_0000_0000 + number as u128) << 64);
+        RateKey::Peer(address.into())
+    };
+    (0..MAX_USED + 5).for_each(|number| used.count(&stranger(number), Operation::Call));
+    used.count(&stranger(0), Operation::Call);
+    let taken = used.take();
+    assert_eq!((taken.len(), taken[&(stranger(0), Operation::Call)]), (MAX_USED, 2));
+}
