@@ -7,6 +7,7 @@
 use crate::grant::Grants;
 use crate::limits::cpu_meter::CpuMeter;
 use crate::limits::memory_limiter::MemoryWaiter;
+use crate::limits::run_budget::{HeldBytes, RunBudget};
 use async_trait::async_trait;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -65,6 +66,8 @@ pub(crate) struct GuestJournal {
     live: watch::Sender<bool>,
     failure: OnceLock<JournalFailure>,
     requests: AtomicU32,
+    /// What it repeats is in memory.
+    _past: HeldBytes,
 }
 
 fn micros(time: Duration) -> u64 {
@@ -77,12 +80,23 @@ pub(crate) fn now_ms() -> u64 {
 }
 
 impl GuestJournal {
-    /// The journal of a run: a new one, or the one that it repeats. `begin` has the conditions of this run.
+    /// The journal of a run: a new one, or the one that it repeats, which counts among the memory of all runs. `begin` has
+    /// the conditions of this run.
     ///
     /// # Errors
     /// If it cannot be read, or is that of a call with other arguments.
-    pub async fn open(port: Arc<dyn RunJournal>, begin: Begin) -> Result<Arc<Self>, JournalFailure> {
+    pub async fn open(
+        port: Arc<dyn RunJournal>,
+        begin: Begin,
+        memory: &Arc<RunBudget>,
+    ) -> Result<Arc<Self>, JournalFailure> {
         let (past, limit) = (port.past().await?, port.limit());
+        let mut held = HeldBytes::none(vec![memory.clone()]);
+        while !held.draw(past.iter().map(|chunk| chunk.body.len() as u64).sum()) {
+            if !port.wait_for_memory().await {
+                return Err(JournalLost::Unavailable.into());
+            }
+        }
         let recorder = match past.is_empty() {
             true => Recorder::new(begin, limit)?,
             false => {
@@ -101,6 +115,7 @@ impl GuestJournal {
             live,
             failure: OnceLock::new(),
             requests: AtomicU32::new(0),
+            _past: held,
         }))
     }
 

@@ -246,7 +246,7 @@ impl GuestTool {
         let about = (self.spec.name(), &*component.digest.0, version);
         let begin = journal::begin(about, arguments.as_bytes(), &self.base.grants, &self.limits);
         let begin = begin.map_err(|_| misuse(journal::NO_RANDOM))?;
-        Ok((GuestJournal::open(port, begin).await?, code))
+        Ok((GuestJournal::open(port, begin, &self.base.engine.budget).await?, code))
     }
 
     /// Records the end of a run, unless the run could not go on.
