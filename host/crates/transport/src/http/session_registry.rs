@@ -65,7 +65,9 @@ impl Streams {
     /// Adds a stream, and drops the oldest ones of its kind that are too many.
     fn keep(&mut self, stream: KeptStream) {
         self.drop_over(MAX_ENDED_STREAMS, |kept| kept.stream.ended().is_some());
-        self.drop_over(STANDALONE, |kept| kept.purpose == StreamPurpose::Standalone);
+        if stream.purpose == StreamPurpose::Standalone {
+            self.drop_over(STANDALONE, |kept| kept.purpose == StreamPurpose::Standalone);
+        }
         self.kept.push(stream);
     }
 
