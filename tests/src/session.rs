@@ -4,6 +4,8 @@ use crate::http::{Answer, Connection, Events};
 use hyper::Method;
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicI64, Ordering};
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::{TcpSocket, TcpStream};
 
 /// The newest revision with sessions.
 pub const LATEST: &str = "2025-11-25";
@@ -24,6 +26,18 @@ pub struct Opened {
     pub session: Session,
     /// The result of `initialize`.
     pub result: Value,
+}
+
+/// Sends a request to a port of this machine, on a connection with a small buffer.
+///
+/// # Panics
+/// If nobody listens.
+pub async fn unread(port: u16, request: &str) -> TcpStream {
+    let socket = TcpSocket::new_v4().expect("a socket");
+    socket.set_recv_buffer_size(4096).expect("a small buffer");
+    let mut stream = socket.connect(([127, 0, 0, 1], port).into()).await.expect("connects");
+    stream.write_all(request.as_bytes()).await.expect("sends");
+    stream
 }
 
 impl Session {
@@ -127,6 +141,21 @@ impl Session {
             .await
             .send(Method::POST, "/mcp", &self.headers(), message.to_string())
             .await
+    }
+
+    /// Sends a request on a connection with a small buffer, from which nothing is read.
+    ///
+    /// # Panics
+    /// If the host does not listen.
+    pub async fn send_unread(&self, method: &str, params: Value) -> TcpStream {
+        let id = self.next_id();
+        let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string();
+        let mut head =
+            format!("POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n", message.len());
+        for (name, value) in self.headers() {
+            head += &format!("{name}: {value}\r\n");
+        }
+        unread(self.port, &format!("{head}\r\n{message}")).await
     }
 
     /// Sends a request; returns the whole response, whether it came as an object or as a stream.

@@ -1,19 +1,24 @@
 //! A long life in a short time: random honest and hostile calls, plain and as tasks, some of them cancelled,
-//! while plugins are replaced. After each round, once the host is at rest, the resources that it uses are
-//! measured.
+//! while plugins are replaced, and while other principals let the host hold as much for them as they can. After each
+//! round, once the host is at rest, the resources that it uses are measured.
 
 use crate::dice::Dice;
 use crate::host::{Setup, install, install_as, install_bytes};
 use crate::process::Usage;
 use crate::session::{LATEST, initialize};
+use crate::tokens::{stanza, token};
 use crate::{Host, Session, eventually, guests};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::PathBuf;
+use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
+use tokio::sync::watch;
 
-/// Concurrent clients.
+/// Concurrent clients, each of another principal.
 const CLIENTS: u64 = 6;
+/// Principals that only let the host hold things for them.
+const HOLDERS: u64 = 14;
 /// The steps of each client in a round.
 const STEPS: u32 = 25;
 /// Rounds before the first sample, in which pools and caches fill.
@@ -88,6 +93,8 @@ pub struct Report {
     pub seed: u64,
     /// One sample after each round.
     pub samples: Vec<Sample>,
+    /// How long the calls of `echo` took, sorted.
+    pub echoes: Vec<Duration>,
 }
 
 /// Runs for this length; calls `seen` with each sample.
@@ -103,7 +110,12 @@ pub async fn soak(length: Length, seed: u64, mut seen: impl FnMut(&Sample)) -> R
         .set("wire.replay-bytes", "16KiB")
         .set("wire.replay-bytes-per-session", "64KiB")
         .set("resources.list-time", "200ms")
-        .set("tasks.ttl-default", "5s");
+        .set("tasks.ttl-default", "5s")
+        .with(&[guests::fixture("chances")])
+        .manifest("chances", "[task]\ndurability = \"resume\"\n")
+        .manifest("probe", "[tools.echo]\ntask-support = \"optional\"\n");
+    let principals = (0..CLIENTS + HOLDERS).map(|number| stanza(&name(number), &[]));
+    setup = setup.config(&principals.collect::<String>());
     install_bytes(setup.plugins(), "spins.wasm", &guests::hostile_resources(1));
     setup = setup
         .with(&[guests::fixture("hostile_schemas"), guests::fixture("library")])
@@ -113,7 +125,8 @@ pub async fn soak(length: Length, seed: u64, mut seen: impl FnMut(&Sample)) -> R
     }
     let host = setup.start().await;
     let mut dice = Dice(seed);
-    let mut report = Report { seed, samples: Vec::new() };
+    let mut report = Report { seed, samples: Vec::new(), echoes: Vec::new() };
+    let (took, takes) = channel();
     let began = Instant::now();
     let mut calls = 0;
     for round in 0.. {
@@ -125,12 +138,20 @@ pub async fn soak(length: Length, seed: u64, mut seen: impl FnMut(&Sample)) -> R
             break;
         }
         let port = host.port();
-        let clients =
-            (0..CLIENTS).map(|_| Dice(dice.below(u64::MAX))).map(|dice| tokio::spawn(client(port, dice)));
-        let clients: Vec<_> = clients.collect();
+        let (over, until) = watch::channel(());
+        let holders =
+            (CLIENTS..CLIENTS + HOLDERS).map(|number| tokio::spawn(holder(port, number, until.clone())));
+        let holders: Vec<_> = holders.collect();
+        let clients = (0..CLIENTS).map(|number| (number, Dice(dice.below(u64::MAX))));
+        let clients: Vec<_> =
+            clients.map(|(number, dice)| tokio::spawn(client(port, number, dice, took.clone()))).collect();
         reload(&host, &mut dice).await;
         for client in clients {
             calls += client.await.expect("a client is served");
+        }
+        drop(over);
+        for holder in holders {
+            holder.await.expect("a holder is served");
         }
         tokio::time::sleep(REST).await;
         if round >= WARM_UP {
@@ -139,17 +160,60 @@ pub async fn soak(length: Length, seed: u64, mut seen: impl FnMut(&Sample)) -> R
             report.samples.push(sample);
         }
     }
+    report.echoes = takes.try_iter().collect();
+    report.echoes.sort_unstable();
     report
 }
 
+/// The name of a principal.
+fn name(number: u64) -> String {
+    format!("p{number}")
+}
+
+/// Lets the host hold what it can for one principal until the round is over: answers that are not read, requests that wait
+/// without a connection, tasks that sleep, or questions that nobody answers.
+async fn holder(port: u16, number: u64, mut until: watch::Receiver<()>) {
+    let opened =
+        Session::open_by(port, LATEST, json!({"elicitation": {}}), Some(&token(&name(number)))).await;
+    let session = opened.session;
+    let (tool, arguments) = match number % 4 {
+        0 => ("echo", json!({"text": "x".repeat(1 << 20)})),
+        1 => ("wait", json!({"ms": 60_000})),
+        2 => ("chances", json!({"rounds": 1, "hostSleep": 60_000})),
+        _ => ("chances", json!({"rounds": 1, "ask": true})),
+    };
+    let (mut tasks, mut unread) = (Vec::new(), Vec::new());
+    for _ in 0..10 {
+        let created =
+            session.request("tools/call", json!({"name": tool, "arguments": arguments, "task": {}})).await;
+        let Some(id) = created["result"]["task"]["taskId"].as_str() else { continue };
+        if number % 4 < 2 {
+            unread.push(session.send_unread("tasks/result", json!({"taskId": id})).await);
+        }
+        tasks.push(id.to_owned());
+    }
+    if number % 4 == 1 {
+        unread.clear();
+    }
+    // Ends with the sender.
+    let _ = until.changed().await;
+    drop(unread);
+    for id in tasks {
+        session.request("tasks/cancel", json!({"taskId": id})).await;
+    }
+    session.delete().await;
+}
+
 /// One client's part in a round: its own session, closed at the end. Returns the number of its calls.
-async fn client(port: u16, mut dice: Dice) -> u64 {
-    let session = Session::open(port).await;
+async fn client(port: u16, number: u64, mut dice: Dice, took: Sender<Duration>) -> u64 {
+    let session = Session::open_with(port, &token(&name(number))).await;
     for step in 0..STEPS {
         match dice.below(10) {
             0 => {
-                let text = format!("step {step}");
+                let (text, began) = (format!("step {step}"), Instant::now());
                 assert_eq!(session.call("echo", json!({"text": text})).await["content"][0]["text"], text);
+                // The report is there as long as clients are.
+                let _ = took.send(began.elapsed());
             }
             1 => {
                 let params = json!({"program": ".a | add", "input": {"a": [step, 1]}});
@@ -306,6 +370,13 @@ impl Report {
                 resident_kib >> 10
             );
         }
+        let at = |hundredths: usize| {
+            self.echoes.get(self.echoes.len() * hundredths / 100).copied().unwrap_or_default()
+        };
+        let (count, median, slow) = (self.echoes.len(), at(50), at(99));
+        // Writing to a String does not fail.
+        let _ =
+            writeln!(out, "\n{count} calls of `echo` took {median:.1?} (median) and {slow:.1?} (99 of 100).");
         match self.growth() {
             growth if growth.is_empty() => out.push_str("\nNothing has grown.\n"),
             growth => {
@@ -347,7 +418,7 @@ mod tests {
             mappings: 500,
             threads: 12,
         };
-        Report { seed: 1, samples: resident.into_iter().map(sample).collect() }
+        Report { seed: 1, samples: resident.into_iter().map(sample).collect(), echoes: Vec::new() }
     }
 
     #[test]

@@ -5,10 +5,10 @@ use crate::console::Sender;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::net::{TcpListener, TcpStream};
 use toolyard_tests::host::Setup;
 use toolyard_tests::tokens::{stanza, token};
-use toolyard_tests::{Host, Session, eventually, guests};
+use toolyard_tests::{Host, Session, eventually, guests, session};
 
 const MIB: u64 = 1 << 20;
 
@@ -20,26 +20,9 @@ async fn stage(setup: Setup) -> (Host, Session, Session) {
     (host, mallory, bob)
 }
 
-/// Asks for the result of a task on a connection of its own, with a small buffer, and reads nothing of the answer.
-async fn ask(session: &Session, port: u16, task: &str) -> TcpStream {
-    let message = json!({
-        "jsonrpc": "2.0", "id": session.next_id(), "method": "tasks/result", "params": {"taskId": task},
-    })
-    .to_string();
-    let mut head = format!("POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n", message.len());
-    for (name, value) in session.headers() {
-        head += &format!("{name}: {value}\r\n");
-    }
-    sent(port, &format!("{head}\r\n{message}")).await
-}
-
-/// Sends a request on a connection with a small buffer.
-async fn sent(port: u16, request: &str) -> TcpStream {
-    let socket = TcpSocket::new_v4().expect("a socket");
-    socket.set_recv_buffer_size(4096).expect("a small buffer");
-    let mut stream = socket.connect(([127, 0, 0, 1], port).into()).await.expect("connects");
-    stream.write_all(request.as_bytes()).await.expect("sends");
-    stream
+/// Asks for the result of a task on a connection of its own, and reads nothing of the answer.
+async fn ask(session: &Session, task: &str) -> TcpStream {
+    session.send_unread("tasks/result", json!({"taskId": task})).await
 }
 
 /// Waits until the host refuses this principal another result, and returns the limit.
@@ -62,7 +45,7 @@ async fn answers_that_nobody_reads_are_bounded() {
     let before = host.usage().resident;
     let mut unread = Vec::new();
     for _ in 0..60 {
-        unread.push(ask(&mallory, host.port(), &id).await);
+        unread.push(ask(&mallory, &id).await);
         bob.call("echo", json!({"text": "hello"})).await;
     }
     assert_eq!(refused(&mallory, &id).await, "wire.body-bytes-per-principal");
@@ -91,13 +74,13 @@ async fn requests_without_a_reader_are_bounded() {
     for _ in 0..3 {
         let session = Session::open_with(host.port(), &token("mallory")).await;
         for _ in 0..12 {
-            waiting.push(ask(&session, host.port(), &id).await);
+            waiting.push(ask(&session, &id).await);
         }
     }
     // Without a connection they wait on, as for a client that comes back.
     drop(waiting);
     assert_eq!(refused(&mallory, &id).await, "wire.requests-per-session");
-    let _served = ask(&bob, host.port(), &of_bob).await;
+    let _served = ask(&bob, &of_bob).await;
     assert_eq!(bob.task(&of_bob).await["status"], "working");
     // Its tasks go on, and it may ask how they stand.
     assert_eq!(mallory.task(&id).await["status"], "working");
@@ -170,7 +153,7 @@ async fn pages_that_nobody_reads_are_bounded() {
     let mut unread = Vec::new();
     let refused = loop {
         assert!(unread.len() < 12, "K-D1: {} exports are held", unread.len());
-        unread.push(sent(eve.port, &eve.request("/audit/export")).await);
+        unread.push(session::unread(eve.port, &eve.request("/audit/export")).await);
         let (status, said) = eve.get("/audit/export").await;
         if status != 200 {
             break (status, said);
