@@ -233,15 +233,14 @@ impl ClientShares {
     #[must_use]
     pub fn largest(&self, count: usize) -> Vec<PrincipalUse> {
         let mut found: HashMap<RateKey, PrincipalUse> = HashMap::new();
-        let kinds: [(&Shares, fn(&mut PrincipalUse) -> &mut usize); 3] = [
-            (&self.messages, |used| &mut used.message_bytes),
-            (&self.waiting, |used| &mut used.waiting_requests),
-            (&self.connections, |used| &mut used.connections),
-        ];
-        for (shares, of) in kinds {
-            for (key, amount) in shares.largest(count) {
-                *of(found.entry(key).or_default()) = amount;
-            }
+        for (key, amount) in self.messages.largest(count) {
+            found.entry(key).or_default().message_bytes = amount;
+        }
+        for (key, amount) in self.waiting.largest(count) {
+            found.entry(key).or_default().waiting_requests = amount;
+        }
+        for (key, amount) in self.connections.largest(count) {
+            found.entry(key).or_default().connections = amount;
         }
         let named =
             |(key, used): (RateKey, PrincipalUse)| PrincipalUse { principal: key.to_string(), ..used };
