@@ -13,16 +13,21 @@ const MOST: usize = 2_000;
 const CHUNK: usize = 100;
 /// The levels that are open at first.
 const OPEN: usize = 2;
+/// A larger value has no tree (bytes): each level of one is read again.
+const MAX_TREE: usize = 256 << 10;
+/// The beginning of a raw text that is shown (bytes).
+const RAW: usize = 64 << 10;
 /// A longer text is shown by its beginning (bytes).
 const TEXT: usize = 4 << 10;
 
 /// Shows a JSON text: numbers and texts as they are written.
 pub(super) fn of(json: &RawJson) -> Markup {
     let mut left = MOST;
+    let has_tree = json.as_str().len() <= MAX_TREE;
     html! {
-        div.json { (node(None, json.as_str(), 0, &mut left)) }
+        @if has_tree { div.json { (node(None, json.as_str(), 0, &mut left)) } }
         @if left == 0 { p.muted { "Only the first " (MOST) " values are shown." } }
-        details.raw { summary { "Raw" } pre.text { (raw(json)) } }
+        details.raw open[!has_tree] { summary { "Raw" } pre.text { (raw(json)) } }
     }
 }
 
@@ -37,9 +42,10 @@ pub(super) fn of_value(value: &Value) -> Markup {
 }
 
 fn raw(json: &RawJson) -> String {
-    let text = json.pretty();
-    let end = text.floor_char_boundary(64 << 10);
-    let cut = if end < text.len() { "\n…" } else { "" };
+    let text = json.as_str();
+    let text = RawJson::trusted(text[..text.floor_char_boundary(RAW)].to_owned()).pretty();
+    let end = text.floor_char_boundary(RAW);
+    let cut = if json.as_str().len() > RAW || end < text.len() { "\n…" } else { "" };
     format!("{}{cut}", visible::text(&text[..end]))
 }
 
@@ -113,6 +119,13 @@ mod tests {
         {
             assert!(page.contains(shown), "{shown}: {page}");
         }
+    }
+
+    #[test]
+    fn a_value_of_many_levels_around_a_large_text_is_read_once() {
+        let deep = format!("{}\"{}\"{}", "[".repeat(110), "x".repeat(7 << 20), "]".repeat(110));
+        let page = of(&RawJson::trusted(deep)).into_string();
+        assert!(page.len() < 200 << 10 && !page.contains("div class=\"json\"") && page.contains("<details class=\"raw\" open"));
     }
 
     #[test]
