@@ -360,16 +360,26 @@ async fn a_question_and_an_approval_of_a_client_that_cannot_be_asked_are_settled
     }
 }
 
+/// The configuration of a user, whose token is `token of NAME`.
+fn user(name: &str, role: &str, rest: &str) -> String {
+    let digest = <sha2::Sha256 as sha2::Digest>::digest(format!("token of {name}"));
+    let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("[[console.users]]\nname = \"{name}\"\ntoken-sha256 = \"{digest}\"\nrole = \"{role}\"\n{rest}\n")
+}
+
+async fn log_in(host: &Host, name: &str) -> Sender {
+    let mut sender = Sender::logged_in(host).await;
+    sender.cookie = String::new();
+    let answer = sender.post("/login", &format!("code=token+of+{name}"), &[]).await;
+    assert_eq!(answer.status, 303, "{name}");
+    sender.cookie = answer.header("set-cookie").split(';').next().expect("a value").to_owned();
+    sender
+}
+
 #[tokio::test]
 async fn users_log_in_by_their_tokens_and_may_do_what_their_role_allows() {
     let config = [("vera", "viewer", ""), ("petra", "approver", ""), ("carla", "viewer", "contents = true")]
-        .map(|(name, role, rest)| {
-            let digest = <sha2::Sha256 as sha2::Digest>::digest(format!("token of {name}"));
-            let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-            format!(
-                "[[console.users]]\nname = \"{name}\"\ntoken-sha256 = \"{digest}\"\nrole = \"{role}\"\n{rest}\n"
-            )
-        });
+        .map(|(name, role, rest)| user(name, role, rest));
     let (host, session) = Setup::probe()
         .manifest("probe", CONFIRM)
         .config(&config.concat())
@@ -378,15 +388,8 @@ async fn users_log_in_by_their_tokens_and_may_do_what_their_role_allows() {
         .await;
     let waits = session.create("wait", json!({"ms": 4_321})).await;
     let page = format!("/tasks/{waits}");
-    let log_in = async |name: &str| {
-        let mut sender = Sender::logged_in(&host).await;
-        sender.cookie = String::new();
-        let answer = sender.post("/login", &format!("code=token+of+{name}"), &[]).await;
-        assert_eq!(answer.status, 303, "{name}");
-        sender.cookie = answer.header("set-cookie").split(';').next().expect("a value").to_owned();
-        sender
-    };
-    let (vera, carla, petra) = (log_in("vera").await, log_in("carla").await, log_in("petra").await);
+    let (vera, carla) = (log_in(&host, "vera").await, log_in(&host, "carla").await);
+    let petra = log_in(&host, "petra").await;
     for (who, sees, decides) in [(&vera, false, false), (&carla, true, false), (&petra, true, true)] {
         let (_, shown) = who.get(&page).await;
         assert_eq!(shown.contains("4321"), sees, "{shown}");
@@ -417,8 +420,9 @@ async fn users_log_in_by_their_tokens_and_may_do_what_their_role_allows() {
 #[tokio::test]
 async fn a_login_does_not_approve_the_call_that_it_made() {
     let setup = Setup::probe().manifest("probe", CONFIRM).set("console.listen", "127.0.0.1:0");
+    let setup = setup.config(&["ada", "eve"].map(|name| user(name, "admin", "")).concat());
     let (host, _session) = setup.set("console.not-own", "true").open_as(json!({})).await;
-    let (ada, eve) = (Sender::logged_in(&host).await, Sender::logged_in(&host).await);
+    let (ada, eve) = (log_in(&host, "ada").await, log_in(&host, "eve").await);
     let valid = token(&ada.get("/try/wait").await.1, "/try/wait");
     let tried = ada.post("/try/wait", &format!("token={valid}&f.ms=1&how=task"), &[]).await;
     let task = tried.header("location").to_owned();

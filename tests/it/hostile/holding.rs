@@ -49,7 +49,8 @@ async fn answers_that_nobody_reads_are_bounded() {
         bob.call("echo", json!({"text": "hello"})).await;
     }
     assert_eq!(refused(&mallory, &id).await, "wire.body-bytes-per-principal");
-    let status = host.command(&["status", "--json"]).await;
+    let admin = format!("admin.listen=127.0.0.1:{}", host.admin());
+    let status = host.command(&["status", "--json", "--set", &admin]).await;
     let status: Value = serde_json::from_slice(&status.stdout).expect("JSON");
     let largest = &status["largestPrincipals"][0];
     assert_eq!(largest["principal"], "token:mallory", "{status}");

@@ -125,7 +125,11 @@ mod tests {
     fn a_value_of_many_levels_around_a_large_text_is_read_once() {
         let deep = format!("{}\"{}\"{}", "[".repeat(110), "x".repeat(7 << 20), "]".repeat(110));
         let page = of(&RawJson::trusted(deep)).into_string();
-        assert!(page.len() < 200 << 10 && !page.contains("div class=\"json\"") && page.contains("<details class=\"raw\" open"));
+        assert!(
+            page.len() < 200 << 10
+                && !page.contains("div class=\"json\"")
+                && page.contains("<details class=\"raw\" open")
+        );
     }
 
     #[test]

@@ -5,14 +5,16 @@ mod divergence;
 mod golden;
 mod world;
 
-use crate::kit::{error, guest, ok, settings};
+use crate::kit::{Recorder, error, guest, ok, settings};
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use toolyard_engine::Settings;
 use toolyard_journal::{Entry, EntryKind};
-use toolyard_task::RunEnd;
-use world::{Kept, chances, frames, journal, run, serve_by, sink};
+use toolyard_task::tool::CallInfo;
+use toolyard_task::wire::RawJson;
+use toolyard_task::{RunEnd, TaskId};
+use world::{Kept, chances, frames, journal, run, run_by, serve_by, sink};
 
 #[tokio::test]
 async fn a_request_in_doubt_meets_the_word_of_the_manifest() {
@@ -84,7 +86,7 @@ async fn h_7_the_state_of_a_task_has_the_names_of_secrets_in_place_of_their_valu
     // The host drops a run that has handed its state over.
     let first = tokio::time::timeout(std::time::Duration::from_secs(20), async {
         tokio::select! {
-            end = run(&catalog, &order, &journal) => panic!("{:?}", end.0),
+            end = run_by(&catalog, &order, &journal, of_task()) => panic!("{:?}", end.0),
             () = handed_over(&journal) => {}
         }
     });
@@ -93,8 +95,20 @@ async fn h_7_the_state_of_a_task_has_the_names_of_secrets_in_place_of_their_valu
     let stored = String::from_utf8_lossy(&stored).into_owned();
     assert!(!stored.contains(FIRST) && stored.contains("TOKEN"), "{stored}");
     let (_engine, catalog) = serve(|_| Some("another-token".into())).await;
-    let again = run(&catalog, &order, &Kept::of(journal.stored())).await.0;
+    let again = run_by(&catalog, &order, &Kept::of(journal.stored()), of_task()).await.0;
     assert_eq!(ok(&again), "[true]");
+}
+
+/// The host of a task.
+fn of_task() -> Recorder {
+    let info = CallInfo {
+        task: Some(TaskId(uuid::Uuid::from_u128(7))),
+        attempt: 1,
+        deadline: None,
+        client_capabilities: RawJson::empty_object(),
+        trace: None,
+    };
+    Recorder { info: Some(info), ..Recorder::default() }
 }
 
 /// Waits until the only chunk is the beginning of a run with a state.

@@ -240,10 +240,17 @@ pub async fn run_with(
     tape: Option<Arc<dyn HttpTape>>,
 ) -> (RunEnd, Arc<WithJournal>) {
     let answer = Some(r#"{"action":"accept","content":{"n":3}}"#.to_owned());
-    let context = Arc::new(WithJournal {
-        journal: journal.clone(),
-        inner: Recorder { answer, tape, ..Recorder::default() },
-    });
+    run_by(catalog, arguments, journal, Recorder { answer, tape, ..Recorder::default() }).await
+}
+
+/// The run of the only tool with this journal, for this host.
+pub async fn run_by(
+    catalog: &Catalog,
+    arguments: &Value,
+    journal: &Arc<Kept>,
+    inner: Recorder,
+) -> (RunEnd, Arc<WithJournal>) {
+    let context = Arc::new(WithJournal { journal: journal.clone(), inner });
     let arguments = RawJson::parse(arguments.to_string()).expect("JSON");
     let tool = catalog.tools().next().expect("a tool");
     let run = start(tool, arguments, context.clone());
