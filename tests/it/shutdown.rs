@@ -31,7 +31,11 @@ async fn calls_that_end_in_time_are_answered_and_the_exit_code_is_0() {
     let mut listening = session.listen().await;
     let mut call = under_way(&session, 1_500).await;
     host.signal(Signal::TERM);
-    assert_eq!(listening.message().await, None, "a stream of no request ends at once");
+    tokio::select! {
+        biased;
+        answer = call.message() => panic!("a stream of no request ends at once, before {answer:?}"),
+        end = listening.message() => assert_eq!(end, None),
+    }
     // The host refuses new connections: a load balancer or a client connects to another host.
     eventually("the port to be free", || async {
         TcpStream::connect(("127.0.0.1", host.port())).await.is_err().then_some(())
@@ -69,6 +73,27 @@ async fn a_second_signal_cuts_and_the_exit_code_names_it() {
         host.signal(signal);
         assert_eq!(host.ended().await.code(), Some(code));
     }
+}
+
+/// A client that waits for a task that the next host will run is asked to retry.
+#[tokio::test]
+async fn who_waits_for_the_result_of_a_task_that_is_handed_over_is_told_that_the_host_closes() {
+    let (mut host, session) =
+        probe().set("shutdown.drain", "300ms").set("calls.running-per-principal", "1").open().await;
+    session.create("wait", json!({"ms": 600_000})).await;
+    let waiting = session.create("echo", json!({"text": "later"})).await;
+    let wait = json!({"jsonrpc": "2.0", "id": "r", "method": "tasks/result", "params": {"taskId": waiting}});
+    let mut events = session.post(&wait).await.events();
+    host.signal(Signal::TERM);
+    let last = loop {
+        let message = events.message().await.expect("an answer before the end");
+        if message["id"] == "r" {
+            break message;
+        }
+    };
+    assert!(last["error"]["message"].as_str().expect("text").contains("shutting down"), "{last}");
+    assert_eq!(events.message().await, None, "the stream ends cleanly");
+    assert_eq!(host.ended().await.code(), Some(1), "the sleeper was cut");
 }
 
 /// A `stdio` host with a running call that does not end by itself.
