@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use std::path::Path;
 use toolyard_tests::host::Setup;
 use toolyard_tests::http;
-use toolyard_tests::{Disk, Host, eventually};
+use toolyard_tests::tokens::{stanza, token};
+use toolyard_tests::{Disk, Host, Session, eventually};
 
 const FILE: &str = "toolyard.sqlite";
 
@@ -52,6 +53,37 @@ fn is_honest_and_tells_nothing(error: &Value, host: &Host) {
 
 fn large() -> Value {
     json!({"name": "echo", "arguments": {"text": "x".repeat(200_000)}, "task": {}})
+}
+
+/// A record that something else has changed costs its own task only, also after a restart.
+#[tokio::test]
+async fn a_record_that_cannot_be_read_costs_nobody_else_anything() {
+    let config = [stanza("alice", &[]), stanza("bob", &[])].concat();
+    let mut host = setup().set("tasks.ttl-default", "1h").config(&config).start().await;
+    let alice = Session::open_with(host.port(), &token("alice")).await;
+    let bob = Session::open_with(host.port(), &token("bob")).await;
+    let of_alice = alice.complete("echo", json!({"text": "one"})).await;
+    let of_bob = bob.complete("echo", json!({"text": "two"})).await;
+    let live = alice.create("wait", json!({"ms": 600_000})).await;
+    host.kill().await;
+    let on = Connection::open(host.data().join(FILE)).expect("opens");
+    for id in [&of_alice, &live] {
+        let changed = on.execute(
+            "UPDATE task SET record = substr(record, 1, length(record) - 1) || '|' WHERE id = unhex(?1, '-')",
+            [id],
+        );
+        assert_eq!(changed.expect("changes"), 1);
+    }
+    drop(on);
+    let host = host.another().await;
+    let (alice, bob) = (alice.at(host.port()), bob.at(host.port()));
+    assert_eq!(bob.task(&of_bob).await["status"], "completed");
+    bob.complete("echo", json!({"text": "three"})).await;
+    assert_eq!(bob.result("tasks/list", json!({})).await["tasks"].as_array().map(Vec::len), Some(2));
+    let refused = alice.error("tasks/get", json!({"taskId": of_alice})).await;
+    is_honest_and_tells_nothing(&refused, &host);
+    alice.complete("echo", json!({"text": "four"})).await;
+    assert!(host.log().contains("event=\"task.unreadable\""), "{}", host.log());
 }
 
 #[tokio::test]

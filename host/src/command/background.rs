@@ -5,6 +5,7 @@ use super::{configure, start_log_to};
 use crate::assemble::{self, Assembled, Start};
 use crate::config::Flags;
 use crate::plugin_folder::FirstLoad;
+use crate::protect;
 use crate::signals::stop_signal;
 use anyhow::bail;
 use clap::Args;
@@ -33,6 +34,8 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     leave_session();
     let mut config = configure(flags, None)?;
     config.deals_names = true;
+    // Before anything is written there.
+    protect::data_folder(&config)?;
     let dir = RuntimeDir::create(&config.data, &options.name)?;
     let log = dir.open_log(config.limits.detach_log.as_u64())?;
     start_log_to(&config, "info", Mutex::new(log))?;

@@ -20,6 +20,7 @@ use toolyard_dispatch::Action;
 use toolyard_store::backup::CopiedSchema;
 use toolyard_store::postgres::{self, PostgresLocation};
 use toolyard_store::sqlite;
+use toolyard_trust::Digest;
 
 /// The beginning of the names of folders that an interrupted restore leaves.
 const STAGING: &str = ".toolyard-restore-";
@@ -177,6 +178,8 @@ fn place_components(config: &Config, header: &Header, staged: &Path) -> anyhow::
     for name in header.names().filter(|name| name.starts_with(COMPONENTS)) {
         let to = config.data.join(name);
         let cannot = || format!("cannot write {}", to.display());
+        let digest = Digest::of(&fs::read(staged.join(name)).with_context(cannot)?).hex();
+        ensure!(name.ends_with(&digest), "the backup has another component in place of `{name}`");
         DirBuilder::new().recursive(true).mode(0o700).create(&folder).with_context(cannot)?;
         fs::rename(staged.join(name), &to).with_context(cannot)?;
         File::open(&folder).and_then(|folder| folder.sync_all()).with_context(cannot)?;

@@ -5,6 +5,7 @@ use crate::assemble::{self, Assembled, Start};
 use crate::config::{Config, Flags};
 use crate::log::lossy;
 use crate::plugin_folder::{self, FirstLoad};
+use crate::protect;
 use crate::signals::stop_signal;
 use crate::system::{RandomIds, named_variables};
 use anyhow::Context as _;
@@ -80,6 +81,7 @@ fn relay(flags: &Flags, config: &Config) -> anyhow::Result<ExitCode> {
     }
     // This process says at once that the folder is missing; the host starts with the first message.
     plugin_folder::check(config)?;
+    protect::data_folder(config)?;
     let background = Arc::new(background_host(flags, config)?);
     let settings = RelaySettings {
         message_bytes: config.limits.message.as_u64() as usize,

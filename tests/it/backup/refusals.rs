@@ -4,7 +4,8 @@ use super::{Target, back_up, postgres, setup};
 use crate::command_line::err;
 use serde_json::json;
 use std::path::Path;
-use toolyard_tests::Host;
+use toolyard_tests::host::Setup;
+use toolyard_tests::{Host, eventually, guests};
 
 /// The error of a restore that is refused.
 async fn refused(target: &Target, file: &Path) -> String {
@@ -110,4 +111,34 @@ async fn a_folder_without_a_store_has_no_backup() {
         assert!(err(&output).contains(says), "{}", err(&output));
         assert!(!target.folder.path().join("none").exists());
     }
+}
+
+/// It would act on all later tasks of everybody.
+#[tokio::test]
+async fn a_backup_with_a_trigger_of_somebody_else_is_refused() {
+    let (host, _) = host_and_backup("").await;
+    let on = rusqlite::Connection::open(host.data().join("toolyard.sqlite")).expect("opens");
+    on.execute_batch("CREATE TRIGGER t AFTER UPDATE ON task BEGIN SELECT 1; END").expect("makes it");
+    let file = back_up(&host).await;
+    let said = refused(&Target::new(setup("")), &file).await;
+    assert!(said.contains("CREATE TRIGGER t") && said.contains("no release makes"), "{said}");
+}
+
+#[tokio::test]
+async fn a_backup_with_another_component_in_place_of_one_is_refused() {
+    let parks = || {
+        let setup = Setup::new().with(&[guests::fixture("chances")]).set("admin.listen", "127.0.0.1:0");
+        setup.manifest("chances", "[task]\ndurability = \"resume\"\n")
+    };
+    let (host, session) = parks().open_as(json!({"elicitation": {}})).await;
+    let id = session.create("chances", json!({"rounds": 1, "ask": true})).await;
+    session.until(&id, "input_required").await;
+    let kept = eventually("its component to be kept", || async {
+        std::fs::read_dir(host.data().join("components")).ok()?.flatten().next()
+    });
+    let kept = kept.await.path();
+    std::fs::remove_file(&kept).and_then(|()| std::fs::write(&kept, "evil")).expect("writes");
+    let file = back_up(&host).await;
+    let said = refused(&Target::new(parks()), &file).await;
+    assert!(said.contains("another component"), "{said}");
 }

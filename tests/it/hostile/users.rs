@@ -65,6 +65,17 @@ async fn open_the_data_folder_to_everybody(_: &Stage) {
         let listed = run(folder.path(), &["tasks", "list", "--data", "data", "--plugins", "plugins"]).await;
         assert!(!listed.status.success() && String::from_utf8_lossy(&listed.stderr).contains(who));
         assert!(!data.join("toolyard.sqlite").exists());
+        // Links could lie there in place of the files of a background host.
+        for command in ["stdio", "background-host"] {
+            let more: &[&str] = match command {
+                "stdio" => &["--detach"],
+                _ => &["--name", "0123456789abcdef", "--settings", "x"],
+            };
+            let args = [&[command, "--data", "data", "--plugins", "plugins"], more].concat();
+            let refused = run(folder.path(), &args).await;
+            assert!(String::from_utf8_lossy(&refused.stderr).contains(who), "{command}: {refused:?}");
+            assert!(!data.join("detached").exists(), "{command}");
+        }
     }
     set_mode(&data, 0o700);
     for name in ["detached", "nodes"] {

@@ -154,9 +154,13 @@ impl Cluster {
         let due = self.deps.tasks.store.due(DUE_AT_ONCE).await?;
         let mut over = Vec::new();
         for id in due {
-            match self.deps.tasks.expire(id).await? {
-                CommitOutcome::Done(_) => {}
-                CommitOutcome::Refused(..) | CommitOutcome::Gone => over.push(id),
+            match self.deps.tasks.expire(id).await {
+                Ok(CommitOutcome::Done(_)) => {}
+                // What cannot be read goes by its time too.
+                Ok(CommitOutcome::Refused(..) | CommitOutcome::Gone) | Err(StoreError::Corrupt(_)) => {
+                    over.push(id)
+                }
+                Err(error) => return Err(error),
             }
         }
         if !over.is_empty() {

@@ -76,8 +76,15 @@ impl Cluster {
                 self.deps.node.fence_off(dead);
             }
             let orphans = self.deps.tasks.store.held_by(dead).await?;
-            let seeing =
-                futures_util::stream::iter(orphans).map(|id| self.recover_task(id, dead, Departure::Died));
+            let seeing = futures_util::stream::iter(orphans).map(async |id| {
+                let seen = self.recover_task(id, dead, Departure::Died).await;
+                // The other tasks are recovered all the same.
+                if let Err(error @ StoreError::Corrupt(_)) = &seen {
+                    tracing::error!(event = "task.unreadable", task = %id, error = error as &dyn std::error::Error, "a record cannot be read; its task is left");
+                    return Ok(RecoveryOutcome::Left);
+                }
+                seen
+            });
             let (mut ended, mut claimed, mut left) = (0_usize, 0_usize, 0_usize);
             let mut seen = seeing.buffered(AT_ONCE);
             while let Some(seen) = seen.try_next().await? {

@@ -296,7 +296,18 @@ impl Tasks {
         let rejoin = self.rejoin_ms();
         let mut after = None;
         loop {
-            let page = self.store.list(&ListQuery { owner: None, after, limit: PAGE }).await?;
+            let page = match self.store.list(&ListQuery { owner: None, after, limit: PAGE }).await {
+                // The other tasks are served all the same.
+                Err(error @ StoreError::Corrupt(_)) => {
+                    tracing::error!(
+                        event = "task.unreadable",
+                        error = &error as &dyn std::error::Error,
+                        "a record cannot be read; equal calls join no task that was created after it"
+                    );
+                    break;
+                }
+                page => page?,
+            };
             let now = self.clock.now();
             let is_kept = |task: &&Summary| {
                 let is_recent = !task.status.is_terminal() || now.since(task.updated_at) <= rejoin;

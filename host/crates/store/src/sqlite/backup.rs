@@ -9,6 +9,7 @@ use rusqlite::{Connection, OpenFlags};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use toolyard_task::wire::error::clip;
 
 /// How long a copy waits for a lock of another process.
 const BUSY: Duration = Duration::from_secs(5);
@@ -68,6 +69,19 @@ pub fn check(copy: &Path, keys: Option<Arc<Keyring>>) -> Result<CopiedSchema, Ba
     let verdict: String = on.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(fault)?;
     if verdict != "ok" {
         return Err(BackupError::damaged(copy, verdict));
+    }
+    // A trigger or a view would act whenever the store is used.
+    let mut coded =
+        on.prepare("SELECT sql FROM sqlite_schema WHERE type IN ('trigger', 'view')").map_err(fault)?;
+    let coded = coded.query_map([], |row| row.get::<_, String>(0)).map_err(fault)?;
+    for sql in coded {
+        let sql = sql.map_err(fault)?;
+        if !schema::MIGRATIONS.iter().any(|script| script.contains(&sql)) {
+            return Err(BackupError::damaged(
+                copy,
+                format!("it has `{}`, which no release makes", clip(&sql, 100)),
+            ));
+        }
     }
     schema::check_keys(&on, copy, found.number, &Sealing(keys))?;
     Ok(found)

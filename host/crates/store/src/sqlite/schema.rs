@@ -43,7 +43,7 @@ const PRAGMAS: &[(&str, &str)] = &[
 
 /// Each entry upgrades a file from the schema of its index to the next one. A released entry is
 /// never edited.
-const MIGRATIONS: &[&str] =
+pub(super) const MIGRATIONS: &[&str] =
     &[SCHEMA_1, SCHEMA_2, SCHEMA_3, SCHEMA_4, SCHEMA_5, SCHEMA_6, SCHEMA_7, SCHEMA_8, SCHEMA_9];
 
 /// Rows have their own number and are not stored by their id: ids are random, rows are long, and
