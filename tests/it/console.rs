@@ -409,7 +409,7 @@ async fn users_log_in_by_their_tokens_and_may_do_what_their_role_allows() {
         given.to_string().contains("\"petra-").then_some(())
     };
     eventually("the entry with her name", names_her).await;
-    // Who is taken out of the configuration is logged out, and does not get in again.
+    // A user who is taken out of the configuration is logged out, and does not get in again.
     crate::reload_config::write(&host, &config[0]);
     crate::reload_config::reload(&host, "config.reloaded").await;
     assert_eq!((vera.get(&page).await.0, petra.get(&page).await.0), (200, 303));

@@ -31,7 +31,7 @@ pub struct Opened {
 /// Sends a request to a port of this machine, on a connection with a small buffer.
 ///
 /// # Panics
-/// If nobody listens.
+/// If no process listens.
 pub async fn unread(port: u16, request: &str) -> TcpStream {
     let socket = TcpSocket::new_v4().expect("a socket");
     socket.set_recv_buffer_size(4096).expect("a small buffer");

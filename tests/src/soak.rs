@@ -170,8 +170,8 @@ fn name(number: u64) -> String {
     format!("p{number}")
 }
 
-/// Lets the host hold what it can for one principal until the round is over: answers that are not read, requests that wait
-/// without a connection, tasks that sleep, or questions that nobody answers.
+/// Makes the host hold things for one principal until the end of the round: unread answers, waiting requests without a
+/// connection, sleeping tasks, or open questions.
 async fn holder(port: u16, number: u64, mut until: watch::Receiver<()>) {
     let opened =
         Session::open_by(port, LATEST, json!({"elicitation": {}}), Some(&token(&name(number)))).await;

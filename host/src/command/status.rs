@@ -47,7 +47,7 @@ struct Status {
     /// The failed checks of `/readyz`.
     failed_checks: Option<Vec<String>>,
     metrics: Option<Metrics>,
-    /// What the host holds for the principals with the most.
+    /// The principals that hold the most, and how much.
     principals: Vec<PrincipalUse>,
     tasks: Option<LiveTasks>,
     /// Why the store cannot be read.

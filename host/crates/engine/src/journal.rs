@@ -66,7 +66,7 @@ pub(crate) struct GuestJournal {
     live: watch::Sender<bool>,
     failure: OnceLock<JournalFailure>,
     requests: AtomicU32,
-    /// What it repeats is in memory.
+    /// Counts the chunks that it repeats, which are in memory.
     _past: HeldBytes,
 }
 

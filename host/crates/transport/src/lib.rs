@@ -47,7 +47,7 @@ pub struct Server {
     pub settings: Settings,
     /// Access to the endpoint over HTTP. The client over stdio needs none, because it started this process.
     pub access: HttpAccess,
-    /// What it holds for its clients.
+    /// The shares of the things that it holds for its clients.
     pub shares: ClientShares,
     /// The metrics.
     pub metrics: Metrics,

@@ -15,9 +15,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Messages up to this size (bytes) are not counted: the limits on connections and requests bound them, and
 /// nearly every call has one.
 pub const UNCOUNTED: usize = 64 << 10;
-/// So many times the requests of one session may those of one principal be that wait for tasks.
+/// One principal may have this many times the waiting requests of one session.
 const SESSIONS: usize = 2;
-/// The bytes of pages of the console that are not read yet: of all logins, and of one.
+/// The most bytes of pages of the console that are not read yet: of all logins, and of one.
 const PAGES: [usize; 2] = [192 << 20, 80 << 20];
 
 /// One kind of thing that the host holds, for principals or for logins of the console.
@@ -135,12 +135,12 @@ impl<K: Hash + Eq + Clone> Shares<K> {
 }
 
 impl<K: Hash + Eq + Clone> Held<K> {
-    /// Whose it is.
+    /// The principal or login that it counts for.
     pub const fn key(&self) -> &K {
         &self.key
     }
 
-    /// What counts now.
+    /// The amount that counts now.
     #[must_use]
     pub fn amount(&self) -> usize {
         self.amount.load(Ordering::Relaxed)
@@ -214,7 +214,7 @@ pub struct ClientShares {
     pub connections: Arc<Shares>,
 }
 
-/// What the host holds for one principal.
+/// The amounts that the host holds for one principal.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PrincipalUse {

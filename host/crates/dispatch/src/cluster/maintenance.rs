@@ -156,7 +156,7 @@ impl Cluster {
         for id in due {
             match self.deps.tasks.expire(id).await {
                 Ok(CommitOutcome::Done(_)) => {}
-                // What cannot be read goes by its time too.
+                // A record that cannot be read is removed after its time, too.
                 Ok(CommitOutcome::Refused(..) | CommitOutcome::Gone) | Err(StoreError::Corrupt(_)) => {
                     over.push(id)
                 }

@@ -100,7 +100,7 @@ impl RecordedExchange {
         let number = exchange.number();
         let (mut parts, body) = request.into_parts();
         let redactor = policy.grants.redactor.as_deref();
-        // What is repeated must come to the same end, however much the run holds this time.
+        // A repetition must come to the same end, however much the run holds this time.
         let of_request = match exchange {
             Exchange::Live(_) => outside.clone(),
             Exchange::Past(_) => Vec::new(),
