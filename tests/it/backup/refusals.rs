@@ -116,7 +116,7 @@ async fn a_folder_without_a_store_has_no_backup() {
 /// It would act on all later tasks of everybody.
 #[tokio::test]
 async fn a_backup_with_a_trigger_of_somebody_else_is_refused() {
-    let (host, _) = host_and_backup("").await;
+    let (host, _session) = setup("").open().await;
     let on = rusqlite::Connection::open(host.data().join("toolyard.sqlite")).expect("opens");
     on.execute_batch("CREATE TRIGGER t AFTER UPDATE ON task BEGIN SELECT 1; END").expect("makes it");
     let file = back_up(&host).await;
