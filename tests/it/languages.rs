@@ -155,7 +155,7 @@ async fn reads_what_the_rules_read(stage: &Stage, row: &Row) {
     for seed in 0..SPELLINGS {
         let dice = &mut Dice::new(seed, 59);
         let text =
-            dice.pick(&["production", "staging \u{1f600}", "a\"b\\c\n", "\u{e9}\u{2028}\u{202e}x", "1e2"]);
+            dice.pick(&["production", "staging \u{1f600}", "a\"b\\c\n", "\u{e9}\u{2028}\u{202e}x", "one 1e2"]);
         let member = format!("{}:{}", spelled(name, dice), spelled(text, dice));
         let kind = dice.below(5);
         let other = match kind {
