@@ -154,8 +154,13 @@ async fn reads_what_the_rules_read(stage: &Stage, row: &Row) {
         (&written[..name_at], &written[name_at + 1..at - 2], &written[at + MARK.len()..]);
     for seed in 0..SPELLINGS {
         let dice = &mut Dice::new(seed, 59);
-        let text =
-            dice.pick(&["production", "staging \u{1f600}", "a\"b\\c\n", "\u{e9}\u{2028}\u{202e}x", "one 1e2"]);
+        let text = dice.pick(&[
+            "production",
+            "staging \u{1f600}",
+            "a\"b\\c\n",
+            "\u{e9}\u{2028}\u{202e}x",
+            "one 1e2",
+        ]);
         let member = format!("{}:{}", spelled(name, dice), spelled(text, dice));
         let kind = dice.below(5);
         let other = match kind {
