@@ -329,7 +329,7 @@ fn everything_that_is_held_for_others_has_a_bound_that_a_test_holds() {
     assert!(kinds.len() > 25, "{kinds:?}");
     for [held, of_run, of_principal, of_all, refused, tests] in kinds {
         assert!([of_run, of_principal, of_all].iter().any(|bound| bound != "-"), "{held}: no bound");
-        assert_ne!(refused, "-", "{held}: nobody is refused");
+        assert_ne!(refused, "-", "{held}: no refusal is named");
         assert_tests(&held, &tests, &sources);
     }
 }
