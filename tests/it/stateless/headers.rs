@@ -36,6 +36,7 @@ async fn h_26h_2_a_26a_1_a_26a_3_strangers_and_what_they_accept_come_before_all(
         (request().header("accept", "application/json"), 406),
         (request().header("accept", "text/html"), 406),
         (request().header("content-type", "text/plain"), 415),
+        (request().header("content-encoding", "gzip"), 415),
         (request().header("mcp-method", "tools/list"), 400),
         (request(), 404),
     ] {

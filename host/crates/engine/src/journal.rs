@@ -52,6 +52,13 @@ pub(crate) enum JournalFailure {
     },
 }
 
+/// Reports the error if it is a divergence.
+fn tell_diverged(port: &dyn RunJournal, error: &RecordError) {
+    if let RecordError::Diverged(difference) = error {
+        port.diverged(difference);
+    }
+}
+
 /// The journal of one run.
 pub(crate) struct GuestJournal {
     recorder: Mutex<Recorder>,
@@ -101,7 +108,9 @@ impl GuestJournal {
             true => Recorder::new(begin, limit)?,
             false => {
                 let mut recorder = Recorder::load(past, limit).map_err(RecordError::from)?;
-                recorder.check_arguments(begin.arguments).inspect_err(|_| port.diverged())?;
+                recorder
+                    .check_arguments(begin.arguments)
+                    .inspect_err(|error| tell_diverged(&*port, error))?;
                 recorder
             }
         };
@@ -229,8 +238,8 @@ impl GuestJournal {
     /// Ends the run with this failure, unless it has one.
     pub fn fail(&self, failure: JournalFailure) -> wasmtime::Error {
         let first = || {
-            if let JournalFailure::Record(RecordError::Diverged(_)) = &failure {
-                self.port.diverged();
+            if let JournalFailure::Record(error) = &failure {
+                tell_diverged(&*self.port, error);
             }
             failure
         };

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use toolyard_journal::Chunk;
-pub use toolyard_journal::{DecidedBy, DoubtDecision};
+pub use toolyard_journal::{DecidedBy, Divergence, DoubtDecision};
 
 /// Why a run cannot go on with its journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -60,8 +60,9 @@ pub trait RunJournal: Send + Sync + 'static {
     /// is durable, and not carried out yet. `request` has the method and the URL without its query.
     async fn doubt(&self, request: &str, decision: DoubtDecision, by: DecidedBy<'_>);
 
-    /// The run did not repeat what was recorded, so the task fails.
-    fn diverged(&self);
+    /// The run did not repeat what was recorded, so the task fails. The difference is for the operator: it may contain
+    /// what the guest wrote.
+    fn diverged(&self, difference: &Divergence);
 
     /// The run ends because it cannot continue with its journal. The task fails, and the operator may have it continued.
     fn stuck(&self) {}

@@ -16,7 +16,7 @@ use toolyard_protocol::Timestamp;
 use toolyard_task::apply::WAITING_FOR_MEMORY;
 use toolyard_task::audit::By;
 use toolyard_task::journal::{Chunk, LastChunks};
-use toolyard_task::run_journal::{DecidedBy, DoubtDecision};
+use toolyard_task::run_journal::{DecidedBy, Divergence, DoubtDecision};
 use toolyard_task::task::Resume;
 use toolyard_task::timeline::NewEvent;
 use toolyard_task::tool::JournalTerms;
@@ -510,7 +510,12 @@ impl RunJournal for TaskJournal {
         }
     }
 
-    fn diverged(&self) {
+    fn diverged(&self, difference: &Divergence) {
+        let task = self.task.get().map(|task| task.id);
+        tracing::warn!(
+            event = "run.diverged", task = task.map(tracing::field::display), entry = difference.entry,
+            difference = %difference, "a run did not repeat its journal"
+        );
         self.deps.observers.metrics.count_diverged();
         self.stuck();
     }

@@ -22,6 +22,7 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::SystemTime;
 use toolyard_task::wire::{PromptDescription, ToolDescription};
 use wasmtime::component::Component;
 
@@ -29,6 +30,8 @@ use wasmtime::component::Component;
 const CHECKSUM_BYTES: usize = 32;
 /// How many bytes of a file are read at once.
 const PIECE_BYTES: usize = 64 << 10;
+/// The most bytes of the folder. Beyond it, the files that were used longest ago are removed.
+const MAX_BYTES: u64 = 8 << 30;
 /// The mode bits that let other users write.
 const OTHERS_WRITE: u32 = 0o022;
 
@@ -200,6 +203,8 @@ impl Cache {
         if found.uid() != rustix::process::geteuid().as_raw() || found.mode() & OTHERS_WRITE != 0 {
             return Err("another user could have written it".to_owned());
         }
+        // When it was used, for `trim`. A failure only makes the file older.
+        let _ = file.set_modified(SystemTime::now());
         Ok(Some(file))
     }
 
@@ -234,8 +239,33 @@ impl Cache {
         let note = Note { code: Check::of(&file).map_err(failed)?, offer: None, offer_sum: None };
         code.rename(&code_name(key)).map_err(failed)?;
         self.write_note(key, &note).map_err(failed)?;
+        self.trim().map_err(failed)?;
         let taken = self.take(engine, key).map_err(|why| format!("the machine code is not taken: {why}"))?;
         taken.map(|kept| kept.component).ok_or_else(gone)
+    }
+
+    /// Removes the files that were used longest ago, until at most [`MAX_BYTES`] are left.
+    fn trim(&self) -> std::io::Result<()> {
+        let mut files = Vec::new();
+        for entry in rustix::fs::Dir::read_from(&*self.handle)? {
+            let name = entry?.file_name().to_owned();
+            let is_temporary = name.to_bytes().starts_with(b".");
+            // Another host that shares the folder may have removed it meanwhile.
+            let found = rustix::fs::statat(&*self.handle, &*name, AtFlags::SYMLINK_NOFOLLOW);
+            if let (Ok(found), false) = (found, is_temporary) {
+                files.push((found.st_mtime, u64::try_from(found.st_size).unwrap_or(0), name));
+            }
+        }
+        files.sort_unstable();
+        let mut bytes: u64 = files.iter().map(|(_, bytes, _)| bytes).sum();
+        for (_, its, name) in files {
+            if bytes <= MAX_BYTES {
+                break;
+            }
+            bytes -= its;
+            let _ = rustix::fs::unlinkat(&*self.handle, &*name, AtFlags::empty());
+        }
+        Ok(())
     }
 
     /// Stores a component's offer. A failure only costs time later.

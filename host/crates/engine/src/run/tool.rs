@@ -278,7 +278,14 @@ impl GuestTool {
             // Another run has the task.
             return RunEnd::Stopped;
         }
-        encode::error(&format!("The task could not be resumed: {failure}"))
+        let why = match failure {
+            // The difference may contain what the guest wrote, so only the operator sees it, in the log.
+            JournalFailure::Record(RecordError::Diverged(difference)) => {
+                format!("the run did not repeat entry {} of its journal", difference.entry)
+            }
+            other => other.to_string(),
+        };
+        encode::error(&format!("The task could not be resumed: {why}"))
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::kit::{Folder, call, engine, guest, ok, report, settings, state};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 use toolyard_engine::{Engine, PluginState, Settings};
 
 fn files(dir: &Path, ending: &str) -> Vec<PathBuf> {
@@ -48,6 +49,31 @@ async fn code_is_kept_and_damaged_code_is_made_again() {
         assert!(load(&folder, &settings).await);
     }
     assert!(files(&cache, "wasm").is_empty(), "no files are left behind");
+}
+
+#[tokio::test]
+async fn beyond_its_bound_the_code_that_was_used_longest_ago_goes() {
+    let home = tempfile::tempdir().expect("a folder");
+    let settings = Settings { cache: Some(home.path().to_owned()), ..settings() };
+    let folder = Folder::with(&[("add.wasm", "add")]);
+    // Without contents on the disk, but with a length.
+    let large = |name: &str, age: u64| {
+        let path = home.path().join(name);
+        let file = std::fs::File::create(&path).expect("makes");
+        file.set_len(5 << 30).expect("grows");
+        file.set_modified(SystemTime::now() - Duration::from_secs(age)).expect("sets");
+        path
+    };
+    let (oldest, older) = (large("oldest.cwasm", 20), large("older.cwasm", 10));
+    assert!(!load(&folder, &settings).await);
+    assert!(!oldest.exists() && older.exists());
+    let newest = large("newest.cwasm", 0);
+    // It is used again, so it is newer than the other one.
+    assert!(load(&folder, &settings).await);
+    let other = Folder::with(&[("some.wasm", "versioned_v1")]);
+    other.load(&engine(&settings)).await;
+    assert!(!older.exists() && newest.exists());
+    assert!(load(&folder, &settings).await, "it was kept");
 }
 
 #[tokio::test]

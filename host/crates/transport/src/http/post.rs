@@ -16,7 +16,7 @@ use crate::stream::Stream;
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, join_all};
-use http::header::{CONTENT_TYPE, HeaderValue};
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderValue};
 use http::{HeaderMap, StatusCode};
 use hyper::body::Incoming as HttpBody;
 use std::sync::Arc;
@@ -324,10 +324,15 @@ async fn while_read(
 /// H-6, H-7: the required media types of the body and the answer.
 fn check_kind(headers: &HeaderMap) -> Result<(), RefusalReply> {
     check_accept(headers, &[("application", "json"), ("text", "event-stream")])?;
-    if headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).is_some_and(is_json) {
+    let is_json = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).is_some_and(is_json);
+    // A compressed body would have to be counted twice.
+    let is_plain = headers.get(CONTENT_ENCODING).is_none_or(|value| value == "identity");
+    if is_json && is_plain {
         return Ok(());
     }
-    let error = RpcError::invalid_request("Unsupported media type: the body must be application/json");
+    let error = RpcError::invalid_request(
+        "Unsupported media type: the body must be application/json, not compressed",
+    );
     Err(reply::refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, &error).into())
 }
 

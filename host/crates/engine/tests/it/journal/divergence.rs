@@ -5,12 +5,12 @@ use super::world::{Kept, chances, frames, journal, run, serve};
 use crate::kit::error;
 use serde_json::json;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use toolyard_engine::Engine;
 use toolyard_journal::{Chunk, Entry, FORMAT};
 use toolyard_task::Catalog;
 
-/// The end of a run that goes on from this journal: why it could not, and whether it diverged.
+/// The end of a run that goes on from this journal: why it could not, as the operator reads it, and whether it
+/// diverged.
 async fn refused(catalog: &Catalog, past: Vec<Chunk>) -> (String, bool) {
     let kept = Kept::of(past.clone());
     let (end, context) = run(catalog, &json!({}), &kept).await;
@@ -18,7 +18,13 @@ async fn refused(catalog: &Catalog, past: Vec<Chunk>) -> (String, bool) {
     assert_eq!(kept.stored(), past, "nothing is recorded");
     let text = error(&end);
     let why = text.strip_prefix("The task could not be resumed: ").unwrap_or_else(|| panic!("{text}"));
-    (why.to_owned(), kept.divergences.load(Ordering::Relaxed) == 1)
+    let divergences = kept.divergences.lock().expect("free");
+    let Some(difference) = divergences.first() else { return (why.to_owned(), false) };
+    assert_eq!(divergences.len(), 1, "it is reported once");
+    // The client does not see what the guest wrote.
+    let entry = difference.strip_prefix("entry ").and_then(|rest| rest.split_once(':')).expect("a number").0;
+    assert_eq!(why, format!("the run did not repeat entry {entry} of its journal"));
+    (difference.clone(), true)
 }
 
 async fn serve_golden(text: &str) -> (Arc<Engine>, Arc<Catalog>) {

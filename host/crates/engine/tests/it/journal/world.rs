@@ -4,13 +4,13 @@ use crate::kit::{BOUND, Folder, Recorder, engine, guest, settings, start, state}
 use async_trait::async_trait;
 use serde_json::Value;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
 use toolyard_engine::{Engine, PluginState, Settings};
-use toolyard_journal::{Chunk, ChunkWriter, DecidedBy, DoubtDecision, Entry, Frame};
+use toolyard_journal::{Chunk, ChunkWriter, DecidedBy, Divergence, DoubtDecision, Entry, Frame};
 use toolyard_task::http_tape::{HttpTape, TapeAnswer, TapeEntry, TapeRequest, TapeResponse};
 use toolyard_task::tool::{AskError, AskedQuestion, CallInfo, GivenAnswer, Report};
 use toolyard_task::wire::RawJson;
@@ -24,7 +24,7 @@ pub struct Kept {
     pub durable: AtomicUsize,
     /// The decisions about requests in doubt, in words.
     pub doubts: Mutex<Vec<String>>,
-    pub divergences: AtomicU64,
+    pub divergences: Mutex<Vec<String>>,
     /// Whether a run has repeated everything.
     pub is_live: AtomicBool,
     /// Whether a run that waits for an answer is parked, as one that sleeps for long is.
@@ -84,8 +84,8 @@ impl RunJournal for Kept {
         self.doubts.lock().expect("free").push(doubt);
     }
 
-    fn diverged(&self) {
-        self.divergences.fetch_add(1, Ordering::Relaxed);
+    fn diverged(&self, difference: &Divergence) {
+        self.divergences.lock().expect("free").push(difference.to_string());
     }
 }
 
