@@ -409,25 +409,28 @@ fn paths(prefix: &str, text: &str) -> Vec<String> {
     found
 }
 
-/// The modules that each module uses, by their paths below the crate root. Tests do not count, and
-/// neither does a use of a parent or of a child.
+/// The modules that each module uses, by their paths below the crate root. Tests do not count, and neither does a use of
+/// a parent or of a child. `lib` uses all others, and is used by who names a thing by the root of the crate.
 fn module_uses(files: &BTreeMap<String, String>) -> BTreeMap<&str, BTreeSet<&str>> {
     let is_below = |low: &str, high: &str| low.strip_prefix(high).is_some_and(|rest| rest.starts_with("::"));
     let related = |one: &str, other: &str| one == other || is_below(one, other) || is_below(other, one);
     // The longest prefix of a path that is a module.
     let module = |path: &str| {
         let names: Vec<&str> = path.split("::").collect();
-        (1..=names.len()).rev().find_map(|most| files.get_key_value(&names[..most].join("::")))
+        let longest = (1..=names.len()).rev().find_map(|most| files.get_key_value(&names[..most].join("::")));
+        longest.or_else(|| files.get_key_value("lib")).map(|(used, _)| used.as_str())
     };
     let uses = |name: &str, text: &str| {
+        if name == "lib" {
+            return files.keys().map(String::as_str).filter(|used| *used != "lib").collect();
+        }
         let code = code(without_inline_tests(text));
         let parent = name.rsplit_once("::").map_or(String::new(), |(parent, _)| format!("{parent}::"));
         let bases = [("crate::", ""), ("super::", parent.as_str())];
         let paths = bases.into_iter().flat_map(|(word, base)| {
             code.split(word).skip(1).flat_map(move |rest| paths(base, rest)).collect::<Vec<_>>()
         });
-        let used = paths.filter_map(|path| module(&path)).map(|(used, _)| used.as_str());
-        used.filter(|used| !related(used, name)).collect()
+        paths.filter_map(|path| module(&path)).filter(|used| !related(used, name)).collect()
     };
     files.iter().map(|(name, text)| (name.as_str(), uses(name, text))).collect()
 }
@@ -453,17 +456,20 @@ fn circle<'a>(uses: &BTreeMap<&'a str, BTreeSet<&'a str>>) -> Option<Vec<&'a str
 }
 
 #[test]
-fn no_files_of_engine_use_each_other_in_a_circle() {
-    let src = root().join("host/crates/engine/src");
-    let mut files = BTreeMap::new();
-    for path in sources().iter().filter(|path| path.starts_with(&src)) {
-        let inside = path.strip_prefix(&src).expect("is below").with_extension("");
-        let names: Vec<&str> = inside.iter().filter_map(|name| name.to_str()).collect();
-        if !names.contains(&"tests") && names != ["lib"] {
-            files.insert(names.join("::"), std::fs::read_to_string(path).expect("text"));
+fn no_files_of_a_crate_use_each_other_in_a_circle() {
+    let crates = subfolders(&root().join("host/crates")).into_iter().chain([root().join("host")]);
+    for src in crates.map(|folder| folder.join("src")) {
+        let mut files = BTreeMap::new();
+        for path in sources().iter().filter(|path| path.starts_with(&src)) {
+            let inside = path.strip_prefix(&src).expect("is below").with_extension("");
+            let names: Vec<&str> = inside.iter().filter_map(|name| name.to_str()).collect();
+            if !names.contains(&"tests") && !names.contains(&"bin") && names != ["main"] {
+                files.insert(names.join("::"), std::fs::read_to_string(path).expect("text"));
+            }
         }
+        assert!(files.contains_key("lib"), "{}", src.display());
+        assert_eq!(circle(&module_uses(&files)), None, "{}", src.display());
     }
-    assert_eq!(circle(&module_uses(&files)), None);
     let bad = [
         ("run", "mod tool; mod engine;"),
         ("run::tool", "use super::engine::Engine;\nuse crate::run;"),
@@ -471,8 +477,10 @@ fn no_files_of_engine_use_each_other_in_a_circle() {
         ("wasi::files", "use crate::run::tool::GuestTool;"),
         ("wasi::clocks", "// use crate::run::engine;"),
     ];
-    let bad = bad.map(|(name, text)| (name.to_owned(), text.to_owned())).into();
-    assert_eq!(circle(&module_uses(&bad)), Some(vec!["run::engine", "wasi::files", "run::tool"]));
+    let files = |bad: &[(&str, &str)]| bad.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect();
+    assert_eq!(circle(&module_uses(&files(&bad))), Some(vec!["run::engine", "wasi::files", "run::tool"]));
+    let by_root = [("lib", "pub use error::Fault;"), ("error", "pub enum Fault {}"), ("run", "use crate::Fault;")];
+    assert_eq!(circle(&module_uses(&files(&by_root))), Some(vec!["lib", "run"]));
 }
 
 #[test]

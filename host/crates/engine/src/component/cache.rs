@@ -11,7 +11,7 @@
 //! `KEY.wasm`, which starts with its checksum.
 
 use crate::error::StartError;
-use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::fs::{AtFlags, Mode, OFlags, Timespec, Timestamps, UTIME_NOW};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use std::fs::File;
@@ -22,7 +22,6 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::SystemTime;
 use toolyard_task::wire::{PromptDescription, ToolDescription};
 use wasmtime::component::Component;
 
@@ -204,7 +203,8 @@ impl Cache {
             return Err("another user could have written it".to_owned());
         }
         // When it was used, for `trim`. A failure only makes the file older.
-        let _ = file.set_modified(SystemTime::now());
+        let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
+        let _ = rustix::fs::futimens(&file, &Timestamps { last_access: now, last_modification: now });
         Ok(Some(file))
     }
 

@@ -3,7 +3,7 @@
 use crate::kit::{Folder, call, engine, guest, ok, report, settings, state};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, UNIX_EPOCH};
 use toolyard_engine::{Engine, PluginState, Settings};
 
 fn files(dir: &Path, ending: &str) -> Vec<PathBuf> {
@@ -57,17 +57,19 @@ async fn beyond_its_bound_the_code_that_was_used_longest_ago_goes() {
     let settings = Settings { cache: Some(home.path().to_owned()), ..settings() };
     let folder = Folder::with(&[("add.wasm", "add")]);
     // Without contents on the disk, but with a length.
-    let large = |name: &str, age: u64| {
+    let large = |name: &str, used: Option<u64>| {
         let path = home.path().join(name);
         let file = std::fs::File::create(&path).expect("makes");
         file.set_len(5 << 30).expect("grows");
-        file.set_modified(SystemTime::now() - Duration::from_secs(age)).expect("sets");
+        if let Some(used) = used {
+            file.set_modified(UNIX_EPOCH + Duration::from_secs(used)).expect("sets");
+        }
         path
     };
-    let (oldest, older) = (large("oldest.cwasm", 20), large("older.cwasm", 10));
+    let (oldest, older) = (large("oldest.cwasm", Some(1)), large("older.cwasm", Some(2)));
     assert!(!load(&folder, &settings).await);
     assert!(!oldest.exists() && older.exists());
-    let newest = large("newest.cwasm", 0);
+    let newest = large("newest.cwasm", None);
     // It is used again, so it is newer than the other one.
     assert!(load(&folder, &settings).await);
     let other = Folder::with(&[("some.wasm", "versioned_v1")]);
