@@ -477,9 +477,12 @@ fn no_files_of_a_crate_use_each_other_in_a_circle() {
         ("wasi::files", "use crate::run::tool::GuestTool;"),
         ("wasi::clocks", "// use crate::run::engine;"),
     ];
-    let files = |bad: &[(&str, &str)]| bad.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect();
+    let files = |bad: &[(&str, &str)]| {
+        bad.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect()
+    };
     assert_eq!(circle(&module_uses(&files(&bad))), Some(vec!["run::engine", "wasi::files", "run::tool"]));
-    let by_root = [("lib", "pub use error::Fault;"), ("error", "pub enum Fault {}"), ("run", "use crate::Fault;")];
+    let by_root =
+        [("lib", "pub use error::Fault;"), ("error", "pub enum Fault {}"), ("run", "use crate::Fault;")];
     assert_eq!(circle(&module_uses(&files(&by_root))), Some(vec!["lib", "run"]));
 }
 
