@@ -79,13 +79,11 @@ pub use toolyard_task::session::Session;
 pub use toolyard_task::store::After;
 pub use toolyard_task::task::{Era, Question, Summary};
 pub use toolyard_task::timeline::{EventKind, LeftOut, RunRecord, Timeline, TimelineEvent};
-pub use toolyard_task::tool::{
-    ArgumentCheck, AskError, GivenAnswer, OnClientTimeout, Report, RunUsage, ToolSpec,
-};
+pub use toolyard_task::tool::{ArgumentCheck, GivenAnswer, OnClientTimeout, Report, RunUsage, ToolSpec};
 pub use toolyard_task::wire::{QuestionKind, TaskStatus};
 pub use toolyard_task::{
-    AccessRequest, AuditStore, Catalog, Clock, Digest, Ids, Incarnation, Outcome, Owner, Rate, SessionDigest,
-    SessionId, Task, TaskId,
+    AccessRequest, AskError, AuditStore, Catalog, Clock, Digest, Ids, Incarnation, Outcome, Owner, Rate,
+    SessionDigest, SessionId, Task, TaskId,
 };
 
 use access::Access;
@@ -457,7 +455,7 @@ impl Dispatch {
     ///
     /// # Errors
     /// If the store fails.
-    pub async fn has_parked(&self) -> Result<bool, toolyard_task::store::StoreError> {
+    pub async fn has_parked(&self) -> Result<bool, toolyard_task::StoreError> {
         Ok(self.deps.tasks.store.count_parked().await? > 0)
     }
 

@@ -23,9 +23,9 @@ use toolyard_protocol::question::{self, CheckedQuestion, ClientAnswer};
 use toolyard_protocol::stateless::input::Retry;
 use toolyard_protocol::{RawJson, RpcError};
 use toolyard_task::keys::{KeyStore, KeyUse};
-use toolyard_task::tool::{AnswerCheck, AskError};
+use toolyard_task::tool::AnswerCheck;
 use toolyard_task::wire::{QuestionKind, Timestamp};
-use toolyard_task::{Owner, TaskId};
+use toolyard_task::{AskError, Owner, TaskId};
 use uuid::Uuid;
 
 /// The questions that a stateless client has to answer before its request can be done.

@@ -15,8 +15,7 @@ use std::time::Duration;
 use toolyard_protocol::Timestamp;
 use toolyard_task::audit::By;
 use toolyard_task::journal::LastChunks;
-use toolyard_task::store::StoreError;
-use toolyard_task::{Event, Outcome, Refusal, RunEnd, Task, TaskId};
+use toolyard_task::{Event, Outcome, Refusal, RunEnd, StoreError, Task, TaskId};
 
 /// How a task gets its slot.
 pub(crate) enum SlotTurn {

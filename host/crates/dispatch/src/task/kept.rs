@@ -15,8 +15,8 @@ use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 use tokio::time::Instant;
+use toolyard_task::StoreError;
 use toolyard_task::audit::Entry;
-use toolyard_task::store::StoreError;
 
 /// A sum is valid for this long, or for this many times as long as it took, if that is longer.
 const GOOD_FOR: Duration = Duration::from_secs(10);

@@ -27,8 +27,7 @@ use toolyard_task::search::{Direction, Filter, OrderBy, Page, Position, Search, 
 use toolyard_task::store::{After, ListQuery, ReadTask};
 use toolyard_task::task::{Era, Summary};
 use toolyard_task::timeline::Timeline;
-use toolyard_task::tool::AskError;
-use toolyard_task::{Event, Outcome, Owner, Refusal, Task, TaskId};
+use toolyard_task::{AskError, Event, Outcome, Owner, Refusal, Task, TaskId};
 
 /// A waiter reads the task again after this time even without a wake-up, since hints may be lost.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);

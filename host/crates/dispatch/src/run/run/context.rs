@@ -15,8 +15,8 @@ use toolyard_task::audit::By;
 use toolyard_task::host_call::HostAction;
 use toolyard_task::journal::DoubtDecision;
 use toolyard_task::task::Era;
-use toolyard_task::tool::{AskError, AskedQuestion, CallInfo, CpuShare, GivenAnswer, OfferChange, Report};
-use toolyard_task::{AccessRequest, Event, HttpTape, NotPermitted, RunContext, RunJournal};
+use toolyard_task::tool::{AskedQuestion, CallInfo, CpuShare, GivenAnswer, OfferChange, Report};
+use toolyard_task::{AccessRequest, AskError, Event, HttpTape, NotPermitted, RunContext, RunJournal};
 
 /// The longest time for which a stream is released.
 const LONGEST_RELEASE: Duration = Duration::from_secs(60);
