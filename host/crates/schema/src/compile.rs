@@ -5,7 +5,7 @@ use super::{Allowance, Bounds, DIALECT, references};
 use serde_json::{Map, Value};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use toolyard_protocol::error::clip;
+use toolyard_protocol::visible::clip;
 
 /// The index of a schema in the list.
 pub(super) type Id = u32;

@@ -9,7 +9,7 @@ use super::compile::{ArrayRules, Contains, Id, InPlace, ObjectRules, Rules, Stri
 use super::document::{At, Document, Kind, Number};
 use std::borrow::Cow;
 use std::collections::HashMap;
-use toolyard_protocol::error::clip;
+use toolyard_protocol::visible::clip;
 
 /// The maximum number of complaints about one value.
 pub(super) const MAX_COMPLAINTS: usize = 5;

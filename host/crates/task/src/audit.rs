@@ -12,7 +12,7 @@ use crate::approval::{CONFIRM_KEY, Decision};
 use crate::error::{AskError, StoreError};
 use crate::id::{Digest, Owner, SessionId, TaskId};
 use crate::task::{Outcome, Summary, Task};
-use crate::wire::error::clip;
+use crate::wire::visible::clip;
 use async_trait::async_trait;
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};

@@ -3,7 +3,7 @@
 
 use crate::approval::{Approval, ApprovalObject, CONFIRM_KEY, PAGE_KEY};
 use crate::task::{Outcome, Question, Task};
-use crate::wire::error::clip;
+use crate::wire::visible::clip;
 use crate::wire::{QuestionKind, RawJson, Timestamp, text_result};
 use serde_json::{Value, json};
 

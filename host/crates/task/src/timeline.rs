@@ -16,7 +16,7 @@ use crate::host_call::{HostCall, HostCallCounts};
 use crate::id::{Digest, Incarnation, TaskId};
 use crate::task::{Outcome, Task};
 use crate::tool::{OutputStream, RunUsage};
-use crate::wire::error::clip;
+use crate::wire::visible::clip;
 use crate::wire::{LogLevel, Progress, RawJson, Timestamp};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};

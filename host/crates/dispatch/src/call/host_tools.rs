@@ -116,7 +116,7 @@ impl Dispatch {
             && !self.deps.access.denies_by_name(caller, Object::Tool(&call.params.name));
         drop(snapshot);
         if !is_offered {
-            return Err(Fault::UnknownTool(toolyard_protocol::error::clip(&call.params.name, 128)));
+            return Err(Fault::UnknownTool(toolyard_protocol::visible::clip(&call.params.name, 128)));
         }
         self.cluster.recover_once().await?;
         let names = self.deps.catalog.snapshot().host_tools().for_client(&self.deps.settings, caller);

@@ -155,7 +155,7 @@ impl Dispatch {
         request: ProviderRequest<'_>,
         params: GetParams,
     ) -> Result<FetchReply, Fault> {
-        let unknown = || Fault::UnknownPrompt(toolyard_protocol::error::clip(&params.name, 128));
+        let unknown = || Fault::UnknownPrompt(toolyard_protocol::visible::clip(&params.name, 128));
         let permit = self
             .deps
             .access
@@ -189,7 +189,7 @@ impl Dispatch {
         };
         let nothing = || Fault::NothingToComplete(nothing.to_owned());
         let permit = self.deps.access.permit(request.caller, object).map_err(|denial| denial.or(nothing))?;
-        let argument = toolyard_protocol::error::clip(&params.name, 128);
+        let argument = toolyard_protocol::visible::clip(&params.name, 128);
         let catalog = self.deps.catalog.current();
         let provider = match &params.reference {
             Reference::Prompt { name } => {

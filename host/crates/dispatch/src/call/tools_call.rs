@@ -194,7 +194,7 @@ impl Dispatch {
         if self.may_log() {
             tracing::info!(
                 event = "call.refused",
-                tool = toolyard_protocol::error::clip(tool, 128),
+                tool = toolyard_protocol::visible::clip(tool, 128),
                 principal = %caller.principal,
                 reason = %fault,
                 "call refused"
@@ -213,7 +213,7 @@ impl Dispatch {
             return Err(Fault::Closing);
         }
         let name = &call.params.name;
-        let unknown = || Fault::UnknownTool(toolyard_protocol::error::clip(name, 128));
+        let unknown = || Fault::UnknownTool(toolyard_protocol::visible::clip(name, 128));
         let offer = self.deps.catalog.snapshot();
         if let Some((tool, terms)) = self.host_tool(&offer, name, &call.terms) {
             return Ok(CallStart::Boxed(self.call_host_tool(caller, tool, call, terms).boxed()));

@@ -5,7 +5,7 @@ use crate::Catalog;
 use crate::catalog::LiveCatalog;
 use std::sync::Arc;
 use tokio::sync::{broadcast, watch};
-pub use toolyard_protocol::initialize::Offers;
+pub use toolyard_protocol::offers::Offers;
 use toolyard_task::provider::ProviderSpec;
 pub use toolyard_task::tool::OfferChange;
 

@@ -117,7 +117,7 @@ impl Observers {
         let observation = Observation {
             observer: observer.clone(),
             number: self.observer.calls.fetch_add(1, Ordering::Relaxed) + 1,
-            tool: toolyard_protocol::error::clip(tool, 128),
+            tool: toolyard_protocol::visible::clip(tool, 128),
             began: Instant::now(),
             state: Mutex::default(),
         };

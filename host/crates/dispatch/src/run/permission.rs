@@ -20,7 +20,7 @@ use toolyard_task::grant::{Grant, GrantId, Verdict};
 use toolyard_task::permission::WhyNot;
 use toolyard_task::tool::GivenAnswer;
 use toolyard_task::wire::Timestamp;
-use toolyard_task::wire::error::clip;
+use toolyard_task::wire::visible::clip;
 use toolyard_task::{AccessRequest, AskError, NotPermitted, Owner, StoreError, TaskId};
 
 /// The most permanent permissions and refusals that the store keeps of one principal. Above it, the

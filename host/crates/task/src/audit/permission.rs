@@ -4,7 +4,7 @@ use super::{Action, By, Entry, name_of, short};
 use crate::grant::{Grant, Verdict};
 use crate::id::Digest;
 use crate::permission::AccessRequest;
-use crate::wire::error::clip;
+use crate::wire::visible::clip;
 
 /// The longest object of a permission (characters): the path of a folder may be long, and half of it
 /// would name another folder.
