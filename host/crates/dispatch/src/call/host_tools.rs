@@ -3,17 +3,19 @@
 
 use crate::access::caller::Caller;
 use crate::access::rules::Object;
+use crate::application::Dispatch;
+use crate::bridge::HostTool;
 use crate::bridge::text::{self, ListFilter, ListedTask, TaskState, ToolNames};
-use crate::bridge::{BridgeTerms, HostTool};
 use crate::call::bridged::{OpenQuestions, asked_in_round, asks_by_text, meta_of};
 use crate::call::reply::{CallReply, HandOff};
 use crate::call::tools_call::{Terms, ToolCall};
 use crate::catalog::tools_list::CatalogSnapshot;
+use crate::error::Fault;
 use crate::run::pending_question::KEYS;
 use crate::run::round_trip::{RequestBinding, RoundTrip};
+use crate::settings::bridge::BridgeTerms;
 use crate::task::handover::Handover;
 use crate::task::operations::TaskWait;
-use crate::{Dispatch, Fault};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;

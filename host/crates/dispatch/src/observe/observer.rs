@@ -3,7 +3,7 @@
 //! Not here: metrics (`metrics.rs`), traces (`trace.rs`) and audit entries (`audit.rs`). Without an
 //! observer, a call only pays for the check whether there is one.
 
-use crate::Fault;
+use crate::error::Fault;
 use crate::observe::Observers;
 use parking_lot::Mutex;
 use std::fmt::Display;

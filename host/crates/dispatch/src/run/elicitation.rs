@@ -2,8 +2,8 @@
 //! own route; from a task, it is written to the task first and is sent wherever the client can be
 //! reached.
 
-use crate::Fault;
 use crate::client::client_channel::{ClientChannel, RouteScope};
+use crate::error::Fault;
 use crate::run::deps::RunDeps;
 use crate::run::pending_question::{KEYS, PendingQuestion, same};
 use crate::run::promotion::{NotPromoted, PromotionCause};

@@ -6,9 +6,9 @@
 //! the method, the name and the arguments, to a time, and to the questions that it answers. The
 //! host keeps nothing of a round, so any host with the same keys can continue it.
 
-use crate::Fault;
 use crate::access::caller::Caller;
 use crate::client::signed_token::{open, seal};
+use crate::error::Fault;
 use crate::run::deps::RunDeps;
 use crate::run::pending_question::{KEYS, bare};
 use crate::slots::stop::Stop;

@@ -2,9 +2,10 @@
 
 use crate::error::RETRY_AFTER_MS;
 use crate::observe::metrics::MeasuredTool;
+use crate::run::as_task::RunTask;
 use crate::run::deps::RunDeps;
 use crate::run::journal::TaskJournal;
-use crate::run::run::{Run, RunTask};
+use crate::run::run::Run;
 use crate::slots::admission::{PendingSlot, Slot, SlotRequest, UnapprovedRequest};
 use crate::slots::registry::RunGuard;
 use crate::task::commit::{CommitOutcome, log_end};

@@ -1,10 +1,10 @@
 //! Operations on tasks: get, result, list, cancel. A task of another owner reads as unknown, and so
 //! does an expired one (T-23, T-40).
 
-use crate::Fault;
 use crate::access::caller::Caller;
 use crate::access::principal::Principal;
 use crate::client::client_channel::{ClientChannel, Notice, RouteScope};
+use crate::error::Fault;
 use crate::slots::heartbeat::Heartbeat;
 use crate::task::Tasks;
 use crate::task::commit::CommitOutcome;

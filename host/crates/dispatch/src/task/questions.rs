@@ -1,9 +1,9 @@
 //! The routes on which questions of tasks were sent. The questions are in the store; only this process
 //! knows their routes.
 
-use crate::Fault;
 use crate::access::caller::Caller;
 use crate::client::client_channel::{ClientChannel, ClientPresence, ClientRoute, RouteScope};
+use crate::error::Fault;
 use crate::task::Tasks;
 use crate::task::commit::CommitOutcome;
 use parking_lot::Mutex;

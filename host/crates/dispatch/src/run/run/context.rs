@@ -1,8 +1,8 @@
 //! The functions of the host that a run may call.
 
 use super::Run;
-use crate::Fault;
 use crate::client::client_channel::Notice;
+use crate::error::Fault;
 use crate::observe::observer::CallEvent;
 use crate::run::promotion::{NotPromoted, PromotionCause};
 use crate::task::commit::CommitOutcome;
