@@ -9,12 +9,10 @@ use toolyard_task::journal::{Appended, Chunk, Flush, JournalHead, JournalStore, 
 use toolyard_task::keys::{Key, KeyStore, KeyUse};
 use toolyard_task::node::{NodeStore, Registration};
 use toolyard_task::search::{Page, Search};
-use toolyard_task::store::{
-    CommitStatus, CreateError, Hints, ListQuery, Quota, ReadTask, Records, StoreError,
-};
+use toolyard_task::store::{CommitStatus, CreateError, Hints, ListQuery, Quota, ReadTask, Records};
 use toolyard_task::task::Summary;
 use toolyard_task::wire::Timestamp;
-use toolyard_task::{Digest, Fence, Incarnation, Owner, Task, TaskId, TaskStore};
+use toolyard_task::{Digest, Fence, Incarnation, Owner, StoreError, Task, TaskId, TaskStore};
 use uuid::Uuid;
 
 /// Controls the calls of a store, and observes their changes. Each change is noted in the same poll in which

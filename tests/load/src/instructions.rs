@@ -17,7 +17,7 @@ use toolyard_engine::{Engine, Plugins};
 use toolyard_kit::native;
 use toolyard_protocol::message::decode;
 use toolyard_protocol::response::result;
-use toolyard_protocol::stateless::envelope::ClaimedParams;
+use toolyard_protocol::stateless::claim::ClaimedParams;
 use toolyard_protocol::tools::CallParams;
 use toolyard_protocol::{Id, Incoming, Message, Method, RawJson};
 use toolyard_readers::Reader;

@@ -17,7 +17,7 @@ use toolyard_dispatch::{Principal, Subject, Timestamp, open_cursor};
 use toolyard_manifest::{Limits, Manifest};
 use toolyard_protocol::initialize::InitializeParams;
 use toolyard_protocol::message::{Incoming, Message, decode};
-use toolyard_protocol::stateless::envelope::ClaimedParams;
+use toolyard_protocol::stateless::claim::ClaimedParams;
 use toolyard_protocol::tools::CallParams;
 use toolyard_protocol::{RawJson, response};
 use toolyard_schema::{Allowance, Bounds, Budget, Halt, Schema};

@@ -13,8 +13,7 @@ use std::time::Duration;
 use toolyard_dispatch::Timestamp;
 use toolyard_kit::Intercept;
 use toolyard_task::journal::{Chunk, Flush};
-use toolyard_task::store::StoreError;
-use toolyard_task::{Fence, Incarnation, Task, TaskId};
+use toolyard_task::{Fence, Incarnation, StoreError, Task, TaskId};
 
 /// The duration of a lease.
 pub const LEASE: Duration = Duration::from_secs(15);

@@ -4,9 +4,8 @@ use crate::{Fixture, Host, START, change, created, finish, owner, result, sessio
 use toolyard_store::{Store, jsonl};
 use toolyard_task::store::Records;
 use toolyard_task::task::{Question, Sent};
-use toolyard_task::tool::AskError;
 use toolyard_task::wire::{QuestionKind, RawJson, RpcError, Timestamp};
-use toolyard_task::{Event, Fence, Incarnation, Outcome, Owner, Task};
+use toolyard_task::{AskError, Event, Fence, Incarnation, Outcome, Owner, Task};
 
 /// All tasks of a store, as lines.
 async fn exported(store: &dyn Store) -> Vec<String> {

@@ -9,10 +9,10 @@ use toolyard_task::apply::{Refusal, apply};
 use toolyard_task::audit::{self, By};
 use toolyard_task::erasure::DataOwner;
 use toolyard_task::journal::{Appended, COMPONENT_KEPT_MS, Chunk, Flush, JournalHead, LastChunks};
-use toolyard_task::store::{CommitStatus, CreateError, Quota, QuotaScope, Records, StoreError};
+use toolyard_task::store::{CommitStatus, CreateError, Quota, QuotaScope, Records};
 use toolyard_task::task::{Question, Resume, Summary};
 use toolyard_task::wire::{QuestionKind, RawJson, Timestamp};
-use toolyard_task::{Digest, Event, Fence, Incarnation, Owner, Task, TaskId};
+use toolyard_task::{Digest, Event, Fence, Incarnation, Owner, StoreError, Task, TaskId};
 
 /// The number of concurrent races.
 const LANES: u32 = 64;

@@ -2,9 +2,8 @@
 
 use crate::{Fixture, START, created, finish, owner, result, session, task};
 use toolyard_task::session::Session;
-use toolyard_task::store::StoreError;
 use toolyard_task::wire::Timestamp;
-use toolyard_task::{SessionId, Task};
+use toolyard_task::{SessionId, StoreError, Task};
 
 const MANY: u32 = 1_000;
 

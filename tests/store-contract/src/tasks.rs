@@ -4,10 +4,10 @@ use crate::{AMPLE, BOUND, Fixture, START, TTL, change, created, finish, owner, r
 use std::sync::Arc;
 use tokio::task::JoinSet;
 use toolyard_store::Store;
-use toolyard_task::store::{CommitStatus, CreateError, Quota, QuotaScope, Records, StoreError};
+use toolyard_task::store::{CommitStatus, CreateError, Quota, QuotaScope, Records};
 use toolyard_task::task::EXPIRED_KEPT_MS;
 use toolyard_task::wire::{RawJson, RpcError, Timestamp};
-use toolyard_task::{Event, Fence, Incarnation, Outcome, Owner, SessionId, Task};
+use toolyard_task::{Event, Fence, Incarnation, Outcome, Owner, SessionId, StoreError, Task};
 
 /// The store returns a task unchanged, with its own times.
 pub async fn a_created_task_is_kept_to_the_letter(fixture: Fixture) {

@@ -1,7 +1,6 @@
 //! Carries a plan out: reads and replaces the file, or runs the client's own program.
 
-use crate::MAX_BYTES;
-use crate::plan::{Action, CommandLine, Plan};
+use crate::plan::{Action, CommandLine, MAX_BYTES, Plan};
 use rustix::process::geteuid;
 use std::io::{Error, ErrorKind};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};

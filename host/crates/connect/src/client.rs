@@ -2,7 +2,7 @@
 
 use crate::edit::Format;
 use crate::environment::{Environment, System};
-use crate::plan::Refusal;
+use crate::refusal::Refusal;
 use std::path::PathBuf;
 
 /// The folder in which a path of a client begins.

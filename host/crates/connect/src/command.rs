@@ -5,7 +5,8 @@ use crate::client::{CLIENTS, Client};
 use crate::doctor::{Facts, Finding, Severity, check, to_json, to_text};
 use crate::entry::{DEFAULT_NAME, starts_toolyard};
 use crate::environment::Environment;
-use crate::plan::{Action, Options, Refusal, plan, snippet};
+use crate::plan::{Action, Options, plan, snippet};
+use crate::refusal::Refusal;
 use crate::value::Value;
 use toolyard_cli::{WrongUsage, output, say, tell};
 

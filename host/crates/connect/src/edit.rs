@@ -1,5 +1,6 @@
 //! Editing one entry of a configuration file. Every edit is checked: the rest of the content stays the same.
 
+use crate::change::Change;
 use crate::value::Value;
 use crate::{json, toml};
 
@@ -10,20 +11,6 @@ pub enum Format {
     Json,
     /// TOML.
     Toml,
-}
-
-/// The change of one entry.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Change<'a> {
-    /// The entry gets these keys.
-    Set {
-        /// The keys with their values.
-        fields: &'a [(&'static str, Value)],
-        /// Keys that must not be beside them.
-        dropped: &'a [&'static str],
-    },
-    /// The entry is taken out.
-    Remove,
 }
 
 impl Format {

@@ -2,7 +2,7 @@
 
 use crate::client::{Client, Http, Token};
 use crate::environment::System;
-use crate::plan::Refusal;
+use crate::refusal::Refusal;
 use crate::value::Value;
 use std::path::Path;
 

@@ -1,6 +1,6 @@
 //! JSON with comments: reading, and editing that keeps everything else as it is written.
 
-use crate::edit::Change;
+use crate::change::Change;
 use crate::value::Value;
 use jsonc_parser::ast::{ObjectPropName, Value as Node};
 use jsonc_parser::cst::{CstInputValue, CstObject, CstRootNode};

@@ -6,6 +6,7 @@
 //! environment variables: the program passes them to [`Environment::find`].
 
 mod apply;
+mod change;
 mod client;
 mod command;
 mod doctor;
@@ -15,22 +16,22 @@ mod environment;
 mod facts;
 mod json;
 mod plan;
+mod refusal;
 mod toml;
 mod value;
 
 pub use apply::{Applied, ApplyError, apply, read};
+pub use change::Change;
 pub use client::{CLIENTS, Client, client};
 pub use command::{connect, list, report};
 pub use doctor::{
     DataFolder, EntryFacts, Facts, Finding, FolderState, PortState, ProgramState, Severity, check, to_json,
     to_text,
 };
-pub use edit::{Change, Format};
+pub use edit::Format;
 pub use entry::{DEFAULT_NAME, Launch, Server};
 pub use environment::{Environment, System};
 pub use facts::{HostFacts, gather};
-pub use plan::{Action, CommandLine, Options, Plan, Refusal, plan};
+pub use plan::{Action, CommandLine, MAX_BYTES, Options, Plan, plan};
+pub use refusal::Refusal;
 pub use value::Value;
-
-/// The largest configuration file that is read, in bytes. Claude Code keeps its history in the same file.
-pub const MAX_BYTES: u64 = 10 << 20;

@@ -1,6 +1,6 @@
 //! TOML: reading, and editing that keeps everything else as it is written.
 
-use crate::edit::Change;
+use crate::change::Change;
 use crate::value::Value;
 use toml_edit::{DocumentMut, InlineTable, Item, Table, TableLike, Value as Node};
 

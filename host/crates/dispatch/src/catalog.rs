@@ -9,7 +9,7 @@ use crate::client::Clients;
 use crate::node::Node;
 use crate::observe::Observers;
 use crate::observe::metrics::MeasuredTool;
-use crate::{Catalog, Settings};
+use crate::settings::Settings;
 use arc_swap::ArcSwap;
 use changes::CatalogChanges;
 use resource_index::ResourceIndex;
@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::SetOnce;
 use tools_list::CatalogSnapshot;
 use toolyard_task::tool::ToolSpec;
-use toolyard_task::{Digest, Durability};
+use toolyard_task::{Catalog, Digest, Durability};
 
 /// The catalog in force, and the followers of its changes.
 pub(crate) struct LiveCatalog {

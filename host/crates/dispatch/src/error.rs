@@ -3,10 +3,9 @@
 
 use toolyard_protocol::stateless::TASKS;
 use toolyard_protocol::stateless::error::MISSING_CAPABILITY;
-use toolyard_task::Refusal;
-use toolyard_task::store::StoreError;
 use toolyard_task::wire::error::{INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND};
 use toolyard_task::wire::{RpcError, TaskStatus};
+use toolyard_task::{Refusal, StoreError};
 
 /// When a client that the host refuses as busy is advised to try again, in milliseconds. `Retry-After`
 /// counts whole seconds, and most slots and places in queues are free again within one.

@@ -1,6 +1,7 @@
 //! One run of a guest: what it reports and what it asks.
 
 pub(crate) mod approval;
+pub(crate) mod as_task;
 pub(crate) mod begin;
 pub(crate) mod client;
 pub(crate) mod client_task;

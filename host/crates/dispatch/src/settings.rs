@@ -1,7 +1,9 @@
 //! The settings of the operator. Defaults, units and sentences are in the host's table of limits;
 //! here are only the values.
 
-use crate::bridge::BridgeSettings;
+pub(crate) mod bridge;
+
+use bridge::BridgeSettings;
 use std::sync::Arc;
 
 /// The settings of the application.

@@ -6,7 +6,8 @@ pub(crate) mod registry;
 pub(crate) mod stop;
 pub(crate) mod work;
 
-use crate::{Fault, RETRY_AFTER_MS, Settings};
+use crate::error::{Fault, RETRY_AFTER_MS};
+use crate::settings::Settings;
 use admission::{Admission, LimitReached};
 use registry::RunRegistry;
 use std::sync::Arc;

@@ -12,9 +12,10 @@ pub(crate) mod waiters;
 
 use crate::access::Access;
 use crate::client::Clients;
+use crate::error::{Fault, RETRY_AFTER_MS};
 use crate::observe::Observers;
+use crate::settings::Settings;
 use crate::slots::Slots;
-use crate::{Fault, RETRY_AFTER_MS, Settings};
 use journals::JournalSum;
 use kept::RetentionSums;
 use questions::InflightQuestions;

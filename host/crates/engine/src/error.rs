@@ -4,8 +4,8 @@
 
 use std::time::Duration;
 use toolyard_manifest::ManifestError;
-use toolyard_task::wire::error::clip;
 use toolyard_task::wire::visible;
+use toolyard_task::wire::visible::clip;
 
 /// The maximum number of characters of a refusal that are shown.
 const MAX_SHOWN_CHARS: usize = 4_000;

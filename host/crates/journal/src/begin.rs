@@ -1,13 +1,11 @@
 //! The first entry of a journal.
 
 use crate::error::Fault;
+use crate::format::FORMAT;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 use std::num::NonZeroU32;
-
-/// The format that this version writes. It rises with each change that an older version cannot read.
-pub const FORMAT: u32 = 1;
 
 /// The conditions under which a run began. They hold until its end, on every host.
 ///

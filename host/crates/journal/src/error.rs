@@ -1,6 +1,6 @@
 //! Why a journal cannot be read, continued or repeated.
 
-use crate::begin::FORMAT;
+use crate::format::FORMAT;
 use toolyard_protocol::visible;
 
 /// A journal that cannot be read.

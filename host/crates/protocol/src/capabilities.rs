@@ -1,7 +1,7 @@
 //! The capabilities that a client declares (L-6, E-1, M-1, Q-1). The presence of a member counts:
 //! `{}` means yes, absence means no.
 
-use crate::RawJson;
+use crate::raw::RawJson;
 use serde::Deserialize;
 use serde_json::Value;
 

@@ -1,6 +1,7 @@
 //! `completion/complete` (CO-1 to CO-3).
 
-use crate::{RawJson, RpcError};
+use crate::error::RpcError;
+use crate::raw::RawJson;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 

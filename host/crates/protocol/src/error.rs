@@ -1,6 +1,8 @@
 //! JSON-RPC errors and the codes that MCP gives them (J-4, J-5).
 
-use crate::{Method, RawJson};
+use crate::method::Method;
+use crate::raw::RawJson;
+use crate::visible::clip;
 use serde::{Deserialize, Serialize};
 
 /// Invalid JSON (JSON-RPC 2.0).
@@ -67,12 +69,4 @@ impl RpcError {
     pub fn internal(message: impl Into<String>) -> Self {
         Self::new(INTERNAL_ERROR, message)
     }
-}
-
-/// The first `most` characters of a text from outside, for use in a message.
-#[must_use]
-pub fn clip(text: &str, most: usize) -> String {
-    let mut chars = text.chars();
-    let head: String = chars.by_ref().take(most).collect();
-    if chars.next().is_some() { head + "…" } else { head }
 }

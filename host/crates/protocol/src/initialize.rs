@@ -1,7 +1,10 @@
 //! `initialize` (L-1 to L-6).
 
+use crate::error::RpcError;
+use crate::offers::Offers;
+use crate::raw::RawJson;
+use crate::revision::Revision;
 use crate::task_filter::TaskFilter;
-use crate::{RawJson, Revision, RpcError};
 use serde::{Deserialize, Serialize};
 
 /// The most bytes of a client's description of itself, and of a progress token. The host keeps them
@@ -69,33 +72,6 @@ pub struct ServerIdentity {
     pub instructions: Option<String>,
     /// Whether tasks are offered at all.
     pub tasks: bool,
-}
-
-/// The lists that plugins offer besides tools. A list that no plugin offers is not declared (R-1,
-/// PR-1, CO-1).
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Offers {
-    /// Resources are offered.
-    pub resources: bool,
-    /// Prompts are offered.
-    pub prompts: bool,
-    /// Arguments can be completed.
-    pub completions: bool,
-}
-
-impl Offers {
-    /// All of them.
-    pub const ALL: Self = Self { resources: true, prompts: true, completions: true };
-
-    /// The union of both.
-    #[must_use]
-    pub const fn or(self, other: Self) -> Self {
-        Self {
-            resources: self.resources || other.resources,
-            prompts: self.prompts || other.prompts,
-            completions: self.completions || other.completions,
-        }
-    }
 }
 
 impl ServerIdentity {

@@ -13,6 +13,7 @@ pub mod members;
 pub mod message;
 pub mod method;
 pub mod notification;
+pub mod offers;
 pub mod page;
 pub mod progress;
 pub mod prompts;

@@ -1,6 +1,7 @@
 //! Logging to clients: levels and `logging/setLevel` (G-1, G-2).
 
-use crate::{RawJson, RpcError};
+use crate::error::RpcError;
+use crate::raw::RawJson;
 use serde::Deserialize;
 use std::fmt;
 

@@ -1,7 +1,8 @@
 //! Decoding of what arrives: one JSON-RPC message, or a batch of them.
 
-use crate::error::{INVALID_REQUEST, PARSE_ERROR};
-use crate::{Method, RawJson, RpcError};
+use crate::error::{INVALID_REQUEST, PARSE_ERROR, RpcError};
+use crate::method::Method;
+use crate::raw::RawJson;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;

@@ -3,7 +3,7 @@
 //! A new method is one row of the table here and one arm of the `match` in
 //! `transport/src/methods.rs`.
 
-use crate::initialize::Offers;
+use crate::offers::Offers;
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
 use std::fmt;
 

@@ -1,8 +1,11 @@
 //! Notifications, in and out (T-37, T-38, C-1, C-6, E-6, G-1, R-6, TL-1).
 
+use crate::logging::LogLevel;
+use crate::message::Id;
+use crate::method::Method;
+use crate::raw::RawJson;
 use crate::response::{RELATED_TASK, notification};
 use crate::tasks::TaskView;
-use crate::{Id, LogLevel, Method, RawJson};
 use bytes::Bytes;
 use serde::Deserialize;
 

@@ -1,6 +1,7 @@
 //! Listings in pages: the request for a page, and its form (N-1).
 
-use crate::{RawJson, RpcError};
+use crate::error::RpcError;
+use crate::raw::RawJson;
 use serde::Deserialize;
 
 /// A page of anything: `{"NAME":[…],"nextCursor":…}` (N-1).

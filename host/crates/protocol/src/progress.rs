@@ -1,9 +1,11 @@
 //! Progress: its token in requests, and its notifications (P-1, T-38, T-39).
 
+use crate::error::RpcError;
 use crate::initialize::{MAX_CLIENT_BYTES, too_long};
+use crate::method::Method;
 use crate::notification::of_task;
+use crate::raw::RawJson;
 use crate::trace::{self, TraceContext};
-use crate::{Method, RawJson, RpcError};
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;

@@ -1,6 +1,7 @@
 //! `prompts/list` and `prompts/get` (PR-1 to PR-4).
 
-use crate::{RawJson, RpcError};
+use crate::error::RpcError;
+use crate::raw::RawJson;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

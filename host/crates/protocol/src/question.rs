@@ -7,9 +7,11 @@ pub mod form;
 mod sampling;
 
 use crate::capabilities::ClientCapabilities;
+use crate::error::RpcError;
+use crate::method::Method;
+use crate::raw::RawJson;
 use crate::resources::is_uri;
 use crate::response::RELATED_TASK;
-use crate::{Method, RawJson, RpcError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 

@@ -1,6 +1,6 @@
 //! JSON text that is passed on without parsing.
 
-use crate::error::clip;
+use crate::visible::clip;
 use bytes::Bytes;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;

@@ -1,6 +1,8 @@
 //! `resources/*`.
 
-use crate::{Method, RawJson, RpcError};
+use crate::error::RpcError;
+use crate::method::Method;
+use crate::raw::RawJson;
 use serde::Deserialize;
 
 /// The resource does not exist.

@@ -1,7 +1,9 @@
 //! Encoding of outgoing messages: responses, requests and notifications, composed of text that is
 //! encoded already.
 
-use crate::{Id, RawJson, RpcError};
+use crate::error::RpcError;
+use crate::message::Id;
+use crate::raw::RawJson;
 use bytes::Bytes;
 use serde_json::value::RawValue;
 

@@ -5,6 +5,7 @@
 //! Not here: shapes that the generations share (`tools`, `resources`, forms), and any state of a
 //! connection.
 
+pub mod claim;
 pub mod discover;
 pub mod envelope;
 pub mod error;

@@ -2,9 +2,10 @@
 //!
 //! Not here: the tasks that a criterion finds. The filter is decoded and validated.
 
-use crate::raw::present;
+use crate::error::RpcError;
+use crate::raw::{RawJson, present};
 use crate::tasks::TaskStatus;
-use crate::{RawJson, RpcError, Timestamp};
+use crate::timestamp::Timestamp;
 use serde::de::{DeserializeSeed, Deserializer, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;

@@ -1,6 +1,8 @@
 //! Tasks as 2025-11-25 shows them (T-9, T-12, T-22, T-30).
 
-use crate::{RawJson, RpcError, Timestamp};
+use crate::error::RpcError;
+use crate::raw::RawJson;
+use crate::timestamp::Timestamp;
 use serde::{Deserialize, Serialize};
 
 /// The `_meta` key of the text that the model gets meanwhile (T-15).

@@ -2,10 +2,12 @@
 
 pub mod union_schema;
 
+use crate::error::RpcError;
 use crate::progress::{Meta, token_of};
-use crate::raw::check_interoperable;
+use crate::raw::{RawJson, check_interoperable};
 use crate::response::with_member;
-use crate::{RawJson, Revision, RpcError, TraceContext};
+use crate::revision::Revision;
+use crate::trace::TraceContext;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 

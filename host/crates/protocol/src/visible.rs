@@ -1,8 +1,16 @@
-//! Foreign text for a terminal or a log: characters that control a terminal, reorder a line, or are
-//! invisible are shown as escapes, such as `\u{1b}`.
+//! Foreign text for a message, a terminal or a log: it is shortened, and characters that control a terminal, reorder a
+//! line, or are invisible are shown as escapes, such as `\u{1b}`.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write};
+
+/// The first `most` characters of a text from outside, for use in a message.
+#[must_use]
+pub fn clip(text: &str, most: usize) -> String {
+    let mut chars = text.chars();
+    let head: String = chars.by_ref().take(most).collect();
+    if chars.next().is_some() { head + "…" } else { head }
+}
 
 /// Text over several lines: tabs and line feeds stay, as does the carriage return before a
 /// line feed.

@@ -1,7 +1,7 @@
 //! Joint bounds for the schemas of one component, or for the forms of one run. A component may have
 //! hundreds of schemas, and the rules of a small schema take far more memory than its text.
 
-use super::pattern::Patterns;
+use crate::pattern::Patterns;
 
 /// The remaining resources for several schemas. Each compilation uses some of them.
 pub struct Allowance {

@@ -3,7 +3,7 @@
 //! A node takes 20 bytes, so a text of *n* bytes takes at most about ten times *n*. A tree of
 //! `serde_json::Value` can take eighty times as much, which a hostile client would exploit.
 
-use super::budget::{Budget, Halt};
+use crate::budget::{Budget, Halt};
 use std::borrow::Cow;
 use toolyard_protocol::raw::MAX_DEPTH;
 

@@ -1,11 +1,11 @@
 //! Equality of values for `const`, `enum` and `uniqueItems`: the order of object members does not
 //! matter, and numbers are compared by value.
 
-use super::budget::Halt;
-use super::compile::Choices;
-use super::document::{At, Kind, Number, number};
-use super::numbers::{compare, exact};
-use super::validate::Check;
+use crate::budget::Halt;
+use crate::document::{At, Kind, Number, number};
+use crate::numbers::{compare, exact};
+use crate::rules::Choices;
+use crate::validate::Check;
 use serde_json::Value;
 use std::hash::{BuildHasher as _, RandomState};
 

@@ -13,30 +13,22 @@ mod equality;
 mod numbers;
 mod pattern;
 mod references;
+mod rules;
 mod validate;
 
 pub use allowance::Allowance;
 pub use budget::{Budget, Halt, Look};
+pub use compile::Bounds;
 pub use document::{NODE_BYTES, nodes_of};
 
-use compile::Rules;
 use document::Document;
+use rules::Rules;
 use serde_json::Value;
 use toolyard_protocol::RawJson;
 use validate::Check;
 
-const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 /// The maximum size, in bytes, of a value that is checked on a thread that other work waits for.
 const QUICK_BYTES: usize = 64 << 10;
-
-/// The bounds of a schema.
-#[derive(Debug, Clone, Copy)]
-pub struct Bounds {
-    /// The maximum length of the text, in bytes.
-    pub bytes: usize,
-    /// The maximum nesting depth.
-    pub depth: usize,
-}
 
 /// A compiled schema.
 pub struct Schema {

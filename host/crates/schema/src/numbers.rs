@@ -1,8 +1,8 @@
 //! Compares JSON numbers, exactly if they have few digits.
 
-use super::compile::NumberRules;
-use super::document::{At, Number, number};
-use super::validate::Check;
+use crate::document::{At, Number, number};
+use crate::rules::NumberRules;
+use crate::validate::Check;
 
 impl Check<'_, '_> {
     pub(super) fn number(&mut self, rules: &NumberRules, at: At) -> bool {

@@ -3,7 +3,7 @@
 //!
 //! The code drives a lazy DFA itself, because the library's search functions cannot be interrupted.
 
-use super::budget::{Budget, Halt};
+use crate::budget::{Budget, Halt};
 use parking_lot::Mutex;
 use regex_automata::hybrid::dfa::{Cache, DFA};
 use regex_automata::nfa::thompson;

@@ -1,7 +1,7 @@
 //! References between the schemas of one document: finds circular references, and bounds the number
 //! of schemas that they apply to one value.
 
-use super::compile::{Id, InPlace, Rules};
+use crate::rules::{Id, InPlace, Rules};
 
 /// The maximum number of subschemas that apply to one value at one place, counting through
 /// references.

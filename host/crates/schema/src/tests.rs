@@ -1,3 +1,4 @@
+use super::compile::DIALECT;
 use super::validate::MAX_COMPLAINTS;
 use super::*;
 use serde_json::{Map, json};

@@ -4,12 +4,13 @@
 //! as many steps as the product of the value's parts and the schema's parts, however the references
 //! are connected.
 
-use super::budget::{Budget, Halt};
-use super::compile::{ArrayRules, Contains, Id, InPlace, ObjectRules, Rules, StringRules, Types, escaped};
-use super::document::{At, Document, Kind, Number};
+use crate::budget::{Budget, Halt};
+use crate::compile::escaped;
+use crate::document::{At, Document, Kind, Number};
+use crate::rules::{ArrayRules, Contains, Id, InPlace, ObjectRules, Rules, StringRules, Types};
 use std::borrow::Cow;
 use std::collections::HashMap;
-use toolyard_protocol::error::clip;
+use toolyard_protocol::visible::clip;
 
 /// The maximum number of complaints about one value.
 pub(super) const MAX_COMPLAINTS: usize = 5;

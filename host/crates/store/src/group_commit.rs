@@ -17,8 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
-use toolyard_task::TaskId;
-use toolyard_task::store::StoreError;
+use toolyard_task::{StoreError, TaskId};
 
 /// The delay before the same transaction is tried again.
 pub(crate) const PAUSE: Duration = Duration::from_millis(100);

@@ -76,9 +76,8 @@ use std::sync::Arc;
 use toolyard_task::keys::KeyStore;
 use toolyard_task::node::NodeStore;
 use toolyard_task::session::SessionStore;
-use toolyard_task::store::StoreError;
 use toolyard_task::{
-    Archive, AuditStore, Broadcast, Erasure, GrantStore, JournalStore, TaskStore, TimelineStore,
+    Archive, AuditStore, Broadcast, Erasure, GrantStore, JournalStore, StoreError, TaskStore, TimelineStore,
 };
 
 pub use toolyard_task::archive;

@@ -30,13 +30,12 @@ use toolyard_task::keys::Key;
 use toolyard_task::search::{Page, Search};
 use toolyard_task::session::Session;
 use toolyard_task::store::{
-    CommitStatus, CreateError, Hint, Hints, ListQuery, Quota, QuotaScope, ReadTask, Records, StoreError,
-    TaskStore,
+    CommitStatus, CreateError, Hint, Hints, ListQuery, Quota, QuotaScope, ReadTask, Records, TaskStore,
 };
 use toolyard_task::task::{Summary, Task};
 use toolyard_task::timeline::TimelineBounds;
 use toolyard_task::wire::Timestamp;
-use toolyard_task::{Clock, Digest, Incarnation, Owner, SessionId, TaskId};
+use toolyard_task::{Clock, Digest, Incarnation, Owner, SessionId, StoreError, TaskId};
 use uuid::Uuid;
 
 /// A host that falls further behind than this gets the hint to read everything again.

@@ -49,10 +49,9 @@ use prometheus_client::registry::Registry;
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
 use std::time::Duration;
-use toolyard_task::Incarnation;
-use toolyard_task::store::StoreError;
 use toolyard_task::timeline::TimelineBounds;
 use toolyard_task::wire::Timestamp;
+use toolyard_task::{Incarnation, StoreError};
 use writer::{Writer, WriterState};
 
 /// Removes the numbers of writers that ended long ago; no writer needs them a day later.

@@ -3,8 +3,7 @@
 
 use crate::codec::CodecError;
 use crate::encryption::{Column, KeyId, Sealing, record_sealed_with, sealed_with};
-use toolyard_task::TaskId;
-use toolyard_task::store::StoreError;
+use toolyard_task::{StoreError, TaskId};
 
 /// The maximum number of tasks in one transaction, and the number of bytes at which a transaction
 /// is full: they bound how long hosts wait.

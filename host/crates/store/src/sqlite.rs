@@ -45,10 +45,9 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use toolyard_task::Clock;
-use toolyard_task::store::StoreError;
 use toolyard_task::timeline::TimelineBounds;
 use toolyard_task::wire::Timestamp;
+use toolyard_task::{Clock, StoreError};
 use watch::Watch;
 use writer::{Writer, WriterState};
 

@@ -8,10 +8,9 @@ use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::mem;
 use std::time::{Duration, Instant};
-use toolyard_task::TaskId;
-use toolyard_task::store::StoreError;
 use toolyard_task::timeline::{LeftOut, NewEvent};
 use toolyard_task::tool::RunUsage;
+use toolyard_task::{StoreError, TaskId};
 
 /// How long events wait if nothing else is written: as long as a person does not notice.
 const DELAY: Duration = Duration::from_millis(250);

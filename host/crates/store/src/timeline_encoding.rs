@@ -3,11 +3,10 @@
 use crate::codec::CodecError;
 use crate::encryption::{Column, Sealing};
 use crate::timeline_buffer::{Note, log_events_not_stored};
-use toolyard_task::TaskId;
-use toolyard_task::store::StoreError;
 use toolyard_task::timeline::{Cut, EventKind, LeftOut, NewEvent, TimelineBounds};
 use toolyard_task::tool::RunUsage;
 use toolyard_task::wire::RawJson;
+use toolyard_task::{StoreError, TaskId};
 
 /// The most bytes of a timeline from which nothing is left out to make room for others: the sealed body of
 /// a gap is no longer.

@@ -11,7 +11,8 @@ use tokio_postgres::{Client, NoTls};
 use toolyard_store::postgres::PostgresLocation;
 use toolyard_store::{PostgresOptions, PostgresStore};
 use toolyard_store_contract::{AMPLE, owner, task};
-use toolyard_task::store::{CreateError, Records, StoreError, TaskStore as _};
+use toolyard_task::StoreError;
+use toolyard_task::store::{CreateError, Records, TaskStore as _};
 
 /// Crashes, each with one commit under way.
 const CRASHES: usize = 8;

@@ -11,11 +11,12 @@ mod questions;
 pub use messages::{WAITING_FOR_MEMORY, caller_left, waiting_for_tool};
 pub use questions::{MAX_ANSWERS_BYTES, MAX_QUESTIONS};
 
-use crate::approval::{ApprovalObject, ApprovedBy, CONFIRM_KEY, ConfirmBy, Decision, NotApproved, approves};
+use crate::approval::{ApprovalObject, ApprovedBy, CONFIRM_KEY, ConfirmBy, Decision};
+use crate::confirmation::{NotApproved, approves};
+use crate::error::AskError;
 use crate::id::{Digest, Incarnation};
 use crate::recovery::{Departure, NotRerun};
 use crate::task::{Fence, Outcome, Question, Sent, Task};
-use crate::tool::AskError;
 use crate::wire::{RawJson, RpcError, Timestamp};
 use messages::orphan_message;
 use questions::open;

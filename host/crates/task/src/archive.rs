@@ -1,7 +1,7 @@
 //! The port for the export of all tasks from a store and their import.
 
+use crate::error::StoreError;
 use crate::id::TaskId;
-use crate::store::StoreError;
 use crate::task::Task;
 use async_trait::async_trait;
 use toolyard_protocol::Timestamp;

@@ -5,16 +5,14 @@
 //! it has only names, shortened.
 
 mod doubt;
+mod permission;
 
 use crate::apply::Event;
 use crate::approval::{CONFIRM_KEY, Decision};
-use crate::grant::{Grant, Verdict};
+use crate::error::{AskError, StoreError};
 use crate::id::{Digest, Owner, SessionId, TaskId};
-use crate::permission::AccessRequest;
-use crate::store::StoreError;
 use crate::task::{Outcome, Summary, Task};
-use crate::tool::AskError;
-use crate::wire::error::clip;
+use crate::wire::visible::clip;
 use async_trait::async_trait;
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
@@ -25,9 +23,6 @@ use std::sync::Arc;
 const NAME: usize = 128;
 /// The longest name of a principal (characters).
 const PRINCIPAL: usize = 512;
-/// The longest object of a permission (characters): the path of a folder may be long, and half of it
-/// would name another folder.
-const WANTED: usize = 8 << 10;
 /// The name of the user of this machine.
 pub(crate) const LOCAL: &str = "local";
 /// The name of the issuer of the tokens in the configuration.
@@ -438,47 +433,6 @@ impl Entry {
             }
             Some(approval) if !approval.is_open() => vec![about(Action::ApprovalGiven)],
             _ => Vec::new(),
-        }
-    }
-
-    /// The user's verdict about a plugin's wish, and for how long it counts.
-    #[must_use]
-    pub fn verdict_given(
-        verdict: Verdict,
-        of: (&str, &Digest),
-        wanted: &AccessRequest,
-        how_long: &str,
-        by: &By,
-    ) -> Self {
-        let action = match verdict {
-            Verdict::Allow => Action::Permitted,
-            Verdict::Deny => Action::NotPermitted,
-        };
-        Self { reason: Some(short(how_long)), ..Self::on_permission(action, of, wanted, by) }
-    }
-
-    /// A permanent verdict is revoked.
-    #[must_use]
-    pub fn revoked(grant: &Grant, by: &By) -> Self {
-        let of = (grant.plugin.as_str(), &grant.digest);
-        Self {
-            owner: Some(name_of(&grant.owner)),
-            reason: Some(grant.verdict.as_str().to_owned()),
-            ..Self::on_permission(Action::Revoked, of, &grant.wanted, by)
-        }
-    }
-
-    fn on_permission(
-        action: Action,
-        (plugin, digest): (&str, &Digest),
-        wanted: &AccessRequest,
-        by: &By,
-    ) -> Self {
-        Self {
-            plugin: Some(short(plugin)),
-            digest: Some(digest.clone()),
-            permission: Some(clip(&wanted.to_string(), WANTED)),
-            ..Self::new(action, by)
         }
     }
 

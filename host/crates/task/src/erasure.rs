@@ -3,8 +3,8 @@
 //! The audit log is not part of it: it keeps who did what, without contents.
 
 use crate::audit::{Action, By, Entry, LOCAL, TOKENS, name_of, subject_name};
+use crate::error::StoreError;
 use crate::id::{Owner, TaskId};
-use crate::store::StoreError;
 use async_trait::async_trait;
 use serde::Serialize;
 use std::fmt;

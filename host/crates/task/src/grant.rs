@@ -1,9 +1,9 @@
 //! Permanent verdicts of users about a plugin's wishes, and the port to their store.
 
 use crate::audit::Entry;
+use crate::error::StoreError;
 use crate::id::{Digest, Owner};
 use crate::permission::AccessRequest;
-use crate::store::StoreError;
 use crate::wire::Timestamp;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};

@@ -4,8 +4,8 @@
 //! the commit that moves the fence of the task also moves that of its journal, so a run that was superseded
 //! cannot change what its successor reads.
 
+use crate::error::StoreError;
 use crate::id::{Digest, Owner, TaskId};
-use crate::store::StoreError;
 use crate::task::Fence;
 use async_trait::async_trait;
 use bytes::Bytes;

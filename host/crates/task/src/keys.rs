@@ -1,6 +1,6 @@
 //! The port to the keys that sign the state that clients carry for the host.
 
-use crate::store::StoreError;
+use crate::error::StoreError;
 use crate::wire::Timestamp;
 use async_trait::async_trait;
 use uuid::Uuid;

@@ -11,7 +11,9 @@ pub mod audit;
 pub mod broadcast;
 pub mod catalog;
 pub mod clock;
+mod confirmation;
 pub mod erasure;
+pub mod error;
 pub mod grant;
 pub mod host_call;
 pub mod http_tape;
@@ -34,6 +36,7 @@ mod tests;
 pub mod timeline;
 pub mod tool;
 mod unattended;
+pub mod wire;
 
 pub use apply::{Effect, Event, Refusal, Transition, apply};
 pub use archive::Archive;
@@ -43,6 +46,7 @@ pub use broadcast::Broadcast;
 pub use catalog::Catalog;
 pub use clock::{Clock, Ids};
 pub use erasure::Erasure;
+pub use error::{AskError, StoreError};
 pub use grant::{Grant, GrantStore};
 pub use http_tape::HttpTape;
 pub use id::{Digest, Incarnation, Owner, SessionDigest, SessionId, TaskId};
@@ -53,30 +57,8 @@ pub use rate::Rate;
 pub use recovery::Durability;
 pub use reservation::{Reservation, ReservationError};
 pub use run_journal::{JournalLost, RunJournal};
-pub use store::{StoreError, TaskStore};
+pub use store::TaskStore;
 pub use task::{Fence, Outcome, Task};
 pub use timeline::TimelineStore;
 pub use tool::{OnClientTimeout, RunContext, RunEnd, Tool};
 pub use unattended::Unattended;
-
-/// The parts of `protocol` for crates that must not depend on it.
-pub mod wire {
-    pub use toolyard_protocol::LogLevel;
-    pub use toolyard_protocol::completion::{MAX_VALUES, Reference};
-    pub use toolyard_protocol::error;
-    pub use toolyard_protocol::progress::Progress;
-    pub use toolyard_protocol::prompts::{PromptArgument, PromptDescription};
-    pub use toolyard_protocol::question::{Kind as QuestionKind, check_page};
-    pub use toolyard_protocol::raw::{MAX_DEPTH, RawJsonError};
-    pub use toolyard_protocol::resources::{URI_BYTES, is_uri};
-    pub use toolyard_protocol::response::RELATED_TASK;
-    pub use toolyard_protocol::stateless::error::MISSING_CAPABILITY;
-    pub use toolyard_protocol::stateless::param_headers::param_headers;
-    pub use toolyard_protocol::tasks::{TaskStatus, TaskView};
-    pub use toolyard_protocol::tools::{
-        Execution, RequestedTtl, TaskSupport, ToolDescription, is_name, is_tool_name, text_result,
-    };
-    pub use toolyard_protocol::uri_template::UriRange;
-    pub use toolyard_protocol::visible;
-    pub use toolyard_protocol::{RawJson, RpcError, Timestamp, TraceContext};
-}

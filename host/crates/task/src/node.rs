@@ -1,7 +1,7 @@
 //! The port to the hosts that share a store.
 
+use crate::error::StoreError;
 use crate::id::{Digest, Incarnation};
-use crate::store::StoreError;
 use crate::wire::Timestamp;
 use async_trait::async_trait;
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! The port to the store of sessions.
 
+use crate::error::StoreError;
 use crate::id::{Owner, SessionId};
-use crate::store::StoreError;
 use crate::wire::{RawJson, Timestamp};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};

@@ -2,6 +2,7 @@
 
 use crate::apply::Event;
 use crate::audit::{By, Entry};
+use crate::error::StoreError;
 use crate::id::{Digest, Incarnation, Owner, TaskId};
 use crate::journal::{Flush, LastChunks};
 use crate::search::{Page, Search};
@@ -9,20 +10,6 @@ use crate::task::{Summary, Task};
 use crate::timeline::NewEvent;
 use crate::wire::Timestamp;
 use async_trait::async_trait;
-
-/// An error of a store. It wrote nothing, unless the error says that this is undecided.
-#[derive(Debug, thiserror::Error)]
-pub enum StoreError {
-    /// It may work later: locked, out of space, shutting down.
-    #[error("the task store is not available")]
-    Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// It failed at the commit of a change, and it is still unknown whether the change counts.
-    #[error("the task store is not available, and a change to it may have been made or not")]
-    Undecided(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// It holds a record that cannot be decoded.
-    #[error("the task store holds a record that cannot be read")]
-    Corrupt(#[source] Box<dyn std::error::Error + Send + Sync>),
-}
 
 /// Why a task was not created.
 #[derive(Debug, thiserror::Error)]

@@ -1,8 +1,8 @@
 //! The record of a task.
 
 use crate::approval::Approval;
+use crate::error::AskError;
 use crate::id::{Digest, Incarnation, Owner, SessionId, TaskId};
-use crate::tool::AskError;
 use crate::wire::{QuestionKind, RawJson, RequestedTtl, RpcError, TaskStatus, TaskView, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;

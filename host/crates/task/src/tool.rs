@@ -2,6 +2,7 @@
 
 use crate::approval::ConfirmTerms;
 use crate::argument::ArgumentValue;
+use crate::error::AskError;
 use crate::host_call::HostCall;
 use crate::http_tape::HttpTape;
 use crate::id::{Digest, TaskId};
@@ -231,24 +232,6 @@ pub enum RunEnd {
     Error(RpcError),
     /// It was stopped because [`RunContext::stopped`] turned true.
     Stopped,
-}
-
-/// Why a question has no answer.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum AskError {
-    /// The client cannot be asked this; the text says why.
-    Unsupported(String),
-    /// No answer in time.
-    TimedOut,
-    /// The client answered with an error.
-    Refused(RpcError),
-    /// The question is malformed.
-    Invalid(String),
-    /// The call has had effects and cannot be run again to ask.
-    TooLate,
-    /// The run is being stopped.
-    Cancelled,
 }
 
 /// A question of a guest.

@@ -1,6 +1,7 @@
 //! Runs that no client requested, such as those that ask a new component for its offers.
 
-use crate::tool::{AskError, AskedQuestion, CallInfo, GivenAnswer, Report, RunContext};
+use crate::error::AskError;
+use crate::tool::{AskedQuestion, CallInfo, GivenAnswer, Report, RunContext};
 use crate::wire::RawJson;
 use async_trait::async_trait;
 

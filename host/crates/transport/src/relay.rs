@@ -37,7 +37,7 @@ use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 use toolyard_protocol::message::decode;
 use toolyard_protocol::notification::cancellation;
 use toolyard_protocol::stateless::VERSION;
-use toolyard_protocol::stateless::envelope::VersionClaim;
+use toolyard_protocol::stateless::claim::VersionClaim;
 use toolyard_protocol::{DecodeError, Id, Incoming, Message, Method, RpcError, response};
 
 /// How often a request that may be repeated is sent to a host that ends before it has answered.

@@ -13,7 +13,8 @@ pub(crate) use request_channel::RequestChannel;
 use crate::Server;
 use std::sync::OnceLock;
 use toolyard_protocol::stateless::VERSION;
-use toolyard_protocol::stateless::envelope::{self, ClaimedParams, VersionClaim};
+use toolyard_protocol::stateless::claim::{self, ClaimedParams, VersionClaim};
+use toolyard_protocol::stateless::envelope;
 use toolyard_protocol::{DecodeError, Message, Method, RawJson, RpcError};
 
 /// This server, as every result shows it; rendered once.
@@ -47,7 +48,7 @@ pub(crate) fn is_among(members: &[Result<Message, DecodeError>]) -> bool {
         Ok(Message::Request { method, params, .. }) => {
             claim_of(method, params.as_ref()).claim != VersionClaim::None
         }
-        Ok(Message::Notification { params, .. }) => envelope::claim(params.as_ref()) != VersionClaim::None,
+        Ok(Message::Notification { params, .. }) => claim::claim(params.as_ref()) != VersionClaim::None,
         Ok(Message::Response { .. }) | Err(_) => false,
     })
 }

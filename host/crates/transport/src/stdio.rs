@@ -29,7 +29,7 @@ use toolyard_protocol::initialize::InitializeParams;
 use toolyard_protocol::message::decode;
 use toolyard_protocol::notification::{Cancellation, cancellation};
 use toolyard_protocol::revision::Transport;
-use toolyard_protocol::stateless::envelope::VersionClaim;
+use toolyard_protocol::stateless::claim::VersionClaim;
 use toolyard_protocol::{
     DecodeError, Id, Incoming, LogLevel, Message, Method, RawJson, Revision, RpcError, notification, response,
 };

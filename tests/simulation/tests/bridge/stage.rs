@@ -17,8 +17,7 @@ use toolyard_simulation::host::{SimIds, start_services};
 use toolyard_simulation::time::{HostClock, StoreClock};
 use toolyard_simulation::trace::Observed as _;
 use toolyard_store::MemoryStore;
-use toolyard_task::store::StoreError;
-use toolyard_task::{Durability, RunContext, RunEnd, Task, Tool};
+use toolyard_task::{Durability, RunContext, RunEnd, StoreError, Task, Tool};
 
 /// A tool whose guests count an effect.
 pub struct CountedTool {

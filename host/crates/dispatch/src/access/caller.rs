@@ -1,6 +1,7 @@
 //! The caller of a request, and the tasks that it may see.
 
-use crate::{Fault, Principal};
+use crate::access::principal::Principal;
+use crate::error::Fault;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,6 +1,6 @@
 //! The share of the processors that each principal's runs get.
 
-use crate::Principal;
+use crate::access::principal::Principal;
 use crate::access::rules::PrincipalPattern;
 use serde::Deserialize;
 

@@ -6,11 +6,11 @@
 //! object, and for a call to the arguments that the rules looked at, and says whether an approval is needed. Names are checked before they
 //! are looked up: the same code answers for a denied object and for one that does not exist.
 
-use crate::Fault;
 use crate::access::Access;
 use crate::access::audit::{Denial, DeniedBy, DeniedObject};
 use crate::access::caller::Caller;
 use crate::access::rules::{AccessRules, Decision, Object, ObjectKind, ambiguity};
+use crate::error::Fault;
 use crate::observe::metrics::MeasuredTool;
 use std::sync::Arc;
 use toolyard_protocol::RawJson;

@@ -4,7 +4,8 @@
 //! Not here: the limits on concurrent runs, which are in [`crate::slots::admission`].
 
 use crate::access::Access;
-use crate::{Fault, Principal};
+use crate::access::principal::Principal;
+use crate::error::Fault;
 use governor::clock::{Clock as _, DefaultClock};
 use governor::state::keyed::HashMapStateStore;
 use governor::{DefaultDirectRateLimiter, NotUntil, Quota, RateLimiter};

@@ -11,11 +11,12 @@
 mod ambiguity;
 mod condition;
 mod number;
+mod pattern;
 mod principals;
 mod reading;
 mod rule;
 
-use crate::Principal;
+use crate::access::principal::Principal;
 pub(crate) use ambiguity::ambiguity;
 use condition::Arguments;
 pub(crate) use principals::PrincipalPattern;

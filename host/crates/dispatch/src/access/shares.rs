@@ -3,7 +3,7 @@
 //! counts until no part of it is held: the arguments of a call for as long as the call, an answer until it is written.
 
 use crate::access::rate_limit::RateKey;
-use crate::{Fault, RETRY_AFTER_MS};
+use crate::error::{Fault, RETRY_AFTER_MS};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};

@@ -1,9 +1,10 @@
 //! Checks of arguments that take longer than a thread that serves clients may give.
 
 use crate::access::caller::Caller;
+use crate::application::Dispatch;
 use crate::call::reply::CallReply;
 use crate::call::tools_call::{PermittedCall, TaskOrigin};
-use crate::{Dispatch, Fault};
+use crate::error::Fault;
 use std::sync::Arc;
 use toolyard_task::tool::{ArgumentCheck, CheckOrder};
 

@@ -2,20 +2,21 @@
 //! a call whose client stopped waiting is joined by the same call made again.
 
 use crate::access::caller::Caller;
-use crate::bridge::BridgeTerms;
+use crate::application::Dispatch;
 use crate::bridge::text::{self, OpenQuestion, OpenQuestionKind, RunState, RunningTask};
 use crate::call::reply::{CallReply, HandOff, TaskQuestions};
 use crate::call::tools_call::{MayBeTask, PermittedCall, TaskOrigin, era_of};
 use crate::client::client_channel::ClientChannel;
+use crate::error::Fault;
 use crate::run::pending_question::KEYS;
 use crate::run::promotion::Promoted;
 use crate::run::round_trip::{RequestBinding, RoundTrip};
 use crate::run::run::Run;
+use crate::settings::bridge::BridgeTerms;
 use crate::slots::stop::{Stop, StopCause};
 use crate::task::handover::Handover;
 use crate::task::operations::{TaskWait, outcome_of};
 use crate::task::rejoin::{ExpectedOnStop, JoinKey};
-use crate::{Dispatch, Fault};
 use serde_json::json;
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -3,17 +3,19 @@
 
 use crate::access::caller::Caller;
 use crate::access::rules::Object;
+use crate::application::Dispatch;
+use crate::bridge::HostTool;
 use crate::bridge::text::{self, ListFilter, ListedTask, TaskState, ToolNames};
-use crate::bridge::{BridgeTerms, HostTool};
 use crate::call::bridged::{OpenQuestions, asked_in_round, asks_by_text, meta_of};
 use crate::call::reply::{CallReply, HandOff};
 use crate::call::tools_call::{Terms, ToolCall};
 use crate::catalog::tools_list::CatalogSnapshot;
+use crate::error::Fault;
 use crate::run::pending_question::KEYS;
 use crate::run::round_trip::{RequestBinding, RoundTrip};
+use crate::settings::bridge::BridgeTerms;
 use crate::task::handover::Handover;
 use crate::task::operations::TaskWait;
-use crate::{Dispatch, Fault};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -116,7 +118,7 @@ impl Dispatch {
             && !self.deps.access.denies_by_name(caller, Object::Tool(&call.params.name));
         drop(snapshot);
         if !is_offered {
-            return Err(Fault::UnknownTool(toolyard_protocol::error::clip(&call.params.name, 128)));
+            return Err(Fault::UnknownTool(toolyard_protocol::visible::clip(&call.params.name, 128)));
         }
         self.cluster.recover_once().await?;
         let names = self.deps.catalog.snapshot().host_tools().for_client(&self.deps.settings, caller);

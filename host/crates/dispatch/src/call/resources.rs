@@ -9,11 +9,12 @@
 use crate::access::caller::Caller;
 use crate::access::permit::{AskPermit, NoPermit};
 use crate::access::rules::{Object, ObjectKind};
+use crate::application::Dispatch;
 use crate::call::plugin_pages::{PluginPage, PluginTurn, log_plugin_left_out, log_uris_left_out};
 use crate::call::resources_prompts::{FetchReply, ProviderEnd, ProviderFailure, ProviderRequest, RunBound};
 use crate::catalog::resource_index::{PluginResources, claimant, template_claimant};
+use crate::error::Fault;
 use crate::slots::admission::LimitReached;
-use crate::{Dispatch, Fault};
 use futures_util::future::join_all;
 use std::sync::Arc;
 use std::time::Duration;

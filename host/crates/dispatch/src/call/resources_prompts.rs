@@ -4,8 +4,10 @@
 use crate::access::caller::Caller;
 use crate::access::permit::AskPermit;
 use crate::access::rules::{Object, ObjectKind};
+use crate::application::Dispatch;
 use crate::catalog::tools_list::page_of;
 use crate::client::client_channel::ClientChannel;
+use crate::error::Fault;
 use crate::run::client::Client;
 use crate::run::round_trip::{InputRequired, RequestBinding, RoundTrip};
 use crate::run::run::{DriveEnd, Run};
@@ -13,7 +15,6 @@ use crate::run::setup::Setup;
 use crate::slots::Slots;
 use crate::slots::admission::{LimitReached, SlotRequest};
 use crate::slots::stop::Stop;
-use crate::{Dispatch, Fault};
 use futures_util::FutureExt as _;
 use std::sync::Arc;
 use std::time::Duration;
@@ -155,7 +156,7 @@ impl Dispatch {
         request: ProviderRequest<'_>,
         params: GetParams,
     ) -> Result<FetchReply, Fault> {
-        let unknown = || Fault::UnknownPrompt(toolyard_protocol::error::clip(&params.name, 128));
+        let unknown = || Fault::UnknownPrompt(toolyard_protocol::visible::clip(&params.name, 128));
         let permit = self
             .deps
             .access
@@ -189,7 +190,7 @@ impl Dispatch {
         };
         let nothing = || Fault::NothingToComplete(nothing.to_owned());
         let permit = self.deps.access.permit(request.caller, object).map_err(|denial| denial.or(nothing))?;
-        let argument = toolyard_protocol::error::clip(&params.name, 128);
+        let argument = toolyard_protocol::visible::clip(&params.name, 128);
         let catalog = self.deps.catalog.current();
         let provider = match &params.reference {
             Reference::Prompt { name } => {

@@ -2,7 +2,9 @@
 //! that a restart loses none.
 
 use crate::access::caller::Caller;
-use crate::{Dispatch, Fault, Principal};
+use crate::access::principal::Principal;
+use crate::application::Dispatch;
+use crate::error::Fault;
 use std::sync::Arc;
 use toolyard_protocol::{ClientCapabilities, RawJson, Revision};
 use toolyard_task::audit::name_of;

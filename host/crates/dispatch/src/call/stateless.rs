@@ -2,13 +2,14 @@
 //! the client in the answer to its request.
 
 use crate::access::caller::Caller;
-use crate::bridge::BridgeTerms;
+use crate::application::Dispatch;
 use crate::call::reply::{CallReply, CreatedTask};
 use crate::call::tools_call::{MayBeTask, PermittedCall, TaskOrigin};
+use crate::error::Fault;
 use crate::run::round_trip::{RequestBinding, RoundTrip};
+use crate::settings::bridge::BridgeTerms;
 use crate::slots::stop::Stop;
 use crate::task::handover::Handover;
-use crate::{Dispatch, Fault};
 use std::sync::Arc;
 use std::time::Duration;
 use toolyard_protocol::stateless::input::Retry;

@@ -1,8 +1,9 @@
 //! Requests about tasks. The first one waits until the tasks of dead hosts are recovered.
 
 use crate::access::caller::Caller;
+use crate::application::Dispatch;
 use crate::client::client_channel::ClientChannel;
-use crate::{Dispatch, Fault};
+use crate::error::Fault;
 use futures_util::stream::Stream;
 use std::collections::HashMap;
 use std::sync::Arc;

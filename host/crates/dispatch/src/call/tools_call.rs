@@ -4,9 +4,11 @@ use crate::access::caller::Caller;
 use crate::access::permit::CallPermit;
 use crate::access::rate_limit::{Operation, RateKey};
 use crate::access::rules::Object;
-use crate::bridge::{BridgeTerms, QUEUED};
+use crate::application::Dispatch;
+use crate::bridge::QUEUED;
 use crate::call::reply::{CallReply, CreatedTask};
 use crate::client::client_channel::ClientChannel;
+use crate::error::Fault;
 use crate::observe::metrics::MeasuredTool;
 use crate::observe::observer::{CallOutcome, Observation};
 use crate::run::begin::NewTaskTerms;
@@ -17,10 +19,10 @@ use crate::run::round_trip::RoundTrip;
 use crate::run::run::Run;
 use crate::run::setup::Setup;
 use crate::run::task_run::SlotTurn;
+use crate::settings::bridge::BridgeTerms;
 use crate::slots::admission::{LimitReached, Slot, SlotRequest};
 use crate::slots::stop::Stop;
 use crate::slots::work::RunTarget;
-use crate::{Dispatch, Fault};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
@@ -194,7 +196,7 @@ impl Dispatch {
         if self.may_log() {
             tracing::info!(
                 event = "call.refused",
-                tool = toolyard_protocol::error::clip(tool, 128),
+                tool = toolyard_protocol::visible::clip(tool, 128),
                 principal = %caller.principal,
                 reason = %fault,
                 "call refused"
@@ -213,7 +215,7 @@ impl Dispatch {
             return Err(Fault::Closing);
         }
         let name = &call.params.name;
-        let unknown = || Fault::UnknownTool(toolyard_protocol::error::clip(name, 128));
+        let unknown = || Fault::UnknownTool(toolyard_protocol::visible::clip(name, 128));
         let offer = self.deps.catalog.snapshot();
         if let Some((tool, terms)) = self.host_tool(&offer, name, &call.terms) {
             return Ok(CallStart::Boxed(self.call_host_tool(caller, tool, call, terms).boxed()));

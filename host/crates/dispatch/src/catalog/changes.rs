@@ -1,11 +1,11 @@
 //! Changes of the catalog, for the transports that notify clients (TL-1, R-6, R-7, PR-5). A burst
 //! becomes one notification: a follower reads the latest state.
 
-use crate::Catalog;
 use crate::catalog::LiveCatalog;
 use std::sync::Arc;
 use tokio::sync::{broadcast, watch};
-pub use toolyard_protocol::initialize::Offers;
+pub use toolyard_protocol::offers::Offers;
+use toolyard_task::Catalog;
 use toolyard_task::provider::ProviderSpec;
 pub use toolyard_task::tool::OfferChange;
 

@@ -1,12 +1,13 @@
 //! `tools/list`: the entries are rendered once per catalog, not once per request.
 
-use crate::Fault;
 use crate::access::caller::Caller;
 use crate::access::rate_limit::ToolRateLimit;
 use crate::access::rules::Object;
-use crate::bridge::{BridgeSettings, BridgeTerms, HostToolNames, OutputSchemas, text};
+use crate::bridge::{HostToolNames, text};
 use crate::catalog::LiveCatalog;
+use crate::error::Fault;
 use crate::observe::metrics::MeasuredTool;
+use crate::settings::bridge::{BridgeSettings, BridgeTerms, OutputSchemas};
 use std::collections::HashMap;
 use std::sync::Arc;
 use toolyard_protocol::page::page;

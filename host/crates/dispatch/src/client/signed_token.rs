@@ -1,13 +1,13 @@
 //! Cursors: opaque, signed, bound to the list and the principal that they were issued for (T-31, T-33).
 
-use crate::Fault;
 use crate::client::Clients;
+use crate::error::Fault;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
+use toolyard_task::StoreError;
 use toolyard_task::keys::{Key, KeyUse};
-use toolyard_task::store::StoreError;
 
 const MAC_BYTES: usize = 16;
 

@@ -11,8 +11,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use toolyard_task::audit::By;
 use toolyard_task::recovery::{Departure, NotRerun, Recovery, recovery};
-use toolyard_task::store::StoreError;
-use toolyard_task::{Event, TaskId};
+use toolyard_task::{Event, StoreError, TaskId};
 
 /// How long stopped guests may take to end. They are interrupted at once, so this is only a safeguard.
 const LET_GO: Duration = Duration::from_secs(5);

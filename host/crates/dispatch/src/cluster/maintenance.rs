@@ -8,8 +8,8 @@ use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
-use toolyard_task::store::{Hint, StoreError};
-use toolyard_task::{Incarnation, TaskId};
+use toolyard_task::store::Hint;
+use toolyard_task::{Incarnation, StoreError, TaskId};
 
 const TICK: Duration = Duration::from_millis(250);
 /// The number of ticks between two looks at the shared state of hosts and sessions.

@@ -9,8 +9,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
-use toolyard_task::store::StoreError;
-use toolyard_task::{Task, TaskId};
+use toolyard_task::{StoreError, Task, TaskId};
 
 /// Tasks that are taken at once.
 const AT_ONCE: usize = 64;

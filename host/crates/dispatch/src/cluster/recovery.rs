@@ -17,9 +17,8 @@ use std::time::Duration;
 use toolyard_task::apply::waiting_for_tool;
 use toolyard_task::audit::{By, name_of};
 use toolyard_task::recovery::{Departure, NotRerun, Recovery, recovery};
-use toolyard_task::store::StoreError;
 use toolyard_task::tool::ArgumentCheck;
-use toolyard_task::{Digest, Event, Incarnation, Owner, Task, TaskId};
+use toolyard_task::{Digest, Event, Incarnation, Owner, StoreError, Task, TaskId};
 
 /// Tasks to recover concurrently, so that they share commits.
 const AT_ONCE: usize = 64;

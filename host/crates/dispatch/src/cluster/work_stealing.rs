@@ -6,8 +6,7 @@
 use crate::cluster::Cluster;
 use crate::cluster::recovery::Taking;
 use std::sync::atomic::Ordering;
-use toolyard_task::store::StoreError;
-use toolyard_task::{Event, Incarnation, TaskId};
+use toolyard_task::{Event, Incarnation, StoreError, TaskId};
 
 /// Tasks that are taken over at once.
 const AT_ONCE: u32 = 64;

@@ -3,8 +3,7 @@
 //!
 //! Any message may be lost. Facts that must hold are in the store.
 
-use crate::Subject;
-use crate::access::principal::Principal;
+use crate::access::principal::{Principal, Subject};
 use crate::access::rate_limit::{Operation, RateKey};
 use crate::client::client_channel::Notice;
 use crate::node::Node;

@@ -14,9 +14,8 @@ use std::time::Duration;
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use toolyard_task::Incarnation;
 use toolyard_task::node::{Registration, Tenure};
-use toolyard_task::store::StoreError;
+use toolyard_task::{Incarnation, StoreError};
 
 /// How often a host without a lease checks whether the others still see it.
 const LOOK: Duration = Duration::from_secs(5);

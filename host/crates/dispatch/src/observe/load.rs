@@ -1,6 +1,6 @@
 //! How busy this host is, for gauges and for the operator.
 
-use crate::Bounds;
+use crate::settings::Bounds;
 
 /// How busy this host is at one moment, and how much it may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,7 +6,6 @@
 
 use crate::observe::call_end::CallEnd;
 use crate::observe::load::Load;
-use crate::{Catalog, Outcome};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};
 use prometheus_client::metrics::MetricType;
@@ -19,9 +18,9 @@ use std::collections::HashMap;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use toolyard_task::Tool;
 use toolyard_task::run_journal::DoubtDecision;
 use toolyard_task::tool::RunUsage;
+use toolyard_task::{Catalog, Outcome, Tool};
 
 const TOOL: &str = "tool";
 const OUTCOME: &str = "outcome";

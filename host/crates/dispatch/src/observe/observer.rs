@@ -3,7 +3,7 @@
 //! Not here: metrics (`metrics.rs`), traces (`trace.rs`) and audit entries (`audit.rs`). Without an
 //! observer, a call only pays for the check whether there is one.
 
-use crate::Fault;
+use crate::error::Fault;
 use crate::observe::Observers;
 use parking_lot::Mutex;
 use std::fmt::Display;
@@ -117,7 +117,7 @@ impl Observers {
         let observation = Observation {
             observer: observer.clone(),
             number: self.observer.calls.fetch_add(1, Ordering::Relaxed) + 1,
-            tool: toolyard_protocol::error::clip(tool, 128),
+            tool: toolyard_protocol::visible::clip(tool, 128),
             began: Instant::now(),
             state: Mutex::default(),
         };

@@ -12,8 +12,8 @@ use tokio::time::Instant;
 use toolyard_protocol::ClientCapabilities;
 use toolyard_task::approval::{Approval, ApprovalObject, ConfirmBy, ConfirmTerms};
 use toolyard_task::audit::By;
-use toolyard_task::store::{ReadTask, StoreError};
-use toolyard_task::{Event, Task};
+use toolyard_task::store::ReadTask;
+use toolyard_task::{Event, StoreError, Task};
 
 impl RunDeps {
     /// The new task, waiting for an approval on these terms.

@@ -1,9 +1,9 @@
 //! Makes a call a task. This is the only place that does, whether the call is a task from its beginning
 //! or becomes one while it runs.
 
-use crate::Fault;
 use crate::access::caller::Caller;
 use crate::access::permit::CallPermit;
+use crate::error::Fault;
 use crate::run::deps::RunDeps;
 use crate::run::run::Run;
 use crate::slots::registry::RunGuard;

@@ -9,8 +9,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 use toolyard_protocol::question::{self, ClientAnswer, ClientTask};
 use toolyard_protocol::{ClientCapabilities, RawJson, RpcError};
+use toolyard_task::AskError;
 use toolyard_task::task::Sent;
-use toolyard_task::tool::AskError;
 use toolyard_task::wire::{QuestionKind, TaskStatus};
 
 /// How long one request about a client's task may take before it is repeated (L-9).

@@ -1,11 +1,11 @@
 //! The components of the host, for runs and for the facade.
 
-use crate::Settings;
 use crate::access::Access;
 use crate::catalog::LiveCatalog;
 use crate::client::Clients;
 use crate::node::Node;
 use crate::observe::Observers;
+use crate::settings::Settings;
 use crate::slots::Slots;
 use crate::task::Tasks;
 use std::sync::{Arc, OnceLock};

@@ -2,8 +2,8 @@
 //! own route; from a task, it is written to the task first and is sent wherever the client can be
 //! reached.
 
-use crate::Fault;
 use crate::client::client_channel::{ClientChannel, RouteScope};
+use crate::error::Fault;
 use crate::run::deps::RunDeps;
 use crate::run::pending_question::{KEYS, PendingQuestion, same};
 use crate::run::promotion::{NotPromoted, PromotionCause};
@@ -23,10 +23,10 @@ use toolyard_protocol::question::{self, CheckedQuestion, ClientAnswer, Kind};
 use toolyard_protocol::{ClientCapabilities, RawJson, RpcError};
 use toolyard_task::apply::{MAX_ASKED_AGAIN, MAX_QUESTIONS};
 use toolyard_task::audit::By;
-use toolyard_task::store::{ReadTask, StoreError};
+use toolyard_task::store::ReadTask;
 use toolyard_task::task::{Era, Question};
-use toolyard_task::tool::{AnswerCheck, AskError, AskedQuestion, GivenAnswer};
-use toolyard_task::{Event, Fence, Refusal, Task, TaskId};
+use toolyard_task::tool::{AnswerCheck, AskedQuestion, GivenAnswer};
+use toolyard_task::{AskError, Event, Fence, Refusal, StoreError, Task, TaskId};
 
 /// How often the host retries a question that no client has received.
 pub(crate) const LOOK_AGAIN: Duration = Duration::from_secs(1);

@@ -1,9 +1,9 @@
 //! The journal of the run of a task that resumes: chunks go to the store in their order and share its commits, and a
 //! run that waits for long gives up its place and becomes a row.
 
+use crate::run::as_task::RunTask;
 use crate::run::deps::RunDeps;
 use crate::run::journal_writer::{Message, StoreRetry, write};
-use crate::run::run::RunTask;
 use crate::slots::stop::Stop;
 use crate::task::commit::CommitOutcome;
 use async_trait::async_trait;

@@ -1,8 +1,8 @@
 //! Stores the chunks of the journal of one run, in their order. Chunks that come while others are being stored share
 //! the next write.
 
+use crate::run::as_task::RunTask;
 use crate::run::deps::RunDeps;
-use crate::run::run::RunTask;
 use crate::task::commit::CommitOutcome;
 use std::sync::Arc;
 use std::time::Duration;

@@ -18,11 +18,10 @@ use toolyard_protocol::{ClientCapabilities, RawJson};
 use toolyard_task::audit::Entry;
 use toolyard_task::grant::{Grant, GrantId, Verdict};
 use toolyard_task::permission::WhyNot;
-use toolyard_task::store::StoreError;
-use toolyard_task::tool::{AskError, GivenAnswer};
+use toolyard_task::tool::GivenAnswer;
 use toolyard_task::wire::Timestamp;
-use toolyard_task::wire::error::clip;
-use toolyard_task::{AccessRequest, NotPermitted, Owner, TaskId};
+use toolyard_task::wire::visible::clip;
+use toolyard_task::{AccessRequest, AskError, NotPermitted, Owner, StoreError, TaskId};
 
 /// The most permanent permissions and refusals that the store keeps of one principal. Above it, the
 /// store forgets the oldest, and the host asks for it again. No person answers a thousand questions by

@@ -2,13 +2,13 @@
 //! takes longer than a plain call may, or because it has had effects and has to ask. The run is not
 //! started again; the task gets the run that is under way.
 
-use crate::Fault;
 use crate::access::caller::Caller;
-use crate::bridge::BridgeTerms;
+use crate::error::Fault;
 use crate::run::begin::NewTaskTerms;
 use crate::run::deps::RunDeps;
 use crate::run::promotion::{NotPromoted, Promoted, Promotion, PromotionCause};
 use crate::run::run::Run;
+use crate::settings::bridge::BridgeTerms;
 use crate::slots::Slots;
 use crate::slots::admission::Slot;
 use crate::slots::stop::{Stop, StopCause};

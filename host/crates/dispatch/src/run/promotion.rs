@@ -1,9 +1,9 @@
 //! The parts that a running call needs to become a task.
 
-use crate::Fault;
 use crate::access::caller::Caller;
 use crate::access::permit::CallPermit;
 use crate::client::client_channel::ClientChannel;
+use crate::error::Fault;
 use crate::slots::registry::RunGuard;
 use crate::slots::stop::Stop;
 use parking_lot::{Mutex, MutexGuard};

@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use toolyard_protocol::RawJson;
 use toolyard_protocol::question::CheckedQuestion;
+use toolyard_task::AskError;
 use toolyard_task::task::{Question, Sent};
-use toolyard_task::tool::{AskError, GivenAnswer};
+use toolyard_task::tool::GivenAnswer;
 use toolyard_task::wire::{QuestionKind, Timestamp};
 
 /// The questions of a run so far, and their answers.

@@ -6,9 +6,9 @@
 //! the method, the name and the arguments, to a time, and to the questions that it answers. The
 //! host keeps nothing of a round, so any host with the same keys can continue it.
 
-use crate::Fault;
 use crate::access::caller::Caller;
 use crate::client::signed_token::{open, seal};
+use crate::error::Fault;
 use crate::run::deps::RunDeps;
 use crate::run::pending_question::{KEYS, bare};
 use crate::slots::stop::Stop;
@@ -23,9 +23,9 @@ use toolyard_protocol::question::{self, CheckedQuestion, ClientAnswer};
 use toolyard_protocol::stateless::input::Retry;
 use toolyard_protocol::{RawJson, RpcError};
 use toolyard_task::keys::{KeyStore, KeyUse};
-use toolyard_task::tool::{AnswerCheck, AskError};
+use toolyard_task::tool::AnswerCheck;
 use toolyard_task::wire::{QuestionKind, Timestamp};
-use toolyard_task::{Owner, TaskId};
+use toolyard_task::{AskError, Owner, TaskId};
 use uuid::Uuid;
 
 /// The questions that a stateless client has to answer before its request can be done.

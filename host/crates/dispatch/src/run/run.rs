@@ -10,6 +10,7 @@ use crate::observe::metrics::MeasuredTool;
 use crate::observe::observer::Observation;
 use crate::observe::run_timeline::RunTimeline;
 use crate::observe::trace::Recording;
+use crate::run::as_task::RunTask;
 use crate::run::client::Client;
 use crate::run::deps::RunDeps;
 use crate::run::journal::TaskJournal;
@@ -89,23 +90,6 @@ pub(crate) struct RunObservers {
     pub observation: Option<Arc<Observation>>,
     /// Its entry in the history of plain calls, if there is one.
     pub history: Option<Box<HistoryEntry>>,
-}
-
-/// The task that a run works on.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct RunTask {
-    pub id: TaskId,
-    pub fence: Fence,
-    /// When this run began, by the clock of the store, if it began before it was set up.
-    pub started_at: Option<Timestamp>,
-    /// When its ttl passes.
-    pub expires_at: Timestamp,
-    /// The generation of protocol that it was created under.
-    pub era: Era,
-    /// Whether its client knows no tasks.
-    pub bridged: bool,
-    /// Whether an earlier run lost its host while it repeated what was recorded.
-    pub is_stalled: bool,
 }
 
 /// How driven work ended.

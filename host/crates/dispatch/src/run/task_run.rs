@@ -2,9 +2,10 @@
 
 use crate::error::RETRY_AFTER_MS;
 use crate::observe::metrics::MeasuredTool;
+use crate::run::as_task::RunTask;
 use crate::run::deps::RunDeps;
 use crate::run::journal::TaskJournal;
-use crate::run::run::{Run, RunTask};
+use crate::run::run::Run;
 use crate::slots::admission::{PendingSlot, Slot, SlotRequest, UnapprovedRequest};
 use crate::slots::registry::RunGuard;
 use crate::task::commit::{CommitOutcome, log_end};
@@ -15,8 +16,7 @@ use std::time::Duration;
 use toolyard_protocol::Timestamp;
 use toolyard_task::audit::By;
 use toolyard_task::journal::LastChunks;
-use toolyard_task::store::StoreError;
-use toolyard_task::{Event, Outcome, Refusal, RunEnd, Task, TaskId};
+use toolyard_task::{Event, Outcome, Refusal, RunEnd, StoreError, Task, TaskId};
 
 /// How a task gets its slot.
 pub(crate) enum SlotTurn {

@@ -3,8 +3,8 @@
 //! resources, so that no run fails for lack of them later. The queues are bounded by the quota of
 //! the store, which counts waiting tasks, and by the plugins' own bounds.
 
-use crate::Bounds;
 use crate::access::permit::{AskPermit, CallPermit};
+use crate::settings::Bounds;
 use crate::slots::work::RunTarget;
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, HashMap, VecDeque};

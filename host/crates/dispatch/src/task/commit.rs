@@ -3,8 +3,8 @@
 use crate::task::Tasks;
 use toolyard_task::audit::By;
 use toolyard_task::journal::LastChunks;
-use toolyard_task::store::{CommitStatus, Records, StoreError};
-use toolyard_task::{Effect, Event, Refusal, Task, TaskId, Transition, apply};
+use toolyard_task::store::{CommitStatus, Records};
+use toolyard_task::{Effect, Event, Refusal, StoreError, Task, TaskId, Transition, apply};
 
 /// The outcome of a change.
 #[derive(Debug)]

@@ -10,8 +10,7 @@ use crate::task::Tasks;
 use parking_lot::Mutex;
 use std::time::Duration;
 use tokio::time::Instant;
-use toolyard_task::store::StoreError;
-use toolyard_task::{Owner, TaskId};
+use toolyard_task::{Owner, StoreError, TaskId};
 
 /// A sum is valid for this long, or for this many times as long as it took, if that is longer.
 const GOOD_FOR: Duration = Duration::from_secs(10);

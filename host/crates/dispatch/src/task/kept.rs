@@ -10,13 +10,12 @@
 
 use crate::error::{Fault, RETRY_AFTER_MS};
 use crate::task::Tasks;
-use crate::{Outcome, Owner, Task};
 use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 use tokio::time::Instant;
 use toolyard_task::audit::Entry;
-use toolyard_task::store::StoreError;
+use toolyard_task::{Outcome, Owner, StoreError, Task};
 
 /// A sum is valid for this long, or for this many times as long as it took, if that is longer.
 const GOOD_FOR: Duration = Duration::from_secs(10);

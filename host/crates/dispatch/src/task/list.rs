@@ -3,8 +3,9 @@
 //! Without one, the list is by creation and its cursor is bound to the principal.
 //! With one, the cursor is bound to the filter and its order as well.
 
+use crate::access::caller::Caller;
+use crate::error::Fault;
 use crate::task::Tasks;
-use crate::{Caller, Fault};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use toolyard_protocol::page::{cursor, page};

@@ -1,10 +1,10 @@
 //! Operations on tasks: get, result, list, cancel. A task of another owner reads as unknown, and so
 //! does an expired one (T-23, T-40).
 
-use crate::Fault;
 use crate::access::caller::Caller;
 use crate::access::principal::Principal;
 use crate::client::client_channel::{ClientChannel, Notice, RouteScope};
+use crate::error::Fault;
 use crate::slots::heartbeat::Heartbeat;
 use crate::task::Tasks;
 use crate::task::commit::CommitOutcome;
@@ -27,8 +27,7 @@ use toolyard_task::search::{Direction, Filter, OrderBy, Page, Position, Search, 
 use toolyard_task::store::{After, ListQuery, ReadTask};
 use toolyard_task::task::{Era, Summary};
 use toolyard_task::timeline::Timeline;
-use toolyard_task::tool::AskError;
-use toolyard_task::{Event, Outcome, Owner, Refusal, Task, TaskId};
+use toolyard_task::{AskError, Event, Outcome, Owner, Refusal, Task, TaskId};
 
 /// A waiter reads the task again after this time even without a wake-up, since hints may be lost.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);

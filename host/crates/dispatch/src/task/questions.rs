@@ -1,9 +1,9 @@
 //! The routes on which questions of tasks were sent. The questions are in the store; only this process
 //! knows their routes.
 
-use crate::Fault;
 use crate::access::caller::Caller;
 use crate::client::client_channel::{ClientChannel, ClientPresence, ClientRoute, RouteScope};
+use crate::error::Fault;
 use crate::task::Tasks;
 use crate::task::commit::CommitOutcome;
 use parking_lot::Mutex;
@@ -16,12 +16,10 @@ use toolyard_protocol::response::with_related_task;
 use toolyard_protocol::{ClientCapabilities, RawJson, RpcError};
 use toolyard_task::audit::By;
 use toolyard_task::session::Session;
-use toolyard_task::store::StoreError;
 use toolyard_task::task::Sent;
-use toolyard_task::tool::AskError;
 use toolyard_task::wire::QuestionKind;
 use toolyard_task::wire::error::{INVALID_PARAMS, METHOD_NOT_FOUND};
-use toolyard_task::{Event, SessionId, Task, TaskId};
+use toolyard_task::{AskError, Event, SessionId, StoreError, Task, TaskId};
 
 /// The prefix of the keys of the host's own questions.
 pub(crate) const KEYS: &str = "host:";

@@ -10,10 +10,10 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use toolyard_protocol::RawJson;
-use toolyard_task::store::{After, ListQuery, StoreError};
+use toolyard_task::store::{After, ListQuery};
 use toolyard_task::task::{Summary, Task};
 use toolyard_task::tool::ToolSpec;
-use toolyard_task::{Digest, Owner, SessionId, TaskId};
+use toolyard_task::{Digest, Owner, SessionId, StoreError, TaskId};
 
 /// The most tasks that wait for an equal call. The oldest are forgotten first.
 const MAX_KEPT: usize = 10_000;

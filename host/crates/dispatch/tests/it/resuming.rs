@@ -17,9 +17,8 @@ use toolyard_kit::{
 use toolyard_protocol::stateless::input::Retry;
 use toolyard_store::MemoryStore;
 use toolyard_task::journal::{Chunk, JournalStore as _};
-use toolyard_task::store::StoreError;
 use toolyard_task::wire::TaskStatus;
-use toolyard_task::{Durability, RunContext, RunEnd, RunJournal, Task, TaskStore as _, Tool};
+use toolyard_task::{Durability, RunContext, RunEnd, RunJournal, StoreError, Task, TaskStore as _, Tool};
 
 fn chunk(text: &str) -> Chunk {
     Chunk { entries: 1, body: text.to_owned().into() }

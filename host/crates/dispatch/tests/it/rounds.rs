@@ -13,8 +13,8 @@ use toolyard_dispatch::{
 use toolyard_kit::{YES, done, memory, question, tool};
 use toolyard_protocol::stateless::input::Retry;
 use toolyard_store::MemoryStore;
-use toolyard_task::tool::{AnswerCheck, AskError, AskedQuestion, RunContext};
-use toolyard_task::{AccessRequest, TaskStore, Tool};
+use toolyard_task::tool::{AnswerCheck, AskedQuestion, RunContext};
+use toolyard_task::{AccessRequest, AskError, TaskStore, Tool};
 
 /// The same without the tasks extension.
 async fn calls_without_tasks(dispatch: &Arc<Dispatch>, caller: &Caller, retry: Retry) -> CallReply {

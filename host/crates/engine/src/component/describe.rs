@@ -40,7 +40,7 @@ pub(crate) fn describe(listed: Vec<wit::Tool>) -> Result<Vec<ToolDescription>, R
 fn describe_one(tool: wit::Tool) -> Result<ToolDescription, Refusal> {
     let name = tool.name;
     if !is_tool_name(&name) {
-        return Err(Refusal::ToolName(toolyard_task::wire::error::clip(&name, 140)));
+        return Err(Refusal::ToolName(toolyard_task::wire::visible::clip(&name, 140)));
     }
     let refuse = |what: String| Refusal::Tool { tool: name.clone(), what };
     let json = |what: &str, text: String| {

@@ -5,7 +5,7 @@ use crate::bindings::exports::toolyard::plugin::prompts as wit;
 use crate::component::describe::{self, DESCRIPTION_BYTES, EXTRA_BYTES, TITLE_BYTES};
 use crate::error::Refusal;
 use std::collections::HashSet;
-use toolyard_task::wire::error::clip;
+use toolyard_task::wire::visible::clip;
 use toolyard_task::wire::{PromptArgument, PromptDescription, RawJson, is_tool_name};
 
 /// The maximum number of prompts in one component.

@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::io::Write;
 use toolyard_task::RunEnd;
-use toolyard_task::wire::error::clip;
+use toolyard_task::wire::visible::clip;
 use toolyard_task::wire::{RELATED_TASK, RawJson, text_result};
 
 /// The maximum number of characters of an error in its task's status message.

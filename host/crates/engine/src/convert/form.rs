@@ -9,7 +9,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::sync::Arc;
 use toolyard_schema::{Allowance, Bounds, Budget, Schema, Verdict};
-use toolyard_task::tool::{AnswerCheck, AskError, AskedQuestion, GivenAnswer};
+use toolyard_task::AskError;
+use toolyard_task::tool::{AnswerCheck, AskedQuestion, GivenAnswer};
 use toolyard_task::wire::{RawJson, RpcError};
 
 /// The maximum size of a form's schema, in bytes: a form must fit on a screen.

@@ -8,7 +8,7 @@ use jiff::SignedDuration;
 use std::time::Duration;
 use toolyard_manifest::Limits;
 use toolyard_task::NotPermitted;
-use toolyard_task::wire::error::clip;
+use toolyard_task::wire::visible::clip;
 use wasmtime::Trap;
 use wasmtime::component::ResourceTableError;
 

@@ -26,7 +26,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, timeout, timeout_at};
 use toolyard_manifest::{Host, Target, is_forbidden};
 use toolyard_task::host_call::HttpRequest;
-use toolyard_task::wire::error::clip;
+use toolyard_task::wire::visible::clip;
 use wasmtime_wasi_http::{Error, RequestOptions};
 
 const MAX_HEADERS: usize = 128;

@@ -5,7 +5,7 @@
 
 use crate::wasi::stdio::printable;
 use rustc_demangle::demangle;
-use toolyard_task::wire::error::clip;
+use toolyard_task::wire::visible::clip;
 use wasmtime::WasmBacktrace;
 
 /// The maximum number of functions that are shown.

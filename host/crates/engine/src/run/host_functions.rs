@@ -7,7 +7,8 @@ use crate::convert::guest_input;
 use crate::guest::state::GuestState;
 use crate::wasi::clocks;
 use std::time::{Duration, Instant};
-use toolyard_task::tool::{AskError, AskedQuestion, GivenAnswer, OfferChange, Report};
+use toolyard_task::AskError;
+use toolyard_task::tool::{AskedQuestion, GivenAnswer, OfferChange, Report};
 use toolyard_task::wire::{Progress, RawJson, RpcError, Timestamp, is_uri};
 
 /// Why a call cannot continue with a state.

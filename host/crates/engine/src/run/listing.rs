@@ -3,9 +3,9 @@
 
 use async_trait::async_trait;
 use parking_lot::Mutex;
-use toolyard_task::tool::{AskError, AskedQuestion, CallInfo, GivenAnswer, Report};
+use toolyard_task::tool::{AskedQuestion, CallInfo, GivenAnswer, Report};
 use toolyard_task::wire::{LogLevel, visible};
-use toolyard_task::{RunContext, Unattended};
+use toolyard_task::{AskError, RunContext, Unattended};
 
 /// Hears errors, and nothing else.
 #[derive(Default)]

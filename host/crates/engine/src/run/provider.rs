@@ -14,7 +14,7 @@ use futures_util::future::BoxFuture;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use toolyard_task::provider::{ProviderAnswer, ProviderSpec, Retrieval, RetrievalEnd};
-use toolyard_task::wire::error::clip;
+use toolyard_task::wire::visible::clip;
 use toolyard_task::wire::{RawJson, Reference, RpcError};
 use toolyard_task::{Provider, Reservation, ReservationError, RunContext};
 use wasmtime::component::{ComponentExportIndex, ComponentNamedList, Lift, Lower};

@@ -11,7 +11,8 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
 use toolyard_journal::{Origin, QuestionName, Source};
-use toolyard_task::tool::{AskError, AskedQuestion, GivenAnswer};
+use toolyard_task::AskError;
+use toolyard_task::tool::{AskedQuestion, GivenAnswer};
 use toolyard_task::wire::RawJson;
 use wasmtime::component::{HasData, Linker};
 

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use toolyard_engine::{Engine, PluginReport, PluginState, Plugins, Settings, Snapshot};
 use toolyard_task::permission::WhyNot;
 use toolyard_task::provider::{ProviderAnswer, Retrieval, RetrievalEnd};
-use toolyard_task::tool::{AskError, AskedQuestion, CallInfo, GivenAnswer, Report, RunUsage};
+use toolyard_task::tool::{AskedQuestion, CallInfo, GivenAnswer, Report, RunUsage};
 use toolyard_task::wire::{RawJson, RpcError, Timestamp};
-use toolyard_task::{AccessRequest, Catalog, HttpTape, NotPermitted, RunContext, RunEnd, Tool};
+use toolyard_task::{AccessRequest, AskError, Catalog, HttpTape, NotPermitted, RunContext, RunEnd, Tool};
 
 /// Longer than any operation takes on the slowest machine. Only a failing test reaches it.
 pub const BOUND: Duration = Duration::from_secs(60);

@@ -6,7 +6,7 @@ mod misfit;
 pub use describe::{describe_form, example_content, one_line, quoted};
 pub use misfit::misfit;
 
-use crate::RawJson;
+use crate::raw::RawJson;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};

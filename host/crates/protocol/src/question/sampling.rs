@@ -1,6 +1,6 @@
 //! Sampling: the params of `sampling/createMessage` and its answers (M-1 to M-4).
 
-use crate::RawJson;
+use crate::raw::RawJson;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 

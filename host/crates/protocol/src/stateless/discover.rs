@@ -1,8 +1,9 @@
 //! `server/discover` (26D-1, 26D-2).
 
 use super::{TASKS, VERSION};
-use crate::RawJson;
-use crate::initialize::{Offers, ServerIdentity};
+use crate::initialize::ServerIdentity;
+use crate::offers::Offers;
+use crate::raw::RawJson;
 use serde_json::json;
 
 /// The result of `server/discover`, without the members that every result gets when it leaves

@@ -2,9 +2,12 @@
 //! (26J-7).
 
 use super::{TASKS, VERSION};
-use crate::error::{INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR, clip};
+use crate::error::{
+    INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR, RpcError,
+};
+use crate::raw::RawJson;
 use crate::resources::RESOURCE_NOT_FOUND;
-use crate::{RawJson, RpcError};
+use crate::visible::clip;
 use serde_json::{Value, json};
 
 /// A header is missing, or differs from the body (26H-4).

@@ -1,8 +1,10 @@
 //! The HTTP headers that repeat a body, as values; the transport compares them (26H-3 to 26H-5).
 
 use super::error::header_mismatch;
+use crate::error::RpcError;
 use crate::members::last;
-use crate::{Method, RawJson, RpcError};
+use crate::method::Method;
+use crate::raw::RawJson;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use std::borrow::Cow;

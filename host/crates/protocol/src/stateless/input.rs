@@ -2,11 +2,13 @@
 //! (26M), also for a task (26T-17).
 
 use super::META_SERVER_INFO;
+use crate::error::RpcError;
 use crate::members::each;
+use crate::method::Method;
 use crate::progress::Meta;
 use crate::question::Kind;
+use crate::raw::RawJson;
 use crate::tools::CallParams;
-use crate::{Method, RawJson, RpcError};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::collections::HashMap;

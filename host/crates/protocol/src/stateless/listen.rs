@@ -1,8 +1,11 @@
 //! `subscriptions/listen`: the notifications that a client asks for, and those that it gets (26SUB).
 
 use super::META_SUBSCRIPTION;
+use crate::error::RpcError;
+use crate::message::Id;
+use crate::method::Method;
+use crate::raw::RawJson;
 use crate::response::{notification, result, with_member};
-use crate::{Id, Method, RawJson, RpcError};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::json;

@@ -3,9 +3,10 @@
 
 use super::error::header_mismatch;
 use super::headers;
-use crate::error::clip;
+use crate::error::RpcError;
 use crate::members::each;
-use crate::{RawJson, RpcError};
+use crate::raw::RawJson;
+use crate::visible::clip;
 use serde_json::{Map, Value};
 use std::collections::HashSet;
 

@@ -7,9 +7,10 @@
 
 use super::envelope::{Envelope, RawMeta};
 use super::input::Retry;
+use crate::method::Method;
 use crate::progress::Meta;
+use crate::raw::RawJson;
 use crate::tools::CallParams;
-use crate::{Method, RawJson};
 use serde::de::{Deserializer, Visitor};
 use serde::{Deserialize, forward_to_deserialize_any};
 use serde_json::value::RawValue;

@@ -2,8 +2,8 @@
 //! was given, and gets the additions of this generation when it leaves.
 
 use super::META_SERVER_INFO;
-use crate::RawJson;
 use crate::members::each;
+use crate::raw::RawJson;
 use crate::response::RELATED_TASK;
 use memchr::memmem::Finder;
 use std::sync::LazyLock;

@@ -3,9 +3,10 @@
 use super::META_SERVER_INFO;
 use super::error::shown;
 use super::result::inner_complete;
+use crate::error::RpcError;
+use crate::raw::RawJson;
 use crate::response::with_member;
 use crate::tasks::{IMMEDIATE_RESPONSE, TaskStatus, TaskView};
-use crate::{RawJson, RpcError};
 use serde::Serialize;
 
 /// The payload of a task besides its own members.
@@ -100,7 +101,7 @@ pub fn detailed(view: &TaskView, payload: &Payload<'_>) -> RawJson {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Timestamp;
+    use crate::timestamp::Timestamp;
     use serde_json::{Value, json};
 
     fn view(status: TaskStatus) -> TaskView {

@@ -4,7 +4,7 @@
 //! task must therefore be valid under the listed schema, as must each result of the tool. Schemas
 //! come from guests: a schema whose meaning might change inside of another one gets no union.
 
-use crate::RawJson;
+use crate::raw::RawJson;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;

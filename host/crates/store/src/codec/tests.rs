@@ -4,9 +4,8 @@ use proptest::option::of;
 use proptest::prelude::*;
 use toolyard_task::approval::{Approval, ApprovedBy, ConfirmBy};
 use toolyard_task::task::{Era, JournalRetention, Parked, Question, Resume, Sent};
-use toolyard_task::tool::AskError;
 use toolyard_task::wire::{QuestionKind, RequestedTtl};
-use toolyard_task::{Fence, Incarnation, SessionId};
+use toolyard_task::{AskError, Fence, Incarnation, SessionId};
 use uuid::Uuid;
 
 /// JSON is kept exactly: spacing, order, escapes and odd numbers must survive. `null` is omitted

@@ -5,9 +5,8 @@ use super::hosts::Life;
 use crate::jsonl::MAX_COUNTER;
 use async_trait::async_trait;
 use toolyard_task::archive::{Archive, Export, Unreadable, without_journal};
-use toolyard_task::store::StoreError;
 use toolyard_task::wire::Timestamp;
-use toolyard_task::{Incarnation, Task};
+use toolyard_task::{Incarnation, StoreError, Task};
 
 /// The number of tasks returned at a time.
 const ROWS: usize = 256;

@@ -4,8 +4,8 @@ use super::{MemoryStore, State};
 use crate::audit_lines::{self, Lines};
 use async_trait::async_trait;
 use std::collections::VecDeque;
+use toolyard_task::StoreError;
 use toolyard_task::audit::{AuditStore, Batch, Entry};
-use toolyard_task::store::StoreError;
 use toolyard_task::wire::Timestamp;
 
 /// Entries that have not been exported yet.

@@ -6,8 +6,7 @@ use crate::reencryption::ROWS;
 use async_trait::async_trait;
 use toolyard_task::audit::{By, Entry};
 use toolyard_task::erasure::{DataOwner, Erasure, Holdings};
-use toolyard_task::store::StoreError;
-use toolyard_task::{SessionId, TaskId};
+use toolyard_task::{SessionId, StoreError, TaskId};
 
 /// The records of a timeline that carry this name.
 fn runs(timeline: &TaskTimeline, name: &str) -> u64 {

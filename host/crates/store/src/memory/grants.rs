@@ -4,8 +4,7 @@ use super::{MemoryStore, State};
 use async_trait::async_trait;
 use toolyard_task::audit::Entry;
 use toolyard_task::grant::{AfterGrant, Grant, GrantId, GrantStore};
-use toolyard_task::store::StoreError;
-use toolyard_task::{AccessRequest, Digest, Owner, SessionId};
+use toolyard_task::{AccessRequest, Digest, Owner, SessionId, StoreError};
 
 fn place(grant: &Grant) -> AfterGrant {
     AfterGrant { given_at: grant.given_at, id: grant.id }

@@ -7,9 +7,8 @@ use std::collections::BTreeSet;
 use toolyard_task::keys::{Key, KeyStore, KeyUse};
 use toolyard_task::node::{Neighbour, NodeStore, Registration, Tenure};
 use toolyard_task::session::{Session, SessionStore};
-use toolyard_task::store::StoreError;
 use toolyard_task::wire::Timestamp;
-use toolyard_task::{Digest, Incarnation, SessionId};
+use toolyard_task::{Digest, Incarnation, SessionId, StoreError};
 use uuid::Uuid;
 
 /// The state of a host.

@@ -7,9 +7,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use toolyard_task::journal::{Appended, Chunk, Flush, JournalHead, JournalStore, LastChunks};
-use toolyard_task::store::StoreError;
 use toolyard_task::wire::Timestamp;
-use toolyard_task::{Digest, Fence, Owner, Task, TaskId};
+use toolyard_task::{Digest, Fence, Owner, StoreError, Task, TaskId};
 
 #[derive(Default)]
 pub(super) struct Journals {

@@ -3,8 +3,6 @@
 use super::{MemoryStore, State};
 use async_trait::async_trait;
 use std::collections::BTreeMap;
-use toolyard_task::TaskId;
-use toolyard_task::store::StoreError;
 use toolyard_task::task::Task;
 use toolyard_task::timeline::{
     EventKind, LOST, LeftOut, NewEvent, RunRecord, Timeline, TimelineBounds, TimelineEvent, TimelineStore,
@@ -12,6 +10,7 @@ use toolyard_task::timeline::{
 };
 use toolyard_task::tool::RunUsage;
 use toolyard_task::wire::{RawJson, Timestamp};
+use toolyard_task::{StoreError, TaskId};
 
 /// The timelines of all tasks.
 #[derive(Default)]

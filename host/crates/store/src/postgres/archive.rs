@@ -13,9 +13,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use tokio_postgres::Error;
 use toolyard_task::archive::{Archive, Export, Unreadable, without_journal};
-use toolyard_task::store::StoreError;
 use toolyard_task::wire::Timestamp;
-use toolyard_task::{Incarnation, Task, TaskId};
+use toolyard_task::{Incarnation, StoreError, Task, TaskId};
 use uuid::Uuid;
 
 /// The maximum number of tasks in one read.

@@ -20,8 +20,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 use tokio_postgres::Error;
 use tokio_postgres::types::ToSql;
+use toolyard_task::StoreError;
 use toolyard_task::audit::{AuditStore, Batch, Entry};
-use toolyard_task::store::StoreError;
 use toolyard_task::wire::Timestamp;
 
 /// Rows that another host takes over keep their names, because the ids of entries contain them.

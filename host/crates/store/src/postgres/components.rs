@@ -6,9 +6,8 @@ use crate::codec::CodecError;
 use crate::components::check;
 use bytes::Bytes;
 use tokio_postgres::Error;
-use toolyard_task::Digest;
 use toolyard_task::journal::COMPONENT_KEPT_MS;
-use toolyard_task::store::StoreError;
+use toolyard_task::{Digest, StoreError};
 
 /// The bytes of a part, except the last.
 const PART: usize = 1 << 20;

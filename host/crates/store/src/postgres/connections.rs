@@ -12,7 +12,7 @@ use tokio_postgres::tls::MakeTlsConnect;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Config, Connection, Row, Socket};
 use tokio_postgres_rustls::MakeRustlsConnect;
-use toolyard_task::store::StoreError;
+use toolyard_task::StoreError;
 
 /// The default schema.
 pub const SCHEMA: &str = "toolyard";

@@ -11,11 +11,10 @@ use crate::{StoreRefusal, audit_lines};
 use async_trait::async_trait;
 use std::sync::Arc;
 use tokio_postgres::Error;
-use toolyard_task::TaskId;
 use toolyard_task::audit::{By, Entry};
 use toolyard_task::erasure::{DataOwner, Erasure, Holdings, OwnerKeys};
 use toolyard_task::session::SessionStore as _;
-use toolyard_task::store::StoreError;
+use toolyard_task::{StoreError, TaskId};
 use uuid::Uuid;
 
 /// The maximum number of small rows in one transaction.

@@ -10,7 +10,7 @@ use deadpool_postgres::PoolError;
 use std::time::Duration;
 use tokio_postgres::Error;
 use tokio_postgres::error::SqlState;
-use toolyard_task::store::StoreError;
+use toolyard_task::StoreError;
 
 /// Why a database cannot be used. Nothing in it was deleted or replaced. No message contains the
 /// password.

@@ -10,8 +10,7 @@ use std::sync::Arc;
 use tokio_postgres::{Error, Row};
 use toolyard_task::audit::Entry;
 use toolyard_task::grant::{AfterGrant, Grant, GrantId, GrantStore};
-use toolyard_task::store::StoreError;
-use toolyard_task::{AccessRequest, Digest, Owner};
+use toolyard_task::{AccessRequest, Digest, Owner, StoreError};
 
 const TIME: &str = "SELECT store_time($1)";
 /// A later verdict replaces an earlier one.

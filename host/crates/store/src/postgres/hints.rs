@@ -24,9 +24,9 @@ use tokio::task::JoinHandle;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{AsyncMessage, Client, Error, Statement};
 use tokio_util::sync::CancellationToken;
-use toolyard_task::TaskId;
 use toolyard_task::broadcast::{Broadcast, BroadcastReceiver, MAX_MESSAGE_BYTES};
-use toolyard_task::store::{Hint, Hints, StoreError};
+use toolyard_task::store::{Hint, Hints};
+use toolyard_task::{StoreError, TaskId};
 
 /// The maximum number of changes that wait to be sent; beyond it, "anything" is sent instead.
 const QUEUE: usize = 4096;

@@ -13,9 +13,9 @@ use std::sync::Arc;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error, Row};
 use toolyard_task::journal::{Appended, Chunk, Flush, JournalHead, JournalStore};
-use toolyard_task::store::{StoreError, TaskStore as _};
+use toolyard_task::store::TaskStore as _;
 use toolyard_task::wire::TaskStatus;
-use toolyard_task::{Digest, Fence, Owner, Task, TaskId};
+use toolyard_task::{Digest, Fence, Owner, StoreError, Task, TaskId};
 
 const INSERT: &str = "
     INSERT INTO journal (task, incarnation, attempt, first, next, entries, bytes, component)

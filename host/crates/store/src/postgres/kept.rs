@@ -9,10 +9,9 @@ use crate::audit_lines;
 use std::sync::Arc;
 use tokio_postgres::Row;
 use toolyard_task::audit::Entry;
-use toolyard_task::store::StoreError;
 use toolyard_task::task::Summary;
 use toolyard_task::wire::Timestamp;
-use toolyard_task::{Owner, TaskId};
+use toolyard_task::{Owner, StoreError, TaskId};
 use uuid::Uuid;
 
 const BYTES: &str = "SELECT coalesce(sum(bytes), 0)::bigint FROM task";

@@ -7,8 +7,8 @@ use crate::codec::CodecError;
 use crate::secret;
 use async_trait::async_trait;
 use tokio_postgres::{Error, Row};
+use toolyard_task::StoreError;
 use toolyard_task::keys::{Key, KeyStore, KeyUse};
-use toolyard_task::store::StoreError;
 use toolyard_task::wire::Timestamp;
 use uuid::Uuid;
 

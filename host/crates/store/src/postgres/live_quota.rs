@@ -5,7 +5,7 @@ use super::connections::Readers;
 use super::error::unreadable;
 use parking_lot::Mutex;
 use std::time::{Duration, Instant};
-use toolyard_task::store::StoreError;
+use toolyard_task::StoreError;
 
 const COUNT: &str = "SELECT count(*) FROM task WHERE status <= 2";
 

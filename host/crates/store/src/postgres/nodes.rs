@@ -7,9 +7,8 @@ use super::tasks::number;
 use async_trait::async_trait;
 use tokio_postgres::Row;
 use toolyard_task::node::{Neighbour, NodeStore, Registration, Tenure};
-use toolyard_task::store::StoreError;
 use toolyard_task::wire::Timestamp;
-use toolyard_task::{Digest, Incarnation};
+use toolyard_task::{Digest, Incarnation, StoreError};
 
 const REGISTER: &str = "
     INSERT INTO node (name, started, until, dead)

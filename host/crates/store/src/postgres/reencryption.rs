@@ -22,8 +22,7 @@ use deadpool_postgres::ClientWrapper;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error, Row};
-use toolyard_task::TaskId;
-use toolyard_task::store::StoreError;
+use toolyard_task::{StoreError, TaskId};
 use uuid::Uuid;
 
 /// The number of tasks that are examined at once.

@@ -11,10 +11,9 @@ use deadpool_postgres::{Object, Transaction};
 use std::fmt::Write as _;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{IsolationLevel, Row};
-use toolyard_task::TaskId;
 use toolyard_task::search::{Direction, Page, Search, SortOrder};
-use toolyard_task::store::StoreError;
 use toolyard_task::wire::{TaskStatus, Timestamp};
+use toolyard_task::{StoreError, TaskId};
 use uuid::Uuid;
 
 pub(super) async fn search(

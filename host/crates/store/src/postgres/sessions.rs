@@ -10,10 +10,9 @@ use crate::group_commit::{log_failure, log_sessions_not_updated};
 use async_trait::async_trait;
 use std::sync::Arc;
 use tokio_postgres::{Error, Row};
-use toolyard_task::SessionId;
 use toolyard_task::session::{Session, SessionStore};
-use toolyard_task::store::StoreError;
 use toolyard_task::wire::Timestamp;
+use toolyard_task::{SessionId, StoreError};
 
 /// The server provides the time; the record contains none.
 const OPEN: &str = "

@@ -17,12 +17,12 @@ use tokio_postgres::{Error, Row};
 use toolyard_task::audit::Entry;
 use toolyard_task::search::{Page, Search};
 use toolyard_task::store::{
-    CommitStatus, CreateError, Hints, ListQuery, Quota, QuotaScope, ReadTask, Records, StoreError, TaskStore,
+    CommitStatus, CreateError, Hints, ListQuery, Quota, QuotaScope, ReadTask, Records, TaskStore,
 };
 use toolyard_task::task::{Summary, Task};
 use toolyard_task::timeline::RunRecord;
 use toolyard_task::wire::{TaskStatus, Timestamp};
-use toolyard_task::{Digest, Incarnation, Owner, TaskId};
+use toolyard_task::{Digest, Incarnation, Owner, StoreError, TaskId};
 use uuid::Uuid;
 
 const READ: &str = "

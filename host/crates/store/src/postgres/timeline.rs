@@ -21,13 +21,12 @@ use std::sync::Arc;
 use std::time::Instant;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error, Row};
-use toolyard_task::store::StoreError;
 use toolyard_task::timeline::{
     Cut, EventKind, LOST, NewEvent, RunRecord, Timeline, TimelineEvent, TimelineStore, cut,
 };
 use toolyard_task::tool::RunUsage;
 use toolyard_task::wire::{RawJson, Timestamp};
-use toolyard_task::{Digest, Incarnation, TaskId};
+use toolyard_task::{Digest, Incarnation, StoreError, TaskId};
 use uuid::Uuid;
 
 const LOCK: &str = "SELECT store_time($2) FROM task WHERE id = $1 FOR UPDATE";

@@ -2,8 +2,7 @@
 
 use super::PostgresStore;
 use super::tasks::{ids, number};
-use toolyard_task::store::StoreError;
-use toolyard_task::{Digest, Incarnation, TaskId};
+use toolyard_task::{Digest, Incarnation, StoreError, TaskId};
 use uuid::Uuid;
 
 /// Whether any task waits: the actual query writes, so it runs only if needed.

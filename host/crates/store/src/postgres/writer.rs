@@ -36,8 +36,7 @@ use tokio::task::JoinHandle;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error, Row};
-use toolyard_task::TaskId;
-use toolyard_task::store::StoreError;
+use toolyard_task::{StoreError, TaskId};
 
 /// The server commits the transaction without a flush of the disk.
 const BEGIN_UNFLUSHED: &str = "BEGIN; SET LOCAL synchronous_commit = off";

@@ -13,9 +13,8 @@ use rusqlite::{Connection, params};
 use std::collections::HashMap;
 use std::path::Path;
 use toolyard_task::archive::{Archive, Export, Unreadable, without_journal};
-use toolyard_task::store::StoreError;
 use toolyard_task::wire::Timestamp;
-use toolyard_task::{Incarnation, Task, TaskId};
+use toolyard_task::{Incarnation, StoreError, Task, TaskId};
 
 /// The maximum number of tasks in one read, and the number of bytes at which a read ends.
 const ROWS: usize = 256;

@@ -12,8 +12,8 @@ use crate::group_commit::{PendingWrite, keep_unwritten};
 use async_trait::async_trait;
 use rusqlite::{Connection, params};
 use std::sync::Arc;
+use toolyard_task::StoreError;
 use toolyard_task::audit::{AuditStore, Batch, Entry};
-use toolyard_task::store::StoreError;
 use toolyard_task::wire::Timestamp;
 
 const INSERT: &str = "INSERT INTO audit (entries, lines) VALUES (?1, ?2)";

@@ -9,7 +9,7 @@ use rusqlite::{Connection, OpenFlags};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use toolyard_task::wire::error::clip;
+use toolyard_task::wire::visible::clip;
 
 /// How long a copy waits for a lock of another process.
 const BUSY: Duration = Duration::from_secs(5);

@@ -10,9 +10,8 @@ use std::io::{self, ErrorKind, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
-use toolyard_task::Digest;
-use toolyard_task::store::StoreError;
 use toolyard_task::wire::Timestamp;
+use toolyard_task::{Digest, StoreError};
 
 const NAMED: &str = "SELECT 1 FROM journal WHERE component = ?1 LIMIT 1";
 /// The end of the name of a file that is not complete.

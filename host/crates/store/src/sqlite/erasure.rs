@@ -12,8 +12,7 @@ use rusqlite::{Connection, params};
 use toolyard_task::audit::{By, Entry};
 use toolyard_task::erasure::{DataOwner, Erasure, Holdings, OwnerKeys};
 use toolyard_task::session::SessionStore as _;
-use toolyard_task::store::StoreError;
-use toolyard_task::{SessionId, TaskId};
+use toolyard_task::{SessionId, StoreError, TaskId};
 
 /// The maximum number of small rows in one transaction.
 const AT_ONCE: usize = 500;

@@ -4,7 +4,7 @@ use crate::backup::BackupError;
 use crate::encryption::KeyId;
 use rusqlite::ErrorCode;
 use std::path::PathBuf;
-use toolyard_task::store::StoreError;
+use toolyard_task::StoreError;
 
 /// Why the data folder cannot be used. Nothing in it was deleted or replaced.
 #[derive(Debug, thiserror::Error)]

@@ -9,8 +9,7 @@ use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use toolyard_task::audit::Entry;
 use toolyard_task::grant::{AfterGrant, Grant, GrantId, GrantStore};
-use toolyard_task::store::StoreError;
-use toolyard_task::{AccessRequest, Digest, Owner};
+use toolyard_task::{AccessRequest, Digest, Owner, StoreError};
 
 const FORMER: &str =
     "DELETE FROM permission WHERE owner = ?1 AND plugin = ?2 AND digest = ?3 AND wanted = ?4";

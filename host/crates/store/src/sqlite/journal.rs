@@ -12,8 +12,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use toolyard_task::journal::{Appended, Chunk, Flush, JournalHead, JournalStore};
-use toolyard_task::store::{StoreError, TaskStore as _};
-use toolyard_task::{Digest, Fence, Owner, TaskId};
+use toolyard_task::store::TaskStore as _;
+use toolyard_task::{Digest, Fence, Owner, StoreError, TaskId};
 
 const INSERT: &str = "
     INSERT INTO journal (task, incarnation, attempt, first, next, entries, bytes, component)

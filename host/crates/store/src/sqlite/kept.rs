@@ -8,9 +8,8 @@ use super::writer::SqliteTransaction;
 use crate::audit_lines;
 use rusqlite::{Connection, params};
 use toolyard_task::audit::Entry;
-use toolyard_task::store::StoreError;
 use toolyard_task::task::Summary;
-use toolyard_task::{Owner, TaskId};
+use toolyard_task::{Owner, StoreError, TaskId};
 
 const BYTES: &str = "SELECT coalesce(sum(bytes), 0) FROM task INDEXED BY task_by_owner_updated";
 const BYTES_OF: &str =

@@ -17,9 +17,8 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use toolyard_task::Incarnation;
 use toolyard_task::node::{NodeStore, Registration, Tenure};
-use toolyard_task::store::StoreError;
+use toolyard_task::{Incarnation, StoreError};
 
 const INSERT: &str = "INSERT INTO node (pid, started) VALUES (?1, ?2)";
 const KNOWN: &str = "SELECT 1 FROM node WHERE incarnation = ?1";

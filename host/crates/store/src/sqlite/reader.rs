@@ -12,7 +12,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::sync::{Semaphore, oneshot};
-use toolyard_task::store::StoreError;
+use toolyard_task::StoreError;
 
 type Job = Box<dyn FnOnce(&Connection) + Send>;
 

@@ -12,7 +12,7 @@ use super::{SqliteStore, journal, schema, timeline};
 use crate::encryption::{KeyId, Sealing};
 use crate::reencryption::{ENOUGH, ROWS, ReencryptionReport, SealWith, StoredValues};
 use rusqlite::{Connection, Row, params};
-use toolyard_task::store::StoreError;
+use toolyard_task::StoreError;
 
 /// The key that stays may be marked as well, by an interrupted run that was to remove it.
 const MARK: &str = "UPDATE seal SET leaving = (key IS NOT ?1)";

@@ -11,9 +11,8 @@ use rusqlite::{Connection, OptionalExtension, Row, Rows, params};
 use statements::{FETCH, LATEST, ONE, SPAN, counted, of_all, ordered, windowed};
 use std::collections::BTreeSet;
 use toolyard_task::search::{Direction, OrderBy, Page, Search, SortOrder};
-use toolyard_task::store::StoreError;
 use toolyard_task::wire::{TaskStatus, Timestamp};
-use toolyard_task::{Owner, TaskId};
+use toolyard_task::{Owner, StoreError, TaskId};
 
 /// The cost of reading a row of the table, in rows of an index.
 const FETCHED: u32 = 3;

@@ -7,10 +7,9 @@ use crate::StoreRefusal;
 use crate::codec::CodecError;
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, params};
-use toolyard_task::SessionId;
 use toolyard_task::session::{Session, SessionStore};
-use toolyard_task::store::StoreError;
 use toolyard_task::wire::Timestamp;
+use toolyard_task::{SessionId, StoreError};
 
 const INSERT: &str = "INSERT INTO session (id, seen, record) VALUES (?1, ?2, ?3) ON CONFLICT (id) DO NOTHING";
 const READ: &str = "SELECT seen, record FROM session WHERE id = ?1";

@@ -16,13 +16,13 @@ use std::borrow::Cow;
 use toolyard_task::audit::Entry;
 use toolyard_task::search::{Page, Search};
 use toolyard_task::store::{
-    CommitStatus, CreateError, Hints, ListQuery, Quota, QuotaScope, ReadTask, Records, StoreError, TaskStore,
+    CommitStatus, CreateError, Hints, ListQuery, Quota, QuotaScope, ReadTask, Records, TaskStore,
 };
 use toolyard_task::task::{Summary, Task};
 use toolyard_task::timeline::RunRecord;
 use toolyard_task::wire::TaskStatus;
 use toolyard_task::wire::Timestamp;
-use toolyard_task::{Incarnation, Owner, TaskId};
+use toolyard_task::{Incarnation, Owner, StoreError, TaskId};
 use uuid::Uuid;
 
 /// Longer arguments have their own table. Up to this length a row still fits into its page, and a

@@ -12,9 +12,9 @@ use toolyard_store_contract::{
 use toolyard_task::audit::{AuditStore, By, Entry};
 use toolyard_task::journal::{Appended, Flush, JournalStore as _, LastChunks};
 use toolyard_task::node::NodeStore;
-use toolyard_task::store::{CommitStatus, CreateError, Hint, Records, StoreError};
+use toolyard_task::store::{CommitStatus, CreateError, Hint, Records};
 use toolyard_task::timeline::TimelineStore as _;
-use toolyard_task::{Event, Fence, Incarnation, Task, TaskStore, apply};
+use toolyard_task::{Event, Fence, Incarnation, StoreError, Task, TaskStore, apply};
 use writer::SqliteTransaction;
 
 const FILE: &str = "toolyard.sqlite";

@@ -13,14 +13,13 @@ use crate::timeline_buffer::{Note, Relaxed, log_events_not_stored};
 use crate::timeline_encoding::{EncodedEvent, EncodedNote, EventLength, Recorder, SMALL};
 use async_trait::async_trait;
 use rusqlite::{Connection, Row, params};
-use toolyard_task::store::StoreError;
 use toolyard_task::task::Task;
 use toolyard_task::timeline::{
     Cut, EventKind, LOST, NewEvent, RunRecord, Timeline, TimelineEvent, TimelineStore, cut,
 };
 use toolyard_task::tool::RunUsage;
 use toolyard_task::wire::{RawJson, Timestamp};
-use toolyard_task::{Digest, Incarnation, TaskId};
+use toolyard_task::{Digest, Incarnation, StoreError, TaskId};
 
 /// A parked attempt keeps its host.
 const UPSERT: &str = "

@@ -23,8 +23,8 @@ use std::io;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Instant;
+use toolyard_task::StoreError;
 use toolyard_task::journal::Flush;
-use toolyard_task::store::StoreError;
 use toolyard_task::wire::Timestamp;
 
 /// The part of the store that the writing thread uses.

@@ -8,11 +8,11 @@ use tempfile::TempDir;
 use toolyard_store::{Keyring, ReencryptionReport, SealWith, SqliteOpenError, SqliteOptions, SqliteStore};
 use toolyard_store_contract::timeline::{kinds, log};
 use toolyard_store_contract::{AMPLE, ManualClock, START, created, finish, owner, result, task};
-use toolyard_task::store::{CommitStatus, ListQuery, Records, StoreError};
+use toolyard_task::store::{CommitStatus, ListQuery, Records};
 use toolyard_task::task::Question;
 use toolyard_task::timeline::{EventKind, TimelineStore as _};
 use toolyard_task::wire::{QuestionKind, RawJson, Timestamp};
-use toolyard_task::{Outcome, Task, TaskId, TaskStore};
+use toolyard_task::{Outcome, StoreError, Task, TaskId, TaskStore};
 
 const FILE: &str = "toolyard.sqlite";
 const OLD: [u8; 32] = [1; 32];

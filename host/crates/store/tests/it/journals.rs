@@ -9,8 +9,7 @@ use toolyard_store::{Keyring, ReencryptionReport, SealWith, SqliteOptions, Sqlit
 use toolyard_store_contract::journal::{chunk, recorded};
 use toolyard_store_contract::{ManualClock, START, created, owner};
 use toolyard_task::journal::{Appended, Chunk, Flush, JournalStore as _};
-use toolyard_task::store::StoreError;
-use toolyard_task::{Digest, Fence, Incarnation, TaskId};
+use toolyard_task::{Digest, Fence, Incarnation, StoreError, TaskId};
 
 const OLD: [u8; 32] = [1; 32];
 const NEW: [u8; 32] = [2; 32];

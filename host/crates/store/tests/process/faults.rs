@@ -14,9 +14,9 @@ use std::time::Duration;
 use tempfile::TempDir;
 use toolyard_store::{SqliteOpenError, SqliteOptions, SqliteStore};
 use toolyard_store_contract::{AMPLE, ManualClock, START, created, eventually, finish, owner, result, task};
-use toolyard_task::store::{CreateError, ListQuery, Records, StoreError};
+use toolyard_task::store::{CreateError, ListQuery, Records};
 use toolyard_task::wire::RawJson;
-use toolyard_task::{Task, TaskId, TaskStore};
+use toolyard_task::{StoreError, Task, TaskId, TaskStore};
 
 const FILE: &str = "toolyard.sqlite";
 const LOG: &str = "toolyard.sqlite-wal";

@@ -2,8 +2,8 @@
 
 use super::Refusal;
 use crate::approval::{CONFIRM_KEY, PAGE_KEY};
+use crate::error::AskError;
 use crate::task::{Fence, Question, Task};
-use crate::tool::AskError;
 use crate::wire::{RawJson, RpcError};
 
 /// The most questions of one task. One run asks at most `limits.questions`, which is not more; only a task that hands

@@ -2,7 +2,7 @@
 
 use super::{Action, By, Entry};
 use crate::task::Task;
-use crate::wire::error::clip;
+use crate::wire::visible::clip;
 use toolyard_journal::{DecidedBy, DoubtDecision};
 
 /// The longest request (characters).

@@ -1,7 +1,9 @@
 use super::doubt::MAX_REQUEST;
 use super::*;
 use crate::apply;
+use crate::grant::{Grant, Verdict};
 use crate::id::{Digest, Incarnation};
+use crate::permission::AccessRequest;
 use crate::recovery::{Departure, NotRerun};
 use crate::task::{Fence, Question};
 use crate::wire::{RawJson, RpcError, Timestamp};

@@ -5,10 +5,11 @@
 
 use http::{HeaderMap, HeaderName};
 use std::borrow::Cow;
+use toolyard_protocol::stateless::VERSION;
+use toolyard_protocol::stateless::claim::VersionClaim;
 use toolyard_protocol::stateless::error::header_mismatch;
 use toolyard_protocol::stateless::headers::value;
 use toolyard_protocol::stateless::param_headers::ParamHeader;
-use toolyard_protocol::stateless::{VERSION, envelope::VersionClaim};
 use toolyard_protocol::{Method, RawJson, RpcError};
 
 pub(crate) static PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");

@@ -26,7 +26,8 @@ use toolyard_protocol::initialize::InitializeParams;
 use toolyard_protocol::message::decode;
 use toolyard_protocol::method::Generation;
 use toolyard_protocol::revision::Transport;
-use toolyard_protocol::stateless::envelope::{self, VersionClaim};
+use toolyard_protocol::stateless::claim::{self, VersionClaim};
+use toolyard_protocol::stateless::envelope;
 use toolyard_protocol::{
     DecodeError, Id, Incoming, Message, Method, RawJson, Revision, RpcError, TraceContext, response, tasks,
 };
@@ -96,22 +97,20 @@ impl Endpoint {
                     }
                 }
             }
-            Incoming::One(Message::Notification { method, params }) => {
-                match envelope::claim(params.as_ref()) {
-                    VersionClaim::None if !stateless => {
-                        spoken()?;
-                        let session = self.session(&headers, by).await?;
-                        session.client.take_notification(&method, params.as_ref());
-                        Ok(reply::empty(StatusCode::ACCEPTED))
-                    }
-                    claim => {
-                        if by.peer.is_none() && method == Method::Cancelled {
-                            self.relayed.cancel(&headers, params.as_ref());
-                        }
-                        Ok(self.stateless_notification(&headers, &method, &claim))
-                    }
+            Incoming::One(Message::Notification { method, params }) => match claim::claim(params.as_ref()) {
+                VersionClaim::None if !stateless => {
+                    spoken()?;
+                    let session = self.session(&headers, by).await?;
+                    session.client.take_notification(&method, params.as_ref());
+                    Ok(reply::empty(StatusCode::ACCEPTED))
                 }
-            }
+                claim => {
+                    if by.peer.is_none() && method == Method::Cancelled {
+                        self.relayed.cancel(&headers, params.as_ref());
+                    }
+                    Ok(self.stateless_notification(&headers, &method, &claim))
+                }
+            },
             Incoming::One(Message::Response { id, outcome }) => {
                 spoken()?;
                 let session = self.session(&headers, by).await?;

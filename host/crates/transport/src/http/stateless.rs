@@ -21,7 +21,8 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use toolyard_dispatch::{Handover, Stop, StopCause};
 use toolyard_protocol::method::Generation;
-use toolyard_protocol::stateless::envelope::{ClaimedParams, Envelope, VersionClaim};
+use toolyard_protocol::stateless::claim::{ClaimedParams, VersionClaim};
+use toolyard_protocol::stateless::envelope::Envelope;
 use toolyard_protocol::stateless::error::header_mismatch;
 use toolyard_protocol::{Id, Method, RawJson, RpcError};
 

@@ -17,7 +17,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 use toolyard_dispatch::{Principal, RateKey, StopCause};
 use toolyard_protocol::method::Generation;
-use toolyard_protocol::stateless::envelope::ClaimedParams;
+use toolyard_protocol::stateless::claim::ClaimedParams;
 use toolyard_protocol::{Id, Method, response};
 
 /// The stateless requests of one pipe.

@@ -2,7 +2,7 @@
 //! the machine.
 
 use super::*;
-use crate::Subject;
+use crate::access::principal::Subject;
 
 fn rate(text: &str) -> Option<Rate> {
     Some(text.parse().expect("a rate"))

@@ -1,7 +1,7 @@
 //! How rules name principals.
 
-use super::rule::Pattern;
-use crate::{Principal, Subject};
+use super::pattern::Pattern;
+use crate::access::principal::{Principal, Subject};
 
 /// The principals that a rule names.
 #[derive(Debug)]

@@ -1,10 +1,10 @@
 //! One rule: whom it is for, what it is about, and on which conditions.
 
 use super::condition::{Arguments, Condition};
+use super::pattern::{Pattern, any};
 use super::principals::PrincipalPattern;
 use super::{Object, ObjectKind, RuleError};
-use crate::Principal;
-use globset::{Glob, GlobMatcher};
+use crate::access::principal::Principal;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -272,29 +272,6 @@ fn not_empty(patterns: Vec<String>) -> Result<Vec<String>, String> {
 
 fn globs(patterns: Vec<String>) -> Result<Vec<Pattern>, String> {
     patterns.iter().map(|pattern| Pattern::new(pattern)).collect()
-}
-
-/// A glob. It also matches its own text, so that the braces of a resource template
-/// can be written as they are.
-#[derive(Debug)]
-pub(crate) struct Pattern {
-    text: String,
-    glob: GlobMatcher,
-}
-
-impl Pattern {
-    pub fn new(text: &str) -> Result<Self, String> {
-        let glob = Glob::new(text).map_err(|error| error.to_string())?.compile_matcher();
-        Ok(Self { text: text.to_owned(), glob })
-    }
-
-    pub fn matches(&self, name: &str) -> bool {
-        self.text == name || self.glob.is_match(name)
-    }
-}
-
-fn any(patterns: &[Pattern], name: &str) -> bool {
-    patterns.iter().any(|pattern| pattern.matches(name))
 }
 
 /// Whether this is a scope as defined by RFC 6749, section 3.3: no spaces, quotes or backslashes.

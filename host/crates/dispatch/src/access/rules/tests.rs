@@ -1,7 +1,7 @@
 //! The rules against cases written by hand, and against a naive evaluator.
 
 use super::*;
-use crate::Subject;
+use crate::access::principal::Subject;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

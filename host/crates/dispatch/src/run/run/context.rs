@@ -1,8 +1,8 @@
 //! The functions of the host that a run may call.
 
 use super::Run;
-use crate::Fault;
 use crate::client::client_channel::Notice;
+use crate::error::Fault;
 use crate::observe::observer::CallEvent;
 use crate::run::promotion::{NotPromoted, PromotionCause};
 use crate::task::commit::CommitOutcome;
@@ -15,8 +15,8 @@ use toolyard_task::audit::By;
 use toolyard_task::host_call::HostAction;
 use toolyard_task::journal::DoubtDecision;
 use toolyard_task::task::Era;
-use toolyard_task::tool::{AskError, AskedQuestion, CallInfo, CpuShare, GivenAnswer, OfferChange, Report};
-use toolyard_task::{AccessRequest, Event, HttpTape, NotPermitted, RunContext, RunJournal};
+use toolyard_task::tool::{AskedQuestion, CallInfo, CpuShare, GivenAnswer, OfferChange, Report};
+use toolyard_task::{AccessRequest, AskError, Event, HttpTape, NotPermitted, RunContext, RunJournal};
 
 /// The longest time for which a stream is released.
 const LONGEST_RELEASE: Duration = Duration::from_secs(60);

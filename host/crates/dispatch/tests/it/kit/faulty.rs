@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use toolyard_kit::{Intercept, StoreProxy, memory};
 use toolyard_store::MemoryStore;
-use toolyard_task::store::StoreError;
+use toolyard_task::StoreError;
 
 /// The operations that can fail.
 const OPERATIONS: [&str; 5] = ["create", "read", "commit", "list", "search"];

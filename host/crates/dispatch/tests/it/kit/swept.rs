@@ -9,8 +9,8 @@ use std::time::Duration;
 use tokio::sync::{broadcast, watch};
 use toolyard_kit::{Intercept, StoreProxy};
 use toolyard_store::MemoryStore;
-use toolyard_task::store::{Hint, Hints, StoreError};
-use toolyard_task::{Task, TaskId};
+use toolyard_task::store::{Hint, Hints};
+use toolyard_task::{StoreError, Task, TaskId};
 use uuid::Uuid;
 
 /// The fault of a call.

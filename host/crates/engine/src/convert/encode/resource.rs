@@ -10,7 +10,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use toolyard_task::provider::ProviderAnswer;
-use toolyard_task::wire::error::clip;
+use toolyard_task::wire::visible::clip;
 use toolyard_task::wire::{RawJson, URI_BYTES, is_uri};
 
 /// The maximum number of entries in a page, templates of a component, and parts of a resource.

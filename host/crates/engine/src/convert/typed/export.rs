@@ -161,7 +161,7 @@ fn tool(
     if !is_tool_name(&name) {
         return Err(format!(
             "`{}` cannot be the name of a tool",
-            toolyard_task::wire::error::clip(&name, 140)
+            toolyard_task::wire::visible::clip(&name, 140)
         ));
     }
     if *parts_left == 0 {
@@ -179,9 +179,9 @@ fn tool(
         docs.function(found.interface.as_deref(), &found.name);
     let description = ToolDescription {
         name,
-        title: title.map(|title| toolyard_task::wire::error::clip(&title, describe::TITLE_BYTES / 4)),
+        title: title.map(|title| toolyard_task::wire::visible::clip(&title, describe::TITLE_BYTES / 4)),
         description: Some(match description {
-            Some(said) => toolyard_task::wire::error::clip(&said, describe::DESCRIPTION_BYTES / 4),
+            Some(said) => toolyard_task::wire::visible::clip(&said, describe::DESCRIPTION_BYTES / 4),
             None => signature(found, &function),
         }),
         icons: None,
@@ -221,5 +221,5 @@ fn signature(found: &ExportedFunction, function: &Function) -> String {
         let _ = write!(out, " -> {result}");
     }
     out.push('`');
-    toolyard_task::wire::error::clip(&out, 1_000)
+    toolyard_task::wire::visible::clip(&out, 1_000)
 }

@@ -226,7 +226,7 @@ where
 }
 
 fn unknown(name: &str, names: &[String]) -> String {
-    format!("`{}` is none of: {}", toolyard_task::wire::error::clip(name, 100), names.join(", "))
+    format!("`{}` is none of: {}", toolyard_task::wire::visible::clip(name, 100), names.join(", "))
 }
 
 /// Visits the members of an object, by field.
@@ -249,7 +249,7 @@ impl<'de> Visitor<'de> for FieldsVisitor<'_> {
             let Some(index) = fields.iter().position(|field| field.name == name) else {
                 return Err(place.fail(format!(
                     "there is nothing called `{}`",
-                    toolyard_task::wire::error::clip(&name, 100)
+                    toolyard_task::wire::visible::clip(&name, 100)
                 )));
             };
             let field = &fields[index];

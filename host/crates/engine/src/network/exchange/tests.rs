@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use toolyard_manifest::{GrantedBy, Limits, Rule, Written};
-use toolyard_task::tool::{AskError, AskedQuestion, CallInfo, GivenAnswer, Report, RunContext};
-use toolyard_task::{TaskId, Unattended};
+use toolyard_task::tool::{AskedQuestion, CallInfo, GivenAnswer, Report, RunContext};
+use toolyard_task::{AskError, TaskId, Unattended};
 use wasmtime_wasi_http::WasiHttpHooks as _;
 
 /// Returns its answers in order and then repeats the last one. Records the names that it was asked

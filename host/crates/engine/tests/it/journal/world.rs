@@ -12,9 +12,9 @@ use tokio::sync::Notify;
 use toolyard_engine::{Engine, PluginState, Settings};
 use toolyard_journal::{Chunk, ChunkWriter, DecidedBy, Divergence, DoubtDecision, Entry, Frame};
 use toolyard_task::http_tape::{HttpTape, TapeAnswer, TapeEntry, TapeRequest, TapeResponse};
-use toolyard_task::tool::{AskError, AskedQuestion, CallInfo, GivenAnswer, Report};
+use toolyard_task::tool::{AskedQuestion, CallInfo, GivenAnswer, Report};
 use toolyard_task::wire::RawJson;
-use toolyard_task::{Catalog, JournalLost, RunContext, RunEnd, RunJournal};
+use toolyard_task::{AskError, Catalog, JournalLost, RunContext, RunEnd, RunJournal};
 
 /// A journal in memory.
 #[derive(Default)]

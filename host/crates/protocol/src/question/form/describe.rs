@@ -4,7 +4,8 @@
 //! taken for a line of the host.
 
 use super::{Field, FormSchema};
-use crate::{RawJson, visible};
+use crate::raw::RawJson;
+use crate::visible;
 use serde_json::Value;
 
 /// The longest name, title, choice or value that is shown whole, in characters.

@@ -1,7 +1,7 @@
 //! Why the content of an answer does not fit its form, in words for the person or model that answers.
 
 use super::{Field, Form, quoted};
-use crate::RawJson;
+use crate::raw::RawJson;
 use serde_json::{Map, Value};
 
 /// The longest name or value that is shown whole, in characters.

@@ -7,8 +7,7 @@ use toolyard_store::{Keyring, PostgresOptions, PostgresStore, SealWith};
 use toolyard_store_contract::journal::{chunk, recorded};
 use toolyard_store_contract::{created, owner};
 use toolyard_task::journal::{Appended, Chunk, Flush, JournalStore as _};
-use toolyard_task::store::StoreError;
-use toolyard_task::{Fence, Incarnation, TaskId};
+use toolyard_task::{Fence, Incarnation, StoreError, TaskId};
 
 const OLD: [u8; 32] = [1; 32];
 const NEW: [u8; 32] = [2; 32];

@@ -9,9 +9,9 @@ use toolyard_store::postgres::{PostgresLocation, PostgresOpenError};
 use toolyard_store::{Keyring, PostgresOptions, PostgresStore, ReencryptionReport, SealWith};
 use toolyard_store_contract::timeline::kinds;
 use toolyard_store_contract::{created, eventually, finish, owner, result, task};
-use toolyard_task::store::{CommitStatus, Records, StoreError};
+use toolyard_task::store::{CommitStatus, Records};
 use toolyard_task::timeline::EventKind;
-use toolyard_task::{Task, TaskId, TaskStore as _};
+use toolyard_task::{StoreError, Task, TaskId, TaskStore as _};
 
 const OLD: [u8; 32] = [1; 32];
 const NEW: [u8; 32] = [2; 32];

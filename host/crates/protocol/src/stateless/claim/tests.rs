@@ -1,4 +1,5 @@
 use super::*;
+use crate::logging::LogLevel;
 
 const PV: &str = r#""io.modelcontextprotocol/protocolVersion""#;
 const CC: &str = r#""io.modelcontextprotocol/clientCapabilities""#;
