@@ -23,11 +23,14 @@ mod messages;
 mod nodes;
 mod ownership;
 mod reencryption;
+mod rows;
 mod schema;
 mod search;
 mod sessions;
 mod tasks;
 mod timeline;
+mod timeline_rows;
+mod transaction;
 mod waiting;
 mod writer;
 
@@ -41,7 +44,6 @@ use crate::last_seen_buffer::LastSeenBuffer;
 use crate::metrics::Metrics;
 use crate::monotonic_clock::{LatestTime, warn_if_ahead};
 use crate::timeline_encoding::Recorder;
-use audit::Log;
 use connections::Readers;
 use hints::Listener;
 use live_quota::LiveQuota;
@@ -53,7 +55,8 @@ use toolyard_task::Incarnation;
 use toolyard_task::store::StoreError;
 use toolyard_task::timeline::TimelineBounds;
 use toolyard_task::wire::Timestamp;
-use writer::{Writer, WriterState};
+use transaction::{Log, WriterState};
+use writer::Writer;
 
 /// Removes the numbers of writers that ended long ago; no writer needs them a day later.
 const LEFT: &str = "DELETE FROM batch WHERE at <= engine_time() - 86400000";

@@ -2,7 +2,8 @@
 //! stores share. The walk over the tasks is in a separate file for each store.
 
 use crate::codec::CodecError;
-use crate::encryption::{Column, KeyId, Sealing, record_sealed_with, sealed_with};
+use crate::encryption::{Column, Sealing, record_sealed_with, sealed_with};
+use crate::key_id::KeyId;
 use toolyard_task::TaskId;
 use toolyard_task::store::StoreError;
 

@@ -1,7 +1,7 @@
 //! Tasks that wait on other hosts, for a host that has room for some of them.
 
 use super::PostgresStore;
-use super::tasks::{ids, number};
+use super::rows::{ids, number};
 use toolyard_task::store::StoreError;
 use toolyard_task::{Digest, Incarnation, TaskId};
 use uuid::Uuid;
