@@ -1,6 +1,6 @@
 //! The search of the audit log.
 
-use crate::route::{Pairs, value};
+use crate::form::{Pairs, value};
 use serde::Deserialize;
 use std::borrow::Cow;
 use std::collections::BTreeMap;

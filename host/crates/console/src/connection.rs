@@ -1,6 +1,7 @@
 //! The listener: connections and their limits.
 
-use crate::{Console, route};
+use crate::console::Console;
+use crate::route;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};

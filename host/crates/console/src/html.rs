@@ -1,10 +1,11 @@
 //! The frame of all pages, and the parts that several pages have.
 
 use crate::action::Action;
-use crate::route::Pairs;
+use crate::asset;
+use crate::console::Console;
+use crate::form::Pairs;
 use crate::session::Session;
 use crate::user::Role;
-use crate::{Console, asset};
 use maud::{DOCTYPE, Markup, html};
 use toolyard_dispatch::TaskStatus;
 

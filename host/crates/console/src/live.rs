@@ -1,6 +1,6 @@
 //! Live pages: a stream tells a page that something has changed, and the page fetches itself again.
 
-use crate::Console;
+use crate::console::Console;
 use futures_util::stream::{self, Stream};
 use std::sync::Arc;
 use std::time::Duration;

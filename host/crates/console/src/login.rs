@@ -1,9 +1,9 @@
 //! The login: a code from a link of the terminal becomes a cookie.
 
-use crate::Console;
+use crate::console::Console;
+use crate::form::{Pairs, value};
 use crate::html;
 use crate::reply::{self, Reply};
-use crate::route::{Pairs, value};
 use crate::session::Session;
 use crate::user::of_token;
 use http::StatusCode;
@@ -70,10 +70,6 @@ impl Console {
 
     pub(crate) fn cookie_name(&self) -> String {
         format!("toolyard_{}", self.address.port())
-    }
-
-    pub(crate) fn origin(&self) -> String {
-        format!("http://{}:{}", self.name, self.address.port())
     }
 
     /// The caller of an action of this login: the operator, whom the audit log names with the login.

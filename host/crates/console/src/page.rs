@@ -22,7 +22,6 @@ mod waiting;
 
 use crate::html::View;
 use crate::reply::{self, Reply};
-use crate::route::Page;
 use http::StatusCode;
 use maud::{Markup, html};
 use toolyard_dispatch::search::{Direction, Filter};
@@ -30,6 +29,51 @@ use toolyard_dispatch::{Caller, Fault, Summary, TaskStatus};
 
 /// The most tasks that the menu counts as waiting for a person.
 const COUNTED: u32 = 100;
+
+/// A page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Page<'a> {
+    Overview,
+    Tasks,
+    Task(&'a str),
+    Waiting,
+    Tools,
+    Calls,
+    Call(u64),
+    /// A plugin, by its file as a segment of the path.
+    Plugin(&'a str),
+    /// A tool to try, by its name as a segment of the path.
+    Try(&'a str),
+    Permissions,
+    Clients,
+    Hosts,
+    Audit,
+}
+
+impl<'a> Page<'a> {
+    /// The page at this path.
+    pub fn of(path: &'a str) -> Option<Self> {
+        Some(match path {
+            "/" => Self::Overview,
+            "/tasks" => Self::Tasks,
+            "/waiting" => Self::Waiting,
+            "/tools" => Self::Tools,
+            "/calls" => Self::Calls,
+            "/permissions" => Self::Permissions,
+            "/clients" => Self::Clients,
+            "/hosts" => Self::Hosts,
+            "/audit" => Self::Audit,
+            _ => match path.strip_prefix('/')?.split_once('/')? {
+                (_, rest) if rest.contains('/') => return None,
+                ("tasks", id) => Self::Task(id),
+                ("tools", file) => Self::Plugin(file),
+                ("try", tool) => Self::Try(tool),
+                ("calls", number) => Self::Call(number.parse().ok()?),
+                _ => return None,
+            },
+        })
+    }
+}
 
 /// Renders a page.
 pub(crate) async fn render(view: &View<'_>, page: Page<'_>) -> Reply {
@@ -123,4 +167,21 @@ async fn waiting_tasks(view: &View<'_>) -> Result<Vec<Summary>, Fault> {
         .find_tasks(&Caller::operator(), filter, Direction::Ascending, None, COUNTED)
         .await?;
     Ok(found.tasks)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_a_page_or_nothing() {
+        assert_eq!(Page::of("/"), Some(Page::Overview));
+        assert_eq!(Page::of("/tasks/0193"), Some(Page::Task("0193")));
+        assert_eq!(Page::of("/calls/7"), Some(Page::Call(7)));
+        assert_eq!(Page::of("/tools/a+b.wasm"), Some(Page::Plugin("a+b.wasm")));
+        let strange = ["/tasks/0193/cancel", "/task", "//", "/../tasks", "/calls/", "/calls/x", "/calls/7/8"];
+        for path in strange.into_iter().chain(["/audit/x", "/tools/a/b"]) {
+            assert_eq!(Page::of(path), None, "{path}");
+        }
+    }
 }

@@ -1,12 +1,15 @@
 //! Which page or action a request means, and the checks that come before it.
 
 use crate::action::Action;
+use crate::console::Console;
+use crate::form::{Pairs, pairs, value};
 use crate::html::View;
+use crate::page::Page;
 use crate::reply::{self, Reply};
 use crate::request_check::{ActionRefusal, check_origin, cookie, is_from_https, named_host};
 use crate::session::Session;
 use crate::user::Role;
-use crate::{Console, asset, live, login, page};
+use crate::{asset, live, login, page};
 use bytes::Bytes;
 use http::{Method, Request, StatusCode};
 use http_body_util::{BodyExt as _, Limited};
@@ -19,62 +22,6 @@ use tokio_util::sync::CancellationToken;
 const FORM: usize = 1 << 20;
 /// How long a form may take to arrive.
 const FORM_TIME: Duration = Duration::from_secs(10);
-
-/// The pairs of a query or of a form.
-pub(crate) type Pairs = Vec<(String, String)>;
-
-/// The first value of this name.
-pub(crate) fn value<'a>(pairs: &'a Pairs, name: &str) -> Option<&'a str> {
-    pairs.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
-}
-
-fn pairs(text: &[u8]) -> Pairs {
-    form_urlencoded::parse(text).into_owned().collect()
-}
-
-/// A page.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Page<'a> {
-    Overview,
-    Tasks,
-    Task(&'a str),
-    Waiting,
-    Tools,
-    Calls,
-    Call(u64),
-    /// A plugin, by its file as a segment of the path.
-    Plugin(&'a str),
-    /// A tool to try, by its name as a segment of the path.
-    Try(&'a str),
-    Permissions,
-    Clients,
-    Hosts,
-    Audit,
-}
-
-impl<'a> Page<'a> {
-    fn of(path: &'a str) -> Option<Self> {
-        Some(match path {
-            "/" => Self::Overview,
-            "/tasks" => Self::Tasks,
-            "/waiting" => Self::Waiting,
-            "/tools" => Self::Tools,
-            "/calls" => Self::Calls,
-            "/permissions" => Self::Permissions,
-            "/clients" => Self::Clients,
-            "/hosts" => Self::Hosts,
-            "/audit" => Self::Audit,
-            _ => match path.strip_prefix('/')?.split_once('/')? {
-                (_, rest) if rest.contains('/') => return None,
-                ("tasks", id) => Self::Task(id),
-                ("tools", file) => Self::Plugin(file),
-                ("try", tool) => Self::Try(tool),
-                ("calls", number) => Self::Call(number.parse().ok()?),
-                _ => return None,
-            },
-        })
-    }
-}
 
 /// Answers a request.
 pub(crate) async fn answer(
@@ -175,21 +122,4 @@ async fn form(request: Request<Incoming>) -> Option<Pairs> {
     let body = Limited::new(request.into_body(), FORM).collect();
     let body: Bytes = tokio::time::timeout(FORM_TIME, body).await.ok()?.ok()?.to_bytes();
     Some(pairs(&body))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_path_is_a_page_or_nothing() {
-        assert_eq!(Page::of("/"), Some(Page::Overview));
-        assert_eq!(Page::of("/tasks/0193"), Some(Page::Task("0193")));
-        assert_eq!(Page::of("/calls/7"), Some(Page::Call(7)));
-        assert_eq!(Page::of("/tools/a+b.wasm"), Some(Page::Plugin("a+b.wasm")));
-        let strange = ["/tasks/0193/cancel", "/task", "//", "/../tasks", "/calls/", "/calls/x", "/calls/7/8"];
-        for path in strange.into_iter().chain(["/audit/x", "/tools/a/b"]) {
-            assert_eq!(Page::of(path), None, "{path}");
-        }
-    }
 }

@@ -1,6 +1,5 @@
 //! Roles of logins, and the people who may log in by a token of their own.
 
-use crate::action::Action;
 use sha2::{Digest as _, Sha256};
 
 /// The rights of a login. Each role may do what those before it may.
@@ -23,20 +22,6 @@ impl Role {
     #[must_use]
     pub fn of_name(name: &str) -> Option<Self> {
         Self::NAMES.into_iter().find(|(known, _)| *known == name).map(|(_, role)| role)
-    }
-
-    /// The least role for an action.
-    pub(crate) const fn of_action(action: Action<'_>) -> Self {
-        match action {
-            Action::Logout | Action::Theme => Self::Viewer,
-            Action::Answer(_) | Action::Approve(_) | Action::Deny(_) => Self::Approver,
-            Action::Cancel(_)
-            | Action::RevokeGrant(_)
-            | Action::RevokePlugin(_)
-            | Action::RevokePrincipal(_)
-            | Action::EndSession(_)
-            | Action::Try(_) => Self::Admin,
-        }
     }
 }
 
@@ -63,14 +48,6 @@ pub(crate) fn of_token<'a>(users: &'a [ConsoleUser], token: &str) -> Option<&'a 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_viewer_changes_nothing_and_an_approver_only_decides() {
-        let of_task = [Action::Answer("7"), Action::Approve("7"), Action::Deny("7")];
-        assert!(of_task.iter().all(|action| Role::of_action(*action) == Role::Approver));
-        assert_eq!(Role::of_action(Action::Cancel("7")), Role::Admin);
-        assert!(Role::Viewer < Role::Approver && Role::Approver < Role::Admin);
-    }
 
     #[test]
     fn a_token_belongs_to_one_user() {

@@ -2,7 +2,7 @@
 //! unchanged; its outcome as one letter followed by the bytes of the result, so that a result of
 //! megabytes is neither escaped nor scanned.
 
-use crate::encryption::KeyId;
+use crate::key_id::KeyId;
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;

@@ -8,12 +8,13 @@
 //! moved to another row or column cannot be opened.
 
 use crate::codec::{self, CodecError};
+use crate::key_id::KeyId;
 use aes_gcm::aead::{AeadInOut as _, KeyInit as _};
 use aes_gcm::{Aes256Gcm, Nonce, Tag};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use hmac::{Hmac, Mac as _};
-use sha2::{Digest as _, Sha256};
+use sha2::Sha256;
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
@@ -29,32 +30,6 @@ const TAG: usize = 16;
 pub(crate) const HEAD: usize = 1 + KeyId::LENGTH + NONCE;
 /// The number of base64 characters, in whole groups, that contain the head of a sealed record.
 pub(crate) const RECORD_HEAD: usize = HEAD.div_ceil(3) * 4;
-
-/// Identifies a key. It is derived from the key, so that no two keys have the same id, and reveals
-/// nothing about it.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct KeyId(pub(crate) [u8; KeyId::LENGTH]);
-
-impl KeyId {
-    const LENGTH: usize = 8;
-
-    fn of(secret: &[u8; 32]) -> Self {
-        let digest = Sha256::new().chain_update(b"toolyard store key\0").chain_update(secret).finalize();
-        Self(*digest.first_chunk().expect("a digest is longer"))
-    }
-}
-
-impl fmt::Display for KeyId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
-
-impl fmt::Debug for KeyId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{self}")
-    }
-}
 
 struct Key {
     id: KeyId,

@@ -9,9 +9,9 @@
 //! it waits for the server, and the committer is a task of the runtime. In SQLite it blocks, and
 //! the committer has a thread that does nothing else.
 
-use crate::StoreRefusal;
 use crate::audit_buffer::{AuditBuffer, AuditEntries};
 use crate::metrics::Metrics;
+use crate::refusal::StoreRefusal;
 use std::error::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -37,6 +37,7 @@ mod group_commit;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod journal_encoding;
 pub mod jsonl;
+mod key_id;
 pub mod memory;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod metrics;
@@ -53,6 +54,8 @@ mod last_seen_buffer;
 mod monotonic_clock;
 #[cfg_attr(not(any(feature = "sqlite", feature = "postgres")), allow(dead_code))]
 mod reencryption;
+#[cfg_attr(not(feature = "sqlite"), allow(dead_code))]
+mod refusal;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod search_plan;
 #[cfg(feature = "sqlite")]
@@ -62,7 +65,8 @@ mod timeline_buffer;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod timeline_encoding;
 
-pub use encryption::{KeyId, Keyring};
+pub use encryption::Keyring;
+pub use key_id::KeyId;
 pub use memory::MemoryStore;
 #[cfg(feature = "postgres")]
 pub use postgres::{PostgresOptions, PostgresStore};
@@ -193,44 +197,3 @@ macro_rules! durable_backend {
 durable_backend!(SqliteStore);
 #[cfg(feature = "postgres")]
 durable_backend!(PostgresStore);
-
-/// The advice to the operator of a release that is older than its store.
-#[cfg(any(feature = "sqlite", feature = "postgres"))]
-const WAY_BACK: &str = "use the release that upgraded it. To go back, restore a backup from before the upgrade \
-    (`toolyard restore`), or write all tasks with the newer release (`toolyard tasks export`) and read them with this \
-    one into an empty store (`toolyard tasks import`)";
-
-/// Why the store itself cannot answer.
-#[derive(Debug, thiserror::Error)]
-#[cfg_attr(not(feature = "sqlite"), allow(dead_code))]
-enum StoreRefusal {
-    #[error("the store has been shut down")]
-    Closed,
-    #[error("the queue of the store stayed full for {0:?}")]
-    Full(std::time::Duration),
-    #[cfg(feature = "postgres")]
-    #[error("the database gave no answer within {0:?}")]
-    Silent(std::time::Duration),
-    #[cfg(feature = "postgres")]
-    #[error("another process encrypts the tasks of this schema again just now; wait until it has ended")]
-    Resealing,
-    #[cfg(feature = "postgres")]
-    #[error(
-        "the connection to the database that kept other processes from doing the same ended; do it again"
-    )]
-    LostTurn,
-    #[error("the file of the store was removed or replaced")]
-    Replaced,
-    #[error("the id `{0}` already exists")]
-    Exists(String),
-    #[error("the operating system gives no random bytes: {0}")]
-    NoChance(getrandom::Error),
-}
-
-/// 32 random bytes.
-fn secret() -> Result<[u8; 32], StoreError> {
-    let mut secret = [0; 32];
-    getrandom::fill(&mut secret)
-        .map_err(|error| StoreError::Unavailable(StoreRefusal::NoChance(error).into()))?;
-    Ok(secret)
-}

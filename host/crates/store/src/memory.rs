@@ -15,8 +15,9 @@ mod search;
 mod timeline;
 mod waiting;
 
+use crate::codec;
 use crate::monotonic_clock::MonotonicClock;
-use crate::{StoreRefusal, codec};
+use crate::refusal::StoreRefusal;
 use async_trait::async_trait;
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, BTreeSet};

@@ -23,11 +23,14 @@ mod messages;
 mod nodes;
 mod ownership;
 mod reencryption;
+mod rows;
 mod schema;
 mod search;
 mod sessions;
 mod tasks;
 mod timeline;
+mod timeline_rows;
+mod transaction;
 mod waiting;
 mod writer;
 
@@ -41,7 +44,6 @@ use crate::last_seen_buffer::LastSeenBuffer;
 use crate::metrics::Metrics;
 use crate::monotonic_clock::{LatestTime, warn_if_ahead};
 use crate::timeline_encoding::Recorder;
-use audit::Log;
 use connections::Readers;
 use hints::Listener;
 use live_quota::LiveQuota;
@@ -51,8 +53,13 @@ use std::sync::atomic::AtomicI64;
 use std::time::Duration;
 use toolyard_task::timeline::TimelineBounds;
 use toolyard_task::wire::Timestamp;
+<<<<<<< HEAD
 use toolyard_task::{Incarnation, StoreError};
 use writer::{Writer, WriterState};
+=======
+use transaction::{Log, WriterState};
+use writer::Writer;
+>>>>>>> 7c2f52e675b8e2876c930d36e4f3a119bfc0a82f
 
 /// Removes the numbers of writers that ended long ago; no writer needs them a day later.
 const LEFT: &str = "DELETE FROM batch WHERE at <= engine_time() - 86400000";

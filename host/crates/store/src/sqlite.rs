@@ -8,6 +8,7 @@
 mod archive;
 mod audit;
 pub mod backup;
+mod blocking;
 pub mod components;
 mod counts;
 mod erasure;
@@ -19,23 +20,25 @@ mod keys;
 mod nodes;
 mod reader;
 mod reencryption;
+mod rows;
 mod schema;
 mod search;
 mod sessions;
 mod tasks;
 mod timeline;
+mod transaction;
 mod watch;
 mod writer;
 
 pub use error::SqliteOpenError;
 
-use crate::StoreRefusal;
 use crate::audit_buffer::AuditBuffer;
 use crate::encryption::{Keyring, Sealing};
 use crate::group_commit::QueueLimits;
 use crate::last_seen_buffer::LastSeenBuffer;
 use crate::metrics::Metrics;
 use crate::monotonic_clock::MonotonicClock;
+use crate::refusal::StoreRefusal;
 use crate::timeline_encoding::Recorder;
 use nodes::Node;
 use prometheus_client::registry::Registry;

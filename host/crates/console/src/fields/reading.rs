@@ -1,7 +1,7 @@
 //! The JSON of what was entered, and back.
 
 use super::{FieldFault, Kind, Shape, below, name_of, text_of};
-use crate::route::Pairs;
+use crate::form::Pairs;
 use serde_json::{Map, Value};
 use toolyard_dispatch::Field;
 

@@ -1,7 +1,7 @@
 //! The inputs of fields.
 
 use super::{FieldFault, Kind, Shape, below, name_of, text_of};
-use crate::route::Pairs;
+use crate::form::Pairs;
 use crate::text::line;
 use maud::{Markup, html};
 use serde_json::Value;

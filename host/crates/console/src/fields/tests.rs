@@ -1,5 +1,5 @@
 use super::*;
-use crate::route::Pairs;
+use crate::form::Pairs;
 use serde_json::{Map, json};
 use toolyard_dispatch::{Form, RawJson};
 

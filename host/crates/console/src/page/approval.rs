@@ -3,8 +3,8 @@
 
 use super::json_tree;
 use crate::action::Action;
+use crate::form::value;
 use crate::html::View;
-use crate::route::value;
 use crate::text::{ago, line, span};
 use crate::user::Role;
 use maud::{Markup, html};

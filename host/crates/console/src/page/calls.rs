@@ -1,8 +1,8 @@
 //! The list of plain calls.
 
 use super::Rendered;
+use crate::form::value;
 use crate::html::{View, empty};
-use crate::route::value;
 use crate::text::{ago, line, micros};
 use maud::{Markup, html};
 use std::time::Duration;

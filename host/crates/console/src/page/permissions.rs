@@ -2,8 +2,8 @@
 
 use super::Rendered;
 use crate::action::Action;
+use crate::form::value;
 use crate::html::{View, empty};
-use crate::route::value;
 use crate::text::{ago, count, digest, line, query, segment};
 use maud::{Markup, html};
 use toolyard_dispatch::{AfterGrant, Fault, Grant, GrantFilter, GrantId, Timestamp, Verdict, owner_name};

@@ -1,9 +1,9 @@
 //! One plugin: its state, its tools, its grants, its limits.
 
 use super::Rendered;
+use crate::host::{PluginDetail, PluginState};
 use crate::html::View;
 use crate::text::{count, digest, line, named, query, segment};
-use crate::{PluginDetail, PluginState};
 use maud::{Markup, html};
 use toolyard_dispatch::{TaskSupport, ToolSpec, visible};
 

@@ -2,8 +2,8 @@
 
 use crate::action::Action;
 use crate::fields::{entered, inputs};
+use crate::form::{Pairs, value};
 use crate::html::View;
-use crate::route::{Pairs, value};
 use crate::text::{line, span};
 use crate::user::Role;
 use maud::{Markup, html};

@@ -1,8 +1,8 @@
 //! The list of tasks.
 
 use super::Rendered;
+use crate::form::value;
 use crate::html::{View, empty, state};
-use crate::route::value;
 use crate::text::{ago, line, short_id, span};
 use maud::{Markup, html};
 use toolyard_dispatch::search::{Direction, Filter, Position};

@@ -1,12 +1,12 @@
 //! A tool is tried: a form for its arguments, and the result of the call below.
 
 use super::{Rendered, content};
-use crate::Console;
 use crate::action::Action;
+use crate::console::Console;
 use crate::fields::{FieldFault, Reading, entered, inputs, read, schema, summary};
+use crate::form::{Pairs, value};
 use crate::html::View;
 use crate::reply::{self, Reply};
-use crate::route::{Pairs, value};
 use crate::session::Session;
 use crate::text::{block, line, named, segment, span};
 use http::StatusCode;

@@ -101,7 +101,7 @@ impl AuditStore for MemoryStore {
 
 /// A random name for a store: eight hexadecimal digits.
 pub(super) fn name() -> String {
-    let secret = crate::secret().unwrap_or_else(|error| {
+    let secret = crate::refusal::secret().unwrap_or_else(|error| {
         tracing::error!(
             event = "audit.name_not_random",
             error = &error as &dyn std::error::Error,

@@ -1,7 +1,7 @@
 //! Hosts, sessions and keys in memory.
 
 use super::{MemoryStore, State};
-use crate::StoreRefusal;
+use crate::refusal::StoreRefusal;
 use async_trait::async_trait;
 use std::collections::BTreeSet;
 use toolyard_task::keys::{Key, KeyStore, KeyUse};
@@ -234,5 +234,5 @@ impl KeyStore for MemoryStore {
 }
 
 fn new_key(id: u32, created_at: Timestamp) -> Result<Key, StoreError> {
-    Ok(Key { id, secret: crate::secret()?, created_at })
+    Ok(Key { id, secret: crate::refusal::secret()?, created_at })
 }

@@ -2,11 +2,12 @@
 
 use super::PostgresStore;
 use super::error::{corrupt, failed, unreadable};
-use super::tasks::{NewTask, number, spanned, task};
-use super::writer::PostgresTransaction;
-use crate::StoreRefusal;
+use super::rows::{number, task};
+use super::tasks::{NewTask, spanned};
+use super::transaction::PostgresTransaction;
 use crate::encryption::Sealing;
 use crate::jsonl::MAX_COUNTER;
+use crate::refusal::StoreRefusal;
 use async_trait::async_trait;
 use deadpool_postgres::ClientWrapper;
 use std::collections::HashMap;

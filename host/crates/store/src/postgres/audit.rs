@@ -8,16 +8,16 @@
 
 use super::PostgresStore;
 use super::error::{corrupt, unreadable};
-use super::tasks::number;
-use super::writer::{Operation, PostgresTransaction, pending};
+use super::rows::number;
+use super::transaction::{Operation, PostgresTransaction, pending};
 use crate::audit_buffer::{AuditBuffer, AuditEntries};
 use crate::audit_lines::{self, Lines};
 use crate::codec::CodecError;
 use crate::group_commit::keep_unwritten;
 use async_trait::async_trait;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::Ordering;
+use std::time::Instant;
 use tokio_postgres::Error;
 use tokio_postgres::types::ToSql;
 use toolyard_task::StoreError;
@@ -53,18 +53,6 @@ const OVER: &str = "
 const ENOUGH: usize = 4 << 20;
 /// The number of other hosts' rows that are taken over at once.
 const TAKEN: u32 = 1_000;
-
-/// The log of one host.
-pub(super) struct Log {
-    /// Its number among the hosts that write here, which no other host ever has.
-    pub(super) writer: i64,
-    /// The prefix of the ids of its entries.
-    pub(super) name: String,
-    /// The next row that it writes.
-    pub(super) next: AtomicI64,
-    /// It takes over rows that other hosts have not exported for this long.
-    pub(super) adopt_after: Duration,
-}
 
 /// Writes entries that belong to no change. Each has the time at which it was made.
 pub(super) fn notes(buffer: &Arc<AuditBuffer<Instant>>, noted: AuditEntries<Instant>) -> Box<dyn Operation> {

@@ -8,9 +8,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres::error::SqlState;
 use tokio_postgres::tls::MakeTlsConnect;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Client, Config, Connection, Row, Socket};
+use tokio_postgres::{Client, Config, Connection, Error, Row, Socket};
 use tokio_postgres_rustls::MakeRustlsConnect;
 use toolyard_task::StoreError;
 
@@ -148,6 +149,33 @@ impl fmt::Display for PostgresLocation {
 impl fmt::Debug for PostgresLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{self}")
+    }
+}
+
+impl PostgresOpenError {
+    /// Converts `source` to an error at the start.
+    pub(super) fn of(place: &PostgresLocation, source: Error) -> Self {
+        let place = place.to_string();
+        match source.code() {
+            Some(code) if *code == SqlState::INSUFFICIENT_PRIVILEGE => Self::Forbidden { place, source },
+            Some(code)
+                if [SqlState::INVALID_PASSWORD, SqlState::INVALID_AUTHORIZATION_SPECIFICATION]
+                    .contains(code) =>
+            {
+                let advice = "check the user and the password";
+                Self::Unreachable { place, advice, source: source.into() }
+            }
+            Some(code) if *code == SqlState::INVALID_CATALOG_NAME => {
+                let advice = "there is no database of this name: make it with createdb";
+                Self::Unreachable { place, advice, source: source.into() }
+            }
+            Some(_) => Self::Unavailable { place, source: source.into() },
+            None => {
+                let advice = "check the address, whether the server runs, and whether its certificate is known \
+                              here (sslmode=disable for a server that has none)";
+                Self::Unreachable { place, advice, source: source.into() }
+            }
+        }
     }
 }
 

@@ -3,11 +3,12 @@
 
 use super::PostgresStore;
 use super::error::{corrupt, unreadable};
-use super::tasks::ids;
+use super::rows::ids;
 use super::timeline;
-use super::writer::PostgresTransaction;
+use super::transaction::PostgresTransaction;
+use crate::audit_lines;
 use crate::reencryption::{ENOUGH, ROWS};
-use crate::{StoreRefusal, audit_lines};
+use crate::refusal::StoreRefusal;
 use async_trait::async_trait;
 use std::sync::Arc;
 use tokio_postgres::Error;

@@ -1,11 +1,10 @@
 //! Errors of a database: messages for the operator at the start, and error kinds for callers later.
 
-use super::connections::PostgresLocation;
-use crate::StoreRefusal;
 use crate::backup::BackupError;
 use crate::codec::CodecError;
-use crate::encryption::KeyId;
 pub(super) use crate::group_commit::closed;
+use crate::key_id::KeyId;
+use crate::refusal::StoreRefusal;
 use deadpool_postgres::PoolError;
 use std::time::Duration;
 use tokio_postgres::Error;
@@ -94,7 +93,7 @@ pub enum PostgresOpenError {
         place: String,
     },
     /// A later release wrote it.
-    #[error("{place} has schema {found} and this release knows {known} at most; {}", crate::WAY_BACK)]
+    #[error("{place} has schema {found} and this release knows {known} at most; {}", crate::backup::WAY_BACK)]
     Newer {
         /// Which database.
         place: String,
@@ -128,33 +127,6 @@ pub enum PostgresOpenError {
 impl From<PostgresOpenError> for BackupError {
     fn from(error: PostgresOpenError) -> Self {
         Self::Store(error.into())
-    }
-}
-
-impl PostgresOpenError {
-    /// Converts `source` to an error at the start.
-    pub(super) fn of(place: &PostgresLocation, source: Error) -> Self {
-        let place = place.to_string();
-        match source.code() {
-            Some(code) if *code == SqlState::INSUFFICIENT_PRIVILEGE => Self::Forbidden { place, source },
-            Some(code)
-                if [SqlState::INVALID_PASSWORD, SqlState::INVALID_AUTHORIZATION_SPECIFICATION]
-                    .contains(code) =>
-            {
-                let advice = "check the user and the password";
-                Self::Unreachable { place, advice, source: source.into() }
-            }
-            Some(code) if *code == SqlState::INVALID_CATALOG_NAME => {
-                let advice = "there is no database of this name: make it with createdb";
-                Self::Unreachable { place, advice, source: source.into() }
-            }
-            Some(_) => Self::Unavailable { place, source: source.into() },
-            None => {
-                let advice = "check the address, whether the server runs, and whether its certificate is known \
-                              here (sslmode=disable for a server that has none)";
-                Self::Unreachable { place, advice, source: source.into() }
-            }
-        }
     }
 }
 

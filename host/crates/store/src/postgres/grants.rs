@@ -2,7 +2,7 @@
 
 use super::PostgresStore;
 use super::error::{corrupt, unreadable};
-use super::writer::PostgresTransaction;
+use super::transaction::PostgresTransaction;
 use crate::audit_lines;
 use crate::codec::CodecError;
 use async_trait::async_trait;

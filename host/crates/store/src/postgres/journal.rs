@@ -1,8 +1,8 @@
 //! Journals in PostgreSQL. An append joins the transaction that other callers of this host share.
 
 use super::error::{corrupt, unreadable};
-use super::tasks::{ids, number, number_of, sealed};
-use super::writer::PostgresTransaction;
+use super::rows::{ids, number, number_of};
+use super::transaction::{PostgresTransaction, sealed};
 use super::{PostgresStore, components};
 use crate::codec::{self, CodecError};
 use crate::encryption::Sealing;

@@ -3,7 +3,7 @@
 
 use super::PostgresStore;
 use super::error::{corrupt, unreadable};
-use super::tasks::summary;
+use super::rows::summary;
 use super::timeline;
 use crate::audit_lines;
 use std::sync::Arc;

@@ -2,9 +2,9 @@
 
 use super::PostgresStore;
 use super::error::{closed, corrupt, unreadable};
-use super::writer::PostgresTransaction;
+use super::transaction::PostgresTransaction;
 use crate::codec::CodecError;
-use crate::secret;
+use crate::refusal::secret;
 use async_trait::async_trait;
 use tokio_postgres::{Error, Row};
 use toolyard_task::StoreError;

@@ -3,7 +3,7 @@
 
 use super::PostgresStore;
 use super::error::unreadable;
-use super::tasks::number;
+use super::rows::number;
 use async_trait::async_trait;
 use tokio_postgres::Row;
 use toolyard_task::node::{Neighbour, NodeStore, Registration, Tenure};

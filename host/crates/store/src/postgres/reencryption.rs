@@ -14,10 +14,11 @@
 use super::PostgresStore;
 use super::error::failed;
 use super::schema::sealed_with;
-use super::tasks::SEALED;
-use crate::StoreRefusal;
-use crate::encryption::{Column, HEAD, KeyId, RECORD_HEAD, Sealing, sealed_with as sealed_with_key};
+use super::transaction::SEALED;
+use crate::encryption::{Column, HEAD, RECORD_HEAD, Sealing, sealed_with as sealed_with_key};
+use crate::key_id::KeyId;
 use crate::reencryption::{ENOUGH, ROWS, ReencryptionReport, SealWith, StoredBody, StoredValues};
+use crate::refusal::StoreRefusal;
 use deadpool_postgres::ClientWrapper;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;

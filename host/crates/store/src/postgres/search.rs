@@ -3,7 +3,7 @@
 
 use super::connections::Readers;
 use super::error::{failed, silent, unreadable};
-use super::tasks::summary;
+use super::rows::summary;
 use crate::codec;
 use crate::encryption::Sealing;
 use crate::search_plan::{BUDGET, FEW, FoundTasks, MANY, RowAccess, SearchPlan, column};

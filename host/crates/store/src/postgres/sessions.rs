@@ -2,11 +2,11 @@
 
 use super::PostgresStore;
 use super::error::{corrupt, unreadable};
-use super::tasks::number;
-use super::writer::{Operation, PostgresTransaction, pending};
-use crate::StoreRefusal;
+use super::rows::number;
+use super::transaction::{Operation, PostgresTransaction, pending};
 use crate::codec::CodecError;
 use crate::group_commit::{log_failure, log_sessions_not_updated};
+use crate::refusal::StoreRefusal;
 use async_trait::async_trait;
 use std::sync::Arc;
 use tokio_postgres::{Error, Row};

@@ -1,12 +1,15 @@
 //! Tasks in PostgreSQL.
 
 use super::error::{corrupt, unreadable};
-use super::writer::PostgresTransaction;
+use super::rows::{ids, number, number_of, summary, task, timed};
+use super::transaction::{PostgresTransaction, sealed};
 use super::{PostgresStore, journal, kept, search, timeline, waiting};
-use crate::codec::{self, CodecError, Columns};
-use crate::encryption::{Column, KeyId, Sealing};
+use crate::audit_lines;
+use crate::codec::{self, CodecError};
+use crate::encryption::{Column, Sealing};
 use crate::journal_encoding::{EncodedChunks, fence_columns};
-use crate::{StoreRefusal, audit_lines};
+use crate::key_id::KeyId;
+use crate::refusal::StoreRefusal;
 use async_trait::async_trait;
 use bytes::Bytes;
 use std::borrow::Cow;
@@ -21,8 +24,13 @@ use toolyard_task::store::{
 };
 use toolyard_task::task::{Summary, Task};
 use toolyard_task::timeline::RunRecord;
+<<<<<<< HEAD
 use toolyard_task::wire::{TaskStatus, Timestamp};
 use toolyard_task::{Digest, Incarnation, Owner, StoreError, TaskId};
+=======
+use toolyard_task::wire::Timestamp;
+use toolyard_task::{Digest, Incarnation, Owner, TaskId};
+>>>>>>> 7c2f52e675b8e2876c930d36e4f3a119bfc0a82f
 use uuid::Uuid;
 
 const READ: &str = "
@@ -72,12 +80,6 @@ const UPDATE_RECORDED: &str = concat!(
 );
 
 const LONGER: &str = "UPDATE span SET longest = $1 WHERE longest < $1";
-
-/// Also keeps a key that was about to be removed. Statements that use an existing key do not lock
-/// it.
-pub(super) const SEALED: &str = "
-    INSERT INTO seal (key, leaving) SELECT $1, false WHERE NOT EXISTS (SELECT 1 FROM seal WHERE key = $1 AND NOT leaving)
-    ON CONFLICT (key) DO UPDATE SET leaving = false";
 
 const LIST: &str = "
     SELECT id, status, created, updated, record FROM task
@@ -379,27 +381,8 @@ async fn create(
     })
 }
 
-/// A task with the times of its columns. The record of the first version was written before the
-/// server provided the time.
-fn timed(task: Task, created_at: Timestamp, updated_at: Timestamp) -> Task {
-    let started_at = if task.version == 1 { task.started_at.map(|_| created_at) } else { task.started_at };
-    Task { created_at, updated_at, started_at, ..task }
-}
-
-/// Makes sure that the key of a sealed value is in the store.
-pub(super) async fn sealed(writing: &PostgresTransaction<'_>, key: Option<KeyId>) -> Result<(), Error> {
-    if let Some(key) = key {
-        writing.execute(SEALED, &[&&key.0[..]]).await?;
-    }
-    Ok(())
-}
-
 fn status(task: &Task) -> i16 {
     number_of(task.status())
-}
-
-pub(super) fn number_of(status: TaskStatus) -> i16 {
-    i16::try_from(codec::status(status)).unwrap_or(i16::MAX)
 }
 
 /// A change, encoded by its caller.
@@ -489,37 +472,4 @@ pub(super) async fn spanned(writing: &PostgresTransaction<'_>, span: i64) -> Res
         writing.after_commit(longer);
     }
     Ok(())
-}
-
-pub(super) fn ids(rows: &[Row]) -> Result<Vec<TaskId>, StoreError> {
-    rows.iter().map(|row| row.try_get(0).map(TaskId).map_err(unreadable)).collect()
-}
-
-/// A summary, from the columns id, status, created, updated and record.
-pub(super) fn summary(row: &Row, sealing: &Sealing) -> Result<Summary, StoreError> {
-    let columns = |row: &Row| {
-        Ok(Columns {
-            id: TaskId(row.try_get(0)?),
-            status: row.try_get::<_, i16>(1)?.into(),
-            created: row.try_get(2)?,
-            updated: row.try_get(3)?,
-        })
-    };
-    let columns = columns(row).map_err(unreadable)?;
-    let record = sealing.open_record(columns.id, row.try_get(4).map_err(unreadable)?).map_err(corrupt)?;
-    codec::summary(&columns, &record).map_err(corrupt)
-}
-
-/// A task, from the columns record, arguments, outcome, created and updated.
-pub(super) fn task(id: TaskId, row: &Row, sealing: &Sealing) -> Result<Task, StoreError> {
-    let (record, arguments) = (row.try_get(0).map_err(unreadable)?, row.try_get(1).map_err(unreadable)?);
-    let outcome = row.try_get(2).map_err(unreadable)?;
-    let task = sealing.task(id, record, arguments, outcome).map_err(corrupt)?;
-    let times = (row.try_get(3).map_err(unreadable)?, row.try_get(4).map_err(unreadable)?);
-    Ok(timed(task, Timestamp(times.0), Timestamp(times.1)))
-}
-
-/// The server's integers are signed. Counters never come near their limit.
-pub(super) fn number(count: u64) -> i64 {
-    i64::try_from(count).unwrap_or(i64::MAX)
 }

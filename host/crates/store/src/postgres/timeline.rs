@@ -7,16 +7,16 @@
 use super::PostgresStore;
 use super::audit::time;
 use super::error::{corrupt, unreadable};
-use super::tasks::{number, sealed};
-use super::writer::{Operation, PostgresTransaction, relaxed};
+use super::rows::number;
+use super::timeline_rows::{RunReport, TaskRows, TimelineRows};
+use super::transaction::{Operation, PostgresTransaction, relaxed, sealed};
 use crate::codec::CodecError;
 use crate::encryption::{Column, Sealing};
 use crate::group_commit::log_failure;
 use crate::timeline_buffer::{Note, log_events_not_stored};
-use crate::timeline_encoding::{EncodedEvent, EncodedNote, EventLength, Recorder, SMALL};
+use crate::timeline_encoding::{EncodedNote, EventLength, Recorder, SMALL};
 use async_trait::async_trait;
 use futures_util::future::{join_all, try_join_all};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 use tokio_postgres::types::ToSql;
@@ -91,65 +91,6 @@ const RECORDS_AT_ONCE: i64 = 500;
 /// end of such a transaction.
 const TASKS_AT_ONCE: i64 = 32;
 const TRANSACTIONS: usize = 16;
-
-/// The rows of a transaction, which are written at its end.
-#[derive(Default)]
-pub(super) struct TimelineRows(BTreeMap<TaskId, TaskRows>);
-
-#[derive(Default)]
-struct TaskRows {
-    /// The attempts after each change, with the bytes of its events.
-    runs: Vec<RunRecord>,
-    reports: BTreeMap<u32, RunReport>,
-    /// Reports come before the changes of the same transaction.
-    reported: Vec<(Timestamp, EncodedEvent)>,
-    changed: Vec<(Timestamp, EncodedEvent)>,
-}
-
-/// The bytes that an attempt reported, and the resources that it used.
-#[derive(Default)]
-struct RunReport {
-    bytes: i64,
-    cpu_us: Option<i64>,
-    memory: Option<i64>,
-}
-
-impl TimelineRows {
-    /// Adds the events of a change after which the attempt is `run`, at the time of the change.
-    pub(super) fn add_change(
-        &mut self,
-        task: TaskId,
-        run: RunRecord,
-        at: Timestamp,
-        events: &[EncodedEvent],
-    ) {
-        if events.is_empty() {
-            return;
-        }
-        let rows = self.0.entry(task).or_default();
-        let bytes = events.iter().map(|event| event.body.len() as u64).sum();
-        rows.runs.push(RunRecord { bytes, ..run });
-        rows.changed.extend(events.iter().map(|event| (at, event.clone())));
-    }
-
-    fn add_reports(&mut self, task: TaskId, now: Timestamp, notes: &[EncodedNote<Instant>]) {
-        let rows = self.0.entry(task).or_default();
-        for note in notes {
-            match note {
-                EncodedNote::Usage { attempt, used } => {
-                    let report = rows.reports.entry(*attempt).or_default();
-                    report.cpu_us = Some(i64::try_from(used.cpu.as_micros()).unwrap_or(i64::MAX));
-                    report.memory = used.memory.map(number);
-                }
-                EncodedNote::Event { at, event } => {
-                    rows.reports.entry(event.attempt).or_default().bytes += event.body.len() as i64;
-                    let ago = i64::try_from(at.elapsed().as_millis()).unwrap_or(0);
-                    rows.reported.push((Timestamp(now.0.saturating_sub(ago)), event.clone()));
-                }
-            }
-        }
-    }
-}
 
 /// Writes the rows of a transaction, which has locked their tasks.
 pub(super) async fn insert(writing: &PostgresTransaction<'_>, rows: TimelineRows) -> Result<(), Error> {

@@ -1,13 +1,15 @@
 //! Exports and imports all tasks of the file.
 
+use super::blocking::blocking;
 use super::error::{corrupt, failed};
 use super::nodes::{self, lock_file};
-use super::tasks::{NewTask, id, number, task};
-use super::writer::SqliteTransaction;
+use super::rows::{id, number, task};
+use super::tasks::NewTask;
+use super::transaction::SqliteTransaction;
 use super::{SqliteStore, schema};
-use crate::StoreRefusal;
 use crate::encryption::Sealing;
 use crate::jsonl::MAX_COUNTER;
+use crate::refusal::StoreRefusal;
 use async_trait::async_trait;
 use rusqlite::{Connection, params};
 use std::collections::HashMap;
@@ -78,13 +80,6 @@ impl Export for Moment {
         (self.on, self.after) = (Some(on), after);
         Ok(page)
     }
-}
-
-pub(super) async fn blocking<T: Send + 'static>(
-    operation: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
-) -> Result<T, StoreError> {
-    let done = tokio::task::spawn_blocking(operation).await;
-    done.map_err(|error| StoreError::Unavailable(error.into()))?
 }
 
 fn page(

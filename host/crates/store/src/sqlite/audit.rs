@@ -3,8 +3,8 @@
 
 use super::SqliteStore;
 use super::error::{corrupt, failed};
-use super::tasks::number;
-use super::writer::{Operation, SqliteTransaction};
+use super::rows::number;
+use super::transaction::{Operation, SqliteTransaction};
 use crate::audit_buffer::{AuditBuffer, AuditEntries};
 use crate::audit_lines::{self, Lines};
 use crate::codec::CodecError;

@@ -3,7 +3,7 @@
 //! the writer remembers the counts until another process writes to the file, which `PRAGMA
 //! data_version` shows.
 
-use crate::encryption::KeyId;
+use crate::key_id::KeyId;
 use rusqlite::{Connection, Row, params};
 use std::collections::HashMap;
 

@@ -3,8 +3,8 @@
 
 use super::SqliteStore;
 use super::error::{corrupt, failed};
-use super::tasks::id;
-use super::writer::SqliteTransaction;
+use super::rows::id;
+use super::transaction::SqliteTransaction;
 use crate::audit_lines;
 use crate::reencryption::{ENOUGH, ROWS};
 use async_trait::async_trait;

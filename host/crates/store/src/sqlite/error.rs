@@ -1,7 +1,7 @@
 //! Errors of a file: messages for the operator at the start, and error kinds for callers later.
 
 use crate::backup::BackupError;
-use crate::encryption::KeyId;
+use crate::key_id::KeyId;
 use rusqlite::ErrorCode;
 use std::path::PathBuf;
 use toolyard_task::StoreError;
@@ -41,7 +41,7 @@ pub enum SqliteOpenError {
     },
     /// The file was written by a later release.
     #[error(
-        "{} has schema {found} and this release knows {known} at most; {}", path.display(), crate::WAY_BACK
+        "{} has schema {found} and this release knows {known} at most; {}", path.display(), crate::backup::WAY_BACK
     )]
     Newer {
         /// The file.

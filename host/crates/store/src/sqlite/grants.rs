@@ -2,7 +2,7 @@
 
 use super::SqliteStore;
 use super::error::{corrupt, failed};
-use super::writer::SqliteTransaction;
+use super::transaction::SqliteTransaction;
 use crate::audit_lines;
 use crate::codec::CodecError;
 use async_trait::async_trait;

@@ -1,10 +1,11 @@
 //! Journals in SQLite. An append joins the transaction that other callers share.
 
+use super::SqliteStore;
+use super::blocking::blocking;
 use super::components;
 use super::error::{corrupt, failed};
-use super::tasks::id;
-use super::writer::SqliteTransaction;
-use super::{SqliteStore, archive};
+use super::rows::id;
+use super::transaction::SqliteTransaction;
 use crate::encryption::{Column, Sealing};
 use crate::journal_encoding::{ChunkReader, EncodedChunks, StoredFence, decode, fence_columns, fence_in};
 use crate::reencryption::{ENOUGH, ReencryptionReport, StoredBody};
@@ -147,12 +148,12 @@ impl JournalStore for SqliteStore {
 
     async fn put_component(&self, digest: &Digest, bytes: Bytes) -> Result<(), StoreError> {
         let (components, digest, now) = (self.components.clone(), digest.clone(), self.state.clock.now());
-        archive::blocking(move || components.put(&digest, &bytes, now)).await
+        blocking(move || components.put(&digest, &bytes, now)).await
     }
 
     async fn component(&self, digest: &Digest) -> Result<Option<Bytes>, StoreError> {
         let (components, digest) = (self.components.clone(), digest.clone());
-        archive::blocking(move || components.read(&digest)).await
+        blocking(move || components.read(&digest)).await
     }
 
     async fn sweep_components(&self, keep: &[Digest]) -> Result<u32, StoreError> {

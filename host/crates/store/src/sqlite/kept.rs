@@ -3,8 +3,8 @@
 
 use super::SqliteStore;
 use super::error::{corrupt, failed};
-use super::tasks::summary;
-use super::writer::SqliteTransaction;
+use super::rows::summary;
+use super::transaction::SqliteTransaction;
 use crate::audit_lines;
 use rusqlite::{Connection, params};
 use toolyard_task::audit::Entry;

@@ -2,9 +2,9 @@
 
 use super::SqliteStore;
 use super::error::{corrupt, failed};
-use super::writer::SqliteTransaction;
+use super::transaction::SqliteTransaction;
 use crate::codec::CodecError;
-use crate::secret;
+use crate::refusal::secret;
 use async_trait::async_trait;
 use rusqlite::{Connection, params};
 use toolyard_task::StoreError;

@@ -7,8 +7,8 @@
 
 use super::SqliteStore;
 use super::error::failed;
-use super::tasks::number;
-use super::writer::SqliteTransaction;
+use super::rows::number;
+use super::transaction::SqliteTransaction;
 use async_trait::async_trait;
 use parking_lot::Mutex;
 use rusqlite::{Connection, params};

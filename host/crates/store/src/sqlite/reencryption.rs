@@ -6,10 +6,11 @@
 //! removes the mark (`Counts::sealed`), so that no key is removed while a value needs it.
 
 use super::error::failed;
-use super::tasks::id;
-use super::writer::SqliteTransaction;
+use super::rows::id;
+use super::transaction::SqliteTransaction;
 use super::{SqliteStore, journal, schema, timeline};
-use crate::encryption::{KeyId, Sealing};
+use crate::encryption::Sealing;
+use crate::key_id::KeyId;
 use crate::reencryption::{ENOUGH, ROWS, ReencryptionReport, SealWith, StoredValues};
 use rusqlite::{Connection, Row, params};
 use toolyard_task::StoreError;

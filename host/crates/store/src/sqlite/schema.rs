@@ -1,7 +1,8 @@
 //! The file: the setup of connections, the tables, and the upgrade of older files.
 
 use super::error::SqliteOpenError;
-use crate::encryption::{KeyId, Sealing};
+use crate::encryption::Sealing;
+use crate::key_id::KeyId;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 use std::fs::{DirBuilder, OpenOptions};

@@ -3,7 +3,7 @@
 mod statements;
 
 use super::error::failed;
-use super::tasks::{id, summary};
+use super::rows::{id, summary};
 use crate::codec;
 use crate::encryption::Sealing;
 use crate::search_plan::{BUDGET, FEW, FoundTasks, MANY, RowAccess, SearchPlan, SortKey};

@@ -2,9 +2,9 @@
 
 use super::SqliteStore;
 use super::error::{corrupt, failed};
-use super::writer::SqliteTransaction;
-use crate::StoreRefusal;
+use super::transaction::SqliteTransaction;
 use crate::codec::CodecError;
+use crate::refusal::StoreRefusal;
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, params};
 use toolyard_task::session::{Session, SessionStore};

@@ -2,16 +2,19 @@
 
 use super::counts::{LiveChange, LiveTasks};
 use super::error::{corrupt, failed};
-use super::writer::SqliteTransaction;
+use super::rows::{id, number, summary, task};
+use super::transaction::SqliteTransaction;
 use super::{SqliteStore, journal, kept, search};
-use crate::codec::{self, CodecError, Columns};
-use crate::encryption::{Column, KeyId, Sealing};
+use crate::audit_lines;
+use crate::codec::LAST_LIVE;
+use crate::codec::{self, CodecError};
+use crate::encryption::{Column, Sealing};
 use crate::journal_encoding::{EncodedChunks, fence_columns};
-use crate::{StoreRefusal, audit_lines, codec::LAST_LIVE};
+use crate::key_id::KeyId;
+use crate::refusal::StoreRefusal;
 use async_trait::async_trait;
 use bytes::Bytes;
-use rusqlite::types::Type;
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, params};
 use std::borrow::Cow;
 use toolyard_task::audit::Entry;
 use toolyard_task::search::{Page, Search};
@@ -22,8 +25,12 @@ use toolyard_task::task::{Summary, Task};
 use toolyard_task::timeline::RunRecord;
 use toolyard_task::wire::TaskStatus;
 use toolyard_task::wire::Timestamp;
+<<<<<<< HEAD
 use toolyard_task::{Incarnation, Owner, StoreError, TaskId};
 use uuid::Uuid;
+=======
+use toolyard_task::{Incarnation, Owner, TaskId};
+>>>>>>> 7c2f52e675b8e2876c930d36e4f3a119bfc0a82f
 
 /// Longer arguments have their own table. Up to this length a row still fits into its page, and a
 /// second look-up would cost more than it saves.
@@ -452,38 +459,6 @@ fn list(
         found.push(summary(row, sealing)?);
     }
     Ok(found)
-}
-
-/// A summary, from the columns id, status, created, updated and record.
-pub(super) fn summary(row: &Row<'_>, sealing: &Sealing) -> Result<Summary, StoreError> {
-    let columns = |row: &Row<'_>| {
-        Ok(Columns { id: id(row, 0)?, status: row.get(1)?, created: row.get(2)?, updated: row.get(3)? })
-    };
-    let columns = columns(row).map_err(failed)?;
-    let record = row.get_ref(4).map_err(failed)?.as_str().map_err(|error| failed(error.into()))?;
-    let record = sealing.open_record(columns.id, record).map_err(corrupt)?;
-    codec::summary(&columns, &record).map_err(corrupt)
-}
-
-/// A task, from the columns record, arguments and outcome.
-pub(super) fn task(id: TaskId, row: &Row<'_>, sealing: &Sealing) -> Result<Task, StoreError> {
-    let record = row.get_ref(0).map_err(failed)?.as_str().map_err(|error| failed(error.into()))?;
-    let (arguments, outcome) = (row.get(1).map_err(failed)?, row.get(2).map_err(failed)?);
-    sealing.task(id, record, arguments, outcome).map_err(corrupt)
-}
-
-pub(super) fn id(row: &Row<'_>, column: usize) -> rusqlite::Result<TaskId> {
-    let bytes = row.get_ref(column)?.as_blob()?;
-    let uuid = Uuid::from_slice(bytes).map_err(|_| {
-        let error = CodecError::Length(bytes.len());
-        rusqlite::Error::FromSqlConversionFailure(column, Type::Blob, Box::new(error))
-    })?;
-    Ok(TaskId(uuid))
-}
-
-/// SQLite's integers are signed. Counters never come near their limit.
-pub(super) fn number(count: u64) -> i64 {
-    i64::try_from(count).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

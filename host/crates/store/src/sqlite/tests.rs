@@ -15,7 +15,7 @@ use toolyard_task::node::NodeStore;
 use toolyard_task::store::{CommitStatus, CreateError, Hint, Records};
 use toolyard_task::timeline::TimelineStore as _;
 use toolyard_task::{Event, Fence, Incarnation, StoreError, Task, TaskStore, apply};
-use writer::SqliteTransaction;
+use transaction::SqliteTransaction;
 
 const FILE: &str = "toolyard.sqlite";
 
@@ -443,7 +443,7 @@ async fn a_wake_is_flushed_with_the_next_write_and_the_last_chunks_with_the_end(
 async fn the_timelines_that_ended_first_give_way() {
     let clock = ManualClock::at(START);
     let bounds = TimelineBounds { total: 30_000, rows: 3, ..TimelineBounds::default() };
-    let memory = Arc::new(crate::MemoryStore::new(clock.clone()).with_timelines(bounds));
+    let memory = Arc::new(crate::memory::MemoryStore::new(clock.clone()).with_timelines(bounds));
     let folder = folder();
     let of_sqlite = SqliteOptions { timeline: bounds, ..SqliteOptions::new(clock.clone()) };
     let sqlite = SqliteStore::open(folder.path(), of_sqlite).expect("opens");

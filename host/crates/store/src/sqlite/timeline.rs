@@ -3,8 +3,8 @@
 
 use super::SqliteStore;
 use super::error::{corrupt, failed};
-use super::tasks::{id, number};
-use super::writer::{Operation, SqliteTransaction};
+use super::rows::{id, number};
+use super::transaction::{Operation, SqliteTransaction};
 use crate::codec::CodecError;
 use crate::encryption::{Column, Sealing};
 use crate::group_commit::{PendingWrite, log_failure};

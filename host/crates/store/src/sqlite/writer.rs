@@ -5,12 +5,13 @@ use super::audit;
 use super::counts::Counts;
 use super::error::failed;
 use super::sessions;
+use super::transaction::{Operation, SqliteTransaction};
 use super::watch::Watch;
 use crate::audit_buffer::AuditBuffer;
 use crate::audit_lines::Lines;
 use crate::group_commit::{
-    Committer, Database, PendingWrite, Queue, QueueLimits, QueuedWrite, TransactionError, log_failure,
-    log_resign_failed, log_sessions_not_updated,
+    Committer, Database, PendingWrite, Queue, QueueLimits, TransactionError, log_failure, log_resign_failed,
+    log_sessions_not_updated,
 };
 use crate::last_seen_buffer::LastSeenBuffer;
 use crate::metrics::Metrics;
@@ -36,41 +37,6 @@ pub(super) struct WriterState {
     pub(super) audit: Arc<AuditBuffer<Timestamp>>,
     pub(super) timeline: Arc<TimelineBuffer<Timestamp>>,
     pub(super) recorder: Recorder,
-}
-
-/// The open transaction, as an operation sees it.
-pub(super) struct SqliteTransaction<'a> {
-    pub(super) on: &'a Connection,
-    pub(super) counts: &'a mut Counts,
-    pub(super) clock: &'a MonotonicClock,
-    /// The audit entries of the transaction, which are committed with it.
-    pub(super) lines: &'a mut Lines,
-}
-
-/// An operation in the queue.
-pub(super) trait Operation: QueuedWrite {
-    /// Runs it within a transaction that may yet be rolled back; then it is attempted again.
-    fn attempt(&mut self, writing: &mut SqliteTransaction<'_>) -> rusqlite::Result<()>;
-}
-
-impl<T, F> Operation for PendingWrite<T, F>
-where
-    T: Send,
-    F: FnMut(&mut SqliteTransaction<'_>) -> rusqlite::Result<T> + Send,
-{
-    fn attempt(&mut self, writing: &mut SqliteTransaction<'_>) -> rusqlite::Result<()> {
-        // The result of an attempt that was rolled back may hold something, such as a lock, so it
-        // is dropped first.
-        self.result = None;
-        self.result = Some((self.operation)(writing)?);
-        Ok(())
-    }
-}
-
-impl<W: Operation> Operation for Relaxed<W> {
-    fn attempt(&mut self, writing: &mut SqliteTransaction<'_>) -> rusqlite::Result<()> {
-        self.0.attempt(writing)
-    }
 }
 
 /// Queues operations for the writing thread.

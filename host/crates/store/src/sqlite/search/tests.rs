@@ -1,5 +1,6 @@
 use super::*;
-use crate::{MemoryStore, SqliteOptions, SqliteStore};
+use crate::memory::MemoryStore;
+use crate::sqlite::{SqliteOptions, SqliteStore};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -138,7 +139,7 @@ async fn many(number: i64) -> (TempDir, Arc<SqliteStore>) {
     let store = SqliteStore::open(folder.path(), SqliteOptions::new(clock)).expect("opens");
     let model = created(&*store, task(&owner("a"))).await;
     let id = model.id;
-    let operation = move |writing: &mut crate::sqlite::writer::SqliteTransaction<'_>| {
+    let operation = move |writing: &mut crate::sqlite::transaction::SqliteTransaction<'_>| {
         writing.on.execute(
             "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < ?2)
              INSERT INTO task (id, owner, status, created, updated, due, incarnation, version, record, arguments)
@@ -165,7 +166,7 @@ async fn a_8_a_walk_that_finds_little_ends_early_and_goes_on_where_it_was() {
     let (_folder, store) = many(46_000).await;
     // All but the first change late, so that they come first; and some task once took so long that
     // the span excludes none of them.
-    let spread = |writing: &mut crate::sqlite::writer::SqliteTransaction<'_>| {
+    let spread = |writing: &mut crate::sqlite::transaction::SqliteTransaction<'_>| {
         writing.counts.spanned(writing.on, 100_000_000)?;
         let sql = "UPDATE task SET updated = created + 50000000 WHERE created >= ?1 + 21000000";
         writing.on.execute(sql, [START])
@@ -190,7 +191,7 @@ async fn a_8_a_walk_that_finds_little_ends_early_and_goes_on_where_it_was() {
 #[tokio::test]
 async fn a_8_tasks_that_are_gone_and_not_yet_removed_cost_no_more_than_others() {
     let (_folder, store) = many(9_000).await;
-    let end = |writing: &mut crate::sqlite::writer::SqliteTransaction<'_>| {
+    let end = |writing: &mut crate::sqlite::transaction::SqliteTransaction<'_>| {
         writing.on.execute("UPDATE task SET due = 0 WHERE created < ?1 + 8990000", [START])
     };
     assert_eq!(store.writer.write(end).await.expect("writes"), 8_990);
@@ -205,7 +206,7 @@ async fn a_8_tasks_that_are_gone_and_not_yet_removed_cost_no_more_than_others() 
 #[tokio::test]
 async fn a_8_a_search_of_all_owners_for_what_is_rare_ends_early_and_goes_on_where_it_was() {
     let (_folder, store) = many(12_000).await;
-    let rare = |writing: &mut crate::sqlite::writer::SqliteTransaction<'_>| {
+    let rare = |writing: &mut crate::sqlite::transaction::SqliteTransaction<'_>| {
         let sql = "UPDATE task SET status = 5, record = replace(record, 'example.sleep', 'rare')
                    WHERE created = ?1 OR created = ?1 + 7000000";
         writing.on.execute(sql, [START])

@@ -43,6 +43,6 @@ fn a_file_of_this_schema_is_not_written_to_when_it_is_opened() {
     assert!(std::fs::read(&options_file).expect("is there") == before);
 }
 
-fn options() -> crate::SqliteOptions {
-    crate::SqliteOptions::new(ManualClock::at(START))
+fn options() -> crate::sqlite::SqliteOptions {
+    crate::sqlite::SqliteOptions::new(ManualClock::at(START))
 }
