@@ -53,13 +53,9 @@ use std::sync::atomic::AtomicI64;
 use std::time::Duration;
 use toolyard_task::timeline::TimelineBounds;
 use toolyard_task::wire::Timestamp;
-<<<<<<< HEAD
 use toolyard_task::{Incarnation, StoreError};
-use writer::{Writer, WriterState};
-=======
 use transaction::{Log, WriterState};
 use writer::Writer;
->>>>>>> 7c2f52e675b8e2876c930d36e4f3a119bfc0a82f
 
 /// Removes the numbers of writers that ended long ago; no writer needs them a day later.
 const LEFT: &str = "DELETE FROM batch WHERE at <= engine_time() - 86400000";

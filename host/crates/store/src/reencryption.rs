@@ -2,15 +2,9 @@
 //! stores share. The walk over the tasks is in a separate file for each store.
 
 use crate::codec::CodecError;
-<<<<<<< HEAD
-use crate::encryption::{Column, KeyId, Sealing, record_sealed_with, sealed_with};
-use toolyard_task::{StoreError, TaskId};
-=======
 use crate::encryption::{Column, Sealing, record_sealed_with, sealed_with};
 use crate::key_id::KeyId;
-use toolyard_task::TaskId;
-use toolyard_task::store::StoreError;
->>>>>>> 7c2f52e675b8e2876c930d36e4f3a119bfc0a82f
+use toolyard_task::{StoreError, TaskId};
 
 /// The maximum number of tasks in one transaction, and the number of bytes at which a transaction
 /// is full: they bound how long hosts wait.

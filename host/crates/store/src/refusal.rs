@@ -1,6 +1,6 @@
 //! Why a store itself cannot answer, and the secrets that it takes from the operating system.
 
-use toolyard_task::store::StoreError;
+use toolyard_task::StoreError;
 
 /// Why the store itself cannot answer.
 #[derive(Debug, thiserror::Error)]

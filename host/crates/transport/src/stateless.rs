@@ -14,7 +14,6 @@ use crate::Server;
 use std::sync::OnceLock;
 use toolyard_protocol::stateless::VERSION;
 use toolyard_protocol::stateless::claim::{self, ClaimedParams, VersionClaim};
-use toolyard_protocol::stateless::envelope;
 use toolyard_protocol::{DecodeError, Message, Method, RawJson, RpcError};
 
 /// This server, as every result shows it; rendered once.

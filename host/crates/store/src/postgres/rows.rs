@@ -4,8 +4,8 @@ use super::error::{corrupt, unreadable};
 use crate::codec::{self, Columns};
 use crate::encryption::Sealing;
 use tokio_postgres::Row;
+use toolyard_task::StoreError;
 use toolyard_task::TaskId;
-use toolyard_task::store::StoreError;
 use toolyard_task::task::{Summary, Task};
 use toolyard_task::wire::{TaskStatus, Timestamp};
 

@@ -24,13 +24,8 @@ use toolyard_task::store::{
 };
 use toolyard_task::task::{Summary, Task};
 use toolyard_task::timeline::RunRecord;
-<<<<<<< HEAD
-use toolyard_task::wire::{TaskStatus, Timestamp};
-use toolyard_task::{Digest, Incarnation, Owner, StoreError, TaskId};
-=======
 use toolyard_task::wire::Timestamp;
-use toolyard_task::{Digest, Incarnation, Owner, TaskId};
->>>>>>> 7c2f52e675b8e2876c930d36e4f3a119bfc0a82f
+use toolyard_task::{Digest, Incarnation, Owner, StoreError, TaskId};
 use uuid::Uuid;
 
 const READ: &str = "

@@ -1,14 +1,8 @@
 //! Tasks that wait on other hosts, for a host that has room for some of them.
 
 use super::PostgresStore;
-<<<<<<< HEAD
-use super::tasks::{ids, number};
-use toolyard_task::{Digest, Incarnation, StoreError, TaskId};
-=======
 use super::rows::{ids, number};
-use toolyard_task::store::StoreError;
-use toolyard_task::{Digest, Incarnation, TaskId};
->>>>>>> 7c2f52e675b8e2876c930d36e4f3a119bfc0a82f
+use toolyard_task::{Digest, Incarnation, StoreError, TaskId};
 use uuid::Uuid;
 
 /// Whether any task waits: the actual query writes, so it runs only if needed.

@@ -27,13 +27,7 @@ use tokio::task::JoinHandle;
 use tokio_postgres::Error;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
-<<<<<<< HEAD
-use tokio_postgres::{Error, Row};
 use toolyard_task::{StoreError, TaskId};
-=======
-use toolyard_task::TaskId;
-use toolyard_task::store::StoreError;
->>>>>>> 7c2f52e675b8e2876c930d36e4f3a119bfc0a82f
 
 /// The server commits the transaction without a flush of the disk.
 const BEGIN_UNFLUSHED: &str = "BEGIN; SET LOCAL synchronous_commit = off";

@@ -1,6 +1,6 @@
 //! Work that blocks on the disk.
 
-use toolyard_task::store::StoreError;
+use toolyard_task::StoreError;
 
 pub(super) async fn blocking<T: Send + 'static>(
     operation: impl FnOnce() -> Result<T, StoreError> + Send + 'static,

@@ -5,8 +5,8 @@ use crate::codec::{self, CodecError, Columns};
 use crate::encryption::Sealing;
 use rusqlite::Row;
 use rusqlite::types::Type;
+use toolyard_task::StoreError;
 use toolyard_task::TaskId;
-use toolyard_task::store::StoreError;
 use toolyard_task::task::{Summary, Task};
 use uuid::Uuid;
 

@@ -25,12 +25,7 @@ use toolyard_task::task::{Summary, Task};
 use toolyard_task::timeline::RunRecord;
 use toolyard_task::wire::TaskStatus;
 use toolyard_task::wire::Timestamp;
-<<<<<<< HEAD
 use toolyard_task::{Incarnation, Owner, StoreError, TaskId};
-use uuid::Uuid;
-=======
-use toolyard_task::{Incarnation, Owner, TaskId};
->>>>>>> 7c2f52e675b8e2876c930d36e4f3a119bfc0a82f
 
 /// Longer arguments have their own table. Up to this length a row still fits into its page, and a
 /// second look-up would cost more than it saves.
