@@ -38,10 +38,9 @@ use tokio::time::Instant;
 use toolyard_protocol::tools::text_result;
 use toolyard_protocol::{ClientCapabilities, TraceContext};
 use toolyard_task::audit::By;
-use toolyard_task::task::Era;
 use toolyard_task::tool::{ArgumentCheck, CheckOrder, JournalTerms, RunUsage};
 use toolyard_task::wire::error::URL_ELICITATION_REQUIRED;
-use toolyard_task::wire::{RawJson, RpcError, Timestamp};
+use toolyard_task::wire::{RawJson, RpcError};
 use toolyard_task::{Durability, Event, Fence, Reservation, RunEnd, Task, TaskId};
 
 /// How often a run that waits for an answer looks whether others wait for its slot.

@@ -27,7 +27,6 @@ use toolyard_protocol::message::decode;
 use toolyard_protocol::method::Generation;
 use toolyard_protocol::revision::Transport;
 use toolyard_protocol::stateless::claim::{self, VersionClaim};
-use toolyard_protocol::stateless::envelope;
 use toolyard_protocol::{
     DecodeError, Id, Incoming, Message, Method, RawJson, Revision, RpcError, TraceContext, response, tasks,
 };
