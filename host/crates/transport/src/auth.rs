@@ -12,6 +12,7 @@ mod issuer;
 mod jwks;
 mod jwt;
 mod metadata;
+mod rejection;
 mod settings;
 mod source;
 mod tokens;
@@ -20,7 +21,8 @@ pub use address::Address;
 pub use algorithm::Algorithm;
 pub use bearer::{Malformed, bearer};
 pub use jwks::{BadKeySet, KeySet};
-pub use jwt::{TokenRejection, TokenRules};
+pub use jwt::TokenRules;
+pub use rejection::TokenRejection;
 pub use settings::{AuthSettings, IssuerSettings, KeySource, KeyTimes, TokenSettings};
 pub use toolyard_dispatch::rules::is_scope;
 

@@ -1,7 +1,7 @@
 //! The running requests of one client, by id (C-1, 26S-2). Sessions and stateless requests each have their
 //! own: an id is unique only among one of them.
 
-use crate::answer::Failure;
+use crate::failure::Failure;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;

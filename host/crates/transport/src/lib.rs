@@ -10,80 +10,21 @@ pub mod stdio;
 
 mod answer;
 mod change_notifications;
+mod conversation;
+mod failure;
+mod gate;
 mod inflight;
 mod methods;
 mod metrics;
 mod notifications;
-mod replay;
 mod request;
+mod server;
 mod session;
 mod settings;
 mod stateless;
 mod stream;
 
 pub use metrics::Metrics;
+pub use server::{Server, ServerInfo};
 pub use settings::Settings;
-pub use stateless::ServerInfo;
 pub use toolyard_protocol::initialize::{Implementation, ServerIdentity};
-
-use http::access::HttpAccess;
-use std::sync::Arc;
-use std::time::Duration;
-use toolyard_dispatch::{ClientShares, Dispatch};
-use toolyard_protocol::method::Capability;
-use toolyard_protocol::{Incoming, Message, Method};
-
-/// How long the first message waits for the plugins, so that it can say exactly what they offer. Plugins
-/// whose code is in the cache are loaded by then.
-const FIRST_WAIT: Duration = Duration::from_secs(1);
-
-/// The state that both transports share.
-pub struct Server {
-    /// The application.
-    pub dispatch: Arc<Dispatch>,
-    /// The identity and instructions of the server.
-    pub identity: ServerIdentity,
-    /// The settings.
-    pub settings: Settings,
-    /// Access to the endpoint over HTTP. The client over stdio needs none, because it started this process.
-    pub access: HttpAccess,
-    /// The shares of the things that it holds for its clients.
-    pub shares: ClientShares,
-    /// The metrics.
-    pub metrics: Metrics,
-    /// This server, as results show it.
-    pub server_info: ServerInfo,
-}
-
-impl Server {
-    /// Whether no HTTP connection is open, and no call or task has a run.
-    #[must_use]
-    pub fn is_idle(&self) -> bool {
-        self.metrics.connections.get() == 0 && self.dispatch.is_idle()
-    }
-
-    /// Waits until the plugins are loaded, if the answer depends on them.
-    pub(crate) async fn loaded_for(&self, incoming: &Incoming) {
-        if self.dispatch.is_loaded() {
-            return;
-        }
-        let loaded = self.dispatch.loaded();
-        match incoming {
-            Incoming::One(Message::Request { method, .. }) => match method {
-                Method::Initialize | Method::ServerDiscover => {
-                    drop(tokio::time::timeout(FIRST_WAIT, loaded).await);
-                }
-                method if reads_catalog(method) => loaded.await,
-                _ => {}
-            },
-            Incoming::One(_) => {}
-            Incoming::Batch(_) => loaded.await,
-        }
-    }
-}
-
-/// Whether the answer depends on what the plugins offer.
-fn reads_catalog(method: &Method) -> bool {
-    use Capability::{Completions, Prompts, Resources, Tools};
-    matches!(method.capability(), Some(Tools | Resources | Prompts | Completions))
-}

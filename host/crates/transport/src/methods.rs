@@ -7,7 +7,8 @@ mod tasks;
 
 pub(crate) use tasks::snapshot;
 
-use crate::answer::{Answer, Failure, Output};
+use crate::answer::{Answer, Output};
+use crate::failure::Failure;
 use crate::request::{Origin, Request};
 use crate::session::ClientSession;
 use std::sync::Arc;

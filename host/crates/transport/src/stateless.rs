@@ -10,22 +10,9 @@ mod request_channel;
 pub(crate) use listen::Subscription;
 pub(crate) use request_channel::RequestChannel;
 
-use crate::Server;
-use std::sync::OnceLock;
 use toolyard_protocol::stateless::VERSION;
 use toolyard_protocol::stateless::claim::{self, ClaimedParams, VersionClaim};
 use toolyard_protocol::{DecodeError, Message, Method, RawJson, RpcError};
-
-/// This server, as every result shows it; rendered once.
-#[derive(Debug, Default)]
-pub struct ServerInfo(OnceLock<RawJson>);
-
-impl Server {
-    /// This server, as every result shows it (26J-5).
-    pub(crate) fn server_info(&self) -> &RawJson {
-        self.server_info.0.get_or_init(|| RawJson::of(&self.identity.info))
-    }
-}
 
 /// The version that a request claims (26B). `initialize` opens a session unless it has a
 /// whole envelope of this revision; any other request that names a version is one of this revision, even if

@@ -3,11 +3,11 @@
 pub(crate) mod line_framing;
 mod stateless;
 
-use crate::Server;
 use crate::answer::{Answer, logged};
 use crate::change_notifications::{ChangeReceiver, Changes};
 use crate::notifications::Audience;
 use crate::request::{Request, RequestMessage};
+use crate::server::Server;
 use crate::session::{ClientSession, DurableState, SessionTerms};
 use crate::stateless::{claim_of, is_among};
 use bytes::Bytes;

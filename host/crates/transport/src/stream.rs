@@ -4,10 +4,12 @@
 //! behind that its next message was dropped. So a slow client takes a bounded amount of memory, and a client
 //! that returns resumes where it stopped.
 
+pub(crate) mod replay;
+
 use crate::answer::Answer;
-use crate::replay::{ReplayBudget, ReplayReservation};
 use bytes::Bytes;
 use parking_lot::Mutex;
+use replay::{ReplayBudget, ReplayReservation};
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};

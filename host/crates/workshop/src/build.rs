@@ -2,7 +2,7 @@
 
 use crate::project::{NOTES, Project};
 use crate::shell::{self, Failed, Output};
-use crate::shown_time;
+use crate::time::shown_time;
 use anyhow::Context as _;
 use sha2::{Digest as _, Sha256};
 use std::path::{Path, PathBuf};

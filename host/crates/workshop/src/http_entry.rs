@@ -1,7 +1,7 @@
 //! The entries `[[http]]` of a case: HTTP requests that the tool makes, and their answers.
 
-use crate::compare::same;
 use crate::fields::Fields;
+use crate::json_values::same;
 use crate::toml_json;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

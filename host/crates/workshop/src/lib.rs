@@ -17,6 +17,7 @@ mod fields;
 mod find;
 mod http_entry;
 mod http_tape;
+mod json_values;
 mod new;
 mod project;
 mod run_call;
@@ -25,6 +26,7 @@ mod shell;
 mod sources;
 mod templates;
 mod test;
+mod time;
 mod toml_json;
 
 pub use build::build;
@@ -33,13 +35,3 @@ pub use dev::{CallLog, Dev, GuestLines, Session};
 pub use new::create;
 pub use project::Project;
 pub use test::{TestOptions, Tests};
-
-use std::time::Duration;
-
-/// A duration for people: `12 ms`, `1.5 s`.
-fn shown_time(took: Duration) -> String {
-    match took.as_millis() {
-        ms @ ..1_000 => format!("{ms} ms"),
-        _ => format!("{:.1} s", took.as_secs_f64()),
-    }
-}

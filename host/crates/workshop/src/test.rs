@@ -8,7 +8,7 @@ use crate::find::{CaseFile, cases};
 use crate::project::{PLUGIN, Project};
 use crate::run_case::{CaseResult, run_case};
 use crate::shell::Output;
-use crate::shown_time;
+use crate::time::shown_time;
 use anyhow::Context as _;
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};

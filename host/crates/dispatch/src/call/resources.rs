@@ -2,9 +2,8 @@
 //! time and a bounded number of runs. It leaves out a plugin that is late, busy or endless, or that
 //! fails, so that no plugin hides the resources of others.
 //!
-//! A URI goes to the plugin whose manifest names it, that listed it, or whose template fits it. The
-//! host offers a URI to all plugins, in the order of their names, only if it belongs to none of
-//! them.
+//! A URI goes to the plugin whose manifest names it, that listed it, or whose template fits it. The host offers a URI
+//! to all plugins, in the order of their names, only if it belongs to none of them.
 
 use crate::access::caller::Caller;
 use crate::access::permit::{AskPermit, NoPermit};

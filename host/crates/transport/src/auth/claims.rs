@@ -1,6 +1,6 @@
 //! The claims of a token, checked against the clock of this machine.
 
-use super::jwt::TokenRejection;
+use super::rejection::TokenRejection;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use toolyard_dispatch::{Subject, Timestamp};

@@ -4,7 +4,7 @@ use super::endpoint::{Endpoint, HttpCaller, check_accept};
 use super::reply::{self, RefusalReply, Reply};
 use super::session_registry::{LiveSession, StreamPurpose};
 use super::sse::{self, EventFormat, EventId};
-use crate::Server;
+use crate::server::Server;
 use http::HeaderMap;
 
 impl Endpoint {

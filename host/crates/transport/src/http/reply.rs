@@ -2,10 +2,10 @@
 
 use super::body::BodyError;
 use super::host_origin::HostOriginError;
-use crate::Server;
 use crate::answer::{Answer, Status};
 use crate::auth::{Auth, AuthError};
 use crate::metrics::{CountedRefusal, OpenGauge};
+use crate::server::Server;
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _};
 use http::header::{

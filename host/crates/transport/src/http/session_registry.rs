@@ -1,15 +1,17 @@
 //! The sessions in use, held in memory in front of the store. The registry keeps their streams, and chooses
 //! the stream for each message to a client (H-20).
 
-use super::client_channels::{SessionChannel, SessionLookup};
+mod channel;
+
 use super::sse::EventId;
-use crate::Server;
 use crate::change_notifications::Changes;
 use crate::notifications::Audience;
-use crate::replay::ReplayBudget;
+use crate::server::Server;
 use crate::session::{ClientSession, DurableState, SessionTerms, level_of};
+use crate::stream::replay::ReplayBudget;
 use crate::stream::{LogBounds, MAX_EVENTS, Stream};
 use bytes::Bytes;
+use channel::{SessionChannel, SessionLookup};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};

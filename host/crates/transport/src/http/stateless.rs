@@ -7,7 +7,8 @@
 use super::endpoint::{Endpoint, HttpCaller};
 use super::reply::{self, Reply};
 use super::{header_check, sse};
-use crate::answer::{Answer, Failure, Status};
+use crate::answer::{Answer, Status};
+use crate::failure::Failure;
 use crate::methods;
 use crate::request::{Request, RequestMessage, Sender};
 use crate::stateless::{RequestChannel, Subscription};

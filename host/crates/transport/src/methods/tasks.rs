@@ -2,7 +2,8 @@
 //! see it.
 
 use super::Handler;
-use crate::answer::{Failure, Output};
+use crate::answer::Output;
+use crate::failure::Failure;
 use crate::request::{Origin, Request};
 use serde_json::{Map, Value, json};
 use toolyard_dispatch::{Era, Fault, Outcome, Task, TaskStatus};

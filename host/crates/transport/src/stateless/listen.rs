@@ -4,8 +4,9 @@
 //! and all changes meanwhile become one notification of the latest state. So a subscription takes a bounded
 //! amount of memory, and a slow client misses only intermediate states.
 
-use crate::answer::{Answer, Failure};
+use crate::answer::Answer;
 use crate::change_notifications::ChangeReceiver;
+use crate::failure::Failure;
 use crate::methods::snapshot;
 use crate::request::Request;
 use bytes::Bytes;

@@ -2,11 +2,12 @@
 //! each other (26B-1, 26B-5).
 
 use super::line_framing::{Outbox, Outgoing};
-use crate::Server;
-use crate::answer::{Answer, Failure};
+use crate::answer::Answer;
+use crate::failure::Failure;
 use crate::inflight::{Inflight, InflightRequest};
 use crate::methods;
 use crate::request::{Request, RequestMessage, Sender};
+use crate::server::Server;
 use crate::stateless::{self, RequestChannel, Subscription};
 use bytes::Bytes;
 use futures_util::FutureExt as _;

@@ -2,7 +2,7 @@
 
 use super::show::{Colour, Show, Shown, clipped, value};
 use crate::compare::text_of;
-use crate::shown_time;
+use crate::time::shown_time;
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! Bounds the bytes that all ended streams of the host keep for returning clients. Over a bound, the host
 //! drops the oldest streams of the principal that keeps the most.
 
-use crate::stream::Stream;
+use super::Stream;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Weak};
