@@ -7,9 +7,8 @@ pub use settings::{dispatch_settings, policy};
 use crate::audit::{Destination, Exporter, LogFile};
 use crate::config::value::AuditTo;
 use crate::config::{Config, StoreChoice, encryption};
-use crate::console::PluginReports;
 use crate::lock::PluginLock;
-use crate::plugin_folder::{self, FirstLoad};
+use crate::plugin_folder::{self, FirstLoad, PluginReports};
 use crate::protect;
 use crate::system::{RandomIds, SystemClock};
 use crate::traces::Otlp;
@@ -127,7 +126,7 @@ impl Assembled {
         if let Some(call_log) = &call_log {
             dispatch.set_observer(call_log.clone());
         }
-        let mut registry = crate::health::registry();
+        let mut registry = crate::metrics::registry();
         let traces = Otlp::start(config, Handle::current())?;
         if let Some(traces) = &traces {
             traces.register_metrics(&mut registry);

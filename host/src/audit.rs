@@ -3,6 +3,7 @@
 //! between repeats some entries, with the same ids.
 
 mod file;
+mod folder;
 mod lock;
 pub mod search;
 

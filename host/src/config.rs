@@ -14,8 +14,7 @@ mod settings;
 pub mod store;
 pub mod value;
 
-use crate::lock::LockMode;
-use crate::protect;
+use crate::outsiders;
 use anyhow::{Context as _, bail};
 use auth::Auth;
 use clap::Args;
@@ -41,6 +40,7 @@ use toolyard_engine::{QuickCode, SecretCommands};
 use toolyard_store::postgres::SCHEMA;
 use toolyard_transport::http::host_origin::AllowedNames;
 use toolyard_trust::policy::Policy;
+use value::LockMode;
 
 /// The heading of these flags in the help of a command, below its own options.
 const GLOBAL: &str = "Global options";
@@ -262,7 +262,7 @@ impl Config {
             let opened = read::open(file).with_context(cannot)?;
             if flags.config.is_none() {
                 let found = opened.metadata().with_context(cannot)?;
-                protect::configuration(file, &found)?;
+                outsiders::configuration(file, &found)?;
             }
             let text = read::text_of(opened, MAX_BYTES).with_context(cannot)?;
             written.place = file.display().to_string();

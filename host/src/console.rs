@@ -8,7 +8,8 @@ use crate::config::value::AuditTo;
 use crate::health::Health;
 use crate::install::folder::PluginFolder;
 use crate::install::held;
-use crate::lock::stem;
+use crate::lock_file::stem;
+use crate::plugin_folder::PluginReports;
 use anyhow::Context as _;
 use futures_util::future::BoxFuture;
 use std::io::IsTerminal as _;
@@ -64,9 +65,6 @@ struct AuditFiles {
     path: PathBuf,
     keep: u32,
 }
-
-/// The reports of the plugin folder, as they are now.
-pub type PluginReports = parking_lot::Mutex<Vec<PluginReport>>;
 
 impl HostState for State {
     fn unready(&self) -> BoxFuture<'_, Vec<&'static str>> {

@@ -1,22 +1,18 @@
-//! The health of this host for its operator: its metrics, and whether it is ready. The crates count; this
-//! file collects their metrics.
+//! The health of this host for its operator: its metrics, and whether it is ready.
 
 use crate::assemble::Assembled;
 use crate::config::Config;
-use crate::system::SystemClock;
 use anyhow::Context as _;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use prometheus_client::encoding::text::encode;
-use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::metrics::info::Info;
-use prometheus_client::registry::{Registry, Unit};
+use prometheus_client::registry::Registry;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use toolyard_dispatch::{Clock as _, PrincipalUse};
+use toolyard_dispatch::PrincipalUse;
 use toolyard_store::Backend;
 use toolyard_transport::Server;
 use toolyard_transport::http::admin::{self, AdminSettings};
@@ -119,27 +115,6 @@ impl admin::Health for Health {
     fn principals(&self) -> Vec<PrincipalUse> {
         self.loaded.get().map(|loaded| loaded.server.shares.largest(LARGEST)).unwrap_or_default()
     }
-}
-
-/// The metrics of the process as a whole.
-pub fn registry() -> Registry {
-    let mut registry = Registry::default();
-    let build = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
-    registry.register("toolyard_build", "The version of this host", build);
-    let started = Gauge::<i64>::default();
-    started.set(SystemClock.now().0 / 1000);
-    registry.register_with_unit(
-        "process_start_time",
-        "When this process started, in seconds since 1970",
-        Unit::Seconds,
-        started,
-    );
-    registry.register(
-        "toolyard_log_lost_lines",
-        "Lines of the log that could not be written",
-        crate::log::lossy::lost_lines(),
-    );
-    registry
 }
 
 /// The admin listener, if the operator configured one.

@@ -1,7 +1,9 @@
 //! Obeys `toolyard.lock`: says for each file of the plugin folder whether it may be loaded.
 
 use crate::config::Config;
+use crate::config::value::LockMode;
 use crate::install::{candidate, held};
+use crate::lock_file::{parse, stem};
 use crate::verified::VerifiedSignatures;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,17 +11,6 @@ use toolyard_engine::{LOCK_FILE, LockEntries, LockReader, LockedPlugin};
 use toolyard_trust::Digest;
 use toolyard_trust::lock::Lock;
 use toolyard_trust::policy::Policy;
-
-/// How far the lock file is obeyed (`plugins.lock`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LockMode {
-    /// Its entries are enforced; a file without an entry is loaded.
-    Auto,
-    /// A file without an entry is refused.
-    Enforce,
-    /// It is ignored.
-    Off,
-}
 
 /// Reads the lock file of the plugin folder.
 #[derive(Debug)]
@@ -67,15 +58,6 @@ impl LockReader for PluginLock {
     }
 }
 
-/// Parses the content of a lock file.
-///
-/// # Errors
-/// The fault, for people.
-pub fn parse(text: &[u8]) -> Result<Lock, String> {
-    let text = std::str::from_utf8(text).map_err(|_| "it is not UTF-8".to_owned())?;
-    Lock::parse(text).map_err(|error| error.to_string())
-}
-
 #[derive(Debug)]
 struct Entries {
     lock: Result<Lock, String>,
@@ -120,11 +102,6 @@ impl LockEntries for Entries {
         }
         Ok(())
     }
-}
-
-/// The name of a plugin in commands.
-pub fn stem(file: &str) -> &str {
-    file.strip_suffix(".wasm").unwrap_or(file)
 }
 
 fn parse_digest(hex: &str) -> Result<Digest, String> {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::sync::SetOnce;
 use tokio_util::sync::CancellationToken;
 use toolyard_cli::tell;
-use toolyard_engine::{Plugins, Snapshot};
+use toolyard_engine::{PluginReport, Plugins, Snapshot};
 
 /// Refuses a named folder that does not exist: otherwise a misspelt name would be a host without tools. The default folder may appear later.
 pub fn check(config: &Config) -> anyhow::Result<()> {
@@ -24,6 +24,9 @@ pub fn check(config: &Config) -> anyhow::Result<()> {
     }
     bail!("there is no plugin folder {path} (`plugins`); create it, or name another by --plugins")
 }
+
+/// The reports of the plugin folder, as they are now.
+pub type PluginReports = parking_lot::Mutex<Vec<PluginReport>>;
 
 /// When the start of the host is complete, as regards the plugins.
 pub enum FirstLoad {

@@ -3,6 +3,7 @@
 
 use crate::config::value::AuditTo;
 use crate::config::{Config, StoreChoice};
+use crate::outsiders::{OVERRIDE, outsiders_of, remedy};
 use anyhow::{Context as _, bail};
 use rustix::process::geteuid;
 use std::fs::{Metadata, Permissions};
@@ -11,9 +12,6 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as 
 use std::path::{Path, PathBuf};
 use toolyard_engine::{Outsiders, Protected, Scope};
 use toolyard_transport::auth::KeySource;
-
-/// The setting that allows others to change these files.
-pub const OVERRIDE: &str = "`data.others-may-write = true`";
 
 /// The mode bits that give other users any access.
 const OTHERS: u32 = 0o077;
@@ -62,24 +60,6 @@ pub fn audit_file(config: &Config) -> Option<PathBuf> {
     match limits.audit_to {
         AuditTo::Auto | AuditTo::File => Some(config.data.join(&limits.audit_file)),
         AuditTo::Stderr | AuditTo::Off => None,
-    }
-}
-
-/// Checks the configuration file of the current folder, which no flag names. Its author decides which files
-/// this host writes, and what runs. Members of the file's group are trusted, since many systems give new
-/// files to the group of their user.
-///
-/// # Errors
-/// If another user than this one or root could have written it.
-pub fn configuration(file: &Path, found: &Metadata) -> anyhow::Result<()> {
-    match outsiders_of(found) {
-        None | Some(Outsiders::Group(_)) => Ok(()),
-        Some(outsiders) => bail!(
-            "the configuration file {}: {outsiders}, and could have this program write and run anything; {}, or \
-             name the file by --config if that is intended",
-            file.display(),
-            remedy(outsiders)
-        ),
     }
 }
 
@@ -208,19 +188,6 @@ fn look(path: &Path) -> anyhow::Result<Option<Metadata>> {
         Ok(found) => Ok(Some(found)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error).with_context(|| format!("cannot check {}", path.display())),
-    }
-}
-
-/// The users besides this one and root who may change it.
-pub fn outsiders_of(found: &Metadata) -> Option<Outsiders> {
-    Outsiders::of(found.mode(), found.uid(), found.gid())
-}
-
-/// The advice to the operator about these users.
-pub const fn remedy(outsiders: Outsiders) -> &'static str {
-    match outsiders {
-        Outsiders::Everybody | Outsiders::Group(_) => "remove that permission (`chmod go-w`)",
-        Outsiders::Owner(_) => "run this program as that user, or give it another owner (`chown`)",
     }
 }
 

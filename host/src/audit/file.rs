@@ -1,12 +1,11 @@
 //! The file that receives audit entries, and its rotation. Each write opens it again, since another process
 //! may have rotated it. Each write holds the lock beside the file, so there is one writer at a time.
 
+use super::folder::Folder;
 use super::lock;
-use crate::protect;
-use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags};
-use rustix::io::Errno;
-use std::ffi::{OsStr, OsString};
-use std::fs::{File, Metadata};
+use rustix::fs::{AtFlags, OFlags};
+use std::ffi::OsString;
+use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -81,20 +80,14 @@ impl LogFile {
         file.sync_data()?;
         if fresh {
             // The name must survive a loss of power as well.
-            folder.handle.sync_all()?;
+            folder.handle().sync_all()?;
         }
         Ok(())
     }
 
     fn folder(&self) -> io::Result<Folder> {
         let path = self.path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let handle = rustix::fs::open(path, flags, Mode::empty());
-        let handle = File::from(handle.map_err(|error| named(path, error.into()))?);
-        if !self.shared {
-            refuse_outsiders(path, &handle.metadata()?)?;
-        }
-        Ok(Folder { handle, path: path.to_owned() })
+        Folder::open(path, self.shared)
     }
 
     /// The file, its length in bytes, and whether it is new.
@@ -104,7 +97,7 @@ impl LogFile {
         let access = OFlags::RDWR | OFlags::APPEND | OFlags::CREATE;
         let mut file = folder.file(&name, access, self.shared)?;
         if !begins_with_an_entry(&mut file)? {
-            let path = folder.path.join(&name);
+            let path = folder.path(&name);
             let what = "is not an audit log: it does not begin with an entry; `audit.file` names another";
             return Err(io::Error::other(format!("{} {what}", path.display())));
         }
@@ -121,7 +114,7 @@ impl LogFile {
         // The oldest file is removed by name: no rename may replace a file.
         let oldest = self.aside(free)?;
         if folder.holds(&oldest)? {
-            let removed = rustix::fs::unlinkat(&folder.handle, &oldest, AtFlags::empty());
+            let removed = rustix::fs::unlinkat(folder.handle(), &oldest, AtFlags::empty());
             removed.map_err(|error| folder.named(&oldest, error.into()))?;
         }
         for number in (0..free).rev() {
@@ -145,79 +138,6 @@ impl LogFile {
         }
         Ok(name)
     }
-}
-
-/// The folder of the log, held open.
-pub(super) struct Folder {
-    handle: File,
-    path: PathBuf,
-}
-
-impl Folder {
-    pub(super) const fn handle(&self) -> &File {
-        &self.handle
-    }
-
-    /// An error that names a file of the folder.
-    pub(super) fn named(&self, name: &OsStr, error: io::Error) -> io::Error {
-        named(&self.path.join(name), error)
-    }
-
-    /// Renames a file, unless there is one of the new name.
-    fn rename(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
-        let never_over = RenameFlags::NOREPLACE;
-        match rustix::fs::renameat_with(&self.handle, from, &self.handle, to, never_over) {
-            Ok(()) => Ok(()),
-            // Some file systems lack this flag. The lock still keeps other hosts away.
-            Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) if !self.holds(to)? => {
-                let renamed = rustix::fs::renameat(&self.handle, from, &self.handle, to);
-                renamed.map_err(|error| self.named(from, error.into()))
-            }
-            Err(Errno::EXIST) => Err(self.named(to, Errno::EXIST.into())),
-            Err(error) => Err(self.named(from, error.into())),
-        }
-    }
-
-    /// Whether a file, folder or link has this name.
-    fn holds(&self, name: &OsStr) -> io::Result<bool> {
-        match rustix::fs::statat(&self.handle, name, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(_) => Ok(true),
-            Err(Errno::NOENT) => Ok(false),
-            Err(error) => Err(self.named(name, error.into())),
-        }
-    }
-
-    /// Opens a file. Does not follow a link: otherwise entries would go to any file that the link's maker
-    /// chose. Does not wait for a pipe's other end.
-    pub(super) fn file(&self, name: &OsStr, access: OFlags, shared: bool) -> io::Result<File> {
-        let path = self.path.join(name);
-        let flags = access | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let not_regular = || io::Error::other(format!("{} is no regular file", path.display()));
-        let file = match rustix::fs::openat(&self.handle, name, flags, Mode::RUSR | Mode::WUSR) {
-            Ok(file) => File::from(file),
-            // A link, a folder, or a pipe or device with nothing at its other end.
-            Err(Errno::LOOP | Errno::MLINK | Errno::ISDIR | Errno::NXIO) => return Err(not_regular()),
-            Err(error) => return Err(named(&path, error.into())),
-        };
-        let found = file.metadata()?;
-        if !found.is_file() {
-            return Err(not_regular());
-        }
-        if !shared {
-            refuse_outsiders(&path, &found)?;
-        }
-        Ok(file)
-    }
-}
-
-fn refuse_outsiders(path: &Path, found: &Metadata) -> io::Result<()> {
-    let Some(outsiders) = protect::outsiders_of(found) else { return Ok(()) };
-    Err(io::Error::other(format!(
-        "{}: {outsiders}, and could change what the audit log says; {}, or set {} if that is intended",
-        path.display(),
-        protect::remedy(outsiders),
-        protect::OVERRIDE,
-    )))
 }
 
 /// Whether the file is empty or begins like an audit entry. Otherwise [`mend`] would cut the end off a
@@ -256,13 +176,11 @@ fn mend(file: &mut File) -> io::Result<u64> {
     }
 }
 
-fn named(path: &Path, error: io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::outsiders::OVERRIDE;
+    use rustix::fs::Mode;
     use std::fs;
     use std::os::unix::fs::PermissionsExt as _;
 
@@ -361,7 +279,7 @@ mod tests {
                 set(path, mode);
                 for error in [open.append("{cd}\n").expect_err("others"), open.check().expect_err("others")] {
                     let error = error.to_string();
-                    assert!(error.contains("chmod go-w") && error.contains(protect::OVERRIDE), "{error}");
+                    assert!(error.contains("chmod go-w") && error.contains(OVERRIDE), "{error}");
                 }
                 log(folder.path(), 100, 2).shared(true).check().expect("it is meant");
             }

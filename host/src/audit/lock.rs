@@ -1,7 +1,7 @@
 //! The lock of an audit file. It lies beside the file, not in a data folder: hosts with
 //! different data folders may write the same file.
 
-use super::file::Folder;
+use super::folder::Folder;
 use rustix::fs::{AtFlags, OFlags};
 use std::ffi::OsStr;
 use std::fs::{File, TryLockError};

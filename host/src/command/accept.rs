@@ -8,7 +8,7 @@ use crate::install::candidate::{self, NamedKey, Verified};
 use crate::install::fetch::{self, Fetched};
 use crate::install::folder::{Change, PluginFiles, PluginFolder};
 use crate::install::{UNDECIDED, Undecided, grants, held};
-use crate::lock::stem;
+use crate::lock_file::stem;
 use anyhow::{Context as _, bail};
 use clap::Args;
 use std::fmt::Display;

@@ -7,7 +7,7 @@ use crate::config::{Config, Flags};
 use crate::install::candidate;
 use crate::install::fetch::{self, Beside};
 use crate::install::folder::{Change, PluginFiles, PluginFolder};
-use crate::lock::stem;
+use crate::lock_file::stem;
 use anyhow::{Context as _, bail};
 use clap::Args;
 use std::process::ExitCode;

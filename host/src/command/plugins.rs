@@ -6,7 +6,7 @@ use crate::assemble;
 use crate::config::{Config, Flags};
 use crate::install::fetch::Fetched;
 use crate::install::folder::{PluginFiles, PluginFolder};
-use crate::lock::stem;
+use crate::lock_file::stem;
 use crate::signals::stop_signal;
 use anyhow::{Context as _, anyhow, bail};
 use bytesize::ByteSize;

@@ -5,7 +5,7 @@ use crate::assemble;
 use crate::config::{Config, Flags};
 use crate::install::folder::{Change, PluginFiles, PluginFolder};
 use crate::install::held;
-use crate::lock::stem;
+use crate::lock_file::stem;
 use anyhow::bail;
 use clap::Args;
 use std::process::ExitCode;

@@ -167,7 +167,7 @@ impl Candidate {
         pinned: &Entry,
         key: Option<&candidate::NamedKey>,
     ) -> anyhow::Result<Self> {
-        let name = crate::lock::stem(&pinned.file);
+        let name = crate::lock_file::stem(&pinned.file);
         let keys = pinned_keys(folder, &pinned.file)?;
         let Verified { signer, provenance } =
             candidate::verify(&fetched, &config.signers, key, Some((&pinned.signer, &keys)))?;

@@ -2,11 +2,12 @@
 
 use super::plugins;
 use crate::assemble;
+use crate::config::value::LockMode;
 use crate::config::{Config, Flags};
 use crate::install::candidate;
 use crate::install::folder::{PluginFiles, PluginFolder};
 use crate::install::{UNDECIDED, held};
-use crate::lock::{LockMode, stem};
+use crate::lock_file::stem;
 use anyhow::bail;
 use clap::Args;
 use std::process::ExitCode;

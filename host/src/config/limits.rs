@@ -3,8 +3,7 @@
 //! operator can choose well is a constant where it is used; `dropped.rs` lists the keys that such limits
 //! once had.
 
-use super::value::{AuditTo, LogFormat, Prefix, Ratio, Value};
-use crate::lock::LockMode;
+use super::value::{AuditTo, LockMode, LogFormat, Prefix, Ratio, Value};
 use bytesize::ByteSize;
 use std::path::PathBuf;
 use std::time::Duration;

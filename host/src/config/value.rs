@@ -1,6 +1,5 @@
 //! The values of the configuration in text form.
 
-use crate::lock::LockMode;
 use bytesize::ByteSize;
 use jiff::SignedDuration;
 use std::path::PathBuf;
@@ -183,6 +182,17 @@ impl Value for OutputSchemas {
             other => Err(format!("expected {}, not `{other}`", Self::KIND)),
         }
     }
+}
+
+/// How far the lock file is obeyed (`plugins.lock`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LockMode {
+    /// Its entries are enforced; a file without an entry is loaded.
+    Auto,
+    /// A file without an entry is refused.
+    Enforce,
+    /// It is ignored.
+    Off,
 }
 
 impl Value for LockMode {

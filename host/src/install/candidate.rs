@@ -162,7 +162,7 @@ pub fn change(
     lock: &mut Lock,
     entry: Entry,
 ) -> Change {
-    let files = PluginFiles::of(crate::lock::stem(&entry.file));
+    let files = PluginFiles::of(crate::lock_file::stem(&entry.file));
     let mut change = Change::default();
     if let Some(manifest) = manifest {
         change.write(&files.manifest, manifest);

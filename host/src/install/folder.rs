@@ -161,7 +161,7 @@ impl PluginFolder {
         let cannot = || format!("cannot read {}", path.display());
         match self.read(LOCK_FILE, MAX_LOCK_BYTES)? {
             None => Ok(Lock::empty()),
-            Some(bytes) => crate::lock::parse(&bytes).map_err(anyhow::Error::msg).with_context(cannot),
+            Some(bytes) => crate::lock_file::parse(&bytes).map_err(anyhow::Error::msg).with_context(cannot),
         }
     }
 

@@ -1,8 +1,8 @@
 //! How a relay connects to its background host, which it starts if none answers.
 
+use crate::fingerprint::{Variables, host_name};
 use crate::log::last_line;
 use crate::runtime_dir::RuntimeDir;
-use crate::{TAKEN, Variables, host_name};
 use anyhow::{Context as _, bail};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
@@ -19,6 +19,10 @@ use tokio::process::{Child, Command};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep, timeout_at};
 use toolyard_transport::relay::{Background, Connection};
+
+/// The exit code of a background host that finds another one already running. A relay that started it
+/// connects to the other one.
+pub const TAKEN: u8 = 75;
 
 /// The pause between attempts to connect to a host that is starting: the first and the longest.
 const LOOK_AGAIN: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(250));

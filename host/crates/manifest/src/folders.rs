@@ -1,7 +1,7 @@
 //! `[fs]`: folders, by the path at which the guest sees them.
 
-use crate::GrantedBy;
 use crate::deserializer::{Error, Lines};
+use crate::granted_by::GrantedBy;
 use crate::values;
 use serde::Deserialize;
 use serde::de::Deserializer;

@@ -1,7 +1,10 @@
 //! The grants of a manifest as lines of text. `toolyard.lock` lists them: a reviewer reads them, and the host
 //! compares a changed manifest with them.
 
-use crate::{ClockGrant, GrantedBy, Manifest, Source};
+use crate::granted_by::GrantedBy;
+use crate::manifest::Manifest;
+use crate::secrets::Source;
+use crate::wasi::ClockGrant;
 
 impl Manifest {
     /// Everything that lets its plugin do more than compute, one line each, sorted. Two manifests that grant the
@@ -51,7 +54,8 @@ impl Manifest {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Limits, Manifest};
+    use crate::limits::Limits;
+    use crate::manifest::Manifest;
 
     #[test]
     fn every_grant_of_a_manifest_is_one_line_without_values() {

@@ -3,8 +3,8 @@
 pub(crate) mod rules;
 pub(crate) mod template;
 
-use crate::GrantedBy;
 use crate::deserializer::{Error, Lines};
+use crate::granted_by::GrantedBy;
 use crate::secrets::NamedSecret;
 use crate::values::{self, Count, TextOrTable};
 use http::{HeaderName, Method, header};

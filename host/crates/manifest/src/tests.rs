@@ -1,7 +1,9 @@
 use super::*;
 use proptest::prelude::*;
-use toolyard_task::OnClientTimeout;
+use std::time::Duration;
+use toolyard_task::task::JournalRetention;
 use toolyard_task::wire::{RawJson, TaskSupport};
+use toolyard_task::{Durability, OnClientTimeout};
 
 fn parse(text: &str) -> Result<Manifest, ManifestError> {
     Manifest::parse("p.toml", text, &Limits::default())

@@ -4,7 +4,7 @@
 use crate::document::{
     Descriptor, Document, EMPTY, IMAGE_CONFIG, IMAGE_INDEX, IMAGE_MANIFEST, ImageManifest,
 };
-use crate::{MAX_SIGNATURE, MAX_SIGNATURES};
+use crate::limits::{MAX_SIGNATURE, MAX_SIGNATURES};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};

@@ -5,12 +5,16 @@ mod push;
 mod repository;
 mod signatures;
 
+use crate::artifact::Artifact;
 use crate::credentials::Credential;
 use crate::document::{Document, ImageManifest, component_entry};
 use crate::error::expect_digest;
+use crate::error::{Error, Problem};
+use crate::limits::MAX_CONFIG;
+use crate::reference::Reference;
 use crate::reference::{canonical, is_host, is_loopback};
+use crate::settings::Settings;
 use crate::transport::{Bound, Outgoing, Transport, host_of};
-use crate::{Artifact, Error, MAX_CONFIG, Problem, Reference, Settings};
 use authorization::Tokens;
 use http::{StatusCode, Uri};
 use repository::{Access, Repository};

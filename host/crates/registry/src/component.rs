@@ -1,6 +1,6 @@
 //! The imports and exports of a component, for the configuration of its artifact.
 
-use crate::Problem;
+use crate::error::Problem;
 use wasmparser::{ComponentExternalKind, ComponentTypeRef, Parser, Payload};
 
 /// The names of a component's outermost imports and exports, in its order.

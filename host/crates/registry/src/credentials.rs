@@ -3,7 +3,7 @@
 mod config;
 mod credential_helper;
 
-use crate::{Error, Problem};
+use crate::error::{Error, Problem};
 use config::DockerConfig;
 use std::fmt;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
 //! Manifests and indexes of the OCI image specification, as a registry or a tar gives them.
 
-use crate::Problem;
+use crate::error::Problem;
 use serde::{Deserialize, Deserializer};
 use std::collections::{BTreeMap, BTreeSet};
 use toolyard_trust::Digest;

@@ -1,6 +1,6 @@
 //! Addresses of plugins.
 
-use crate::Error;
+use crate::error::Error;
 use http::Uri;
 use std::fmt;
 use std::net::IpAddr;

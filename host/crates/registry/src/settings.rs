@@ -1,7 +1,7 @@
 //! Settings of the client.
 
-use crate::Problem;
 use crate::credentials::Store;
+use crate::error::Problem;
 use crate::reference::is_loopback;
 use hyper_util::client::proxy::matcher::Matcher;
 use std::collections::BTreeMap;

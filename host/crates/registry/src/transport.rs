@@ -7,9 +7,10 @@ mod redirect;
 pub use answer::{Answer, Bound};
 pub use redirect::{is_same_origin, resolve};
 
+use crate::error::Problem;
 use crate::limits::{MAX_REDIRECTS, MAX_RETRY_AFTER, MIN_RATE, RETRY_PAUSE};
 use crate::reference::canonical;
-use crate::{Problem, Settings};
+use crate::settings::Settings;
 use bytes::Bytes;
 use connector::Connector;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, USER_AGENT};

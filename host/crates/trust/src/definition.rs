@@ -11,7 +11,7 @@ pub use changes::{Change, Changes, Effect, compare};
 
 pub(crate) use json::{pretty, strict};
 
-use crate::Digest;
+use crate::digest::Digest;
 use serde_json::Value;
 use std::fmt::{self, Display};
 

@@ -2,7 +2,7 @@
 
 mod encrypted;
 
-use crate::Digest;
+use crate::digest::Digest;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use p256::ecdsa::signature::hazmat::{PrehashSigner as _, PrehashVerifier as _};

@@ -1,6 +1,6 @@
 //! The little of an OCI manifest that trust depends on.
 
-use crate::Digest;
+use crate::digest::Digest;
 use serde::Deserialize;
 
 /// The media type of a component's layer.

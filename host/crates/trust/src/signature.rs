@@ -3,7 +3,7 @@
 mod bundle;
 mod simple;
 
-use crate::Digest;
+use crate::digest::Digest;
 use crate::key::{PrivateKey, PublicKey};
 
 /// The largest bundle, and the largest payload of a simple signature, in bytes.

@@ -3,7 +3,7 @@
 //! Names are compared as lower-case ASCII without a trailing dot. The code that connects decides
 //! which addresses a name may resolve to.
 
-use crate::GrantedBy;
+use crate::granted_by::GrantedBy;
 use crate::values;
 use http::{Method, Uri};
 use serde::Deserialize;

@@ -1,5 +1,5 @@
 use super::*;
-use crate::Manifest;
+use crate::manifest::Manifest;
 use std::path::Path;
 
 /// `host/docs/reference/manifest.md` contains the table of limits.

@@ -3,9 +3,10 @@
 use super::Client;
 use crate::challenge::{self, Challenge};
 use crate::credentials::Credential;
+use crate::error::Problem;
+use crate::limits::MAX_TOKEN_ANSWER;
 use crate::reference::is_loopback;
 use crate::transport::{Answer, Bound, Outgoing, host_of};
-use crate::{MAX_TOKEN_ANSWER, Problem};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::{HeaderValue, Method, StatusCode, Uri};

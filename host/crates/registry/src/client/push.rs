@@ -2,13 +2,16 @@
 
 use super::repository::Repository;
 use super::signatures::SIGNATURE_MANIFEST;
+use crate::artifact::Artifact;
 use crate::carrier::{
     bundle_carrier, bundle_entry, extended_index, referrers_tag, signature_tag, simple_carrier,
 };
 use crate::document::{Document, IMAGE_INDEX, IMAGE_MANIFEST};
+use crate::error::Problem;
+use crate::limits::MAX_MANIFEST;
 use crate::reference::LATEST;
+use crate::reference::Reference;
 use crate::transport::{Answer, Bound, Outgoing, resolve};
-use crate::{Artifact, MAX_MANIFEST, Problem, Reference};
 use bytes::Bytes;
 use http::header::LOCATION;
 use http::{Method, StatusCode, Uri};

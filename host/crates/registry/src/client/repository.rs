@@ -2,9 +2,11 @@
 
 use super::Client;
 use crate::document::{Descriptor, visible};
+use crate::error::Problem;
 use crate::error::expect_digest;
+use crate::limits::MAX_MANIFEST;
+use crate::reference::Reference;
 use crate::transport::{Answer, Bound, MANIFESTS, Outgoing, is_same_origin};
-use crate::{MAX_MANIFEST, Problem, Reference};
 use http::{StatusCode, Uri};
 use toolyard_trust::Digest;
 

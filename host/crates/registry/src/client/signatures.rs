@@ -5,8 +5,9 @@
 use super::repository::Repository;
 use crate::carrier::{bundle_layer, likely_bundles, referrers_tag, signature_tag, simple_layers};
 use crate::document::{Descriptor, Document, IMAGE_INDEX, ImageManifest};
+use crate::error::Problem;
+use crate::limits::{MAX_MANIFEST, MAX_SIGNATURE, MAX_SIGNATURES};
 use crate::transport::{Bound, Outgoing};
-use crate::{MAX_MANIFEST, MAX_SIGNATURE, MAX_SIGNATURES, Problem};
 use http::StatusCode;
 use toolyard_trust::Digest;
 use toolyard_trust::signature::Signature;

@@ -1,7 +1,7 @@
 //! The configuration file of docker, which podman writes too.
 
 use super::{Credential, file_problem};
-use crate::Problem;
+use crate::error::Problem;
 use crate::limits::MAX_DOCKER_CONFIG;
 use crate::reference::canonical;
 use base64::Engine as _;

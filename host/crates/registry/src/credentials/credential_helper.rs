@@ -1,8 +1,8 @@
 //! Credential helpers: programs `docker-credential-NAME` that keep passwords in a keychain.
 
 use super::Credential;
-use crate::Problem;
 use crate::document::visible;
+use crate::error::Problem;
 use crate::limits::MAX_HELPER_ANSWER;
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde::{Deserialize, Serialize};

@@ -1,11 +1,13 @@
 //! Reading a layout, in any order of its members, and without writing a file.
 
 use super::{BLOBS, INDEX, MARK, TAG};
+use crate::artifact::Artifact;
 use crate::carrier::{bundle_layer, likely_bundles, referrers_tag, signature_tag, simple_layers};
 use crate::document::{Descriptor, Document, ImageManifest, component_entry, visible};
 use crate::error::expect_digest;
+use crate::error::{Error, Problem};
+use crate::limits::{MAX_CONFIG, MAX_MANIFEST, MAX_SIGNATURE, MAX_SIGNATURES};
 use crate::limits::{MAX_LAYOUT_EXTRA, MAX_MEMBERS};
-use crate::{Artifact, Error, MAX_CONFIG, MAX_MANIFEST, MAX_SIGNATURE, MAX_SIGNATURES, Problem};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::io::Read;

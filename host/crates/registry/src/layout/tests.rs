@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Artifact, SUGGESTED_MANIFEST};
+use crate::artifact::{Artifact, SUGGESTED_MANIFEST};
 use std::collections::BTreeMap;
 use tar::{Archive, Builder, EntryType, Header};
 use toolyard_trust::Digest;

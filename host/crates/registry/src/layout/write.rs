@@ -1,9 +1,10 @@
 //! Writing a layout.
 
 use super::{BLOBS, INDEX, MARK, MARK_TEXT, TAG};
+use crate::artifact::Artifact;
 use crate::carrier::{bundle_carrier, bundle_entry, describe, signature_tag, simple_carrier};
 use crate::document::{IMAGE_INDEX, IMAGE_MANIFEST};
-use crate::{Artifact, Error, Problem};
+use crate::error::{Error, Problem};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::io::Write;

@@ -1,8 +1,8 @@
 //! The answer to a request, whose body is bounded while it is read.
 
 use super::causes;
-use crate::Problem;
 use crate::document::visible;
+use crate::error::Problem;
 use crate::limits::{MAX_ERROR_BODY, MAX_RETRY_AFTER, MIN_RATE};
 use http::header::{CONTENT_LENGTH, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderMap, Response, StatusCode, Uri};

@@ -1,8 +1,9 @@
 //! Connections: direct or through a proxy, with TLS, within the timeout.
 
+use crate::error::Problem;
 use crate::limits::MAX_CERTIFICATES;
 use crate::reference::is_loopback;
-use crate::{Problem, Proxies, Settings};
+use crate::settings::{Proxies, Settings};
 use http::Uri;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder, MaybeHttpsStream};
 use hyper_util::client::legacy::connect::HttpConnector;

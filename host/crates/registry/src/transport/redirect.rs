@@ -2,8 +2,9 @@
 
 use super::host_of;
 use crate::document::visible;
+use crate::error::Problem;
 use crate::reference::is_loopback;
-use crate::{Problem, Settings};
+use crate::settings::Settings;
 use http::Uri;
 
 /// The address of a redirect, if the client may follow it.

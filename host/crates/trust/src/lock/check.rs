@@ -3,8 +3,8 @@
 
 use super::decide::changed_lines;
 use super::{Entry, Signer};
-use crate::Digest;
 use crate::definition::{Changes, Definition, compare, escape};
+use crate::digest::Digest;
 use crate::manifest::is_of_component;
 use crate::policy::{Policy, Requirement};
 use crate::provenance::{Provenance, ProvenanceError};

@@ -1,8 +1,8 @@
 //! One entry of a lock file, read from its table and written into it.
 
 use super::LockError;
-use crate::Digest;
 use crate::definition::{Definition, Kind, pretty, strict};
+use crate::digest::Digest;
 use crate::escape::is_hidden;
 use toml_edit::{Array, ArrayOfTables, InlineTable, Item, Table, Value};
 

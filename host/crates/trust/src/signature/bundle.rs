@@ -2,7 +2,7 @@
 //! bytes of a file.
 
 use super::{Fault, Signature, Subject, check_size, signer};
-use crate::Digest;
+use crate::digest::Digest;
 use crate::escape::brief;
 use crate::key::{PrivateKey, PublicKey};
 use base64::Engine as _;

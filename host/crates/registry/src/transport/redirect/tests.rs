@@ -1,6 +1,6 @@
 use super::*;
-use crate::Registry;
 use crate::credentials::Store;
+use crate::settings::Registry;
 use std::collections::BTreeMap;
 
 fn settings() -> Settings {
