@@ -432,7 +432,8 @@ fn module_uses(files: &BTreeMap<String, String>) -> BTreeMap<&str, BTreeSet<&str
         let paths = bases.into_iter().flat_map(|(word, base)| {
             code.split(word).skip(1).flat_map(move |rest| paths(base, rest)).collect::<Vec<_>>()
         });
-        paths.filter_map(|path| module(&path)).filter(|used| !related(used, name)).collect()
+        let named = paths.filter(|path| !path.is_empty());
+        named.filter_map(|path| module(&path)).filter(|used| !related(used, name)).collect()
     };
     files.iter().map(|(name, text)| (name.as_str(), uses(name, text))).collect()
 }
