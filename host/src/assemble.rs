@@ -236,7 +236,7 @@ impl Assembled {
             );
         }
         #[cfg(feature = "failpoints")]
-        toolyard_store::failpoint::reach("drain.begun");
+        toolyard_failpoint::reach("drain.begun");
         // No other host can find tasks that exist only in memory.
         let mode = if self.store.is_durable() { mode } else { DrainMode::EndAll };
         self.server.dispatch.drain(grace, mode).await

@@ -153,7 +153,7 @@ pub fn run() -> ExitCode {
     let cli = Cli::parse();
     #[cfg(feature = "failpoints")]
     if let Ok(text) = std::env::var("TOOLYARD_FAILPOINT") {
-        toolyard_store::failpoint::arm(&text).expect("TOOLYARD_FAILPOINT");
+        toolyard_failpoint::arm(&text).expect("TOOLYARD_FAILPOINT");
     }
     let owner = if is_personal(&cli.command) { Ok(()) } else { service_user::become_owner(&cli.flags) };
     let done = owner.and_then(|()| run_command(&cli));

@@ -65,7 +65,7 @@ async fn restore(config: &Config, path: &Path, file: File) -> anyhow::Result<()>
     let header = tokio::task::spawn_blocking(unpacked).await.context("reading the backup panicked")?;
     let header = header.with_context(|| format!("cannot restore {}; nothing was changed", path.display()))?;
     #[cfg(feature = "failpoints")]
-    toolyard_store::failpoint::reach("restore.unpacked");
+    toolyard_failpoint::reach("restore.unpacked");
     let copied = match &config.store {
         StoreChoice::Postgres(address) => {
             let place = PostgresLocation::parse(address.reveal(), &config.schema)?;
@@ -144,7 +144,7 @@ fn place_sqlite(config: &Config, header: &Header, staged: &Path) -> anyhow::Resu
     // A host may have started meanwhile.
     sqlite::backup::check_empty(&config.data)?;
     #[cfg(feature = "failpoints")]
-    toolyard_store::failpoint::reach("restore.placing");
+    toolyard_failpoint::reach("restore.placing");
     let to = sqlite::backup::path(&config.data);
     let cannot = || format!("cannot write {}", to.display());
     TempPath::try_from_path(from).with_context(cannot)?.persist_noclobber(&to).with_context(cannot)?;

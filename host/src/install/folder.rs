@@ -367,7 +367,7 @@ fn remove_folder(path: &Path) -> io::Result<()> {
 /// A place at which a test stops this process.
 #[cfg(feature = "failpoints")]
 fn reach(name: &str) {
-    toolyard_store::failpoint::reach(name);
+    toolyard_failpoint::reach(name);
 }
 
 #[cfg(not(feature = "failpoints"))]

@@ -12,12 +12,12 @@
 macro_rules! fail_point {
     ($what:expr, $when:literal) => {
         #[cfg(feature = "failpoints")]
-        $crate::failpoint::reach_in($what, $when);
+        toolyard_failpoint::reach_in($what, $when);
     };
     ($what:expr, $when:literal, $there:expr) => {
         #[cfg(feature = "failpoints")]
         if $there {
-            $crate::failpoint::reach_in($what, $when);
+            toolyard_failpoint::reach_in($what, $when);
         }
     };
 }
@@ -30,8 +30,6 @@ pub mod backup;
 #[cfg_attr(not(feature = "sqlite"), allow(dead_code))]
 mod codec;
 mod components;
-#[cfg(feature = "failpoints")]
-pub mod failpoint;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod group_commit;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]

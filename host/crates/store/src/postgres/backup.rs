@@ -166,7 +166,7 @@ pub async fn restore(
         finish(&step, sequences).await.map_err(fault)?;
         schema::check_keys(&step, place, &Sealing(keys)).await?;
         #[cfg(feature = "failpoints")]
-        crate::failpoint::reach("restore.filled");
+        toolyard_failpoint::reach("restore.filled");
         step.commit().await.map_err(fault)?;
         Ok(CopiedSchema { number, is_current: number == schema::current() })
     };

@@ -133,7 +133,7 @@ impl TaskStore for SqliteStore {
 
     async fn commit(&self, task: &Task, records: Records) -> Result<CommitStatus, StoreError> {
         #[cfg(feature = "failpoints")]
-        let what = crate::failpoint::what(task, &records);
+        let what = toolyard_failpoint::what(task, &records);
         let change = EncodedTask::of(task, &self.sealing).map_err(corrupt)?;
         let bodies = audit_lines::bodies(self.state.audit.on, &records.audit).map_err(corrupt)?;
         let record = self.state.recorder.record(task.id, records.timeline).map_err(corrupt)?;

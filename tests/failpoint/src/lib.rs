@@ -90,12 +90,13 @@ pub fn reach(name: &str) {
 }
 
 /// Reports that the process has reached this place in a change of a task.
-pub(crate) fn reach_in(what: &str, when: &str) {
+pub fn reach_in(what: &str, when: &str) {
     reach(&format!("{what}.{when}"));
 }
 
 /// The change of a task, as the audit log names it.
-pub(crate) fn what(after: &Task, records: &Records) -> &'static str {
+#[must_use]
+pub fn what(after: &Task, records: &Records) -> &'static str {
     match records.audit.first().map(|entry| entry.action) {
         Some(Action::Ended) => "finish",
         Some(Action::Cancelled) => "cancel",
