@@ -15,6 +15,7 @@ pub(super) struct Folder {
 }
 
 impl Folder {
+    /// Opens the folder of this path. With `shared`, it may belong to anybody.
     pub(super) fn open(path: &Path, shared: bool) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let handle = rustix::fs::open(path, flags, Mode::empty());
