@@ -30,80 +30,48 @@ use toolyard_dispatch::{Caller, Fault, Summary, TaskStatus};
 /// The most tasks that the menu counts as waiting for a person.
 const COUNTED: u32 = 100;
 
-/// A page.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Page<'a> {
-    Overview,
-    Tasks,
-    Task(&'a str),
-    Waiting,
-    Tools,
-    Calls,
-    Call(u64),
-    /// A plugin, by its file as a segment of the path.
-    Plugin(&'a str),
-    /// A tool to try, by its name as a segment of the path.
-    Try(&'a str),
-    Permissions,
-    Clients,
-    Hosts,
-    Audit,
-}
-
-impl<'a> Page<'a> {
-    /// The page at this path.
-    pub fn of(path: &'a str) -> Option<Self> {
-        Some(match path {
-            "/" => Self::Overview,
-            "/tasks" => Self::Tasks,
-            "/waiting" => Self::Waiting,
-            "/tools" => Self::Tools,
-            "/calls" => Self::Calls,
-            "/permissions" => Self::Permissions,
-            "/clients" => Self::Clients,
-            "/hosts" => Self::Hosts,
-            "/audit" => Self::Audit,
-            _ => match path.strip_prefix('/')?.split_once('/')? {
-                (_, rest) if rest.contains('/') => return None,
-                ("tasks", id) => Self::Task(id),
-                ("tools", file) => Self::Plugin(file),
-                ("try", tool) => Self::Try(tool),
-                ("calls", number) => Self::Call(number.parse().ok()?),
-                _ => return None,
-            },
-        })
+/// The name of a page, and what it is about: `/tasks/0193` is the page of one task. `None` if no page is there.
+fn place(path: &str) -> Option<(&str, Option<&str>)> {
+    let path = path.strip_prefix('/')?;
+    match path.split_once('/') {
+        None => Some((path, None)),
+        Some((name, about)) if !about.is_empty() && !about.contains('/') => Some((name, Some(about))),
+        Some(_) => None,
     }
 }
 
-/// Renders a page.
-pub(crate) async fn render(view: &View<'_>, page: Page<'_>) -> Reply {
+/// Renders the page at the path of the view.
+pub(crate) async fn render(view: &View<'_>) -> Reply {
     let waiting = match waiting_tasks(view).await {
         Ok(waiting) => waiting,
         Err(fault) => return broken(view, &fault),
     };
-    let rendered = match page {
-        Page::Overview => overview::page(view, &waiting).await,
-        Page::Tasks => tasks::page(view).await,
-        Page::Task(id) => task::page(view, id).await,
-        Page::Waiting => waiting::page(view, &waiting).await,
-        Page::Tools => Ok(tools::page(view)),
-        Page::Calls => Ok(calls::page(view)),
-        Page::Call(number) => match call::page(view, number) {
+    let rendered = match place(view.path) {
+        Some(("", None)) => overview::page(view, &waiting).await,
+        Some(("tasks", None)) => tasks::page(view).await,
+        Some(("tasks", Some(id))) => task::page(view, id).await,
+        Some(("waiting", None)) => waiting::page(view, &waiting).await,
+        Some(("tools", None)) => Ok(tools::page(view)),
+        Some(("tools", Some(file))) => match plugin::page(view, file) {
             Some(rendered) => Ok(rendered),
-            None => return unknown_call(view, waiting.len()),
+            None => return not_found(view),
         },
-        Page::Plugin(file) => match plugin::page(view, file) {
+        Some(("try", Some(tool))) => match try_tool::page(view, tool) {
             Some(rendered) => Ok(rendered),
-            None => return not_found(view).await,
+            None => return not_found(view),
         },
-        Page::Try(tool) => match try_tool::page(view, tool) {
-            Some(rendered) => Ok(rendered),
-            None => return not_found(view).await,
-        },
-        Page::Permissions => permissions::page(view).await,
-        Page::Clients => clients::page(view).await,
-        Page::Hosts => hosts::page(view).await,
-        Page::Audit => Ok(audit::page(view).await),
+        Some(("calls", None)) => Ok(calls::page(view)),
+        Some(("calls", Some(number))) => {
+            match number.parse().ok().and_then(|number| call::page(view, number)) {
+                Some(rendered) => Ok(rendered),
+                None => return unknown_call(view, waiting.len()),
+            }
+        }
+        Some(("permissions", None)) => permissions::page(view).await,
+        Some(("clients", None)) => clients::page(view).await,
+        Some(("hosts", None)) => hosts::page(view).await,
+        Some(("audit", None)) => Ok(audit::page(view).await),
+        _ => return not_found(view),
     };
     match rendered {
         Ok(Rendered { title, is_live, content }) => {
@@ -134,7 +102,7 @@ async fn framed(view: &View<'_>, status: StatusCode, page: Rendered) -> Reply {
     reply::page(status, view.page(&page.title, waiting, page.is_live, page.content))
 }
 
-pub(crate) async fn not_found(view: &View<'_>) -> Reply {
+fn not_found(view: &View<'_>) -> Reply {
     let content = html! { p { "There is no such page. " a href="/" { "Overview" } } };
     reply::page(StatusCode::NOT_FOUND, view.page("Not found", 0, false, content))
 }
@@ -175,13 +143,11 @@ mod tests {
 
     #[test]
     fn a_path_is_a_page_or_nothing() {
-        assert_eq!(Page::of("/"), Some(Page::Overview));
-        assert_eq!(Page::of("/tasks/0193"), Some(Page::Task("0193")));
-        assert_eq!(Page::of("/calls/7"), Some(Page::Call(7)));
-        assert_eq!(Page::of("/tools/a+b.wasm"), Some(Page::Plugin("a+b.wasm")));
-        let strange = ["/tasks/0193/cancel", "/task", "//", "/../tasks", "/calls/", "/calls/x", "/calls/7/8"];
-        for path in strange.into_iter().chain(["/audit/x", "/tools/a/b"]) {
-            assert_eq!(Page::of(path), None, "{path}");
+        assert_eq!(place("/"), Some(("", None)));
+        assert_eq!(place("/tasks"), Some(("tasks", None)));
+        assert_eq!(place("/tools/a+b.wasm"), Some(("tools", Some("a+b.wasm"))));
+        for strange in ["", "tasks", "//", "/../tasks/x", "/calls/", "/calls/7/8", "/tasks/0193/cancel"] {
+            assert_eq!(place(strange), None, "{strange}");
         }
     }
 }

@@ -4,7 +4,6 @@ use crate::action::Action;
 use crate::console::Console;
 use crate::form::{Pairs, pairs, value};
 use crate::html::View;
-use crate::page::Page;
 use crate::reply::{self, Reply};
 use crate::request_check::{ActionRefusal, check_origin, cookie, is_from_https, named_host};
 use crate::session::Session;
@@ -67,11 +66,10 @@ pub(crate) async fn answer(
     };
     let view = View { console, session: &session, query: &query, path: &path, is_dark };
     let content = path.strip_prefix("/tasks/").and_then(|rest| rest.split_once("/content/"));
-    let reply = match (content, Page::of(&path)) {
-        (Some((id, number)), _) => page::task::content(&view, id, number).await,
-        _ if path == "/audit/export" => page::audit::export(&view).await,
-        (None, Some(wanted)) => page::render(&view, wanted).await,
-        (None, None) => page::not_found(&view).await,
+    let reply = match content {
+        Some((id, number)) => page::task::content(&view, id, number).await,
+        None if path == "/audit/export" => page::audit::export(&view).await,
+        None => page::render(&view).await,
     };
     console.counted(&session, reply)
 }

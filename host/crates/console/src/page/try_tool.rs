@@ -72,7 +72,7 @@ fn defaults(fields: &[Field]) -> Map<String, Value> {
 /// Calls the tool, and shows its page with the result; or sends the browser to the task.
 pub(crate) async fn call(view: &View<'_>, tool: &str, form: &Pairs) -> Reply {
     let catalog = view.console.dispatch.catalog();
-    let Some(tool) = catalog.get(&named(tool)).cloned() else { return super::not_found(view).await };
+    let Some(tool) = catalog.get(&named(tool)).cloned() else { return super::not_found(view) };
     let spec = tool.spec();
     let fields = Form::fields_of(&spec.description.input_schema);
     let is_json = value(form, "mode") == Some(JSON) || fields.is_none();
