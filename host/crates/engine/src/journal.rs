@@ -194,6 +194,9 @@ impl GuestJournal {
             return Err(wasmtime::Error::new(failure.clone()));
         }
         let mut recorder = self.recorder.lock();
+        if self.port.is_full() && !recorder.is_abandoned() {
+            recorder.abandon().map_err(|error| self.fail(error.into()))?;
+        }
         let mut done = operation(&mut recorder);
         if let Err(full @ RecordError::Full { .. }) = &done {
             self.port.give_up(full.to_string());
@@ -218,7 +221,7 @@ impl GuestJournal {
 
     /// Whether the run goes on without its journal.
     pub fn is_abandoned(&self) -> bool {
-        self.recorder.lock().is_abandoned()
+        self.port.is_full() || self.recorder.lock().is_abandoned()
     }
 
     /// Gives everything that was recorded so far to the port, without waiting until it is durable.

@@ -24,6 +24,11 @@ pub trait RunJournal: Send + Sync + 'static {
     /// The most bytes that the journal may have.
     fn limit(&self) -> u64;
 
+    /// Whether the journals of the owner's tasks have all bytes that they may have, so that this one is given up.
+    fn is_full(&self) -> bool {
+        false
+    }
+
     /// Queues a chunk. Chunks are stored in the order of the calls.
     fn push(&self, chunk: Chunk);
 

@@ -3,7 +3,7 @@
 
 use crate::run::as_task::RunTask;
 use crate::run::deps::RunDeps;
-use crate::run::journal_writer::{Message, StoreRetry, write};
+use crate::run::journal_writer::{JournalShare, Message, StoreRetry, write};
 use crate::slots::stop::Stop;
 use crate::task::commit::CommitOutcome;
 use async_trait::async_trait;
@@ -20,7 +20,7 @@ use toolyard_task::run_journal::{DecidedBy, Divergence, DoubtDecision};
 use toolyard_task::task::Resume;
 use toolyard_task::timeline::NewEvent;
 use toolyard_task::tool::JournalTerms;
-use toolyard_task::{Event, JournalLost, RunJournal, StoreError, TaskId};
+use toolyard_task::{Event, JournalLost, Owner, RunJournal, StoreError, TaskId};
 
 /// A run that has waited so long for an answer is parked, if nothing needs it meanwhile.
 const PARK_AFTER: Duration = Duration::from_secs(2);
@@ -32,10 +32,6 @@ const PARK_COST: u32 = 10;
 const MAX_IN_MEMORY: u64 = 256 << 10;
 /// Why a call does not resume that recorded more.
 const TOO_MUCH: &str = "it recorded too much before it was a task";
-/// The least time from the beginning of a run to the next one, if it hands a state of [`CONTINUES_BYTES`] over; less for
-/// a smaller one (milliseconds). A guest that does so in a loop would keep the disk busy.
-const CONTINUES_AFTER_MS: u64 = 1_000;
-const CONTINUES_BYTES: u64 = 256 << 10;
 /// How often a host that leaves tries to park a run.
 const PARK_AGAIN: Duration = Duration::from_millis(50);
 /// Bytes that are read from the store at once.
@@ -46,6 +42,7 @@ pub(crate) struct TaskJournal {
     deps: Arc<RunDeps>,
     terms: JournalTerms,
     task: OnceLock<RunTask>,
+    share: OnceLock<Arc<JournalShare>>,
     keeper: Mutex<Keeper>,
     /// Messages of the run while it is being parked. If it is, another run makes them again.
     held: Mutex<Option<Vec<Message>>>,
@@ -55,6 +52,8 @@ pub(crate) struct TaskJournal {
     entries: AtomicU64,
     /// Those of earlier runs.
     repeated: AtomicU64,
+    /// The bytes that this run pushed.
+    bytes: AtomicU64,
     requests: AtomicU32,
     /// The processor time of the task, in microseconds.
     spent: AtomicU64,
@@ -87,8 +86,9 @@ impl TaskJournal {
     }
 
     /// For a task that begins or goes on.
-    pub fn of_task(deps: Arc<RunDeps>, task: RunTask, terms: JournalTerms) -> Self {
-        Self { task: OnceLock::from(task), ..Self::new(deps, terms, Keeper::Idle) }
+    pub fn of_task(deps: Arc<RunDeps>, (task, owner): (RunTask, &Owner), terms: JournalTerms) -> Self {
+        let share = OnceLock::from(Arc::new(JournalShare::of(owner)));
+        Self { task: OnceLock::from(task), share, ..Self::new(deps, terms, Keeper::Idle) }
     }
 
     fn new(deps: Arc<RunDeps>, terms: JournalTerms, keeper: Keeper) -> Self {
@@ -96,11 +96,13 @@ impl TaskJournal {
             deps,
             terms,
             task: OnceLock::new(),
+            share: OnceLock::new(),
             keeper: Mutex::new(keeper),
             held: Mutex::default(),
             next: AtomicU32::new(0),
             entries: AtomicU64::new(0),
             repeated: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
             requests: AtomicU32::new(0),
             spent: AtomicU64::new(0),
             last: Mutex::default(),
@@ -135,7 +137,8 @@ impl TaskJournal {
     }
 
     /// The call is this task from now on.
-    pub fn set_task(&self, task: RunTask) {
+    pub fn set_task(&self, task: RunTask, owner: &Owner) {
+        let share = self.share.get_or_init(|| Arc::new(JournalShare::of(owner)));
         if self.task.set(task).is_err() {
             return;
         }
@@ -149,7 +152,7 @@ impl TaskJournal {
             Keeper::Nowhere => vec![Message::GiveUp(TOO_MUCH.to_owned())],
             Keeper::Idle | Keeper::Writer(_) => return,
         };
-        let writer = self.writer(task);
+        let writer = self.writer(task, share);
         for message in messages {
             // The writer ends with this journal.
             drop(writer.send(message));
@@ -298,9 +301,10 @@ impl TaskJournal {
         if let Message::Chunk(chunk) = &message {
             self.note_spent(chunk);
             self.entries.fetch_add(chunk.entries.into(), Ordering::AcqRel);
+            self.bytes.fetch_add(chunk.body.len() as u64, Ordering::AcqRel);
         }
-        if let (Keeper::Idle, Some(task)) = (&*keeper, self.task.get()) {
-            *keeper = Keeper::Writer(self.writer(*task));
+        if let (Keeper::Idle, Some(task), Some(share)) = (&*keeper, self.task.get(), self.share.get()) {
+            *keeper = Keeper::Writer(self.writer(*task, share));
         }
         match (&mut *keeper, message) {
             (Keeper::Writer(writer), message) => {
@@ -338,10 +342,11 @@ impl TaskJournal {
         }
     }
 
-    fn writer(&self, task: RunTask) -> mpsc::UnboundedSender<Message> {
+    fn writer(&self, task: RunTask, share: &Arc<JournalShare>) -> mpsc::UnboundedSender<Message> {
         let (messages, received) = mpsc::unbounded_channel();
         let slots = &self.deps.slots;
-        let writer = write(self.deps.clone(), task, self.next.load(Ordering::Acquire), received);
+        let writer =
+            write(self.deps.clone(), (task, share.clone()), self.next.load(Ordering::Acquire), received);
         slots.tracker.spawn_on(writer, &slots.guests);
         messages
     }
@@ -407,6 +412,10 @@ impl RunJournal for TaskJournal {
         self.terms.limit
     }
 
+    fn is_full(&self) -> bool {
+        self.share.get().is_some_and(|share| share.is_full.load(Ordering::Acquire))
+    }
+
     fn push(&self, chunk: Chunk) {
         self.send(Message::Chunk(chunk));
     }
@@ -453,7 +462,9 @@ impl RunJournal for TaskJournal {
     }
 
     async fn continue_with(&self, begin: Chunk) -> JournalLost {
-        let Some(task) = self.task.get() else { return JournalLost::Unavailable };
+        let (Some(task), Some(share)) = (self.task.get(), self.share.get()) else {
+            return JournalLost::Unavailable;
+        };
         let (entries, bytes) = (u64::from(begin.entries), begin.body.len() as u64);
         let continued = Event::Continued { fence: task.fence };
         match self.deps.tasks.change(task.id, &continued, &By::host()).await {
@@ -467,11 +478,14 @@ impl RunJournal for TaskJournal {
             return lost;
         }
         self.entries.fetch_add(entries, Ordering::AcqRel);
-        let pause = CONTINUES_AFTER_MS * bytes / CONTINUES_BYTES;
+        let written = bytes + self.bytes.load(Ordering::Acquire);
+        let pause = self.deps.tasks.pause_before_restart(&share.owner, written);
+        if pause > PARK_AFTER {
+            let pause = u64::try_from(pause.as_millis()).unwrap_or(u64::MAX);
+            self.park(Some(self.deps.clock.now().plus(pause))).await;
+        }
         // With its run: one that is parked for an instant is woken later than that.
-        let left = task.started_at.map_or(0, |began| began.plus(pause).since(self.deps.clock.now()));
-        // The clock of the store, which gave that time, may be ahead of this one.
-        tokio::time::sleep(Duration::from_millis(left.min(pause))).await;
+        tokio::time::sleep(pause).await;
         self.park(Some(self.deps.clock.now())).await;
         // The next host continues it, as if this one had stopped.
         JournalLost::Unavailable

@@ -5,11 +5,28 @@ use crate::run::as_task::RunTask;
 use crate::run::deps::RunDeps;
 use crate::task::commit::CommitOutcome;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use toolyard_task::audit::By;
 use toolyard_task::journal::{Appended, Chunk, Flush};
-use toolyard_task::{Event, JournalLost, Refusal, StoreError};
+use toolyard_task::{Event, JournalLost, Owner, Refusal, StoreError};
+
+/// Why a task does not resume whose owner's journals have their share.
+const FULL: &str = "the journals of its owner's live tasks have their share of `tasks.journals`";
+
+/// The account of a journal.
+pub(super) struct JournalShare {
+    pub owner: Owner,
+    /// Whether the journals of the owner had no room for a chunk. From then on, the run goes on without this one.
+    pub is_full: AtomicBool,
+}
+
+impl JournalShare {
+    pub fn of(owner: &Owner) -> Self {
+        Self { owner: owner.clone(), is_full: AtomicBool::new(false) }
+    }
+}
 
 /// A message to the writer.
 pub(super) enum Message {
@@ -29,7 +46,7 @@ pub(super) enum Message {
 /// Stores chunks until the journal is dropped.
 pub(super) async fn write(
     deps: Arc<RunDeps>,
-    task: RunTask,
+    (task, share): (RunTask, Arc<JournalShare>),
     mut at: u32,
     mut received: mpsc::UnboundedReceiver<Message>,
 ) {
@@ -63,6 +80,14 @@ pub(super) async fn write(
         let flush = if waiting.is_empty() { Flush::Later } else { Flush::Now };
         let mode = mode.unwrap_or(WriteMode::Append(flush));
         let is_behind = flush == Flush::Now && !is_flushed;
+        let bytes = chunks.iter().map(|chunk| chunk.body.len() as u64).sum();
+        // A new beginning makes room.
+        let grows = bytes > 0 && !is_given_up && matches!(mode, WriteMode::Append(_));
+        if grows && !deps.tasks.take_journal_bytes(&share.owner, bytes).await.unwrap_or(true) {
+            share.is_full.store(true, Ordering::Release);
+            given_up = Some(FULL.to_owned());
+            chunks.clear();
+        }
         if lost.is_none() && !is_given_up && (!chunks.is_empty() || is_behind) {
             is_flushed = flush == Flush::Now;
             let count = u32::try_from(chunks.len()).unwrap_or(u32::MAX);

@@ -189,14 +189,14 @@ impl Run {
             self.question_history().earlier = keys.cloned().collect();
         }
         match (self.journal.get(), task.resume) {
-            (Some(journal), Some(_)) => journal.set_task(as_task),
+            (Some(journal), Some(_)) => journal.set_task(as_task, &task.owner),
             // A task is set once.
             (None, Some(_)) => {
                 let terms = match &self.work {
                     RunTarget::Tool(tool) => tool.spec().journal,
                     RunTarget::Provider(_) => JournalTerms::default(),
                 };
-                let journal = TaskJournal::of_task(self.deps.clone(), as_task, terms);
+                let journal = TaskJournal::of_task(self.deps.clone(), (as_task, &task.owner), terms);
                 drop(self.journal.set(Arc::new(journal)));
             }
             (_, None) => {}

@@ -8,6 +8,7 @@
 use crate::error::{Fault, RETRY_AFTER_MS};
 use crate::task::Tasks;
 use parking_lot::Mutex;
+use std::collections::HashMap;
 use std::time::Duration;
 use tokio::time::Instant;
 use toolyard_task::{Owner, StoreError, TaskId};
@@ -19,8 +20,16 @@ const TIMES_AS_LONG: u32 = 100;
 const FULL_FOR: Duration = Duration::from_secs(1);
 /// The share of an owner: one of so many bytes of all journals.
 const SHARE: u64 = 4;
+/// The sum of an owner is asked for again after this time.
+const OWNER_GOOD_FOR: Duration = Duration::from_secs(1);
 /// Journals of ended tasks that are read at once.
 const AT_ONCE: u32 = 64;
+/// Runs that begin anew with a state may write so many bytes a second, those of one owner and all. A guest that does so
+/// in a loop would keep the disk busy.
+const OWNER_RATE: u64 = 2 << 20;
+const RATE: u64 = 8 << 20;
+/// What a new beginning costs besides its bytes: commits.
+const BEGINNING: u64 = 64 << 10;
 
 /// The sum that this host remembers.
 #[derive(Default)]
@@ -28,6 +37,10 @@ pub(crate) struct JournalSum {
     known: Mutex<Option<KnownSum>>,
     /// Held while journals are removed; the call before may have removed enough.
     turn: tokio::sync::Mutex<()>,
+    /// The bytes of the live journals of owners, each until it is asked for again.
+    owners: Mutex<HashMap<Owner, (u64, Instant)>>,
+    /// Until when the runs of owners, and of all, have written what they may.
+    pace: Mutex<(HashMap<Owner, Instant>, Option<Instant>)>,
 }
 
 #[derive(Clone, Copy)]
@@ -44,6 +57,12 @@ impl JournalSum {
         self.known.lock().filter(|sum| Instant::now() < sum.until)
     }
 
+    /// That of an owner.
+    fn known_of(&self, owner: &Owner) -> Option<u64> {
+        let owners = self.owners.lock();
+        owners.get(owner).filter(|(_, until)| Instant::now() < *until).map(|(bytes, _)| *bytes)
+    }
+
     /// Whether the sum is known and not over the bound.
     fn fits(&self, bound: u64) -> bool {
         self.known().is_some_and(|sum| sum.bytes <= bound)
@@ -56,6 +75,44 @@ impl Tasks {
         if let Some(sum) = &mut *self.journal_sum.known.lock() {
             sum.bytes = sum.bytes.saturating_add(bytes);
         }
+    }
+
+    /// Takes so many bytes for the journal of a live task of this owner. Returns whether they are within the share of
+    /// the owner.
+    pub(crate) async fn take_journal_bytes(&self, owner: &Owner, more: u64) -> Result<bool, StoreError> {
+        let share = self.settings.journal_bytes / SHARE;
+        // If all journals have no more than a share, so has each owner.
+        if self.journal_sum.known().is_some_and(|sum| sum.bytes.saturating_add(more) <= share) {
+            return Ok(true);
+        }
+        if self.journal_sum.known_of(owner).is_none() {
+            let bytes = self.journals.journal_bytes(Some(owner)).await?;
+            let mut owners = self.journal_sum.owners.lock();
+            let now = Instant::now();
+            owners.retain(|_, (_, until)| *until > now);
+            owners.entry(owner.clone()).or_insert((bytes, now + OWNER_GOOD_FOR));
+        }
+        let mut owners = self.journal_sum.owners.lock();
+        let Some((bytes, _)) = owners.get_mut(owner) else { return Ok(true) };
+        let fits = bytes.saturating_add(more) <= share;
+        *bytes += if fits { more } else { 0 };
+        Ok(fits)
+    }
+
+    /// How long a run of this owner waits that wrote so many bytes and begins anew.
+    pub(crate) fn pause_before_restart(&self, owner: &Owner, bytes: u64) -> Duration {
+        let now = Instant::now();
+        let after = |until: Option<Instant>, rate: u64| {
+            let ms = (bytes + BEGINNING).saturating_mul(1000) / rate;
+            until.unwrap_or(now).max(now) + Duration::from_millis(ms)
+        };
+        let (owners, all) = &mut *self.journal_sum.pace.lock();
+        owners.retain(|_, until| *until > now);
+        let own = after(owners.get(owner).copied(), OWNER_RATE);
+        owners.insert(owner.clone(), own);
+        let of_all = after(*all, RATE);
+        *all = Some(of_all);
+        own.max(of_all) - now
     }
 
     /// Makes room for the journal of a new task of this owner.

@@ -194,6 +194,8 @@ impl host::Host for Recorded<'_> {
         if let Source::Past(why) = journal.with(|recorder| recorder.call(CONTINUE_WITH, sum))? {
             return Ok(Err(wit::TaskError::Failed(String::from_utf8(why.to_vec())?)));
         }
+        // Its journal may be given up while it is stored.
+        journal.commit().await?;
         let why = if state.len() > MAX_STATE_BYTES {
             format!("the state has {} bytes; the most are {MAX_STATE_BYTES}", state.len())
         } else if let Err(error) = RawJson::parse(state.clone()) {
