@@ -124,13 +124,13 @@ impl Assembled {
         let policy = policy(config)?;
         dispatch.enforce(if is_operators_own { policy.for_operator_alone() } else { policy });
         if let Some(call_log) = &call_log {
-            dispatch.set_observer(call_log.clone());
+            dispatch.observers().set_observer(call_log.clone());
         }
         let mut registry = crate::metrics::registry();
         let traces = Otlp::start(config, Handle::current())?;
         if let Some(traces) = &traces {
             traces.register_metrics(&mut registry);
-            dispatch.set_traces(traces.clone());
+            dispatch.observers().set_traces(traces.clone());
         }
         let plugins = Plugins::open(engine, config.plugins.clone());
         let secrets = plugins.refresher();
@@ -142,8 +142,8 @@ impl Assembled {
         let publish = move |snapshot: Snapshot| {
             reported.lock().clone_from(&snapshot.plugins);
             // The same object means the same tools, so clients need no notification.
-            if !Arc::ptr_eq(&snapshot.catalog, &publish.catalog()) {
-                publish.publish(snapshot.catalog);
+            if !Arc::ptr_eq(&snapshot.catalog, &publish.catalog().current()) {
+                publish.catalog().publish(snapshot.catalog);
             }
             // Last, because a reader of the log may call a loaded tool at once.
             if let Some(call_log) = &call_log {
@@ -226,7 +226,7 @@ impl Assembled {
     /// Takes no more calls, lets runs continue for `grace`, and then ends the rest or hands it over. Returns
     /// the runs that did not finish.
     pub async fn drain(&self, grace: Duration, mode: DrainMode) -> DrainReport {
-        let running = self.server.dispatch.running();
+        let running = self.server.dispatch.load().runs;
         if running > 0 && !grace.is_zero() {
             tracing::info!(
                 event = "shutdown.draining",
@@ -291,7 +291,7 @@ impl Assembled {
 
     /// A summary of the folder in a few lines, for a terminal.
     pub fn greeting(&self, config: &Config, Snapshot { plugins, loading, .. }: &Snapshot) -> String {
-        let catalog = self.server.dispatch.catalog();
+        let catalog = self.server.dispatch.catalog().current();
         let names: Vec<&str> = catalog.tools().map(|tool| tool.spec().name()).collect();
         let folder = config.plugins.display();
         let mut out = String::new();

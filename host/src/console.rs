@@ -179,7 +179,7 @@ impl ConsoleService {
             sessions: limits.console_sessions as usize,
             connections: limits.console_connections as usize,
         };
-        assembled.server.dispatch.keep_call_history(config.console.capture);
+        assembled.server.dispatch.observers().keep_history(config.console.capture);
         let audit = AuditFiles {
             to: limits.audit_to,
             path: config.data.join(&limits.audit_file),

@@ -12,8 +12,8 @@ use std::process::ExitCode;
 use toolyard_cli::{output, say, tell};
 use toolyard_dispatch::search::{Direction, Filter};
 use toolyard_dispatch::{
-    Approval, ApprovalDecision, Caller, Dispatch, MAX_NOTE, RawJson, Task, TaskStatus, Timestamp, owner_name,
-    visible,
+    Approval, ApprovalDecision, Caller, Dispatch, MAX_NOTE, RawJson, Task, TaskStatus, Tasks, Timestamp,
+    owner_name, visible,
 };
 
 /// The most tasks that are read at once.
@@ -63,20 +63,21 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
             if note.as_ref().is_some_and(|note| note.chars().count() > MAX_NOTE) {
                 bail!("a note has at most {MAX_NOTE} characters");
             }
-            let task = waiting(&dispatch, id).await?;
-            decide(&dispatch, &task, ApprovalDecision::Deny { note: note.clone() }, options.json).await
+            let tasks = dispatch.tasks().await?;
+            let task = waiting(tasks, id).await?;
+            decide(tasks, &task, ApprovalDecision::Deny { note: note.clone() }, options.json).await
         }
     })
 }
 
 async fn list(dispatch: &Dispatch, config: &Config, json: bool) -> anyhow::Result<ExitCode> {
-    let operator = Caller::operator();
+    let (tasks, operator) = (dispatch.tasks().await?, Caller::operator());
     let (mut after, mut found) = (None, Vec::new());
     loop {
         let filter = Filter { statuses: Some(vec![TaskStatus::InputRequired]), ..Filter::default() };
-        let page = dispatch.find_tasks(&operator, filter, Direction::Ascending, after, PAGE).await?;
+        let page = tasks.find_tasks(&operator, filter, Direction::Ascending, after, PAGE).await?;
         for summary in page.tasks {
-            match dispatch.task(&operator, &summary.id.to_string()).await {
+            match tasks.task(&operator, &summary.id.to_string()).await {
                 Ok(task) if task.open_approval().is_some() => found.push(task),
                 // It waits for an answer, or has ended meanwhile.
                 _ => {}
@@ -158,8 +159,8 @@ fn listed(task: &Task, approval: &Approval) -> RawJson {
 }
 
 /// The task of this id, which waits for the operator.
-async fn waiting(dispatch: &Dispatch, id: &str) -> anyhow::Result<Task> {
-    let task = dispatch.task(&Caller::operator(), id).await.map_err(|fault| said(&fault, id))?;
+async fn waiting(tasks: &Tasks, id: &str) -> anyhow::Result<Task> {
+    let task = tasks.task(&Caller::operator(), id).await.map_err(|fault| said(&fault, id))?;
     match task.open_approval() {
         Some(approval) if approval.is_for_operator() => Ok(task),
         Some(_) => bail!("only the person who called decides about {id} (`confirm-by = \"person\"`)"),
@@ -172,7 +173,8 @@ async fn approve(dispatch: &Dispatch, id: &str, json: bool) -> anyhow::Result<Ex
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         bail!("to approve a call, run this on a terminal or open the console (`toolyard console`)");
     }
-    let task = waiting(dispatch, id).await?;
+    let tasks = dispatch.tasks().await?;
+    let task = waiting(tasks, id).await?;
     let approval = task.open_approval().context("it was decided just now")?;
     tell!("       tool  {}", visible::line(&task.tool));
     tell!("  component  {}", task.digest);
@@ -189,8 +191,8 @@ async fn approve(dispatch: &Dispatch, id: &str, json: bool) -> anyhow::Result<Ex
         io::stdin().lock().read_line(&mut answer).map(|_| answer)
     });
     match answer.await.context("cannot read the answer")?.context("cannot read the answer")?.trim() {
-        "yes" => decide(dispatch, &task, ApprovalDecision::Approve, json).await,
-        "no" => decide(dispatch, &task, ApprovalDecision::Deny { note: None }, json).await,
+        "yes" => decide(tasks, &task, ApprovalDecision::Approve, json).await,
+        "no" => decide(tasks, &task, ApprovalDecision::Deny { note: None }, json).await,
         _ => {
             tell!("Nothing was decided; the call goes on waiting.");
             Ok(ExitCode::FAILURE)
@@ -199,7 +201,7 @@ async fn approve(dispatch: &Dispatch, id: &str, json: bool) -> anyhow::Result<Ex
 }
 
 async fn decide(
-    dispatch: &Dispatch,
+    tasks: &Tasks,
     shown: &Task,
     decision: ApprovalDecision,
     json: bool,
@@ -210,7 +212,7 @@ async fn decide(
         ApprovalDecision::Approve => "approved",
         ApprovalDecision::Deny { .. } => "denied",
     };
-    let decided = dispatch.decide(&Caller::operator(), &id, &approval.fingerprint, decision).await;
+    let decided = tasks.decide(&Caller::operator(), &id, &approval.fingerprint, decision).await;
     let task = decided.map_err(|fault| said(&fault, &id))?;
     if json {
         output::json(task.view().render().as_str());

@@ -111,7 +111,7 @@ async fn erase(
     loop {
         for id in store.live_tasks(of, PAGE).await? {
             let id = id.to_string();
-            match dispatch.cancel_task(&Caller::operator(), &id).await {
+            match dispatch.tasks().await?.cancel_task(&Caller::operator(), &id).await {
                 Ok(_) => done.cancelled += 1,
                 // It has ended meanwhile, which is fine.
                 Err(Fault::AlreadyOver(_) | Fault::UnknownTask) => {}

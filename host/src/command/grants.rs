@@ -69,18 +69,18 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
 async fn act(dispatch: &Dispatch, config: &Config, options: &Options) -> anyhow::Result<ExitCode> {
     match &options.action {
         Action::List(which) => {
-            let found = dispatch.find_grants(&which.filter()).await?;
+            let found = dispatch.access().find_grants(&which.filter()).await?;
             Ok(if found.is_empty() { none(config, options.json) } else { list(&found, options.json) })
         }
         Action::Revoke { id: Some(id), .. } => {
             let unknown = || anyhow::anyhow!("no grant {id} in this store; `toolyard grants list` shows all");
             let id = GrantId::parse(id).ok_or_else(unknown)?;
-            let grant = dispatch.revoke_grant(&Caller::operator(), id).await?.ok_or_else(unknown)?;
+            let grant = dispatch.access().revoke_grant(&Caller::operator(), id).await?.ok_or_else(unknown)?;
             revoked(&[grant], options.json);
             Ok(ExitCode::SUCCESS)
         }
         Action::Revoke { id: None, which, .. } => {
-            let gone = dispatch.revoke_grants(&Caller::operator(), &which.filter()).await?;
+            let gone = dispatch.access().revoke_grants(&Caller::operator(), &which.filter()).await?;
             revoked(&gone, options.json);
             Ok(ExitCode::SUCCESS)
         }

@@ -18,7 +18,7 @@ use tokio::net::TcpStream;
 use tokio_util::task::AbortOnDropHandle;
 use toolyard_cli::{output, say};
 use toolyard_dispatch::search::{Direction, Filter};
-use toolyard_dispatch::{Caller, Dispatch, PrincipalUse, TaskStatus, owner_name, visible};
+use toolyard_dispatch::{Caller, PrincipalUse, TaskStatus, Tasks, owner_name, visible};
 
 /// How long the host may take to answer. `/readyz` itself gives the store two seconds.
 const ANSWER_TIME: Duration = Duration::from_secs(5);
@@ -109,7 +109,7 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     })?;
     if config.store.is_seen_by_other_processes() && operator::has_store(&config, true)? {
         let read = operator::with_store(&config, async |dispatch| {
-            status.tasks = Some(live_tasks(&dispatch).await?);
+            status.tasks = Some(live_tasks(dispatch.tasks().await?).await?);
             Ok(ExitCode::SUCCESS)
         });
         status.store_error = read.err().map(|error| format!("{error:#}"));
@@ -153,23 +153,22 @@ fn failed_checks(text: &str) -> Vec<String> {
     }
 }
 
-async fn live_tasks(dispatch: &Dispatch) -> anyhow::Result<LiveTasks> {
-    let (mut after, mut tasks) = (None, LiveTasks::default());
+async fn live_tasks(tasks: &Tasks) -> anyhow::Result<LiveTasks> {
+    let (mut after, mut found) = (None, LiveTasks::default());
     loop {
         let live = vec![TaskStatus::Working, TaskStatus::InputRequired];
         let filter = Filter { statuses: Some(live), ..Filter::default() };
-        let page =
-            dispatch.find_tasks(&Caller::operator(), filter, Direction::Ascending, after, PAGE).await?;
+        let page = tasks.find_tasks(&Caller::operator(), filter, Direction::Ascending, after, PAGE).await?;
         for task in &page.tasks {
-            *tasks.by_owner.entry(owner_name(&task.owner)).or_default() += 1;
+            *found.by_owner.entry(owner_name(&task.owner)).or_default() += 1;
             match task.status {
-                TaskStatus::InputRequired => tasks.input_required += 1,
-                _ => tasks.working += 1,
+                TaskStatus::InputRequired => found.input_required += 1,
+                _ => found.working += 1,
             }
         }
         match page.next {
             Some(next) => after = Some(next),
-            None => return Ok(tasks),
+            None => return Ok(found),
         }
     }
 }

@@ -57,7 +57,7 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
         let (server, input) = (assembled.server.clone(), BufReader::new(stdin()));
         let greeting = async {
             let plugins = assembled.first_load().await;
-            if assembled.server.dispatch.catalog().is_empty() {
+            if assembled.server.dispatch.catalog().current().is_empty() {
                 // Standard error is for people; standard output is not touched.
                 lossy::tell(&assembled.greeting(&config, plugins));
             }

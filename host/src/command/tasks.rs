@@ -17,7 +17,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use toolyard_cli::{INTERRUPTED, output, say};
 use toolyard_dispatch::{
-    After, Caller, Dispatch, Fault, NoClientChannel, Summary, Task, owner_name, visible,
+    After, Caller, Dispatch, Fault, NoClientChannel, Summary, Task, Tasks, owner_name, visible,
 };
 
 /// The options of `tasks`.
@@ -123,32 +123,32 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
 }
 
 async fn act(dispatch: &Dispatch, config: &Config, options: &Options) -> anyhow::Result<ExitCode> {
-    let operator = Caller::operator();
+    let (tasks, operator) = (dispatch.tasks().await?, Caller::operator());
     match &options.action {
-        Action::List { watch: false } => list(dispatch, config, options.json).await,
-        Action::List { watch: true } => watch::all(dispatch, options.json).await,
-        Action::Watch { id } => watch::run(dispatch, id, options.json).await,
-        Action::Answer(options) => answer::run(dispatch, options).await,
+        Action::List { watch: false } => list(tasks, config, options.json).await,
+        Action::List { watch: true } => watch::all(tasks, options.json).await,
+        Action::Watch { id } => watch::run(tasks, id, options.json).await,
+        Action::Answer(options) => answer::run(tasks, options).await,
         Action::Show { id, timeline: true } => {
-            timeline::show(dispatch, id, options.json).await?;
+            timeline::show(tasks, id, options.json).await?;
             Ok(ExitCode::SUCCESS)
         }
-        Action::Logs { id, follow } => timeline::logs(dispatch, id, *follow, options.json).await,
+        Action::Logs { id, follow } => timeline::logs(tasks, id, *follow, options.json).await,
         Action::Show { id, timeline: false } => {
-            let task = dispatch.task(&operator, id).await.map_err(|fault| said(&fault, id))?;
+            let task = tasks.task(&operator, id).await.map_err(|fault| said(&fault, id))?;
             let why = match task.resume {
                 Some(_) => None,
-                None => timeline::unresumable_reason_of(dispatch, id).await?,
+                None => timeline::unresumable_reason_of(tasks, id).await?,
             };
             show(&task, why, options.json);
             Ok(ExitCode::SUCCESS)
         }
         Action::Result { id, no_wait } => {
-            let task = dispatch.task(&operator, id).await.map_err(|fault| said(&fault, id))?;
+            let task = tasks.task(&operator, id).await.map_err(|fault| said(&fault, id))?;
             if *no_wait && task.is_live() {
                 bail!("task {id} has not ended; it is {}", task.status().as_str());
             }
-            match dispatch
+            match tasks
                 .task_result(&operator, id, Arc::new(NoClientChannel))
                 .await
                 .map_err(|fault| said(&fault, id))?
@@ -167,8 +167,8 @@ async fn act(dispatch: &Dispatch, config: &Config, options: &Options) -> anyhow:
         }
         Action::Cancel { id } | Action::Resume { id } => {
             let (changed, done) = match &options.action {
-                Action::Cancel { .. } => (dispatch.cancel_task(&operator, id).await, "cancelled"),
-                _ => (dispatch.resume_task(&operator, id).await, "resumed"),
+                Action::Cancel { .. } => (tasks.cancel_task(&operator, id).await, "cancelled"),
+                _ => (tasks.resume_task(&operator, id).await, "resumed"),
             };
             let task = changed.map_err(|fault| said(&fault, id))?;
             if options.json {
@@ -192,12 +192,12 @@ pub(super) fn said(fault: &Fault, id: &str) -> anyhow::Error {
 }
 
 /// All tasks of the store, the oldest first.
-async fn summaries(dispatch: &Dispatch) -> anyhow::Result<Vec<Summary>> {
+async fn summaries(tasks: &Tasks) -> anyhow::Result<Vec<Summary>> {
     const PAGE: u32 = 500;
     let operator = Caller::operator();
     let (mut all, mut after): (Vec<Summary>, _) = (Vec::new(), None);
     loop {
-        let page = dispatch.summaries(&operator, after, PAGE).await?;
+        let page = tasks.summaries(&operator, after, PAGE).await?;
         after = page.last().map(|last| After { created_at: last.created_at, id: last.id });
         let is_last = page.len() < PAGE as usize;
         all.extend(page);
@@ -207,8 +207,8 @@ async fn summaries(dispatch: &Dispatch) -> anyhow::Result<Vec<Summary>> {
     }
 }
 
-async fn list(dispatch: &Dispatch, config: &Config, json: bool) -> anyhow::Result<ExitCode> {
-    let all = summaries(dispatch).await?;
+async fn list(tasks: &Tasks, config: &Config, json: bool) -> anyhow::Result<ExitCode> {
+    let all = summaries(tasks).await?;
     if all.is_empty() {
         return none(config, json);
     }

@@ -98,7 +98,7 @@ pub fn application(
     tools: Vec<Arc<dyn Tool>>,
 ) -> Arc<Dispatch> {
     let dispatch = Dispatch::new(settings, stores, clock, Arc::new(CountingIds), Handle::current());
-    dispatch.publish(Arc::new(Catalog::new(tools).expect("distinct names")));
+    dispatch.catalog().publish(Arc::new(Catalog::new(tools).expect("distinct names")));
     dispatch
 }
 

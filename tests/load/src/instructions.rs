@@ -104,7 +104,7 @@ pub fn run(work: Work, times: u32) -> anyhow::Result<()> {
             Work::Dispatch => dispatch(times, IDLE).await,
             Work::DispatchObserved => {
                 let observe = |dispatch: &Dispatch| {
-                    dispatch.keep_call_history(Capture::default());
+                    dispatch.observers().keep_history(Capture::default());
                     None
                 };
                 dispatch_by(times, IDLE, observe).await
@@ -168,7 +168,7 @@ async fn dispatch_by(
     prepare: fn(&Dispatch) -> Option<BridgeTerms>,
 ) -> anyhow::Result<()> {
     let dispatch = inside::dispatch(tokio::runtime::Handle::current());
-    dispatch.publish(Arc::new(Catalog::new([idle()])?));
+    dispatch.catalog().publish(Arc::new(Catalog::new([idle()])?));
     let caller = Caller::local(RawJson::empty_object());
     let bridge = prepare(&dispatch);
     // As in a host that has started: it knows that no call joins a task of an earlier process.
@@ -183,7 +183,11 @@ async fn dispatch_by(
             rate_key: RateKey::Local,
         };
         if let CallReply::Created(created) = dispatch.call(&caller, call).await? {
-            let waited = dispatch.task_result(&caller, &created.view.id, Arc::new(NoClientChannel)).await?;
+            let waited = dispatch
+                .tasks()
+                .await?
+                .task_result(&caller, &created.view.id, Arc::new(NoClientChannel))
+                .await?;
             waited.ok().context("the result of a task")?;
         }
     }

@@ -170,7 +170,9 @@ impl Reached {
     /// Gets the status of a task; a stateless client sees its questions in it.
     pub async fn get(self, known: Known) {
         let floor = self.world.see().floor(known.id);
-        let reply = self.dispatch.task(&caller(known.client), &known.id.to_string()).await;
+        let reply =
+            async { self.dispatch.tasks().await?.task(&caller(known.client), &known.id.to_string()).await }
+                .await;
         let time = self.store_clock.stamp();
         let mut seen = self.world.see();
         match reply {
@@ -198,7 +200,14 @@ impl Reached {
     /// Waits for the result of a task.
     pub async fn result(self, known: Known) {
         let channel = Arc::new(Post { world: self.world.clone(), host: self.host, client: known.client });
-        let reply = self.dispatch.task_result(&caller(known.client), &known.id.to_string(), channel).await;
+        let reply = async {
+            self.dispatch
+                .tasks()
+                .await?
+                .task_result(&caller(known.client), &known.id.to_string(), channel)
+                .await
+        }
+        .await;
         let time = self.store_clock.stamp();
         let mut seen = self.world.see();
         match reply {
@@ -218,7 +227,10 @@ impl Reached {
     /// Cancels a task.
     pub async fn cancel(self, known: Known) {
         let floor = self.world.see().floor(known.id);
-        let reply = self.dispatch.cancel_task(&caller(known.client), &known.id.to_string()).await;
+        let reply = async {
+            self.dispatch.tasks().await?.cancel_task(&caller(known.client), &known.id.to_string()).await
+        }
+        .await;
         let time = self.store_clock.stamp();
         let mut seen = self.world.see();
         let id = short(known.id);
@@ -247,7 +259,7 @@ impl Reached {
     /// Lists the client's tasks.
     pub async fn list(self, client: usize) {
         let me = caller(client);
-        let reply = self.dispatch.summaries(&me, None, 100).await;
+        let reply = async { self.dispatch.tasks().await?.summaries(&me, None, 100).await }.await;
         let mut seen = self.world.see();
         match reply {
             Ok(summaries) => {
@@ -283,7 +295,10 @@ impl Reached {
     /// Answers questions by key.
     pub async fn update(self, id: TaskId, keys: Vec<String>, number: u64) {
         let answers: HashMap<String, RawJson> = keys.into_iter().map(|key| (key, answer(number))).collect();
-        let reply = self.dispatch.update_task(&caller(STATELESS), &id.to_string(), answers).await;
+        let reply = async {
+            self.dispatch.tasks().await?.update_task(&caller(STATELESS), &id.to_string(), answers).await
+        }
+        .await;
         let time = self.store_clock.stamp();
         let mut seen = self.world.see();
         match reply {

@@ -114,7 +114,7 @@ impl Process {
         let dispatch = Dispatch::new(SETTINGS, stores, clock.clone(), ids, guests);
         let component = Digest(dice.pick(&guests::COMPONENTS).to_owned());
         let tools = guests::tools(&shared.world, host, &clock, &component, without);
-        dispatch.publish(Arc::new(Catalog::new(tools).expect("distinct names")));
+        dispatch.catalog().publish(Arc::new(Catalog::new(tools).expect("distinct names")));
         dispatch.set_client_lookup(Arc::new(Anywhere { world: shared.world.clone(), host }));
         let stop = start_services(&runtime, &dispatch, dice);
         Self { runtime, dispatch, link, clock, stop, component, parting: None }
@@ -151,7 +151,7 @@ impl Process {
     /// Gives it all tools from now on.
     pub fn complete(&self, shared: &Shared, host: usize) {
         let tools = guests::tools(&shared.world, host, &self.clock, &self.component, None);
-        self.dispatch.publish(Arc::new(Catalog::new(tools).expect("distinct names")));
+        self.dispatch.catalog().publish(Arc::new(Catalog::new(tools).expect("distinct names")));
     }
 
     /// Sets the reliability of its link to the store from now on.

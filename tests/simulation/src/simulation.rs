@@ -163,7 +163,7 @@ impl Simulation {
         }
         for (number, host) in self.hosts.iter().enumerate() {
             if let Host::Up(process) = host {
-                let running = process.dispatch.running();
+                let running = process.dispatch.load().runs;
                 seen.demand(running == 0, format_args!("host {number} still holds {running} slots"));
             }
         }
@@ -174,7 +174,7 @@ impl Simulation {
     }
 
     fn is_settled(&self) -> bool {
-        let running = |host: &Host| matches!(host, Host::Up(process) if process.dispatch.running() > 0);
+        let running = |host: &Host| matches!(host, Host::Up(process) if process.dispatch.load().runs > 0);
         let seen = self.shared.world.see();
         seen.ledger.entries.values().all(|entry| !entry.task.is_live()) && !self.hosts.iter().any(running)
     }
@@ -186,7 +186,7 @@ impl Simulation {
         let idle = self
             .hosts
             .iter()
-            .all(|host| matches!(host, Host::Up(process) if process.dispatch.running() == 0));
+            .all(|host| matches!(host, Host::Up(process) if process.dispatch.load().runs == 0));
         let lonely = |seen: &Seen| {
             let live = seen.ledger.entries.values().map(|entry| &entry.task).filter(|task| task.is_live());
             let lonely = live.filter(|task| task.parked().is_none()).filter(|task| {
@@ -219,7 +219,7 @@ impl Simulation {
             self.hosts.iter().enumerate().any(|(number, host)| {
                 let Host::Up(process) = host else { return false };
                 let running = seen.runs.on(number).filter(|run| of_owner(run)).count();
-                process.dispatch.running() < SLOTS && running < SLOTS_OF_OWNER
+                process.dispatch.load().runs < SLOTS && running < SLOTS_OF_OWNER
             })
         };
         let due: Vec<_> = due.into_iter().filter(has_slot).collect();

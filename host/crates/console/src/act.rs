@@ -13,16 +13,20 @@ use http::StatusCode;
 use serde_json::{Map, json};
 use std::collections::HashMap;
 use toolyard_dispatch::{
-    ApprovalDecision, Caller, Fault, Form, GrantFilter, GrantId, MAX_NOTE, Owner, RawJson, Task, name_of,
+    ApprovalDecision, Caller, Fault, Form, GrantFilter, GrantId, MAX_NOTE, Owner, RawJson, Tasks, name_of,
 };
 use toolyard_protocol::question::form::misfit;
 
 impl Action<'_> {
     /// Does it, and sends the browser to a page that shows the outcome.
     pub async fn act(self, view: &View<'_>, form: &Pairs) -> Reply {
+        self.outcome(view, form).await.unwrap_or_else(|fault| failed(&fault))
+    }
+
+    async fn outcome(self, view: &View<'_>, form: &Pairs) -> Result<Reply, Fault> {
         let (console, session) = (view.console, view.session);
         let back = || reply::see(value(form, "back").filter(|back| is_own_path(back)).unwrap_or("/"));
-        match self {
+        Ok(match self {
             Self::Logout => {
                 console.sessions.end(session);
                 console.note_logout(session);
@@ -33,55 +37,60 @@ impl Action<'_> {
                 let cookie = format!("theme={theme}; Path=/; SameSite=Strict; HttpOnly; Max-Age=31536000");
                 reply::with_cookie(back(), &cookie)
             }
-            Self::Cancel(id) => match console.dispatch.cancel_task(&console.caller(session), id).await {
-                // It has ended meanwhile, which the page shows.
-                Ok(_) | Err(Fault::AlreadyOver(_)) => back(),
-                Err(fault) => failed(&fault),
-            },
-            Self::Answer(id) => answer(console, &console.caller(session), id, form).await,
+            Self::Cancel(id) => {
+                match console.dispatch.tasks().await?.cancel_task(&console.caller(session), id).await {
+                    // It has ended meanwhile, which the page shows.
+                    Ok(_) | Err(Fault::AlreadyOver(_)) => back(),
+                    Err(fault) => return Err(fault),
+                }
+            }
+            Self::Answer(id) => answer(console, &console.caller(session), id, form).await?,
             Self::Approve(id) | Self::Deny(id) => {
                 let decision = match self {
                     Self::Approve(_) => ApprovalDecision::Approve,
                     _ => ApprovalDecision::Deny { note: note(form) },
                 };
-                if console.settings.not_own && is_own_call(console, session, id).await {
+                let (tasks, caller) = (console.dispatch.tasks().await?, console.caller(session));
+                if console.settings.not_own && is_own_call(tasks, &caller, session, id).await {
                     let text = "you made this call, so another person decides about it (`console.not-own`)\n";
-                    return reply::text(StatusCode::FORBIDDEN, text);
+                    return Ok(reply::text(StatusCode::FORBIDDEN, text));
                 }
                 let fingerprint = value(form, "fingerprint").unwrap_or_default();
-                let decided =
-                    console.dispatch.decide(&console.caller(session), id, fingerprint, decision).await;
-                match decided {
+                match tasks.decide(&caller, id, fingerprint, decision).await {
                     // Another decision came first, or the call has changed; the page shows it.
                     Ok(_) | Err(Fault::AlreadyOver(_) | Fault::NotDecided(_)) => back(),
-                    Err(fault) => failed(&fault),
+                    Err(fault) => return Err(fault),
                 }
             }
             Self::RevokeGrant(id) => {
-                let Some(id) = GrantId::parse(id) else { return back() };
+                let Some(id) = GrantId::parse(id) else { return Ok(back()) };
                 // If another revoked it first, the page shows that as well.
-                done(console.dispatch.revoke_grant(&console.caller(session), id).await, back)
+                console.dispatch.access().revoke_grant(&console.caller(session), id).await?;
+                back()
             }
             Self::RevokePlugin(file) => {
                 let filter = GrantFilter { plugin: Some(named(file)), principal: None };
-                done(console.dispatch.revoke_grants(&console.caller(session), &filter).await, back)
+                console.dispatch.access().revoke_grants(&console.caller(session), &filter).await?;
+                back()
             }
             Self::RevokePrincipal(name) => {
                 let filter = GrantFilter { plugin: None, principal: Some(named(name)) };
-                done(console.dispatch.revoke_grants(&console.caller(session), &filter).await, back)
+                console.dispatch.access().revoke_grants(&console.caller(session), &filter).await?;
+                back()
             }
             Self::Try(tool) => try_tool::call(view, tool, form).await,
             Self::EndSession(digest) => {
-                done(console.dispatch.end_session(&console.caller(session), digest).await, back)
+                console.dispatch.end_session(&console.caller(session), digest).await?;
+                back()
             }
-        }
+        })
     }
 }
 
 /// Whether this login, or its person, made the call: by the console, as the principal of the same name, or, for a login
 /// without a name, as the user of this machine.
-async fn is_own_call(console: &Console, session: &Session, id: &str) -> bool {
-    let Ok(task) = console.dispatch.task(&console.caller(session), id).await else { return true };
+async fn is_own_call(tasks: &Tasks, caller: &Caller, session: &Session, id: &str) -> bool {
+    let Ok(task) = tasks.task(caller, id).await else { return true };
     let owner = name_of(&task.owner);
     if let Some(login) = task.approval.as_ref().and_then(|approval| approval.login.as_deref()) {
         let user = login.rsplit_once('-').map(|(user, _)| user);
@@ -106,10 +115,6 @@ fn is_own_path(path: &str) -> bool {
         && path.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\')
 }
 
-fn done<T>(outcome: Result<T, Fault>, back: impl FnOnce() -> Reply) -> Reply {
-    outcome.map_or_else(|fault| failed(&fault), |_| back())
-}
-
 fn failed(fault: &Fault) -> Reply {
     match fault {
         Fault::UnknownTask => reply::text(StatusCode::NOT_FOUND, "there is no such task any more\n"),
@@ -124,16 +129,14 @@ fn failed(fault: &Fault) -> Reply {
     }
 }
 
-async fn answer(console: &Console, caller: &Caller, id: &str, form: &Pairs) -> Reply {
-    let task: Task = match console.dispatch.task(caller, id).await {
-        Ok(task) => task,
-        Err(fault) => return failed(&fault),
-    };
+async fn answer(console: &Console, caller: &Caller, id: &str, form: &Pairs) -> Result<Reply, Fault> {
+    let tasks = console.dispatch.tasks().await?;
+    let task = tasks.task(caller, id).await?;
     let key = value(form, "key").unwrap_or_default();
     let page = format!("/tasks/{id}");
     // Another answer may have come first; the page shows it.
     let Some(question) = task.open_questions().find(|question| question.wire_key() == key) else {
-        return reply::see(&page);
+        return Ok(reply::see(&page));
     };
     let answer = match value(form, "do") {
         Some("accept") => {
@@ -148,18 +151,16 @@ async fn answer(console: &Console, caller: &Caller, id: &str, form: &Pairs) -> R
                 for (name, value) in form.iter().filter(|(name, _)| name.starts_with(FIELD)) {
                     query.append_pair(name, value);
                 }
-                return reply::see(&format!("{page}?{}", query.finish()));
+                return Ok(reply::see(&format!("{page}?{}", query.finish())));
             }
             json!({"action": "accept", "content": content})
         }
         Some("decline") => json!({"action": "decline"}),
-        _ => return reply::see(&page),
+        _ => return Ok(reply::see(&page)),
     };
     let responses = HashMap::from([(key.to_owned(), RawJson::of(&answer))]);
-    match console.dispatch.update_task(caller, id, responses).await {
-        Ok(()) => reply::see(value(form, "back").filter(|back| is_own_path(back)).unwrap_or(&page)),
-        Err(fault) => failed(&fault),
-    }
+    tasks.update_task(caller, id, responses).await?;
+    Ok(reply::see(value(form, "back").filter(|back| is_own_path(back)).unwrap_or(&page)))
 }
 
 #[cfg(test)]

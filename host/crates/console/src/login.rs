@@ -79,12 +79,12 @@ impl Console {
 
     fn note_login(&self, session: &Session) {
         tracing::info!(event = "console.login", console = session.id, "logged in to the console");
-        self.dispatch.note_console(&self.caller(session), Action::ConsoleLogin, None);
+        self.dispatch.access().note_console(&self.caller(session), Action::ConsoleLogin, None);
     }
 
     pub(crate) fn note_logout(&self, session: &Session) {
         tracing::info!(event = "console.logout", console = session.id, "logged out of the console");
-        self.dispatch.note_console(&self.caller(session), Action::ConsoleLogout, None);
+        self.dispatch.access().note_console(&self.caller(session), Action::ConsoleLogout, None);
     }
 
     /// Notes a refusal, of the first ones in a minute: anybody can cause them, and must not rotate the audit log away.
@@ -93,6 +93,6 @@ impl Console {
             return;
         }
         tracing::warn!(event = "console.refused", reason, "the console refused a request");
-        self.dispatch.note_console(&Caller::operator(), Action::ConsoleRefused, Some(reason));
+        self.dispatch.access().note_console(&Caller::operator(), Action::ConsoleRefused, Some(reason));
     }
 }

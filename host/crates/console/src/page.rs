@@ -129,12 +129,8 @@ struct Rendered {
 /// The tasks that wait for a person, the oldest first.
 async fn waiting_tasks(view: &View<'_>) -> Result<Vec<Summary>, Fault> {
     let filter = Filter { statuses: Some(vec![TaskStatus::InputRequired]), ..Filter::default() };
-    let found = view
-        .console
-        .dispatch
-        .find_tasks(&Caller::operator(), filter, Direction::Ascending, None, COUNTED)
-        .await?;
-    Ok(found.tasks)
+    let tasks = view.console.dispatch.tasks().await?;
+    Ok(tasks.find_tasks(&Caller::operator(), filter, Direction::Ascending, None, COUNTED).await?.tasks)
 }
 
 #[cfg(test)]

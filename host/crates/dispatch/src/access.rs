@@ -57,22 +57,22 @@ impl Policy {
 }
 
 /// Applies the policy to requests and records refusals.
-pub(crate) struct Access {
+pub struct Access {
     policy: ArcSwap<Policy>,
     refusals: RefusalCount,
     /// The use of rate limits on this host since the last broadcast to the other hosts.
-    pub used: RateUsage,
+    pub(crate) used: RateUsage,
     /// Whether hosts on other machines count against the same rate limits.
     is_shared: bool,
     audit: Arc<dyn AuditStore>,
-    pub grants: Arc<dyn GrantStore>,
+    pub(crate) grants: Arc<dyn GrantStore>,
     clock: Arc<dyn Clock>,
     observers: Arc<Observers>,
 }
 
 impl Access {
     /// Without a policy, every caller may do everything.
-    pub fn new(
+    pub(crate) fn new(
         audit: Arc<dyn AuditStore>,
         grants: Arc<dyn GrantStore>,
         is_shared: bool,
@@ -92,7 +92,7 @@ impl Access {
     }
 
     /// Puts a policy in force. If its rates are those of the policy before, what callers have used still counts.
-    pub fn enforce(&self, mut policy: Policy) {
+    pub(crate) fn enforce(&self, mut policy: Policy) {
         let former = self.policy.load();
         if former.rate_limits.rates == policy.rate_limits.rates {
             policy.rate_limits = former.rate_limits.clone();
@@ -101,7 +101,7 @@ impl Access {
     }
 
     /// The policy in force.
-    pub fn policy(&self) -> arc_swap::Guard<Arc<Policy>> {
+    pub(crate) fn policy(&self) -> arc_swap::Guard<Arc<Policy>> {
         self.policy.load()
     }
 
@@ -123,17 +123,17 @@ impl Access {
     }
 
     /// Counts operations of another host.
-    pub fn spend(&self, who: &RateKey, operation: Operation, count: u32) {
+    pub(crate) fn spend(&self, who: &RateKey, operation: Operation, count: u32) {
         self.policy().rate_limits.spend(who, operation, count);
     }
 
     /// Forgets principals whose counts have expired.
-    pub fn tidy_rates(&self) {
+    pub(crate) fn tidy_rates(&self) {
         self.policy().rate_limits.tidy();
     }
 
     /// Records an audit entry that belongs to no change of a task.
-    pub fn note_entry(&self, entry: Entry) {
+    pub(crate) fn note_entry(&self, entry: Entry) {
         self.audit.note(entry);
     }
 }

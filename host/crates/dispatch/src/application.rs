@@ -1,26 +1,16 @@
 //! The application: a facade over its components.
 
-use crate::access::caller::Caller;
-use crate::access::rate_limit::{Operation, RateKey};
-use crate::access::rules;
 use crate::access::{Access, Policy};
 use crate::catalog::LiveCatalog;
-use crate::catalog::changes::{ListVersions, OfferChange, Offers};
-use crate::catalog::tools_list::ListFor;
 use crate::client::Clients;
-use crate::client::client_channel::Notice;
 use crate::client::client_lookup::ClientLookup;
 use crate::cluster::Cluster;
 use crate::cluster::drain::{DrainMode, DrainReport};
 use crate::error::Fault;
 use crate::node::Node;
-use crate::node::membership::Lease;
 use crate::observe::Observers;
-use crate::observe::call_history::{CallHistory, Capture};
 use crate::observe::load::Load;
 use crate::observe::metrics::GaugeCollector;
-use crate::observe::observer::Observer;
-use crate::observe::trace::Traces;
 use crate::run::deps::RunDeps;
 use crate::settings::Settings;
 use crate::slots::Slots;
@@ -29,20 +19,13 @@ use prometheus_client::registry::Registry;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use tokio::sync::{broadcast, watch};
 use tokio_util::sync::CancellationToken;
-use toolyard_protocol::RawJson;
-use toolyard_protocol::stateless::param_headers::ParamHeader;
-use toolyard_task::audit::Action;
 use toolyard_task::journal::JournalStore;
 use toolyard_task::keys::KeyStore;
 use toolyard_task::node::{Neighbour, NodeStore};
 use toolyard_task::session::SessionStore;
 use toolyard_task::wire::Timestamp;
-use toolyard_task::{
-    AuditStore, Broadcast, Catalog, Clock, GrantStore, Ids, SessionId, StoreError, TaskId, TaskStore,
-    TimelineStore,
-};
+use toolyard_task::{AuditStore, Broadcast, Clock, GrantStore, Ids, StoreError, TaskStore, TimelineStore};
 
 /// The stores, as one value, so that it is clear which belong together.
 #[derive(Clone)]
@@ -134,6 +117,30 @@ impl Dispatch {
         &self.deps.settings
     }
 
+    /// The access of callers: the policy in force, what it refused, and the permissions that users gave.
+    #[must_use]
+    pub fn access(&self) -> &Access {
+        &self.deps.access
+    }
+
+    /// The catalog in force, and its changes.
+    #[must_use]
+    pub fn catalog(&self) -> &LiveCatalog {
+        &self.deps.catalog
+    }
+
+    /// The observers of calls.
+    #[must_use]
+    pub fn observers(&self) -> &Observers {
+        &self.deps.observers
+    }
+
+    /// The process as one of the hosts that share a store.
+    #[must_use]
+    pub fn node(&self) -> &Node {
+        &self.deps.node
+    }
+
     /// A random id, for whatever needs one.
     #[must_use]
     pub fn random_id(&self) -> uuid::Uuid {
@@ -147,105 +154,10 @@ impl Dispatch {
         self.deps.catalog.announce_lists();
     }
 
-    /// Counts an operation of this principal.
-    ///
-    /// # Errors
-    /// [`Fault::TooOften`]; the operation must not be done.
-    pub fn count_operation(&self, who: &RateKey, operation: Operation) -> Result<(), Fault> {
-        self.deps.access.count_operation(who, operation)
-    }
-
-    /// Whether the caller may be told of this resource.
-    #[must_use]
-    pub fn may_hear_of(&self, caller: &Caller, uri: &str) -> bool {
-        self.deps.access.shows(caller, rules::Object::Resource(uri))
-    }
-
-    /// Records a request with invalid credentials or none. The reason is a fixed text of the host:
-    /// never the credentials, nor any part of them.
-    pub fn note_unauthenticated(&self, reason: &str) {
-        self.deps.access.note_unauthenticated(reason);
-    }
-
-    /// Records an event of the console: a login, its end, or a refusal and its reason.
-    pub fn note_console(&self, caller: &Caller, action: Action, reason: Option<&str>) {
-        self.deps.access.note_console(action, &caller.by(), reason);
-    }
-
     /// The time now, by the clock of the host.
     #[must_use]
     pub fn now(&self) -> Timestamp {
         self.deps.clock.now()
-    }
-
-    /// Puts a new catalog in place of the old. Calls under way keep the tools
-    /// that they resolved.
-    pub fn publish(&self, catalog: Arc<Catalog>) {
-        self.deps.catalog.publish(catalog);
-    }
-
-    /// The catalog in force.
-    #[must_use]
-    pub fn catalog(&self) -> Arc<Catalog> {
-        self.deps.catalog.current()
-    }
-
-    /// Waits for the first catalog. Until then every list is empty, and [`offers`](Self::offers) declares
-    /// all lists.
-    pub async fn loaded(&self) {
-        self.deps.catalog.loaded().await;
-    }
-
-    /// Whether there was a catalog yet.
-    #[must_use]
-    pub fn is_loaded(&self) -> bool {
-        self.deps.catalog.is_loaded()
-    }
-
-    /// The lists that plugins offer besides tools now.
-    #[must_use]
-    pub fn offers(&self) -> Offers {
-        self.deps.catalog.offers()
-    }
-
-    /// Follows the changes of the lists.
-    #[must_use]
-    pub fn lists(&self) -> watch::Receiver<ListVersions> {
-        self.deps.catalog.lists()
-    }
-
-    /// Follows the resources that changed, by URI; `None` if it is not known which, so that it may be
-    /// any.
-    #[must_use]
-    pub fn updates(&self) -> broadcast::Receiver<Option<Arc<str>>> {
-        self.deps.catalog.updates()
-    }
-
-    /// A guest says that something has changed, here or in another process of this machine.
-    pub fn announce(&self, change: OfferChange) {
-        self.deps.catalog.announce(change);
-    }
-
-    /// The parameters of this tool that HTTP clients repeat in headers (26XH-2). Empty if the tool does
-    /// not exist, if the caller must not know of it, or if it is refused to a client without tasks in
-    /// any case; that refusal comes first (26H-14).
-    #[must_use]
-    pub fn param_headers(&self, caller: &Caller, tool: &str, has_tasks: bool) -> Arc<[ParamHeader]> {
-        self.deps.catalog.param_headers(caller, tool, has_tasks)
-    }
-
-    /// The result of `tools/list` (TL-2, N-1): what the caller may use. No tasks are offered to clients
-    /// whose revision has none.
-    ///
-    /// # Errors
-    /// [`Fault::InvalidCursor`].
-    pub async fn list_tools(
-        &self,
-        caller: &Caller,
-        whom: ListFor,
-        cursor: Option<&str>,
-    ) -> Result<RawJson, Fault> {
-        self.deps.catalog.list_tools(caller, whom, cursor).await
     }
 
     /// Whether this is the name of a host tool, with which clients without tasks ask about their tasks.
@@ -255,31 +167,10 @@ impl Dispatch {
         is_on && self.deps.catalog.snapshot().host_tools().find(name).is_some()
     }
 
-    /// Sets the observer of calls. The first one stays.
-    pub fn set_observer(&self, observer: Arc<dyn Observer>) {
-        self.deps.observers.set_observer(observer);
-    }
-
     /// Sets the address of the console, which texts for models name. The first one stays.
     pub fn set_console(&self, address: String) {
         // A second one would be of a second console of the same host.
         let _ = self.deps.console.set(address);
-    }
-
-    /// Keeps a history of plain calls from now on, for the console. The first setting stays.
-    pub fn keep_call_history(&self, capture: Capture) {
-        self.deps.observers.keep_history(capture);
-    }
-
-    /// The history of plain calls; `None` if it is not kept.
-    #[must_use]
-    pub fn call_history(&self) -> Option<&CallHistory> {
-        self.deps.observers.history.get().map(|history| &**history)
-    }
-
-    /// Sets the collector of traces of calls. The first one stays.
-    pub fn set_traces(&self, traces: Arc<dyn Traces>) {
-        self.deps.observers.set_traces(traces);
     }
 
     /// Registers the metrics of this crate. Gauges, such as the number of waiting tasks, are
@@ -318,35 +209,12 @@ impl Dispatch {
         self.deps.clients.set_client_lookup(lookup);
     }
 
-    /// Passes a notice on to the host where its client listens. Does nothing if there is no other host.
-    pub fn pass_on(&self, session: &SessionId, task: Option<TaskId>, notice: &Notice) {
-        self.deps.node.pass_on(session, task, notice);
-    }
-
     /// The living hosts that share the store, the oldest first. Empty if the store has one host.
     ///
     /// # Errors
     /// [`Fault::Store`].
     pub async fn hosts(&self) -> Result<Vec<Neighbour>, Fault> {
         Ok(self.deps.node.store.living().await?)
-    }
-
-    /// The lease of this host; `None` before its first task, and while it has lost its incarnation.
-    #[must_use]
-    pub fn lease(&self) -> Option<Lease> {
-        self.deps.node.lease()
-    }
-
-    /// Whether hosts on other machines share the store.
-    #[must_use]
-    pub fn has_neighbours(&self) -> bool {
-        self.deps.node.is_shared
-    }
-
-    /// A number that grows when another process on this machine has written to the store.
-    #[must_use]
-    pub fn writes_of_others(&self) -> u64 {
-        self.deps.node.writes_of_others()
     }
 
     /// The service that renews this host's registration; runs until `stop` is cancelled. It is separate
@@ -392,11 +260,5 @@ impl Dispatch {
     /// If the store fails.
     pub async fn has_parked(&self) -> Result<bool, StoreError> {
         Ok(self.deps.tasks.store.count_parked().await? > 0)
-    }
-
-    /// Runs that hold a slot now.
-    #[must_use]
-    pub fn running(&self) -> u32 {
-        self.deps.slots.admission.running()
     }
 }

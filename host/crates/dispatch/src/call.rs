@@ -2,7 +2,6 @@
 
 pub(crate) mod argument_check;
 pub(crate) mod bridged;
-mod grants;
 pub(crate) mod host_tools;
 pub(crate) mod plugin_pages;
 pub(crate) mod reply;

@@ -21,14 +21,14 @@ use toolyard_task::tool::ToolSpec;
 use toolyard_task::{Catalog, Digest, Durability};
 
 /// The catalog in force, and the followers of its changes.
-pub(crate) struct LiveCatalog {
+pub struct LiveCatalog {
     snapshot: ArcSwap<CatalogSnapshot>,
     /// Set with the first catalog.
     loaded: SetOnce<()>,
     /// The transports follow these and notify their clients.
     changes: CatalogChanges,
     /// The resources that plugins listed.
-    pub resources: ResourceIndex,
+    pub(crate) resources: ResourceIndex,
     /// Set when a catalog was put in place, because a task may have waited for one of its tools.
     published: AtomicBool,
     settings: Arc<Settings>,
@@ -40,7 +40,7 @@ pub(crate) struct LiveCatalog {
 
 impl LiveCatalog {
     /// An empty one.
-    pub fn new(
+    pub(crate) fn new(
         settings: Arc<Settings>,
         access: Arc<Access>,
         clients: Arc<Clients>,
@@ -61,6 +61,8 @@ impl LiveCatalog {
         }
     }
 
+    /// Puts a new catalog in place of the old. Calls under way keep the tools
+    /// that they resolved.
     pub fn publish(&self, catalog: Arc<Catalog>) {
         let measured = self.observers.metrics.measure(&self.current(), &catalog);
         let snapshot = CatalogSnapshot::of(
@@ -79,49 +81,52 @@ impl LiveCatalog {
     }
 
     /// Notifies clients that each list may show other entries than before, although the catalog is the same.
-    pub fn announce_lists(&self) {
+    pub(crate) fn announce_lists(&self) {
         if self.loaded.initialized() {
             self.changes.rise_all(&self.current());
         }
     }
 
-    /// Waits for the first catalog.
+    /// Waits for the first catalog. Until then every list is empty, and [`offers`](Self::offers) declares
+    /// all lists.
     pub async fn loaded(&self) {
         self.loaded.wait().await;
     }
 
     /// Whether there was a catalog yet.
+    #[must_use]
     pub fn is_loaded(&self) -> bool {
         self.loaded.initialized()
     }
 
     /// The catalog in force.
+    #[must_use]
     pub fn current(&self) -> Arc<Catalog> {
         self.snapshot.load().catalog.clone()
     }
 
     /// The catalog in force, with the data derived from it for calls and lists.
-    pub fn snapshot(&self) -> arc_swap::Guard<Arc<CatalogSnapshot>> {
+    pub(crate) fn snapshot(&self) -> arc_swap::Guard<Arc<CatalogSnapshot>> {
         self.snapshot.load()
     }
 
     /// The tool of this name.
-    pub fn tool(&self, name: &str) -> Option<Arc<MeasuredTool>> {
+    pub(crate) fn tool(&self, name: &str) -> Option<Arc<MeasuredTool>> {
         self.snapshot.load().tool(name)
     }
 
     /// Whether a catalog was put in place since the last call of this function.
-    pub fn take_published(&self) -> bool {
+    pub(crate) fn take_published(&self) -> bool {
         self.published.swap(false, Ordering::Relaxed)
     }
 
     /// The components that tools of this host come from.
-    pub fn components(&self) -> Vec<Digest> {
+    pub(crate) fn components(&self) -> Vec<Digest> {
         self.components_of(|_| true)
     }
 
     /// The components of tools whose tasks resume.
-    pub fn resuming_components(&self) -> Vec<Digest> {
+    pub(crate) fn resuming_components(&self) -> Vec<Digest> {
         self.components_of(|spec| spec.durability == Durability::Resume)
     }
 

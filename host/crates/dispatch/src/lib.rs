@@ -18,7 +18,6 @@ mod settings;
 mod slots;
 mod task;
 
-pub use access::Policy;
 pub use access::caller::Caller;
 pub use access::fair_share::{WeightSpec, Weights};
 pub use access::grants::{GrantFilter, owner_name};
@@ -26,11 +25,13 @@ pub use access::principal::{Principal, Subject};
 pub use access::rate_limit::{Operation, RateKey, Rates};
 pub use access::rules;
 pub use access::shares::{ClientShares, Held, NoRoom, PrincipalUse, Shares, UNCOUNTED};
+pub use access::{Access, Policy};
 pub use application::{Dispatch, Stores};
 pub use call::reply::{CallReply, CreatedTask, HandOff, TaskQuestions};
 pub use call::resources_prompts::{FetchReply, ProviderRequest};
 pub use call::sessions::NewSession;
 pub use call::tools_call::{Terms, ToolCall};
+pub use catalog::LiveCatalog;
 pub use catalog::changes::{ListVersions, OfferChange, Offers};
 pub use catalog::tools_list::ListFor;
 pub use client::client_channel::{
@@ -41,7 +42,9 @@ pub use client::signed_token::{open as open_cursor, seal as seal_cursor};
 pub use cluster::drain::{DrainMode, DrainReport};
 
 pub use error::{Fault, RETRY_AFTER_MS};
+pub use node::Node;
 pub use node::membership::Lease;
+pub use observe::Observers;
 pub use observe::call_end::CallEnd;
 pub use observe::call_history::{
     CallDetails, CallHistory, CallOrder, CallPosition, CallRecord, Capture, CapturedText,
@@ -54,6 +57,7 @@ pub use run::round_trip::InputRequired;
 pub use settings::bridge::{BridgeSettings, BridgeTerms, BridgedClient, ClientPattern, OutputSchemas};
 pub use settings::{Bounds, Settings};
 pub use slots::stop::{Stop, StopCause};
+pub use task::Tasks;
 pub use task::handover::Handover;
 pub use toolyard_protocol::question::form::{Field, Form, misfit};
 pub use toolyard_protocol::response::RELATED_TASK;
@@ -72,7 +76,7 @@ pub use toolyard_task::http_tape::{
 };
 pub use toolyard_task::node::{Neighbour, lacked_components};
 pub use toolyard_task::recovery::{Departure, Durability};
-/// The search of tasks; [`Dispatch::find_tasks`] takes these.
+/// The search of tasks; [`Tasks::find_tasks`] takes these.
 pub mod search {
     pub use toolyard_task::search::{Direction, Filter, Page, Position, Window};
 }

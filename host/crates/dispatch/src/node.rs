@@ -12,11 +12,11 @@ use toolyard_task::Broadcast;
 use toolyard_task::node::NodeStore;
 
 /// This process as one of the hosts that share a store.
-pub(crate) struct Node {
+pub struct Node {
     membership: Membership,
-    pub store: Arc<dyn NodeStore>,
+    pub(crate) store: Arc<dyn NodeStore>,
     /// The way to the other hosts.
-    pub broadcast: Arc<dyn Broadcast>,
+    pub(crate) broadcast: Arc<dyn Broadcast>,
     /// Whether hosts on other machines share the store.
     pub is_shared: bool,
     /// Distinguishes this process from others in the messages between them.
@@ -28,7 +28,7 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    pub fn new(
+    pub(crate) fn new(
         store: Arc<dyn NodeStore>,
         broadcast: Arc<dyn Broadcast>,
         is_shared: bool,
@@ -48,10 +48,12 @@ impl Node {
         }
     }
 
-    pub fn note_other_writer(&self) {
+    pub(crate) fn note_other_writer(&self) {
         self.writes_of_others.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// A number that grows when another process on this machine has written to the store.
+    #[must_use]
     pub fn writes_of_others(&self) -> u64 {
         self.writes_of_others.load(Ordering::Relaxed)
     }

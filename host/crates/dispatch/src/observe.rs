@@ -19,13 +19,13 @@ use trace::Traces;
 
 /// The observers of calls, and the counters.
 #[derive(Default)]
-pub(crate) struct Observers {
-    pub metrics: Metrics,
-    pub call_log: CallLog,
+pub struct Observers {
+    pub(crate) metrics: Metrics,
+    pub(crate) call_log: CallLog,
     /// The collector of traces, if tracing is on.
     traces: OnceLock<Arc<dyn Traces>>,
     /// The observer of calls, if one is set.
     observer: ObserverHandle,
-    /// The history of plain calls, if something shows it.
+    /// The history of plain calls, if it is kept.
     pub history: OnceLock<Arc<CallHistory>>,
 }

@@ -28,22 +28,22 @@ use toolyard_task::{Clock, Ids, TaskStore, TimelineStore};
 use waiters::Waiters;
 
 /// The tasks of the store, and their waiters.
-pub(crate) struct Tasks {
-    pub store: Arc<dyn TaskStore>,
+pub struct Tasks {
+    pub(crate) store: Arc<dyn TaskStore>,
     /// The timelines of the tasks.
-    pub timeline: Arc<dyn TimelineStore>,
+    pub(crate) timeline: Arc<dyn TimelineStore>,
     /// The journals of the tasks that resume.
-    pub journals: Arc<dyn JournalStore>,
+    pub(crate) journals: Arc<dyn JournalStore>,
     /// Notified when parked tasks are due.
-    pub due: Notify,
+    pub(crate) due: Notify,
     /// The waiters for a change.
-    pub waiters: Waiters,
+    pub(crate) waiters: Waiters,
     /// Questions of tasks that clients have not answered.
-    pub inflight: InflightQuestions,
+    pub(crate) inflight: InflightQuestions,
     /// The tasks that an equal call joins.
-    pub rejoin: Arc<RejoinIndex>,
+    pub(crate) rejoin: Arc<RejoinIndex>,
     /// The tasks that anonymous sessions were told of.
-    pub told: ToldTasks,
+    pub(crate) told: ToldTasks,
     /// The bytes that are kept of tasks.
     kept: RetentionSums,
     /// The bytes of all journals.
@@ -59,7 +59,7 @@ pub(crate) struct Tasks {
 }
 
 impl Tasks {
-    pub fn new(
+    pub(crate) fn new(
         (store, timeline, journals): (Arc<dyn TaskStore>, Arc<dyn TimelineStore>, Arc<dyn JournalStore>),
         (settings, clock, ids): (Arc<Settings>, Arc<dyn Clock>, Arc<dyn Ids>),
         access: Arc<Access>,
@@ -90,7 +90,7 @@ impl Tasks {
         }
     }
 
-    pub fn quota(&self) -> Quota {
+    pub(crate) fn quota(&self) -> Quota {
         let bounds = &self.settings.admission;
         Quota {
             per_owner: bounds.running_per_principal + bounds.waiting_per_principal,
@@ -99,7 +99,7 @@ impl Tasks {
         }
     }
 
-    pub fn not_created(&self, error: CreateError) -> Fault {
+    pub(crate) fn not_created(&self, error: CreateError) -> Fault {
         match error {
             CreateError::Store(error) => Fault::Store(error),
             CreateError::Full { scope, .. } => Fault::Busy {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{broadcast, watch};
 use tokio::time::Instant;
+use toolyard_dispatch::rules::Object;
 use toolyard_dispatch::{Caller, Dispatch, ListVersions};
 use toolyard_protocol::stateless::listen::{self, Filter};
 use toolyard_protocol::{Id, notification};
@@ -54,9 +55,9 @@ impl ResourceUpdates {
 
 impl ChangeReceiver {
     pub fn of(dispatch: &Dispatch) -> Self {
-        let lists = dispatch.lists();
+        let lists = dispatch.catalog().lists();
         let told = *lists.borrow();
-        let updates = dispatch.updates();
+        let updates = dispatch.catalog().updates();
         Self { lists, updates, told, gathered: ResourceUpdates::These(BTreeSet::new()), since: None }
     }
 
@@ -120,7 +121,7 @@ impl Changes {
             messages.push(notification::resources_list_changed());
         }
         for uri in &client.memory.lock().await.subscriptions {
-            if self.updated.is(uri) && dispatch.may_hear_of(&caller, uri) {
+            if self.updated.is(uri) && dispatch.access().shows(&caller, Object::Resource(uri)) {
                 messages.push(notification::resource_updated(uri));
             }
         }
@@ -143,7 +144,7 @@ impl Changes {
         let changed = granted.uris.iter().filter(|uri| self.updated.is(uri));
         messages.extend(
             changed
-                .filter(|uri| dispatch.may_hear_of(caller, uri))
+                .filter(|uri| dispatch.access().shows(caller, Object::Resource(uri)))
                 .map(|uri| listen::resource_updated(id, uri)),
         );
         messages

@@ -16,7 +16,7 @@ impl Server {
     /// # Errors
     /// The rate limit is exceeded.
     pub(crate) fn count(&self, key: &RateKey, operation: Operation) -> Result<(), Failure> {
-        Ok(self.dispatch.count_operation(key, operation)?)
+        Ok(self.dispatch.access().count_operation(key, operation)?)
     }
 }
 
@@ -31,11 +31,13 @@ impl Request {
         let tasks = dispatch.settings().tasks;
         let is_offered = match &self.origin {
             Origin::Session(client) => {
-                let offers = || dispatch.offers().or(client.declared);
+                let offers = || dispatch.catalog().offers().or(client.declared);
                 let tasks = tasks && client.revision.has_tasks();
                 self.method.is_offered(Generation::Sessions, tasks, offers)
             }
-            Origin::Envelope(_) => self.method.is_offered(Generation::Stateless, tasks, || dispatch.offers()),
+            Origin::Envelope(_) => {
+                self.method.is_offered(Generation::Stateless, tasks, || dispatch.catalog().offers())
+            }
         };
         if !is_offered {
             return Err(RpcError::method_not_found(&self.method).into());

@@ -60,14 +60,15 @@ impl Handler {
         let cursor = || page::cursor(params);
         Ok(match method {
             Method::Ping => RawJson::empty_object().into(),
-            Method::ServerDiscover => self.listed(discover(&server.identity, dispatch.offers())),
+            Method::ServerDiscover => self.listed(discover(&server.identity, dispatch.catalog().offers())),
             Method::LoggingSetLevel => {
                 self.client()?.set_level(dispatch, LogLevel::decode(params)?).await?;
                 RawJson::empty_object().into()
             }
             Method::ToolsList => {
                 let cursor = cursor()?;
-                let result = dispatch.list_tools(caller, self.list_for(), cursor.as_deref()).await?;
+                let result =
+                    dispatch.catalog().list_tools(caller, self.list_for(), cursor.as_deref()).await?;
                 // Clients without tasks see other tools than clients with tasks.
                 let is_same_for_all = dispatch.settings().bridge.is_none();
                 self.listed_for(result, is_same_for_all)

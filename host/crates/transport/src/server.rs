@@ -50,10 +50,10 @@ impl Server {
 
     /// Waits until the plugins are loaded, if the answer depends on them.
     pub(crate) async fn loaded_for(&self, incoming: &Incoming) {
-        if self.dispatch.is_loaded() {
+        if self.dispatch.catalog().is_loaded() {
             return;
         }
-        let loaded = self.dispatch.loaded();
+        let loaded = self.dispatch.catalog().loaded();
         match incoming {
             Incoming::One(Message::Request { method, .. }) => match method {
                 Method::Initialize | Method::ServerDiscover => {

@@ -236,7 +236,7 @@ impl Client {
             return response::error(Some(id), &error);
         }
         let revision = Revision::negotiate(&params.protocol_version, Transport::Stdio);
-        let declared = self.server.dispatch.offers();
+        let declared = self.server.dispatch.catalog().offers();
         let audience = Arc::new(Audience::new(LogLevel::DEFAULT, false));
         let task_channel = Arc::new(PipeChannel { outbox: self.outbox.clone(), audience: audience.clone() });
         let client = params.client_info.name;

@@ -91,7 +91,7 @@ impl Call {
         stop: &CancellationToken,
     ) -> anyhow::Result<ExitCode> {
         let Self { options, arguments, answers, expected, record } = self;
-        if dispatch.catalog().get(&options.tool).is_none() {
+        if dispatch.catalog().current().get(&options.tool).is_none() {
             return Err(WrongUsage(unknown_tool(&options.tool, dispatch, plugins)).into());
         }
         let recorder = record.is_some().then(CallRecorder::default);
@@ -215,7 +215,7 @@ fn read_arguments(text: &str) -> anyhow::Result<RawJson> {
 }
 
 fn unknown_tool(name: &str, dispatch: &Dispatch, plugins: &Path) -> String {
-    let catalog = dispatch.catalog();
+    let catalog = dispatch.catalog().current();
     let names: Vec<&str> = catalog.tools().map(|tool| tool.spec().name()).collect();
     let plugins = plugins.display();
     match nearest(name, names.iter().copied()) {

@@ -94,15 +94,16 @@ async fn wait_for_task(
     channel: Arc<dyn ClientChannel>,
     stop: &CancellationToken,
 ) -> Result<Ending, Fault> {
+    let tasks = dispatch.tasks().await?;
     tokio::select! {
         biased;
-        ended = dispatch.task_result(caller, id, channel) => Ok(match ended? {
+        ended = tasks.task_result(caller, id, channel) => Ok(match ended? {
             Ok(result) => Ending::Result(plain(&result)),
             Err(error) => Ending::Error(error),
         }),
         () = stop.cancelled() => {
             // The task may have ended at this moment, which is fine too.
-            drop(dispatch.cancel_task(caller, id).await);
+            drop(tasks.cancel_task(caller, id).await);
             Ok(Ending::Stopped)
         }
     }

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::io::{self, IsTerminal as _};
 use std::process::ExitCode;
 use toolyard_cli::{WrongUsage, say, tell};
-use toolyard_dispatch::{Caller, Dispatch, RawJson, misfit, visible};
+use toolyard_dispatch::{Caller, RawJson, Tasks, misfit, visible};
 
 /// Answer the open questions of a task.
 #[derive(Debug, Args)]
@@ -38,9 +38,9 @@ struct Question {
 }
 
 /// Answers the questions. A call that waits for an approval is not a question: `toolyard approvals` decides about it.
-pub async fn run(dispatch: &Dispatch, options: &Options) -> anyhow::Result<ExitCode> {
+pub async fn run(tasks: &Tasks, options: &Options) -> anyhow::Result<ExitCode> {
     let (operator, id) = (Caller::operator(), &options.id);
-    let task = dispatch.task(&operator, id).await.map_err(|fault| said(&fault, id))?;
+    let task = tasks.task(&operator, id).await.map_err(|fault| said(&fault, id))?;
     let questions: Vec<Question> = task
         .open_questions()
         .map(|question| Question {
@@ -90,7 +90,7 @@ pub async fn run(dispatch: &Dispatch, options: &Options) -> anyhow::Result<ExitC
         return Ok(ExitCode::FAILURE);
     }
     let count = responses.len();
-    dispatch.update_task(&operator, id, responses).await.map_err(|fault| said(&fault, id))?;
+    tasks.update_task(&operator, id, responses).await.map_err(|fault| said(&fault, id))?;
     say!("answered {count} of {} questions of {id}", questions.len());
     Ok(ExitCode::SUCCESS)
 }

@@ -5,7 +5,7 @@ use crate::command::table::table;
 use std::process::ExitCode;
 use std::time::Duration;
 use toolyard_cli::{output, say};
-use toolyard_dispatch::{Caller, Dispatch, EventKind, Fault, TaskId, Timeline, TimelineEvent, visible};
+use toolyard_dispatch::{Caller, EventKind, Fault, TaskId, Tasks, Timeline, TimelineEvent, visible};
 use toolyard_store::Backend;
 
 /// Events that are read at once.
@@ -14,12 +14,12 @@ const PAGE: u32 = 500;
 const PAUSE: Duration = Duration::from_millis(250);
 
 /// Prints the attempts at a task and all its events.
-pub async fn show(dispatch: &Dispatch, id: &str, json: bool) -> anyhow::Result<()> {
+pub async fn show(tasks: &Tasks, id: &str, json: bool) -> anyhow::Result<()> {
     let mut after = None;
     let mut events = table(&["TIME", "ELAPSED", "ATTEMPT", "EVENT", "DETAILS"]);
     let mut first = None;
     loop {
-        let Timeline { events: found, more, .. } = page(dispatch, id, after).await?;
+        let Timeline { events: found, more, .. } = page(tasks, id, after).await?;
         for event in &found {
             let began = first.get_or_insert(event.at.0);
             if json {
@@ -46,16 +46,16 @@ pub async fn show(dispatch: &Dispatch, id: &str, json: bool) -> anyhow::Result<(
 }
 
 /// Prints what the guest of a task logs; with `follow`, until the task ends.
-pub async fn logs(dispatch: &Dispatch, id: &str, follow: bool, json: bool) -> anyhow::Result<ExitCode> {
+pub async fn logs(tasks: &Tasks, id: &str, follow: bool, json: bool) -> anyhow::Result<ExitCode> {
     let mut after = None;
     loop {
         // Before the events are read, so that none of them comes after the last look.
-        let is_live = match dispatch.task(&Caller::operator(), id).await {
+        let is_live = match tasks.task(&Caller::operator(), id).await {
             Ok(task) => task.is_live(),
             Err(Fault::UnknownTask) => false,
             Err(fault) => return Err(said(&fault, id)),
         };
-        let Timeline { events, more, .. } = page(dispatch, id, after).await?;
+        let Timeline { events, more, .. } = page(tasks, id, after).await?;
         for event in &events {
             match event.kind {
                 EventKind::Log | EventKind::Stdout | EventKind::Stderr | EventKind::LeftOut if json => {
@@ -83,8 +83,8 @@ pub async fn logs(dispatch: &Dispatch, id: &str, follow: bool, json: bool) -> an
     }
 }
 
-async fn page(dispatch: &Dispatch, id: &str, after: Option<u64>) -> anyhow::Result<Timeline> {
-    dispatch.timeline(&Caller::operator(), id, after, PAGE).await.map_err(|fault| said(&fault, id))
+async fn page(tasks: &Tasks, id: &str, after: Option<u64>) -> anyhow::Result<Timeline> {
+    tasks.timeline(&Caller::operator(), id, after, PAGE).await.map_err(|fault| said(&fault, id))
 }
 
 /// Why a task no longer resumes, if its timeline says so.
@@ -102,11 +102,11 @@ pub(super) async fn unresumable_reason(store: &dyn Backend, task: TaskId) -> any
     }
 }
 
-/// The same, for the operator of a dispatcher.
-pub(super) async fn unresumable_reason_of(dispatch: &Dispatch, id: &str) -> anyhow::Result<Option<String>> {
+/// The same, of the tasks of a dispatcher.
+pub(super) async fn unresumable_reason_of(tasks: &Tasks, id: &str) -> anyhow::Result<Option<String>> {
     let mut after = None;
     loop {
-        let Timeline { events, more, .. } = page(dispatch, id, after).await?;
+        let Timeline { events, more, .. } = page(tasks, id, after).await?;
         if let Some(why) = reason_in(&events) {
             return Ok(Some(why));
         }

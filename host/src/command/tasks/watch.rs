@@ -5,16 +5,16 @@ use std::collections::HashMap;
 use std::process::ExitCode;
 use std::time::Duration;
 use toolyard_cli::{output, say};
-use toolyard_dispatch::{Caller, Dispatch, Task, TaskId, TaskStatus, Timestamp, visible};
+use toolyard_dispatch::{Caller, Task, TaskId, TaskStatus, Tasks, Timestamp, visible};
 
 /// How often the store is asked.
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// Prints each change of a task until it ends. The exit code is that of its end: 0 if it completed without an error.
-pub async fn run(dispatch: &Dispatch, id: &str, json: bool) -> anyhow::Result<ExitCode> {
+pub async fn run(tasks: &Tasks, id: &str, json: bool) -> anyhow::Result<ExitCode> {
     let mut last = None;
     loop {
-        let task = dispatch.task(&Caller::operator(), id).await.map_err(|fault| said(&fault, id))?;
+        let task = tasks.task(&Caller::operator(), id).await.map_err(|fault| said(&fault, id))?;
         let shown = line(&task);
         if last.as_ref() != Some(&shown) {
             match json {
@@ -34,10 +34,10 @@ pub async fn run(dispatch: &Dispatch, id: &str, json: bool) -> anyhow::Result<Ex
 }
 
 /// Prints each task, and again whenever it changes. Ends at Ctrl-C.
-pub async fn all(dispatch: &Dispatch, json: bool) -> anyhow::Result<ExitCode> {
+pub async fn all(tasks: &Tasks, json: bool) -> anyhow::Result<ExitCode> {
     let mut known: HashMap<TaskId, Timestamp> = HashMap::new();
     loop {
-        let summaries = summaries(dispatch).await?;
+        let summaries = summaries(tasks).await?;
         for summary in &summaries {
             if known.insert(summary.id, summary.updated_at) == Some(summary.updated_at) {
                 continue;

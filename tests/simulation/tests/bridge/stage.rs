@@ -164,7 +164,9 @@ impl Process {
         let ids = Arc::new(SimIds::new(Dice::new(dice.roll(), 2)));
         let guests = runtime.handle().clone();
         let dispatch = Dispatch::new(promises.settings(ground.fault), stores, clock.clone(), ids, guests);
-        dispatch.publish(Arc::new(Catalog::new(tools(&ground.world, ground.fault)).expect("distinct names")));
+        dispatch
+            .catalog()
+            .publish(Arc::new(Catalog::new(tools(&ground.world, ground.fault)).expect("distinct names")));
         let stop = start_services(&runtime, &dispatch, dice);
         let mut seen = ground.world.see();
         seen.clock = Some(clock);

@@ -18,7 +18,7 @@ pub(super) fn form(view: &View<'_>, task: &Task, approval: &Approval) -> Markup 
     let now = view.console.dispatch.now();
     let left = i64::try_from(approval.expires_at(task).since(now)).unwrap_or(i64::MAX);
     let id = task.id.to_string();
-    let catalog = view.console.dispatch.catalog();
+    let catalog = view.console.dispatch.catalog().current();
     let tool = catalog.tools().find(|tool| tool.spec().name() == task.tool);
     let described = tool.as_ref().and_then(|tool| tool.spec().description.description.as_deref());
     // An approver must see the call.

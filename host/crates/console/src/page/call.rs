@@ -14,7 +14,7 @@ const WIDTH: u64 = 1_000;
 
 /// The page; `None` if the call is no longer kept.
 pub(super) fn page(view: &View<'_>, number: u64) -> Option<Rendered> {
-    let (call, details) = view.console.dispatch.call_history()?.get(number)?;
+    let (call, details) = view.console.dispatch.observers().history.get()?.get(number)?;
     let none = CallDetails::default();
     let details = details.as_deref().unwrap_or(&none);
     let content = html! {

@@ -22,7 +22,7 @@ pub(super) fn page(view: &View<'_>) -> Rendered {
     let (wanted, order, _) = *ORDERS.iter().find(|(name, ..)| *name == wanted).unwrap_or(&ORDERS[0]);
     let tool = value(view.query, "tool").map(str::trim).filter(|tool| !tool.is_empty());
     let after = value(view.query, "after").and_then(position);
-    let history = view.console.dispatch.call_history();
+    let history = view.console.dispatch.observers().history.get();
     let (calls, more) = history.map(|history| history.list(order, tool, after, ROWS)).unwrap_or_default();
     let is_filtered = !wanted.is_empty() || tool.is_some() || after.is_some();
     let content = html! {

@@ -11,12 +11,12 @@ const ROWS: usize = 100;
 
 pub(super) async fn page(view: &View<'_>) -> Result<Rendered, Fault> {
     let dispatch = &view.console.dispatch;
-    let hosts = if dispatch.has_neighbours() { dispatch.hosts().await? } else { Vec::new() };
+    let hosts = if dispatch.node().is_shared { dispatch.hosts().await? } else { Vec::new() };
     let content = html! {
         section aria-labelledby="this" { h2 #this { "This host" } (own(view)) }
         section aria-labelledby="others" {
             h2 #others { "Hosts of the database" }
-            @if dispatch.has_neighbours() {
+            @if dispatch.node().is_shared {
                 (listed(view, &hosts))
             } @else {
                 p {
@@ -32,7 +32,7 @@ pub(super) async fn page(view: &View<'_>) -> Result<Rendered, Fault> {
 fn own(view: &View<'_>) -> Markup {
     let dispatch = &view.console.dispatch;
     let load = dispatch.load();
-    let lease = dispatch.lease();
+    let lease = dispatch.node().lease();
     html! {
         dl.facts {
             dt { "Version" } dd { (view.console.settings.version) }
@@ -61,7 +61,7 @@ fn own(view: &View<'_>) -> Markup {
 
 fn listed(view: &View<'_>, hosts: &[Neighbour]) -> Markup {
     let now = view.console.dispatch.now();
-    let own = view.console.dispatch.lease().map(|lease| lease.incarnation);
+    let own = view.console.dispatch.node().lease().map(|lease| lease.incarnation);
     let lacked = lacked_components(hosts);
     html! {
         @if hosts.is_empty() { p.muted { "No host has registered: each does before its first task." } }

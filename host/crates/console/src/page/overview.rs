@@ -15,8 +15,8 @@ pub(super) async fn page(view: &View<'_>, waiting: &[Summary]) -> Result<Rendere
     let unready = console.host.unready().await;
     let filter = Filter { statuses: Some(vec![TaskStatus::Failed]), ..Filter::default() };
     let operator = Caller::operator();
-    let failed =
-        console.dispatch.find_tasks(&operator, filter, Direction::Descending, None, FAILURES).await?.tasks;
+    let tasks = console.dispatch.tasks().await?;
+    let failed = tasks.find_tasks(&operator, filter, Direction::Descending, None, FAILURES).await?.tasks;
     let content = html! {
         section aria-labelledby="health" { h2 #health { "Health" } (health(&unready)) }
         section aria-labelledby="now" { h2 #now { "Now" } (load(&console.dispatch.load())) }

@@ -18,9 +18,9 @@ pub(super) async fn page(view: &View<'_>) -> Result<Rendered, Fault> {
     let after = value(view.query, "after").and_then(position);
     let dispatch = &view.console.dispatch;
     let grants = if is_filtered {
-        dispatch.find_grants(&filter).await?
+        dispatch.access().find_grants(&filter).await?
     } else {
-        dispatch.grants(after, ROWS as u32 + 1).await?
+        dispatch.access().list_grants(after, ROWS as u32 + 1).await?
     };
     let next = grants.get(ROWS).and_then(|_| grants.get(ROWS - 1)).filter(|_| !is_filtered);
     let shown = &grants[..grants.len().min(ROWS)];

@@ -12,7 +12,7 @@ pub(super) fn page(view: &View<'_>, file: &str) -> Option<Rendered> {
     let plugin = view.console.host.plugin(&named(file))?;
     let state = &plugin.state;
     let manifest = format!("{}.toml", state.file.strip_suffix(".wasm").unwrap_or(&state.file));
-    let catalog = view.console.dispatch.catalog();
+    let catalog = view.console.dispatch.catalog().current();
     let tools: Vec<_> = catalog.tools().filter(|tool| tool.spec().plugin == state.file).collect();
     let content = html! {
         p.lead { (summary(state)) }

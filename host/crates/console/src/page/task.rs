@@ -14,7 +14,7 @@ const LONGEST_AGAIN: usize = 4 << 10;
 
 pub(super) async fn page(view: &View<'_>, id: &str) -> Result<Rendered, Fault> {
     let dispatch = &view.console.dispatch;
-    let task = dispatch.task(&Caller::operator(), id).await?;
+    let task = dispatch.tasks().await?.task(&Caller::operator(), id).await?;
     let timeline = timeline::read(dispatch, id).await?;
     // Those about an approval are for the person who calls.
     let questions: Vec<_> = task.open_questions().filter(|_| task.open_approval().is_none()).collect();
@@ -57,8 +57,8 @@ pub(super) async fn page(view: &View<'_>, id: &str) -> Result<Rendered, Fault> {
 /// The page that calls the tool with the same arguments, if it is still served and they fit into an address.
 fn again(view: &View<'_>, task: &Task) -> Option<String> {
     let arguments = task.arguments.as_str();
-    let is_offered =
-        arguments.len() <= LONGEST_AGAIN && view.console.dispatch.catalog().get(&task.tool).is_some();
+    let is_offered = arguments.len() <= LONGEST_AGAIN
+        && view.console.dispatch.catalog().current().get(&task.tool).is_some();
     is_offered.then(|| format!("/try/{}?{}", segment(&task.tool), query("arguments", arguments)))
 }
 
@@ -108,7 +108,7 @@ fn outcome(task: &Task) -> Markup {
 
 /// A block of a result that is not text.
 pub(crate) async fn content(view: &View<'_>, id: &str, number: &str) -> Reply {
-    let task = view.console.dispatch.task(&Caller::operator(), id).await;
+    let task = async { view.console.dispatch.tasks().await?.task(&Caller::operator(), id).await }.await;
     let found = match (&task, number.parse()) {
         _ if !view.session.sees_contents => None,
         (Ok(Task { outcome: Some(Outcome::Result { result, .. }), .. }), Ok(number)) => {

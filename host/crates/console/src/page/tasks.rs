@@ -29,11 +29,8 @@ pub(super) async fn page(view: &View<'_>) -> Result<Rendered, Fault> {
     };
     let is_filtered = filter != Filter::default();
     let after = value(view.query, "after").and_then(position);
-    let found = view
-        .console
-        .dispatch
-        .find_tasks(&Caller::operator(), filter, Direction::Descending, after, ROWS)
-        .await?;
+    let tasks = view.console.dispatch.tasks().await?;
+    let found = tasks.find_tasks(&Caller::operator(), filter, Direction::Descending, after, ROWS).await?;
     let content = html! {
         (filters(wanted, tool))
         div #rows {

@@ -15,7 +15,7 @@ pub(super) async fn read(dispatch: &Dispatch, id: &str) -> Result<Timeline, Faul
     let mut all = Timeline::default();
     loop {
         let after = all.events.last().map(|event| event.seq);
-        let page = dispatch.timeline(&Caller::operator(), id, after, PAGE).await?;
+        let page = dispatch.tasks().await?.timeline(&Caller::operator(), id, after, PAGE).await?;
         all.runs = page.runs;
         all.events.extend(page.events);
         if !page.more {

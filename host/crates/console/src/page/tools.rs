@@ -7,7 +7,7 @@ use maud::html;
 
 pub(super) fn page(view: &View<'_>) -> Rendered {
     let plugins = view.console.host.plugins();
-    let catalog = view.console.dispatch.catalog();
+    let catalog = view.console.dispatch.catalog().current();
     let content = html! {
         @if plugins.is_empty() {
             (empty(html! {

@@ -39,7 +39,7 @@ struct Attempt {
 
 /// The page of a tool. `None` if there is none of this name: no other text of the address is shown.
 pub(super) fn page(view: &View<'_>, tool: &str) -> Option<Rendered> {
-    let catalog = view.console.dispatch.catalog();
+    let catalog = view.console.dispatch.catalog().current();
     let spec = catalog.get(&named(tool))?.spec();
     let fields = Form::fields_of(&spec.description.input_schema);
     let given = value(view.query, "arguments").map(serde_json::from_str::<Map<String, Value>>);
@@ -71,7 +71,7 @@ fn defaults(fields: &[Field]) -> Map<String, Value> {
 
 /// Calls the tool, and shows its page with the result; or sends the browser to the task.
 pub(crate) async fn call(view: &View<'_>, tool: &str, form: &Pairs) -> Reply {
-    let catalog = view.console.dispatch.catalog();
+    let catalog = view.console.dispatch.catalog().current();
     let Some(tool) = catalog.get(&named(tool)).cloned() else { return super::not_found(view) };
     let spec = tool.spec();
     let fields = Form::fields_of(&spec.description.input_schema);

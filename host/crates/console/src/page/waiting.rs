@@ -12,7 +12,7 @@ const SHOWN: usize = 20;
 pub(super) async fn page(view: &View<'_>, waiting: &[Summary]) -> Result<Rendered, Fault> {
     let mut tasks = Vec::new();
     for summary in waiting.iter().take(SHOWN) {
-        match view.console.dispatch.task(&Caller::operator(), &summary.id.to_string()).await {
+        match view.console.dispatch.tasks().await?.task(&Caller::operator(), &summary.id.to_string()).await {
             Ok(task) => tasks.push(task),
             // It has ended meanwhile.
             Err(Fault::UnknownTask) => {}

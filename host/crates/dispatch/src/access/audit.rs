@@ -120,15 +120,17 @@ impl Access {
         self.note_refusal(Entry::new(action, &By::principal(who, None)).for_reason(limit));
     }
 
+    /// Records a request with invalid credentials or none. The reason is a fixed text of the host:
+    /// never the credentials, nor any part of them.
     pub fn note_unauthenticated(&self, reason: &str) {
         self.note_refusal(
             Entry::new(Action::Unauthenticated, &By::principal("unknown", None)).for_reason(reason),
         );
     }
 
-    /// Records an event of the console.
-    pub fn note_console(&self, action: Action, by: &By, reason: Option<&str>) {
-        let entry = Entry::new(action, by);
+    /// Records an event of the console: a login, its end, or a refusal and its reason.
+    pub fn note_console(&self, caller: &Caller, action: Action, reason: Option<&str>) {
+        let entry = Entry::new(action, &caller.by());
         match (action, reason) {
             (Action::ConsoleRefused, reason) => {
                 self.note_refusal(entry.for_reason(reason.unwrap_or_default()))

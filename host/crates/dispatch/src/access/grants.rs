@@ -7,6 +7,9 @@ use toolyard_task::Owner;
 use toolyard_task::audit::{Entry, fingerprint, name_of};
 use toolyard_task::grant::{AfterGrant, Grant, GrantId};
 
+/// The grants that one page of the store has.
+const PAGE: u32 = 500;
+
 /// Selects grants; all of them without a plugin and a principal.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GrantFilter {
@@ -50,6 +53,28 @@ impl Access {
         Ok(self.grants.grants(after, limit).await?)
     }
 
+    /// All grants that the filter selects, the oldest first.
+    ///
+    /// # Errors
+    /// [`Fault::Store`].
+    pub async fn find_grants(&self, filter: &GrantFilter) -> Result<Vec<Grant>, Fault> {
+        let (mut found, mut after) = (Vec::new(), None);
+        loop {
+            let page = self.list_grants(after, PAGE).await?;
+            after = page.last().map(|last| AfterGrant { given_at: last.given_at, id: last.id });
+            let is_last = page.len() < PAGE as usize;
+            found.extend(page.into_iter().filter(|grant| filter.has(grant)));
+            if is_last {
+                return Ok(found);
+            }
+        }
+    }
+
+    /// Revokes a grant on every host of the store: it no longer counts at the next use. Returns the
+    /// grant, if it existed.
+    ///
+    /// # Errors
+    /// [`Fault::Store`].
     pub async fn revoke_grant(&self, caller: &Caller, id: GrantId) -> Result<Option<Grant>, Fault> {
         let Some(grant) = self.grants.grant(id).await? else { return Ok(None) };
         let entry = Entry::revoked(&grant, &caller.by());
@@ -61,5 +86,18 @@ impl Access {
             "grant revoked"
         );
         Ok(Some(grant))
+    }
+
+    /// Revokes all grants that the filter selects. Returns those that were revoked.
+    ///
+    /// # Errors
+    /// [`Fault::Store`]; some may be revoked by then.
+    pub async fn revoke_grants(&self, caller: &Caller, filter: &GrantFilter) -> Result<Vec<Grant>, Fault> {
+        let mut gone = Vec::new();
+        for grant in self.find_grants(filter).await? {
+            // Another process may have revoked it first.
+            gone.extend(self.revoke_grant(caller, grant.id).await?);
+        }
+        Ok(gone)
     }
 }

@@ -192,7 +192,8 @@ impl Access {
     }
 
     /// Whether a list shows this object to the caller.
-    pub(crate) fn shows(&self, caller: &Caller, object: Object<'_>) -> bool {
+    #[must_use]
+    pub fn shows(&self, caller: &Caller, object: Object<'_>) -> bool {
         matches!(self.policy().rules.shows(&caller.principal, object), Decision::Allowed(_))
     }
 

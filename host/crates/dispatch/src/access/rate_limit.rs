@@ -331,6 +331,10 @@ fn milliseconds(wait: Duration) -> u64 {
 }
 
 impl Access {
+    /// Counts an operation of this principal.
+    ///
+    /// # Errors
+    /// [`Fault::TooOften`]; the operation must not be done.
     pub fn count_operation(&self, who: &RateKey, operation: Operation) -> Result<(), Fault> {
         let policy = self.policy();
         if operation == Operation::Polling

@@ -108,8 +108,9 @@ impl Dispatch {
         wait: CallWait,
     ) -> Result<CallReply, Fault> {
         let id = task.to_string();
-        self.update_task(caller, &id, answers).await?;
-        let task = self.task(caller, &id).await?;
+        let tasks = self.tasks().await?;
+        tasks.update_task(caller, &id, answers).await?;
+        let task = tasks.task(caller, &id).await?;
         self.wait_and_reply(caller, &task, wait).await
     }
 

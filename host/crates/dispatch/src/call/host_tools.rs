@@ -175,7 +175,7 @@ impl Dispatch {
         if let Some((_, answers)) =
             round.as_ref().and_then(|round| round.answers_of_task()).filter(|(asked, _)| *asked == task.id)
         {
-            self.update_task(caller, &id, answers).await?;
+            self.tasks().await?.update_task(caller, &id, answers).await?;
         }
         let wait = TaskWait {
             id: task.id,
@@ -290,7 +290,7 @@ impl Dispatch {
         let CancelArguments { task_id } = arguments(params, &names.cancel)?;
         let task = self.known(caller, &task_id, names).await?;
         let id = task.id.to_string();
-        let text = match self.deps.tasks.cancel_by(caller, &id, caller.by()).await {
+        let text = match self.deps.tasks.cancel_task(caller, &id).await {
             Ok(_) => text::stopped(&id, &task.tool),
             Err(Fault::AlreadyOver(_)) => text::already_ended(&id, &task.tool, names),
             Err(Fault::UnknownTask) => return Err(Refused::Unknown(text::unknown_task(&task_id, names))),

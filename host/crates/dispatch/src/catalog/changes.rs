@@ -79,7 +79,8 @@ fn offers(catalog: &Catalog) -> Offers {
 }
 
 impl LiveCatalog {
-    /// All of them before the first catalog: a client asks for none that it was not told of.
+    /// The lists that plugins offer besides tools now. All of them before the first catalog: a client asks for none
+    /// that it was not told of.
     #[must_use]
     pub fn offers(&self) -> Offers {
         if !self.is_loaded() {
@@ -88,23 +89,27 @@ impl LiveCatalog {
         offers(&self.snapshot.load().catalog)
     }
 
+    /// Follows the changes of the lists.
     #[must_use]
     pub fn lists(&self) -> watch::Receiver<ListVersions> {
         self.changes.lists.subscribe()
     }
 
+    /// Follows the resources that changed, by URI; `None` if it is not known which, so that it may be
+    /// any.
     #[must_use]
     pub fn updates(&self) -> broadcast::Receiver<Option<Arc<str>>> {
         self.changes.updates.subscribe()
     }
 
+    /// A guest says that something has changed, here or in another process of this machine.
     pub fn announce(&self, change: OfferChange) {
         self.node.send_change(&change);
         self.announce_here(change);
     }
 
     /// A guest, on any host, says that something has changed; clients of this host learn of it.
-    pub fn announce_here(&self, change: OfferChange) {
+    pub(crate) fn announce_here(&self, change: OfferChange) {
         // There may be no receiver.
         match change {
             OfferChange::Tools => self.changes.rise(|lists| &mut lists.tools),

@@ -200,6 +200,9 @@ pub(crate) fn page_of<T>(
 }
 
 impl LiveCatalog {
+    /// The parameters of this tool that HTTP clients repeat in headers (26XH-2). Empty if the tool does
+    /// not exist, if the caller must not know of it, or if it is refused to a client without tasks in
+    /// any case; that refusal comes first (26H-14).
     #[must_use]
     pub fn param_headers(&self, caller: &Caller, tool: &str, has_tasks: bool) -> Arc<[ParamHeader]> {
         let snapshot = self.snapshot.load();
@@ -216,6 +219,11 @@ impl LiveCatalog {
         }
     }
 
+    /// The result of `tools/list` (TL-2, N-1): what the caller may use. No tasks are offered to clients
+    /// whose revision has none.
+    ///
+    /// # Errors
+    /// [`Fault::InvalidCursor`].
     pub async fn list_tools(
         &self,
         caller: &Caller,

@@ -77,6 +77,7 @@ pub(crate) enum SharedRateKey {
 }
 
 impl Node {
+    /// Passes a notice on to the host where its client listens. Does nothing if there is no other host.
     pub fn pass_on(&self, session: &SessionId, task: Option<TaskId>, notice: &Notice) {
         if !self.is_shared {
             return;

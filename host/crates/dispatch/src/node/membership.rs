@@ -104,7 +104,8 @@ pub struct Lease {
 }
 
 impl Node {
-    /// Its lease; `None` before its first task, and while it has lost its incarnation.
+    /// The lease of this host; `None` before its first task, and while it has lost its incarnation.
+    #[must_use]
     pub fn lease(&self) -> Option<Lease> {
         let held = self.membership.held_lease()?;
         let left = held.until.map(|until| until.saturating_duration_since(Instant::now()));
@@ -112,7 +113,7 @@ impl Node {
     }
 
     /// The incarnation, as long as it holds.
-    pub fn current(&self) -> Option<Incarnation> {
+    pub(crate) fn current(&self) -> Option<Incarnation> {
         self.membership.current()
     }
 
@@ -147,7 +148,7 @@ impl Node {
         Ok(incarnation)
     }
 
-    pub async fn keep_lease(&self, stop: CancellationToken) {
+    pub(crate) async fn keep_lease(&self, stop: CancellationToken) {
         loop {
             let due = self.membership.held_lease().map(|held| match held.until {
                 Some(until) => held.renew_at.min(until),

@@ -239,13 +239,13 @@ fn push_bounded(ring: &mut VecDeque<Arc<CallRecord>>, record: Arc<CallRecord>, m
 }
 
 impl Observers {
-    /// Keeps a history of plain calls from now on. The first setting stays.
+    /// Keeps a history of plain calls from now on, for the console. The first setting stays.
     pub fn keep_history(&self, capture: Capture) {
         self.history.get_or_init(|| Arc::new(CallHistory::new(capture)));
     }
 
     /// An entry for a call that comes in now, if there is a history.
-    pub fn begin_history(&self) -> Option<Box<HistoryEntry>> {
+    pub(crate) fn begin_history(&self) -> Option<Box<HistoryEntry>> {
         let history = self.history.get()?.clone();
         Some(Box::new(HistoryEntry { history, began: Instant::now(), run: Mutex::default() }))
     }

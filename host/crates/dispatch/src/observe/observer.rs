@@ -107,12 +107,18 @@ struct CallState {
 }
 
 impl Observers {
+    /// Sets the observer of calls. The first one stays.
     pub fn set_observer(&self, observer: Arc<dyn Observer>) {
         drop(self.observer.observer.set(observer));
     }
 
     /// A call comes in.
-    pub fn observe(&self, caller: &dyn Display, tool: &str, arguments: &RawJson) -> Option<Arc<Observation>> {
+    pub(crate) fn observe(
+        &self,
+        caller: &dyn Display,
+        tool: &str,
+        arguments: &RawJson,
+    ) -> Option<Arc<Observation>> {
         let observer = self.observer.observer.get()?;
         let observation = Observation {
             observer: observer.clone(),

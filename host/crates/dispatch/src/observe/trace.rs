@@ -51,13 +51,14 @@ pub struct EndedCall<'a> {
 }
 
 impl Observers {
+    /// Sets the collector of traces of calls. The first one stays.
     pub fn set_traces(&self, traces: Arc<dyn Traces>) {
         drop(self.traces.set(traces));
     }
 
     /// The place in a trace of a call that came with `parent`, and its record if one
     /// is kept. Where nothing is traced, guests still learn of the caller's trace.
-    pub fn trace(
+    pub(crate) fn trace(
         &self,
         parent: Option<TraceContext>,
         tool: &Arc<MeasuredTool>,

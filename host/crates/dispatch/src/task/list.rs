@@ -18,6 +18,10 @@ use toolyard_task::wire::TaskStatus;
 use toolyard_task::{Owner, TaskId};
 
 impl Tasks {
+    /// A page of the caller's tasks: those that `params` asks for.
+    ///
+    /// # Errors
+    /// [`Fault::InvalidParams`], [`Fault::InvalidCursor`], [`Fault::Store`].
     pub async fn list_tasks(&self, caller: &Caller, params: Option<&RawJson>) -> Result<RawJson, Fault> {
         let invalid = |error: RpcError| Fault::InvalidParams(error.message);
         let filter = TaskFilter::decode(params).map_err(invalid)?;

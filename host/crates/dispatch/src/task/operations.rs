@@ -47,11 +47,22 @@ pub(crate) struct TaskWait<'a> {
 }
 
 impl Tasks {
+    /// The task as it is (T-22).
+    ///
+    /// # Errors
+    /// [`Fault::UnknownTask`], [`Fault::Store`].
     pub async fn task(&self, caller: &Caller, id: &str) -> Result<Task, Fault> {
         let id = self.known(caller, id)?;
         self.visible(caller, id).await
     }
 
+    /// Waits until the task ends, and returns the result that the plain call would have had (T-24 to
+    /// T-28). Meanwhile the questions of the task are sent through `channel`, unless they are pending
+    /// elsewhere (IR-3, IR-7). Many callers may wait, and may ask again later; dropping the future ends
+    /// this wait only.
+    ///
+    /// # Errors
+    /// As [`Tasks::task`]; [`Fault::Closing`] if this host ends before the task.
     pub async fn task_result(
         &self,
         caller: &Caller,
@@ -143,6 +154,10 @@ impl Tasks {
         Ok(self.store.search(&search).await?.tasks)
     }
 
+    /// Summaries of the caller's tasks after this one, the oldest first.
+    ///
+    /// # Errors
+    /// [`Fault::Store`].
     pub async fn summaries(
         &self,
         caller: &Caller,
@@ -153,6 +168,11 @@ impl Tasks {
         Ok(self.store.list(&ListQuery { owner: owner.cloned(), after, limit }).await?)
     }
 
+    /// The caller's tasks that the filter matches, ordered by their creation; for the operator, those of
+    /// all owners. A page may be short although more tasks follow: [`Page::next`] says so.
+    ///
+    /// # Errors
+    /// [`Fault::Store`].
     pub async fn find_tasks(
         &self,
         caller: &Caller,
@@ -173,6 +193,11 @@ impl Tasks {
         Ok(self.store.search(&Search { owner, filter, order, after, limit }).await?)
     }
 
+    /// The timeline of one of the caller's tasks, after this event. The operator also sees the attempts at
+    /// tasks that are gone.
+    ///
+    /// # Errors
+    /// As [`Tasks::task`].
     pub async fn timeline(
         &self,
         caller: &Caller,
@@ -191,8 +216,12 @@ impl Tasks {
         if is_there || !timeline.runs.is_empty() { Ok(timeline) } else { Err(Fault::UnknownTask) }
     }
 
-    /// Decides about a call that waits for the operator. `fingerprint` is that of the call that the operator was
-    /// shown.
+    /// Decides about a call that waits for an approval of the operator (`confirm`). `fingerprint` is that of the
+    /// call that the operator was shown; for another one, nothing is decided. Only the operator decides: for any
+    /// other caller there is no such task.
+    ///
+    /// # Errors
+    /// [`Fault::NotDecided`], [`Fault::AlreadyOver`], else as [`Tasks::task`].
     pub async fn decide(
         &self,
         caller: &Caller,
@@ -214,7 +243,10 @@ impl Tasks {
         }
     }
 
-    /// Has a task continued that failed because its runs could not continue.
+    /// Has a task continued that failed because its runs could not continue. Only for the operator.
+    ///
+    /// # Errors
+    /// [`Fault::InvalidParams`] for any other task, else as [`Tasks::task`].
     pub async fn resume_task(&self, caller: &Caller, id: &str) -> Result<Task, Fault> {
         // A client is never the operator.
         if !matches!(*caller.principal, Principal::Operator) {
@@ -233,6 +265,16 @@ impl Tasks {
         }
     }
 
+    /// Cancels a task. The cancel is final before this returns, and the host stops the guest (T-34
+    /// to T-36).
+    ///
+    /// # Errors
+    /// [`Fault::AlreadyOver`], else as [`Tasks::task`].
+    pub async fn cancel_task(&self, caller: &Caller, id: &str) -> Result<Task, Fault> {
+        self.cancel_by(caller, id, caller.by()).await
+    }
+
+    /// Cancels a task; the audit log names `by`.
     pub(crate) async fn cancel_by(&self, caller: &Caller, id: &str, by: By) -> Result<Task, Fault> {
         let task = self.task(caller, id).await?;
         let message = match caller.owner {
@@ -255,6 +297,12 @@ impl Tasks {
         }
     }
 
+    /// Accepts a client's answers by key (26T-17). Answers to questions that are not open are
+    /// ignored. The host asks again, under another key, for an answer that does not fit (26T-22);
+    /// after a few attempts the guest gets it as it is.
+    ///
+    /// # Errors
+    /// As [`Tasks::task`]; [`Fault::InvalidParams`] for an answer that is too large, or not the caller's to give.
     pub async fn update_task(
         &self,
         caller: &Caller,
@@ -296,6 +344,8 @@ impl Tasks {
         Ok(())
     }
 
+    /// The task now, and after each change that a client would see, until it ends or the caller may
+    /// no longer see it. A slow reader misses states in between, but never the last one.
     pub fn follow_task(
         self: &Arc<Self>,
         caller: Caller,

@@ -258,7 +258,8 @@ impl Tasks {
         answers && matches!(kind, QuestionKind::Form | QuestionKind::Url)
     }
 
-    pub async fn take_response(
+    /// Accepts a client's response to a request of this host.
+    pub(crate) async fn take_response(
         &self,
         caller: &Caller,
         request_id: &str,

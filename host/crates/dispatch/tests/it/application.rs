@@ -35,7 +35,7 @@ async fn an_inline_call_touches_no_store_and_ends_where_it_stands() {
     let reply = dispatch.call(&caller(), call("quick", false, Arc::new(NoClientChannel))).now_or_never();
     assert!(matches!(reply, Some(Ok(CallReply::Result(_)))), "in its first poll");
     assert!(!faulty.intercept.used.load(Ordering::SeqCst));
-    assert_eq!(dispatch.running(), 0);
+    assert_eq!(dispatch.load().runs, 0);
 }
 
 #[tokio::test]
@@ -50,7 +50,7 @@ async fn t_16_what_cannot_be_stored_is_refused_and_does_not_run() {
     let dispatch = dispatch(&store, faulty, vec![tool("effects", body)]);
     let refused = dispatch.call(&caller(), call("effects", true, Arc::new(NoClientChannel))).await;
     assert!(matches!(refused, Err(Fault::Store(_))));
-    assert_eq!(dispatch.running(), 0, "the slot was given back");
+    assert_eq!(dispatch.load().runs, 0, "the slot was given back");
     assert!(!ran.load(Ordering::SeqCst));
 }
 
@@ -60,9 +60,15 @@ async fn a_panic_of_the_engine_is_an_error_and_not_a_lost_task() {
     let reply = dispatch.call(&caller(), call("panics", false, Arc::new(NoClientChannel))).await;
     assert!(matches!(reply, Ok(CallReply::Error(error)) if error.code == -32603));
     let id = create(&dispatch, &caller(), "panics", Arc::new(NoClientChannel)).await;
-    let outcome = dispatch.task_result(&caller(), &id, Arc::new(NoClientChannel)).await.expect("a task");
+    let outcome = dispatch
+        .tasks()
+        .await
+        .expect("recovers")
+        .task_result(&caller(), &id, Arc::new(NoClientChannel))
+        .await
+        .expect("a task");
     assert_eq!(outcome.expect_err("an error").code, -32603);
-    assert_eq!(dispatch.running(), 0);
+    assert_eq!(dispatch.load().runs, 0);
 }
 
 #[tokio::test]
@@ -86,12 +92,22 @@ async fn t_36_a_cancelled_run_is_dropped_with_all_it_holds() {
     let dispatch = simple(vec![tool("waits", body)]);
     let id = create(&dispatch, &caller(), "waits", Arc::new(NoClientChannel)).await;
     assert_eq!(
-        dispatch.cancel_task(&caller(), &id).await.expect("cancelled").status(),
+        dispatch
+            .tasks()
+            .await
+            .expect("recovers")
+            .cancel_task(&caller(), &id)
+            .await
+            .expect("cancelled")
+            .status(),
         TaskStatus::Cancelled
     );
     eventually("the run to be dropped", || dropped.load(Ordering::SeqCst)).await;
-    eventually("the slot to be free", || dispatch.running() == 0).await;
-    assert!(matches!(dispatch.cancel_task(&caller(), &id).await, Err(Fault::AlreadyOver(_))));
+    eventually("the slot to be free", || dispatch.load().runs == 0).await;
+    assert!(matches!(
+        dispatch.tasks().await.expect("recovers").cancel_task(&caller(), &id).await,
+        Err(Fault::AlreadyOver(_))
+    ));
 }
 
 #[tokio::test]
@@ -137,10 +153,13 @@ async fn a_drained_host_takes_no_calls_and_leaves_no_task_that_claims_to_run() {
         simple(vec![tool("waits", |_| std::future::pending()), tool("quick", |_| async { done("x") })]);
     let id = create(&dispatch, &caller(), "waits", Arc::new(NoClientChannel)).await;
     dispatch.drain(Duration::ZERO, DrainMode::End(Departure::ShutDown)).await;
-    assert_eq!(dispatch.task(&caller(), &id).await.expect("found").status(), TaskStatus::Failed);
+    assert_eq!(
+        dispatch.tasks().await.expect("recovers").task(&caller(), &id).await.expect("found").status(),
+        TaskStatus::Failed
+    );
     let refused = dispatch.call(&caller(), call("quick", false, Arc::new(NoClientChannel))).await;
     assert!(matches!(refused, Err(Fault::Closing)));
-    assert_eq!(dispatch.running(), 0);
+    assert_eq!(dispatch.load().runs, 0);
 }
 
 #[tokio::test]

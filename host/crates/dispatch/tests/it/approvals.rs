@@ -54,7 +54,7 @@ async fn created(dispatch: &Arc<Dispatch>) -> String {
 }
 
 async fn seen(dispatch: &Dispatch, id: &str) -> Task {
-    dispatch.task(&Caller::operator(), id).await.expect("found")
+    dispatch.tasks().await.expect("recovers").task(&Caller::operator(), id).await.expect("found")
 }
 
 /// A call of a stateless client that knows tasks.
@@ -65,12 +65,17 @@ async fn call_statelessly(dispatch: &Arc<Dispatch>, caller: &Caller) -> Result<C
 /// Decides as the operator who was shown this task.
 async fn decide(dispatch: &Dispatch, shown: &Task, decision: ApprovalDecision) -> Result<Task, Fault> {
     let fingerprint = &shown.approval.as_ref().expect("waits for an approval").fingerprint;
-    dispatch.decide(&Caller::operator(), &shown.id.to_string(), fingerprint, decision).await
+    dispatch
+        .tasks()
+        .await
+        .expect("recovers")
+        .decide(&Caller::operator(), &shown.id.to_string(), fingerprint, decision)
+        .await
 }
 
 async fn ended(dispatch: &Dispatch, id: &str) -> String {
     let owner = local_caller();
-    let result = dispatch.task_result(&owner, id, Arc::new(NoClientChannel));
+    let result = dispatch.tasks().await.expect("recovers").task_result(&owner, id, Arc::new(NoClientChannel));
     let result =
         tokio::time::timeout(Duration::from_secs(30), result).await.expect("ends").expect("readable");
     result.expect("a result").as_str().to_owned()
@@ -108,7 +113,7 @@ async fn a_denied_or_cancelled_call_never_runs() {
     assert!(ended(&dispatch, &denied).await.contains("Not on a Friday."));
     let cancelled = created(&dispatch).await;
     let shown = seen(&dispatch, &cancelled).await;
-    dispatch.cancel_task(&local_caller(), &cancelled).await.expect("live");
+    dispatch.tasks().await.expect("recovers").cancel_task(&local_caller(), &cancelled).await.expect("live");
     assert!(matches!(decide(&dispatch, &shown, ApprovalDecision::Approve).await, Err(Fault::AlreadyOver(_))));
     eventually("the end of both waits", || dispatch.load().approvals == 0).await;
     assert_eq!(deploys.ran(), 0);
@@ -132,17 +137,33 @@ async fn nobody_but_the_operator_decides_and_only_about_what_was_shown() {
     let (shown, of_other) = (seen(&dispatch, &id).await, seen(&dispatch, &other).await);
     let fingerprint = &shown.approval.as_ref().expect("asked").fingerprint;
     for caller in [local_caller(), stateless::signed_in("alice")] {
-        let decided = dispatch.decide(&caller, &id, fingerprint, ApprovalDecision::Approve).await;
+        let decided = dispatch
+            .tasks()
+            .await
+            .expect("recovers")
+            .decide(&caller, &id, fingerprint, ApprovalDecision::Approve)
+            .await;
         assert!(matches!(decided, Err(Fault::UnknownTask)), "{decided:?}");
     }
     // The question of a person is not open, under any name.
     for key in ["host:confirm", "confirm"] {
         let yes = RawJson::of(&json!({"action": "accept", "content": {"approve": true}}));
         let answers = HashMap::from([(key.to_owned(), yes)]);
-        dispatch.update_task(&local_caller(), &id, answers).await.expect("ignored");
+        dispatch
+            .tasks()
+            .await
+            .expect("recovers")
+            .update_task(&local_caller(), &id, answers)
+            .await
+            .expect("ignored");
     }
     let other = of_other.approval.as_ref().expect("asked").fingerprint.clone();
-    let swapped = dispatch.decide(&Caller::operator(), &id, &other, ApprovalDecision::Approve).await;
+    let swapped = dispatch
+        .tasks()
+        .await
+        .expect("recovers")
+        .decide(&Caller::operator(), &id, &other, ApprovalDecision::Approve)
+        .await;
     assert!(matches!(swapped, Err(Fault::NotDecided(_))), "{swapped:?}");
     assert_eq!(seen(&dispatch, &id).await.status(), TaskStatus::InputRequired);
     assert_eq!(deploys.ran(), 0);
@@ -163,7 +184,12 @@ async fn a_person_approves_by_their_client_where_the_manifest_says_so() {
         ));
         let answer = json!({"action": "accept", "content": {"approve": yes}});
         let of_operator = HashMap::from([("host:confirm".to_owned(), RawJson::of(&answer))]);
-        let refused = dispatch.update_task(&Caller::operator(), &id, of_operator).await;
+        let refused = dispatch
+            .tasks()
+            .await
+            .expect("recovers")
+            .update_task(&Caller::operator(), &id, of_operator)
+            .await;
         assert!(matches!(refused, Err(Fault::InvalidParams(_))), "K-A2: {refused:?}");
         let (asked, answer) = (client.asked().remove(0), Ok(RawJson::of(&answer)));
         dispatch.take_response(&local_caller(), &asked, answer).await.expect("stored");
@@ -303,7 +329,7 @@ async fn of_racing_decisions_one_counts() {
             },
             async {
                 tokio::time::sleep(late).await;
-                dispatch.cancel_task(&owner, &id).await
+                dispatch.tasks().await.expect("recovers").cancel_task(&owner, &id).await
             },
         );
         approved += u32::from(yes.is_ok());

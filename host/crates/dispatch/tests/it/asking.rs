@@ -37,7 +37,13 @@ async fn a_wait_for_answers_outlasts_a_store_that_fails_for_a_while() {
     eventually("the faults to be met", || faulty.intercept.failures.load(Ordering::SeqCst) == 0).await;
     assert_eq!(client.asked().len(), 1, "asked once");
     dispatch.take_response(&caller, &client.asked()[0], Ok(RawJson::trusted(YES))).await.expect("kept");
-    let result = dispatch.task_result(&caller, &id, Arc::new(client.clone())).await.expect("a task");
+    let result = dispatch
+        .tasks()
+        .await
+        .expect("recovers")
+        .task_result(&caller, &id, Arc::new(client.clone()))
+        .await
+        .expect("a task");
     let text = result.expect("a result");
     assert!(text.as_str().contains("accept"), "{}", text.as_str());
     assert_eq!(client.asked().len(), 1);
@@ -55,7 +61,9 @@ async fn ir_7_waits_whose_clients_have_left_ask_no_more() {
     let mut waits = Vec::new();
     for client in &clients {
         let (dispatch, caller, id, client) = (dispatch.clone(), caller.clone(), id.clone(), client.clone());
-        waits.push(tokio::spawn(async move { dispatch.task_result(&caller, &id, Arc::new(client)).await }));
+        waits.push(tokio::spawn(async move {
+            dispatch.tasks().await.expect("recovers").task_result(&caller, &id, Arc::new(client)).await
+        }));
         eventually("a question", || clients.iter().any(|client| !client.asked().is_empty())).await;
     }
     clients.iter().for_each(Client::leave);
@@ -68,7 +76,9 @@ async fn ir_7_waits_whose_clients_have_left_ask_no_more() {
     let (to, by, of) = (dispatch.clone(), caller.clone(), id.clone());
     let wait = {
         let there = there.clone();
-        tokio::spawn(async move { to.task_result(&by, &of, Arc::new(there)).await })
+        tokio::spawn(async move {
+            to.tasks().await.expect("recovers").task_result(&by, &of, Arc::new(there)).await
+        })
     };
     eventually("the question to be asked again", || !there.asked().is_empty()).await;
     dispatch.take_response(&caller, &asked[0], Ok(RawJson::trusted(YES))).await.expect("kept");

@@ -222,7 +222,7 @@ async fn lists_without_tasks_show_tools_that_everybody_can_call_and_the_host_too
     let listed = |caller: Caller, whom: ListFor| {
         let dispatch = stage.dispatch.clone();
         async move {
-            let listed = dispatch.list_tools(&caller, whom, None).await.expect("lists");
+            let listed = dispatch.catalog().list_tools(&caller, whom, None).await.expect("lists");
             listed.decode::<Value>().expect("JSON")["tools"].as_array().expect("tools").clone()
         }
     };

@@ -67,7 +67,7 @@ fn running(running: u32) -> Settings {
 }
 
 async fn status(host: &Host, id: &str) -> TaskStatus {
-    host.dispatch.task(&caller(), id).await.expect("found").status()
+    host.dispatch.tasks().await.expect("recovers").task(&caller(), id).await.expect("found").status()
 }
 
 async fn until_completed(host: &Host, id: &str) {
@@ -90,11 +90,20 @@ async fn what_waits_on_a_host_is_run_by_one_that_has_room() {
     assert_eq!(status(&full, &waiting).await, TaskStatus::Working);
     let there = host(&store, Settings { shares: true, ..running(10) }, tools());
     until_completed(&here, &waiting).await;
-    eventually("its place to be given up", || here.dispatch.running() == 1).await;
-    let taken = there.dispatch.task(&caller(), &waiting).await.expect("found");
+    eventually("its place to be given up", || here.dispatch.load().runs == 1).await;
+    let taken =
+        there.dispatch.tasks().await.expect("recovers").task(&caller(), &waiting).await.expect("found");
     assert_ne!(
         taken.fence.incarnation,
-        here.dispatch.task(&caller(), &busy).await.expect("found").fence.incarnation
+        here.dispatch
+            .tasks()
+            .await
+            .expect("recovers")
+            .task(&caller(), &busy)
+            .await
+            .expect("found")
+            .fence
+            .incarnation
     );
     assert_eq!(taken.fence.attempt, 1, "it had not begun");
     assert_eq!(status(&there, &busy).await, TaskStatus::Working, "what has begun stays");
@@ -115,7 +124,7 @@ async fn t_42_runs_of_a_principal_are_counted_on_all_hosts() {
     };
     eventually("the other host to hear of it", busy).await;
     let waiting = create(&there.dispatch, &caller, "once", Arc::new(NoClientChannel)).await;
-    here.dispatch.cancel_task(&caller, &id).await.expect("cancelled");
+    here.dispatch.tasks().await.expect("recovers").cancel_task(&caller, &id).await.expect("cancelled");
     until_completed(&there, &waiting).await;
     eventually("nothing to run any more", || !busy()).await;
 }
@@ -133,23 +142,25 @@ async fn t_42_rates_of_a_principal_are_counted_on_all_hosts() {
     let who = |subject: &str| RateKey::Subject(principal(subject));
     let (ann, bea) = (who("ann"), who("bea"));
     for _ in 0..9 {
-        here.dispatch.count_operation(&ann, Operation::Call).expect("within the rate");
+        here.dispatch.access().count_operation(&ann, Operation::Call).expect("within the rate");
     }
     // The rest is used up on the other host: one call at once, and none once the use has been
     // broadcast.
     let mut allowed = 0;
-    eventually("the rate to be used up", || match there.dispatch.count_operation(&ann, Operation::Call) {
-        Ok(()) => {
-            allowed += 1;
-            std::thread::sleep(Duration::from_millis(150));
-            false
+    eventually("the rate to be used up", || {
+        match there.dispatch.access().count_operation(&ann, Operation::Call) {
+            Ok(()) => {
+                allowed += 1;
+                std::thread::sleep(Duration::from_millis(150));
+                false
+            }
+            Err(_) => true,
         }
-        Err(_) => true,
     })
     .await;
     assert!(allowed <= 10, "{allowed}");
-    there.dispatch.count_operation(&ann, Operation::Creation).expect("of this there was none");
-    there.dispatch.count_operation(&bea, Operation::Call).expect("another principal");
+    there.dispatch.access().count_operation(&ann, Operation::Creation).expect("of this there was none");
+    there.dispatch.access().count_operation(&bea, Operation::Call).expect("another principal");
 }
 
 /// R-7, L-6: clients of every host learn of a change that a guest reports.
@@ -157,9 +168,9 @@ async fn t_42_rates_of_a_principal_are_counted_on_all_hosts() {
 async fn what_a_guest_announces_is_heard_on_all_hosts() {
     let store = shared();
     let (here, there) = (host(&store, SETTINGS, tools()), host(&store, SETTINGS, tools()));
-    let mut updates = there.dispatch.updates();
+    let mut updates = there.dispatch.catalog().updates();
     eventually("it to be heard", || {
-        here.dispatch.announce(OfferChange::Resource("note://1".into()));
+        here.dispatch.catalog().announce(OfferChange::Resource("note://1".into()));
         updates.try_recv().is_ok_and(|uri| uri.as_deref() == Some("note://1"))
     })
     .await;
@@ -170,7 +181,7 @@ async fn what_a_guest_announces_is_heard_on_all_hosts() {
 async fn words_that_mean_nothing_do_no_harm() {
     let store = shared();
     let there = host(&store, SETTINGS, tools());
-    let mut updates = there.dispatch.updates();
+    let mut updates = there.dispatch.catalog().updates();
     let stranger = store.node();
     eventually("the last of them to be heard", || {
         for word in ["", "{}", "[]", "{\"used\":{\"by\":[[{\"local\":1},\"call\",-1]]}}", "\u{0}"] {

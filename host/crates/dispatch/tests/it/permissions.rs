@@ -126,7 +126,14 @@ impl House {
         let channel: Arc<dyn ClientChannel> = Arc::new(person.clone());
         if as_task {
             let id = create(&self.dispatch, &person.caller, "sends", channel.clone()).await;
-            let result = self.dispatch.task_result(&person.caller, &id, channel).await.expect("a task");
+            let result = self
+                .dispatch
+                .tasks()
+                .await
+                .expect("recovers")
+                .task_result(&person.caller, &id, channel)
+                .await
+                .expect("a task");
             return text(&result.expect("a result"));
         }
         match self.dispatch.call(&person.caller, call("sends", false, channel)).await.expect("runs") {
@@ -168,6 +175,7 @@ async fn a_host_is_asked_for_at_each_request_for_as_long_as_the_person_says() {
         );
         house
             .dispatch
+            .access()
             .revoke_grant(&Caller::operator(), grant.id)
             .await
             .expect("answers")
@@ -245,8 +253,8 @@ async fn a_revoked_grant_acts_at_the_next_request_of_a_run_under_way() {
     let person = Person::saying(&local_caller(), &["always", "no"]);
     let revoke = async {
         sent.notified().await;
-        let grants = house.dispatch.grants(None, 10).await.expect("reads");
-        house.dispatch.revoke_grant(&Caller::operator(), grants[0].id).await.expect("answers");
+        let grants = house.dispatch.access().list_grants(None, 10).await.expect("reads");
+        house.dispatch.access().revoke_grant(&Caller::operator(), grants[0].id).await.expect("answers");
         go_on.notify_one();
     };
     let (came, ()) = tokio::join!(house.run(&person, false), revoke);
@@ -375,6 +383,9 @@ async fn a_word_for_the_task_outlives_the_run_that_asked() {
         go_on.notify_one();
         house
             .dispatch
+            .tasks()
+            .await
+            .expect("recovers")
             .task_result(&person.caller, &first, Arc::new(person.clone()))
             .await
             .expect("a task")
@@ -399,10 +410,16 @@ async fn a_word_for_the_task_outlives_the_run_that_asked() {
         task.version += 1;
         assert_eq!(house.store.commit(&task, Records::default()).await.expect("commits"), CommitStatus::Done);
         go_on.notify_one();
-        let result = house.dispatch.task_result(&person.caller, &second, Arc::new(person.clone())).await;
+        let result = house
+            .dispatch
+            .tasks()
+            .await
+            .expect("recovers")
+            .task_result(&person.caller, &second, Arc::new(person.clone()))
+            .await;
         let came = text(&result.expect("a task").expect("runs"));
         assert_eq!(came, [if again.is_empty() { "yes" } else { NO }]);
         assert_eq!(person.asked().len(), again.len());
-        eventually("the run to end", || house.dispatch.running() == 0).await;
+        eventually("the run to end", || house.dispatch.load().runs == 0).await;
     }
 }

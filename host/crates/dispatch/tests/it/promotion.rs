@@ -64,7 +64,16 @@ async fn a_call_that_takes_long_goes_on_as_a_task() {
     handover.expect("a duty").mark_delivered();
     assert_eq!(view.status, TaskStatus::Working);
     assert_eq!(slow.started.load(Ordering::SeqCst), 1);
-    assert!(dispatch.task(&client(), &view.id).await.expect("26T-10: durable").is_live());
+    assert!(
+        dispatch
+            .tasks()
+            .await
+            .expect("recovers")
+            .task(&client(), &view.id)
+            .await
+            .expect("26T-10: durable")
+            .is_live()
+    );
     slow.go.notify_one();
     assert!(matches!(outcome(&dispatch, &view.id).await, Outcome::Result { is_error: false, .. }));
     assert_eq!(slow.started.load(Ordering::SeqCst), 1, "it was never started again");
@@ -96,7 +105,8 @@ async fn the_end_and_the_clock_never_both_answer() {
             }
             other => panic!("{other:?}"),
         }
-        let stored = dispatch.summaries(&client(), None, 1000).await.expect("lists");
+        let stored =
+            dispatch.tasks().await.expect("recovers").summaries(&client(), None, 1000).await.expect("lists");
         assert_eq!(stored.len(), tasks, "a task for each reply that named one");
         assert!(stored.iter().all(|task| task.status.is_terminal()));
     }
@@ -130,13 +140,20 @@ async fn asking_and_the_clock_never_both_decide() {
                 created.handover.expect("a duty").mark_delivered();
                 eventually_asks(&dispatch, &id, "a").await;
                 let answers = HashMap::from([("a".to_owned(), RawJson::trusted(YES))]);
-                dispatch.update_task(&client(), &id, answers).await.expect("acknowledged");
+                dispatch
+                    .tasks()
+                    .await
+                    .expect("recovers")
+                    .update_task(&client(), &id, answers)
+                    .await
+                    .expect("acknowledged");
                 assert!(matches!(outcome(&dispatch, &id).await, Outcome::Result { .. }));
                 tasks += 1;
             }
             other => panic!("{other:?}"),
         }
-        let stored = dispatch.summaries(&client(), None, 1000).await.expect("lists");
+        let stored =
+            dispatch.tasks().await.expect("recovers").summaries(&client(), None, 1000).await.expect("lists");
         assert_eq!(stored.len(), tasks, "a task for each reply that named one");
         assert!(stored.iter().all(|task| task.status == TaskStatus::Completed));
     }
@@ -168,7 +185,8 @@ async fn a_handle_that_is_not_delivered_takes_its_task_along() {
     assert!(calls(&dispatch, Retry::default()).now_or_never().is_none(), "it is under way");
     go.notify_one();
     eventually("the end of the guest", || ended.load(Ordering::SeqCst) == 1).await;
-    let stored = dispatch.summaries(&client(), None, 1000).await.expect("lists");
+    let stored =
+        dispatch.tasks().await.expect("recovers").summaries(&client(), None, 1000).await.expect("lists");
     assert_eq!(stored.len(), 2);
     assert!(stored.iter().all(|task| task.status == TaskStatus::Cancelled));
 }
@@ -242,7 +260,7 @@ async fn a_guest_that_begins_a_task_is_one_from_there_on() {
     let dispatch = dispatch(&store, store.clone(), vec![beginner]);
     let CreatedTask { view, handover, .. } = created(calls(&dispatch, Retry::default()).await);
     handover.expect("a duty").mark_delivered();
-    let task = dispatch.task(&client(), &view.id).await.expect("there");
+    let task = dispatch.tasks().await.expect("recovers").task(&client(), &view.id).await.expect("there");
     assert!(task.effects, "said before it was a task");
     assert!(task.started_at.is_some());
     go.notify_one();
@@ -261,16 +279,31 @@ async fn an_anonymous_task_is_found_by_its_id_alone() {
     let (caller, begin) = (anonymous(), call("t", Retry::default(), &Arc::default()));
     let CreatedTask { view, handover, .. } = created(dispatch.call(&caller, begin).await);
     handover.expect("a duty").mark_delivered();
-    assert!(dispatch.task(&anonymous(), &view.id).await.is_ok());
+    assert!(dispatch.tasks().await.expect("recovers").task(&anonymous(), &view.id).await.is_ok());
     let session = Caller::new(
         Arc::new(Principal::Anonymous),
         Some(toolyard_dispatch::SessionId("s".into())),
         RawJson::empty_object(),
     );
-    assert!(dispatch.task(&session, &view.id).await.is_ok(), "in a session as well");
-    assert!(dispatch.summaries(&session, None, 10).await.expect("lists").is_empty());
+    assert!(
+        dispatch.tasks().await.expect("recovers").task(&session, &view.id).await.is_ok(),
+        "in a session as well"
+    );
+    assert!(
+        dispatch
+            .tasks()
+            .await
+            .expect("recovers")
+            .summaries(&session, None, 10)
+            .await
+            .expect("lists")
+            .is_empty()
+    );
     for stranger in [client(), signed_in("alice")] {
-        assert!(matches!(dispatch.task(&stranger, &view.id).await, Err(Fault::UnknownTask)));
+        assert!(matches!(
+            dispatch.tasks().await.expect("recovers").task(&stranger, &view.id).await,
+            Err(Fault::UnknownTask)
+        ));
     }
     slow.go.notify_one();
     eventually("the end", || slow.ended.load(Ordering::SeqCst) == 1).await;

@@ -42,13 +42,14 @@ async fn created(dispatch: &Arc<Dispatch>) -> String {
 }
 
 async fn task(dispatch: &Arc<Dispatch>, id: &str) -> Task {
-    dispatch.task(&local_caller(), id).await.expect("found")
+    dispatch.tasks().await.expect("recovers").task(&local_caller(), id).await.expect("found")
 }
 
 async fn until(dispatch: &Arc<Dispatch>, id: &str, what: &str, holds: impl Fn(&Task) -> bool) -> Task {
     let seen = Mutex::new(None);
     eventually(what, || {
-        let now = dispatch.task(&local_caller(), id).now_or_never().and_then(Result::ok);
+        let read = async { dispatch.tasks().await?.task(&local_caller(), id).await };
+        let now = read.now_or_never().and_then(Result::ok);
         let fits = now.as_ref().is_some_and(&holds);
         *seen.lock().expect("no panic") = now;
         fits
@@ -88,12 +89,15 @@ async fn a5_what_may_be_run_again_is_run_again_and_told_its_attempt() {
     let ended = until(&second, &id, "the second attempt", |task| !task.is_live()).await;
     assert_eq!((ended.status(), ended.fence.attempt), (TaskStatus::Completed, 2));
     let result = second
+        .tasks()
+        .await
+        .expect("recovers")
         .task_result(&local_caller(), &id, Arc::new(NoClientChannel))
         .await
         .expect("a task")
         .expect("a result");
     assert!(result.as_str().contains("attempt 2"), "{}", result.as_str());
-    eventually("the slot to be given back", || second.running() == 0).await;
+    eventually("the slot to be given back", || second.load().runs == 0).await;
 }
 
 /// The observed events of calls, one word each.
@@ -116,7 +120,7 @@ impl Observer for Seen {
 async fn a_run_that_was_taken_over_is_observed_like_any_other() {
     let (second, _, id) = after_a_death(rerun(second_time)).await;
     let seen = Arc::new(Seen::default());
-    second.set_observer(seen.clone());
+    second.observers().set_observer(seen.clone());
     until(&second, &id, "the second attempt", |task| !task.is_live()).await;
     let seen = seen.0.lock().expect("no panic");
     assert_eq!(*seen, ["tool by local", "task", "result"]);
@@ -149,7 +153,7 @@ async fn a_task_waits_for_a_tool_that_is_not_loaded() {
     assert_eq!(waits.status(), TaskStatus::Working);
     assert!(waits.status_message.expect("says why").contains("Waiting for the tool `tool`"));
     // A command that only reads does not take the task over.
-    second.publish(Arc::new(Catalog::new(vec![rerun(second_time)]).expect("one")));
+    second.catalog().publish(Arc::new(Catalog::new(vec![rerun(second_time)]).expect("one")));
     until(&second, &id, "the tool to be back", |task| task.status() == TaskStatus::Completed).await;
     service.abort();
 }
@@ -179,7 +183,13 @@ async fn a_second_attempt_gets_the_answers_that_the_first_one_got() {
     first.kill();
     let second = host(&Arc::new(store.node()), vec![rerun(asks)]);
     let later = Client::default();
-    let result = second.task_result(&local_caller(), &id, Arc::new(later.clone())).await.expect("a task");
+    let result = second
+        .tasks()
+        .await
+        .expect("recovers")
+        .task_result(&local_caller(), &id, Arc::new(later.clone()))
+        .await
+        .expect("a task");
     assert!(result.expect("a result").as_str().contains("accept"));
     assert_eq!((client.asked().len(), later.asked().len()), (1, 0));
 }
@@ -208,8 +218,14 @@ async fn an_open_question_outlives_its_host() {
         } else {
             let (asking, waits) = (later.clone(), second.clone());
             let id = id.clone();
-            let waits =
-                tokio::spawn(async move { waits.task_result(&local_caller(), &id, Arc::new(asking)).await });
+            let waits = tokio::spawn(async move {
+                waits
+                    .tasks()
+                    .await
+                    .expect("recovers")
+                    .task_result(&local_caller(), &id, Arc::new(asking))
+                    .await
+            });
             eventually("the question to go out again", || !later.asked().is_empty()).await;
             second
                 .take_response(&local_caller(), &later.asked()[0], Ok(RawJson::trusted(YES)))
@@ -217,8 +233,13 @@ async fn an_open_question_outlives_its_host() {
                 .expect("kept");
             waits.await.expect("no panic").expect("a task").expect("a result");
         }
-        let result =
-            second.task_result(&local_caller(), &id, Arc::new(NoClientChannel)).await.expect("a task");
+        let result = second
+            .tasks()
+            .await
+            .expect("recovers")
+            .task_result(&local_caller(), &id, Arc::new(NoClientChannel))
+            .await
+            .expect("a task");
         assert!(result.expect("a result").as_str().contains("accept"));
         let ended = task(&second, &id).await;
         assert_eq!((ended.questions.len(), ended.questions[0].asked_again), (1, 0));
@@ -240,11 +261,11 @@ async fn a_host_that_goes_hands_over_what_may_be_run_again_and_ends_the_rest() {
     let once = create(&first, &local_caller(), "once", Arc::new(NoClientChannel)).await;
     let (calling, plain) = (first.clone(), call("plain", false, Arc::new(NoClientChannel)));
     let plain = tokio::spawn(async move { calling.call(&local_caller(), plain).await });
-    eventually("all three to run", || first.running() == 3).await;
+    eventually("all three to run", || first.load().runs == 3).await;
     let drained = first.drain(Duration::ZERO, DrainMode::HandOver).await;
     assert_eq!(drained, DrainReport { cut: 2, handed_over: 1 });
     assert!(plain.await.expect("no panic").is_err());
-    assert_eq!(first.running(), 0);
+    assert_eq!(first.load().runs, 0);
     let second = host(&Arc::new(store.node()), tools());
     let ended = task(&second, &once).await;
     assert_eq!(ended.status(), TaskStatus::Failed);

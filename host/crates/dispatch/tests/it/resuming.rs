@@ -426,7 +426,12 @@ async fn the_limit_of_questions_is_that_of_all_runs_of_a_task() {
             |task: Task| task.parked().is_some() && task.open_questions().any(|question| question.key == key);
         eventually("a question", || stored(&store, id).now_or_never().is_some_and(is_asked)).await;
         let answers = [(key.clone(), toolyard_dispatch::RawJson::trusted(toolyard_kit::YES))];
-        host.update_task(&local_caller(), &id.to_string(), answers.into()).await.expect("answers");
+        host.tasks()
+            .await
+            .expect("recovers")
+            .update_task(&local_caller(), &id.to_string(), answers.into())
+            .await
+            .expect("answers");
     }
     until_ended(&store, id).await;
     let outcome = format!("{:?}", stored(&store, id).await.outcome);

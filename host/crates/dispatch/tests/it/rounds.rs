@@ -181,7 +181,7 @@ async fn a_state_leads_to_effects_once() {
     let CreatedTask { view, handover, .. } =
         created(calls(&dispatch, retry(Some(&asked.state), &[("a", YES)])).await);
     handover.expect("a duty").mark_delivered();
-    let task = dispatch.task(&client(), &view.id).await.expect("there");
+    let task = dispatch.tasks().await.expect("recovers").task(&client(), &view.id).await.expect("there");
     assert!(task.effects);
     let keys = |open: bool| {
         let meant = task.questions.iter().filter(|question| question.answer.is_none() == open);
@@ -190,7 +190,13 @@ async fn a_state_leads_to_effects_once() {
     assert_eq!(keys(false), ["a"], "answered before it was a task");
     eventually_asks(&dispatch, &view.id, "b").await;
     let answers = HashMap::from([("b".to_owned(), RawJson::trusted(YES))]);
-    dispatch.update_task(&client(), &view.id, answers).await.expect("acknowledged");
+    dispatch
+        .tasks()
+        .await
+        .expect("recovers")
+        .update_task(&client(), &view.id, answers)
+        .await
+        .expect("acknowledged");
     let Outcome::Result { result, .. } = outcome(&dispatch, &view.id).await else { panic!("a result") };
     assert!(result.as_str().contains("Ok("), "{}", result.as_str());
 }
@@ -271,7 +277,13 @@ async fn what_does_not_fit_is_asked_again() {
         let key = next_key(&dispatch, &id, &keys).await;
         let answers =
             HashMap::from([(key.clone(), RawJson::trusted(answer)), ("a".into(), RawJson::trusted("5"))]);
-        dispatch.update_task(&client(), &id, answers).await.expect("26T-17, 26X-6: acknowledged");
+        dispatch
+            .tasks()
+            .await
+            .expect("recovers")
+            .update_task(&client(), &id, answers)
+            .await
+            .expect("26T-17, 26X-6: acknowledged");
         keys.push(key);
     }
     assert_eq!(&keys[..2], ["a", "a (2)"]);
@@ -299,7 +311,7 @@ async fn begun(store: &Arc<MemoryStore>) -> (Arc<Dispatch>, String) {
 /// The key of the open question, once it is a new one.
 async fn next_key(dispatch: &Arc<Dispatch>, id: &str, before: &[String]) -> String {
     loop {
-        let task = dispatch.task(&client(), id).await.expect("there");
+        let task = dispatch.tasks().await.expect("recovers").task(&client(), id).await.expect("there");
         assert!(task.is_live(), "{:?}", task.outcome);
         let open: Vec<String> =
             task.open_questions().map(|question| question.wire_key().into_owned()).collect();

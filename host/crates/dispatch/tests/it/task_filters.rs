@@ -40,7 +40,13 @@ impl House {
     }
 
     async fn list(&self, caller: &Caller, params: &Value) -> Result<Value, Fault> {
-        let result = self.dispatch.list_tasks(caller, Some(&RawJson::of(params))).await?;
+        let result = self
+            .dispatch
+            .tasks()
+            .await
+            .expect("recovers")
+            .list_tasks(caller, Some(&RawJson::of(params)))
+            .await?;
         Ok(result.decode().expect("JSON"))
     }
 
@@ -180,7 +186,14 @@ async fn f_8_only_a_filter_changes_the_order() {
     // F-3: an unknown criterion is ignored, and the rest applied.
     assert_eq!(house.all(&json!({"filter": {"unknown": 5}})).await, latest_change_first);
     assert_eq!(house.all(&json!({"methods": ["tools/call"]})).await, latest_change_first);
-    let result = house.dispatch.list_tasks(&caller("a"), None).await.expect("params may be absent");
+    let result = house
+        .dispatch
+        .tasks()
+        .await
+        .expect("recovers")
+        .list_tasks(&caller("a"), None)
+        .await
+        .expect("params may be absent");
     assert!(result.as_str().contains(&by_creation[0]));
 }
 
@@ -203,8 +216,13 @@ async fn the_operator_finds_the_tasks_of_all_owners_and_a_principal_its_own() {
     let find = async |caller: &Caller, filter: &Filter| {
         let (mut found, mut after) = (Vec::new(), None);
         loop {
-            let page =
-                house.dispatch.find_tasks(caller, filter.clone(), Direction::Ascending, after, 2).await;
+            let page = house
+                .dispatch
+                .tasks()
+                .await
+                .expect("recovers")
+                .find_tasks(caller, filter.clone(), Direction::Ascending, after, 2)
+                .await;
             let Page { tasks, next } = page.expect("searches");
             found.extend(tasks.iter().map(|task| task.id));
             after = next;
@@ -233,12 +251,26 @@ async fn a_change_of_a_task_is_counted_for_those_who_look_at_many() {
     let house = House::new();
     let mine = house.five().await;
     let mut changes = house.dispatch.task_changes();
-    house.dispatch.list_tasks(&caller("a"), None).await.expect("lists");
+    house.dispatch.tasks().await.expect("recovers").list_tasks(&caller("a"), None).await.expect("lists");
     changes.mark_unchanged();
     let before = *changes.borrow();
-    house.dispatch.task(&caller("a"), &mine[0].id.to_string()).await.expect("is there");
+    house
+        .dispatch
+        .tasks()
+        .await
+        .expect("recovers")
+        .task(&caller("a"), &mine[0].id.to_string())
+        .await
+        .expect("is there");
     assert_eq!(*changes.borrow(), before, "a read changes nothing");
-    house.dispatch.cancel_task(&Caller::operator(), &mine[0].id.to_string()).await.expect("is live");
+    house
+        .dispatch
+        .tasks()
+        .await
+        .expect("recovers")
+        .cancel_task(&Caller::operator(), &mine[0].id.to_string())
+        .await
+        .expect("is live");
     assert!(changes.has_changed().expect("the host is there"));
     assert!(*changes.borrow_and_update() > before);
     let load = house.dispatch.load();

@@ -199,7 +199,7 @@ impl Endpoint {
             }
             Err(why) => {
                 count(&RateKey::of(&Arc::new(Principal::Anonymous), peer))?;
-                self.server.dispatch.note_unauthenticated(&why.to_string());
+                self.server.dispatch.access().note_unauthenticated(&why.to_string());
                 Err(reply::denied(&why, auth).into())
             }
         }

@@ -185,7 +185,7 @@ impl Registry {
     /// machines may be lost; a store on this machine says whether another process has written to it.
     fn start_look(&self, live: &LiveSession) -> bool {
         let dispatch = &self.server.dispatch;
-        live.start_look((!dispatch.has_neighbours()).then(|| dispatch.writes_of_others()))
+        live.start_look((!dispatch.node().is_shared).then(|| dispatch.node().writes_of_others()))
     }
 
     /// Checks whether another host has closed a session in memory.
@@ -257,7 +257,7 @@ impl Registry {
                         ),
                         SessionTerms {
                             revision,
-                            declared: self.server.dispatch.offers(),
+                            declared: self.server.dispatch.catalog().offers(),
                             audience: Arc::new(Audience::new(level_of(&session), initialized)),
                             memory: DurableState {
                                 subscriptions: session.subscriptions.clone(),
@@ -277,7 +277,7 @@ impl Registry {
                         used: now,
                         touched: now,
                         looked: now,
-                        seen_writes: self.server.dispatch.writes_of_others(),
+                        seen_writes: self.server.dispatch.node().writes_of_others(),
                     }),
                     session,
                 })
@@ -289,7 +289,7 @@ impl Registry {
 
     /// Passes a notice to other hosts if the client of this session has no stream on this one.
     pub fn pass_on(&self, id: &SessionId, task: Option<TaskId>, notice: &Notice) {
-        self.server.dispatch.pass_on(id, task, notice);
+        self.server.dispatch.node().pass_on(id, task, notice);
     }
 
     /// Drops a closed session: its streams end, and its calls stop.

@@ -85,7 +85,8 @@ impl Endpoint {
         if let Some(Ok((call, _))) = &request.call
             && is_mirrored
         {
-            let wanted = server.dispatch.param_headers(&request.caller, &call.name, request.has_tasks());
+            let wanted =
+                server.dispatch.catalog().param_headers(&request.caller, &call.name, request.has_tasks());
             header_check::check_params(headers, &wanted, &call.arguments).map_err(Failure::BadRequest)?;
         }
         request.count()?;

@@ -31,9 +31,10 @@ impl Handler {
     async fn task_outcome(&self) -> Result<Output, Failure> {
         let Request { server, caller, method, params, origin, .. } = &*self.request;
         let (dispatch, params) = (&server.dispatch, params.as_ref());
+        let tasks = dispatch.tasks().await?;
         Ok(match (method, origin) {
             (Method::TasksGet, Origin::Session(client)) => {
-                let task = dispatch.task(caller, &task_id(params)?).await?;
+                let task = tasks.task(caller, &task_id(params)?).await?;
                 // Some clients only poll, and do not ask for the result at `input_required`.
                 dispatch.offer_questions(caller, &task, &client.task_channel).await?;
                 task.view().advised_at(dispatch.now()).render().into()
@@ -44,18 +45,18 @@ impl Handler {
                 self.complete(snapshot(&self.task(envelope).await?, &client, dispatch.now())?, None)
             }
             (Method::TasksResult, _) => {
-                let outcome = dispatch.task_result(caller, &task_id(params)?, self.channel.clone()).await?;
+                let outcome = tasks.task_result(caller, &task_id(params)?, self.channel.clone()).await?;
                 outcome.map_err(Failure::Answered)?.into()
             }
-            (Method::TasksList, _) => dispatch.list_tasks(caller, params).await?.into(),
+            (Method::TasksList, _) => tasks.list_tasks(caller, params).await?.into(),
             // 26T-17: an acknowledgement, whatever happens to the answers.
             (Method::TasksUpdate, _) => {
                 let (id, responses) = update_params(params)?;
-                dispatch.update_task(caller, &id, responses).await?;
+                tasks.update_task(caller, &id, responses).await?;
                 acknowledged()
             }
             (Method::TasksCancel, Origin::Session(_)) => {
-                dispatch.cancel_task(caller, &task_id(params)?).await?.view().render().into()
+                tasks.cancel_task(caller, &task_id(params)?).await?.view().render().into()
             }
             // 26T-20: an acknowledgement, also for a task that has ended.
             (Method::TasksCancel, Origin::Envelope(envelope)) => {
@@ -63,7 +64,7 @@ impl Handler {
                     true => task_id(params)?,
                     false => self.task(envelope).await?.id.to_string(),
                 };
-                match dispatch.cancel_task(caller, &id).await {
+                match tasks.cancel_task(caller, &id).await {
                     Ok(_) | Err(Fault::AlreadyOver(_)) => acknowledged(),
                     Err(fault) => return Err(fault.into()),
                 }
@@ -77,7 +78,7 @@ impl Handler {
     async fn task(&self, envelope: &Envelope) -> Result<Task, Failure> {
         let Request { server, caller, params, .. } = &*self.request;
         let id = task_id(params.as_ref())?;
-        let found = server.dispatch.task(caller, &id).await;
+        let found = server.dispatch.tasks().await?.task(caller, &id).await;
         if envelope.tasks {
             return Ok(found?);
         }

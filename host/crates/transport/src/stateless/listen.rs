@@ -14,7 +14,8 @@ use futures_util::StreamExt as _;
 use futures_util::stream::{BoxStream, SelectAll};
 use std::collections::VecDeque;
 use tokio_util::sync::CancellationToken;
-use toolyard_dispatch::{Dispatch, Fault, Operation, RETRY_AFTER_MS, Task, TaskId};
+use toolyard_dispatch::rules::Object;
+use toolyard_dispatch::{Fault, Operation, RETRY_AFTER_MS, Task};
 use toolyard_protocol::ClientCapabilities;
 use toolyard_protocol::stateless::error::tasks_required;
 use toolyard_protocol::stateless::listen::{self, Filter};
@@ -43,7 +44,7 @@ impl Subscription {
         // Before anything is read, so that no change is missed.
         let changes = ChangeReceiver::of(&request.server.dispatch);
         match grant(&request).await {
-            Ok((granted, ids)) => Ok(Self::of(request, granted, ids, changes, ending)),
+            Ok((granted, tasks)) => Ok(Self::of(request, granted, tasks, changes, ending)),
             Err(failure) => Err(request.refuse(failure)),
         }
     }
@@ -51,7 +52,7 @@ impl Subscription {
     fn of(
         request: Box<Request>,
         granted: Filter,
-        ids: Vec<TaskId>,
+        tasks: SelectAll<BoxStream<'static, Task>>,
         changes: ChangeReceiver,
         ending: CancellationToken,
     ) -> Self {
@@ -60,12 +61,6 @@ impl Subscription {
         if over {
             ready.push_back(listen::ended(&request.id));
         }
-        // Each begins with the current task, which closes the gap before (26SUB-7).
-        let follow = |id| {
-            let (dispatch, caller) = (&request.server.dispatch, (*request.caller).clone());
-            Dispatch::follow_task(dispatch, caller, id).boxed()
-        };
-        let tasks = ids.into_iter().map(follow).collect();
         let client = ClientCapabilities::of(&request.caller.capabilities);
         Self { request, client, granted, changes, tasks, ready, ending, over }
     }
@@ -104,8 +99,8 @@ impl Subscription {
     }
 }
 
-/// The granted part of the request, and the tasks in it.
-async fn grant(request: &Request) -> Result<(Filter, Vec<TaskId>), Failure> {
+/// The granted part of the request, and the changes of the tasks in it.
+async fn grant(request: &Request) -> Result<(Filter, SelectAll<BoxStream<'static, Task>>), Failure> {
     let Request { server, caller, method, params, .. } = request;
     let dispatch = &server.dispatch;
     let mut filter = Filter::decode(params.as_ref())?;
@@ -124,15 +119,17 @@ async fn grant(request: &Request) -> Result<(Filter, Vec<TaskId>), Failure> {
         let what = format!("{method} names more than {most} resources and tasks, the most");
         return Err(Fault::Busy { what, limit: "wire.subscriptions", retry_after_ms: RETRY_AFTER_MS }.into());
     }
-    let offers = dispatch.offers();
+    let offers = dispatch.catalog().offers();
     filter.prompts &= offers.prompts;
     filter.resources &= offers.resources;
-    filter.uris.retain(|uri| offers.resources && dispatch.may_hear_of(caller, uri));
-    let mut tasks = Vec::new();
+    filter.uris.retain(|uri| offers.resources && dispatch.access().shows(caller, Object::Resource(uri)));
+    let mut tasks = SelectAll::new();
     for id in std::mem::take(&mut filter.tasks) {
-        match dispatch.task(caller, &id).await {
+        let known = dispatch.tasks().await?;
+        match known.task(caller, &id).await {
             Ok(task) => {
-                tasks.push(task.id);
+                // It begins with the current task, which closes the gap before (26SUB-7).
+                tasks.push(known.follow_task((**caller).clone(), task.id).boxed());
                 filter.tasks.push(id);
             }
             Err(Fault::UnknownTask) => {

@@ -399,7 +399,7 @@ async fn t_26sub_2_26sub_7_26t_23_a_listener_hears_of_what_was_granted_and_how_a
     assert_eq!(over["params"]["status"], "completed");
     assert_eq!(over["params"]["result"]["content"][0]["text"], "x", "26X-2");
     assert_eq!(over["params"]["_meta"][META_SUBSCRIPTION], "L");
-    dispatch.publish(catalog(vec![quick()]));
+    dispatch.catalog().publish(catalog(vec![quick()]));
     let changed = listening.message().await.expect("news");
     assert_eq!(changed["method"], "notifications/tools/list_changed");
     served.stop();

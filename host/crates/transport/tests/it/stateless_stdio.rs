@@ -107,7 +107,7 @@ async fn t_26sub_4_26sub_5_26s_4_subscriptions_share_the_pipe_and_end_one_by_one
         assert_eq!(acknowledged["method"], "notifications/subscriptions/acknowledged");
         assert_eq!(acknowledged["params"]["_meta"][META_SUBSCRIPTION], id);
     }
-    dispatch.publish(catalog(Vec::new()));
+    dispatch.catalog().publish(catalog(Vec::new()));
     let mut told = Vec::new();
     for _ in 0..2 {
         let news = client.next().await.expect("news");

@@ -218,7 +218,7 @@ impl Stage {
     /// The task. It exists, because its creation was acknowledged.
     async fn task(&self, id: &str) -> Task {
         let dispatch = self.dispatch();
-        let told = self.until_told(|| dispatch.task(&self.me, id)).await;
+        let told = self.until_told(|| async { dispatch.tasks().await?.task(&self.me, id).await }).await;
         told.unwrap_or_else(|fault| panic!("{}: {fault}", self.name))
     }
 
@@ -248,8 +248,12 @@ impl Stage {
     pub async fn result(&self, id: &str) -> RawJson {
         self.status_in_the_end(id).await;
         let dispatch = self.dispatch();
-        let told =
-            self.until_told(|| dispatch.task_result(&self.me, id, Arc::new(self.client.clone()))).await;
+        let told = self
+            .until_told(|| async {
+                let tasks = dispatch.tasks().await?;
+                tasks.task_result(&self.me, id, Arc::new(self.client.clone())).await
+            })
+            .await;
         told.unwrap_or_else(|fault| panic!("{}: {fault}", self.name))
             .unwrap_or_else(|error| panic!("{}: {error:?}", self.name))
     }
@@ -257,14 +261,17 @@ impl Stage {
     /// A listing has the task, whatever the fault.
     pub async fn listed(&self, id: &str) {
         let dispatch = self.dispatch();
-        let listed = self.until_told(|| dispatch.summaries(&self.me, None, 100)).await.expect("a listing");
+        let listed = self
+            .until_told(|| async { dispatch.tasks().await?.summaries(&self.me, None, 100).await })
+            .await
+            .expect("a listing");
         assert!(listed.iter().any(|summary| summary.id.to_string() == id), "{}: not listed", self.name);
     }
 
     /// Cancels a task: in the end the client learns that it is cancelled.
     pub async fn cancel(&self, id: &str) {
         let dispatch = self.dispatch();
-        match self.until_told(|| dispatch.cancel_task(&self.me, id)).await {
+        match self.until_told(|| async { dispatch.tasks().await?.cancel_task(&self.me, id).await }).await {
             Ok(task) => assert_eq!(task.status(), TaskStatus::Cancelled, "{}", self.name),
             // Cancelled by the client's own request, whose answer was lost.
             Err(Fault::AlreadyOver(status)) => assert_eq!(status, TaskStatus::Cancelled, "{}", self.name),
@@ -285,7 +292,9 @@ impl Stage {
             let id = id.to_string();
             if id != but {
                 let dispatch = self.dispatch();
-                let told = self.until_told(|| dispatch.cancel_task(&self.me, &id)).await;
+                let told = self
+                    .until_told(|| async { dispatch.tasks().await?.cancel_task(&self.me, &id).await })
+                    .await;
                 assert!(matches!(told, Ok(_) | Err(Fault::AlreadyOver(_))), "{}: {told:?}", self.name);
             }
         }
@@ -328,7 +337,11 @@ impl Stage {
             if let Some(key) = key {
                 let dispatch = self.dispatch();
                 let answers = || HashMap::from([(key.clone(), RawJson::trusted(YES))]);
-                let told = self.until_told(|| dispatch.update_task(&self.me, id, answers())).await;
+                let told = self
+                    .until_told(|| async {
+                        dispatch.tasks().await?.update_task(&self.me, id, answers()).await
+                    })
+                    .await;
                 assert!(told.is_ok(), "{}: {told:?}", self.name);
             }
             assert!(start.elapsed() < BOUND, "{}: it is not done with asking", self.name);
@@ -388,7 +401,7 @@ impl Stage {
     pub async fn until_all_is_over(&self) {
         let start = Instant::now();
         loop {
-            let (live, running) = (self.live().await, self.dispatch().running());
+            let (live, running) = (self.live().await, self.dispatch().load().runs);
             if live.is_empty() && running == 0 {
                 return;
             }

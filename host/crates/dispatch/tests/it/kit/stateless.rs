@@ -56,7 +56,7 @@ pub fn text(reply: &CallReply) -> &str {
 
 pub async fn outcome(dispatch: &Arc<Dispatch>, id: &str) -> Outcome {
     let id = TaskId::parse(id).expect("an id");
-    let mut states = std::pin::pin!(dispatch.follow_task(client(), id));
+    let mut states = std::pin::pin!(dispatch.tasks().await.expect("recovers").follow_task(client(), id));
     let mut last = None;
     let end = async {
         while let Some(task) = states.next().await {
@@ -69,7 +69,7 @@ pub async fn outcome(dispatch: &Arc<Dispatch>, id: &str) -> Outcome {
 
 pub async fn eventually_asks(dispatch: &Arc<Dispatch>, id: &str, key: &str) {
     loop {
-        let task = dispatch.task(&client(), id).await.expect("there");
+        let task = dispatch.tasks().await.expect("recovers").task(&client(), id).await.expect("there");
         if task.open_questions().any(|question| question.wire_key() == key) {
             return;
         }
