@@ -17,6 +17,7 @@ use toolyard_kit::{
 use toolyard_protocol::stateless::input::Retry;
 use toolyard_store::MemoryStore;
 use toolyard_task::journal::{Chunk, JournalStore as _};
+use toolyard_task::tool::Report;
 use toolyard_task::wire::TaskStatus;
 use toolyard_task::{Durability, RunContext, RunEnd, RunJournal, StoreError, Task, TaskStore as _, Tool};
 
@@ -439,36 +440,79 @@ async fn the_limit_of_questions_is_that_of_all_runs_of_a_task() {
     stop.cancel();
 }
 
-/// H12: one that does so in a loop would keep the disk busy.
+/// H12: a guest that does so in a loop would keep the disk busy, and so would many of one owner.
 #[tokio::test]
-async fn a_task_that_hands_a_large_state_over_begins_again_a_second_later() {
-    let (store, began) = (memory(), Arc::new(Mutex::new(Vec::new())));
-    let noted = began.clone();
-    let saga = native("saga").durability(Durability::Resume).runs(move |context| {
-        let noted = noted.clone();
-        async move {
-            noted.lock().expect("no panic").push(std::time::Instant::now());
-            let (attempt, journal) = (context.info().attempt, journal(&context));
-            journal.past().await.expect("reads");
-            if attempt == 1 {
-                journal.push(chunk("begin"));
-            }
-            if attempt == 3 {
-                return done("done");
-            }
-            journal.continue_with(chunk(&"large".repeat(52_000))).await;
-            RunEnd::Stopped
+async fn the_tasks_of_one_owner_that_begin_again_with_large_states_take_turns() {
+    let store = memory();
+    let saga = native("saga").durability(Durability::Resume).runs(move |context| async move {
+        let (attempt, journal) = (context.info().attempt, journal(&context));
+        journal.past().await.expect("reads");
+        if attempt == 3 {
+            return done("done");
         }
+        // What it has recorded counts like the state.
+        journal.push(chunk(&"large".repeat(26_000)));
+        journal.continue_with(chunk(&"large".repeat(26_000))).await;
+        RunEnd::Stopped
     });
     let host = dispatch_by(SETTINGS, &store, vec![saga]);
     let stop = CancellationToken::new();
     tokio::spawn(host.clone().keep_time(stop.clone()));
-    let id = created(&host, "saga").await;
-    until_ended(&store, id).await;
-    let began = began.lock().expect("no panic").clone();
-    let pause = began[2] - began[1];
-    assert!(began.len() == 3 && pause >= Duration::from_millis(900), "{pause:?}");
+    let begun = std::time::Instant::now();
+    let mut ids = Vec::new();
+    for _ in 0..6 {
+        ids.push(created(&host, "saga").await);
+    }
+    let other = caller("other");
+    let id = create(&host, &other, "saga", Arc::new(NoClientChannel)).await;
+    until_ended(&store, TaskId::parse(&id).expect("our own spelling")).await;
+    let of_other = begun.elapsed();
+    for id in ids {
+        until_ended(&store, id).await;
+    }
+    // Twelve beginnings of 320 KiB at 2 MiB a second, and two of them.
+    let all = begun.elapsed();
+    assert!(all > Duration::from_millis(1_500) && of_other < all / 2, "{of_other:?} {all:?}");
     stop.cancel();
+}
+
+/// H10: the share of an owner holds while its tasks run, too.
+#[tokio::test]
+async fn a_task_whose_owner_s_journals_have_their_share_goes_on_and_resumes_no_more() {
+    let store = memory();
+    let saga = native("saga").durability(Durability::Resume).runs(move |context| async move {
+        let journal = journal(&context);
+        journal.past().await.expect("reads");
+        journal.push(chunk(&"large".repeat(120_000)));
+        journal.flush().await.expect("goes on");
+        let full = if journal.is_full() { "full" } else { "kept" };
+        context.report(Report::Status(full.to_owned()));
+        std::future::pending().await
+    });
+    let settings = Settings { journal_bytes: 4 << 20, ..SETTINGS };
+    let host = dispatch_by(settings, &store, vec![saga]);
+    let mut ids = vec![created(&host, "saga").await, created(&host, "saga").await];
+    let of_other = create(&host, &caller("other"), "saga", Arc::new(NoClientChannel)).await;
+    ids.push(TaskId::parse(&of_other).expect("our own spelling"));
+    let mut kept = Vec::new();
+    for id in ids {
+        eventually("its word", || {
+            stored(&store, id).now_or_never().is_some_and(|task| task.status_message.is_some())
+        })
+        .await;
+        let task = stored(&store, id).await;
+        let is_kept = task.status_message.as_deref() == Some("kept");
+        assert_eq!(is_kept, task.unresumable.is_none(), "{task:?}");
+        assert_eq!(is_kept, !lines(&store, id).await.is_empty());
+        kept.push(is_kept);
+    }
+    // A share is 1 MiB, and each has 600 kB.
+    assert!(kept[0] != kept[1] && kept[2], "{kept:?}");
+}
+
+fn caller(name: &str) -> toolyard_dispatch::Caller {
+    let capabilities = toolyard_dispatch::RawJson::trusted("{}");
+    toolyard_dispatch::Caller::new(toolyard_kit::principal(name), None, capabilities)
 }
 
 /// A host with a free slot takes a task of one owner while tasks of another one wait for that owner's slots.
@@ -489,11 +533,7 @@ async fn the_queue_of_one_owner_does_not_keep_the_parked_tasks_of_others_waiting
     let two =
         Bounds { running: 3, running_per_principal: 1, waiting_per_principal: 9, parked_per_principal: 9 };
     let host = dispatch_by(Settings { admission: two, ..SETTINGS }, &store, vec![blocks, saga]);
-    let other = toolyard_dispatch::Caller::new(
-        toolyard_kit::principal("other"),
-        None,
-        toolyard_dispatch::RawJson::trusted("{}"),
-    );
+    let other = caller("other");
     for _ in 0..2 {
         create(&host, &other, "blocks", Arc::new(NoClientChannel)).await;
     }
