@@ -25,6 +25,7 @@ use toolyard_console::{
 use toolyard_engine::{GrantSummary, ImportUse, PluginReport};
 use toolyard_manifest::Limits;
 use toolyard_transport::http::admin::Health as _;
+use toolyard_transport::http::operator_listener;
 use toolyard_trust::lock::Signer;
 
 /// The port of `console.listen = "auto"`, and how many further ones are tried.
@@ -197,7 +198,12 @@ impl ConsoleService {
             .and_then(|console| Ok((console.link()?.url, console)));
         let (link, console) = console.context("cannot start the console (`console.listen = \"off\"`)")?;
         let end = CancellationToken::new();
-        let service = tokio::spawn(toolyard_console::serve(console.clone(), listener, end.clone()));
+        let (served, stop, most) = (console.clone(), end.clone(), limits.console_connections.max(1));
+        let service = tokio::spawn(async move {
+            let serve = |stream| toolyard_console::serve(stream, served.clone(), stop.clone());
+            operator_listener::serve(listener, ("console", most as usize), stop.clone(), serve).await;
+            served.end_links();
+        });
         Ok(Some(Self { link, console, service, end }))
     }
 

@@ -1,4 +1,4 @@
-//! The listener: connections and their limits.
+//! The connections of browsers.
 
 use crate::console::Console;
 use crate::route;
@@ -7,65 +7,17 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::net::TcpStream;
 use tokio_io_timeout::TimeoutStream;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 /// How long the head of a request may take.
 const HEAD_TIME: Duration = Duration::from_secs(10);
 /// How long a browser may read nothing of a reply.
 const WRITE_TIME: Duration = Duration::from_secs(30);
-/// How long current replies may take after the listener stops.
-const LINGER: Duration = Duration::from_secs(1);
 
-/// Serves the console until `stop` is cancelled.
-pub async fn serve(console: Arc<Console>, listener: TcpListener, stop: CancellationToken) {
-    let permits = Arc::new(Semaphore::new(console.settings.connections.max(1)));
-    let connections = TaskTracker::new();
-    loop {
-        // Clients over the limit wait in the kernel's queue.
-        let accepted = tokio::select! {
-            biased;
-            () = stop.cancelled() => break,
-            accepted = accept(&listener, &permits) => accepted,
-        };
-        match accepted {
-            Ok((stream, permit)) => {
-                let (console, stop) = (console.clone(), stop.clone());
-                connections.spawn(async move {
-                    connection(stream, console, stop).await;
-                    drop(permit);
-                });
-            }
-            Err(error) => {
-                tracing::warn!(
-                    event = "http.accept_failed",
-                    listener = "console",
-                    error = &error as &dyn std::error::Error,
-                    "cannot accept connection"
-                );
-                tokio::time::sleep(Duration::from_millis(100)).await;
-            }
-        }
-    }
-    connections.close();
-    if tokio::time::timeout(LINGER, connections.wait()).await.is_err() {
-        tracing::debug!("connections of the console were cut because the host stops");
-    }
-    console.links.remove_address(&console.origin());
-}
-
-async fn accept(
-    listener: &TcpListener,
-    permits: &Arc<Semaphore>,
-) -> std::io::Result<(TcpStream, tokio::sync::OwnedSemaphorePermit)> {
-    let permit = permits.clone().acquire_owned().await.map_err(std::io::Error::other)?;
-    Ok((listener.accept().await?.0, permit))
-}
-
-async fn connection(stream: TcpStream, console: Arc<Console>, stop: CancellationToken) {
+/// Serves a browser, until it leaves or `stop` is cancelled.
+pub async fn serve(stream: TcpStream, console: Arc<Console>, stop: CancellationToken) {
     let stopping = stop.clone();
     let mut stream = TimeoutStream::new(stream);
     stream.set_write_timeout(Some(WRITE_TIME));

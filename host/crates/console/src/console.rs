@@ -144,6 +144,11 @@ impl Console {
     pub fn link(&self) -> std::io::Result<Link> {
         self.links.issue(self.dispatch.now())
     }
+
+    /// Removes the login links of this address, at which nothing listens any more.
+    pub fn end_links(&self) {
+        self.links.remove_address(&self.origin());
+    }
 }
 
 impl std::fmt::Debug for Console {

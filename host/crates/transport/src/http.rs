@@ -14,6 +14,7 @@ pub(crate) mod header_check;
 pub mod host_origin;
 mod large_messages;
 mod media;
+pub mod operator_listener;
 mod overflow;
 mod post;
 pub(crate) mod relayed;

@@ -4,6 +4,7 @@
 //! The host provides the checks and the metrics through [`Health`].
 
 use super::host_origin::AllowedNames;
+use super::operator_listener;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HOST};
@@ -19,9 +20,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 use toolyard_dispatch::{PrincipalUse, RawJson};
 
 /// The most connections at once; further ones wait to be accepted. A few probes and collectors connect, each
@@ -30,8 +29,6 @@ const MAX_CONNECTIONS: usize = 16;
 /// How long a connection may last in total. It carries one request, whose answer is ready within the time
 /// limit of the store; Prometheus also gives up after ten seconds.
 const CONNECTION_TIME: Duration = Duration::from_secs(10);
-/// How long current answers may take after the listener stops.
-const LINGER: Duration = Duration::from_secs(1);
 
 /// The health of the host.
 pub trait Health: Send + Sync + 'static {
@@ -69,49 +66,16 @@ pub async fn serve(
     listener: TcpListener,
     stop: CancellationToken,
 ) {
-    let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     let admin = Arc::new(Admin { health, settings });
-    let connections = TaskTracker::new();
-    loop {
-        // As with the MCP listener: clients over the limit wait in the kernel's queue.
-        let accepted = tokio::select! {
-            biased;
-            () = stop.cancelled() => break,
-            accepted = accept(&listener, &permits) => accepted,
-        };
-        match accepted {
-            Ok((stream, permit)) => {
-                let admin = admin.clone();
-                connections.spawn(async move {
-                    if tokio::time::timeout(CONNECTION_TIME, connection(stream, admin)).await.is_err() {
-                        tracing::debug!("a connection of the admin listener took too long");
-                    }
-                    drop(permit);
-                });
-            }
-            Err(error) => {
-                tracing::warn!(
-                    event = "http.accept_failed",
-                    listener = "admin",
-                    error = &error as &dyn std::error::Error,
-                    "cannot accept connection"
-                );
-                tokio::time::sleep(Duration::from_millis(100)).await;
+    operator_listener::serve(listener, ("admin", MAX_CONNECTIONS), stop, move |stream| {
+        let admin = admin.clone();
+        async move {
+            if tokio::time::timeout(CONNECTION_TIME, connection(stream, admin)).await.is_err() {
+                tracing::debug!("a connection of the admin listener took too long");
             }
         }
-    }
-    connections.close();
-    if tokio::time::timeout(LINGER, connections.wait()).await.is_err() {
-        tracing::debug!("connections of the admin listener were cut because the server stops");
-    }
-}
-
-async fn accept(
-    listener: &TcpListener,
-    permits: &Arc<Semaphore>,
-) -> std::io::Result<(TcpStream, tokio::sync::OwnedSemaphorePermit)> {
-    let permit = permits.clone().acquire_owned().await.map_err(std::io::Error::other)?;
-    Ok((listener.accept().await?.0, permit))
+    })
+    .await;
 }
 
 async fn connection(stream: TcpStream, admin: Arc<Admin>) {
