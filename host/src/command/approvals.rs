@@ -56,7 +56,7 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     if !operator::has_store(&config, matches!(options.action, Action::List))? {
         return Ok(none(&config, options.json));
     }
-    operator::with_store(&config, async |dispatch| match &options.action {
+    operator::with_store(&config, async |dispatch, _| match &options.action {
         Action::List => list(&dispatch, &config, options.json).await,
         Action::Approve { id } => approve(&dispatch, id, options.json).await,
         Action::Deny { id, note } => {

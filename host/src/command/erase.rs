@@ -63,7 +63,7 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let mut done = Report::default();
-    let code = operator::with_stores(&config, async |dispatch, store| {
+    let code = operator::with_store(&config, async |dispatch, store| {
         done = erase(&dispatch, &*store, &config, &of, options).await?;
         Ok(if done.declined { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     })?;

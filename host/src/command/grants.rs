@@ -63,7 +63,7 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     if !operator::has_store(&config, matches!(options.action, Action::List(_)))? {
         return Ok(none(&config, options.json));
     }
-    operator::with_store(&config, async |dispatch| act(&dispatch, &config, options).await)
+    operator::with_store(&config, async |dispatch, _| act(&dispatch, &config, options).await)
 }
 
 async fn act(dispatch: &Dispatch, config: &Config, options: &Options) -> anyhow::Result<ExitCode> {

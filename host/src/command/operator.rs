@@ -42,22 +42,11 @@ pub fn has_store(config: &Config, lists: bool) -> anyhow::Result<bool> {
     }
 }
 
-/// Opens the store, runs `act`, and closes the store with everything written.
+/// Opens the store, runs `act` with it and with the application on it, and closes the store with everything written.
 ///
 /// # Errors
 /// If the store cannot be opened, or the error of `act`.
 pub fn with_store<F: Future<Output = anyhow::Result<ExitCode>>>(
-    config: &Config,
-    act: impl FnOnce(Arc<Dispatch>) -> F,
-) -> anyhow::Result<ExitCode> {
-    with_stores(config, |dispatch, _| act(dispatch))
-}
-
-/// Like [`with_store`], for commands that also use the store itself.
-///
-/// # Errors
-/// If the store cannot be opened, or the error of `act`.
-pub fn with_stores<F: Future<Output = anyhow::Result<ExitCode>>>(
     config: &Config,
     act: impl FnOnce(Arc<Dispatch>, Arc<dyn Backend>) -> F,
 ) -> anyhow::Result<ExitCode> {
@@ -92,7 +81,7 @@ pub fn with_bare_store(
 ) -> anyhow::Result<ExitCode> {
     assemble::with_runtimes(|_| async move {
         let store = open_store(config).await?;
-        until_done(config, store.clone(), act(&*store)).await
+        until_done(Some(config), store.clone(), act(&*store)).await
     })
 }
 
@@ -106,14 +95,7 @@ pub fn with_store_to_read(
 ) -> anyhow::Result<ExitCode> {
     assemble::with_runtimes(|_| async move {
         let store = open_store(config).await?;
-        let stop = stop_signal()?;
-        let done = tokio::select! {
-            biased;
-            done = act(&*store) => done,
-            () = stop.cancelled() => Ok(ExitCode::from(INTERRUPTED)),
-        };
-        store.shut_down().await;
-        done
+        until_done(None, store.clone(), act(&*store)).await
     })
 }
 
@@ -131,18 +113,20 @@ pub fn with_sqlite_store(
     }
     assemble::with_runtimes(|_| async move {
         let store = assemble::open_sqlite(config)?;
-        until_done(config, store.clone(), act(&store)).await
+        until_done(Some(config), store.clone(), act(&store)).await
     })
 }
 
-/// Awaits the work or Ctrl-C, and closes the store with everything written.
+/// Awaits the work or Ctrl-C, and closes the store with everything written. With a configuration, audit entries are
+/// exported as it says.
 async fn until_done(
-    config: &Config,
+    config: Option<&Config>,
     store: Arc<dyn Backend>,
     act: impl Future<Output = anyhow::Result<ExitCode>>,
 ) -> anyhow::Result<ExitCode> {
     let stop = stop_signal()?;
-    let exporter = assemble::exporter(config, &assemble::stores_in(&store))?;
+    let stores = assemble::stores_in(&store);
+    let exporter = config.map(|config| assemble::exporter(config, &stores)).transpose()?.flatten();
     let done = tokio::select! {
         biased;
         done = act => done,

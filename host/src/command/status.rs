@@ -108,7 +108,7 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
         Ok(ExitCode::SUCCESS)
     })?;
     if config.store.is_seen_by_other_processes() && operator::has_store(&config, true)? {
-        let read = operator::with_store(&config, async |dispatch| {
+        let read = operator::with_store(&config, async |dispatch, _| {
             status.tasks = Some(live_tasks(dispatch.tasks().await?).await?);
             Ok(ExitCode::SUCCESS)
         });

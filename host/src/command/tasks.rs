@@ -109,7 +109,7 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     if !operator::has_store(&config, matches!(options.action, Action::List { watch: false }))? {
         return none(&config, options.json);
     }
-    operator::with_store(&config, async |dispatch| {
+    operator::with_store(&config, async |dispatch, _| {
         let stop = stop_signal()?;
         let service = tokio::spawn(dispatch.clone().keep_time(stop.clone()));
         let done = tokio::select! {
