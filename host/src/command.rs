@@ -22,7 +22,6 @@ pub mod grants;
 pub mod hosts;
 pub mod install;
 pub mod keygen;
-pub mod login;
 pub mod new;
 pub mod pull;
 pub mod push;

@@ -91,8 +91,6 @@ enum Command {
     Pull(command::pull::Options),
     /// Publish a plugin in a registry, signed if a key is given.
     Push(command::push::Options),
-    /// Keep the credentials of a registry.
-    Login(command::login::Options),
     /// Make a key pair to sign plugins with.
     Keygen(command::keygen::Options),
     /// List what the plugin folder offers.
@@ -194,7 +192,6 @@ fn run_command(cli: &Cli) -> anyhow::Result<ExitCode> {
         Command::Install(options) => command::install::run(&cli.flags, options),
         Command::Pull(options) => command::pull::run(&cli.flags, options),
         Command::Push(options) => command::push::run(&cli.flags, options),
-        Command::Login(options) => command::login::run(&cli.flags, options),
         Command::Keygen(options) => command::keygen::run(options),
         Command::Tools(options) => command::tools::run(&cli.flags, options),
         Command::Call(options) => command::call::run(&cli.flags, options),

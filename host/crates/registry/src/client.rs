@@ -6,13 +6,12 @@ mod repository;
 mod signatures;
 
 use crate::artifact::Artifact;
-use crate::credentials::Credential;
 use crate::document::{Document, ImageManifest, component_entry};
 use crate::error::expect_digest;
 use crate::error::{Error, Problem};
 use crate::limits::MAX_CONFIG;
 use crate::reference::Reference;
-use crate::reference::{canonical, is_host, is_loopback};
+use crate::reference::is_loopback;
 use crate::settings::Settings;
 use crate::transport::{Bound, Outgoing, Transport, host_of};
 use authorization::Tokens;
@@ -108,23 +107,6 @@ impl Client {
         let shown = address.to_string();
         let shown = shown.split('?').next().unwrap_or_default().to_owned();
         fetched.await.map_err(|problem: Problem| problem.of(shown))
-    }
-
-    /// Tries a credential. A registry that admits everybody accepts each one.
-    ///
-    /// # Errors
-    /// If the registry refuses it or cannot be reached.
-    pub async fn login(&self, host: &str, user: &str, password: &str) -> Result<(), Error> {
-        let credential = Credential::password(user, password);
-        let tried = async {
-            if !is_host(host) {
-                return Err(Problem::Setting(
-                    "this is not a host of a registry; expected HOST[:PORT]".to_owned(),
-                ));
-            }
-            self.try_credential(&canonical(host), &credential).await
-        };
-        tried.await.map_err(|problem: Problem| problem.of(host))
     }
 }
 

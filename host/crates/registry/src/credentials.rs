@@ -47,15 +47,6 @@ impl fmt::Debug for Credential {
     }
 }
 
-/// The place of a saved credential.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Saved {
-    /// The configuration file.
-    pub file: PathBuf,
-    /// The credential helper that holds the password. Without one, the file holds it in base64.
-    pub helper: Option<String>,
-}
-
 /// The credentials of this machine.
 #[derive(Debug, Clone)]
 pub struct Store {
@@ -76,7 +67,7 @@ impl Store {
         Self::new(docker.into_iter().chain(podman).collect())
     }
 
-    /// These files, the first of which takes new credentials.
+    /// These files.
     #[must_use]
     pub fn new(places: Vec<PathBuf>) -> Self {
         Self { places, helper_timeout: HELPER_TIMEOUT }
@@ -111,35 +102,6 @@ impl Store {
             }
         }
         Ok(None)
-    }
-
-    /// Keeps a credential for this registry: in the credential helper that the first file names, else in that
-    /// file.
-    ///
-    /// # Errors
-    /// If the file cannot be changed, or the credential helper fails.
-    pub async fn save(&self, host: &str, credential: Credential) -> Result<Saved, Error> {
-        self.keep(host, credential).await.map_err(Error::Local)
-    }
-
-    async fn keep(&self, host: &str, credential: Credential) -> Result<Saved, Problem> {
-        let Some(place) = self.places.first() else {
-            let text = "there is no file for credentials; set DOCKER_CONFIG to a folder";
-            return Err(Problem::Setting(text.to_owned()));
-        };
-        let mut config = DockerConfig::read(place).await?.unwrap_or_default();
-        let helper = config.helper(host);
-        match &helper {
-            Some(program) => {
-                credential_helper::store(program, &config.key(host), &credential, self.helper_timeout)
-                    .await?;
-            }
-            None => {
-                config.set(host, &credential).map_err(|why| file_problem(place, why))?;
-                config.write(place).await?;
-            }
-        }
-        Ok(Saved { file: place.clone(), helper })
     }
 }
 

@@ -51,7 +51,10 @@ impl Error {
 #[non_exhaustive]
 pub enum Problem {
     /// The registry wants a credential, and none is stored.
-    #[error("401, the registry wants a login ({}); toolyard login {host} -u USER", looked(places))]
+    #[error(
+        "401, the registry wants a login ({}); docker, podman and oras log in: oras login {host}",
+        looked(places)
+    )]
     LoginRequired {
         /// The registry.
         host: String,
@@ -60,7 +63,7 @@ pub enum Problem {
     },
     /// The registry refuses the stored credential.
     #[error(
-        "401, the registry refuses the stored credential for {host} ({}); toolyard login {host} -u USER",
+        "401, the registry refuses the stored credential for {host} ({}); oras login {host} replaces it",
         looked(places)
     )]
     LoginRefused {

@@ -185,7 +185,7 @@ fn host_and_port(authority: &str) -> (&str, Option<&str>) {
 }
 
 /// Whether a text is a host, or a host and a port.
-pub(crate) fn is_host(text: &str) -> bool {
+fn is_host(text: &str) -> bool {
     let (host, port) = host_and_port(text);
     let is_port = |port: &str| {
         port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok_and(|port| port > 0)

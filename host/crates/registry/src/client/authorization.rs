@@ -49,23 +49,6 @@ impl Client {
         text.parse().map_err(|error| Problem::malformed("the address", error))
     }
 
-    /// Asks for the API with this credential.
-    pub(super) async fn try_credential(&self, host: &str, credential: &Credential) -> Result<(), Problem> {
-        let api = self.api(host)?;
-        let mut request = Outgoing::get(api.clone());
-        let answer = self.transport.send(request.clone()).await?;
-        if answer.status() != StatusCode::UNAUTHORIZED {
-            return answer.expect("registry", &[StatusCode::OK]).await.map(drop);
-        }
-        request.authorization = Some(self.authorize(host, &api, "", &answer, Some(credential)).await?);
-        drop(answer);
-        let answer = self.transport.send(request).await?;
-        if answer.status() == StatusCode::UNAUTHORIZED {
-            return Err(self.refused(host, Some(credential)));
-        }
-        answer.expect("registry", &[StatusCode::OK]).await.map(drop)
-    }
-
     /// The authorization that a registry wants by its answer 401.
     pub(super) async fn authorize(
         &self,

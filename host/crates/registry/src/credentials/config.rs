@@ -6,10 +6,9 @@ use crate::limits::MAX_DOCKER_CONFIG;
 use crate::reference::canonical;
 use base64::Engine as _;
 use base64::alphabet::STANDARD as ALPHABET;
-use base64::engine::general_purpose::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
-use serde_json::{Map, Value, json};
-use std::io::{Read as _, Write as _};
+use serde_json::{Map, Value};
+use std::io::Read as _;
 use std::path::Path;
 use zeroize::Zeroizing;
 
@@ -22,7 +21,7 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// The whole file, so that a change keeps everything else.
+/// The whole file.
 #[derive(Debug, Default)]
 pub struct DockerConfig(Map<String, Value>);
 
@@ -93,49 +92,6 @@ impl DockerConfig {
         let (user, password) = pair.ok_or_else(wrong)?;
         // docker pads passwords with zero bytes.
         Ok(Some(Credential::password(user, password.trim_end_matches('\0'))))
-    }
-
-    /// Sets the credential for this registry.
-    pub fn set(&mut self, host: &str, credential: &Credential) -> Result<(), String> {
-        let value = match credential {
-            Credential::Password { user, .. } if user.contains(':') => {
-                return Err("a name with a colon cannot be stored in this file".to_owned());
-            }
-            Credential::Password { user, password } => {
-                let pair = Zeroizing::new(format!("{user}:{}", password.as_str()));
-                json!({ "auth": STANDARD.encode(pair.as_bytes()) })
-            }
-            Credential::IdentityToken(token) => json!({ "identitytoken": token.as_str() }),
-            Credential::AccessToken(token) => json!({ "registrytoken": token.as_str() }),
-        };
-        let key = self.key(host);
-        let auths = self.0.entry("auths").or_insert_with(|| json!({}));
-        let auths = auths.as_object_mut().ok_or("`auths` is not an object")?;
-        auths.insert(key, value);
-        Ok(())
-    }
-
-    /// Replaces the file, readable by its owner alone.
-    pub async fn write(&self, path: &Path) -> Result<(), Problem> {
-        let text = serde_json::to_string_pretty(&self.0).map_err(|error| file_problem(path, error))?;
-        let text = Zeroizing::new(text);
-        let owned = path.to_path_buf();
-        let writing = tokio::task::spawn_blocking(move || {
-            // A link stays a link: dotfiles are often kept elsewhere.
-            let target = std::fs::canonicalize(&owned).unwrap_or(owned);
-            let folder = target.parent().unwrap_or(Path::new("."));
-            std::fs::create_dir_all(folder)?;
-            let mut file = tempfile::NamedTempFile::new_in(folder)?;
-            file.write_all(text.as_bytes())?;
-            file.write_all(b"\n")?;
-            file.as_file().sync_all()?;
-            file.persist(target).map_err(|error| error.error)?;
-            Ok::<_, std::io::Error>(())
-        });
-        match writing.await {
-            Ok(written) => written.map_err(|error| file_problem(path, error)),
-            Err(error) => Err(file_problem(path, error)),
-        }
     }
 }
 

@@ -5,7 +5,7 @@ use crate::document::visible;
 use crate::error::Problem;
 use crate::limits::MAX_HELPER_ANSWER;
 use rustix::process::{Pid, Signal, kill_process_group};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use std::ffi::OsStr;
 use std::process::Stdio;
 use std::time::Duration;
@@ -16,11 +16,9 @@ use zeroize::Zeroizing;
 /// The name by which helpers mark a refresh token.
 const TOKEN_USER: &str = "<token>";
 
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Entry {
-    #[serde(rename = "ServerURL", default)]
-    server_url: String,
     username: String,
     secret: String,
 }
@@ -37,21 +35,6 @@ pub async fn get(program: &str, key: &str, timeout: Duration) -> Result<Option<C
     check_name(program)?;
     let output = run_program(program.as_ref(), program, "get", key.as_bytes(), timeout).await?;
     read_answer(program, output)
-}
-
-/// Gives a helper the credential of a registry.
-pub async fn store(
-    program: &str,
-    key: &str,
-    credential: &Credential,
-    timeout: Duration,
-) -> Result<(), Problem> {
-    check_name(program)?;
-    let input = store_input(program, key, credential)?;
-    match run_program(program.as_ref(), program, "store", &input, timeout).await? {
-        (true, _) => Ok(()),
-        (false, output) => Err(failed(program, visible(&String::from_utf8_lossy(&output)))),
-    }
 }
 
 /// The name comes from a file; a path would start any program.
@@ -79,18 +62,6 @@ fn read_answer(program: &str, (is_success, output): Output) -> Result<Option<Cre
         return Ok(Some(Credential::IdentityToken(secret)));
     }
     Ok(Some(Credential::Password { user: entry.username, password: secret }))
-}
-
-fn store_input(program: &str, key: &str, credential: &Credential) -> Result<Zeroizing<Vec<u8>>, Problem> {
-    let (username, secret) = match credential {
-        Credential::Password { user, password } => (user.clone(), password.to_string()),
-        Credential::IdentityToken(token) => (TOKEN_USER.to_owned(), token.to_string()),
-        Credential::AccessToken(_) => {
-            return Err(failed(program, "helpers cannot keep an access token"));
-        }
-    };
-    let entry = Entry { server_url: key.to_owned(), username, secret };
-    serde_json::to_vec(&entry).map(Zeroizing::new).map_err(|error| failed(program, error))
 }
 
 /// Runs a helper within the timeout.

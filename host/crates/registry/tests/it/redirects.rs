@@ -15,7 +15,7 @@ fn redirect(target: &str) -> Fault {
 async fn a_blob_is_read_from_another_host_without_authorization() {
     let Some(server) = Server::start(Access::Basic) else { return };
     let (proxy, storage) = (Proxy::before(&server.host).await, Proxy::before("127.0.0.1:1").await);
-    let (client, _folder) = client_with(&proxy.host, USER, PASSWORD).await;
+    let (client, _folder) = client_with(&proxy.host, USER, PASSWORD);
     let (reference, artifact) = (reference(&proxy.host, "acme/fetch:1"), artifact("fetch"));
     client.push(&reference, &artifact).await.expect("pushed");
     let path = format!("/blobs/{}", Digest::of(&artifact.component));
@@ -34,7 +34,7 @@ async fn a_blob_is_read_from_another_host_without_authorization() {
 async fn an_upload_to_another_host_carries_no_authorization() {
     let Some(server) = Server::start(Access::Basic) else { return };
     let (proxy, storage) = (Proxy::before(&server.host).await, Proxy::before("127.0.0.1:1").await);
-    let (client, _folder) = client_with(&proxy.host, USER, PASSWORD).await;
+    let (client, _folder) = client_with(&proxy.host, USER, PASSWORD);
     let place = vec![("location", format!("http://{}/upload?state=1", storage.host))];
     proxy.faults().add(Method::POST, "/uploads/", Fault::Answer(202, place, Vec::new()));
     storage.faults().add(Method::PUT, "/upload", Fault::Answer(201, Vec::new(), Vec::new()));

@@ -12,7 +12,7 @@ pub use tunnel::Tunnel;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
-use toolyard_registry::credentials::{Credential, Store};
+use toolyard_registry::credentials::Store;
 use toolyard_registry::{Artifact, Client, Reference, Settings};
 use toolyard_trust::Digest;
 use toolyard_trust::signature::Signature;
@@ -67,10 +67,12 @@ pub fn client() -> Client {
 }
 
 /// A client whose docker configuration has this password for this registry. The folder holds that file.
-pub async fn client_with(host: &str, user: &str, password: &str) -> (Client, tempfile::TempDir) {
+pub fn client_with(host: &str, user: &str, password: &str) -> (Client, tempfile::TempDir) {
     let folder = tempfile::tempdir().expect("a folder");
-    let store = Store::new(vec![folder.path().join("config.json")]);
-    store.save(host, Credential::password(user, password)).await.expect("saved");
+    let file = folder.path().join("config.json");
+    let entry = serde_json::json!({ "auths": { host: { "username": user, "password": password } } });
+    std::fs::write(&file, entry.to_string()).expect("written");
+    let store = Store::new(vec![file]);
     let client = Client::new(Settings { credentials: store, ..settings() }).expect("a client");
     (client, folder)
 }

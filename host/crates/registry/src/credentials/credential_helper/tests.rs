@@ -65,16 +65,3 @@ async fn a_helper_is_the_name_of_a_program_and_not_a_path() {
         assert!(error.contains(why), "{error}");
     }
 }
-
-#[tokio::test]
-async fn a_helper_stores_the_credential_that_it_reads() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = helper(folder.path(), "cat > \"$0.stored\"");
-    let input = store_input("docker-credential-test", "ghcr.io", &Credential::password("user", "secret"));
-    let input = input.expect("an entry");
-    let output = run_program(path.as_os_str(), "test", "store", &input, TIMEOUT).await.expect("it ran");
-    assert!(output.0);
-    let stored =
-        std::fs::read_to_string(folder.path().join("docker-credential-test.stored")).expect("stored");
-    assert_eq!(stored, r#"{"ServerURL":"ghcr.io","Username":"user","Secret":"secret"}"#);
-}
