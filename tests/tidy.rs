@@ -150,6 +150,21 @@ fn the_picture_of_the_crates_shows_their_edges() {
     assert_eq!(drawn_edges(&page), edges.collect());
 }
 
+/// The floors of a crate that a page draws, the lowest first.
+fn drawn_floors<'a>(page: &'a str, name: &str) -> Vec<&'a str> {
+    let (_, drawn) = page.split_once(&format!("subgraph {name}\n")).expect("a picture");
+    let (drawn, _) = drawn.split_once("\n  end").expect("its end");
+    let names = drawn.split("[\"").skip(1).filter_map(|rest| rest.split(':').next());
+    names.collect::<Vec<_>>().into_iter().rev().collect()
+}
+
+#[test]
+fn the_picture_of_the_floors_shows_them() {
+    let page = std::fs::read_to_string(root().join("host/ARCHITECTURE.md")).expect("a page");
+    assert_eq!(drawn_floors(&page, "dispatch"), DISPATCH_FLOORS);
+    assert_eq!(drawn_floors(&page, "engine"), ENGINE_FLOORS);
+}
+
 #[test]
 fn the_inner_crates_do_without_the_heavy_ones() {
     let manifests = manifests();
