@@ -116,6 +116,7 @@ async fn where_the_lock_file_is_enforced_a_component_without_an_entry_is_refused
 #[tokio::test]
 async fn a_lock_file_that_was_edited_loads_nothing() {
     let (host, place) = locked(&[]).await;
+    until_version(&host, "v1").await;
     let lock = place.read("plugins/toolyard.lock");
     for (text, why) in [
         (lock.replace("A fixture.", "A feature."), "slow_version"),
