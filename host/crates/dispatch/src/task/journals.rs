@@ -20,7 +20,7 @@ const TIMES_AS_LONG: u32 = 100;
 const FULL_FOR: Duration = Duration::from_secs(1);
 /// The share of an owner: one of so many bytes of all journals.
 const SHARE: u64 = 4;
-/// The sum of an owner is asked for again after this time.
+/// The sum of an owner is valid for this long, or as above.
 const OWNER_GOOD_FOR: Duration = Duration::from_secs(1);
 /// Journals of ended tasks that are read at once.
 const AT_ONCE: u32 = 64;
@@ -86,11 +86,13 @@ impl Tasks {
             return Ok(true);
         }
         if self.journal_sum.known_of(owner).is_none() {
+            let begun = Instant::now();
             let bytes = self.journals.journal_bytes(Some(owner)).await?;
             let mut owners = self.journal_sum.owners.lock();
             let now = Instant::now();
+            let good_for = OWNER_GOOD_FOR.max((now - begun) * TIMES_AS_LONG);
             owners.retain(|_, (_, until)| *until > now);
-            owners.entry(owner.clone()).or_insert((bytes, now + OWNER_GOOD_FOR));
+            owners.entry(owner.clone()).or_insert((bytes, now + good_for));
         }
         let mut owners = self.journal_sum.owners.lock();
         let Some((bytes, _)) = owners.get_mut(owner) else { return Ok(true) };
