@@ -40,13 +40,8 @@ impl House {
     }
 
     async fn list(&self, caller: &Caller, params: &Value) -> Result<Value, Fault> {
-        let result = self
-            .dispatch
-            .tasks()
-            .await
-            .expect("recovers")
-            .list_tasks(caller, Some(&RawJson::of(params)))
-            .await?;
+        let tasks = self.dispatch.tasks().await?;
+        let result = tasks.list_tasks(caller, Some(&RawJson::of(params))).await?;
         Ok(result.decode().expect("JSON"))
     }
 
