@@ -99,11 +99,16 @@ async fn a_task_without_a_journal_has_no_history_and_the_error_says_why() {
 
 #[tokio::test]
 async fn over_the_bound_of_all_journals_ended_ones_go_and_live_ones_refuse_new_tasks() {
-    let setup = setup(RESUME).set("tasks.journals", "1KiB");
+    let setup = setup(RESUME).set("tasks.journals", "256KiB");
     let (host, session) = setup.open_as(json!({"elicitation": {}})).await;
     let ended = session.complete("chances", json!({"rounds": 1})).await;
-    let live = session.create("chances", json!({"rounds": 3_000, "hostSleep": 10})).await;
-    eventually("the journal of the ended task to go", || async { history(&host, &ended).await.err() }).await;
+    // Of many owners, because one alone has a share.
+    let mut lives = Vec::new();
+    for _ in 0..12 {
+        let owner = Session::open(host.port()).await;
+        let live = owner.create("chances", json!({"rounds": 30_000, "hostSleep": 10})).await;
+        lives.push((owner, live));
+    }
     let params = json!({"name": "chances", "arguments": {"rounds": 1}, "task": {}});
     let refused = eventually("a refusal", || async {
         let answer = session.request("tools/call", params.clone()).await;
@@ -111,9 +116,12 @@ async fn over_the_bound_of_all_journals_ended_ones_go_and_live_ones_refuse_new_t
     });
     let refused = refused.await.to_string();
     assert!(refused.contains("Busy") && refused.contains("tasks.journals"), "{refused}");
-    assert_eq!(session.task(&live).await["status"], "working");
+    eventually("the journal of the ended task to go", || async { history(&host, &ended).await.err() }).await;
     assert!(host.log().contains("journal.removed_early"), "{}", host.log());
-    session.result("tasks/cancel", json!({"taskId": live})).await;
+    for (owner, live) in &lives {
+        assert_eq!(owner.task(live).await["status"], "working");
+        owner.result("tasks/cancel", json!({"taskId": live})).await;
+    }
     eventually("room for another task", || async {
         let answer = session.request("tools/call", params.clone()).await;
         answer.get("result").cloned()
