@@ -39,8 +39,30 @@ pub(crate) struct JournalSum {
     turn: tokio::sync::Mutex<()>,
     /// The bytes of the live journals of owners, each until it is asked for again.
     owners: Mutex<HashMap<Owner, (u64, Instant)>>,
-    /// Until when the runs of owners, and of all, have written what they may.
-    pace: Mutex<(HashMap<Owner, Instant>, Option<Instant>)>,
+    pace: Mutex<Pace>,
+}
+
+/// Until when the runs of owners, and of all, have written what they may.
+#[derive(Default)]
+struct Pace {
+    owners: HashMap<Owner, Instant>,
+    all: Option<Instant>,
+}
+
+impl Pace {
+    /// How long a run of this owner waits that wrote so many bytes.
+    fn pause(&mut self, owner: &Owner, bytes: u64, now: Instant) -> Duration {
+        let after = |until: Option<Instant>, rate: u64| {
+            let ms = (bytes + BEGINNING).saturating_mul(1000) / rate;
+            until.unwrap_or(now).max(now) + Duration::from_millis(ms)
+        };
+        self.owners.retain(|_, until| *until > now);
+        let own = after(self.owners.get(owner).copied(), OWNER_RATE);
+        self.owners.insert(owner.clone(), own);
+        let of_all = after(self.all, RATE);
+        self.all = Some(of_all);
+        own.max(of_all) - now
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -103,18 +125,7 @@ impl Tasks {
 
     /// How long a run of this owner waits that wrote so many bytes and begins anew.
     pub(crate) fn pause_before_restart(&self, owner: &Owner, bytes: u64) -> Duration {
-        let now = Instant::now();
-        let after = |until: Option<Instant>, rate: u64| {
-            let ms = (bytes + BEGINNING).saturating_mul(1000) / rate;
-            until.unwrap_or(now).max(now) + Duration::from_millis(ms)
-        };
-        let (owners, all) = &mut *self.journal_sum.pace.lock();
-        owners.retain(|_, until| *until > now);
-        let own = after(owners.get(owner).copied(), OWNER_RATE);
-        owners.insert(owner.clone(), own);
-        let of_all = after(*all, RATE);
-        *all = Some(of_all);
-        own.max(of_all) - now
+        self.journal_sum.pace.lock().pause(owner, bytes, Instant::now())
     }
 
     /// Makes room for the journal of a new task of this owner.
@@ -215,5 +226,21 @@ impl Tasks {
                 "cannot remove the journal of a task; it stays as long as the task"
             );
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_begins_anew_waits_for_its_own_share_and_not_for_that_of_others() {
+        let (mut pace, now) = (Pace::default(), Instant::now());
+        let mebibyte = (1 << 20) - BEGINNING;
+        let pauses = [1, 2, 3, 4].map(|_| pace.pause(&Owner::Local, mebibyte, now).as_millis());
+        assert_eq!(pauses, [500, 1_000, 1_500, 2_000]);
+        assert_eq!(pace.pause(&Owner::Anyone, mebibyte, now).as_millis(), 625, "behind those of all");
+        let later = now + Duration::from_secs(3);
+        assert_eq!(pace.pause(&Owner::Local, mebibyte, later).as_millis(), 500);
     }
 }

@@ -463,16 +463,12 @@ async fn the_tasks_of_one_owner_that_begin_again_with_large_states_take_turns() 
     for _ in 0..6 {
         ids.push(created(&host, "saga").await);
     }
-    let other = caller("other");
-    let id = create(&host, &other, "saga", Arc::new(NoClientChannel)).await;
-    until_ended(&store, TaskId::parse(&id).expect("our own spelling")).await;
-    let of_other = begun.elapsed();
     for id in ids {
         until_ended(&store, id).await;
     }
-    // Twelve beginnings of 320 KiB at 2 MiB a second, and two of them.
+    // Twelve beginnings of 320 KiB at 2 MiB a second.
     let all = begun.elapsed();
-    assert!(all > Duration::from_millis(1_500) && of_other < all / 2, "{of_other:?} {all:?}");
+    assert!(all > Duration::from_millis(1_500), "{all:?}");
     stop.cancel();
 }
 
