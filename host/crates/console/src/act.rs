@@ -1,4 +1,4 @@
-//! What each action of a page does.
+//! The actions of pages.
 
 use crate::action::Action;
 use crate::console::Console;

@@ -1,4 +1,4 @@
-//! Who grants an entry of a manifest.
+//! The person or file that grants an entry of a manifest.
 
 use serde::Deserialize;
 

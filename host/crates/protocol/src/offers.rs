@@ -1,4 +1,4 @@
-//! What plugins offer.
+//! The lists that plugins offer.
 
 /// The lists that plugins offer besides tools. A list that no plugin offers is not declared (R-1,
 /// PR-1, CO-1).

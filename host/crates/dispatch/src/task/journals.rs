@@ -24,11 +24,11 @@ const SHARE: u64 = 4;
 const OWNER_GOOD_FOR: Duration = Duration::from_secs(1);
 /// Journals of ended tasks that are read at once.
 const AT_ONCE: u32 = 64;
-/// Runs that begin anew with a state may write so many bytes a second, those of one owner and all. A guest that does so
-/// in a loop would keep the disk busy.
+/// The rates of `continue-with` in bytes a second: for the runs of one owner, and for all runs.
+/// A guest that calls it in a loop would keep the disk busy.
 const OWNER_RATE: u64 = 2 << 20;
 const RATE: u64 = 8 << 20;
-/// What a new beginning costs besides its bytes: commits.
+/// The cost of one `continue-with` besides its bytes (commits), in bytes.
 const BEGINNING: u64 = 64 << 10;
 
 /// The sum that this host remembers.
@@ -50,7 +50,7 @@ struct Pace {
 }
 
 impl Pace {
-    /// How long a run of this owner waits that wrote so many bytes.
+    /// The pause of a run of this owner that has written so many bytes.
     fn pause(&mut self, owner: &Owner, bytes: u64, now: Instant) -> Duration {
         let after = |until: Option<Instant>, rate: u64| {
             let ms = (bytes + BEGINNING).saturating_mul(1000) / rate;
@@ -123,7 +123,7 @@ impl Tasks {
         Ok(fits)
     }
 
-    /// How long a run of this owner waits that wrote so many bytes and begins anew.
+    /// The pause of a run before it begins again. The run belongs to this owner and has written so many bytes.
     pub(crate) fn pause_before_restart(&self, owner: &Owner, bytes: u64) -> Duration {
         self.journal_sum.pace.lock().pause(owner, bytes, Instant::now())
     }

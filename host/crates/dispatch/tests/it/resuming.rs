@@ -450,7 +450,7 @@ async fn the_tasks_of_one_owner_that_begin_again_with_large_states_take_turns() 
         if attempt == 3 {
             return done("done");
         }
-        // What it has recorded counts like the state.
+        // Recorded bytes count like those of the state.
         journal.push(chunk(&"large".repeat(26_000)));
         journal.continue_with(chunk(&"large".repeat(26_000))).await;
         RunEnd::Stopped

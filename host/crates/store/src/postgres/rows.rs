@@ -1,4 +1,4 @@
-//! What the columns of a row mean.
+//! Values from the columns of rows.
 
 use super::error::{corrupt, unreadable};
 use crate::codec::{self, Columns};
