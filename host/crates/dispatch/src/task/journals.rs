@@ -79,10 +79,9 @@ impl JournalSum {
         self.known.lock().filter(|sum| Instant::now() < sum.until)
     }
 
-    /// That of an owner.
-    fn known_of(&self, owner: &Owner) -> Option<u64> {
-        let owners = self.owners.lock();
-        owners.get(owner).filter(|(_, until)| Instant::now() < *until).map(|(bytes, _)| *bytes)
+    /// Whether the sum of this owner is known, and not too old.
+    fn knows(&self, owner: &Owner) -> bool {
+        self.owners.lock().get(owner).is_some_and(|(_, until)| Instant::now() < *until)
     }
 
     /// Whether the sum is known and not over the bound.
@@ -107,7 +106,7 @@ impl Tasks {
         if self.journal_sum.known().is_some_and(|sum| sum.bytes.saturating_add(more) <= share) {
             return Ok(true);
         }
-        if self.journal_sum.known_of(owner).is_none() {
+        if !self.journal_sum.knows(owner) {
             let begun = Instant::now();
             let bytes = self.journals.journal_bytes(Some(owner)).await?;
             let mut owners = self.journal_sum.owners.lock();
@@ -234,7 +233,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_begins_anew_waits_for_its_own_share_and_not_for_that_of_others() {
+    fn a_run_that_begins_again_waits_for_the_share_of_its_owner_and_not_for_that_of_others() {
         let (mut pace, now) = (Pace::default(), Instant::now());
         let mebibyte = (1 << 20) - BEGINNING;
         let pauses = [1, 2, 3, 4].map(|_| pace.pause(&Owner::Local, mebibyte, now).as_millis());

@@ -239,7 +239,12 @@ impl Cache {
         let note = Note { code: Check::of(&file).map_err(failed)?, offer: None, offer_sum: None };
         code.rename(&code_name(key)).map_err(failed)?;
         self.write_note(key, &note).map_err(failed)?;
-        self.trim().map_err(failed)?;
+        if let Err(error) = self.trim() {
+            tracing::warn!(
+                event = "cache.not_trimmed", path = %self.dir.display(), %error,
+                "cannot remove old entries of the cache"
+            );
+        }
         let taken = self.take(engine, key).map_err(|why| format!("the machine code is not taken: {why}"))?;
         taken.map(|kept| kept.component).ok_or_else(gone)
     }
