@@ -13,11 +13,11 @@ pub use questions::{MAX_ANSWERS_BYTES, MAX_QUESTIONS};
 
 use crate::approval::{ApprovalObject, ApprovedBy, CONFIRM_KEY, ConfirmBy, Decision};
 use crate::confirmation::{NotApproved, approves};
-use crate::error::AskError;
-use crate::id::{Digest, Incarnation};
-use crate::recovery::{Departure, NotRerun};
-use crate::task::{Fence, Outcome, Question, Sent, Task};
-use crate::wire::{RawJson, RpcError, Timestamp};
+use crate::event::{Event, StopsRun};
+use crate::id::Incarnation;
+use crate::recovery::NotRerun;
+use crate::task::{Fence, Outcome, Question, Task};
+use crate::wire::{RpcError, Timestamp};
 use messages::orphan_message;
 use questions::open;
 
@@ -27,173 +27,6 @@ pub const MAX_SENT: usize = 16;
 
 /// How often one question is asked again. After that, the guest gets the answer as it is.
 pub const MAX_ASKED_AGAIN: u32 = 8;
-
-/// Something that happens to a task.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Event {
-    /// A guest begins to work on it.
-    Started {
-        /// The run.
-        fence: Fence,
-    },
-    /// The run reports its status.
-    Said {
-        /// The run.
-        fence: Fence,
-        /// The new status message.
-        message: String,
-    },
-    /// The run is about to have effects that must not be repeated.
-    Effects {
-        /// The run.
-        fence: Fence,
-    },
-    /// The run asks the client.
-    Asked {
-        /// The run.
-        fence: Fence,
-        /// The questions. Keys that this attempt used are refused. The same question of an earlier
-        /// attempt keeps its answer; a different one under its key replaces it, and gets another key
-        /// for its client.
-        questions: Vec<Question>,
-    },
-    /// A question is about to leave in a request. Not visible from outside.
-    Sent {
-        /// The question.
-        key: String,
-        /// The request.
-        sent: Sent,
-    },
-    /// The client runs a question as a task of its own. Not visible from outside.
-    Entrusted {
-        /// The question.
-        key: String,
-        /// The client's task.
-        client_task: String,
-    },
-    /// The client answered, or the question's time ran out.
-    Answered {
-        /// The question.
-        key: String,
-        /// The answer, or the reason why there is none.
-        answer: Result<RawJson, AskError>,
-    },
-    /// The answer to a question does not fit it, so the host asks again under another key (26T-22).
-    AskedAgain {
-        /// The run that checked the answer; `None` if there was nothing for a run to check.
-        fence: Option<Fence>,
-        /// The question.
-        key: String,
-    },
-    /// Its caller has been told of it, or of its outcome. Not visible from outside, and the only event
-    /// that a task accepts after its end.
-    Delivered,
-    /// Its caller stopped waiting before it knew the task.
-    CallerLeft,
-    /// The run ended.
-    Finished {
-        /// The run.
-        fence: Fence,
-        /// The outcome.
-        outcome: Outcome,
-        /// Diagnostics for the status message, if it failed (T-19).
-        message: Option<String>,
-    },
-    /// The run ended because it could not continue with its journal. The operator may have the task continued.
-    Stuck {
-        /// The run.
-        fence: Fence,
-        /// The outcome.
-        outcome: Outcome,
-        /// Why, for the status message.
-        message: Option<String>,
-    },
-    /// The operator decides about the call.
-    Decided {
-        /// The fingerprint of what the operator was shown.
-        fingerprint: String,
-        /// The decision.
-        decision: Decision,
-    },
-    /// The sender believes that the time for an approval is up.
-    ApprovalExpired,
-    /// The owner or the operator cancels (T-34).
-    Cancelled {
-        /// Why, for the status message.
-        message: String,
-    },
-    /// The sender believes that the ttl has passed.
-    Expired,
-    /// Its host is gone, or is leaving, and no other host runs it.
-    Orphaned {
-        /// That host.
-        incarnation: Incarnation,
-        /// How it left the task.
-        departure: Departure,
-        /// Why it is not run again, if it had begun.
-        why: NotRerun,
-    },
-    /// Its host is gone, and another one takes it over.
-    Claimed {
-        /// The host that is gone.
-        from: Incarnation,
-        /// Its new host.
-        by: Incarnation,
-        /// The component that its tool now comes from. A task that resumes keeps its own.
-        digest: Digest,
-        /// The entries of its journal; 0 if it has none.
-        reached: u64,
-    },
-    /// A host that has room takes it over from a living one, where it waits for its turn. Not visible
-    /// from outside.
-    Taken {
-        /// The host where it waits.
-        from: Incarnation,
-        /// Its new host.
-        by: Incarnation,
-    },
-    /// Its host is leaving, and leaves it to the next one.
-    Released {
-        /// The leaving host.
-        incarnation: Incarnation,
-    },
-    /// The run waits, and ends until the task is due. Everything that it recorded is durable. Not visible
-    /// from outside.
-    Parked {
-        /// The run.
-        fence: Fence,
-        /// When the task is due. `None`: at the answer to its last open question, or at the first deadline of
-        /// its open questions.
-        wake: Option<Timestamp>,
-        /// The entries of its journal.
-        reached: u64,
-    },
-    /// A host takes a parked task, and has a slot in which its next run begins. Not visible from outside.
-    Woken {
-        /// Its new host.
-        by: Incarnation,
-    },
-    /// The run has repeated what earlier runs had done, and goes on from there. Not visible from outside.
-    Repeated {
-        /// The run.
-        fence: Fence,
-    },
-    /// The operator has a task continued that failed because its runs could not continue.
-    Retried,
-    /// The run hands its state over to another run of the same call. That run asks every question again. Not
-    /// visible from outside.
-    Continued {
-        /// The run.
-        fence: Fence,
-    },
-    /// The run goes on, but no other run can continue it. Not visible from outside.
-    Unresumable {
-        /// The run.
-        fence: Fence,
-        /// Why, in a sentence for people.
-        why: String,
-    },
-}
 
 /// Why an event does not apply.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -284,14 +117,18 @@ pub fn apply(task: &Task, event: Event, now: Timestamp) -> Result<Transition, Re
     if !task.is_live() && !matches!(event, Event::Delivered | Event::Retried) {
         return Err(Refusal::Terminal);
     }
-    let is_finished = matches!(event, Event::Finished { .. } | Event::Stuck { .. });
-    let is_released = matches!(event, Event::Released { .. });
+    let row = event.row();
     let mut next = task.clone();
     change(task, &mut next, event, now)?;
+    note_change(task, &mut next, row.is_visible, now);
     let is_shown = task.status_message != next.status_message || task.status() != next.status();
     let has_ended = task.is_live() && next.outcome.is_some();
-    // A parked task has no run.
-    let stops = is_released || (has_ended && !is_finished && task.parked().is_none());
+    let stops = match row.stops_run {
+        StopsRun::Never => false,
+        // A parked task has no run.
+        StopsRun::AtEnd => has_ended && task.parked().is_none(),
+        StopsRun::Always => true,
+    };
     let effects = [
         has_ended.then_some(Effect::RecordEnd),
         questions::closes_one(task, &next).then_some(Effect::WithdrawQuestions),
@@ -305,20 +142,6 @@ pub fn apply(task: &Task, event: Event, now: Timestamp) -> Result<Transition, Re
 
 /// Turns `next`, which equals `task`, into the task after the event.
 fn change(task: &Task, next: &mut Task, event: Event, now: Timestamp) -> Result<(), Refusal> {
-    // Clients do not see these events, so the time of the last change stays the same (T-20).
-    let visible = !matches!(
-        event,
-        Event::Effects { .. }
-            | Event::Sent { .. }
-            | Event::Entrusted { .. }
-            | Event::Taken { .. }
-            | Event::Delivered
-            | Event::Parked { .. }
-            | Event::Woken { .. }
-            | Event::Repeated { .. }
-            | Event::Continued { .. }
-            | Event::Unresumable { .. }
-    );
     let is_stuck = matches!(event, Event::Stuck { .. } | Event::Orphaned { why: NotRerun::Stalled, .. });
     match event {
         Event::Started { fence } => {
@@ -518,13 +341,17 @@ fn change(task: &Task, next: &mut Task, event: Event, now: Timestamp) -> Result<
     {
         (resume.parked, resume.is_stuck) = (None, is_stuck);
     }
+    Ok(())
+}
+
+/// Counts the change.
+fn note_change(task: &Task, next: &mut Task, is_visible: bool, now: Timestamp) {
     next.version = task.version + 1;
     // Strictly later than before, so that a listing by time is stable even if a
     // clock steps back (T-20).
-    if visible || next.status_message != task.status_message {
+    if is_visible || next.status_message != task.status_message {
         next.updated_at = Timestamp(now.0.max(task.updated_at.0 + 1));
     }
-    Ok(())
 }
 
 /// The call may run.

@@ -4,12 +4,13 @@
 //! or the id of a session, which is the only credential of an anonymous client. Of a client's own texts
 //! it has only names, shortened.
 
+pub(crate) mod action;
 mod doubt;
 mod permission;
 
-use crate::apply::Event;
 use crate::approval::{CONFIRM_KEY, Decision};
 use crate::error::{AskError, StoreError};
+use crate::event::Event;
 use crate::id::{Digest, Owner, SessionId, TaskId};
 use crate::task::{Outcome, Summary, Task};
 use crate::wire::visible::clip;
@@ -28,132 +29,8 @@ pub(crate) const LOCAL: &str = "local";
 /// The name of the issuer of the tokens in the configuration.
 pub const TOKENS: &str = "token";
 
+pub use action::Action;
 pub(crate) use doubt::decider;
-
-/// The action that an entry records.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
-pub enum Action {
-    /// A task was created.
-    #[serde(rename = "task.created")]
-    Created,
-    /// A task's run ended by itself.
-    #[serde(rename = "task.ended")]
-    Ended,
-    /// A task was cancelled.
-    #[serde(rename = "task.cancelled")]
-    Cancelled,
-    /// A task was ended by its ttl.
-    #[serde(rename = "task.expired")]
-    Expired,
-    /// A task was ended because its host stopped.
-    #[serde(rename = "task.orphaned")]
-    Orphaned,
-    /// A task was taken over from a host that is gone.
-    #[serde(rename = "task.claimed")]
-    Claimed,
-    /// A host that was shut down left a task to the next one.
-    #[serde(rename = "task.released")]
-    Released,
-    /// The operator had a task continued that had failed.
-    #[serde(rename = "task.resumed")]
-    Resumed,
-    /// A request of a task was under way when its host stopped, and it was decided what happens to it.
-    #[serde(rename = "task.doubt")]
-    Doubt,
-    /// An ended task was removed before its time, to make room.
-    #[serde(rename = "task.discarded")]
-    Discarded,
-    /// The outcome of a task was handed out.
-    #[serde(rename = "task.retrieved")]
-    Retrieved,
-    /// All tasks of the store were exported.
-    #[serde(rename = "archive.exported")]
-    ArchiveExported,
-    /// Tasks were imported into the store.
-    #[serde(rename = "archive.imported")]
-    ArchiveImported,
-    /// A backup of the store was written.
-    #[serde(rename = "backup.written")]
-    BackupWritten,
-    /// The store was made from a backup.
-    #[serde(rename = "backup.restored")]
-    BackupRestored,
-    /// The principal asked for a task that it does not have.
-    #[serde(rename = "task.unknown")]
-    Unknown,
-    /// A task asked its client something.
-    #[serde(rename = "question.asked")]
-    Asked,
-    /// A question of a task is no longer open.
-    #[serde(rename = "question.answered")]
-    Answered,
-    /// A call waits for an approval.
-    #[serde(rename = "approval.asked")]
-    ApprovalAsked,
-    /// A call was approved.
-    #[serde(rename = "approval.given")]
-    ApprovalGiven,
-    /// A call was denied.
-    #[serde(rename = "approval.refused")]
-    ApprovalRefused,
-    /// There was no approval of a call in time.
-    #[serde(rename = "approval.expired")]
-    ApprovalExpired,
-    /// A person permitted a plugin something.
-    #[serde(rename = "permission.given")]
-    Permitted,
-    /// A person did not permit it, or could not be asked.
-    #[serde(rename = "permission.refused")]
-    NotPermitted,
-    /// A permanent permission was revoked.
-    #[serde(rename = "permission.revoked")]
-    Revoked,
-    /// The rules did not allow the request.
-    #[serde(rename = "denied.rule")]
-    DeniedByRule,
-    /// The token lacks a scope.
-    #[serde(rename = "denied.scope")]
-    DeniedByScope,
-    /// A request had invalid credentials, or none.
-    #[serde(rename = "denied.authentication")]
-    Unauthenticated,
-    /// Too many requests.
-    #[serde(rename = "limited.requests")]
-    LimitedRequests,
-    /// Too many questions about tasks.
-    #[serde(rename = "limited.polling")]
-    LimitedPolling,
-    /// Too many look-ups of tasks that the principal does not have.
-    #[serde(rename = "limited.lookups")]
-    LimitedLookups,
-    /// A login to the console began.
-    #[serde(rename = "console.login")]
-    ConsoleLogin,
-    /// A login to the console was ended by its person.
-    #[serde(rename = "console.logout")]
-    ConsoleLogout,
-    /// The console refused a login or an action.
-    #[serde(rename = "console.refused")]
-    ConsoleRefused,
-    /// The operator ended a session.
-    #[serde(rename = "session.ended")]
-    SessionEnded,
-    /// A version of a plugin was taken into the plugin folder, or pinned there.
-    #[serde(rename = "plugin.accepted")]
-    PluginAccepted,
-    /// A new version of a plugin waits for a person, because it changes what the plugin says or reaches.
-    #[serde(rename = "plugin.held")]
-    PluginHeld,
-    /// A plugin was taken out of the plugin folder.
-    #[serde(rename = "plugin.removed")]
-    PluginRemoved,
-    /// Rows of a principal were erased from the store.
-    #[serde(rename = "principal.erased")]
-    PrincipalErased,
-    /// Entries were not written, or dropped before they were exported.
-    #[serde(rename = "audit.lost")]
-    Lost,
-}
 
 /// The actor of an action.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -345,44 +222,35 @@ impl Entry {
     /// The entries of a change, for the commit that makes it.
     #[must_use]
     pub fn changed(event: &Event, after: &Task, by: &By) -> Vec<Self> {
-        let about = |action| Self::about(action, after, by);
-        match event {
-            Event::Asked { questions, .. } => questions
+        let entry = event.row().audit.map(|action| Self::about(action, after, by));
+        match (event, entry) {
+            (Event::Asked { questions, .. }, Some(entry)) => questions
                 .iter()
                 .map(|question| Self {
                     question: Some(short(&question.key)),
                     method: Some(question.kind.method()),
-                    ..about(Action::Asked)
+                    ..entry.clone()
                 })
                 .collect(),
-            Event::AskedAgain { key, .. } => {
+            (Event::AskedAgain { key, .. }, Some(entry)) => {
                 let method = after.questions.iter().find(|question| question.key == *key);
                 let method = method.map(|question| question.kind.method());
                 let reason = Some("does not fit".to_owned());
-                vec![Self { question: Some(short(key)), reason, method, ..about(Action::Asked) }]
+                vec![Self { question: Some(short(key)), reason, method, ..entry }]
             }
-            Event::Answered { key, answer } => {
-                let (reason, code) = match answer {
-                    Ok(_) => ("answered", None),
-                    Err(AskError::TimedOut) => ("timed_out", None),
-                    Err(AskError::Refused(error)) => ("refused", Some(error.code)),
-                    Err(
-                        AskError::Unsupported(_)
-                        | AskError::Invalid(_)
-                        | AskError::TooLate
-                        | AskError::Cancelled,
-                    ) => ("not_answered", None),
+            (Event::Answered { key, answer }, Some(entry)) => {
+                let code = match answer {
+                    Err(AskError::Refused(error)) => Some(error.code),
+                    _ => None,
                 };
-                let entry = about(Action::Answered);
-                let answered =
-                    Self { question: Some(short(key)), reason: Some(reason.to_owned()), code, ..entry };
-                let mut entries = vec![answered];
+                let reason = Some(AskError::name_of(answer).to_owned());
+                let mut entries = vec![Self { question: Some(short(key)), reason, code, ..entry }];
                 if key == CONFIRM_KEY {
                     entries.extend(Self::decided(after, by));
                 }
                 entries
             }
-            Event::Decided { decision, .. } => {
+            (Event::Decided { decision, .. }, _) => {
                 let note = match decision {
                     Decision::Deny { note } => note.as_deref(),
                     Decision::Approve => None,
@@ -395,32 +263,14 @@ impl Entry {
                     })
                     .collect()
             }
-            Event::ApprovalExpired => {
-                vec![about(Action::ApprovalExpired), about(Action::Ended).with_end(after)]
+            (Event::ApprovalExpired, Some(entry)) => {
+                vec![entry, Self::about(Action::Ended, after, by).with_end(after)]
             }
-            Event::Finished { .. } | Event::Stuck { .. } => vec![about(Action::Ended).with_end(after)],
-            Event::Cancelled { .. } => vec![about(Action::Cancelled)],
-            Event::Expired => vec![about(Action::Expired)],
-            Event::Orphaned { .. } => vec![about(Action::Orphaned)],
-            Event::Claimed { .. } => {
-                let asked = Self::approval_asked(after);
-                std::iter::once(about(Action::Claimed)).chain(asked).collect()
+            (Event::Finished { .. } | Event::Stuck { .. }, Some(entry)) => vec![entry.with_end(after)],
+            (Event::Claimed { .. }, Some(entry)) => {
+                std::iter::once(entry).chain(Self::approval_asked(after)).collect()
             }
-            Event::Released { .. } => vec![about(Action::Released)],
-            Event::Retried => vec![about(Action::Resumed)],
-            Event::Started { .. }
-            | Event::Said { .. }
-            | Event::Effects { .. }
-            | Event::Sent { .. }
-            | Event::Entrusted { .. }
-            | Event::Delivered
-            | Event::CallerLeft
-            | Event::Taken { .. }
-            | Event::Parked { .. }
-            | Event::Woken { .. }
-            | Event::Repeated { .. }
-            | Event::Continued { .. }
-            | Event::Unresumable { .. } => Vec::new(),
+            (_, entry) => entry.into_iter().collect(),
         }
     }
 

@@ -34,3 +34,15 @@ pub enum AskError {
     /// The run is being stopped.
     Cancelled,
 }
+
+impl AskError {
+    /// How a question ended, in a word for people and machines.
+    pub(crate) const fn name_of<T>(answer: &Result<T, Self>) -> &'static str {
+        match answer {
+            Ok(_) => "answered",
+            Err(Self::TimedOut) => "timed_out",
+            Err(Self::Refused(_)) => "refused",
+            Err(Self::Unsupported(_) | Self::Invalid(_) | Self::TooLate | Self::Cancelled) => "not_answered",
+        }
+    }
+}

@@ -1,8 +1,8 @@
 //! The port to the store of tasks.
 
-use crate::apply::Event;
 use crate::audit::{By, Entry};
 use crate::error::StoreError;
+use crate::event::Event;
 use crate::id::{Digest, Incarnation, Owner, TaskId};
 use crate::journal::{Flush, LastChunks};
 use crate::search::{Page, Search};

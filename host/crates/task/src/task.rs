@@ -241,7 +241,36 @@ pub struct Task {
     pub outcome: Option<Outcome>,
 }
 
+/// The phase of a task, which says who may change it. Its state as clients see it is [`Task::status`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase<'a> {
+    /// It waits for an approval of its call.
+    Approval(&'a Approval),
+    /// It waits for its turn, so that any host which has its component may run it.
+    Waiting,
+    /// A guest has worked on it since then.
+    Running(Timestamp),
+    /// It waits, and no host runs it. [`TaskStore::wakeable`](crate::TaskStore::wakeable) finds it when it is due.
+    Parked(Parked),
+    /// It has ended.
+    Ended(&'a Outcome),
+}
+
 impl Task {
+    /// Its phase.
+    #[must_use]
+    pub fn phase(&self) -> Phase<'_> {
+        let parked = self.resume.and_then(|resume| resume.parked);
+        let approval = self.approval.as_deref().filter(|approval| approval.is_open());
+        match (&self.outcome, parked, approval, self.started_at) {
+            (Some(outcome), ..) => Phase::Ended(outcome),
+            (None, Some(parked), ..) => Phase::Parked(parked),
+            (None, None, Some(approval), _) => Phase::Approval(approval),
+            (None, None, None, Some(since)) => Phase::Running(since),
+            (None, None, None, None) => Phase::Waiting,
+        }
+    }
+
     /// Its state, by the rules of 2025-11-25 (T-17, T-18).
     #[must_use]
     pub fn status(&self) -> TaskStatus {
@@ -264,7 +293,10 @@ impl Task {
     /// The approval that it waits for.
     #[must_use]
     pub fn open_approval(&self) -> Option<&Approval> {
-        self.approval.as_deref().filter(|approval| self.is_live() && approval.is_open())
+        match self.phase() {
+            Phase::Approval(approval) => Some(approval),
+            _ => None,
+        }
     }
 
     /// The questions that wait for an answer.
@@ -293,27 +325,26 @@ impl Task {
         self.bridged.is_some_and(|bridged| bridged.undelivered)
     }
 
-    /// Whether it waits for its turn, so that any host which has its component may run it. A parked task
-    /// does not: [`TaskStore::wakeable`](crate::TaskStore::wakeable) finds it when it is due.
+    /// Whether it waits for its turn.
     #[must_use]
     pub fn waits(&self) -> bool {
-        self.is_live()
-            && self.started_at.is_none()
-            && self.open_approval().is_none()
-            && self.parked().is_none()
+        self.phase() == Phase::Waiting
     }
 
-    /// Present while it is parked: it waits, and no host runs it.
+    /// Present while it is parked.
     #[must_use]
     pub fn parked(&self) -> Option<Parked> {
-        self.resume.filter(|_| self.is_live()).and_then(|resume| resume.parked)
+        match self.phase() {
+            Phase::Parked(parked) => Some(parked),
+            _ => None,
+        }
     }
 
     /// The run that may append to its journal. `None` if it has no journal, is parked, or has ended.
     #[must_use]
     pub fn journal_fence(&self) -> Option<Fence> {
-        let runs = self.is_live() && self.resume.is_some_and(|resume| resume.parked.is_none());
-        runs.then_some(self.fence)
+        let is_free = matches!(self.phase(), Phase::Parked(_) | Phase::Ended(_));
+        (self.resume.is_some() && !is_free).then_some(self.fence)
     }
 
     /// Whether it has ended, and its journal does not stay. The operator may still need that of a stuck task.

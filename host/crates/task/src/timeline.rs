@@ -7,11 +7,12 @@
 //! [`Records`]: crate::store::Records
 
 mod details;
+pub(crate) mod kind;
 
-use crate::apply::Event;
 use crate::approval::CONFIRM_KEY;
 use crate::audit::decider;
 use crate::error::{AskError, StoreError};
+use crate::event::Event;
 use crate::host_call::{HostCall, HostCallCounts};
 use crate::id::{Digest, Incarnation, TaskId};
 use crate::task::{Outcome, Task};
@@ -22,92 +23,11 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use toolyard_journal::{DecidedBy, DoubtDecision};
 
+pub use kind::EventKind;
+
 /// The most bytes of an event's body. A longer text is clipped, so that one message cannot take the place
 /// of a hundred others.
 pub const MAX_EVENT: usize = 16 << 10;
-
-/// Declares the kinds of events once, with their numbers and names.
-macro_rules! kinds {
-    ($($(#[doc = $doc:literal])+ $kind:ident = $number:literal, $name:literal;)+) => {
-        /// The kind of an event.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-        pub enum EventKind {
-            $($(#[doc = $doc])+ $kind,)+
-        }
-
-        impl EventKind {
-            /// Every kind.
-            pub const ALL: &'static [Self] = &[$(Self::$kind),+];
-
-            /// Its number in a store. A number is never reused.
-            #[must_use]
-            pub const fn number(self) -> i16 {
-                match self { $(Self::$kind => $number),+ }
-            }
-
-            /// Its name.
-            #[must_use]
-            pub const fn as_str(self) -> &'static str {
-                match self { $(Self::$kind => $name),+ }
-            }
-        }
-    };
-}
-
-kinds! {
-    /// The task was created.
-    Created = 1, "created";
-    /// It waits for a slot.
-    Queued = 2, "queued";
-    /// A guest begins to work on it.
-    Started = 3, "started";
-    /// The guest reports how far it is, at most once a second.
-    Progress = 4, "progress";
-    /// The status message changed.
-    Status = 5, "status";
-    /// A log message of the guest.
-    Log = 6, "log";
-    /// Text on the guest's standard output.
-    Stdout = 7, "stdout";
-    /// Text on the guest's standard error.
-    Stderr = 8, "stderr";
-    /// The guest asks the client.
-    Asked = 9, "asked";
-    /// A question is no longer open.
-    Answered = 10, "answered";
-    /// A person approved the call.
-    Approved = 11, "approved";
-    /// A person denied the call.
-    Denied = 12, "denied";
-    /// The host did something for the guest.
-    HostCall = 13, "host_call";
-    /// The guest says that effects begin which must not be repeated.
-    Effects = 14, "effects";
-    /// A leaving host left the task to the next one.
-    Released = 15, "released";
-    /// Another host took the task over.
-    Claimed = 16, "claimed";
-    /// The task has ended.
-    Ended = 17, "ended";
-    /// Events are missing here. The body is a [`LeftOut`].
-    LeftOut = 18, "left_out";
-    /// The run waits and gave up its place, which ends the attempt.
-    Parked = 19, "parked";
-    /// A host took the parked task, to continue it.
-    Woken = 20, "woken";
-    /// No other run can continue this one. The message says why.
-    Unresumable = 21, "unresumable";
-    /// A request was under way when the host stopped, and it was decided what happens to it.
-    Doubt = 22, "doubt";
-}
-
-impl EventKind {
-    /// The kind with this number.
-    #[must_use]
-    pub fn of_number(number: i16) -> Option<Self> {
-        Self::ALL.iter().copied().find(|kind| kind.number() == number)
-    }
-}
 
 /// An event that is not stored yet.
 #[derive(Debug, Clone, PartialEq)]
@@ -475,72 +395,53 @@ impl NewEvent {
     #[must_use]
     pub fn changed(event: &Event, after: &Task) -> Vec<Self> {
         let attempt = after.fence.attempt;
-        let one = |kind, body: Body<'_>| vec![Self::new(attempt, kind, &body)];
+        let Some(kind) = event.row().timeline else {
+            return match event {
+                Event::Decided { .. } => Self::decision(after),
+                _ => Vec::new(),
+            };
+        };
+        let one = |body: Body<'_>| vec![Self::new(attempt, kind, &body)];
         match event {
-            Event::Started { .. } => one(EventKind::Started, Body::default()),
-            Event::Said { message, .. } => {
-                one(EventKind::Status, Body { message: Some(&fitting(message)), ..Body::default() })
+            Event::Said { message, .. } | Event::Unresumable { why: message, .. } => {
+                one(Body { message: Some(&fitting(message)), ..Body::default() })
             }
-            Event::Effects { .. } => one(EventKind::Effects, Body::default()),
             Event::Asked { questions, .. } => {
                 let asked = questions.iter().map(|question| Body {
                     key: Some(clip(&question.key, NAME)),
                     method: Some(question.kind.method()),
                     ..Body::default()
                 });
-                asked.map(|body| Self::new(attempt, EventKind::Asked, &body)).collect()
+                asked.map(|body| Self::new(attempt, kind, &body)).collect()
             }
-            Event::AskedAgain { key, .. } => one(
-                EventKind::Asked,
-                Body { key: Some(clip(key, NAME)), reason: Some("does not fit"), ..Body::default() },
-            ),
-            Event::Answered { key, .. } if key == CONFIRM_KEY && !after.is_live() => {
-                vec![Self::decided(after), Self::ended(after)]
+            Event::AskedAgain { key, .. } => {
+                one(Body { key: Some(clip(key, NAME)), reason: Some("does not fit"), ..Body::default() })
             }
             Event::Answered { key, .. } if key == CONFIRM_KEY && after.open_approval().is_none() => {
-                vec![Self::decided(after)]
+                Self::decision(after)
             }
             Event::Answered { key, answer } => {
-                let reason = match answer {
-                    Ok(_) => "answered",
-                    Err(AskError::TimedOut) => "timed_out",
-                    Err(AskError::Refused(_)) => "refused",
-                    Err(_) => "not_answered",
-                };
-                one(
-                    EventKind::Answered,
-                    Body { key: Some(clip(key, NAME)), reason: Some(reason), ..Body::default() },
-                )
+                let reason = Some(AskError::name_of(answer));
+                one(Body { key: Some(clip(key, NAME)), reason, ..Body::default() })
             }
-            Event::Claimed { from, .. } | Event::Taken { from, .. } => {
-                one(EventKind::Claimed, Body { incarnation: Some(from.0), ..Body::default() })
+            Event::Claimed { from: host, .. }
+            | Event::Taken { from: host, .. }
+            | Event::Released { incarnation: host } => {
+                one(Body { incarnation: Some(host.0), ..Body::default() })
             }
-            Event::Released { incarnation } => {
-                one(EventKind::Released, Body { incarnation: Some(incarnation.0), ..Body::default() })
+            Event::Woken { .. } => {
+                let started = Self::new(attempt, EventKind::Started, &Body::default());
+                vec![Self::new(attempt, kind, &Body::default()), started]
             }
-            Event::Parked { .. } | Event::Retried => one(EventKind::Parked, Body::default()),
-            Event::Woken { .. } => [EventKind::Woken, EventKind::Started]
-                .map(|kind| Self::new(attempt, kind, &Body::default()))
-                .into(),
-            Event::Unresumable { why, .. } => {
-                one(EventKind::Unresumable, Body { message: Some(&fitting(why)), ..Body::default() })
-            }
-            Event::Finished { .. }
-            | Event::Stuck { .. }
-            | Event::Cancelled { .. }
-            | Event::Expired
-            | Event::Orphaned { .. }
-            | Event::ApprovalExpired => vec![Self::ended(after)],
-            Event::Decided { .. } if after.is_live() => vec![Self::decided(after)],
-            Event::Decided { .. } => vec![Self::decided(after), Self::ended(after)],
-            Event::Sent { .. }
-            | Event::Entrusted { .. }
-            | Event::Delivered
-            | Event::CallerLeft
-            | Event::Repeated { .. }
-            // The task is parked next.
-            | Event::Continued { .. } => Vec::new(),
+            _ if kind == EventKind::Ended => vec![Self::ended(after)],
+            _ => one(Body::default()),
         }
+    }
+
+    /// The call was approved, or was denied and has ended with that.
+    fn decision(after: &Task) -> Vec<Self> {
+        let ended = (!after.is_live()).then(|| Self::ended(after));
+        std::iter::once(Self::decided(after)).chain(ended).collect()
     }
 }
 

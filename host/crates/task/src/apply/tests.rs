@@ -1,6 +1,11 @@
 use super::Refusal::{AlreadyStarted, Fenced, HadEffects, KeyReused, NotAsked, NotDue, Terminal};
 use super::{apply as transition, *};
+use crate::error::AskError;
+use crate::id::Digest;
+use crate::recovery::Departure;
 use crate::task::EXPIRED_KEPT_MS;
+use crate::task::Sent;
+use crate::wire::RawJson;
 use crate::wire::TaskStatus;
 use crate::wire::TaskStatus::{Cancelled, Completed, Failed, InputRequired, Working};
 use proptest::collection::vec;
