@@ -73,7 +73,7 @@ impl Dispatch {
         let number = ids.uuid().as_u64_pair().1;
         let is_shared = tasks.is_shared();
         let settings = Arc::new(settings);
-        let observers = Arc::new(Observers::default());
+        let observers = Arc::new(Observers::new(settings.log_rate));
         let access = Arc::new(Access::new(audit, grants, is_shared, clock.clone(), observers.clone()));
         let clients = Arc::new(Clients::new(keys));
         let slots = Arc::new(Slots::new(settings.clone(), guests));

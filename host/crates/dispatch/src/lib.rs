@@ -53,7 +53,7 @@ pub use observe::host_call_log::{HostCalls, TimedHostCall};
 pub use observe::load::Load;
 pub use observe::observer::{CallEvent, CallOutcome, ObservedCall, Observer};
 pub use observe::trace::{EndedCall, Traces};
-pub use run::round_trip::InputRequired;
+pub use run::questions::round_trip::InputRequired;
 pub use settings::bridge::{BridgeSettings, BridgeTerms, BridgedClient, ClientPattern, OutputSchemas};
 pub use settings::{Bounds, Settings};
 pub use slots::stop::{Stop, StopCause};

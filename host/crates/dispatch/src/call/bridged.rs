@@ -8,9 +8,9 @@ use crate::call::reply::{CallReply, HandOff, TaskQuestions};
 use crate::call::tools_call::{MayBeTask, PermittedCall, TaskOrigin, era_of};
 use crate::client::client_channel::ClientChannel;
 use crate::error::Fault;
-use crate::run::pending_question::KEYS;
 use crate::run::promotion::Promoted;
-use crate::run::round_trip::{RequestBinding, RoundTrip};
+use crate::run::questions::pending::KEYS;
+use crate::run::questions::round_trip::{RequestBinding, RoundTrip};
 use crate::run::run::Run;
 use crate::settings::bridge::BridgeTerms;
 use crate::slots::stop::{Stop, StopCause};
@@ -150,7 +150,7 @@ impl Dispatch {
         terms: BridgeTerms,
     ) -> Result<CallReply, Fault> {
         let Promoted { task, is_handed_off } = promoted;
-        let round = run.round_trip.as_deref().map(RoundTrip::binding);
+        let round = run.questions.round_trip.as_deref().map(RoundTrip::binding);
         let waited = Duration::from_millis(task.bridged.map_or(0, |bridged| bridged.waited_ms));
         if is_handed_off {
             return self.handed_off(caller, &task, (cancelled, waited), (terms, round.as_deref())).await;

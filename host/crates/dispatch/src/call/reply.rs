@@ -1,7 +1,7 @@
 //! The replies to a call.
 
 use crate::observe::observer::CallOutcome;
-use crate::run::round_trip::InputRequired;
+use crate::run::questions::round_trip::InputRequired;
 use crate::task::handover::Handover;
 use toolyard_protocol::tasks::TaskView;
 use toolyard_protocol::{RawJson, RpcError};

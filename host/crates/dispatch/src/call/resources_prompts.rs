@@ -9,7 +9,7 @@ use crate::catalog::tools_list::page_of;
 use crate::client::client_channel::ClientChannel;
 use crate::error::Fault;
 use crate::run::client::Client;
-use crate::run::round_trip::{InputRequired, RequestBinding, RoundTrip};
+use crate::run::questions::round_trip::{InputRequired, RequestBinding, RoundTrip};
 use crate::run::run::{DriveEnd, Run};
 use crate::run::setup::Setup;
 use crate::slots::Slots;
@@ -300,16 +300,15 @@ impl Dispatch {
             // Lists and look-ups of a resource go through every plugin: no user should be asked
             // about plugins that have nothing to do with the request.
             asks_permission: matches!(retrieval, Retrieval::Prompt { .. }),
-            begins_elsewhere: !here,
             round_trip,
             ..Setup::new(work, stop, client)
         };
         let run = Run::new(self.deps.clone(), setup);
         let work = provider.clone().serve(retrieval, slot.take_reservation(), run.clone());
         let over = || ProviderFailure::Over(self.stop_fault());
-        match run.to_end(slot, run.clone().drive(work).boxed()).await {
+        match run.to_end(slot, run.clone().drive(work).boxed(), here).await {
             Some(DriveEnd::Done(RetrievalEnd::Done(retrieved))) => Ok(ProviderEnd::Done(retrieved)),
-            Some(DriveEnd::Suspended) if !run.stop.is_set() => match &run.round_trip {
+            Some(DriveEnd::Suspended) if !run.stop.is_set() => match &run.questions.round_trip {
                 Some(round_trip) => {
                     let input = round_trip.outcome(&self.deps).await.map_err(ProviderFailure::Over)?;
                     Ok(ProviderEnd::InputRequired(input))

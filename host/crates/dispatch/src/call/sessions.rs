@@ -62,7 +62,7 @@ impl Dispatch {
 
     /// Whether `log.rate` admits a line about a call or a session.
     pub(crate) fn may_log(&self) -> bool {
-        self.deps.observers.call_log.admits(self.deps.settings.log_rate)
+        self.deps.observers.call_log.admits()
     }
 
     /// The session of this id, if it is open.

@@ -6,7 +6,7 @@ use crate::application::Dispatch;
 use crate::call::reply::{CallReply, CreatedTask};
 use crate::call::tools_call::{MayBeTask, PermittedCall, TaskOrigin};
 use crate::error::Fault;
-use crate::run::round_trip::{RequestBinding, RoundTrip};
+use crate::run::questions::round_trip::{RequestBinding, RoundTrip};
 use crate::settings::bridge::BridgeTerms;
 use crate::slots::stop::Stop;
 use crate::task::handover::Handover;

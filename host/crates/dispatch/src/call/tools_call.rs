@@ -13,10 +13,10 @@ use crate::observe::metrics::MeasuredTool;
 use crate::observe::observer::{CallOutcome, Observation};
 use crate::run::begin::NewTaskTerms;
 use crate::run::client::Client;
-use crate::run::promote::{EndOrTask, PromotionWait};
+use crate::run::promotion::promote::{EndOrTask, PromotionWait};
 use crate::run::promotion::{BridgedPromotion, Promotion};
-use crate::run::round_trip::RoundTrip;
-use crate::run::run::Run;
+use crate::run::questions::round_trip::RoundTrip;
+use crate::run::run::{CheckedTool, Run};
 use crate::run::setup::Setup;
 use crate::run::task_run::SlotTurn;
 use crate::settings::bridge::BridgeTerms;
@@ -380,14 +380,16 @@ impl Dispatch {
         let setup = Setup {
             trace,
             observation,
-            is_checked,
             round_trip,
             promotion,
             ..Setup::new(RunTarget::Tool(permit.tool().clone()), stop, client)
         };
         let run = Run::new(self.deps.clone(), setup);
         let (tool, arguments) = permit.into_call();
-        let drive = run.clone().drive_tool(tool, arguments, slot.take_reservation()).boxed();
+        let drive = run
+            .clone()
+            .drive_tool(CheckedTool { tool, is_checked }, arguments, slot.take_reservation())
+            .boxed();
         PlainCall { run, slot, drive, promotion: wait, cancelled }
     }
 
@@ -399,7 +401,7 @@ impl Dispatch {
     ) -> Result<CallReply, Fault> {
         let Some(wait) = plain.promotion.take() else {
             let PlainCall { run, slot, drive, cancelled, .. } = plain;
-            let end = run.to_end(slot, drive).await.unwrap_or(RunEnd::Stopped);
+            let end = run.to_end(slot, drive, true).await.unwrap_or(RunEnd::Stopped);
             return self.reply_to(&run, end, &cancelled).await;
         };
         match plain.first_poll() {
@@ -449,7 +451,7 @@ impl Dispatch {
         if cancelled.is_set() {
             return Err(self.stop_fault());
         }
-        match (end, &run.round_trip) {
+        match (end, &run.questions.round_trip) {
             (RunEnd::Result { result, .. }, _) => Ok(CallReply::Result(result)),
             (RunEnd::Error(error), _) => Ok(CallReply::Error(error)),
             (RunEnd::Stopped, Some(round_trip)) if round_trip.is_suspended() => {
@@ -537,13 +539,13 @@ impl Dispatch {
         let setup = Setup {
             trace: call.trace,
             observation: call.observation,
-            is_checked: call.is_checked,
             round_trip,
             // A task is stopped as a task, not by the request that made it (C-3).
             ..Setup::new(work, Arc::default(), client)
         };
         let run = Run::new(self.deps.clone(), setup);
         let (task, guard) = self.deps.create_task(&run, task, &caller.by(), waiting).await?;
+        let is_checked = call.is_checked;
         let (tool, _) = call.permit.into_call();
         tracing::info!(
             event = "task.created", task = %task.id, tool = task.tool, owner = name_of(&task.owner),
@@ -551,7 +553,8 @@ impl Dispatch {
             "task created"
         );
         self.deps.slots.runs.tell_status(&task);
-        self.deps.spawn_task(task.clone(), tool.clone(), run, turn, guard);
+        let checked = CheckedTool { tool: tool.clone(), is_checked };
+        self.deps.spawn_task(task.clone(), checked, run, turn, guard);
         Ok((task, tool))
     }
 }
@@ -564,7 +567,7 @@ pub(crate) fn era_of(round_trip: Option<&RoundTrip>) -> Era {
 impl PlainCall {
     /// The end of a call that ends in its first poll and has not become a task.
     fn first_poll(&mut self) -> Option<RunEnd> {
-        if !self.run.begins_here() {
+        if !self.run.work.is_quick() {
             return None;
         }
         let end = (&mut self.drive).now_or_never()?;

@@ -5,7 +5,7 @@ use crate::client::client_lookup::RecoveredClient;
 use crate::cluster::Cluster;
 use crate::observe::metrics::{MeasuredTool, ResumedWhy};
 use crate::run::client::Client;
-use crate::run::run::Run;
+use crate::run::run::{CheckedTool, Run};
 use crate::run::setup::Setup;
 use crate::run::task_run::SlotTurn;
 use crate::slots::admission::{Slot, SlotRequest};
@@ -250,9 +250,9 @@ impl Cluster {
         };
         let setup = Setup {
             observation: self.deps.observers.observe(&name, tool.spec().name(), &task.arguments),
-            is_checked: check_arguments(&task, &tool) == ArgumentCheck::Fits,
             ..Setup::new(work, Arc::default(), client)
         };
+        let is_checked = check_arguments(&task, &tool) == ArgumentCheck::Fits;
         let run = Run::new(self.deps.clone(), setup);
         let (event, slot) = match taking {
             Taking::Woken(slot) => (Event::Woken { by }, Some(slot)),
@@ -297,7 +297,7 @@ impl Cluster {
                 }
             }
         };
-        self.deps.spawn_task(task, tool, run, turn, guard);
+        self.deps.spawn_task(task, CheckedTool { tool, is_checked }, run, turn, guard);
         Ok(RecoveryOutcome::Claimed)
     }
 

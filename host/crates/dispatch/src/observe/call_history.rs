@@ -4,9 +4,9 @@
 
 use crate::observe::Observers;
 use crate::observe::call_end::CallEnd;
+use crate::observe::event::{EventSink, RunEvent, RunFacts};
 use crate::observe::host_call_log::HostCalls;
 use parking_lot::Mutex;
-use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,7 +46,7 @@ pub struct CallRecord {
     /// The tool.
     pub tool: String,
     /// The principal, as a short text.
-    pub principal: Cow<'static, str>,
+    pub principal: String,
     /// When it came in.
     pub began: Timestamp,
     /// How long it waited before its run began.
@@ -245,16 +245,17 @@ impl Observers {
     }
 
     /// An entry for a call that comes in now, if there is a history.
-    pub(crate) fn begin_history(&self) -> Option<Box<HistoryEntry>> {
+    pub(crate) fn begin_history(&self, now: impl FnOnce() -> Timestamp) -> Option<Box<HistoryEntry>> {
         let history = self.history.get()?.clone();
-        Some(Box::new(HistoryEntry { history, began: Instant::now(), run: Mutex::default() }))
+        let began = (now(), Instant::now());
+        Some(Box::new(HistoryEntry { history, began, run: Mutex::default() }))
     }
 }
 
 /// The entry of a call under way.
 pub(crate) struct HistoryEntry {
     history: Arc<CallHistory>,
-    began: Instant,
+    began: (Timestamp, Instant),
     run: Mutex<EntryRun>,
 }
 
@@ -264,34 +265,37 @@ struct EntryRun {
     arguments: Option<RawJson>,
 }
 
-impl HistoryEntry {
-    /// The run begins.
-    pub fn start(&self, arguments: &RawJson) {
-        let mut run = self.run.lock();
-        run.started = Some(Instant::now());
-        run.arguments = (self.history.capture != Capture::Off).then(|| arguments.clone());
+impl EventSink for HistoryEntry {
+    fn receive(&self, run: &RunFacts<'_>, event: RunEvent<'_>) {
+        match event {
+            RunEvent::Started(arguments) => {
+                let arguments = (self.history.capture != Capture::Off).then(|| arguments.clone());
+                *self.run.lock() = EntryRun { started: Some(Instant::now()), arguments };
+            }
+            RunEvent::Ended { end, called, host_calls, .. } if run.task.is_none() => {
+                self.end(run, (called, end), host_calls);
+            }
+            _ => {}
+        }
     }
+}
 
+impl HistoryEntry {
     /// The call has ended, and was never a task.
-    pub fn end(
-        &self,
-        (tool, principal): (&str, Cow<'static, str>),
-        (called, end, usage): (CallEnd, &RunEnd, Option<RunUsage>),
-        host_calls: HostCalls,
-        now: Timestamp,
-    ) {
+    fn end(&self, run: &RunFacts<'_>, (called, end): (CallEnd, &RunEnd), host_calls: &HostCalls) {
         let EntryRun { started, arguments } = std::mem::take(&mut *self.run.lock());
-        let took = self.began.elapsed();
-        let waited = started.map_or(took, |started| started.duration_since(self.began));
+        let (began, since) = self.began;
+        let took = since.elapsed();
+        let waited = started.map_or(took, |started| started.duration_since(since));
         let record = CallRecord {
             number: 0,
-            tool: tool.to_owned(),
-            principal,
-            began: Timestamp(now.0.saturating_sub(i64::try_from(took.as_millis()).unwrap_or(i64::MAX))),
+            tool: run.tool.unwrap_or_default().to_owned(),
+            principal: run.principal.map(ToString::to_string).unwrap_or_default(),
+            began,
             waited,
             took,
             end: called,
-            usage,
+            usage: run.usage.copied(),
         };
         let is_captured = match self.history.capture {
             Capture::Off => false,
@@ -300,7 +304,7 @@ impl HistoryEntry {
         };
         let has_host_calls = !host_calls.listed.is_empty();
         let details = (is_captured || has_host_calls).then(|| CallDetails {
-            host_calls,
+            host_calls: host_calls.clone(),
             arguments: arguments.filter(|_| is_captured).map(|json| CapturedText::of(json.as_str())),
             result: is_captured.then(|| captured_end(end)).flatten(),
         });

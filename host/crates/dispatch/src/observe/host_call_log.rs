@@ -51,11 +51,6 @@ impl HostCallLog {
         true
     }
 
-    /// The number of calls that are not listed.
-    pub fn further(&self) -> HostCallCounts {
-        self.0.get().map(|collected| lock(collected).further).unwrap_or_default()
-    }
-
     /// All calls of the run, which ends now.
     pub fn take(&self) -> HostCalls {
         let Some(collected) = self.0.get() else { return HostCalls::default() };

@@ -5,6 +5,7 @@
 //! only adds to counters that it holds.
 
 use crate::observe::call_end::CallEnd;
+use crate::observe::event::{EventSink, RunEvent, RunFacts};
 use crate::observe::load::Load;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};
@@ -19,7 +20,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use toolyard_task::run_journal::DoubtDecision;
-use toolyard_task::tool::RunUsage;
+use toolyard_task::tool::{Report, RunUsage};
 use toolyard_task::{Catalog, Outcome, Tool};
 
 const TOOL: &str = "tool";
@@ -138,7 +139,7 @@ impl MeasuredTool {
     }
 
     /// A run has ended.
-    pub fn count_end(&self, end: CallEnd) {
+    fn count_end(&self, end: CallEnd) {
         let counter = match end {
             CallEnd::Ok => &self.ok,
             CallEnd::ToolError => &self.tool_error,
@@ -160,11 +161,21 @@ impl MeasuredTool {
     }
 
     /// Adds the resources that a run used.
-    pub fn spent(&self, spent: &RunUsage) {
+    fn spent(&self, spent: &RunUsage) {
         self.duration.observe(spent.wall.as_secs_f64());
         self.cpu.inc_by(spent.cpu.as_secs_f64());
         if let Some(bytes) = spent.memory {
             self.memory.observe(bytes as f64);
+        }
+    }
+}
+
+impl EventSink for MeasuredTool {
+    fn receive(&self, _run: &RunFacts<'_>, event: RunEvent<'_>) {
+        match event {
+            RunEvent::Reported(Report::Usage(spent)) => self.spent(spent),
+            RunEvent::Ended { called, .. } => self.count_end(called),
+            _ => {}
         }
     }
 }

@@ -5,13 +5,13 @@
 
 use crate::error::Fault;
 use crate::observe::Observers;
+use crate::observe::event::{EventSink, RunEvent, RunFacts};
 use parking_lot::Mutex;
 use std::fmt::Display;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::time::Instant;
-use toolyard_protocol::question::CheckedQuestion;
 use toolyard_protocol::{RawJson, RpcError};
 use toolyard_task::tool::{GivenAnswer, Report};
 use toolyard_task::{RunEnd, TaskId};
@@ -135,7 +135,7 @@ impl Observers {
 
 impl Observation {
     /// Something happened. After the end nothing does.
-    pub fn tell(&self, event: CallEvent<'_>) {
+    fn tell(&self, event: CallEvent<'_>) {
         let task = {
             let state = self.state.lock();
             if state.over {
@@ -144,34 +144,6 @@ impl Observation {
             state.task
         };
         self.show(task, event);
-    }
-
-    /// It is this task from now on.
-    pub fn set_task(&self, task: TaskId) {
-        self.state.lock().task = Some(task);
-        self.tell(CallEvent::IsTask);
-    }
-
-    /// The guest asks this under that key.
-    pub fn tell_question(&self, key: &str, question: &CheckedQuestion) {
-        let method = question.kind.method();
-        self.tell(CallEvent::Asked { key, method, params: &question.params });
-    }
-
-    /// It got these answers.
-    pub fn tell_answers(&self, answers: &[GivenAnswer]) {
-        for answer in answers {
-            self.tell(CallEvent::Answered(answer));
-        }
-    }
-
-    /// Reports the end of the run.
-    pub fn tell_end(&self, end: &RunEnd) {
-        self.end(match end {
-            RunEnd::Result { is_error, result, .. } => CallOutcome::Result { is_error: *is_error, result },
-            RunEnd::Error(error) => CallOutcome::Error(error),
-            RunEnd::Stopped => CallOutcome::Stopped,
-        });
     }
 
     /// Reports the end of the call; only the first end counts. This also ends a call that had no
@@ -190,6 +162,31 @@ impl Observation {
     fn show(&self, task: Option<TaskId>, event: CallEvent<'_>) {
         let call = ObservedCall { number: self.number, tool: &self.tool, task, after: self.began.elapsed() };
         self.observer.observed(&call, event);
+    }
+}
+
+impl EventSink for Observation {
+    fn receive(&self, run: &RunFacts<'_>, event: RunEvent<'_>) {
+        match event {
+            RunEvent::IsTask => {
+                self.state.lock().task = run.task.map(|(task, _)| task);
+                self.tell(CallEvent::IsTask);
+            }
+            RunEvent::Reported(report) => self.tell(CallEvent::Reported(report)),
+            RunEvent::Asked { key, question } => {
+                let method = question.kind.method();
+                self.tell(CallEvent::Asked { key, method, params: &question.params });
+            }
+            RunEvent::Answered(answer) => self.tell(CallEvent::Answered(answer)),
+            RunEvent::Ended { end, .. } => self.end(match end {
+                RunEnd::Result { is_error, result, .. } => {
+                    CallOutcome::Result { is_error: *is_error, result }
+                }
+                RunEnd::Error(error) => CallOutcome::Error(error),
+                RunEnd::Stopped => CallOutcome::Stopped,
+            }),
+            RunEvent::Started(_) | RunEvent::HostCall(_) => {}
+        }
     }
 }
 

@@ -1,9 +1,12 @@
 //! The events that a run adds to the timeline of its task.
 
+use crate::observe::event::{EventSink, RunEvent, RunFacts};
 use parking_lot::Mutex;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
-use toolyard_task::timeline::{MAX_EVENT, NewEvent};
+use toolyard_task::TaskId;
+use toolyard_task::timeline::{MAX_EVENT, NewEvent, TimelineStore};
 use toolyard_task::tool::{OutputStream, Report};
 use toolyard_task::wire::Progress;
 
@@ -12,9 +15,11 @@ const PROGRESS: Duration = Duration::from_secs(1);
 /// The text of a stream is stored at most this often. The lines of the time between are one event.
 const OUTPUT: Duration = Duration::from_millis(250);
 
-/// Makes events of the reports of one run. It is used only once the run is that of a task.
-#[derive(Default)]
-pub(crate) struct RunTimeline(Mutex<Merged>);
+/// Adds the events of one run to the timeline of its task. Those of a plain call go nowhere.
+pub(crate) struct RunTimeline {
+    store: Arc<dyn TimelineStore>,
+    merged: Mutex<Merged>,
+}
 
 #[derive(Default)]
 struct Merged {
@@ -59,29 +64,71 @@ impl MergedText {
     }
 }
 
+impl EventSink for RunTimeline {
+    fn receive(&self, run: &RunFacts<'_>, event: RunEvent<'_>) {
+        let Some((task, fence)) = run.task else { return };
+        match event {
+            RunEvent::Reported(Report::Usage(used)) => self.store.append_usage(task, fence.attempt, *used),
+            RunEvent::Reported(report) => {
+                let event = self.merged.lock().event(fence.attempt, report);
+                if let Some(event) = event {
+                    self.store.append(task, event);
+                }
+            }
+            RunEvent::HostCall(call) => self.store.append(task, NewEvent::host_call(fence.attempt, call)),
+            RunEvent::Ended { host_calls, .. } => {
+                let further = Some(host_calls.further).filter(|further| !further.is_empty());
+                let further = further.map(|further| NewEvent::further_host_calls(fence.attempt, further));
+                let last = self.merged.lock().last(fence.attempt);
+                for event in last.into_iter().chain(further) {
+                    self.store.append(task, event);
+                }
+            }
+            RunEvent::Started(_) | RunEvent::IsTask | RunEvent::Asked { .. } | RunEvent::Answered(_) => {}
+        }
+    }
+}
+
 impl RunTimeline {
+    pub fn new(store: Arc<dyn TimelineStore>) -> Self {
+        Self { store, merged: Mutex::default() }
+    }
+
+    /// When held text may be stored.
+    pub fn due(&self) -> Option<Instant> {
+        self.merged.lock().due()
+    }
+
+    /// Stores the held text that may be stored now.
+    pub fn store_due(&self, task: TaskId, attempt: u32) {
+        let due = self.merged.lock().output(attempt, false);
+        for event in due {
+            self.store.append(task, event);
+        }
+    }
+}
+
+impl Merged {
     /// The event of this report, if it is one that is stored now. Status messages come with the commit
     /// that stores them.
-    pub fn event(&self, attempt: u32, report: &Report) -> Option<NewEvent> {
+    fn event(&mut self, attempt: u32, report: &Report) -> Option<NewEvent> {
         match report {
             Report::Progress(progress) => {
-                let mut merged = self.0.lock();
                 let now = Instant::now();
-                if merged.progress_stored.is_some_and(|stored| now < stored + PROGRESS) {
-                    merged.progress = Some(progress.clone());
+                if self.progress_stored.is_some_and(|stored| now < stored + PROGRESS) {
+                    self.progress = Some(progress.clone());
                     return None;
                 }
-                (merged.progress_stored, merged.progress) = (Some(now), None);
+                (self.progress_stored, self.progress) = (Some(now), None);
                 Some(NewEvent::progress(attempt, progress))
             }
             Report::Log { level, logger, data } => {
                 Some(NewEvent::log(attempt, *level, logger.as_deref(), data))
             }
             Report::Output { stream, line } => {
-                let mut merged = self.0.lock();
                 let text = match stream {
-                    OutputStream::Stdout => &mut merged.stdout,
-                    OutputStream::Stderr => &mut merged.stderr,
+                    OutputStream::Stdout => &mut self.stdout,
+                    OutputStream::Stderr => &mut self.stderr,
                 };
                 text.add(line);
                 text.take(Instant::now(), false).map(|text| NewEvent::output(attempt, *stream, &text))
@@ -95,32 +142,25 @@ impl RunTimeline {
         }
     }
 
-    /// When held text may be stored.
-    pub fn due(&self) -> Option<Instant> {
-        let (merged, now) = (self.0.lock(), Instant::now());
-        [&merged.stdout, &merged.stderr].into_iter().filter_map(|text| text.due(now)).min()
+    fn due(&self) -> Option<Instant> {
+        let now = Instant::now();
+        [&self.stdout, &self.stderr].into_iter().filter_map(|text| text.due(now)).min()
     }
 
-    /// The held text that may be stored now.
-    pub fn due_output(&self, attempt: u32) -> Vec<NewEvent> {
-        self.output(attempt, false)
+    /// The text that may be stored now; all of it if the run has ended.
+    fn output(&mut self, attempt: u32, is_last: bool) -> Vec<NewEvent> {
+        let now = Instant::now();
+        let stdout = self.stdout.take(now, is_last).map(|text| (OutputStream::Stdout, text));
+        let stderr = self.stderr.take(now, is_last).map(|text| (OutputStream::Stderr, text));
+        let texts = stdout.into_iter().chain(stderr);
+        texts.map(|(stream, text)| NewEvent::output(attempt, stream, &text)).collect()
     }
 
     /// Everything that is held. The run has ended.
-    pub fn last(&self, attempt: u32) -> Vec<NewEvent> {
+    fn last(&mut self, attempt: u32) -> Vec<NewEvent> {
         let mut events = self.output(attempt, true);
-        let progress = self.0.lock().progress.take();
-        events.extend(progress.map(|progress| NewEvent::progress(attempt, &progress)));
+        events.extend(self.progress.take().map(|progress| NewEvent::progress(attempt, &progress)));
         events
-    }
-
-    fn output(&self, attempt: u32, is_last: bool) -> Vec<NewEvent> {
-        let (mut merged, now) = (self.0.lock(), Instant::now());
-        let stdout = merged.stdout.take(now, is_last).map(|text| (OutputStream::Stdout, text));
-        let stderr = merged.stderr.take(now, is_last).map(|text| (OutputStream::Stderr, text));
-        drop(merged);
-        let texts = stdout.into_iter().chain(stderr);
-        texts.map(|(stream, text)| NewEvent::output(attempt, stream, &text)).collect()
     }
 }
 
@@ -131,17 +171,18 @@ mod tests {
 
     #[tokio::test]
     async fn lines_are_merged_to_four_events_a_second_and_each_is_bounded() {
-        let timeline = RunTimeline::default();
+        let mut timeline = Merged::default();
         let line = |text: &str| Report::Output { stream: OutputStream::Stderr, line: text.to_owned() };
         let first = timeline.event(1, &line("a")).expect("the first line is stored at once");
         assert_eq!((first.kind, first.body.as_str()), (EventKind::Stderr, r#"{"text":"a"}"#));
         assert_eq!((timeline.event(1, &line("b")), timeline.event(1, &line("c"))), (None, None));
         tokio::time::sleep_until(timeline.due().expect("two lines are held")).await;
-        assert_eq!(timeline.due_output(1)[0].body.as_str(), r#"{"text":"b\nc"}"#);
+        assert_eq!(timeline.output(1, false)[0].body.as_str(), r#"{"text":"b\nc"}"#);
         assert_eq!(timeline.due(), None);
         // Stored at once, or held; in any case bounded.
-        let stored = (0..1_000).filter_map(|_| timeline.event(1, &line(&"x".repeat(1_000))));
-        let last: Vec<_> = stored.collect::<Vec<_>>().into_iter().chain(timeline.last(1)).collect();
+        let stored: Vec<_> =
+            (0..1_000).filter_map(|_| timeline.event(1, &line(&"x".repeat(1_000)))).collect();
+        let last: Vec<_> = stored.into_iter().chain(timeline.last(1)).collect();
         assert!(
             last.iter().all(|event| event.body.as_bytes().len() <= MAX_EVENT)
                 && last.iter().any(|event| event.body.as_str().contains('…'))

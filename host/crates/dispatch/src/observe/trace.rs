@@ -5,13 +5,14 @@
 
 use crate::observe::Observers;
 use crate::observe::call_end::CallEnd;
+use crate::observe::event::{EventSink, RunEvent, RunFacts};
 use crate::observe::host_call_log::HostCalls;
 use crate::observe::metrics::MeasuredTool;
 use parking_lot::Mutex;
 use std::sync::{Arc, OnceLock};
 use toolyard_protocol::TraceContext;
 use toolyard_task::TaskId;
-use toolyard_task::tool::{RunUsage, ToolSpec};
+use toolyard_task::tool::{Report, RunUsage, ToolSpec};
 
 /// A collector of traces. It must not block: the call waits for it.
 pub trait Traces: Send + Sync + 'static {
@@ -100,25 +101,8 @@ struct RecordedRun {
 }
 
 impl Recording {
-    /// The call is this task from now on.
-    pub fn set_task(&self, task: TaskId) {
-        // Only the first task counts.
-        let _ = self.task.set(task);
-    }
-
-    /// The run begins.
-    pub fn set_started(&self) {
-        let now = self.traces.now();
-        self.run.lock().started = Some(now);
-    }
-
-    /// Sets the resources that the run used.
-    pub fn set_spent(&self, spent: RunUsage) {
-        self.run.lock().spent = Some(spent);
-    }
-
     /// Reports the end of the run.
-    pub fn end(&self, end: CallEnd, host_calls: &HostCalls) {
+    fn end(&self, end: CallEnd, host_calls: &HostCalls) {
         let (started, spent) = {
             let mut run = self.run.lock();
             if std::mem::replace(&mut run.told, true) {
@@ -138,6 +122,24 @@ impl Recording {
             spent,
             host_calls,
         });
+    }
+}
+
+impl EventSink for Recording {
+    fn receive(&self, run: &RunFacts<'_>, event: RunEvent<'_>) {
+        match event {
+            RunEvent::Started(_) => {
+                let now = self.traces.now();
+                self.run.lock().started = Some(now);
+            }
+            RunEvent::IsTask => {
+                // Only the first task counts.
+                let _ = run.task.map(|(task, _)| self.task.set(task));
+            }
+            RunEvent::Reported(Report::Usage(spent)) => self.run.lock().spent = Some(*spent),
+            RunEvent::Ended { called, host_calls, .. } => self.end(called, host_calls),
+            _ => {}
+        }
     }
 }
 

@@ -15,16 +15,17 @@ use toolyard_task::{Event, JournalLost, Owner, Refusal, StoreError};
 /// Why a task does not resume whose owner's journals have their share.
 const FULL: &str = "the journals of its owner's live tasks have their share of `tasks.journals`";
 
-/// The account of a journal.
-pub(super) struct JournalShare {
+/// The task of a journal, and its account.
+pub(super) struct JournalTask {
+    pub run: RunTask,
     pub owner: Owner,
     /// Whether the journals of the owner had no room for a chunk. From then on, the run goes on without this one.
     pub is_full: AtomicBool,
 }
 
-impl JournalShare {
-    pub fn of(owner: &Owner) -> Self {
-        Self { owner: owner.clone(), is_full: AtomicBool::new(false) }
+impl JournalTask {
+    pub fn new(run: RunTask, owner: &Owner) -> Self {
+        Self { run, owner: owner.clone(), is_full: AtomicBool::new(false) }
     }
 }
 
@@ -46,10 +47,11 @@ pub(super) enum Message {
 /// Stores chunks until the journal is dropped.
 pub(super) async fn write(
     deps: Arc<RunDeps>,
-    (task, share): (RunTask, Arc<JournalShare>),
+    of: Arc<JournalTask>,
     mut at: u32,
     mut received: mpsc::UnboundedReceiver<Message>,
 ) {
+    let task = of.run;
     let (mut lost, mut is_given_up, mut is_flushed) = (None, false, true);
     while let Some(first) = received.recv().await {
         let (mut chunks, mut waiting, mut mode, mut is_live) = (Vec::new(), Vec::new(), None, false);
@@ -83,8 +85,8 @@ pub(super) async fn write(
         let bytes = chunks.iter().map(|chunk| chunk.body.len() as u64).sum();
         // A new beginning makes room.
         let grows = bytes > 0 && !is_given_up && matches!(mode, WriteMode::Append(_));
-        if grows && !deps.tasks.take_journal_bytes(&share.owner, bytes).await.unwrap_or(true) {
-            share.is_full.store(true, Ordering::Release);
+        if grows && !deps.tasks.take_journal_bytes(&of.owner, bytes).await.unwrap_or(true) {
+            of.is_full.store(true, Ordering::Release);
             given_up = Some(FULL.to_owned());
             chunks.clear();
         }

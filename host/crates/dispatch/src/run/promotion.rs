@@ -1,5 +1,7 @@
 //! The parts that a running call needs to become a task.
 
+pub(crate) mod promote;
+
 use crate::access::caller::Caller;
 use crate::access::permit::CallPermit;
 use crate::client::client_channel::ClientChannel;

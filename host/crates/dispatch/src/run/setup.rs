@@ -3,7 +3,7 @@
 use crate::observe::observer::Observation;
 use crate::run::client::Client;
 use crate::run::promotion::Promotion;
-use crate::run::round_trip::RoundTrip;
+use crate::run::questions::round_trip::RoundTrip;
 use crate::slots::stop::Stop;
 use crate::slots::work::RunTarget;
 use std::sync::Arc;
@@ -24,14 +24,10 @@ pub(crate) struct Setup {
     pub promotion: Option<Box<Promotion>>,
     /// Whether the host asks a person for what the manifest leaves to a person.
     pub asks_permission: bool,
-    /// Whether its arguments are known to fit; else it checks them before the guest begins.
-    pub is_checked: bool,
-    /// Whether it begins on another thread than the one that serves its client.
-    pub begins_elsewhere: bool,
 }
 
 impl Setup {
-    /// A run of this target for that client, with arguments that are known to fit.
+    /// A run of this target for that client.
     pub fn new(work: RunTarget, stop: Arc<Stop>, client: Client) -> Self {
         Self {
             work,
@@ -42,8 +38,6 @@ impl Setup {
             round_trip: None,
             promotion: None,
             asks_permission: true,
-            is_checked: true,
-            begins_elsewhere: false,
         }
     }
 }

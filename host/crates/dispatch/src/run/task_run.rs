@@ -1,11 +1,10 @@
 //! The run of a task, from its turn to its outcome.
 
 use crate::error::RETRY_AFTER_MS;
-use crate::observe::metrics::MeasuredTool;
 use crate::run::as_task::RunTask;
 use crate::run::deps::RunDeps;
 use crate::run::journal::TaskJournal;
-use crate::run::run::Run;
+use crate::run::run::{CheckedTool, Run};
 use crate::slots::admission::{PendingSlot, Slot, SlotRequest, UnapprovedRequest};
 use crate::slots::registry::RunGuard;
 use crate::task::commit::{CommitOutcome, log_end};
@@ -33,7 +32,7 @@ impl RunDeps {
     pub fn spawn_task(
         self: &Arc<Self>,
         task: Task,
-        tool: Arc<MeasuredTool>,
+        tool: CheckedTool,
         run: Arc<Run>,
         turn: SlotTurn,
         guard: RunGuard,
@@ -50,7 +49,7 @@ impl RunDeps {
     async fn run_task(
         self: &Arc<Self>,
         task: Task,
-        tool: Arc<MeasuredTool>,
+        tool: CheckedTool,
         run: Arc<Run>,
         turn: SlotTurn,
         guard: &RunGuard,

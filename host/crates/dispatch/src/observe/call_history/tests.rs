@@ -53,11 +53,13 @@ fn each_ring_is_bounded_and_read_page_by_page() {
 fn details_are_clipped_and_make_room_for_newer_ones() {
     let history = Arc::new(CallHistory::new(Capture::Errors));
     let call = |is_error| {
-        let entry = HistoryEntry { history: history.clone(), began: Instant::now(), run: Mutex::default() };
-        entry.start(&RawJson::of(&"é".repeat(MAX_CAPTURE)));
+        let began = (Timestamp(0), Instant::now());
+        let entry = HistoryEntry { history: history.clone(), began, run: Mutex::default() };
+        let run = RunFacts { tool: Some("t"), task: None, principal: Some(&"local"), usage: None };
+        entry.receive(&run, RunEvent::Started(&RawJson::of(&"é".repeat(MAX_CAPTURE))));
         let end = RunEnd::Result { is_error, result: RawJson::of(&"short"), message: None };
-        let host_calls = HostCalls::default();
-        entry.end(("t", "local".into()), (CallEnd::of(&end), &end, None), host_calls, Timestamp(0));
+        let (called, host_calls) = (CallEnd::of(&end), &HostCalls::default());
+        entry.receive(&run, RunEvent::Ended { end: &end, called, cause: None, host_calls });
     };
     call(false);
     assert!(history.get(1).expect("kept").1.is_none(), "only of errors");

@@ -3,13 +3,10 @@
 use super::Run;
 use crate::client::client_channel::Notice;
 use crate::error::Fault;
-use crate::observe::observer::CallEvent;
 use crate::run::promotion::{NotPromoted, PromotionCause};
 use crate::task::commit::CommitOutcome;
 use async_trait::async_trait;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::Duration;
 use tokio::time::Instant;
 use toolyard_task::audit::By;
 use toolyard_task::host_call::HostAction;
@@ -17,9 +14,6 @@ use toolyard_task::journal::DoubtDecision;
 use toolyard_task::task::Era;
 use toolyard_task::tool::{AskedQuestion, CallInfo, CpuShare, GivenAnswer, OfferChange, Report};
 use toolyard_task::{AccessRequest, AskError, Event, HttpTape, NotPermitted, RunContext, RunJournal};
-
-/// The longest time for which a stream is released.
-const LONGEST_RELEASE: Duration = Duration::from_secs(60);
 
 #[async_trait]
 impl RunContext for Run {
@@ -37,58 +31,22 @@ impl RunContext for Run {
     }
 
     fn report(&self, report: Report) {
-        self.client.channel.reported(&report);
-        if let Some(observation) = self.observation() {
-            observation.tell(CallEvent::Reported(&report));
-        }
-        self.keep_report(&report);
-        match report {
-            Report::Progress(progress) => {
-                if let Some(latest) = self.progress.get() {
-                    latest.set(&progress);
-                }
-                if self.client.progress_token.is_none() {
-                    return;
-                }
-                if !self.reports.lock().progress(progress) {
-                    return;
-                }
-            }
-            Report::Status(message) => {
-                if self.task().is_none() && self.promotion.is_none() {
-                    return;
-                }
-                self.reports.lock().status(message);
-            }
-            Report::Log { level, logger, data } => return self.log(level, logger, data),
+        match &report {
             Report::Changed(change) => {
-                if change == OfferChange::Resources {
+                if *change == OfferChange::Resources {
                     self.deps.catalog.resources.mark_changed(Some(self.work.plugin()));
                 }
-                return self.deps.catalog.announce(change);
+                self.deps.catalog.announce(change.clone());
             }
             Report::ElicitationComplete { key } => {
-                let agreed = self.question_history().agreed_to(&key);
+                let agreed = self.questions.history().agreed_to(key);
                 if let Some(elicitation_id) = agreed {
-                    self.notify(Notice::ElicitationComplete { elicitation_id });
+                    self.voice.notify(self.view(), Notice::ElicitationComplete { elicitation_id });
                 }
-                return;
             }
-            Report::Usage(spent) => return self.spent(spent),
-            Report::HostCall(call) => return self.keep_host_call(&call),
-            // Text that is held back leaves in time.
-            Report::Output { .. } if self.task().is_none() => return,
-            Report::Output { .. } => {}
-            Report::ReleaseStream { retry_ms } => {
-                // A task has no connection of its own to free.
-                if self.task().is_none() {
-                    self.send_progress(true);
-                    self.client.channel.release(Duration::from_millis(retry_ms).min(LONGEST_RELEASE));
-                }
-                return;
-            }
+            _ => {}
         }
-        self.reported.notify_one();
+        self.voice.report(self.view(), report);
     }
 
     fn share(&self) -> CpuShare {
@@ -101,7 +59,7 @@ impl RunContext for Run {
             attempt: self.task().map_or(1, |(_, fence)| fence.attempt),
             deadline: self.as_task().map(|task| task.expires_at),
             client_capabilities: self.client.capabilities.clone(),
-            trace: self.observers.trace.clone(),
+            trace: self.voice.trace.clone(),
         }
     }
 
@@ -111,14 +69,14 @@ impl RunContext for Run {
 
     fn tells_missing_capabilities(&self) -> bool {
         // A task that was taken over has no rounds any more.
-        self.round_trip.is_some() || self.as_task().is_some_and(|task| task.era == Era::Stateless)
+        self.questions.round_trip.is_some() || self.as_task().is_some_and(|task| task.era == Era::Stateless)
     }
 
     async fn ask(&self, questions: Vec<AskedQuestion>) -> Result<Vec<GivenAnswer>, AskError> {
         let (began, count) = (Instant::now(), questions.len());
         let answers = self.ask_client(questions).await;
         let what = HostAction::Question { count, is_answered: answers.is_ok() };
-        self.keep_wait(began, what);
+        self.voice.waited(self.view(), began, what);
         answers
     }
 
@@ -127,7 +85,7 @@ impl RunContext for Run {
         let permitted = self.permitted(wanted).await;
         let what = HostAction::Permission { is_given: permitted.is_ok() };
         // A verdict that is known already takes no time.
-        self.keep_wait(began, what);
+        self.voice.waited(self.view(), began, what);
         permitted
     }
 
@@ -137,7 +95,7 @@ impl RunContext for Run {
 
     async fn begin_task(&self) -> Result<(), String> {
         // With sessions, only the caller makes a call a task, unless its client knows no tasks.
-        if self.round_trip.is_none() && !self.is_bridged() {
+        if self.questions.round_trip.is_none() && !self.is_bridged() {
             return Ok(());
         }
         match self.become_task(PromotionCause::Guest).await {
@@ -148,11 +106,9 @@ impl RunContext for Run {
     }
 
     async fn before_effect(&self) {
-        let Some(promotion) = self.promotion.as_ref().filter(|promotion| promotion.bridge.is_some()) else {
-            return;
-        };
+        let (Some(promotion), Some(_)) = (&self.promotion, self.bridge()) else { return };
         // Another caller could not find the task. But a call that is asked in rounds would be made again in each.
-        let is_found = promotion.caller.rejoins_as().is_some() || self.round_trip.is_some();
+        let is_found = promotion.caller.rejoins_as().is_some() || self.questions.round_trip.is_some();
         if is_found && let Err(why) = self.become_task(PromotionCause::Effect).await {
             tracing::info!(
                 event = "call.not_promoted", plugin = self.work.plugin(), tool = self.work.tool_name(),
@@ -166,10 +122,10 @@ impl RunContext for Run {
         // Until the effects are recorded, the call must not become a task that does not know of them.
         let _turn = self.turn().await;
         let Some((id, fence)) = self.task() else {
-            if let Some(round_trip) = &self.round_trip {
+            if let Some(round_trip) = &self.questions.round_trip {
                 round_trip.use_up(&*self.deps.clients.keys).await?;
             }
-            self.affected.store(true, Ordering::Release);
+            self.questions.set_effects();
             return Ok(());
         };
         loop {

@@ -8,8 +8,8 @@
 
 mod form;
 
-use crate::run::pending_question::{KEYS, PendingQuestion};
-use crate::run::permissions::RunVerdict;
+use crate::run::questions::pending::{KEYS, PendingQuestion};
+use crate::run::questions::verdicts::RunVerdict;
 use crate::run::run::Run;
 use form::{PermissionAnswer, PermissionChoices};
 use sha2::{Digest as _, Sha256};
@@ -41,7 +41,7 @@ impl Run {
     /// Whether the plugin may have all of these. Asks the person if necessary, and waits for the
     /// answer.
     pub(crate) async fn permitted(&self, wanted: Vec<AccessRequest>) -> Result<(), NotPermitted> {
-        let _turn = self.permissions.turn.acquire().await.expect("it is never closed");
+        let _turn = self.questions.permissions.turn.acquire().await.expect("it is never closed");
         let mut open: Vec<AccessRequest> = Vec::new();
         for wanted in wanted {
             match self.known(&wanted).await {
@@ -57,7 +57,7 @@ impl Run {
     /// Whether an earlier answer lets the plugin have this; an error if an earlier answer refused it.
     async fn known(&self, wanted: &AccessRequest) -> Result<bool, WhyNot> {
         let key = wanted.key();
-        let for_this_run = self.permissions.answers.lock().by_key.get(&key).cloned();
+        let for_this_run = self.questions.permissions.answers.lock().by_key.get(&key).cloned();
         if let Some(RunVerdict::No(why)) = for_this_run {
             return Err(why);
         }
@@ -80,7 +80,7 @@ impl Run {
         let Some((id, _)) = self.task() else { return Ok(false) };
         let said = self.said_for_task(id, wanted).await.map_err(unavailable)?;
         if said {
-            self.permissions.answers.lock().by_key.insert(key, RunVerdict::Yes);
+            self.questions.permissions.answers.lock().by_key.insert(key, RunVerdict::Yes);
         }
         Ok(said)
     }
@@ -125,7 +125,7 @@ impl Run {
     async fn ask_permission(&self, open: Vec<AccessRequest>) -> Result<(), NotPermitted> {
         let fail = |wanted: &AccessRequest, why| Err(NotPermitted { wanted: wanted.clone(), why });
         let first = &open[0];
-        if !self.permissions.asks {
+        if !self.questions.permissions.asks {
             return fail(first, WhyNot::NotHere);
         }
         let client = ClientCapabilities::of(&self.client.capabilities);
@@ -143,7 +143,7 @@ impl Run {
                 return fail(wanted, WhyNot::CannotAsk(lacks));
             }
             let number = {
-                let mut said = self.permissions.answers.lock();
+                let mut said = self.questions.permissions.answers.lock();
                 if said.asked >= most {
                     return fail(wanted, WhyNot::TooMany(most));
                 }
@@ -155,7 +155,7 @@ impl Run {
             questions.push(PendingQuestion { key, question, check: None });
             asking.push(PermissionQuestion { wanted: wanted.clone(), offered });
         }
-        let answers = match self.put_all(questions).await {
+        let answers = match self.ask_all(questions).await {
             Ok(answers) => answers,
             Err(error) => return fail(first, why(error)),
         };
@@ -218,7 +218,7 @@ impl Run {
             RunVerdict::Yes => Ok(()),
             RunVerdict::No(why) => Err(why.clone()),
         };
-        self.permissions.answers.lock().by_key.insert(wanted.key(), said);
+        self.questions.permissions.answers.lock().by_key.insert(wanted.key(), said);
         came
     }
 

@@ -46,7 +46,7 @@ impl Run {
             return Ok(());
         }
         // A run whose client will be asked in another round ends, and does not become a task.
-        let ends = promotion.over.get().is_some() || self.is_suspended();
+        let ends = promotion.over.get().is_some() || self.questions.is_suspended();
         if ends || self.stop.is_set() || deps.slots.closing.is_set() {
             return Err(NotPromoted::Over);
         }
@@ -62,7 +62,7 @@ impl Run {
         let is_handed_off = promotion.bridge.is_none() || !goes_on;
         if let Some(bridge) = &promotion.bridge {
             // The answers to questions that were sent already count for the task.
-            for (key, request, route) in self.question_history().questions_out() {
+            for (key, request, route) in self.questions.history().questions_out() {
                 deps.clients.requests.release(&request);
                 deps.tasks.inflight.adopt(id, key, request, route);
             }
@@ -87,10 +87,10 @@ impl Run {
         let era = bridge.as_ref().map_or(Era::Stateless, |bridge| bridge.era);
         let terms = NewTaskTerms { era, requested_ttl: RequestedTtl::Absent, bridged };
         let new = self.deps.new_task(caller, permit, progress_token.clone(), fence, terms);
-        let status = self.take_status();
+        let status = self.voice.take_status();
         let becoming = self.task_journal().map(|journal| journal.become_task());
         let questions = {
-            let history = self.question_history();
+            let history = self.questions.history();
             let deadline = bridge.as_ref().map(|_| now.plus(self.deps.settings.question_ms));
             history.questions_of_task(fence.attempt, new.created_at, deadline)
         };
@@ -99,7 +99,7 @@ impl Run {
                 PromotionCause::ClientLeft => Some(caller_left(status.as_deref())),
                 _ => status,
             },
-            effects: self.has_effects(),
+            effects: self.questions.has_effects(),
             resume: becoming.as_ref().and_then(|becoming| becoming.resume),
             questions,
             ..new
@@ -158,7 +158,7 @@ impl Run {
         drive: BoxFuture<'static, RunEnd>,
     ) -> EndOrTask {
         let PromotionWait { mut became, inline_for, bridge } = wait;
-        if let Some(bridge) = self.promotion.as_ref().and_then(|promotion| promotion.bridge.as_ref()) {
+        if let Some(bridge) = self.bridge() {
             // It begins once.
             let _ = bridge.begun.set(self.deps.clock.now());
         }
@@ -192,7 +192,7 @@ impl Run {
                         None => self.cancel_unless_task().await,
                     }
                 }
-                silent_for = heartbeat.tick() => self.beat(silent_for),
+                silent_for = heartbeat.tick() => self.voice.beat(self.view(), silent_for),
                 // The next host runs it, or says what became of it.
                 () = self.deps.slots.leaving.wait(), if bridge.is_some() && !leaving => {
                     leaving = true;
@@ -250,8 +250,7 @@ impl Run {
 
     /// How long a bridged call has lasted beyond its first poll.
     fn age(&self) -> Duration {
-        let bridge = self.promotion.as_ref().and_then(|promotion| promotion.bridge.as_ref());
-        let begun = bridge.and_then(|bridge| bridge.begun.get());
+        let begun = self.bridge().and_then(|bridge| bridge.begun.get());
         Duration::from_millis(begun.map_or(0, |begun| self.deps.clock.now().since(*begun)))
     }
 

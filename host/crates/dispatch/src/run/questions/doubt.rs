@@ -1,7 +1,7 @@
 //! Asks a person about a request that was under way when its host stopped (`in-doubt = "ask"`). The answer counts for
 //! this request alone.
 
-use crate::run::pending_question::{DOUBTS, PendingQuestion};
+use crate::run::questions::pending::{DOUBTS, PendingQuestion};
 use crate::run::run::Run;
 use serde_json::{Value, json};
 use toolyard_protocol::question::CheckedQuestion;
@@ -31,7 +31,7 @@ impl Run {
         }
         // The same in each run, so that an answer is not asked for twice.
         let key = format!("{DOUBTS}{doubt}");
-        let answers = self.put_all(vec![PendingQuestion { key, question, check: None }]).await.ok()?;
+        let answers = self.ask_all(vec![PendingQuestion { key, question, check: None }]).await.ok()?;
         let decision = read(answers.first()?.outcome.as_ref().ok()?)?;
         let name =
             self.client.owner.as_ref().map_or_else(|| "anyone".to_owned(), |owner| self.client.name(owner));

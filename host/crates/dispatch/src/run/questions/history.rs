@@ -1,7 +1,7 @@
 //! The questions of one run so far: a key means one question in the whole call.
 
 use crate::client::client_channel::ClientRoute;
-use crate::run::pending_question::{PendingQuestion, same};
+use crate::run::questions::pending::{PendingQuestion, same};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use toolyard_protocol::RawJson;
@@ -33,10 +33,10 @@ impl QuestionHistory {
     /// # Errors
     /// [`AskError::Invalid`] if there are too many, or a key was used for another question; then none
     /// is accepted.
-    pub fn add(&mut self, posed: &[PendingQuestion], most: usize) -> Result<(), AskError> {
-        let new = posed.iter().filter(|posed| !self.questions.contains_key(&posed.key)).count();
+    pub fn add(&mut self, asked: &[PendingQuestion], most: usize) -> Result<(), AskError> {
+        let new = asked.iter().filter(|asked| !self.questions.contains_key(&asked.key)).count();
         let is_left = |key: &&String| {
-            !self.questions.contains_key(*key) && posed.iter().all(|posed| posed.key != **key)
+            !self.questions.contains_key(*key) && asked.iter().all(|asked| asked.key != **key)
         };
         let earlier = self.earlier.iter().filter(is_left).count();
         if earlier + self.questions.len() + new > most {
@@ -45,13 +45,13 @@ impl QuestionHistory {
                 "a call asks at most {most} questions (`limits.questions`)"
             )));
         }
-        let reused = |posed: &&PendingQuestion| {
-            self.questions.get(&posed.key).is_some_and(|before| !same(&before.checked, &posed.question))
+        let reused = |asked: &&PendingQuestion| {
+            self.questions.get(&asked.key).is_some_and(|before| !same(&before.checked, &asked.question))
         };
-        if let Some(PendingQuestion { key, .. }) = posed.iter().find(reused) {
+        if let Some(PendingQuestion { key, .. }) = asked.iter().find(reused) {
             return Err(AskError::Invalid(format!("the key `{key}` was used for another question")));
         }
-        for PendingQuestion { key, question, .. } in posed {
+        for PendingQuestion { key, question, .. } in asked {
             let remembered = || HistoryEntry { checked: question.clone(), answer: None, sent: None };
             self.questions.entry(key.clone()).or_insert_with(remembered);
         }

@@ -10,7 +10,7 @@ use crate::access::caller::Caller;
 use crate::client::signed_token::{open, seal};
 use crate::error::Fault;
 use crate::run::deps::RunDeps;
-use crate::run::pending_question::{KEYS, bare};
+use crate::run::questions::pending::{KEYS, bare};
 use crate::slots::stop::Stop;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
