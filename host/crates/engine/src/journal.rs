@@ -1,8 +1,8 @@
 //! Runs that record what comes from outside, so that they can be repeated exactly.
 //!
-//! Such a run has a linker of its own, in which the functions that bring chance into a guest ask the
-//! [`GuestJournal`] first: clocks, timers, polls, the functions of the contract, and outgoing HTTP. Everything else is
-//! a pure function of the calls of the guest, and is simply executed again. Runs without a journal share none of this.
+//! In such a run, the functions that bring chance into a guest ask the [`GuestJournal`] first: the functions of the
+//! contract, outgoing HTTP, and, by a linker of its own, clocks, timers and polls. Everything else is a pure function of
+//! the calls of the guest, and is simply executed again. A run without a journal pays for the check whether it has one.
 
 use crate::grant::Grants;
 use crate::limits::cpu_meter::CpuMeter;

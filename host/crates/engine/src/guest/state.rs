@@ -96,10 +96,17 @@ impl GuestState {
         self.policy.get().map(|policy| policy.reasons()).unwrap_or_default()
     }
 
+    /// Reports something of the guest, unless the run repeats what was reported before.
+    pub fn report(&self, report: Report) {
+        if self.journal.as_ref().is_none_or(|journal| journal.is_live()) {
+            self.context.report(report);
+        }
+    }
+
     /// Reports a log message of the guest.
     pub fn report_log(&self, level: LogLevel, logger: Option<String>, data: RawJson) {
         let logger = logger.map(|logger| guest_input::cut(self.clean(logger), guest_input::NAME_BYTES));
-        self.context.report(Report::Log { level, logger, data: self.clean_json(data) });
+        self.report(Report::Log { level, logger, data: self.clean_json(data) });
     }
 
     /// Redacts the secrets in a text of the guest.

@@ -1,11 +1,10 @@
 //! The linker of runs with a journal.
 
 use crate::guest::state::GuestState;
-use crate::run::recorded_host_functions;
 use crate::wasi::{recorded_clocks, recorded_pollables};
 use wasmtime::component::Linker;
 
-/// Creates the linker: that of other runs, with the functions replaced that bring chance into a guest.
+/// Creates the linker: that of other runs, with the functions of WASI replaced that bring chance into a guest.
 pub(crate) fn linker(engine: &wasmtime::Engine) -> wasmtime::Result<Linker<GuestState>> {
     let mut linker = crate::run::linker::linker(engine)?;
     linker.allow_shadowing(true);
@@ -14,11 +13,10 @@ pub(crate) fn linker(engine: &wasmtime::Engine) -> wasmtime::Result<Linker<Guest
     Ok(linker)
 }
 
-/// Defines the functions that bring chance into a guest. `component/wasi_functions.rs` lists those of WASI.
+/// Defines the functions of WASI that bring chance into a guest (`component/wasi_functions.rs`).
 fn replace(linker: &mut Linker<GuestState>) -> wasmtime::Result<()> {
     recorded_clocks::add_to_linker(linker)?;
-    recorded_pollables::add_to_linker(linker)?;
-    recorded_host_functions::add_to_linker(linker)
+    recorded_pollables::add_to_linker(linker)
 }
 
 #[cfg(test)]

@@ -48,12 +48,8 @@ pub(crate) fn add_to_linker(linker: &mut Linker<GuestState>) -> wasmtime::Result
         linker.instance(name)?.func_wrap(
             "log",
             |store: StoreContextMut<'_, GuestState>, (level, context, message): (Level, String, String)| {
-                let run = store.data();
-                // A run that is repeated has logged it before.
-                if run.find_journal().is_none_or(|journal| journal.is_live()) {
-                    let logger = (!context.is_empty()).then_some(context);
-                    run.report_log(level.into(), logger, guest_input::log_text(&message));
-                }
+                let logger = (!context.is_empty()).then_some(context);
+                store.data().report_log(level.into(), logger, guest_input::log_text(&message));
                 Ok(())
             },
         )?;
