@@ -7,6 +7,9 @@ mod events;
 #[path = "tidy/pages.rs"]
 mod pages;
 
+#[path = "tidy/price_list.rs"]
+mod price_list;
+
 #[path = "tidy/recipes.rs"]
 mod recipes;
 
