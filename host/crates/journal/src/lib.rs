@@ -16,6 +16,37 @@
 //! (microseconds), and the frames. A frame has a kind (1 byte), the length of its payload, and the payload.
 //! Numbers are varints (LEB128, at most 64 bits, in the shortest form) unless stated otherwise.
 //! [`Entry`] describes the payloads; [`FORMAT`] counts the changes that an older host cannot read.
+//!
+//! # Example
+//!
+//! ```
+//! use std::num::NonZeroU32;
+//! use toolyard_journal::{Begin, FORMAT, Recorder, Seed};
+//!
+//! let begin = Begin {
+//!     format: FORMAT,
+//!     version: "0.2.0".to_owned(),
+//!     tool: "search".to_owned(),
+//!     digest: "sha256:…".to_owned(),
+//!     seed: Seed([7; 32]),
+//!     base_time: 1_700_000_000_000,
+//!     environment: Vec::new(),
+//!     limits: Default::default(),
+//!     clock_step: NonZeroU32::MIN,
+//!     arguments: 0,
+//!     state: None,
+//!     requests_before: 0,
+//! };
+//! let mut first = Recorder::new(begin, 1 << 20)?;
+//! let time = first.clock(1_700_000_000_250)?;
+//! let chunk = first.take_chunk(1_700_000_000_251, 40).expect("an entry was recorded");
+//!
+//! // Another host repeats the run: the clock gives the time of the first one.
+//! let mut second = Recorder::load([chunk], 1 << 20)?;
+//! assert!(!second.is_live());
+//! assert_eq!(second.clock(1_700_000_099_000)?, time);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod begin;
 mod chunk;

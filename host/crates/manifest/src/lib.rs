@@ -3,6 +3,17 @@
 //!
 //! Nothing in a manifest is silently ignored. Unknown keys are errors, and so are sections that
 //! this version does not implement yet.
+//!
+//! ```
+//! use toolyard_manifest::{Limits, Manifest};
+//!
+//! let text = "[limits]\nmemory = \"32 MiB\"\n\n[env]\nLANG = \"C\"\n";
+//! let manifest = Manifest::parse("hello.toml", text, &Limits::default()).expect("a manifest");
+//! assert_eq!(manifest.limits.memory, 32 << 20);
+//!
+//! let error = Manifest::parse("hello.toml", "[limit]\n", &Limits::default()).expect_err("an unknown key");
+//! assert!(error.to_string().contains("limit"), "{error}");
+//! ```
 
 mod deserializer;
 mod error;

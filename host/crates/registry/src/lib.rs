@@ -6,6 +6,15 @@
 //!
 //! A registry is not trusted: every answer has a bound while it is read, and credentials go only to the
 //! registry and to the token server that the registry names.
+//!
+//! ```
+//! use toolyard_registry::{Reference, Source};
+//!
+//! let reference: Reference = "oci://ghcr.io/acme/search:1.2".parse().expect("an address");
+//! assert_eq!(reference.to_string(), "oci://ghcr.io/acme/search:1.2");
+//! assert!(matches!("./search.wasm".parse(), Ok(Source::File(_))));
+//! assert!("http://example.com/search.wasm".parse::<Source>().is_err(), "not encrypted");
+//! ```
 
 mod artifact;
 mod carrier;

@@ -4,6 +4,20 @@
 //! Schemas come from components and values from clients, and neither is trusted. Therefore no
 //! reference may leave the schema, the compiler bounds size, depth and patterns, and each check has
 //! a budget of steps (decision 24). `format` is an annotation, as the dialect specifies.
+//!
+//! ```
+//! use toolyard_protocol::RawJson;
+//! use toolyard_schema::{Allowance, Bounds, Budget, Schema, Verdict};
+//!
+//! let text = r#"{"type": "object", "properties": {"n": {"type": "integer", "minimum": 1}}, "required": ["n"]}"#;
+//! let text = RawJson::parse(text.to_owned()).expect("JSON");
+//! let bounds = Bounds { bytes: 64 << 10, depth: 32 };
+//! let schema = Schema::compile(&text, bounds, &mut Allowance::of_component()).expect("a schema");
+//!
+//! let value = RawJson::parse(r#"{"n": 0}"#.to_owned()).expect("JSON");
+//! let verdict = schema.check(&value, &mut Budget::steps(1_000)).expect("within the budget");
+//! assert!(matches!(verdict, Verdict::Misfit(_)));
+//! ```
 
 mod allowance;
 mod budget;

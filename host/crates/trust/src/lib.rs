@@ -8,6 +8,17 @@
 //! [`lock::Lock`] keeps the [`lock::Entry`] of each plugin. At load [`lock::Entry::check`] compares the
 //! component with its entry, and verifies the signatures that [`provenance::Provenance`] keeps beside it. An
 //! update asks [`lock::decide`] whether a candidate needs a person.
+//!
+//! ```
+//! use toolyard_trust::Digest;
+//! use toolyard_trust::lock::Lock;
+//!
+//! let digest = Digest::of(b"a component");
+//! assert_eq!(digest.to_string().parse(), Ok(digest));
+//!
+//! let lock = Lock::parse(&Lock::empty().to_text()).expect("a lock file");
+//! assert!(lock.entry("search.wasm").is_none(), "nothing is locked");
+//! ```
 
 pub mod definition;
 pub mod key;
