@@ -412,8 +412,15 @@ impl Host {
     }
 }
 
+/// The most bytes of a log that are kept. A soak logs gigabytes.
+const MAX_LOG_BYTES: usize = 64 << 20;
+
 fn push(log: &Mutex<String>, line: &str) {
     let mut log = log.lock().expect("log");
+    if log.len() > MAX_LOG_BYTES {
+        let middle = log.floor_char_boundary(MAX_LOG_BYTES / 2);
+        log.drain(..middle);
+    }
     log.push_str(line);
     log.push('\n');
 }
