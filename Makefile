@@ -66,10 +66,13 @@ first-build:
 serve: first-build build ## Build everything, then serve plugins/dist at http://127.0.0.1:7420/mcp
 	exec $(BIN) serve --plugins $(PLUGINS_DIST)
 
-# Of the languages and clients, those that a landing needs; `make nightly` takes all.
+# Of the languages and clients, those that a landing needs; `make nightly` takes all, with the optimised program.
 test: EXAMPLES := rust typescript desk-rust desk-typescript
 test: CLIENTS := typescript second-python
-test: build fixtures examples clients failpoints ## Build everything, then run the tests and the conformance suites (minutes: CONTRIBUTING.md)
+# The program with fail points, which is not optimised: it builds in half of the time.
+test: export TOOLYARD_BIN := $(CURDIR)/target/release/toolyard-failpoints
+test: plugins fixtures failpoints clients ## Build what tests need, then run them and the conformance suites (minutes: CONTRIBUTING.md)
+	TOOLYARD=$(TOOLYARD_BIN) ./examples/plugins/build.sh $(EXAMPLES)
 	cd plugins && $(CARGO) $(CLIPPY) test --locked --release --target-dir ../target/plugins-native
 	cd examples/plugins/rust && $(CARGO) test --locked --release --target-dir ../../../target/plugins-native
 # All failures at once, because a run takes long.
@@ -96,6 +99,7 @@ budget: ## Count the instructions of the parts of a call; UPDATE_BUDGET=1 rewrit
 # The program with fail points, at which tests stop it: only `toolyard` and its store are compiled
 # once more.
 failpoints:
+	@./host/build-cache.sh restore
 	$(CARGO) $(QUICK) build --release --locked --workspace --bin toolyard-failpoints --features toolyard/failpoints
 
 clients:

@@ -225,11 +225,9 @@ impl Host {
             None => guests::binary(),
         };
         let compiled = Compiled::given_to(&folder.path().join("data"));
-        // A busy machine may compile for longer than the usual start wait, and tests call at once. An older
-        // binary (TOOLYARD_BIN) does not know the setting.
-        let waits = std::env::var_os("TOOLYARD_BIN").is_none();
         let mut child = command_of(&program, "serve", folder.path(), &args)
-            .envs(waits.then_some(("TOOLYARD_PLUGINS_START_WAIT", "60s")))
+            // A busy machine may compile for longer than the usual start wait, and tests call at once.
+            .env("TOOLYARD_PLUGINS_START_WAIT", "60s")
             .envs(variables.iter().cloned())
             .envs(fail_point.map(|name| ("TOOLYARD_FAILPOINT", name)))
             .args(["--listen", "127.0.0.1:0"])
