@@ -2,8 +2,10 @@
 
 use crate::visible::clip;
 use bytes::Bytes;
+use memchr::memchr2;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
+use smallvec::SmallVec;
 use std::borrow::Cow;
 
 /// One JSON value as UTF-8 text, known to be well formed. Cloning counts a
@@ -186,8 +188,9 @@ impl RawJson {
 pub(crate) fn check_interoperable(text: &str) -> Result<(), RawJsonError> {
     let bytes = text.as_bytes();
     // For each open container, where its names begin; `None` for an array.
-    let mut open: Vec<Option<usize>> = Vec::new();
-    let mut names: Vec<Cow<'_, str>> = Vec::new();
+    let mut open = SmallVec::<[Option<u32>; 8]>::new();
+    // Names with an escape are decoded; each call passes through here, and most have a few short names.
+    let mut names = SmallVec::<[Cow<'_, str>; 8]>::new();
     let mut name_comes = false;
     let mut at = 0;
     while let Some(&byte) = bytes.get(at) {
@@ -196,12 +199,18 @@ pub(crate) fn check_interoperable(text: &str) -> Result<(), RawJsonError> {
         match byte {
             b'"' => {
                 let mut escaped = false;
-                while bytes.get(at).is_some_and(|byte| *byte != b'"') {
-                    let is_escape = bytes[at] == b'\\';
-                    escaped |= is_escape;
-                    at += if is_escape { 2 } else { 1 };
+                while let Some(found) = memchr2(b'"', b'\\', bytes.get(at..).unwrap_or_default()) {
+                    at += found;
+                    if bytes[at] == b'"' {
+                        break;
+                    }
+                    escaped = true;
+                    at += 2;
                 }
                 at += 1;
+                if !name_comes && !escaped {
+                    continue;
+                }
                 let quoted = text.get(begin..at).unwrap_or_default();
                 // The grammar allows half of a surrogate pair; decoding does not.
                 let decoded = || {
@@ -209,10 +218,10 @@ pub(crate) fn check_interoperable(text: &str) -> Result<(), RawJsonError> {
                         .map_err(|_| RawJsonError::NotInteroperable("half of a surrogate pair".to_owned()))
                 };
                 if name_comes {
-                    let plain = || Cow::Borrowed(quoted.trim_matches('"'));
+                    let plain = || Cow::Borrowed(text.get(begin + 1..at - 1).unwrap_or_default());
                     names.push(if escaped { Cow::Owned(decoded()?) } else { plain() });
                     name_comes = false;
-                } else if escaped && quoted.contains("\\u") {
+                } else if quoted.contains("\\u") {
                     decoded()?;
                 }
             }
@@ -220,14 +229,15 @@ pub(crate) fn check_interoperable(text: &str) -> Result<(), RawJsonError> {
                 if open.len() == MAX_DEPTH {
                     return Err(RawJsonError::TooDeep);
                 }
-                open.push((byte == b'{').then_some(names.len()));
-                name_comes = byte == b'{';
+                let is_object = byte == b'{';
+                open.push(is_object.then(|| u32::try_from(names.len()).unwrap_or(u32::MAX)));
+                name_comes = is_object;
             }
             b'}' | b']' => {
                 name_comes = false;
                 if let Some(begin) = open.pop().flatten() {
-                    check_names(&mut names[begin..])?;
-                    names.truncate(begin);
+                    check_names(&mut names[begin as usize..])?;
+                    names.truncate(begin as usize);
                 }
             }
             b',' => name_comes = open.last().is_some_and(Option::is_some),
@@ -254,13 +264,17 @@ pub(crate) fn check_interoperable(text: &str) -> Result<(), RawJsonError> {
 
 /// Checks that the names of one object differ. Sorts them.
 fn check_names(names: &mut [Cow<'_, str>]) -> Result<(), RawJsonError> {
-    names.sort_unstable();
-    match names.windows(2).find(|pair| pair[0] == pair[1]) {
-        Some(pair) => {
-            Err(RawJsonError::NotInteroperable(format!("the name {:?} twice", clip(&pair[0], 100))))
-        }
-        None => Ok(()),
-    }
+    /// So few names are compared with each other without being sorted.
+    const FEW: usize = 8;
+    let twice = if names.len() <= FEW {
+        let is_twice = |(at, name): &(usize, &Cow<'_, str>)| names[..*at].contains(name);
+        names.iter().enumerate().find(is_twice).map(|(_, name)| name)
+    } else {
+        names.sort_unstable();
+        names.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| &pair[0])
+    };
+    let twice = twice.map(|name| format!("the name {:?} twice", clip(name, 100)));
+    twice.map_or(Ok(()), |why| Err(RawJsonError::NotInteroperable(why)))
 }
 
 /// Unlike `Option`'s own decoding, distinguishes `null` from an absent member.

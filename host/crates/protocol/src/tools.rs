@@ -148,13 +148,15 @@ impl CallParams {
         meta: Option<Meta<'_>>,
     ) -> Result<Self, RpcError> {
         let owner = params.bytes();
-        let arguments = arguments.map_or_else(RawJson::empty_object, |raw| RawJson::within(&owner, raw));
-        if !arguments.is_object() {
-            return Err(RpcError::invalid_params("tools/call: `arguments` must be an object"));
+        if let Some(raw) = arguments {
+            if !raw.get().starts_with('{') {
+                return Err(RpcError::invalid_params("tools/call: `arguments` must be an object"));
+            }
+            // Everything that reads them must read the same: rules, the person who approves, and the tool.
+            check_interoperable(raw.get())
+                .map_err(|error| RpcError::invalid_params(format!("tools/call: `arguments`: {error}")))?;
         }
-        // Everything that reads them must read the same: rules, the person who approves, and the tool.
-        check_interoperable(arguments.as_str())
-            .map_err(|error| RpcError::invalid_params(format!("tools/call: `arguments`: {error}")))?;
+        let arguments = arguments.map_or_else(RawJson::empty_object, |raw| RawJson::within(&owner, raw));
         let progress_token = token_of(meta, &owner)?;
         let trace = meta.and_then(|meta| meta.trace());
         Ok(Self { name, arguments, task: task.map(requested_ttl), progress_token, trace })
