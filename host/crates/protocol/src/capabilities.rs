@@ -20,13 +20,13 @@ pub struct ClientCapabilities {
     pub sampling_context: bool,
     /// Roots.
     pub roots: bool,
-    /// It runs elicitations as tasks.
+    /// The client runs elicitations as tasks.
     pub elicitation_tasks: bool,
-    /// It runs samplings as tasks.
+    /// The client runs samplings as tasks.
     pub sampling_tasks: bool,
-    /// Its tasks can be cancelled.
+    /// The tasks of the client can be cancelled.
     pub cancels_tasks: bool,
-    /// It declares tasks of any kind.
+    /// The client declares tasks of any kind.
     pub tasks: bool,
 }
 

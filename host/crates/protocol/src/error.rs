@@ -25,7 +25,7 @@ pub const URL_ELICITATION_REQUIRED: i32 = -32042;
 pub struct RpcError {
     /// The code.
     pub code: i32,
-    /// One sentence for the other side.
+    /// A sentence for the other side.
     pub message: String,
     /// Further data about the error.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -31,12 +31,12 @@ pub struct InitializeParams {
 /// Name and version of a program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Implementation {
-    /// Its name for programs.
+    /// The name for programs.
     pub name: String,
-    /// Its name for people.
+    /// The name for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// Its version.
+    /// The version of the program.
     pub version: String,
 }
 

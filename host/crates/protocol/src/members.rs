@@ -6,12 +6,12 @@ use serde::de::{Error, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use std::fmt;
 
-/// One member of an object.
+/// A member of an object.
 #[derive(Debug, Clone, Copy)]
 pub struct Member<'a> {
-    /// Its name as it is written, with the quotes.
+    /// The name of the member as it is written, with the quotes.
     pub name: &'a str,
-    /// Its value.
+    /// The value of the member.
     pub value: &'a RawValue,
 }
 
@@ -26,7 +26,7 @@ impl<'a> Member<'a> {
         self.name.len() == name.len() + 2 && &self.name[1..self.name.len() - 1] == name
     }
 
-    /// Its name; `None` if that has half a surrogate pair.
+    /// The name of the member; `None` if it has half a surrogate pair.
     #[must_use]
     pub fn text(&self) -> Option<String> {
         serde_json::from_str(self.name).ok()
@@ -38,7 +38,7 @@ impl<'a> Member<'a> {
         self.name.contains('\\')
     }
 
-    /// Its value if that is an object.
+    /// The value of the member if that is an object.
     #[must_use]
     pub fn object(&self) -> Option<&'a str> {
         Some(self.value.get()).filter(|text| text.starts_with('{'))

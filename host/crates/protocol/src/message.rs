@@ -33,18 +33,18 @@ impl fmt::Display for Id {
 pub enum Message {
     /// Wants exactly one response (J-3).
     Request {
-        /// Its id.
+        /// The id of the request.
         id: Id,
-        /// Its method.
+        /// The method of the request.
         method: Method,
-        /// Its params, an object.
+        /// The params of the request, an object.
         params: Option<RawJson>,
     },
     /// Wants none.
     Notification {
-        /// Its method.
+        /// The method of the notification.
         method: Method,
-        /// Its params, an object.
+        /// The params of the notification, an object.
         params: Option<RawJson>,
     },
     /// The other side's response to a request of this side.
@@ -59,7 +59,7 @@ pub enum Message {
 /// The content of one body or line.
 #[derive(Debug)]
 pub enum Incoming {
-    /// One message.
+    /// A single message.
     One(Message),
     /// A batch (2025-03-26 only, J-6), each member decoded by itself.
     Batch(Vec<Result<Message, DecodeError>>),

@@ -19,9 +19,9 @@ pub enum Generation {
 /// Whether a message of a method is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MessageKind {
-    /// It is answered.
+    /// The receiver answers the message.
     Request,
-    /// It is not answered.
+    /// The receiver does not answer the message.
     Notification,
 }
 

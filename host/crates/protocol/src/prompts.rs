@@ -5,10 +5,10 @@ use crate::raw::RawJson;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// One prompt, as `prompts/list` shows it (PR-2).
+/// A prompt, as `prompts/list` shows it (PR-2).
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PromptDescription {
-    /// Its name.
+    /// The name of the prompt.
     pub name: String,
     /// A name for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -16,7 +16,7 @@ pub struct PromptDescription {
     /// The purpose.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Its arguments.
+    /// The arguments of the prompt.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub arguments: Vec<PromptArgument>,
     /// A JSON array of icons.
@@ -27,10 +27,10 @@ pub struct PromptDescription {
     pub meta: Option<RawJson>,
 }
 
-/// One argument of a prompt.
+/// An argument of a prompt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PromptArgument {
-    /// Its name.
+    /// The name of the argument.
     pub name: String,
     /// A name for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -181,16 +181,16 @@ impl CheckedQuestion {
 pub enum ClientAnswer {
     /// The answer.
     Answer(RawJson),
-    /// It runs the question as a task of its own, and this is the task.
+    /// The client runs the question as a task of its own, and this is the task.
     Task(ClientTask),
 }
 
 /// A task that a client runs for us.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientTask {
-    /// Its id, in the client's own name space.
+    /// The id of the task, in the client's own name space.
     pub id: String,
-    /// Its status.
+    /// The status of the task.
     pub status: crate::tasks::TaskStatus,
     /// How often to ask about it, in milliseconds.
     pub poll_interval_ms: Option<u64>,

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use smallvec::SmallVec;
 use std::borrow::Cow;
 
-/// One JSON value as UTF-8 text, known to be well formed. Cloning counts a
+/// A JSON value as UTF-8 text, known to be well formed. Cloning counts a
 /// reference; a value cut from a request body shares the body's memory.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct RawJson(Bytes);

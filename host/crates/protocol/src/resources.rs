@@ -8,7 +8,7 @@ use serde::Deserialize;
 /// The resource does not exist (R-5).
 pub const RESOURCE_NOT_FOUND: i32 = -32002;
 /// The longest URI that is accepted, in bytes.
-pub const URI_BYTES: usize = 8 << 10;
+pub const MAX_URI_BYTES: usize = 8 << 10;
 
 /// The `uri` of the params of `resources/read`, `subscribe` and `unsubscribe`.
 ///
@@ -38,7 +38,7 @@ pub fn is_uri(text: &str) -> bool {
     let mut letters = scheme.bytes();
     let scheme_fits = letters.next().is_some_and(|first| first.is_ascii_alphabetic())
         && letters.all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.'));
-    scheme_fits && text.len() <= URI_BYTES && is_uri_text(rest.as_bytes())
+    scheme_fits && text.len() <= MAX_URI_BYTES && is_uri_text(rest.as_bytes())
 }
 
 fn is_uri_text(text: &[u8]) -> bool {
@@ -93,7 +93,7 @@ mod tests {
         ]) {
             assert!(!is_uri(other), "{other:?}");
         }
-        assert!(!is_uri(&format!("x:{}", "a".repeat(URI_BYTES))));
+        assert!(!is_uri(&format!("x:{}", "a".repeat(MAX_URI_BYTES))));
         for params in ["{}", r#"{"uri":5}"#, r#"{"uri":"no scheme"}"#] {
             let error = uri(&Method::ResourcesRead, Some(&RawJson::trusted(params))).expect_err(params);
             assert_eq!(error.code, -32602);

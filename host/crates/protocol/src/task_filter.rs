@@ -49,13 +49,13 @@ pub struct TaskFilter {
     pub task_ids: Option<Vec<String>>,
     /// Their states.
     pub status: Option<Vec<TaskStatus>>,
-    /// They were created later than this.
+    /// The tasks were created later than this.
     pub created_after: Option<Timestamp>,
-    /// They were created earlier than this.
+    /// The tasks were created earlier than this.
     pub created_before: Option<Timestamp>,
-    /// They last changed later than this.
+    /// The tasks last changed later than this.
     pub last_updated_after: Option<Timestamp>,
-    /// They last changed earlier than this.
+    /// The tasks last changed earlier than this.
     pub last_updated_before: Option<Timestamp>,
     /// The time that they are ordered by.
     pub order_by: OrderBy,

@@ -55,9 +55,9 @@ impl TaskStatus {
 /// A task, flat, as every answer but the creation shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskView {
-    /// Its id.
+    /// The id of the task.
     pub id: String,
-    /// Its state.
+    /// The state of the task.
     pub status: TaskStatus,
     /// The status message of the guest or the host.
     pub status_message: Option<String>,

@@ -35,11 +35,11 @@ impl TaskSupport {
     }
 }
 
-/// One tool, as `tools/list` shows it.
+/// A tool, as `tools/list` shows it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolDescription {
-    /// Its name (TL-3).
+    /// The name of the tool (TL-3).
     pub name: String,
     /// A name for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -95,7 +95,7 @@ pub enum RequestedTtl {
     Absent,
     /// `null`, unlimited: the cap.
     Unlimited,
-    /// This many milliseconds.
+    /// A ttl of this many milliseconds.
     Milliseconds(u64),
 }
 

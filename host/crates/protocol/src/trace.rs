@@ -5,9 +5,9 @@
 use serde_json::value::RawValue;
 
 /// The longest `tracestate` that is passed on, in bytes.
-const STATE_BYTES: usize = 512;
+const MAX_STATE_BYTES: usize = 512;
 /// The most entries of a `tracestate`.
-const STATE_MEMBERS: usize = 32;
+const MAX_STATE_MEMBERS: usize = 32;
 /// `00-`, 32 digits, `-`, 16 digits, `-`, 2 digits.
 const PARENT_BYTES: usize = 55;
 
@@ -52,7 +52,7 @@ impl TraceContext {
         })
     }
 
-    /// Its `traceparent`.
+    /// The `traceparent` of the context.
     #[must_use]
     pub fn parent(&self) -> String {
         format!("00-{:032x}-{:016x}-{:02x}", self.trace, self.span, u8::from(self.sampled))
@@ -67,8 +67,8 @@ fn hexadecimal(text: &str) -> Option<u128> {
 
 fn is_state(text: &str) -> bool {
     let members = || text.split(',').map(|member| member.trim_matches([' ', '\t']));
-    (1..=STATE_BYTES).contains(&text.len())
-        && members().count() <= STATE_MEMBERS
+    (1..=MAX_STATE_BYTES).contains(&text.len())
+        && members().count() <= MAX_STATE_MEMBERS
         && members().all(|member| member.is_empty() || is_member(member))
 }
 
@@ -92,7 +92,7 @@ pub(crate) fn of_meta(parent: Option<&RawValue>, state: Option<&RawValue>) -> Op
 /// A JSON string that is not far too long.
 fn text(raw: &RawValue) -> Option<String> {
     let raw = raw.get();
-    if raw.len() > 2 * STATE_BYTES {
+    if raw.len() > 2 * MAX_STATE_BYTES {
         return None;
     }
     serde_json::from_str(raw).ok()

@@ -19,7 +19,7 @@ fn with_lower_scheme(text: &str) -> String {
     }
 }
 
-/// One spelling of a URI for comparisons.
+/// The spelling of a URI for comparisons: the scheme in lower case.
 #[must_use]
 pub fn normal_uri(uri: &str) -> String {
     with_lower_scheme(uri)

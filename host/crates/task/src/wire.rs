@@ -7,7 +7,7 @@ pub use toolyard_protocol::progress::Progress;
 pub use toolyard_protocol::prompts::{PromptArgument, PromptDescription};
 pub use toolyard_protocol::question::{Kind as QuestionKind, check_page};
 pub use toolyard_protocol::raw::{MAX_DEPTH, RawJsonError};
-pub use toolyard_protocol::resources::{URI_BYTES, is_uri};
+pub use toolyard_protocol::resources::{MAX_URI_BYTES, is_uri};
 pub use toolyard_protocol::response::RELATED_TASK;
 pub use toolyard_protocol::stateless::error::MISSING_CAPABILITY;
 pub use toolyard_protocol::stateless::param_headers::param_headers;

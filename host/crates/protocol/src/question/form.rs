@@ -26,18 +26,18 @@ pub struct Form {
     pub fields: Vec<Field>,
 }
 
-/// One field of a form.
+/// A field of a form.
 #[derive(Debug, Clone)]
 pub struct Field {
-    /// Its name.
+    /// The name of the field.
     pub name: String,
-    /// Its name for people; the same as `name` if the form gives no other.
+    /// The name of the field for people; the same as `name` if the form gives no other.
     pub title: String,
     /// Whether it is required.
     pub required: bool,
     /// The value that the form suggests.
     pub default: Option<Value>,
-    /// Its JSON Schema.
+    /// The JSON Schema of the field.
     pub schema: Value,
 }
 

@@ -14,9 +14,9 @@ use crate::tools::CallParams;
 /// whatever the version is (the table of 26B).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum VersionClaim {
-    /// It does not.
+    /// The message claims no version.
     None,
-    /// This one.
+    /// The message claims this version.
     Version(String),
     /// The key is present, but its value is not a string, or it occurs twice.
     Malformed,

@@ -49,7 +49,7 @@ pub enum ParamKind {
     Boolean,
 }
 
-/// One argument that is repeated in a header.
+/// An argument that is repeated in a header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParamHeader {
     /// The end of the header's name, after `Mcp-Param-`.

@@ -18,7 +18,7 @@ pub enum Payload<'a> {
     Result(&'a RawJson),
     /// The JSON-RPC error that it ended with.
     Error(&'a RpcError),
-    /// Its open questions, by their keys.
+    /// The open questions of the task, by their keys.
     Input(&'a RawJson),
 }
 

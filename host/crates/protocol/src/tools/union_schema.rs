@@ -72,13 +72,13 @@ fn handoff_schema() -> Value {
 /// The role of a value within a schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
-    /// It is a schema.
+    /// The value is a schema.
     Schema,
-    /// Its members, or its items, are schemas.
+    /// The members of the value, or its items, are schemas.
     Schemas,
-    /// It is a schema, or a list of schemas.
+    /// The value is a schema, or a list of schemas.
     SchemaOrList,
-    /// It is not a schema and contains none: a text, a value to compare with, an unknown keyword.
+    /// The value is not a schema and contains none: a text, a value to compare with, an unknown keyword.
     Data,
 }
 

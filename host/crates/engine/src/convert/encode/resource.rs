@@ -11,23 +11,23 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use toolyard_task::provider::ProviderAnswer;
 use toolyard_task::wire::visible::clip;
-use toolyard_task::wire::{RawJson, URI_BYTES, is_uri};
+use toolyard_task::wire::{MAX_URI_BYTES, RawJson, is_uri};
 
 /// The maximum number of entries in a page, templates of a component, and parts of a resource.
-const MOST: usize = 1_000;
+const MAX_ENTRIES: usize = 1_000;
 /// The maximum length of a resource's name, in bytes.
-const NAME_BYTES: usize = 1 << 10;
+const MAX_NAME_BYTES: usize = 1 << 10;
 /// The maximum length of a cursor that a guest provides, in bytes.
-const CURSOR_BYTES: usize = 4 << 10;
+const MAX_CURSOR_BYTES: usize = 4 << 10;
 /// The maximum length of a media type, in bytes.
-const MIME_BYTES: usize = 256;
+const MAX_MIME_BYTES: usize = 256;
 
 /// Encodes a page of resources.
 pub(crate) fn page(page: Page, limit: u64) -> Result<ProviderAnswer, Failure> {
     let Page { entries, next } = page;
     at_most(entries.len(), "entries")?;
-    if next.as_ref().is_some_and(|next| next.len() > CURSOR_BYTES) {
-        return malformed(format!("its next cursor is longer than {CURSOR_BYTES} bytes"));
+    if next.as_ref().is_some_and(|next| next.len() > MAX_CURSOR_BYTES) {
+        return malformed(format!("its next cursor is longer than {MAX_CURSOR_BYTES} bytes"));
     }
     let mut list = Listed::new(limit);
     for (index, Entry { uri, name, more }) in entries.into_iter().enumerate() {
@@ -72,11 +72,11 @@ pub(crate) fn contents(parts: Option<Vec<Contents>>, limit: u64) -> Result<Provi
         out.raw(if index > 0 { ",{\"uri\":" } else { "{\"uri\":" })?;
         out.string(&uri)?;
         if let Some(mime_type) = mime_type {
-            let fits = (1..=MIME_BYTES).contains(&mime_type.len())
+            let fits = (1..=MAX_MIME_BYTES).contains(&mime_type.len())
                 && mime_type.bytes().all(|byte| matches!(byte, b' '..=b'~'));
             if !fits {
                 return malformed(format!(
-                    "{place}: its media type is not made of 1 to {MIME_BYTES} ASCII characters"
+                    "{place}: its media type is not made of 1 to {MAX_MIME_BYTES} ASCII characters"
                 ));
             }
             out.raw(",\"mimeType\":")?;
@@ -108,7 +108,11 @@ fn malformed<T>(what: String) -> Result<T, Failure> {
 }
 
 fn at_most(number: usize, what: &str) -> Result<(), Failure> {
-    if number > MOST { malformed(format!("it has {number} {what}; {MOST} are the most")) } else { Ok(()) }
+    if number > MAX_ENTRIES {
+        malformed(format!("it has {number} {what}; {MAX_ENTRIES} are the most"))
+    } else {
+        Ok(())
+    }
 }
 
 fn json_object(place: &str, what: &str, text: String) -> Result<RawJson, Failure> {
@@ -129,8 +133,8 @@ impl Listed {
     }
 
     fn push(&mut self, place: &str, uri: (&str, &str), name: &str, more: String) -> Result<(), Failure> {
-        if name.is_empty() || name.len() > NAME_BYTES {
-            return malformed(format!("{place}: its `name` does not have 1 to {NAME_BYTES} bytes"));
+        if name.is_empty() || name.len() > MAX_NAME_BYTES {
+            return malformed(format!("{place}: its `name` does not have 1 to {MAX_NAME_BYTES} bytes"));
         }
         let more = json_object(place, "more", more)?;
         let members = members(&more, "more")?;
@@ -211,7 +215,7 @@ fn annotations(text: &str) -> Result<bool, String> {
 /// Whether a text is a valid URI template: closed braces around expressions of allowed characters,
 /// and between them only characters that a URI may have.
 fn is_template(text: &str) -> bool {
-    if text.is_empty() || text.len() > URI_BYTES {
+    if text.is_empty() || text.len() > MAX_URI_BYTES {
         return false;
     }
     let mut in_expression = None;
@@ -313,7 +317,7 @@ mod tests {
         assert!(listed(vec![entry("a:b", "{}"); 1_001]).expect_err("more").contains("1001 entries"));
         let large = format!("{{\"x\":\"{}\"}}", "x".repeat(1 << 19));
         assert_eq!(listed(vec![entry("a:b", &large); 3]).expect_err("large"), "Output");
-        let next = Some("c".repeat(CURSOR_BYTES + 1));
+        let next = Some("c".repeat(MAX_CURSOR_BYTES + 1));
         assert!(matches!(page(Page { entries: vec![], next }, LIMIT), Err(Failure::Malformed(_))));
     }
 
