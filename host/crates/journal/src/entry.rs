@@ -6,7 +6,7 @@ use crate::response::Response;
 use bytes::Bytes;
 use std::borrow::Cow;
 
-/// One of the parts of a journal. Each keeps its own order; a journal has them interleaved by time.
+/// A part of a journal. Each part keeps its own order; a journal has the parts interleaved by time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JournalLane {
     /// The operations of the guest, in its order. These entries have numbers.
@@ -231,9 +231,9 @@ pub enum Entry<'a> {
     Doubt {
         /// The number of the exchange.
         number: u32,
-        /// One byte.
+        /// The decision, a byte.
         decision: DoubtDecision,
-        /// One byte, and the name of the person.
+        /// Who decided: a byte, and the name of the person.
         by: DecidedBy<'a>,
     },
     /// The idempotency key that the host adds to a request, recorded before the request leaves. A request without
