@@ -64,7 +64,7 @@ pub enum Refusal {
     /// The run has begun already.
     #[error("the run has begun already")]
     AlreadyStarted,
-    /// Its caller knows of it already.
+    /// The caller knows of the task already.
     #[error("the caller has been told before")]
     AlreadyDelivered,
     /// The task is not parked.

@@ -22,7 +22,7 @@ pub const MAX_NOTE: usize = 500;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Confirm {
-    /// They run at once.
+    /// The calls run at once.
     #[default]
     Never,
     /// Each waits for an approval.
@@ -91,7 +91,7 @@ pub enum ApprovedBy {
 pub enum Decision {
     /// The call may run.
     Approve,
-    /// It may not. The caller reads the note.
+    /// The call may not run. The caller reads the note.
     Deny {
         /// The note, at most [`MAX_NOTE`] characters.
         note: Option<String>,
@@ -147,11 +147,11 @@ impl Approval {
 pub struct ApprovalObject<'a> {
     /// The task.
     pub task: TaskId,
-    /// Its tool.
+    /// The tool of the call.
     pub tool: &'a str,
-    /// Its component.
+    /// The component of the tool.
     pub digest: &'a Digest,
-    /// Its arguments.
+    /// The arguments of the call.
     pub arguments: &'a RawJson,
 }
 

@@ -47,7 +47,7 @@ pub trait Export: Send {
 #[derive(Debug, thiserror::Error)]
 #[error("task {id} cannot be read")]
 pub struct Unreadable {
-    /// Its id.
+    /// The id of the task.
     pub id: TaskId,
     /// Why.
     #[source]

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-/// One value in the arguments of a call. Borrows from the JSON text where it was read from
+/// A value in the arguments of a call. Borrows from the JSON text where it was read from
 /// one.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ArgumentValue<'a> {

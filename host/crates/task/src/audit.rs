@@ -21,9 +21,9 @@ use std::sync::Arc;
 
 /// The longest name of a tool, a prompt, a resource, a rule or a question
 /// (characters).
-const NAME: usize = 128;
+const MAX_NAME: usize = 128;
 /// The longest name of a principal (characters).
-const PRINCIPAL: usize = 512;
+const MAX_PRINCIPAL: usize = 512;
 /// The name of the user of this machine.
 pub(crate) const LOCAL: &str = "local";
 /// The name of the issuer of the tokens in the configuration.
@@ -56,10 +56,10 @@ impl By {
         Self { principal: None, session: None, console: None, why: None }
     }
 
-    /// This principal, in this session.
+    /// A principal, in this session if there is one.
     #[must_use]
     pub fn principal(name: &str, session: Option<SessionId>) -> Self {
-        Self { principal: Some(clip(name, PRINCIPAL)), session, console: None, why: None }
+        Self { principal: Some(clip(name, MAX_PRINCIPAL)), session, console: None, why: None }
     }
 
     /// The same actor, by this login to the console.
@@ -75,7 +75,7 @@ impl By {
     }
 }
 
-/// One line of the audit log, without its id and its time, which the store gives.
+/// A line of the audit log, without its id and its time, which the store gives.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Entry {
     /// The action.
@@ -286,7 +286,7 @@ impl Entry {
         }
     }
 
-    /// This many entries are missing.
+    /// The loss of this many entries.
     #[must_use]
     pub fn lost(count: u64, why: &'static str) -> Self {
         Self { count: Some(count), ..Self::new(Action::Lost, &By::host().because(why)) }
@@ -335,7 +335,7 @@ impl Entry {
 }
 
 fn short(name: &str) -> String {
-    clip(name, NAME)
+    clip(name, MAX_NAME)
 }
 
 /// An owner, written like a principal: the session of an anonymous client is left out.
@@ -344,7 +344,7 @@ pub fn name_of(owner: &Owner) -> String {
     match owner {
         Owner::Local => LOCAL.to_owned(),
         Owner::Session(_) | Owner::Anyone => "anonymous".to_owned(),
-        Owner::Subject { issuer, subject } => clip(&subject_name(issuer, subject), PRINCIPAL),
+        Owner::Subject { issuer, subject } => clip(&subject_name(issuer, subject), MAX_PRINCIPAL),
     }
 }
 
@@ -367,9 +367,9 @@ pub fn fingerprint(session: &SessionId) -> String {
 /// The entries of one commit that are not exported yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Batch {
-    /// Its number, which grows and is never reused.
+    /// The number of the batch, which grows and is never reused.
     pub number: u64,
-    /// One JSON object per line, each with its id and its time.
+    /// A JSON object per line, each with its id and its time.
     pub lines: Vec<String>,
 }
 

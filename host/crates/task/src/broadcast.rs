@@ -28,7 +28,7 @@ pub trait BroadcastReceiver: Send {
     async fn next(&mut self) -> Option<String>;
 }
 
-/// It receives nothing.
+/// A receiver that receives nothing.
 struct Silence;
 
 #[async_trait]

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 /// The name of the one field of [`CONFIRM_KEY`].
 const FIELD: &str = "approve";
 /// The longest text of arguments in a question (characters).
-const SHOWN_ARGUMENTS: usize = 2_000;
+const MAX_SHOWN_ARGUMENTS: usize = 2_000;
 
 impl Approval {
     /// When it stops waiting.
@@ -76,7 +76,7 @@ impl<'a> ApprovalObject<'a> {
             head += &format!(" {text}");
         }
         let arguments: String = self.arguments.as_str().chars().flat_map(escaped).collect();
-        head + &format!("\nArguments: {}\n{tail}", clip(&arguments, SHOWN_ARGUMENTS))
+        head + &format!("\nArguments: {}\n{tail}", clip(&arguments, MAX_SHOWN_ARGUMENTS))
     }
 }
 

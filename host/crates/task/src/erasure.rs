@@ -173,7 +173,7 @@ impl fmt::Display for Holdings {
 }
 
 impl Entry {
-    /// This was erased of a principal, in one commit.
+    /// The erasure of these data of a principal, in one commit.
     #[must_use]
     pub fn erased(of: &DataOwner, erased: &Holdings, by: &By) -> Self {
         Self {

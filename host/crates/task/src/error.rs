@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 /// An error of a store. It wrote nothing, unless the error says that this is undecided.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// It may work later: locked, out of space, shutting down.
+    /// The store may work later: locked, out of space, shutting down.
     #[error("the task store is not available")]
     Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// It failed at the commit of a change, and it is still unknown whether the change counts.
+    /// The store failed at the commit of a change, and it is still unknown whether the change counts.
     #[error("the task store is not available, and a change to it may have been made or not")]
     Undecided(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// It holds a record that cannot be decoded.
+    /// The store holds a record that cannot be decoded.
     #[error("the task store holds a record that cannot be read")]
     Corrupt(#[source] Box<dyn std::error::Error + Send + Sync>),
 }

@@ -66,10 +66,10 @@ pub enum Event {
         /// The question.
         key: String,
     },
-    /// Its caller has been told of it, or of its outcome. The only event that a task
+    /// The caller has learned of the task, or of its outcome. The only event that a task
     /// accepts after its end.
     Delivered,
-    /// Its caller stopped waiting before it knew the task.
+    /// The caller stopped waiting before it knew the task.
     CallerLeft,
     /// The run ended.
     Finished {
@@ -105,20 +105,20 @@ pub enum Event {
     },
     /// The sender believes that the ttl has passed.
     Expired,
-    /// Its host is gone, or is leaving, and no other host runs it.
+    /// The host of the task is gone, or is leaving, and no other host runs the task.
     Orphaned {
-        /// That host.
+        /// The host that is gone or is leaving.
         incarnation: Incarnation,
         /// How it left the task.
         departure: Departure,
         /// Why it is not run again, if it had begun.
         why: NotRerun,
     },
-    /// Its host is gone, and another one takes it over.
+    /// The host of the task is gone, and another one takes the task over.
     Claimed {
         /// The host that is gone.
         from: Incarnation,
-        /// Its new host.
+        /// The new host of the task.
         by: Incarnation,
         /// The component that its tool now comes from. A task that resumes keeps its own.
         digest: Digest,
@@ -129,10 +129,10 @@ pub enum Event {
     Taken {
         /// The host where it waits.
         from: Incarnation,
-        /// Its new host.
+        /// The new host of the task.
         by: Incarnation,
     },
-    /// Its host is leaving, and leaves it to the next one.
+    /// The host of the task is leaving, and leaves the task to the next one.
     Released {
         /// The leaving host.
         incarnation: Incarnation,
@@ -149,7 +149,7 @@ pub enum Event {
     },
     /// A host takes a parked task, and has a slot in which its next run begins.
     Woken {
-        /// Its new host.
+        /// The new host of the task.
         by: Incarnation,
     },
     /// The run has repeated what earlier runs had done, and goes on from there.

@@ -55,7 +55,7 @@ impl Verdict {
 /// component and that wish only.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grant {
-    /// Its id.
+    /// The id of the grant.
     pub id: GrantId,
     /// For whose calls it counts.
     pub owner: Owner,
@@ -86,7 +86,7 @@ impl Grant {
 pub struct AfterGrant {
     /// When it was given.
     pub given_at: Timestamp,
-    /// Its id.
+    /// The id of the grant.
     pub id: GrantId,
 }
 

@@ -22,24 +22,24 @@ pub trait HttpTape: Send + Sync + 'static {
 /// A request of a guest.
 #[derive(Debug, Clone, Copy)]
 pub struct TapeRequest<'a> {
-    /// Its method.
+    /// The method of the request.
     pub method: &'a str,
-    /// Its whole URL.
+    /// The whole URL of the request.
     pub url: &'a str,
-    /// Its whole body.
+    /// The whole body of the request.
     pub body: &'a [u8],
 }
 
 /// The decision about a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TapeAnswer {
-    /// It answers with this response.
+    /// The run gets this response; nothing is sent.
     Response(TapeResponse),
     /// The request fails with this error.
     Fail(HttpErrorName),
-    /// It sends the request.
+    /// The host sends the request.
     Send,
-    /// It sends the request, and the tape gets the exchange.
+    /// The host sends the request, and the tape gets the exchange.
     Record,
     /// The request fails, for this reason.
     Refuse(String),
@@ -48,11 +48,11 @@ pub enum TapeAnswer {
 /// A recorded response.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TapeResponse {
-    /// Its status.
+    /// The status of the response.
     pub status: u16,
-    /// Its headers, in order; a name may occur more than once.
+    /// The headers of the response, in order; a name may occur more than once.
     pub headers: Vec<(String, String)>,
-    /// Its body.
+    /// The body of the response.
     pub body: Vec<u8>,
 }
 

@@ -103,7 +103,7 @@ impl Owner {
     }
 }
 
-/// One run of a host process; never reused.
+/// A run of a host process; never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Incarnation(pub u64);

@@ -38,7 +38,7 @@ pub struct JournalHead {
 pub enum Appended {
     /// The chunks are durable, now or from an earlier call.
     Done,
-    /// This run no longer has the task, or the task has no journal. Nothing was written.
+    /// The run no longer has the task, or the task has no journal. Nothing was written.
     Fenced,
     /// The chunks do not follow the stored ones, or others are stored under their numbers. Nothing was
     /// written.

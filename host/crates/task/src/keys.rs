@@ -31,7 +31,7 @@ impl KeyUse {
 /// A secret of 32 bytes and its number.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Key {
-    /// Its number, which signed data carries along.
+    /// The number of the key, which signed data carries along.
     pub id: u32,
     /// The secret.
     pub secret: [u8; 32],

@@ -21,7 +21,7 @@ pub enum Tenure {
 /// A host that is known to the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Registration {
-    /// Its number, which no other host has, now or later. Its writes to tasks carry it.
+    /// The number of the host, which no other host has, now or later. Its writes to tasks carry it.
     pub incarnation: Incarnation,
     /// How long it counts as alive.
     pub tenure: Tenure,
@@ -30,9 +30,9 @@ pub struct Registration {
 /// A host as the others see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Neighbour {
-    /// Its number.
+    /// The number of the host.
     pub incarnation: Incarnation,
-    /// Its display name: the machine and the process id.
+    /// The display name of the host: the machine and the process id.
     pub name: String,
     /// When it registered, by the store's clock.
     pub since: Timestamp,

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// One exact thing that a manifest leaves to the person who calls
+/// A single, exact thing that a manifest leaves to the person who calls
 /// (`grant = "ask"`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -129,7 +129,7 @@ pub enum WhyNot {
         "needs the user's permission, which this request cannot ask for; call a tool of the plugin first"
     )]
     NotHere,
-    /// This many questions were asked already.
+    /// The call has asked this many questions already, which is the limit.
     #[error("was not asked for: a call asks for at most {0} permissions (`limits.permissions`)")]
     TooMany(u32),
     /// The store cannot read earlier verdicts.

@@ -71,16 +71,16 @@ pub enum Retrieval {
         /// Where the page begins, in the plugin's own words.
         cursor: Option<String>,
     },
-    /// Its resource templates.
+    /// The resource templates of the provider.
     Templates,
     /// The content of a resource.
     Read {
-        /// Its URI.
+        /// The URI of the resource.
         uri: String,
     },
     /// A prompt, filled in.
     Prompt {
-        /// Its name, as clients use it.
+        /// The name of the prompt, as clients use it.
         name: String,
         /// An object of strings.
         arguments: RawJson,
@@ -126,6 +126,6 @@ pub enum RetrievalEnd {
     /// With an error. Traps, exceeded limits and malformed output also arrive in this way, as `-32603`
     /// with a message that says what happened.
     Failed(RpcError),
-    /// It was stopped because [`RunContext::stopped`] turned true.
+    /// The request was stopped because [`RunContext::stopped`] turned true.
     Stopped,
 }

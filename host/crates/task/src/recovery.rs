@@ -11,12 +11,12 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Durability {
-    /// They are not run again: the task has failed.
+    /// Unfinished runs are not run again: the task has failed.
     #[default]
     None,
-    /// They may be run again from the start.
+    /// Unfinished runs may be run again from the start.
     Rerun,
-    /// They are recorded, and another run continues where they were.
+    /// Runs are recorded, and another run continues where an unfinished one was.
     Resume,
 }
 
@@ -26,13 +26,13 @@ pub const MAX_STALLED: u32 = 3;
 /// How a host left a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Departure {
-    /// It is gone, for an unknown reason.
+    /// The host is gone, for an unknown reason.
     Died,
-    /// It was shut down.
+    /// The host was shut down.
     ShutDown,
     /// The client closed the pipe that it was started for.
     PipeClosed,
-    /// It lives, but the store reported that the record could not be written.
+    /// The host lives, but the store reported that the record could not be written.
     LostSight,
 }
 
@@ -41,15 +41,15 @@ pub enum Departure {
 pub enum NotRerun {
     /// The operator's settings do not allow it for its tool.
     NotDeclared,
-    /// Its guest had said that effects begin.
+    /// The guest had said that effects begin.
     Effects,
-    /// It has already been run this often, which is the limit.
+    /// The task has already been run this often, which is the limit.
     Attempts(u32),
-    /// It was resumed [`MAX_STALLED`] times, and each time its host stopped before it got any further.
+    /// The task was resumed [`MAX_STALLED`] times, and each time its host stopped before it got any further.
     Stalled,
-    /// It could not be resumed any more, for this reason.
+    /// The task could not be resumed any more, for this reason.
     Unresumable(String),
-    /// Its host stopped before all of its journal was stored that was in memory when the call became a task.
+    /// The host stopped before all of the journal was stored that was in memory when the call became a task.
     Incomplete,
     /// The tool of that name no longer accepts its arguments; the text says what is wrong with them.
     Misfit(String),

@@ -25,7 +25,7 @@ impl fmt::Debug for Reservation {
 /// Why nothing can be reserved for a run now. Other runs release theirs when they end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReservationError {
-    /// This many runs are under way, which is the limit.
+    /// As many runs as this limit are under way.
     Runs(u32),
     /// The pool of linear memories, which has this many, is used up.
     Memories(u32),

@@ -43,7 +43,7 @@ impl Window {
         self.after.is_none_or(|after| time > after) && self.before.is_none_or(|before| time < before)
     }
 
-    /// Its first and its last millisecond.
+    /// The first and the last millisecond of the window.
     #[must_use]
     pub const fn bounds(&self) -> (i64, i64) {
         let first = match self.after {
@@ -61,9 +61,9 @@ impl Window {
 /// The criteria of a search. All of them must hold; an absent one holds for every task (F-5).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// Its id is one of these.
+    /// The id of the task is one of these.
     pub ids: Option<BTreeSet<TaskId>>,
-    /// Its state is one of these.
+    /// The state of the task is one of these.
     pub statuses: Option<Vec<TaskStatus>>,
     /// The exact name of its tool. No index contains it: the tasks that the other criteria leave are read
     /// until a page is full.

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 /// A session of the revisions that have them (H-22).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Session {
-    /// Its id.
+    /// The id of the session.
     pub id: SessionId,
     /// The owner: the subject who opened it, or the session itself for an anonymous client.
     pub owner: Owner,

@@ -30,9 +30,9 @@ pub enum CreateError {
 /// The scope of a quota.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum QuotaScope {
-    /// One owner's that run or wait for a slot.
+    /// The tasks of one owner that run or wait for a slot.
     Owner,
-    /// One owner's that are parked.
+    /// The tasks of one owner that are parked.
     Parked,
     /// The whole store's.
     Store,
@@ -111,7 +111,7 @@ impl From<Vec<Entry>> for Records {
 /// The outcome of a compare-and-write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CommitStatus {
-    /// It is durable.
+    /// The write is durable.
     Done,
     /// The version was different, or the task is gone; nothing was written.
     Stale,
@@ -120,9 +120,9 @@ pub enum CommitStatus {
 /// The position of a listing: after this task, in the order of (createdAt, id) (T-33).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct After {
-    /// Its creation.
+    /// The creation of the task.
     pub created_at: Timestamp,
-    /// Its id.
+    /// The id of the task.
     pub id: TaskId,
 }
 
@@ -140,7 +140,7 @@ pub struct ListQuery {
 /// A hint that something has changed. It is not reliable: the receiver reads the store again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hint {
-    /// This task.
+    /// The task with this id may have changed.
     Task(TaskId),
     /// Anything.
     Anything,

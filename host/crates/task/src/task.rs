@@ -36,16 +36,16 @@ pub struct Fence {
 pub enum Outcome {
     /// The tool gave a result: a `CallToolResult`, byte for byte.
     Result {
-        /// Its `isError`.
+        /// The `isError` of the result.
         is_error: bool,
         /// The object.
         result: RawJson,
     },
     /// The call ended with a JSON-RPC error.
     Error(RpcError),
-    /// It was cancelled.
+    /// The task was cancelled.
     Cancelled,
-    /// Its ttl passed while it was live.
+    /// The ttl of the task passed while it was live.
     Expired,
 }
 
@@ -56,7 +56,7 @@ pub struct Question {
     pub key: String,
     /// The kind of question.
     pub kind: QuestionKind,
-    /// Its params, independent of any revision.
+    /// The params of the request, independent of any revision.
     pub params: RawJson,
     /// The attempt that asked.
     pub attempt: u32,
@@ -89,8 +89,8 @@ impl Question {
         self.attempt == SUPERSEDED
     }
 
-    /// Its key for clients that answer by key: never the same for two requests (26T-18). No key of a
-    /// guest contains a space.
+    /// The key of the question for clients that answer by key: never the same for two requests (26T-18). No key
+    /// of a guest contains a space.
     #[must_use]
     pub fn wire_key(&self) -> Cow<'_, str> {
         match self.asked_again {
@@ -103,7 +103,7 @@ impl Question {
 /// A request that carried a question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sent {
-    /// Its JSON-RPC id.
+    /// The JSON-RPC id of the request.
     pub id: String,
     /// The session that was asked; only its answer counts. `None` on stdio.
     pub session: Option<SessionId>,
@@ -178,7 +178,7 @@ pub struct Parked {
 /// A task. Its status is computed from the other fields and never stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
-    /// Its id.
+    /// The id of the task.
     pub id: TaskId,
     /// The owner.
     pub owner: Owner,
@@ -244,20 +244,21 @@ pub struct Task {
 /// The phase of a task, which says who may change it. Its state as clients see it is [`Task::status`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase<'a> {
-    /// It waits for an approval of its call.
+    /// The task waits for an approval of its call.
     Approval(&'a Approval),
-    /// It waits for its turn, so that any host which has its component may run it.
+    /// The task waits for its turn, so that any host which has its component may run it.
     Waiting,
     /// A guest has worked on it since then.
     Running(Timestamp),
-    /// It waits, and no host runs it. [`TaskStore::wakeable`](crate::TaskStore::wakeable) finds it when it is due.
+    /// The task waits, and no host runs it. [`TaskStore::wakeable`](crate::TaskStore::wakeable) finds it when it is
+    /// due.
     Parked(Parked),
-    /// It has ended.
+    /// The task has ended.
     Ended(&'a Outcome),
 }
 
 impl Task {
-    /// Its phase.
+    /// The phase of the task.
     #[must_use]
     pub fn phase(&self) -> Phase<'_> {
         let parked = self.resume.and_then(|resume| resume.parked);
@@ -271,7 +272,7 @@ impl Task {
         }
     }
 
-    /// Its state, by the rules of 2025-11-25 (T-17, T-18).
+    /// The state of the task, by the rules of 2025-11-25 (T-17, T-18).
     #[must_use]
     pub fn status(&self) -> TaskStatus {
         match &self.outcome {
@@ -393,7 +394,7 @@ impl Task {
 /// The part of a task that a listing needs, without its arguments and its outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Summary {
-    /// Its id.
+    /// The id of the task.
     pub id: TaskId,
     /// The owner.
     pub owner: Owner,
@@ -401,7 +402,7 @@ pub struct Summary {
     pub tool: String,
     /// The component.
     pub digest: Digest,
-    /// Its state.
+    /// The state of the task.
     pub status: TaskStatus,
     /// The status message of the guest or the host.
     pub status_message: Option<String>,
@@ -409,7 +410,7 @@ pub struct Summary {
     pub created_at: Timestamp,
     /// When it last changed.
     pub updated_at: Timestamp,
-    /// Its ttl in milliseconds.
+    /// The ttl of the task in milliseconds.
     pub ttl_ms: u64,
     /// How often to ask, in milliseconds.
     pub poll_interval_ms: u64,

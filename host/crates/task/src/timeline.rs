@@ -43,7 +43,7 @@ pub struct NewEvent {
 /// A stored event.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TimelineEvent {
-    /// Its number within its task; numbers grow, with gaps where events were left out.
+    /// The number of the event within its task; numbers grow, with gaps where events were left out.
     pub seq: u64,
     /// The attempt that it belongs to, from 1.
     pub attempt: u32,
@@ -55,7 +55,7 @@ pub struct TimelineEvent {
     pub body: RawJson,
 }
 
-/// One attempt at a task, without arguments and results. It outlives its task.
+/// The record of one attempt at a task, without arguments and results. It outlives its task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunRecord {
     /// The attempt, from 1.
@@ -268,9 +268,9 @@ struct Body<'a> {
 /// Room in an event for everything but its text.
 const FRAME: usize = 1024;
 /// The longest name of a logger or a question (characters).
-const NAME: usize = 128;
+const MAX_NAME: usize = 128;
 
-/// This text as JSON, clipped so that it fits into an event.
+/// A text as JSON, clipped so that it fits into an event.
 fn fitting(text: &str) -> RawJson {
     let mut most = MAX_EVENT - FRAME;
     loop {
@@ -330,7 +330,7 @@ impl NewEvent {
         let clipped = (data.as_bytes().len() > MAX_EVENT - FRAME).then(|| fitting(data.as_str()));
         let body = Body {
             level: Some(level.as_str()),
-            logger: logger.map(|logger| clip(logger, NAME)),
+            logger: logger.map(|logger| clip(logger, MAX_NAME)),
             data: Some(clipped.as_ref().unwrap_or(data)),
             ..Body::default()
         };
@@ -408,21 +408,21 @@ impl NewEvent {
             }
             Event::Asked { questions, .. } => {
                 let asked = questions.iter().map(|question| Body {
-                    key: Some(clip(&question.key, NAME)),
+                    key: Some(clip(&question.key, MAX_NAME)),
                     method: Some(question.kind.method()),
                     ..Body::default()
                 });
                 asked.map(|body| Self::new(attempt, kind, &body)).collect()
             }
             Event::AskedAgain { key, .. } => {
-                one(Body { key: Some(clip(key, NAME)), reason: Some("does not fit"), ..Body::default() })
+                one(Body { key: Some(clip(key, MAX_NAME)), reason: Some("does not fit"), ..Body::default() })
             }
             Event::Answered { key, .. } if key == CONFIRM_KEY && after.open_approval().is_none() => {
                 Self::decision(after)
             }
             Event::Answered { key, answer } => {
                 let reason = Some(AskError::name_of(answer));
-                one(Body { key: Some(clip(key, NAME)), reason, ..Body::default() })
+                one(Body { key: Some(clip(key, MAX_NAME)), reason, ..Body::default() })
             }
             Event::Claimed { from: host, .. }
             | Event::Taken { from: host, .. }

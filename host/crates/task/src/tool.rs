@@ -77,8 +77,8 @@ pub trait Tool: Send + Sync + 'static {
         context: Arc<dyn RunContext>,
     ) -> BoxFuture<'static, RunEnd>;
 
-    /// This tool as another component has it, with the settings and the grants of this one: a task that resumes ends
-    /// on the component on which it began. May take as long as a compilation.
+    /// The same tool as another component has it, with the settings and the grants of this one: a task that resumes
+    /// ends on the component on which it began. May take as long as a compilation.
     ///
     /// # Errors
     /// Why there is none, in words for the log.
@@ -94,9 +94,9 @@ pub trait Tool: Send + Sync + 'static {
 /// How arguments fit the input schema of a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ArgumentCheck {
-    /// They fit.
+    /// The arguments fit.
     Fits,
-    /// They do not. The text says why, in one or more sentences that a model can act upon.
+    /// The arguments do not fit. The text says why, in one or more sentences that a model can act upon.
     Misfit(String),
     /// The check has not finished.
     Unfinished,
@@ -221,7 +221,7 @@ pub enum RunEnd {
     /// With a result: a `CallToolResult` object. Traps, exceeded limits and malformed output also
     /// arrive in this way, with `is_error` set and a text that says what happened.
     Result {
-        /// Its `isError`.
+        /// The `isError` of the result.
         is_error: bool,
         /// The object.
         result: RawJson,
@@ -230,7 +230,7 @@ pub enum RunEnd {
     },
     /// With a JSON-RPC error.
     Error(RpcError),
-    /// It was stopped because [`RunContext::stopped`] turned true.
+    /// The run was stopped because [`RunContext::stopped`] turned true.
     Stopped,
 }
 
@@ -279,7 +279,7 @@ impl fmt::Debug for AskedQuestion {
     }
 }
 
-/// Its answer.
+/// The answer to a question of a guest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GivenAnswer {
     /// The key of the question.
@@ -339,7 +339,7 @@ pub enum OutputStream {
 }
 
 impl OutputStream {
-    /// Its name.
+    /// The name of the stream.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -356,20 +356,20 @@ pub struct RunUsage {
     pub cpu: Duration,
     /// Elapsed time.
     pub wall: Duration,
-    /// Its peak linear memory, in bytes; `None` if the run did not end by itself.
+    /// The peak linear memory of the run, in bytes; `None` if the run did not end by itself.
     pub memory: Option<u64>,
 }
 
 /// A change in a plugin's offers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OfferChange {
-    /// Its tools.
+    /// The tools of the plugin.
     Tools,
-    /// Its prompts.
+    /// The prompts of the plugin.
     Prompts,
-    /// Its resources.
+    /// The resources of the plugin.
     Resources,
-    /// One resource.
+    /// The resource with this URI.
     Resource(String),
 }
 
@@ -459,7 +459,7 @@ pub trait RunContext: Send + Sync + 'static {
 pub struct CpuShare {
     /// The account: the key of a principal.
     pub account: Arc<str>,
-    /// Its weight in the sharing of processor time; at least 1.
+    /// The weight of the account in the sharing of processor time; at least 1.
     pub weight: u32,
 }
 
@@ -472,7 +472,7 @@ impl Default for CpuShare {
 /// Information about a call.
 #[derive(Debug, Clone)]
 pub struct CallInfo {
-    /// Its task, if it is one.
+    /// The task of the call; `None` for a plain call.
     pub task: Option<TaskId>,
     /// The attempt, from 1.
     pub attempt: u32,

@@ -9,7 +9,7 @@ use toolyard_journal::{DecidedBy, DoubtDecision};
 pub(super) const MAX_REQUEST: usize = 512;
 
 impl Entry {
-    /// It was decided what happens to such a request. `request` has its method and its URL without the query.
+    /// A decision about a request in doubt. `request` has its method and its URL without the query.
     #[must_use]
     pub fn doubt(task: &Task, request: &str, decision: DoubtDecision, by: DecidedBy<'_>) -> Self {
         let actor = match by {

@@ -8,7 +8,7 @@ use crate::wire::visible::clip;
 
 /// The longest object of a permission (characters): the path of a folder may be long, and half of it
 /// would name another folder.
-const WANTED: usize = 8 << 10;
+const MAX_WANTED: usize = 8 << 10;
 
 impl Entry {
     /// The user's verdict about a plugin's wish, and for how long it counts.
@@ -47,7 +47,7 @@ impl Entry {
         Self {
             plugin: Some(short(plugin)),
             digest: Some(digest.clone()),
-            permission: Some(clip(&wanted.to_string(), WANTED)),
+            permission: Some(clip(&wanted.to_string(), MAX_WANTED)),
             ..Self::new(action, by)
         }
     }

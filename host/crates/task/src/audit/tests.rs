@@ -103,7 +103,7 @@ fn t_43_every_change_that_matters_has_its_entries_and_none_tells_what_was_said()
             }
             assert_eq!(found.get("code").and_then(Value::as_i64), code);
             assert_eq!(found["status"], after.status().as_str());
-            assert!(found["tool"].as_str().expect("a name").chars().count() <= NAME + 1);
+            assert!(found["tool"].as_str().expect("a name").chars().count() <= MAX_NAME + 1);
             assert!(!found.to_string().contains(SECRET), "{found}");
         }
     }

@@ -13,13 +13,13 @@ macro_rules! kinds {
             /// Every kind.
             pub const ALL: &'static [Self] = &[$(Self::$kind),+];
 
-            /// Its number in a store. A number is never reused.
+            /// The number of the kind in a store. A number is never reused.
             #[must_use]
             pub const fn number(self) -> i16 {
                 match self { $(Self::$kind => $number),+ }
             }
 
-            /// Its name.
+            /// The name of the kind.
             #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$kind => $name),+ }
@@ -31,7 +31,7 @@ macro_rules! kinds {
 kinds! {
     /// The task was created.
     Created = 1, "created";
-    /// It waits for a slot.
+    /// The task waits for a slot.
     Queued = 2, "queued";
     /// A guest begins to work on it.
     Started = 3, "started";
