@@ -31,7 +31,7 @@ impl FolderMode {
     }
 }
 
-/// One entry of `[fs]`.
+/// An entry of `[fs]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedFolder {
     /// The guest's path.
@@ -49,9 +49,9 @@ pub struct NamedFolder {
 /// Whether a guest may see a folder at this path. It must be absolute and normalised, so that no
 /// two paths mean the same folder.
 fn is_guest_path(path: &str) -> bool {
-    const LONGEST: usize = 1 << 10;
+    const MAX_PATH_BYTES: usize = 1 << 10;
     let Some(rest) = path.strip_prefix('/') else { return false };
-    path.len() <= LONGEST
+    path.len() <= MAX_PATH_BYTES
         && !path.contains(['\0', '\\'])
         && (rest.is_empty() || rest.split('/').all(|part| !matches!(part, "" | "." | "..")))
 }

@@ -43,7 +43,7 @@ pub enum InDoubt {
     Fail,
     /// The guest gets an error, as when a connection breaks.
     Error,
-    /// It is sent again.
+    /// The host sends the request again.
     Retry,
     /// The person whose task it is decides. If that person cannot be asked, or does not answer, the task fails.
     Ask,
@@ -54,11 +54,11 @@ pub enum InDoubt {
 pub struct NamedInjection {
     /// The host, as written in the manifest.
     pub written: Written,
-    /// Its headers.
+    /// The headers of the injection.
     pub headers: Vec<NamedHeader>,
 }
 
-/// One header.
+/// A header, with its secrets by name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedHeader {
     /// The header's name.

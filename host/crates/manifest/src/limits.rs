@@ -15,7 +15,7 @@ const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 const SECOND: u64 = 1_000;
 /// The maximum duration of a run, in milliseconds.
-const YEAR: u64 = 365 * 24 * 3600 * SECOND;
+const MAX_RUN_MS: u64 = 365 * 24 * 3600 * SECOND;
 
 /// The unit of a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +43,7 @@ impl Unit {
     }
 }
 
-/// One row of the table.
+/// A row of the table.
 #[derive(Debug)]
 pub struct LimitRow {
     /// The key in `[limits]` of a manifest.
@@ -179,9 +179,9 @@ limits! {
         "Elements of tables, over all tables of the run.";
     instances: u32 = "instances", Count, 100, 1 => 200,
         "Core instances that the component is made of.";
-    cpu: Duration = "cpu", Time, 30 * SECOND, 1 => YEAR,
+    cpu: Duration = "cpu", Time, 30 * SECOND, 1 => MAX_RUN_MS,
         "Processor time: time in which the guest is computing, summed.";
-    wall: Duration = "wall", Time, 600 * SECOND, 1 => YEAR,
+    wall: Duration = "wall", Time, 600 * SECOND, 1 => MAX_RUN_MS,
         "Time from the beginning of the run to its end.";
     output: u64 = "output", Bytes, 8 * MIB, KIB => GIB,
         "The encoded result.";
@@ -211,7 +211,7 @@ limits! {
         "The body of one outgoing HTTP request.";
     http_response: u64 = "http-response", Bytes, 32 * MIB, KIB => 4 * GIB,
         "The body of one response to it.";
-    http_time: Duration = "http-time", Time, 60 * SECOND, 1 => YEAR,
+    http_time: Duration = "http-time", Time, 60 * SECOND, 1 => MAX_RUN_MS,
         "One exchange, from the name's resolution to the end of the response.";
 }
 

@@ -75,7 +75,7 @@ pub struct Manifest {
     pub journal: Option<JournalRetention>,
     /// `[tools.NAME]`: settings of single tools, by name.
     pub tools: BTreeMap<String, ToolOverride>,
-    /// Its limits and what it says of its tools, one line each, sorted: `tools.deploy.confirm = "ask"`.
+    /// The limits and the settings of tools, one line each, sorted: `tools.deploy.confirm = "ask"`.
     pub setting_lines: Vec<String>,
 }
 

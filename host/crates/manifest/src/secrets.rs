@@ -21,7 +21,7 @@ pub enum Source {
     Command(String),
 }
 
-/// One entry of `[secrets]`.
+/// An entry of `[secrets]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedSecret {
     /// The secret's name.

@@ -41,7 +41,7 @@ pub enum Peer {
     Net(IpNet),
 }
 
-/// One entry of `[sockets]`: one port of a peer.
+/// An entry of `[sockets]`: one port of a peer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SocketRule {
     /// The peer.

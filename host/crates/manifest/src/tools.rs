@@ -21,13 +21,13 @@ pub struct ToolOverride {
     pub enabled: Option<bool>,
     /// Whether it may be called as a task. Overrides the guest's declaration.
     pub task_support: Option<TaskSupport>,
-    /// Its title. Overrides the guest's.
+    /// The title of the tool. Overrides the guest's.
     pub title: Option<String>,
-    /// Its description. Overrides the guest's.
+    /// The description of the tool. Overrides the guest's.
     pub description: Option<String>,
-    /// Its annotations. Override the guest's.
+    /// The annotations of the tool. Override the guest's.
     pub annotations: Option<RawJson>,
-    /// Its rate limit.
+    /// The rate limit of the tool.
     pub rate: Option<Rate>,
     /// Overrides the plugin's setting.
     pub inline_for: Option<Duration>,

@@ -56,23 +56,23 @@ pub(crate) fn bounded<'de, D: Deserializer<'de>>(
     Ok(text)
 }
 
-/// Text of at most `MOST` bytes.
-pub(crate) fn text_of<'de, const MOST: usize, D: Deserializer<'de>>(
+/// Text of at most `MAX` bytes.
+pub(crate) fn text_of<'de, const MAX: usize, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<String>, D::Error> {
-    bounded(deserializer, MOST, "text in quotes", |_| true).map(Some)
+    bounded(deserializer, MAX, "text in quotes", |_| true).map(Some)
 }
 
-/// An array of at most `MOST` items.
-pub(crate) fn list<'de, const MOST: usize, D, T, O>(deserializer: D) -> Result<O, D::Error>
+/// An array of at most `MAX` items.
+pub(crate) fn list<'de, const MAX: usize, D, T, O>(deserializer: D) -> Result<O, D::Error>
 where
     D: Deserializer<'de>,
     T: Deserialize<'de>,
     O: From<Vec<T>>,
 {
     let items = Vec::deserialize(deserializer)?;
-    if items.len() > MOST {
-        return Err(D::Error::invalid_length(items.len(), &format!("at most {MOST} items").as_str()));
+    if items.len() > MAX {
+        return Err(D::Error::invalid_length(items.len(), &format!("at most {MAX} items").as_str()));
     }
     Ok(items.into())
 }
@@ -97,21 +97,21 @@ fn parse_time(text: &str) -> Option<Duration> {
 }
 
 /// A whole number within the bounds.
-pub(crate) struct Count<const LEAST: u64, const MOST: u64>(pub u64);
+pub(crate) struct Count<const MIN: u64, const MAX: u64>(pub u64);
 
-impl<'de, const LEAST: u64, const MOST: u64> Deserialize<'de> for Count<LEAST, MOST> {
+impl<'de, const MIN: u64, const MAX: u64> Deserialize<'de> for Count<MIN, MAX> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Number<const LEAST: u64, const MOST: u64>;
+        struct Number<const MIN: u64, const MAX: u64>;
 
-        impl<const LEAST: u64, const MOST: u64> Visitor<'_> for Number<LEAST, MOST> {
-            type Value = Count<LEAST, MOST>;
+        impl<const MIN: u64, const MAX: u64> Visitor<'_> for Number<MIN, MAX> {
+            type Value = Count<MIN, MAX>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, "a whole number from {LEAST} to {MOST}")
+                write!(f, "a whole number from {MIN} to {MAX}")
             }
 
             fn visit_i64<E: Error>(self, number: i64) -> Result<Self::Value, E> {
-                let number = u64::try_from(number).ok().filter(|number| (LEAST..=MOST).contains(number));
+                let number = u64::try_from(number).ok().filter(|number| (MIN..=MAX).contains(number));
                 number.map(Count).ok_or_else(|| E::invalid_value(Unexpected::Other("number"), &self))
             }
         }
@@ -121,24 +121,24 @@ impl<'de, const LEAST: u64, const MOST: u64> Deserialize<'de> for Count<LEAST, M
 }
 
 /// A size such as `"64MiB"`, in bytes.
-pub(crate) struct Bytes<const LEAST: u64, const MOST: u64>(pub u64);
+pub(crate) struct Bytes<const MIN: u64, const MAX: u64>(pub u64);
 
-impl<'de, const LEAST: u64, const MOST: u64> Deserialize<'de> for Bytes<LEAST, MOST> {
+impl<'de, const MIN: u64, const MAX: u64> Deserialize<'de> for Bytes<MIN, MAX> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let shown = |bytes| ByteSize::b(bytes).display().iec().to_string();
-        let expected = format!("a size such as \"64MiB\", from {} to {}", shown(LEAST), shown(MOST));
+        let expected = format!("a size such as \"64MiB\", from {} to {}", shown(MIN), shown(MAX));
         text(deserializer, &expected, |text| {
             let size = text.parse::<ByteSize>().ok()?.as_u64();
-            (LEAST..=MOST).contains(&size).then_some(Self(size))
+            (MIN..=MAX).contains(&size).then_some(Self(size))
         })
     }
 }
 
 /// A time such as `"30s"`, in milliseconds. The bounds serve only the documentation: a manifest may
 /// set any time from 1ms.
-pub(crate) struct Time<const LEAST: u64, const MOST: u64>(pub u64);
+pub(crate) struct Time<const MIN: u64, const MAX: u64>(pub u64);
 
-impl<'de, const LEAST: u64, const MOST: u64> Deserialize<'de> for Time<LEAST, MOST> {
+impl<'de, const MIN: u64, const MAX: u64> Deserialize<'de> for Time<MIN, MAX> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let time = positive_time(deserializer)?.unwrap_or_default();
         Ok(Self(u64::try_from(time.as_millis()).unwrap_or(u64::MAX)))

@@ -49,7 +49,7 @@ impl<'de> Deserialize<'de> for Scheme {
     }
 }
 
-/// One host.
+/// A host that a rule names.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Host {
     /// A DNS name, in lower case and without a trailing dot.
@@ -111,7 +111,7 @@ pub enum Hosts {
     Any,
     /// `*.example.com`: every name below it, but not the name itself.
     Below(String),
-    /// This single host.
+    /// A single host.
     One(Host),
 }
 
@@ -200,7 +200,7 @@ pub(crate) fn split_port(text: &str) -> Result<(&str, Option<u16>), String> {
     }
 }
 
-/// One entry of `[http] allow`.
+/// An entry of `[http] allow`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
     /// The hosts, as written in the manifest.
