@@ -44,16 +44,16 @@ pub struct LoadError {
 /// The reason why a plugin is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// It could not be read.
+    /// The file could not be read.
     #[error("cannot be read: {0}")]
     Unreadable(String),
-    /// It is a symbolic link.
+    /// The file is a symbolic link.
     #[error("is a symbolic link; put the file itself into the folder")]
     Symlink,
-    /// It is a directory, a pipe or the like.
+    /// The file is a directory, a pipe or the like.
     #[error("is not a regular file")]
     NotAFile,
-    /// It has no bytes.
+    /// The file has no bytes.
     #[error("is empty; it may still be on its way")]
     Empty,
     /// Every user of this machine can change it.
@@ -85,22 +85,22 @@ pub enum Refusal {
     /// The lock file does not allow it.
     #[error("{0}")]
     Locked(String),
-    /// It is larger than the limit.
+    /// The file is larger than the limit.
     #[error("is larger than the {limit} bytes that a component may have")]
     TooLarge {
         /// The limit.
         limit: u64,
     },
-    /// It does not begin with the WebAssembly magic bytes.
+    /// The file does not begin with the WebAssembly magic bytes.
     #[error("is not WebAssembly: {0}")]
     NotWasm(&'static str),
-    /// It ends too early.
+    /// The file ends too early.
     #[error("ends in the middle, at byte {at}; it may still be on its way, or its copy was cut off")]
     Truncated {
         /// The length of the file, in bytes.
         at: u64,
     },
-    /// It is a core module without the type of a component.
+    /// The file is a core module without the type of a component.
     #[error(
         "is a core module that does not say which world it is made for; name the world with \
          `toolyard componentize {file} --wit DIR --world WORLD -o {stem}.component.wasm`"
@@ -111,13 +111,13 @@ pub enum Refusal {
         /// The file's name without `.wasm`.
         stem: String,
     },
-    /// It is a core module that cannot be turned into a component.
+    /// The file is a core module that cannot be turned into a component.
     #[error("is a core module of which no component can be made: {0}")]
     Componentize(String),
-    /// It is not a valid component.
+    /// The file is not a valid component.
     #[error("is not a valid component: {0}")]
     Invalid(String),
-    /// It exports nothing that can be a tool.
+    /// The component exports nothing that can be a tool.
     #[error(
         "exports neither functions nor `toolyard:plugin/tools@0.1.0`, `resources`, `prompts` or `completion` \
          of that package; it exports {}",
@@ -127,40 +127,40 @@ pub enum Refusal {
         /// The names of its exports.
         exports: Vec<String>,
     },
-    /// It is a WIT package in binary form.
+    /// The file is a WIT package in binary form.
     #[error("is a WIT package: it describes {}, and has no program in it", listed(exports))]
     WitPackage {
         /// The names of what it describes.
         exports: Vec<String>,
     },
-    /// It exports functions, but none of them can be a tool.
+    /// The component exports functions, but none of them can be a tool.
     #[error("exports no function that can be a tool: {}", reasons(.0))]
     NoFunctions(Vec<Skipped>),
-    /// It is built for another version of the contract.
+    /// The component is built for another version of the contract.
     #[error("is built for `{found}`; this host has `toolyard:plugin@0.1.0`")]
     OtherVersion {
         /// The export that names the other version.
         found: String,
     },
-    /// Its exports do not have the types of the contract.
+    /// The exports of the component do not have the types of the contract.
     #[error("does not fit the contract: {0}")]
     Contract(String),
-    /// It imports interfaces that this host does not provide.
+    /// The component imports interfaces that this host does not provide.
     #[error("imports what this host does not offer: {}{}", listed(names), of_wasi(names))]
     Imports {
         /// The names of these imports.
         names: Vec<String>,
     },
-    /// It needs more memories, tables or instances than one run may have.
+    /// The component needs more memories, tables or instances than one run may have.
     #[error("needs more than a run can have: {0}")]
     Resources(String),
-    /// It could not be compiled.
+    /// The component could not be compiled.
     #[error("could not be compiled: {0}")]
     Compile(String),
-    /// It could not be compiled for a reason outside the file; a retry may succeed.
+    /// The component could not be compiled for a reason outside the file; a retry may succeed.
     #[error("could not be compiled: {0}")]
     NoCompiler(String),
-    /// It took too long to compile.
+    /// The component took too long to compile.
     #[error("took longer than {0:?} to compile (`plugins.compile-time`)")]
     CompileTime(Duration),
     /// `list-tools` or `list-prompts` failed.
@@ -179,10 +179,10 @@ pub enum Refusal {
         /// The time limit.
         limit: Duration,
     },
-    /// It has no tools and offers nothing else.
+    /// The plugin has no tools and offers nothing else.
     #[error("`list-tools` gave no tools")]
     Toolless,
-    /// It has more tools than the limit allows.
+    /// The plugin has more tools than the limit allows.
     #[error("has {0} tools; 256 are the most")]
     TooManyTools(usize),
     /// A tool's name does not follow TL-3.
@@ -199,7 +199,7 @@ pub enum Refusal {
         /// The error in the declaration.
         what: String,
     },
-    /// It has more prompts than the limit allows.
+    /// The plugin has more prompts than the limit allows.
     #[error("`list-prompts` gave {0} prompts; 256 are the most")]
     TooManyPrompts(usize),
     /// A prompt's name is not valid.
@@ -216,7 +216,7 @@ pub enum Refusal {
         /// The error in the declaration.
         what: String,
     },
-    /// Its manifest is invalid.
+    /// The manifest of the plugin is invalid.
     #[error(transparent)]
     Manifest(#[from] ManifestError),
     /// Another plugin offers a tool or a prompt of the same name.
@@ -298,14 +298,14 @@ fn shown(why: &Refusal) -> String {
 
 /// "`a`, `b` and `c`"; a long list is cut.
 fn reasons(skipped: &[Skipped]) -> String {
-    const MOST: usize = 5;
+    const MAX_SHOWN: usize = 5;
     let mut shown: Vec<String> = skipped
         .iter()
-        .take(MOST)
+        .take(MAX_SHOWN)
         .map(|skipped| format!("`{}`: {}", clip(&skipped.function, MAX_NAME_CHARS), skipped.why))
         .collect();
-    if skipped.len() > MOST {
-        shown.push(format!("and {} more", skipped.len() - MOST));
+    if skipped.len() > MAX_SHOWN {
+        shown.push(format!("and {} more", skipped.len() - MAX_SHOWN));
     }
     if shown.is_empty() { "it exports none".to_owned() } else { shown.join("; ") }
 }
@@ -317,11 +317,11 @@ fn of_wasi(names: &[String]) -> &'static str {
 }
 
 fn listed(names: &[String]) -> String {
-    const MOST: usize = 12;
+    const MAX_SHOWN: usize = 12;
     let mut shown: Vec<String> =
-        names.iter().take(MOST).map(|name| format!("`{}`", clip(name, MAX_NAME_CHARS))).collect();
-    if names.len() > MOST {
-        shown.push(format!("{} more", names.len() - MOST));
+        names.iter().take(MAX_SHOWN).map(|name| format!("`{}`", clip(name, MAX_NAME_CHARS))).collect();
+    if names.len() > MAX_SHOWN {
+        shown.push(format!("{} more", names.len() - MAX_SHOWN));
     }
     match shown.split_last() {
         None => "nothing".to_owned(),

@@ -23,9 +23,9 @@ use toolyard_task::{JournalLost, RunJournal};
 /// The step of the clocks, in milliseconds.
 const STEP: NonZeroU32 = NonZeroU32::MIN;
 /// Entries of this many bytes are stored although nothing waits for them.
-const ENOUGH: u64 = 64 << 10;
+const FLUSH_BYTES: u64 = 64 << 10;
 /// Entries are stored although nothing waits for them, if the last ones were stored so long ago.
-const LATEST: Duration = Duration::from_secs(1);
+const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A wait of at least this many milliseconds may be left to the host of the task.
 const LONG_MS: u64 = 2_000;
@@ -47,7 +47,7 @@ pub(crate) enum JournalFailure {
         "the host stopped while `{request}` was under way; whether it was done is not known. It was not sent again"
     )]
     InDoubt {
-        /// Its method and its URL.
+        /// The method and the URL of the request.
         request: String,
     },
 }
@@ -206,8 +206,8 @@ impl GuestJournal {
             self.begin_live();
         }
         let is_due = recorder.unsaved_bytes() > 0
-            && now_ms().saturating_sub(recorder.time_ms()) >= LATEST.as_millis() as u64;
-        if recorder.unsaved_bytes() >= ENOUGH || is_due {
+            && now_ms().saturating_sub(recorder.time_ms()) >= FLUSH_INTERVAL.as_millis() as u64;
+        if recorder.unsaved_bytes() >= FLUSH_BYTES || is_due {
             self.push(&mut recorder);
         }
         drop(recorder);

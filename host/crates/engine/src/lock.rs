@@ -68,7 +68,7 @@ pub struct LockedPlugin<'a> {
 pub struct DeclaredDefinition {
     /// `tool` or `prompt`.
     pub kind: &'static str,
-    /// Its name in the component.
+    /// The name of the tool or the prompt in the component.
     pub name: String,
     /// The JSON that MCP lists for it, under this name.
     pub json: RawJson,

@@ -1,4 +1,4 @@
-//! One execution of a guest: the engine, the linker, the call, and its outcome.
+//! An execution of a guest: the engine, the linker, the call, and its outcome.
 
 mod backtrace;
 pub(crate) mod engine;

@@ -49,7 +49,7 @@ pub enum QuickCode {
 pub struct Protected {
     /// The path. It need not exist yet.
     pub path: PathBuf,
-    /// Its description in the error that refuses a folder.
+    /// The description of the path in the error that refuses a folder.
     pub what: &'static str,
     /// Which folders are refused because of it.
     pub scope: Scope,

@@ -375,7 +375,7 @@ impl Drop for Cache {
 /// A temporary file that is not yet part of the cache.
 pub(crate) struct Scratch<'a> {
     cache: &'a Cache,
-    /// Its name in the folder of the cache.
+    /// The name of the file in the folder of the cache.
     pub name: String,
 }
 

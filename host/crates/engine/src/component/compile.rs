@@ -29,7 +29,7 @@ const CHILD_BASE: u64 = 1 << 30;
 /// The number of the child's threads.
 const CHILD_THREADS: u32 = 2;
 /// How many bytes of the child's error output are kept.
-const COMPLAINT_BYTES: u64 = 4 << 10;
+const MAX_COMPLAINT_BYTES: u64 = 4 << 10;
 
 /// How a component is compiled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -192,7 +192,7 @@ fn in_child(
     let mut complaint = String::new();
     if let Some(stderr) = child.stderr.take() {
         // Output that is not UTF-8 or cannot be read is ignored.
-        let _ = stderr.take(COMPLAINT_BYTES).read_to_string(&mut complaint);
+        let _ = stderr.take(MAX_COMPLAINT_BYTES).read_to_string(&mut complaint);
     }
     let complaint = complaint.trim();
     if status.signal() == Some(Signal::KILL.as_raw()) {

@@ -15,12 +15,12 @@ use toolyard_task::wire::{
 /// The maximum number of tools in one component.
 pub(crate) const MAX_TOOLS: usize = 256;
 /// The maximum length of a description, in bytes.
-pub(crate) const DESCRIPTION_BYTES: usize = 64 << 10;
+pub(crate) const MAX_DESCRIPTION_BYTES: usize = 64 << 10;
 /// The maximum length of a title, in bytes.
-pub(crate) const TITLE_BYTES: usize = 1 << 10;
+pub(crate) const MAX_TITLE_BYTES: usize = 1 << 10;
 /// The maximum size of the annotations, the icons and the `_meta` of a tool or a prompt, in bytes
 /// each.
-pub(crate) const EXTRA_BYTES: usize = 64 << 10;
+pub(crate) const MAX_EXTRA_BYTES: usize = 64 << 10;
 
 /// A tool as the component declares it.
 pub(crate) struct DeclaredTool {
@@ -47,8 +47,8 @@ fn describe_one(tool: wit::Tool) -> Result<ToolDescription, Refusal> {
         RawJson::parse(text).map_err(|error| refuse(format!("its {what} is {error}")))
     };
     let extra = |what: &str, text: String, is_right: fn(&RawJson) -> bool, kind: &str| {
-        if text.len() > EXTRA_BYTES {
-            return Err(refuse(format!("its {what} is longer than {EXTRA_BYTES} bytes")));
+        if text.len() > MAX_EXTRA_BYTES {
+            return Err(refuse(format!("its {what} is longer than {MAX_EXTRA_BYTES} bytes")));
         }
         let json = json(what, text)?;
         if is_right(&json) { Ok(json) } else { Err(refuse(format!("its {what} is not a JSON {kind}"))) }
@@ -68,8 +68,8 @@ fn describe_one(tool: wit::Tool) -> Result<ToolDescription, Refusal> {
         wit::TaskSupport::Required => TaskSupport::Required,
     };
     Ok(ToolDescription {
-        title: text("title", tool.title, TITLE_BYTES)?,
-        description: text("description", tool.description, DESCRIPTION_BYTES)?,
+        title: text("title", tool.title, MAX_TITLE_BYTES)?,
+        description: text("description", tool.description, MAX_DESCRIPTION_BYTES)?,
         icons: Some(icons).filter(|icons| !is_empty(icons)),
         input_schema: json("input schema", tool.input_schema)?,
         output_schema: tool.output_schema.map(|schema| json("output schema", schema)).transpose()?,

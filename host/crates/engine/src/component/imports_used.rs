@@ -8,15 +8,15 @@ use wasmtime::component::types::ComponentItem;
 /// An import beyond pure computation, and the manifest section that grants it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ImportUse {
-    /// It opens files and folders.
+    /// The component opens files and folders.
     Files,
-    /// It sends HTTP requests.
+    /// The component sends HTTP requests.
     Http,
-    /// It opens TCP connections.
+    /// The component opens TCP connections.
     Tcp,
-    /// It sends UDP datagrams.
+    /// The component sends UDP datagrams.
     Udp,
-    /// It reads environment variables. Every standard library does so.
+    /// The component reads environment variables. Every standard library does so.
     Environment,
 }
 

@@ -2,7 +2,7 @@
 //! cache passes the same checks.
 
 use crate::bindings::exports::toolyard::plugin::prompts as wit;
-use crate::component::describe::{self, DESCRIPTION_BYTES, EXTRA_BYTES, TITLE_BYTES};
+use crate::component::describe::{self, MAX_DESCRIPTION_BYTES, MAX_EXTRA_BYTES, MAX_TITLE_BYTES};
 use crate::error::Refusal;
 use std::collections::HashSet;
 use toolyard_task::wire::visible::clip;
@@ -13,7 +13,7 @@ const MAX_PROMPTS: usize = 256;
 /// The maximum number of arguments of one prompt.
 const MAX_ARGUMENTS: usize = 64;
 /// The maximum length of an argument's name, in bytes.
-const ARGUMENT_BYTES: usize = 256;
+const MAX_ARGUMENT_BYTES: usize = 256;
 
 /// Converts the prompts that the guest listed.
 pub(crate) fn describe(listed: Vec<wit::Prompt>) -> Result<Vec<PromptDescription>, Refusal> {
@@ -34,8 +34,8 @@ fn describe_one(prompt: wit::Prompt) -> Result<PromptDescription, Refusal> {
         text => Ok(text),
     };
     let extra = |what: &str, text: String, is_right: fn(&RawJson) -> bool, kind: &str| {
-        if text.len() > EXTRA_BYTES {
-            return Err(refuse(format!("its {what} is longer than {EXTRA_BYTES} bytes")));
+        if text.len() > MAX_EXTRA_BYTES {
+            return Err(refuse(format!("its {what} is longer than {MAX_EXTRA_BYTES} bytes")));
         }
         let json = RawJson::parse(text).map_err(|error| refuse(format!("its {what} is {error}")))?;
         if is_right(&json) { Ok(json) } else { Err(refuse(format!("its {what} is not a JSON {kind}"))) }
@@ -46,17 +46,17 @@ fn describe_one(prompt: wit::Prompt) -> Result<PromptDescription, Refusal> {
     let mut names = HashSet::new();
     let mut taken = Vec::with_capacity(arguments.len());
     for wit::Argument { name, title, description, required } in arguments {
-        if !(1..=ARGUMENT_BYTES).contains(&name.len()) || name.chars().any(char::is_control) {
+        if !(1..=MAX_ARGUMENT_BYTES).contains(&name.len()) || name.chars().any(char::is_control) {
             return Err(refuse(format!(
-                "the name of an argument is not made of 1 to {ARGUMENT_BYTES} bytes without control characters"
+                "the name of an argument is not made of 1 to {MAX_ARGUMENT_BYTES} bytes without control characters"
             )));
         }
         if !names.insert(name.clone()) {
             return Err(refuse(format!("two of its arguments are called `{name}`")));
         }
         taken.push(PromptArgument {
-            title: text("argument's title", title, TITLE_BYTES)?,
-            description: text("argument's description", description, DESCRIPTION_BYTES)?,
+            title: text("argument's title", title, MAX_TITLE_BYTES)?,
+            description: text("argument's description", description, MAX_DESCRIPTION_BYTES)?,
             name,
             required,
         });
@@ -64,8 +64,8 @@ fn describe_one(prompt: wit::Prompt) -> Result<PromptDescription, Refusal> {
     let icons = extra("icons", icons, RawJson::is_array, "array")?;
     describe::check_icons(&icons).map_err(refuse)?;
     Ok(PromptDescription {
-        title: text("title", title, TITLE_BYTES)?,
-        description: text("description", description, DESCRIPTION_BYTES)?,
+        title: text("title", title, MAX_TITLE_BYTES)?,
+        description: text("description", description, MAX_DESCRIPTION_BYTES)?,
         arguments: taken,
         icons: Some(icons).filter(|icons| !describe::is_empty(icons)),
         meta: meta.map(|meta| extra("meta", meta, RawJson::is_object, "object")).transpose()?,

@@ -7,7 +7,8 @@ pub(crate) enum Repetition {
     Recorded,
     /// By executing it again: it depends on nothing but the guest's own calls and what these gave.
     Executed,
-    /// It needs a descriptor, a socket or the like, which no tool that resumes has: manifests refuse it the grants.
+    /// The function needs a descriptor, a socket or the like, which no tool that resumes has: manifests refuse it the
+    /// grants.
     Refused,
 }
 

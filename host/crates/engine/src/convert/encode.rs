@@ -20,7 +20,7 @@ use toolyard_task::wire::visible::clip;
 use toolyard_task::wire::{RELATED_TASK, RawJson, text_result};
 
 /// The maximum number of characters of an error in its task's status message.
-const STATUS_CHARS: usize = 200;
+const MAX_STATUS_CHARS: usize = 200;
 
 /// Checks the structured content of a result, which must be an object.
 pub(crate) fn structured(text: Option<String>) -> Result<Option<RawJson>, Failure> {
@@ -64,13 +64,13 @@ pub(crate) fn error(text: &str) -> RunEnd {
     RunEnd::Result {
         is_error: true,
         result: text_result(text, true),
-        message: Some(clip(text, STATUS_CHARS)),
+        message: Some(clip(text, MAX_STATUS_CHARS)),
     }
 }
 
 fn first_words(content: &[Content]) -> Option<String> {
     let texts = content.iter().filter_map(|block| match block {
-        Content::Text(block) if !block.text.is_empty() => Some(clip(&block.text, STATUS_CHARS)),
+        Content::Text(block) if !block.text.is_empty() => Some(clip(&block.text, MAX_STATUS_CHARS)),
         _ => None,
     });
     // Two texts are enough: what failed, and which limit was involved.

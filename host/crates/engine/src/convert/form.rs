@@ -14,10 +14,10 @@ use toolyard_task::tool::{AnswerCheck, AskedQuestion, GivenAnswer};
 use toolyard_task::wire::{RawJson, RpcError};
 
 /// The maximum size of a form's schema, in bytes: a form must fit on a screen.
-const SCHEMA_BYTES: usize = 64 << 10;
+const MAX_SCHEMA_BYTES: usize = 64 << 10;
 /// The maximum number of steps for the check of an answer: some milliseconds. A form is flat, so
 /// this suffices for any answer that a person gives.
-const ANSWER_STEPS: u64 = 200_000;
+const MAX_ANSWER_STEPS: u64 = 200_000;
 
 /// The form schemas among the questions of one `ask`, by key.
 pub(crate) struct Forms(Vec<(String, Arc<Form>)>);
@@ -46,7 +46,7 @@ impl Forms {
     /// # Errors
     /// The key of the first faulty question and its fault.
     pub fn compile(questions: &mut [AskedQuestion], bounds: Bounds) -> Result<Self, String> {
-        let bounds = Bounds { bytes: bounds.bytes.min(SCHEMA_BYTES), ..bounds };
+        let bounds = Bounds { bytes: bounds.bytes.min(MAX_SCHEMA_BYTES), ..bounds };
         let mut allowance = Allowance::of_forms();
         let mut forms = Vec::new();
         for AskedQuestion { key, method, params, check } in questions {
@@ -94,7 +94,7 @@ impl AnswerCheck for Form {
         let content = elicited
             .content
             .map_or_else(RawJson::empty_object, |content| RawJson::trusted(content.get().to_owned()));
-        match self.0.check(&content, &mut Budget::steps(ANSWER_STEPS)) {
+        match self.0.check(&content, &mut Budget::steps(MAX_ANSWER_STEPS)) {
             Ok(Verdict::Fits) => Ok(()),
             Ok(Verdict::Misfit(what)) => Err(what),
             Err(_) => Err("it is larger than any form".to_owned()),
@@ -175,7 +175,7 @@ mod tests {
     fn e_2_a_schema_that_is_none_is_refused_before_anybody_is_asked() {
         let large = format!(
             r#"{{"requestedSchema":{{"type":"object","description":"{}"}}}}"#,
-            "x".repeat(SCHEMA_BYTES)
+            "x".repeat(MAX_SCHEMA_BYTES)
         );
         for (params, says) in [
             (r#"{"message":"m"}"#, "no `requestedSchema`"),

@@ -7,18 +7,18 @@ use toolyard_task::wire::error::{INTERNAL_ERROR, URL_ELICITATION_REQUIRED};
 use toolyard_task::wire::{MISSING_CAPABILITY, RawJson, RpcError, check_page};
 
 /// The maximum length of a message (`types.rpc-error`), in bytes.
-const MESSAGE_BYTES: usize = 8 << 10;
+const MAX_MESSAGE_BYTES: usize = 8 << 10;
 /// The maximum number of URLs in one error.
-const MOST_ELICITATIONS: usize = 16;
+const MAX_ELICITATIONS: usize = 16;
 /// The maximum length of an `elicitationId` that a guest provides, in bytes.
-const ID_BYTES: usize = 256;
+const MAX_ID_BYTES: usize = 256;
 /// The maximum size of a missing capability that is shown, in bytes.
-const CAPABILITY_BYTES: usize = 1 << 10;
+const MAX_CAPABILITY_BYTES: usize = 1 << 10;
 
 /// The error for the client. `subject` names the object of the request, such as ``tool `x` ``.
 pub(crate) fn rpc_error(subject: &str, error: GuestError) -> RpcError {
     let GuestError { code, message, data } = error;
-    let message = cut(message, MESSAGE_BYTES);
+    let message = cut(message, MAX_MESSAGE_BYTES);
     if code == URL_ELICITATION_REQUIRED {
         return match elicitations(data) {
             Ok(data) => RpcError { code, message, data: Some(data) },
@@ -84,7 +84,7 @@ impl Missing {
 }
 
 fn capabilities(what: &str) -> Option<RawJson> {
-    let json = (what.len() <= CAPABILITY_BYTES).then(|| RawJson::parse(what.to_owned()).ok())?;
+    let json = (what.len() <= MAX_CAPABILITY_BYTES).then(|| RawJson::parse(what.to_owned()).ok())?;
     json.filter(RawJson::is_object)
 }
 
@@ -96,8 +96,8 @@ fn elicitations(data: Option<String>) -> Result<RawJson, String> {
     let mut data: Map<String, Value> = data.decode().map_err(|_| "it is not a JSON object")?;
     let list = data.get_mut("elicitations").and_then(Value::as_array_mut);
     let list = list.ok_or("`elicitations` is not an array")?;
-    if list.is_empty() || list.len() > MOST_ELICITATIONS {
-        return Err(format!("{} elicitations; 1 to {MOST_ELICITATIONS} are allowed", list.len()));
+    if list.is_empty() || list.len() > MAX_ELICITATIONS {
+        return Err(format!("{} elicitations; 1 to {MAX_ELICITATIONS} are allowed", list.len()));
     }
     for (index, entry) in list.iter_mut().enumerate() {
         complete(entry).map_err(|what| format!("`elicitations[{index}]` {what}"))?;
@@ -114,8 +114,8 @@ fn complete(entry: &mut Value) -> Result<(), String> {
         Some(mode) if mode == "url" => {}
         Some(_) => return Err("has a `mode` that is not \"url\"".to_owned()),
     }
-    if entry.get("message").and_then(Value::as_str).is_none_or(|text| text.len() > MESSAGE_BYTES) {
-        return Err(format!("has no `message` of at most {MESSAGE_BYTES} bytes"));
+    if entry.get("message").and_then(Value::as_str).is_none_or(|text| text.len() > MAX_MESSAGE_BYTES) {
+        return Err(format!("has no `message` of at most {MAX_MESSAGE_BYTES} bytes"));
     }
     check_page(entry.get("url").and_then(Value::as_str).unwrap_or_default())
         .map_err(|what| format!("has no `url` to open: {what}"))?;
@@ -123,8 +123,10 @@ fn complete(entry: &mut Value) -> Result<(), String> {
         None => {
             entry.insert("elicitationId".to_owned(), random_id()?.into());
         }
-        Some(Value::String(id)) if (1..=ID_BYTES).contains(&id.len()) => {}
-        Some(_) => return Err(format!("has an `elicitationId` that is not text of 1 to {ID_BYTES} bytes")),
+        Some(Value::String(id)) if (1..=MAX_ID_BYTES).contains(&id.len()) => {}
+        Some(_) => {
+            return Err(format!("has an `elicitationId` that is not text of 1 to {MAX_ID_BYTES} bytes"));
+        }
     }
     Ok(())
 }

@@ -6,11 +6,11 @@ use toolyard_task::tool::AskedQuestion;
 use toolyard_task::wire::{LogLevel, RawJson};
 
 /// The maximum length of a progress or status message, in bytes.
-pub(crate) const MESSAGE_BYTES: usize = 1 << 10;
+pub(crate) const MAX_MESSAGE_BYTES: usize = 1 << 10;
 /// The maximum length of a logger's name, in bytes.
-pub(crate) const NAME_BYTES: usize = 256;
+pub(crate) const MAX_NAME_BYTES: usize = 256;
 /// The maximum size of the datum of a log message, in bytes.
-const LOG_BYTES: usize = 64 << 10;
+const MAX_LOG_BYTES: usize = 64 << 10;
 /// The maximum number of questions in one call of `ask`.
 const MAX_QUESTIONS: usize = 16;
 
@@ -25,7 +25,7 @@ pub(crate) fn cut(mut text: String, bytes: usize) -> String {
 /// The datum of a log message. Invalid JSON is logged as text, because a log message must not fail
 /// a run.
 pub(crate) fn log_data(data: String) -> RawJson {
-    if data.len() > LOG_BYTES {
+    if data.len() > MAX_LOG_BYTES {
         return log_text(&data);
     }
     // `log_text` needs the text again if it is not JSON.
@@ -34,8 +34,8 @@ pub(crate) fn log_data(data: String) -> RawJson {
 
 /// The datum of a log message that is plain text.
 pub(crate) fn log_text(text: &str) -> RawJson {
-    if text.len() > LOG_BYTES {
-        return RawJson::of(&format!("(a message of {} bytes; the most are {LOG_BYTES})", text.len()));
+    if text.len() > MAX_LOG_BYTES {
+        return RawJson::of(&format!("(a message of {} bytes; the most are {MAX_LOG_BYTES})", text.len()));
     }
     RawJson::of(text)
 }
@@ -125,9 +125,9 @@ mod tests {
     fn log_data_that_is_no_json_becomes_a_string_and_too_much_becomes_a_note() {
         assert_eq!(log_data("{\"a\":1}".into()).as_str(), "{\"a\":1}");
         assert_eq!(log_data("oops".into()).as_str(), "\"oops\"");
-        assert!(log_data("1".repeat(LOG_BYTES + 1)).as_str().contains("bytes"));
+        assert!(log_data("1".repeat(MAX_LOG_BYTES + 1)).as_str().contains("bytes"));
         assert_eq!(log_text("{}").as_str(), "\"{}\"");
-        assert!(log_text(&"1".repeat(LOG_BYTES + 1)).as_str().contains("bytes"));
+        assert!(log_text(&"1".repeat(MAX_LOG_BYTES + 1)).as_str().contains("bytes"));
         assert_eq!(cut("aé".into(), 2), "a");
     }
 }

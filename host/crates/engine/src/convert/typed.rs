@@ -46,7 +46,7 @@ const MAX_EXACT: u64 = (1 << 53) - 1;
 /// The member that holds a result which is not an object.
 const RESULT: &str = "result";
 
-/// One exported function.
+/// An exported function.
 #[derive(Debug)]
 pub(crate) struct Function {
     pub index: ComponentExportIndex,

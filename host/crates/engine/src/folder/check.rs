@@ -26,29 +26,29 @@ pub struct CheckReport {
     pub file: String,
     /// The digest of the component.
     pub digest: Digest,
-    /// Its size in bytes.
+    /// The size of the component in bytes.
     pub size: u64,
-    /// Its tools, as its manifest changes them.
+    /// The tools of the component, as its manifest changes them.
     pub tools: Vec<CheckedTool>,
     /// Exported functions that are not tools.
     pub skipped: Vec<Skipped>,
-    /// Its prompts, as its manifest changes them.
+    /// The prompts of the component, as its manifest changes them.
     pub prompts: Vec<CheckedPrompt>,
-    /// Its tools and prompts as the component itself declares them, before its manifest changes them.
+    /// The tools and prompts as the component itself declares them, before its manifest changes them.
     pub definitions: Vec<DeclaredDefinition>,
     /// The grants of its manifest, as [`Manifest::grant_lines`](toolyard_manifest::Manifest::grant_lines) says.
     pub grant_lines: Vec<String>,
-    /// Its limits and what it says of its tools, as [`Manifest::setting_lines`] has them.
+    /// The limits and the settings of tools in the manifest, as [`Manifest::setting_lines`] has them.
     pub setting_lines: Vec<String>,
     /// Whether it has resources.
     pub has_resources: bool,
     /// Whether it completes arguments.
     pub has_completion: bool,
-    /// Its imports, by interface.
+    /// The imports of the component, by interface.
     pub imports: Vec<String>,
-    /// Its exports, by interface.
+    /// The exports of the component, by interface.
     pub exports: Vec<String>,
-    /// Its grants beside the imports that it uses.
+    /// The grants of the manifest beside the imports that the component uses.
     pub grants: GrantSummary,
     /// How its tasks resume, if those of any tool do.
     pub resume: Option<CheckedResume>,

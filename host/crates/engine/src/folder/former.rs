@@ -20,7 +20,7 @@ struct FormerComponents {
     store: Arc<dyn JournalStore>,
     /// The one that was used last is at the end.
     kept: Mutex<Vec<Arc<LoadedComponent>>>,
-    /// One is loaded at a time.
+    /// At most one component is loaded at a time.
     loading: tokio::sync::Mutex<()>,
 }
 

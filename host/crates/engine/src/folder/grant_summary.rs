@@ -9,7 +9,7 @@ use toolyard_manifest::{GrantedBy, Rule};
 /// A secret that a manifest names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckedSecret {
-    /// Its name.
+    /// The name of the secret.
     pub name: String,
     /// Whether the guest sees it.
     pub exposed: bool,
@@ -38,7 +38,7 @@ pub struct GrantSummary {
     pub hosts: Vec<String>,
     /// The peers of raw sockets, each after its protocol.
     pub peers: Vec<String>,
-    /// Its secrets.
+    /// The secrets that the manifest names.
     pub secrets: Vec<CheckedSecret>,
     /// The folders and hosts that the manifest leaves to the person who calls (`grant = "ask"`).
     pub asked: Vec<String>,

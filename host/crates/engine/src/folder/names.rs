@@ -44,7 +44,7 @@ impl NameKind {
 /// The plugin that owns a name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Owner {
-    /// Its file in the folder.
+    /// The file of the plugin, in the folder.
     pub file: String,
     /// The component that last had the name. It identifies a renamed file.
     pub digest: String,
@@ -53,7 +53,7 @@ pub(crate) struct Owner {
 /// The owner of each name.
 pub(crate) type Owners = BTreeMap<Name, Owner>;
 
-/// One file of the folder.
+/// A file of the folder, before names are assigned.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Candidate {
     /// The component and the names that it lists; `None` if it is unknown because the file is

@@ -22,7 +22,7 @@ use toolyard_task::wire::{PromptDescription, TaskSupport, ToolDescription, is_to
 pub(crate) struct Plugin {
     pub base: Arc<PluginBase>,
     pub tools: Vec<Arc<GuestTool>>,
-    /// Its resources, prompts and completions.
+    /// The resources, prompts and completions of the plugin.
     pub provider: Option<Arc<GuestProvider>>,
 }
 

@@ -15,7 +15,7 @@ pub const STEPS_FILE: &str = "steps.json";
 /// The largest list of steps, in bytes.
 pub const MAX_STEPS_BYTES: u64 = 1 << 20;
 
-/// One step of a change of the plugin folder.
+/// A step of a change of the plugin folder.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FolderStep {

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The maximum number of files beyond the limit that a report names.
-const EXCESS_NAMED: usize = 20;
+const MAX_EXCESS_NAMED: usize = 20;
 
 /// The plugin folder, kept open after the first scan. Later scans need no more descriptors, so they
 /// succeed even if the process has none left.
@@ -82,7 +82,7 @@ pub(crate) enum ScanError {
 pub(crate) struct FileStamps {
     pub component: Stamp,
     pub manifest: Option<Stamp>,
-    /// Its provenance file and the lock file, if the lock file is obeyed.
+    /// The stamps of the provenance file and the lock file, if the lock file is obeyed.
     pub lock: Option<LockStamps>,
 }
 
@@ -249,7 +249,7 @@ impl Names {
             _ => others,
         };
         rank.insert(name.to_owned());
-        if rank.len() > self.most + EXCESS_NAMED {
+        if rank.len() > self.most + MAX_EXCESS_NAMED {
             rank.pop_last();
             self.dropped += 1;
         }
@@ -258,7 +258,7 @@ impl Names {
     fn within(self) -> (Vec<String>, Excess) {
         let mut names = self.ranks.into_iter().flatten();
         let within: Vec<_> = names.by_ref().take(self.most).collect();
-        let named: BTreeSet<_> = names.by_ref().take(EXCESS_NAMED).collect();
+        let named: BTreeSet<_> = names.by_ref().take(MAX_EXCESS_NAMED).collect();
         let count = named.len() + names.count() + self.dropped;
         (within, Excess { named, count })
     }

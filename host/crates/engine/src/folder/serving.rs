@@ -59,7 +59,7 @@ pub(crate) type Serving = BTreeMap<String, Arc<Served>>;
 /// The version of a file that serves, and the reason.
 pub(crate) struct FileOutcome {
     pub served: Option<Arc<Served>>,
-    /// One sentence for each name that it does not get.
+    /// A sentence for each name that the version does not get.
     pub left_out: Vec<String>,
     pub state: PluginState,
 }

@@ -29,7 +29,7 @@ pub struct PluginReport {
     pub tools: Vec<String>,
     /// The limits of a run of each tool, in the order of `tools`.
     pub limits: Vec<Arc<Limits>>,
-    /// Its grants beside the imports that it uses; `None` if nothing is served.
+    /// The grants of the plugin beside the imports that it uses; `None` if nothing is served.
     pub grants: Option<Arc<GrantSummary>>,
     /// The maximum number of concurrent runs of the plugin, if its manifest sets one.
     pub concurrency: Option<u32>,
@@ -41,7 +41,7 @@ pub struct PluginReport {
     pub has_resources: bool,
     /// Whether it completes arguments.
     pub has_completion: bool,
-    /// One sentence for each tool and prompt that it does not serve because another plugin has the
+    /// A sentence for each tool and prompt that the plugin does not serve because another plugin has the
     /// name.
     pub left_out: Vec<String>,
     /// Whether it serves, and if not, why.
@@ -65,6 +65,6 @@ pub enum PluginState {
         /// Why it was refused.
         why: String,
     },
-    /// Its manifest says `enabled = false`.
+    /// The manifest says `enabled = false`.
     Disabled,
 }

@@ -6,7 +6,7 @@ use crate::folder::snapshot::PluginState;
 
 /// The state of one file, apart from its names.
 pub(crate) enum FileState<'a> {
-    /// Its manifest disables it.
+    /// The manifest disables the file.
     Disabled,
     Refused(Refusal),
     Ready {
@@ -51,7 +51,7 @@ pub(crate) fn decide(file: &str, state: FileState<'_>, outcome: &Outcome) -> (Ve
     (Version::Current, state)
 }
 
-/// One sentence for each name that a version does not get.
+/// A sentence for each name that a version does not get.
 pub(crate) fn left_out(file: &str, outcome: &Outcome) -> Vec<String> {
     let says = |lost| LoadError { file: file.to_owned(), why: collision(file, lost) }.to_string();
     outcome.left_out.iter().map(says).collect()

@@ -33,7 +33,7 @@ fn permissions(mode: FolderMode) -> (FsPerms, OpenMode) {
 pub struct FolderGrant {
     /// The guest's path to it.
     pub guest: String,
-    /// Its path on the host.
+    /// The path of the folder on the host.
     pub host: PathBuf,
     /// Whether the guest may only read it, or also write to it.
     pub mode: FolderMode,

@@ -18,9 +18,9 @@ use toolyard_task::provider::{ProviderAnswer, RetrievalEnd};
 use toolyard_task::wire::{RawJson, RpcError};
 
 /// Shorter lines of a secret are not searched for.
-const LEAST_LINE: usize = 8;
+const MIN_LINE: usize = 8;
 /// The minimum length of a prefix that counts as the beginning of a secret.
-const LEAST_BEGINNING: usize = 4;
+const MIN_BEGINNING: usize = 4;
 /// Begins the place of a secret in a journal.
 const KEPT: &str = "[toolyard secret ";
 
@@ -138,8 +138,7 @@ impl Redactor {
         let text = self.text(text);
         let beginning = self.secrets.iter().find_map(|secret| {
             let value = secret.reveal();
-            let lengths =
-                (LEAST_BEGINNING..value.len()).rev().filter(|length| value.is_char_boundary(*length));
+            let lengths = (MIN_BEGINNING..value.len()).rev().filter(|length| value.is_char_boundary(*length));
             let length = lengths.filter(|length| text.ends_with(&value[..*length])).max()?;
             Some((text.len() - length, secret.mark()))
         });
@@ -267,7 +266,7 @@ impl Redactor {
 /// The texts that represent a value.
 fn forms(value: &str) -> Vec<String> {
     let mut forms = vec![value.to_owned()];
-    forms.extend(value.lines().filter(|line| line.len() >= LEAST_LINE).map(str::to_owned));
+    forms.extend(value.lines().filter(|line| line.len() >= MIN_LINE).map(str::to_owned));
     let json = Value::from(value).to_string();
     forms.push(json[1..json.len() - 1].to_owned());
     let (upper, lower) = (percent(value, false), percent(value, true));

@@ -14,8 +14,8 @@ use std::sync::Arc;
 use toolyard_manifest::{ManifestError, NamedSecret, Source};
 
 /// A shorter value cannot be distinguished from other text and therefore cannot be redacted.
-const LEAST_BYTES: usize = 8;
-const MOST_BYTES: u64 = 64 << 10;
+const MIN_BYTES: usize = 8;
+const MAX_BYTES: u64 = 64 << 10;
 
 /// A named secret. Its `Debug` and `Display` forms show only the name.
 #[derive(Clone, PartialEq, Eq)]
@@ -32,9 +32,9 @@ impl Secret {
     /// # Errors
     /// Why the value cannot be a secret.
     pub fn new(name: &str, value: &str) -> Result<Self, String> {
-        if value.len() < LEAST_BYTES {
+        if value.len() < MIN_BYTES {
             return Err(format!(
-                "has fewer than {LEAST_BYTES} bytes, which could not be kept out of results and logs"
+                "has fewer than {MIN_BYTES} bytes, which could not be kept out of results and logs"
             ));
         }
         if value.contains('\0') {
@@ -120,7 +120,7 @@ pub(crate) fn find(
             }
             Source::Command(_) if stand_ins => None,
             Source::Command(name) => Some(match commands.get(name) {
-                Some(command) => secret_command::run(command, MOST_BYTES)
+                Some(command) => secret_command::run(command, MAX_BYTES)
                     .and_then(text)
                     .map_err(|what| refuse(format!("the command {name} {what}")))?,
                 None => {
@@ -152,9 +152,9 @@ fn read(path: &Path) -> Result<String, String> {
         return Err("is not a regular file".to_owned());
     }
     let mut bytes = Vec::new();
-    file.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-    if bytes.len() as u64 > MOST_BYTES {
-        return Err(format!("is larger than {MOST_BYTES} bytes"));
+    file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(format!("is larger than {MAX_BYTES} bytes"));
     }
     text(bytes)
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// How long a command may run. It may ask a server, but no person.
 const TIME: Duration = Duration::from_secs(30);
 /// The most bytes of its standard error that are read, of which the first line is shown.
-const MOST_ERROR_BYTES: u64 = 4 << 10;
+const MAX_ERROR_BYTES: u64 = 4 << 10;
 
 /// Runs a command and returns what it prints, at most `most` bytes.
 ///
@@ -48,7 +48,7 @@ fn outcome(child: &mut Child, most: u64) -> Result<Printed, String> {
         return Err("has no output".to_owned());
     };
     let printed = read(stdout.take(most + 1));
-    let said = read(stderr.take(MOST_ERROR_BYTES));
+    let said = read(stderr.take(MAX_ERROR_BYTES));
     let rest = || until.saturating_duration_since(Instant::now());
     let printed = printed.recv_timeout(rest()).map_err(|_| late())?;
     if printed.len() as u64 > most {

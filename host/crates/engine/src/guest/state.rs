@@ -105,7 +105,7 @@ impl GuestState {
 
     /// Reports a log message of the guest.
     pub fn report_log(&self, level: LogLevel, logger: Option<String>, data: RawJson) {
-        let logger = logger.map(|logger| guest_input::cut(self.clean(logger), guest_input::NAME_BYTES));
+        let logger = logger.map(|logger| guest_input::cut(self.clean(logger), guest_input::MAX_NAME_BYTES));
         self.report(Report::Log { level, logger, data: self.clean_json(data) });
     }
 

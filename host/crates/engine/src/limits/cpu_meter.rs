@@ -26,7 +26,7 @@ pub(crate) struct CpuMeter {
     memory: AtomicU64,
     /// The processor time already charged by the CPU scheduler, in nanoseconds.
     charged: AtomicU64,
-    /// Its entry in the CPU scheduler, from its first long poll on.
+    /// The entry of the run in the CPU scheduler, from its first long poll on.
     runner: OnceLock<ScheduledRun>,
 }
 

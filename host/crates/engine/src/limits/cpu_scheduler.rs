@@ -46,14 +46,14 @@ struct Account {
 /// The state of a run.
 #[derive(Default)]
 enum TurnState {
-    /// It needs no turn, because it has only just begun to compute or waits in the host.
+    /// The run needs no turn, because it has only just begun to compute or waits in the host.
     #[default]
     Away,
-    /// It waits for a turn.
+    /// The run waits for a turn.
     Waiting(Waker),
-    /// It was assigned a turn and has not started it yet.
+    /// The run was assigned a turn and has not started it yet.
     Called,
-    /// It computes.
+    /// The run computes.
     Computing,
 }
 

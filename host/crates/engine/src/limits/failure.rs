@@ -23,22 +23,22 @@ pub(crate) enum Failure {
     NoMemory,
     Output,
     Hostcall,
-    /// Its handle table is full.
+    /// The handle table of the run is full.
     Handles,
-    /// It consists of too many core instances.
+    /// The component consists of too many core instances.
     Instances,
     Stack,
-    /// It called `exit`.
+    /// The guest called `exit`.
     Exit(i32),
-    /// It crashed.
+    /// The guest crashed.
     Trap(String),
-    /// Its result does not follow the contract.
+    /// The result of the guest does not follow the contract.
     Malformed(String),
     /// The folder granted under this name is no longer in its place.
     Folder(String),
-    /// It was not started, because the user did not permit an access.
+    /// The run was not started, because the user did not permit an access.
     NotPermitted(NotPermitted),
-    /// It could not be started, or the host failed.
+    /// The run could not be started, or the host failed.
     Host,
 }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 /// The maximum length of a quick first poll. Computing beyond it is checked at each tick.
-const QUICK: Duration = crate::limits::epoch::TICK;
+const MAX_QUICK_POLL: Duration = crate::limits::epoch::TICK;
 /// No run has been observed yet.
 const UNKNOWN: u32 = u32::MAX;
 /// The weight of a slow first poll; a quick one has weight one.
@@ -13,7 +13,7 @@ const SLOW: u32 = 4;
 /// From this score on the tool counts as slow: more than a fifth of its first polls are slow.
 const THRESHOLD: u32 = 8;
 /// The maximum score, which bounds how many quick polls make a tool quick again.
-const CEILING: u32 = 16;
+const MAX_SCORE: u32 = 16;
 
 /// The history of the first polls of one tool.
 #[derive(Debug)]
@@ -35,11 +35,11 @@ impl FirstPolls {
     pub fn note(&self, first_poll: Duration) {
         let score = self.0.load(Ordering::Relaxed);
         // Two concurrent notes may count as one, which is harmless.
-        let next = match (score, first_poll <= QUICK) {
+        let next = match (score, first_poll <= MAX_QUICK_POLL) {
             (UNKNOWN, true) => 0,
             (UNKNOWN, false) => THRESHOLD,
             (score, true) => score.saturating_sub(1),
-            (score, false) => (score + SLOW).min(CEILING),
+            (score, false) => (score + SLOW).min(MAX_SCORE),
         };
         if next != score {
             self.0.store(next, Ordering::Relaxed);
@@ -66,7 +66,7 @@ mod tests {
         for _ in 0..10 {
             first_polls.note(SLOWLY);
         }
-        for _ in 0..(CEILING - THRESHOLD + 1) {
+        for _ in 0..(MAX_SCORE - THRESHOLD + 1) {
             assert!(!first_polls.is_quick());
             first_polls.note(Duration::ZERO);
         }

@@ -59,7 +59,7 @@ struct Counter {
 enum Growth {
     /// The total use after it.
     To(u64),
-    /// It exceeds the memory's or the table's own maximum.
+    /// The growth exceeds the memory's or the table's own maximum.
     Fails,
     TooMuch,
 }

@@ -17,7 +17,7 @@ const MAPPINGS_PER_MEMORY: u32 = 3;
 const MAPPINGS_RESERVED: u32 = 5_000;
 /// The maximum number of memories: more of them, at 4 GiB each with guards, certainly exceed the
 /// address space.
-const MOST_MEMORIES: u32 = 16_000;
+const MAX_MEMORIES: u32 = 16_000;
 /// Tables of the pool for each run. Most components have two.
 const TABLES_PER_RUN: u32 = 20;
 /// Bytes of a run besides its memories: stack, store, page tables.
@@ -25,7 +25,7 @@ const BYTES_PER_RUN: u64 = 96 << 10;
 /// A page of linear memory.
 const PAGE: u64 = 64 << 10;
 /// The percentage of this machine's memory for guests, unless the operator sets an amount.
-const HUNDREDTHS: u64 = 75;
+const MEMORY_PERCENT: u64 = 75;
 /// The memory size assumed if the machine does not report it, in bytes.
 const UNKNOWN_MEMORY: u64 = 2 << 30;
 /// The kernel's default limit of mappings, used if the kernel does not report the limit.
@@ -69,7 +69,7 @@ impl Amounts {
     /// The capacity of this machine for `wished` runs.
     pub fn on_this_machine(wished: u32, bytes: Option<u64>) -> Self {
         let mappings = mappings().saturating_sub(MAPPINGS_RESERVED);
-        let possible = (mappings / (MAPPINGS_PER_RUN + MAPPINGS_PER_MEMORY)).clamp(1, MOST_MEMORIES);
+        let possible = (mappings / (MAPPINGS_PER_RUN + MAPPINGS_PER_MEMORY)).clamp(1, MAX_MEMORIES);
         let runs = wished.clamp(1, possible);
         if runs < wished {
             tracing::info!(
@@ -84,10 +84,10 @@ impl Amounts {
             runs,
             // Most components have one memory; twice the number leaves room for those that have
             // more.
-            memories: (runs * 2).min(MOST_MEMORIES),
+            memories: (runs * 2).min(MAX_MEMORIES),
             tables: runs.saturating_mul(TABLES_PER_RUN),
             mappings,
-            bytes: bytes.unwrap_or_else(|| machine_memory() / 100 * HUNDREDTHS),
+            bytes: bytes.unwrap_or_else(|| machine_memory() / 100 * MEMORY_PERCENT),
         }
     }
 }
@@ -257,7 +257,7 @@ impl Drop for ReservedAmounts {
 mod tests {
     use super::*;
 
-    const MOST: Amounts = Amounts { runs: 3, memories: 6, tables: 10, mappings: 30, bytes: 1_000 };
+    const MAX: Amounts = Amounts { runs: 3, memories: 6, tables: 10, mappings: 30, bytes: 1_000 };
     const ONE: Amounts = Amounts { runs: 1, memories: 1, tables: 2, mappings: 7, bytes: 100 };
 
     #[test]
@@ -269,7 +269,7 @@ mod tests {
             (Amounts { bytes: 901, ..ONE }, ReservationError::Memory(1_000)),
             (Amounts { runs: 3, ..ONE }, ReservationError::Runs(3)),
         ] {
-            let budget = RunBudget::new(MOST);
+            let budget = RunBudget::new(MAX);
             let one = budget.take(ONE).expect("reserved");
             assert_eq!(budget.take(large).expect_err("too large"), shortage);
             assert_eq!(budget.taken(), ONE, "a refusal takes nothing");
@@ -279,14 +279,14 @@ mod tests {
         }
         let never = Amounts { bytes: 1_001, ..ONE };
         assert_eq!(
-            RunBudget::new(MOST).take(never).expect_err("too large"),
+            RunBudget::new(MAX).take(never).expect_err("too large"),
             ReservationError::MemoryEver(1_000)
         );
     }
 
     #[test]
     fn growth_is_drawn_from_what_is_left() {
-        let budget = RunBudget::new(MOST);
+        let budget = RunBudget::new(MAX);
         let one = budget.take(ONE).expect("reserved");
         assert!(budget.draw(900) && !budget.draw(1));
         assert_eq!(budget.take(Amounts::default()).map(drop), Ok(()), "an empty reservation fits");

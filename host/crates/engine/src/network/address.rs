@@ -10,7 +10,7 @@ use toolyard_manifest::{Host, Hosts};
 pub(crate) enum AddressKind {
     /// Reachable from the whole internet.
     Public,
-    /// This machine.
+    /// An address of this machine.
     Loopback,
     /// Part of a non-public network or not routable. The word names the range.
     Private(&'static str),

@@ -16,7 +16,7 @@ use toolyard_manifest::{Host, Scheme, Target};
 use wasmtime_wasi_http::Error;
 
 /// The maximum number of addresses of a name that are tried.
-const MOST_ADDRESSES: usize = 8;
+const MAX_ADDRESSES: usize = 8;
 
 /// A connection, with or without TLS.
 pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -68,7 +68,7 @@ fn config(roots: RootCertStore) -> Result<ClientConfig, String> {
 /// Connects to the first address that answers. `time` is shared among the addresses; the caller
 /// must enforce it for the last one.
 pub(super) async fn tcp(addresses: &[IpAddr], port: u16, time: Duration) -> Result<TcpStream, Error> {
-    let addresses = &addresses[..addresses.len().min(MOST_ADDRESSES)];
+    let addresses = &addresses[..addresses.len().min(MAX_ADDRESSES)];
     let Some((last, others)) = addresses.split_last() else { return Err(Error::DestinationNotFound) };
     // An address that does not answer must not use up the time of all.
     let share = time / u32::try_from(addresses.len()).unwrap_or(u32::MAX);

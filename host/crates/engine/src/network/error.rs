@@ -6,7 +6,7 @@ use toolyard_task::http_tape::HttpErrorName;
 use wasmtime_wasi_http::Error;
 
 /// The maximum number of bytes in the head of a response.
-pub(super) const HEAD_BYTES: usize = 64 << 10;
+pub(super) const MAX_HEAD_BYTES: usize = 64 << 10;
 
 /// Why a name leads nowhere.
 pub(super) const NOT_RESOLVED: &str = "the name could not be resolved";
@@ -30,7 +30,7 @@ pub(super) fn of_connection(error: &hyper::Error) -> Error {
         source = cause.source();
     }
     if error.is_parse_too_large() {
-        Error::HttpResponseHeaderSectionSize(u32::try_from(HEAD_BYTES).ok())
+        Error::HttpResponseHeaderSectionSize(u32::try_from(MAX_HEAD_BYTES).ok())
     } else if error.is_incomplete_message() || error.is_body_write_aborted() {
         Error::HttpResponseIncomplete
     } else {

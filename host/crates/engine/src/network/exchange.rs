@@ -1,9 +1,9 @@
-//! One exchange, from the decision to the response's head. The response's body is transferred while
+//! An HTTP exchange, from the decision to the response's head. The response's body is transferred while
 //! the guest reads it.
 
 use super::body::{BodySource, RequestBody, ResponseBody};
 use super::connect;
-use super::error::{HEAD_BYTES, NOT_RESOLVED, of_connection};
+use super::error::{MAX_HEAD_BYTES, NOT_RESOLVED, of_connection};
 use super::exchange_report::ExchangeReport;
 use super::http_tape::{Consulted, consult};
 use super::permission::{self, RequestPermit};
@@ -254,7 +254,7 @@ async fn sent(
             return Err(Error::HttpRequestDenied);
         }
         let mut builder = http1::Builder::new();
-        builder.max_buf_size(HEAD_BYTES).max_headers(MAX_HEADERS);
+        builder.max_buf_size(MAX_HEAD_BYTES).max_headers(MAX_HEADERS);
         builder.handshake(TokioIo::new(stream)).await.map_err(|error| of_connection(&error))
     };
     let (mut sender, connection) = patient(connecting, Error::ConnectionTimeout, connected).await?;

@@ -13,9 +13,9 @@ use toolyard_manifest::is_forbidden;
 use wasmtime_wasi_http::{Error, ForbiddenHeaderFilter, RequestOptions, WasiHttpCtx, WasiHttpHooks};
 
 /// The maximum size of one message's headers in memory.
-const FIELD_BYTES: usize = 64 << 10;
+const MAX_FIELD_BYTES: usize = 64 << 10;
 /// The maximum size of one write to a body.
-const CHUNK_BYTES: usize = 64 << 10;
+const MAX_CHUNK_BYTES: usize = 64 << 10;
 
 /// The outgoing HTTP state of one run.
 pub(crate) struct OutgoingHttp {
@@ -31,7 +31,7 @@ impl OutgoingHttp {
         outside: Vec<Arc<RunBudget>>,
     ) -> Self {
         let mut context = WasiHttpCtx::new();
-        context.set_field_size_limit(FIELD_BYTES);
+        context.set_field_size_limit(MAX_FIELD_BYTES);
         let limits = &policy.limits;
         let at_once = Arc::new(Semaphore::new(limits.http_concurrent as usize));
         let left = limits.http_requests;
@@ -133,7 +133,7 @@ impl WasiHttpHooks for Sender {
     }
 
     fn p2_outgoing_body_chunk_size(&mut self) -> usize {
-        CHUNK_BYTES
+        MAX_CHUNK_BYTES
     }
 
     fn p2_outgoing_body_buffer_chunks(&mut self) -> usize {
@@ -146,7 +146,7 @@ impl WasiHttpHooks for Sender {
         let whole = limits.http_request.min(limits.memory);
         self.unsent += 1;
         let bytes = if self.unsent > limits.memory / whole.max(1) { 0 } else { whole };
-        usize::try_from(bytes.div_ceil(CHUNK_BYTES as u64)).unwrap_or(0) + 1
+        usize::try_from(bytes.div_ceil(MAX_CHUNK_BYTES as u64)).unwrap_or(0) + 1
     }
 
     fn send_request(

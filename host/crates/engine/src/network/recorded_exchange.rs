@@ -31,7 +31,7 @@ pub(crate) struct RecordedExchange {
     journal: Arc<GuestJournal>,
     exchange: Exchange,
     request: Request<Body>,
-    /// Of a request that was not recorded before: from here on a parked run would leave it in doubt.
+    /// Held while a new request is under way; a run parked meanwhile would leave the request in doubt.
     under_way: Option<RequestUnderWay>,
     /// Counts its bodies.
     outside: Vec<Arc<RunBudget>>,
@@ -222,7 +222,7 @@ struct DoubtfulRequest<'a> {
     number: u32,
     method: &'a Method,
     has_key: bool,
-    /// Its method, and its URL without the query.
+    /// The method of the request, and its URL without the query.
     named: &'a str,
 }
 

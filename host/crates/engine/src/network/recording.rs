@@ -1,5 +1,5 @@
-//! One exchange with the network that the tape of a run records. It keeps what passes, up to a bound, and
-//! redacts secrets when it is read: only the whole shows a secret that came in two pieces.
+//! An exchange with the network that the tape of a run records. The recording keeps what passes, up to a bound,
+//! and redacts secrets when it is read: only the whole shows a secret that came in two pieces.
 
 use super::error::name_of;
 use crate::grant::Grants;

@@ -9,9 +9,9 @@ use toolyard_task::wire::visible::clip;
 use wasmtime::WasmBacktrace;
 
 /// The maximum number of functions that are shown.
-const MOST_FRAMES: usize = 24;
+const MAX_FRAMES: usize = 24;
 /// The maximum length of a name that is shown, in characters.
-const NAME_CHARS: usize = 200;
+const MAX_NAME_CHARS: usize = 200;
 
 /// The lines to show; empty if the guest was not entered.
 pub(crate) fn of(error: &wasmtime::Error) -> Vec<String> {
@@ -25,11 +25,11 @@ fn lines<'a>(names: impl ExactSizeIterator<Item = Option<&'a str>>) -> Vec<Strin
     let count = names.len();
     let mut lines = Vec::new();
     let mut is_named = false;
-    for name in names.take(MOST_FRAMES) {
+    for name in names.take(MAX_FRAMES) {
         is_named |= name.is_some();
         let name = name.map_or_else(
             || "(no name)".to_owned(),
-            |name| clip(&printable(format!("{:#}", demangle(name)).as_bytes()), NAME_CHARS),
+            |name| clip(&printable(format!("{:#}", demangle(name)).as_bytes()), MAX_NAME_CHARS),
         );
         lines.push(format!("at {name}"));
     }
@@ -39,8 +39,8 @@ fn lines<'a>(names: impl ExactSizeIterator<Item = Option<&'a str>>) -> Vec<Strin
                 .to_owned(),
         ];
     }
-    if count > MOST_FRAMES {
-        lines.push(format!("and {} more", count - MOST_FRAMES));
+    if count > MAX_FRAMES {
+        lines.push(format!("and {} more", count - MAX_FRAMES));
     }
     lines
 }

@@ -23,7 +23,7 @@ use wasmtime::{Enabled, InstanceAllocationStrategy, PoolingAllocationConfig};
 
 /// The maximum number of concurrent loads. Each lists its component's offer in instances beyond
 /// those that runs may use.
-const LOADS_AT_ONCE: u32 = 8;
+const MAX_LOADS: u32 = 8;
 
 /// The engine. A process has one.
 pub struct Engine {
@@ -129,7 +129,7 @@ impl Engine {
 
     /// The maximum number of components that are loaded at once.
     pub(crate) fn loads_at_once() -> usize {
-        std::thread::available_parallelism().map_or(1, |cores| cores.get().min(LOADS_AT_ONCE as usize))
+        std::thread::available_parallelism().map_or(1, |cores| cores.get().min(MAX_LOADS as usize))
     }
 
     /// The dependencies of a compilation.
@@ -160,15 +160,15 @@ impl std::fmt::Debug for Engine {
 
 /// The values come from measurements with a thousand suspended guests.
 fn pool(most: &Amounts) -> PoolingAllocationConfig {
-    let slots = most.runs + LOADS_AT_ONCE;
+    let slots = most.runs + MAX_LOADS;
     let warm = std::thread::available_parallelism().map_or(2, |cores| cores.get() as u32) * 2;
     let mut pool = PoolingAllocationConfig::new();
     pool.total_component_instances(slots)
         .total_stacks(slots)
-        .total_memories(most.memories + LOADS_AT_ONCE * MAX_MEMORIES as u32)
+        .total_memories(most.memories + MAX_LOADS * MAX_MEMORIES as u32)
         // This is only a counter, and should never be the effective limit.
         .total_core_instances(slots.saturating_mul(MAX_INSTANCES as u32))
-        .total_tables(most.tables + LOADS_AT_ONCE * MAX_TABLES as u32)
+        .total_tables(most.tables + MAX_LOADS * MAX_TABLES as u32)
         .max_core_instances_per_component(MAX_INSTANCES as u32)
         .max_memories_per_component(MAX_MEMORIES as u32)
         .max_tables_per_component(MAX_TABLES as u32)

@@ -26,14 +26,14 @@ impl host::Host for GuestState {
         if progress.is_finite() {
             let total = total.filter(|total| total.is_finite());
             let message =
-                message.map(|message| guest_input::cut(self.clean(message), guest_input::MESSAGE_BYTES));
+                message.map(|message| guest_input::cut(self.clean(message), guest_input::MAX_MESSAGE_BYTES));
             self.report(Report::Progress(Progress { progress, total, message }));
         }
         Ok(())
     }
 
     fn status(&mut self, message: String) -> wasmtime::Result<()> {
-        self.report(Report::Status(guest_input::cut(self.clean(message), guest_input::MESSAGE_BYTES)));
+        self.report(Report::Status(guest_input::cut(self.clean(message), guest_input::MAX_MESSAGE_BYTES)));
         Ok(())
     }
 

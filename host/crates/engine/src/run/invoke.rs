@@ -1,4 +1,4 @@
-//! One run of a guest: a fresh store, the typed call, and its outcome.
+//! A run of a guest: a fresh store, the typed call, and its outcome.
 //!
 //! A quick call ends in the first poll and needs no timer, channel or thread of its own. The
 //! wall-clock limit is enforced outside the guest's future, because a busy guest would block it

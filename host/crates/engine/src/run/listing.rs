@@ -14,7 +14,7 @@ pub(crate) struct Listing {
 }
 
 /// The maximum length of a complaint, in bytes.
-const COMPLAINT_BYTES: usize = 1 << 10;
+const MAX_COMPLAINT_BYTES: usize = 1 << 10;
 
 impl Listing {
     /// The last error that the component logged.
@@ -33,7 +33,7 @@ impl RunContext for Listing {
         let Report::Log { level: LogLevel::Error, data, .. } = report else { return };
         let text = serde_json::from_str(data.as_str()).unwrap_or_else(|_| data.as_str().to_owned());
         let text = visible::line(&text);
-        let end = text.floor_char_boundary(COMPLAINT_BYTES);
+        let end = text.floor_char_boundary(MAX_COMPLAINT_BYTES);
         *self.complaint.lock() = Some(text[..end].to_owned());
     }
 

@@ -37,7 +37,7 @@ pub(crate) struct LoadedComponent {
 }
 
 impl LoadedComponent {
-    /// Its tools and prompts, as a lock file pins them.
+    /// The tools and prompts of the component, as a lock file pins them.
     pub fn definitions(&self) -> Vec<DeclaredDefinition> {
         let tools = self.declared.iter().map(|tool| DeclaredDefinition {
             kind: "tool",

@@ -26,11 +26,11 @@ use wasmtime::{Result, Store};
 /// The number of runs that are observed.
 const OBSERVED_RUNS: u32 = 8;
 /// The maximum size of the observed part of a memory, in bytes.
-const OBSERVED_BYTES: usize = 64 << 20;
+const MAX_OBSERVED_BYTES: usize = 64 << 20;
 /// If wasmtime keeps all but so few pages from run to run, a tool is left alone.
-const FEWEST_PAGES: usize = 32;
+const MIN_PAGES: usize = 32;
 /// Two ranges with at most this many pages between them are prefaulted by one system call.
-const GAP: usize = 1;
+const MAX_GAP: usize = 1;
 
 /// The pages that every run of one tool writes.
 #[derive(Debug, Default)]
@@ -60,7 +60,7 @@ impl Prefault {
     fn begin(&self, memory: &mut [u8]) -> Option<AtBegin> {
         let Some(ranges) = self.ranges.get() else {
             let start = memory.as_ptr().addr();
-            let addresses = start..start + memory.len().min(OBSERVED_BYTES);
+            let addresses = start..start + memory.len().min(MAX_OBSERVED_BYTES);
             let Ok(kept) = written_pages(&addresses) else {
                 // Without `/proc` nothing can be learned.
                 let _ = self.ranges.set(Box::default());
@@ -93,7 +93,7 @@ impl Prefault {
             let pages = std::mem::take(&mut observed.pages);
             let dropped = pages.iter().filter(|page| begun.kept.binary_search(page).is_err()).count();
             // All pages if any: with the small gaps filled, wasmtime keeps more of them.
-            let ranges = if dropped < FEWEST_PAGES { Box::default() } else { ranges(&pages) };
+            let ranges = if dropped < MIN_PAGES { Box::default() } else { ranges(&pages) };
             // Only one run is the last of those, so it is not set yet.
             let _ = self.ranges.set(ranges);
         }
@@ -112,7 +112,7 @@ fn ranges(pages: &[usize]) -> Box<[Range<usize>]> {
     let mut ranges: Vec<Range<usize>> = Vec::new();
     for &page in pages {
         match ranges.last_mut() {
-            Some(last) if page - last.end <= GAP => last.end = page + 1,
+            Some(last) if page - last.end <= MAX_GAP => last.end = page + 1,
             _ => ranges.push(page..page + 1),
         }
     }

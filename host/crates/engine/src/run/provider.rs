@@ -20,7 +20,7 @@ use toolyard_task::{Provider, Reservation, ReservationError, RunContext};
 use wasmtime::component::{ComponentExportIndex, ComponentNamedList, Lift, Lower};
 
 /// The maximum number of characters of a client's name or URI that are repeated to it.
-const SHOWN_CHARS: usize = 200;
+const MAX_SHOWN_CHARS: usize = 200;
 
 /// The resources, prompts and completion of one plugin.
 pub(crate) struct GuestProvider {
@@ -109,7 +109,7 @@ async fn serve(
             let Some(resources) = &exports.resources else {
                 return done(ProviderAnswer::Contents(None));
             };
-            let subject = format!("resource `{}`", clip(&uri, SHOWN_CHARS));
+            let subject = format!("resource `{}`", clip(&uri, MAX_SHOWN_CHARS));
             let order = Request { reservation, provider, subject, function: "read", context };
             let params = (uri.as_str(),);
             order
@@ -146,7 +146,7 @@ async fn serve(
                     None => return RetrievalEnd::Failed(no_prompt(&name)),
                 },
             };
-            let subject = format!("completion of `{}`", clip(&name, SHOWN_CHARS));
+            let subject = format!("completion of `{}`", clip(&name, MAX_SHOWN_CHARS));
             let params: CompleteParams<'_> = (&reference, &name, &value, settled.as_str());
             let order = Request { reservation, provider, subject, function: "complete", context };
             let encode = prompt::completed;
@@ -157,10 +157,10 @@ async fn serve(
 
 /// The error for an unknown prompt (CO-3, PR-4).
 fn no_prompt(name: &str) -> RpcError {
-    RpcError::invalid_params(format!("There is no prompt `{}`", clip(name, SHOWN_CHARS)))
+    RpcError::invalid_params(format!("There is no prompt `{}`", clip(name, MAX_SHOWN_CHARS)))
 }
 
-/// One request to a guest.
+/// A request to a guest.
 struct Request<'a> {
     provider: &'a GuestProvider,
     /// A description of the requested object, as part of a sentence.

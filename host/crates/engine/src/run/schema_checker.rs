@@ -26,7 +26,7 @@ pub(crate) struct SchemaChecker {
     scheduler: Arc<CpuScheduler>,
     budget: Arc<RunBudget>,
     all: Arc<Semaphore>,
-    /// One check at a time for each account.
+    /// The turn of each account, which runs at most one check at a time.
     accounts: Mutex<HashMap<Arc<str>, Weak<Semaphore>>>,
 }
 

@@ -16,11 +16,11 @@ use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
 use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
 
 /// Longer lines are split into pieces of this many bytes.
-const LINE_BYTES: usize = 4 << 10;
+const MAX_LINE_BYTES: usize = 4 << 10;
 /// The maximum number of bytes in one write of a guest.
-const WRITE_BYTES: usize = 64 << 10;
+const MAX_WRITE_BYTES: usize = 64 << 10;
 
-/// One of a run's two streams. Clones write to the same stream.
+/// An output stream of a run. Clones write to the same stream.
 #[derive(Clone)]
 pub(crate) struct GuestOutput(Arc<Mutex<Lines>>);
 
@@ -84,7 +84,7 @@ impl Lines {
             (allowed, is_over)
         };
         // A secret that begins in one piece of a long line must be complete in that piece.
-        let most = LINE_BYTES + self.redactor.as_ref().map_or(0, |redactor| redactor.longest());
+        let most = MAX_LINE_BYTES + self.redactor.as_ref().map_or(0, |redactor| redactor.longest());
         for &byte in &bytes[..allowed] {
             if byte == b'\n' {
                 self.flush();
@@ -107,7 +107,7 @@ impl Lines {
 
     fn flush_piece(&mut self) {
         let end = match &self.redactor {
-            Some(redactor) => redactor.part(&self.line, LINE_BYTES),
+            Some(redactor) => redactor.part(&self.line, MAX_LINE_BYTES),
             None => self.line.len(),
         };
         let rest = self.line.split_off(end);
@@ -184,7 +184,7 @@ impl OutputStream for GuestOutput {
     }
 
     fn check_write(&mut self) -> StreamResult<usize> {
-        Ok(WRITE_BYTES)
+        Ok(MAX_WRITE_BYTES)
     }
 }
 
@@ -248,12 +248,12 @@ mod tests {
     #[test]
     fn a_secret_is_not_logged_wherever_a_line_is_parted() {
         let secret = "abcdefghij";
-        for before in LINE_BYTES - secret.len() - 1..=LINE_BYTES + 1 {
+        for before in MAX_LINE_BYTES - secret.len() - 1..=MAX_LINE_BYTES + 1 {
             let output = output(&budget(1 << 20), Some(secret));
             output.take("x".repeat(before).as_bytes());
             output.take(secret.as_bytes());
             // Enough to flush the first piece to the log.
-            output.take("y".repeat(LINE_BYTES - 200).as_bytes());
+            output.take("y".repeat(MAX_LINE_BYTES - 200).as_bytes());
             let rest = shown(&output);
             assert!(!rest.contains("ij") && !rest.contains("ab"), "{before}: {rest}");
         }

@@ -16,7 +16,7 @@ use wasmtime::component::types::{ComponentFunc, ComponentItem};
 use wasmtime::component::{Component, ComponentExportIndex};
 
 /// The maximum number of functions that are examined.
-const MOST: usize = 2_000;
+const MAX_FUNCTIONS: usize = 2_000;
 /// The maximum number of parts in the types of all functions of a component.
 const MAX_PARTS: usize = 50_000;
 
@@ -30,7 +30,7 @@ pub(crate) struct Functions {
 
 /// A function and where it was found.
 struct ExportedFunction {
-    /// Its full name, such as `a:b/math@1.0.0#add` or `add`.
+    /// The full name of the function, such as `a:b/math@1.0.0#add` or `add`.
     path: String,
     /// The name of its interface, without package and version.
     interface: Option<String>,
@@ -117,10 +117,13 @@ impl Functions {
                 _ => {}
             }
         }
-        if all.len() > MOST {
-            let why = format!("the component exports {} functions, of which {MOST} are looked at", all.len());
-            self.skipped.push(Skipped { function: all[MOST].path.clone(), why });
-            all.truncate(MOST);
+        if all.len() > MAX_FUNCTIONS {
+            let why = format!(
+                "the component exports {} functions, of which {MAX_FUNCTIONS} are looked at",
+                all.len()
+            );
+            self.skipped.push(Skipped { function: all[MAX_FUNCTIONS].path.clone(), why });
+            all.truncate(MAX_FUNCTIONS);
         }
         all
     }
@@ -179,9 +182,9 @@ fn tool(
         docs.function(found.interface.as_deref(), &found.name);
     let description = ToolDescription {
         name,
-        title: title.map(|title| toolyard_task::wire::visible::clip(&title, describe::TITLE_BYTES / 4)),
+        title: title.map(|title| toolyard_task::wire::visible::clip(&title, describe::MAX_TITLE_BYTES / 4)),
         description: Some(match description {
-            Some(said) => toolyard_task::wire::visible::clip(&said, describe::DESCRIPTION_BYTES / 4),
+            Some(said) => toolyard_task::wire::visible::clip(&said, describe::MAX_DESCRIPTION_BYTES / 4),
             None => signature(found, &function),
         }),
         icons: None,

@@ -13,7 +13,7 @@ use toolyard_task::ArgumentValue;
 use toolyard_task::wire::RawJson;
 use wasmtime::component::Val;
 
-const MOST: u64 = 1 << 20;
+const MAX_BYTES: u64 = 1 << 20;
 
 fn field(name: &str, shape: Shape) -> Field {
     Field { name: name.to_owned(), shape }
@@ -43,7 +43,7 @@ fn read_text(shape: &Shape, text: &str) -> Result<Val, String> {
 }
 
 fn written(shape: &Shape, value: &Val) -> Value {
-    let text = write::json(shape, value, MOST).expect("it is of its type");
+    let text = write::json(shape, value, MAX_BYTES).expect("it is of its type");
     serde_json::from_str(&text).expect("it is JSON")
 }
 
@@ -262,21 +262,21 @@ fn returning(result: Option<Shape>) -> Function {
 #[test]
 fn results_become_structured_content_and_errors_failures() {
     let string = || Val::String("hello".into());
-    let plain = returning(Some(Shape::String)).result(Some(&string()), MOST).expect("well");
+    let plain = returning(Some(Shape::String)).result(Some(&string()), MAX_BYTES).expect("well");
     assert_eq!(plain.structured_content.as_deref(), Some(r#"{"result":"hello"}"#));
     assert!(matches!(&plain.content[..], [Content::Text(text)] if text.text == "hello"));
 
     let fallible = returning(Some(result(None, Some(Shape::String))));
     let failed = Val::Result(Err(Some(Box::new(string()))));
-    let failed = fallible.result(Some(&failed), MOST).expect("well");
+    let failed = fallible.result(Some(&failed), MAX_BYTES).expect("well");
     assert!(failed.is_error && failed.structured_content.is_none());
     assert!(matches!(&failed.content[..], [Content::Text(text)] if text.text == "hello"));
-    let done = fallible.result(Some(&Val::Result(Ok(None))), MOST).expect("well");
+    let done = fallible.result(Some(&Val::Result(Ok(None))), MAX_BYTES).expect("well");
     assert!(!done.is_error && done.structured_content.is_none());
 
     let record = Shape::Record(vec![field("n", Shape::Integer(Integer::U8))]);
     let value = Val::Record(vec![("n".into(), Val::U8(1))]);
-    let object = returning(Some(record)).result(Some(&value), MOST).expect("well");
+    let object = returning(Some(record)).result(Some(&value), MAX_BYTES).expect("well");
     assert_eq!(object.structured_content.as_deref(), Some(r#"{"n":1}"#));
     let long = Val::String("x".repeat(100));
     let over = returning(Some(Shape::String)).result(Some(&long), 50);
@@ -291,7 +291,7 @@ proptest! {
     fn every_value_of_every_type_survives_json((shape, value) in arbitrary::shape_and_value(true)) {
         let json = written(&shape, &value);
         prop_assert_eq!(fits(&checked(&shape), &RawJson::of(&json!({"v": json}))), Ok(()));
-        let text = write::json(&shape, &value, MOST).expect("written");
+        let text = write::json(&shape, &value, MAX_BYTES).expect("written");
         let read = read_text(&shape, &format!("{{\"v\":{text}}}"));
         prop_assert_eq!(read.map(arbitrary::normal), Ok(arbitrary::normal(value)));
     }
@@ -302,7 +302,7 @@ proptest! {
         let fields = [field("v", shape.clone())];
         let seen = argument::of_fields(&fields, std::slice::from_ref(&value));
         prop_assert!(seen.is_some(), "{}", shape);
-        let text = write::json(&shape, &value, MOST).expect("written");
+        let text = write::json(&shape, &value, MAX_BYTES).expect("written");
         let read = read_text(&shape, &format!(" {{ \"\\u0076\" : {text} }} ")).expect("read");
         let again = argument::of_fields(&fields, &[arbitrary::normal(read)]);
         prop_assert_eq!(again, argument::of_fields(&fields, &[arbitrary::normal(value)]));

@@ -77,7 +77,7 @@ mod by_kernel {
     use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
     /// How often a path with `..` is resolved before giving up because of concurrent renames.
-    const TRIES: usize = 4;
+    const MAX_TRIES: usize = 4;
     /// The maximum number of links in one path, as in the kernel.
     const MAX_LINKS: usize = 40;
     /// The maximum depth of a path that enters another mount. Each folder on it is held open.
@@ -100,7 +100,7 @@ mod by_kernel {
         loop {
             tries += 1;
             match openat2(&folder, path, flags | OFlags::CLOEXEC, mode, how) {
-                Err(Errno::AGAIN) if tries < TRIES => {}
+                Err(Errno::AGAIN) if tries < MAX_TRIES => {}
                 opened => return opened,
             }
         }

@@ -125,7 +125,8 @@ fn values_of_random_types_come_back_from_real_components() {
             let mut given = vec![value.clone()];
             given.extend((1..=17).map(Val::U8));
             let given = Val::Tuple(given);
-            let json = super::write::json(&function.params[0].shape, &given, super::MOST).expect("written");
+            let json =
+                super::write::json(&function.params[0].shape, &given, super::MAX_BYTES).expect("written");
             let arguments = RawJson::parse(format!("{{\"v\":{json}}}")).expect("JSON");
             assert_eq!(super::fits(&tool.input, &arguments), Ok(()), "{shape}");
             let read = function.arguments(&arguments).expect("taken");
@@ -139,7 +140,7 @@ fn values_of_random_types_come_back_from_real_components() {
                 func.call_async(&mut store, &read, &mut results).await.expect("runs");
                 results
             });
-            let result = function.result(returned.first(), super::MOST).expect("well");
+            let result = function.result(returned.first(), super::MAX_BYTES).expect("well");
             let result = result.structured_content.expect("there is one");
             let output = tool.output.as_ref().expect("it has one");
             assert_eq!(super::fits(output, &RawJson::parse(result.clone()).expect("JSON")), Ok(()));
