@@ -70,7 +70,7 @@ pub(crate) fn batch(store: &str, number: u64, text: &str) -> Batch {
     Batch { number, lines: named(&format!("{store}-{number}"), text) }
 }
 
-/// These lines, with ids that begin with this prefix.
+/// The lines of this text, with ids that begin with this prefix.
 pub(crate) fn named(name: &str, text: &str) -> Vec<String> {
     let line = |(place, line): (usize, &str)| {
         let members = line.strip_prefix('{').unwrap_or(line);

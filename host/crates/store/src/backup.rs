@@ -68,7 +68,7 @@ impl BackupError {
 /// The schema of a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CopiedSchema {
-    /// Its number.
+    /// The number of the schema.
     pub number: i64,
     /// Whether it is the one of this release. An older one is upgraded at the next start.
     pub is_current: bool,

@@ -20,7 +20,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use toolyard_task::{StoreError, TaskId};
 
 /// The delay before the same transaction is tried again.
-pub(crate) const PAUSE: Duration = Duration::from_millis(100);
+pub(crate) const RETRY_PAUSE: Duration = Duration::from_millis(100);
 
 /// Bounds of a queue.
 #[derive(Debug, Clone, Copy)]
@@ -374,10 +374,10 @@ impl<D: Database> Committer<D> {
                     None => return Err(error),
                 }
             }
-            if Instant::now() + PAUSE >= until {
+            if Instant::now() + RETRY_PAUSE >= until {
                 return Err(error);
             }
-            tokio::time::sleep(PAUSE).await;
+            tokio::time::sleep(RETRY_PAUSE).await;
         }
     }
 }

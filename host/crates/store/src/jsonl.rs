@@ -1,6 +1,6 @@
 //! The export format of tasks: one JSON object a line.
 
-use crate::monotonic_clock::SKEW_MS;
+use crate::monotonic_clock::MAX_SKEW_MS;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use toolyard_task::wire::{RawJson, Timestamp};
@@ -34,10 +34,10 @@ pub enum LineError {
     Text {
         /// The field.
         field: &'static str,
-        /// Its maximum length, in bytes.
+        /// The maximum length of the field, in bytes.
         most: usize,
     },
-    /// Its time is later than the current time.
+    /// The time of the line is later than the current time.
     #[error("`{field}` ({at}) is ahead of the store's clock ({now}); check the clock of this machine")]
     Ahead {
         /// The field.
@@ -139,7 +139,7 @@ pub fn ahead(task: &Task, now: Timestamp) -> Result<u64, LineError> {
     let mut longest = 0;
     for (field, at) in times.into_iter().filter_map(|(field, at)| Some((field, at?))) {
         longest = longest.max(at.since(now));
-        if longest > SKEW_MS {
+        if longest > MAX_SKEW_MS {
             return Err(LineError::Ahead { field, at, now });
         }
     }

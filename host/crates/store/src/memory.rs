@@ -8,9 +8,9 @@ mod archive;
 mod audit;
 mod erasure;
 mod grants;
-mod hosts;
 mod journal;
 mod messages;
+mod nodes;
 mod search;
 mod timeline;
 mod waiting;
@@ -40,9 +40,9 @@ use toolyard_task::{Clock, Digest, Incarnation, Owner, SessionId, StoreError, Ta
 use uuid::Uuid;
 
 /// A host that falls further behind than this gets the hint to read everything again.
-const HINTS: usize = 1024;
+const MAX_HINTS: usize = 1024;
 
-/// One host's handle to a store in memory.
+/// The handle of one host to a store in memory.
 pub struct MemoryStore {
     shared: Arc<Shared>,
     /// Distinguishes this handle's hints from those of others.
@@ -75,7 +75,7 @@ struct State {
     used: BTreeMap<Uuid, Timestamp>,
     grants: BTreeMap<GrantId, Grant>,
     /// The registered hosts.
-    hosts: BTreeMap<Incarnation, hosts::Life>,
+    hosts: BTreeMap<Incarnation, nodes::Life>,
     /// How long a host lives after each renewal, if hosts have leases.
     lease: Option<Duration>,
     incarnations: u64,
@@ -94,8 +94,8 @@ impl MemoryStore {
         Self::of(Arc::new(Shared {
             clock: MonotonicClock::new(clock),
             handles: AtomicU64::new(0),
-            hints: broadcast::Sender::new(HINTS),
-            words: broadcast::Sender::new(HINTS),
+            hints: broadcast::Sender::new(MAX_HINTS),
+            words: broadcast::Sender::new(MAX_HINTS),
             name: audit::name(),
             written: Notify::new(),
             state: Mutex::default(),

@@ -8,21 +8,21 @@ use toolyard_task::wire::Timestamp;
 /// A stored time further ahead of the clock than this came from a clock that was wrong. Following
 /// it would stop time until the right clock catches up, and no ttl would pass meanwhile.
 /// `store_time` of PostgreSQL has the same bound.
-const BELIEVABLE_MS: u64 = 24 * 60 * 60 * 1000;
+const MAX_AHEAD_MS: u64 = 24 * 60 * 60 * 1000;
 
 /// The clocks of two machines differ by less. The log reports a store whose time is further ahead
 /// than this.
-pub(crate) const SKEW_MS: u64 = 60 * 1000;
+pub(crate) const MAX_SKEW_MS: u64 = 60 * 1000;
 
 /// Logs a warning if a time of the store is ahead of its clock.
 pub(crate) fn warn_if_ahead(stored: Timestamp, now: Timestamp) {
     let ahead = stored.since(now);
-    if ahead > BELIEVABLE_MS {
+    if ahead > MAX_AHEAD_MS {
         tracing::warn!(
             event = "clock.store_far_ahead", %stored, %now,
             "store holds times far in the future; the host ignores them"
         );
-    } else if ahead > SKEW_MS {
+    } else if ahead > MAX_SKEW_MS {
         tracing::warn!(
             event = "clock.store_ahead", %stored, %now,
             "store is ahead of the clock; no task expires until the clock catches up"
@@ -51,7 +51,7 @@ impl LatestTime {
     pub(crate) fn note(&self, now: i64) -> Timestamp {
         let now = Timestamp(now);
         let latest = Timestamp(self.0.fetch_max(now.0, Ordering::Relaxed)).max(now);
-        if latest.since(now) <= BELIEVABLE_MS {
+        if latest.since(now) <= MAX_AHEAD_MS {
             return latest;
         }
         // The clock was wrong and has been corrected. As after a restart, it is trusted from now
@@ -82,7 +82,7 @@ impl MonotonicClock {
     pub(crate) fn resume(&self, from: Timestamp) {
         let now = self.clock.now();
         warn_if_ahead(from, now);
-        if from.since(now) <= BELIEVABLE_MS {
+        if from.since(now) <= MAX_AHEAD_MS {
             self.latest.0.fetch_max(from.0, Ordering::Relaxed);
         }
     }
@@ -106,14 +106,14 @@ mod tests {
         assert_eq!(monotonic.now(), Timestamp(1_000));
         monotonic.resume(Timestamp(5_000));
         assert_eq!(monotonic.now(), Timestamp(5_000));
-        monotonic.resume(Timestamp(5_000 + BELIEVABLE_MS as i64));
+        monotonic.resume(Timestamp(5_000 + MAX_AHEAD_MS as i64));
         assert_eq!(monotonic.now(), Timestamp(5_000));
         clock.set(6_000);
         assert_eq!(monotonic.now(), Timestamp(6_000));
-        clock.set(7_000 + BELIEVABLE_MS as i64);
-        assert_eq!(monotonic.now(), Timestamp(7_000 + BELIEVABLE_MS as i64));
+        clock.set(7_000 + MAX_AHEAD_MS as i64);
+        assert_eq!(monotonic.now(), Timestamp(7_000 + MAX_AHEAD_MS as i64));
         clock.set(7_000);
-        assert_eq!(monotonic.now(), Timestamp(7_000 + BELIEVABLE_MS as i64));
+        assert_eq!(monotonic.now(), Timestamp(7_000 + MAX_AHEAD_MS as i64));
         clock.set(6_999);
         assert_eq!(monotonic.now(), Timestamp(6_999), "it was wrong by more than a day");
         clock.set(6_000);

@@ -8,8 +8,8 @@ use toolyard_task::{StoreError, TaskId};
 
 /// The maximum number of tasks in one transaction, and the number of bytes at which a transaction
 /// is full: they bound how long hosts wait.
-pub(crate) const ROWS: usize = 64;
-pub(crate) const ENOUGH: usize = 1 << 20;
+pub(crate) const MAX_TASKS: usize = 64;
+pub(crate) const MAX_BYTES: usize = 1 << 20;
 
 /// The form in which values are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,7 +6,7 @@
 //! a window on the *other* time. It limits the ordering time as well, since a task changes no
 //! earlier than it is created, and later by no more than the longest span that ever occurred. If
 //! few tasks are left, they are sorted; if more are left, the walk in order soon finds enough of
-//! them. If it does not, the walk ends after [`BUDGET`] rows. Then the tasks in the window are
+//! them. If it does not, the walk ends after [`MAX_INDEX_ROWS`] rows. Then the tasks in the window are
 //! sorted after all, unless there are more than [`MANY`]; in that case the page is short and says
 //! where the walk ended.
 //!
@@ -22,7 +22,7 @@ use toolyard_task::wire::{TaskStatus, Timestamp};
 use uuid::Uuid;
 
 /// Rows of an index that are read for one page.
-pub(crate) const BUDGET: u32 = 20_000;
+pub(crate) const MAX_INDEX_ROWS: u32 = 20_000;
 /// A window of no more tasks than this is read whole and sorted.
 pub(crate) const FEW: u32 = 2_000;
 /// A window of no more tasks than this is too, if the walk in order ended too early.
@@ -96,7 +96,7 @@ impl<'a> SearchPlan<'a> {
         }
     }
 
-    /// One task more than fits on the page, which shows whether there is a next page.
+    /// The number of tasks of a page and one more, which shows whether there is a next page.
     pub(crate) fn enough(&self) -> usize {
         self.search.limit.max(1) as usize + 1
     }

@@ -15,7 +15,7 @@ use toolyard_task::{StoreError, TaskId};
 /// How long events wait if nothing else is written: as long as a person does not notice.
 const DELAY: Duration = Duration::from_millis(250);
 /// At this many bytes of one task, its events are written at once.
-const ENOUGH: u64 = 64 << 10;
+const FLUSH_BYTES: u64 = 64 << 10;
 /// The most bytes of one task that wait. A guest that reports faster than the disk writes loses the rest.
 const MAX_TASK: u64 = 256 << 10;
 /// The most bytes of all tasks that wait.
@@ -83,9 +83,9 @@ impl<T> TimelineBuffer<T> {
         if !fits {
             return false;
         }
-        let was_enough = notes.bytes >= ENOUGH;
+        let was_enough = notes.bytes >= FLUSH_BYTES;
         notes.bytes += bytes;
-        let is_enough = notes.bytes >= ENOUGH && !was_enough;
+        let is_enough = notes.bytes >= FLUSH_BYTES && !was_enough;
         waiting.bytes += bytes;
         if is_enough {
             waiting.due = Some(Instant::now());

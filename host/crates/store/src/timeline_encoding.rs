@@ -10,7 +10,7 @@ use toolyard_task::{StoreError, TaskId};
 
 /// The most bytes of a timeline from which nothing is left out to make room for others: the sealed body of
 /// a gap is no longer.
-pub(crate) const SMALL: i64 = 128;
+pub(crate) const MAX_SMALL_BYTES: i64 = 128;
 
 /// How events are written.
 #[derive(Clone)]

@@ -1,7 +1,7 @@
 //! Exports and imports all tasks in memory.
 
 use super::MemoryStore;
-use super::hosts::Life;
+use super::nodes::Life;
 use crate::jsonl::MAX_COUNTER;
 use async_trait::async_trait;
 use toolyard_task::archive::{Archive, Export, Unreadable, without_journal};
@@ -9,14 +9,14 @@ use toolyard_task::wire::Timestamp;
 use toolyard_task::{Incarnation, StoreError, Task};
 
 /// The number of tasks returned at a time.
-const ROWS: usize = 256;
+const MAX_ROWS: usize = 256;
 
 #[async_trait]
 impl Archive for MemoryStore {
     async fn export(&self) -> Result<Box<dyn Export>, StoreError> {
         let mut all: Vec<Task> = self.state()?.tasks.values().cloned().collect();
         all.sort_by_key(|task| (task.created_at, task.id));
-        Ok(Box::new(Moment(all.into_iter())))
+        Ok(Box::new(Snapshot(all.into_iter())))
     }
 
     async fn import(&self, tasks: Vec<Task>) -> Result<u32, StoreError> {
@@ -58,11 +58,11 @@ impl super::State {
     }
 }
 
-struct Moment(std::vec::IntoIter<Task>);
+struct Snapshot(std::vec::IntoIter<Task>);
 
 #[async_trait]
-impl Export for Moment {
+impl Export for Snapshot {
     async fn next(&mut self) -> Result<Vec<Result<Task, Unreadable>>, StoreError> {
-        Ok(self.0.by_ref().take(ROWS).map(Ok).collect())
+        Ok(self.0.by_ref().take(MAX_ROWS).map(Ok).collect())
     }
 }

@@ -2,7 +2,7 @@
 
 use super::MemoryStore;
 use super::timeline::TaskTimeline;
-use crate::reencryption::ROWS;
+use crate::reencryption::MAX_TASKS;
 use async_trait::async_trait;
 use toolyard_task::audit::{By, Entry};
 use toolyard_task::erasure::{DataOwner, Erasure, Holdings};
@@ -41,7 +41,7 @@ impl Erasure for MemoryStore {
         let name = of.short_name();
         let mut erased = Holdings::default();
         let ended = state.tasks.values().filter(|task| of.has(&task.owner) && !task.is_live());
-        let ended: Vec<TaskId> = ended.map(|task| task.id).take(ROWS).collect();
+        let ended: Vec<TaskId> = ended.map(|task| task.id).take(MAX_TASKS).collect();
         for id in &ended {
             state.remove_task(*id);
             erased.tasks += 1;

@@ -14,7 +14,7 @@ use uuid::Uuid;
 /// The state of a host.
 #[derive(Debug, Clone)]
 pub(super) struct Life {
-    /// It was not killed and did not resign, and no host has found its lease expired.
+    /// Whether the host lives: it was not killed, did not resign, and no host has found its lease expired.
     pub(super) lives: bool,
     /// When its lease ends, if hosts have leases.
     until: Option<Timestamp>,

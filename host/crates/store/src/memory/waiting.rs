@@ -7,7 +7,7 @@ use toolyard_task::wire::Timestamp;
 use toolyard_task::{Digest, Incarnation, Owner, Task, TaskId};
 
 /// How long a task that was offered to one host is not offered to another (milliseconds).
-const TOLD: u64 = 3_000;
+const OFFER_PAUSE_MS: u64 = 3_000;
 
 impl State {
     pub(super) fn tell_waiting(
@@ -26,7 +26,7 @@ impl State {
         };
         let waiting = self.live().filter(fits).map(|task| (task.created_at, task));
         let chosen = self.in_turns(waiting, limit);
-        self.told.extend(chosen.iter().map(|id| (*id, now.plus(TOLD))));
+        self.told.extend(chosen.iter().map(|id| (*id, now.plus(OFFER_PAUSE_MS))));
         chosen
     }
 
@@ -35,7 +35,7 @@ impl State {
         let due = self.live().filter_map(|task| Some((task.parked()?.wake?, task)));
         let chosen = self.in_turns(due.filter(|(wake, _)| *wake <= now), limit);
         if self.lease.is_some() {
-            self.told.extend(chosen.iter().map(|id| (*id, now.plus(TOLD))));
+            self.told.extend(chosen.iter().map(|id| (*id, now.plus(OFFER_PAUSE_MS))));
         }
         chosen
     }

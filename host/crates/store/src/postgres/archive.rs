@@ -19,7 +19,7 @@ use toolyard_task::{Incarnation, StoreError, Task, TaskId};
 use uuid::Uuid;
 
 /// The maximum number of tasks in one read.
-const ROWS: i64 = 256;
+const MAX_ROWS: i64 = 256;
 
 const NEXT: &str = "
     SELECT record, arguments, outcome, created, updated, id FROM task
@@ -48,7 +48,7 @@ impl Archive for PostgresStore {
         let begin = "SET idle_in_transaction_session_timeout = '10min';
             BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SELECT 1 FROM span";
         on.batch_execute(begin).await.map_err(failed)?;
-        Ok(Box::new(Moment { on, sealing: self.sealing.clone(), after: (i64::MIN, Uuid::nil()) }))
+        Ok(Box::new(Snapshot { on, sealing: self.sealing.clone(), after: (i64::MIN, Uuid::nil()) }))
     }
 
     async fn import(&self, tasks: Vec<Task>) -> Result<u32, StoreError> {
@@ -70,17 +70,18 @@ impl Archive for PostgresStore {
 }
 
 /// The snapshot at the beginning of the export, and its progress.
-struct Moment {
+struct Snapshot {
     on: ClientWrapper,
     sealing: Sealing,
     after: (i64, Uuid),
 }
 
 #[async_trait]
-impl Export for Moment {
+impl Export for Snapshot {
     async fn next(&mut self) -> Result<Vec<Result<Task, Unreadable>>, StoreError> {
         let statement = self.on.prepare_cached(NEXT).await.map_err(failed)?;
-        let rows = self.on.query(&statement, &[&self.after.0, &self.after.1, &ROWS]).await.map_err(failed)?;
+        let rows =
+            self.on.query(&statement, &[&self.after.0, &self.after.1, &MAX_ROWS]).await.map_err(failed)?;
         let mut page = Vec::new();
         for row in &rows {
             let of = TaskId(row.try_get(5).map_err(unreadable)?);

@@ -50,9 +50,9 @@ const OVER: &str = "
     RETURNING entries";
 
 /// The maximum number of bytes in one read of pending rows, beyond its first row.
-const ENOUGH: usize = 4 << 20;
+const MAX_READ_BYTES: usize = 4 << 20;
 /// The number of other hosts' rows that are taken over at once.
-const TAKEN: u32 = 1_000;
+const MAX_TAKEN: u32 = 1_000;
 
 /// Writes entries that belong to no change. Each has the time at which it was made.
 pub(super) fn notes(buffer: &Arc<AuditBuffer<Instant>>, noted: AuditEntries<Instant>) -> Box<dyn Operation> {
@@ -146,7 +146,7 @@ impl AuditStore for PostgresStore {
             let text = std::str::from_utf8(lines).map_err(|_| corrupt(CodecError::NotText))?;
             let lines = audit_lines::named(row.try_get(1).map_err(unreadable)?, text);
             batches.push(Batch { number: number.unsigned_abs(), lines });
-            if length > ENOUGH {
+            if length > MAX_READ_BYTES {
                 break;
             }
         }
@@ -180,8 +180,8 @@ impl PostgresStore {
             let adopted = self.writer.write(move |writing| {
                 Box::pin(async move {
                     let log = &writing.state.log;
-                    let from = log.next.fetch_add(TAKEN.into(), Ordering::Relaxed) - 1;
-                    writing.execute(ADOPT, &[&log.writer, &after, &from, &i64::from(TAKEN)]).await
+                    let from = log.next.fetch_add(MAX_TAKEN.into(), Ordering::Relaxed) - 1;
+                    writing.execute(ADOPT, &[&log.writer, &after, &from, &i64::from(MAX_TAKEN)]).await
                 })
             });
             if adopted.await? == 0 {

@@ -315,7 +315,7 @@ impl Unread {
 mod tests {
     use super::*;
 
-    /// This overrides a search path in the address, which could put any other schema first.
+    /// The setting overrides a search path in the address, which could put any other schema first.
     #[test]
     fn the_systems_own_names_come_first_on_every_connection() {
         for options in ["", "?options=-c%20search_path%3Dpublic,pg_catalog"] {

@@ -7,7 +7,7 @@ use super::rows::ids;
 use super::timeline;
 use super::transaction::PostgresTransaction;
 use crate::audit_lines;
-use crate::reencryption::{ENOUGH, ROWS};
+use crate::reencryption::{MAX_BYTES, MAX_TASKS};
 use crate::refusal::StoreRefusal;
 use async_trait::async_trait;
 use std::sync::Arc;
@@ -19,9 +19,9 @@ use toolyard_task::{StoreError, TaskId};
 use uuid::Uuid;
 
 /// The maximum number of small rows in one transaction.
-const AT_ONCE: usize = 500;
+const MAX_SMALL_ROWS: usize = 500;
 
-/// A name of a record may be shortened, so a record of a stored task belongs to the task's owner.
+/// Run records may hold a shortened owner name, so while the task exists its own owner counts.
 const HELD: &str = "
     SELECT (SELECT count(*) FROM task WHERE (owner = $1 OR (owner >= $2 AND owner < $3)) AND status <= 2),
            (SELECT count(*) FROM task WHERE (owner = $1 OR (owner >= $2 AND owner < $3)) AND status > 2),
@@ -83,7 +83,7 @@ impl Erasure for PostgresStore {
         let tasks = ended(self, of).await?;
         // All sessions are read to find those of a principal, so only once nothing else is left.
         let mut sessions = if tasks.is_empty() { own_sessions(self, of).await? } else { Vec::new() };
-        sessions.truncate(AT_ONCE);
+        sessions.truncate(MAX_SMALL_ROWS);
         let given = Arc::new((of.clone(), by.clone(), tasks, sessions));
         let audited = self.state.audit.on;
         let done = self.writer.write(move |writing| {
@@ -119,10 +119,10 @@ async fn own_sessions(store: &PostgresStore, of: &DataOwner) -> Result<Vec<Strin
 /// The tasks of the next transaction: few, and of bounded length.
 async fn ended(store: &PostgresStore, of: &DataOwner) -> Result<Vec<Uuid>, StoreError> {
     let [one, from, until] = keys(of);
-    let rows = store.readers.rows(ENDED, &[&one, &from, &until, &(ROWS as i64)]).await?;
+    let rows = store.readers.rows(ENDED, &[&one, &from, &until, &(MAX_TASKS as i64)]).await?;
     let (mut found, mut bytes) = (Vec::new(), 0);
     for row in &rows {
-        if bytes >= ENOUGH as i64 {
+        if bytes >= MAX_BYTES as i64 {
             break;
         }
         found.push(row.try_get(0).map_err(unreadable)?);
@@ -147,14 +147,14 @@ async fn erase(
     if erased.total() > 0 {
         return Ok(erased);
     }
-    let limit = AT_ONCE as i64;
+    let limit = MAX_SMALL_ROWS as i64;
     erased.runs = writing.execute(RUNS, &[&of.short_name().into_bytes(), &limit]).await?;
     if erased.total() > 0 {
         return Ok(erased);
     }
     let [one, from, until] = keys(of);
     erased.permissions = writing.execute(PERMISSIONS, &[&one, &from, &until, &limit]).await?;
-    if erased.permissions < AT_ONCE as u64 && !sessions.is_empty() {
+    if erased.permissions < MAX_SMALL_ROWS as u64 && !sessions.is_empty() {
         erased.sessions = writing.execute(SESSIONS, &[&sessions]).await?;
     }
     Ok(erased)

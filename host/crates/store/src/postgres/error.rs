@@ -35,7 +35,7 @@ pub enum PostgresOpenError {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// This user lacks a right that a store needs.
+    /// The user of the connection lacks a right that a store needs.
     #[error(
         "this user may not use {place}; grant it CREATE on the database, or make the schema for it \
          (CREATE SCHEMA … AUTHORIZATION its role)"
@@ -97,12 +97,12 @@ pub enum PostgresOpenError {
     Newer {
         /// Which database.
         place: String,
-        /// Its version.
+        /// The schema version of the database.
         found: i64,
         /// The latest version that this release knows.
         known: i64,
     },
-    /// It contains values that are sealed with a key that was not provided.
+    /// The database contains values that are sealed with a key that was not provided.
     #[error(
         "{place} holds tasks that are encrypted with the key {key}, which is not among the keys configured here; \
          give that key as well, or name another schema"

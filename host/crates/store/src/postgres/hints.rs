@@ -29,19 +29,19 @@ use toolyard_task::store::{Hint, Hints};
 use toolyard_task::{StoreError, TaskId};
 
 /// The maximum number of changes that wait to be sent; beyond it, "anything" is sent instead.
-const QUEUE: usize = 4096;
+const MAX_QUEUE: usize = 4096;
 /// How long changes are gathered before they are sent.
 const GATHER: Duration = Duration::from_millis(2);
 /// How many hints a feed may fall behind before it gets "anything".
-const BEHIND: usize = 1024;
+const MAX_BEHIND: usize = 1024;
 /// A connection that is silent for this long is probed.
 const QUIET: Duration = Duration::from_secs(5);
 /// The delay before another attempt when the server is unreachable.
-const PAUSE: Duration = Duration::from_millis(200);
+const RETRY_PAUSE: Duration = Duration::from_millis(200);
 /// The maximum number of broadcasts that wait to be sent; further ones are lost.
-const WORDS: usize = 1024;
+const MAX_BROADCASTS: usize = 1024;
 /// Broadcasts to send immediately.
-const WORDS_AT_ONCE: usize = 64;
+const MAX_BROADCASTS_AT_ONCE: usize = 64;
 /// Refused messages are logged no more often than this.
 const LOG_EVERY: Duration = Duration::from_secs(60);
 
@@ -104,11 +104,13 @@ impl Listener {
         let keys = ChannelKeys::new(secret, sealing, &channel);
         let sender = Sender::new(&keys).map_err(corrupt)?;
         let receiver = Receiver::new(keys, &sender);
-        let (changed, inbox) = mpsc::channel(QUEUE);
+        let (changed, inbox) = mpsc::channel(MAX_QUEUE);
         let missed = Arc::<AtomicBool>::default();
-        let (words, said) = mpsc::channel(WORDS);
-        let feeds =
-            HintFeeds { hints: broadcast::Sender::new(BEHIND), words: broadcast::Sender::new(BEHIND) };
+        let (words, said) = mpsc::channel(MAX_BROADCASTS);
+        let feeds = HintFeeds {
+            hints: broadcast::Sender::new(MAX_BEHIND),
+            words: broadcast::Sender::new(MAX_BEHIND),
+        };
         let stop = CancellationToken::new();
         let ear = HintReceiver {
             own: 0,
@@ -204,7 +206,7 @@ impl HintTask {
             let stopped = self.stopped.clone();
             tokio::select! {
                 () = stopped.cancelled() => return,
-                () = tokio::time::sleep(PAUSE) => {}
+                () = tokio::time::sleep(RETRY_PAUSE) => {}
             }
         }
     }
@@ -244,7 +246,7 @@ impl HintTask {
                     self.ear.hear(message)?;
                     continue;
                 }
-                _ = self.said.recv_many(&mut words, WORDS_AT_ONCE) => {
+                _ = self.said.recv_many(&mut words, MAX_BROADCASTS_AT_ONCE) => {
                     self.tell(&mut channel, words.into_iter().map(Message::Word)).await?;
                     continue;
                 }
@@ -285,7 +287,7 @@ impl HintTask {
         self.tell(channel, ids.chunks(MAX_IDS).map(|some| Message::Changed(some.to_vec()))).await
     }
 
-    /// They are sealed in the order in which they are sent.
+    /// Sends the messages, sealed in the order in which they are sent.
     async fn tell<M: Messages>(
         &mut self,
         channel: &mut Channel<M>,

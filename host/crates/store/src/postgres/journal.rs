@@ -135,7 +135,7 @@ pub(super) async fn wakeable(store: &PostgresStore, limit: u32) -> Result<Vec<Ta
     let told = store.writer.write_to(super::waiting::LAST, move |writing| {
         Box::pin(async move {
             let floor = writing.state.floor.get();
-            writing.rows(WAKEABLE, &[&floor, &codec::IN_TURNS, &limit, &super::waiting::TOLD]).await
+            writing.rows(WAKEABLE, &[&floor, &codec::IN_TURNS, &limit, &super::waiting::OFFER_PAUSE_MS]).await
         })
     });
     ids(&told.await?)

@@ -53,7 +53,7 @@ type SenderId = [u8; SENDER];
 /// The messages that hosts send to each other.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Message {
-    /// These tasks have changed.
+    /// The tasks with these ids have changed.
     Changed(Vec<TaskId>),
     /// Any task may have changed.
     Anything,
@@ -64,16 +64,16 @@ pub(super) enum Message {
 /// Why a message on the channel is not accepted as a host's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// It is not sealed at all.
+    /// The message is not sealed at all.
     Plain,
-    /// It was sealed with another key, or with none.
+    /// The message was sealed with another key, or with none.
     Forged,
-    /// It was received before, or sent before this host listened.
+    /// The message was received before, or sent before this host listened.
     Replayed,
 }
 
 impl Refusal {
-    /// Its name in metrics and in the log.
+    /// The name of the reason in metrics and in the log.
     pub(super) const fn as_str(self) -> &'static str {
         match self {
             Self::Plain => REASONS[0],

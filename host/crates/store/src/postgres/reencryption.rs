@@ -17,7 +17,7 @@ use super::schema::sealed_with;
 use super::transaction::SEALED;
 use crate::encryption::{Column, HEAD, RECORD_HEAD, Sealing, sealed_with as sealed_with_key};
 use crate::key_id::KeyId;
-use crate::reencryption::{ENOUGH, ROWS, ReencryptionReport, SealWith, StoredBody, StoredValues};
+use crate::reencryption::{MAX_BYTES, MAX_TASKS, ReencryptionReport, SealWith, StoredBody, StoredValues};
 use crate::refusal::StoreRefusal;
 use deadpool_postgres::ClientWrapper;
 use tokio_postgres::error::SqlState;
@@ -27,7 +27,7 @@ use toolyard_task::{StoreError, TaskId};
 use uuid::Uuid;
 
 /// The number of tasks that are examined at once.
-const LOOK: i64 = 256;
+const MAX_EXAMINED: i64 = 256;
 
 /// Hosts that wait for this process give up after five seconds; it gives up before they do.
 const PATIENT: &str = "SET lock_timeout = '4s'";
@@ -182,7 +182,7 @@ impl ReencryptionWalk {
     async fn heads(&self, after: Uuid) -> Result<Vec<Head>, Error> {
         let statement = self.on.prepare_cached(HEADS).await?;
         let (record, value) = (RECORD_HEAD as i32, HEAD as i32);
-        let rows = self.on.query(&statement, &[&after, &LOOK, &record, &value]).await?;
+        let rows = self.on.query(&statement, &[&after, &MAX_EXAMINED, &record, &value]).await?;
         let head = |row: &Row| {
             let length: i64 = row.try_get(4)?;
             Ok(Head { id: row.try_get(0)?, values: values(row)?, length: length.unsigned_abs() as usize })
@@ -190,13 +190,13 @@ impl ReencryptionWalk {
         rows.iter().map(head).collect()
     }
 
-    /// Those that do not have the new form, in batches of one transaction each.
+    /// The tasks that do not have the new form, in batches of one transaction each.
     fn batches(&self, heads: &[Head]) -> Vec<Vec<Uuid>> {
         let (mut batches, mut batch, mut bytes) = (Vec::new(), Vec::new(), 0);
         for head in heads.iter().filter(|head| !head.values.are_sealed_with(self.to.key())) {
             batch.push(head.id);
             bytes += head.length;
-            if batch.len() >= ROWS || bytes >= ENOUGH {
+            if batch.len() >= MAX_TASKS || bytes >= MAX_BYTES {
                 batches.push(std::mem::take(&mut batch));
                 bytes = 0;
             }
@@ -247,7 +247,7 @@ impl ReencryptionWalk {
         after: BodyPosition,
     ) -> Result<(Option<BodyPosition>, ReencryptionReport), StoreError> {
         let statement = self.on.prepare_cached(table.heads).await.map_err(failed)?;
-        let given: [&(dyn ToSql + Sync); 4] = [&after.0, &after.1, &LOOK, &(HEAD as i32)];
+        let given: [&(dyn ToSql + Sync); 4] = [&after.0, &after.1, &MAX_EXAMINED, &(HEAD as i32)];
         let rows = self.on.query(&statement, &given).await.map_err(failed)?;
         let (mut done, mut last) = (ReencryptionReport::default(), None);
         let (mut batch, mut bytes) = (Vec::new(), 0);
@@ -261,7 +261,7 @@ impl ReencryptionWalk {
             }
             batch.push(position);
             bytes += length.unsigned_abs() as usize;
-            if batch.len() >= ROWS || bytes >= ENOUGH {
+            if batch.len() >= MAX_TASKS || bytes >= MAX_BYTES {
                 done.add(self.rewritten_bodies(table, &std::mem::take(&mut batch)).await?);
                 bytes = 0;
             }

@@ -50,7 +50,7 @@ const SCHEMA_4: &str = include_str!("schema/4.sql");
 pub(super) const VERSION: &str = "toolyard_version";
 
 /// Another session may have created the same object first; then it exists.
-const ATTEMPTS: u32 = 5;
+const MAX_ATTEMPTS: u32 = 5;
 /// The time after which the log says which session the start waits for.
 const TELL_AFTER: Duration = Duration::from_secs(1);
 
@@ -85,7 +85,7 @@ pub(super) async fn prepare(
             }
         };
         match prepared {
-            Err(Unprepared::Passing(_)) if attempt < ATTEMPTS => attempt += 1,
+            Err(Unprepared::Passing(_)) if attempt < MAX_ATTEMPTS => attempt += 1,
             Err(Unprepared::Passing(error)) => return Err(fault(error)),
             Err(Unprepared::Locked(source)) => {
                 let by = if blocking.is_empty() { "another process".to_owned() } else { blocking };

@@ -6,7 +6,7 @@ use super::error::{failed, silent, unreadable};
 use super::rows::summary;
 use crate::codec;
 use crate::encryption::Sealing;
-use crate::search_plan::{BUDGET, FEW, FoundTasks, MANY, RowAccess, SearchPlan, column};
+use crate::search_plan::{FEW, FoundTasks, MANY, MAX_INDEX_ROWS, RowAccess, SearchPlan, column};
 use deadpool_postgres::{Object, Transaction};
 use std::fmt::Write as _;
 use tokio_postgres::types::ToSql;
@@ -112,7 +112,7 @@ impl IndexReader<'_> {
             order = order(self.plan.order),
         );
         let given: [&(dyn ToSql + Sync); 5] =
-            [&self.owner, &start, &start_id, &self.plan.end(), &i64::from(BUDGET)];
+            [&self.owner, &start, &start_id, &self.plan.end(), &i64::from(MAX_INDEX_ROWS)];
         let more: [&(dyn ToSql + Sync); 4] = [&first, &last, &self.floor, &self.most()];
         let all: Vec<_> = given.into_iter().chain(more).collect();
         let mut found = self.fetched(&chosen, &all).await?;
@@ -192,7 +192,7 @@ impl IndexReader<'_> {
         self.fetched(&chosen, &all).await
     }
 
-    /// These tasks with their records, those of other tools left out.
+    /// The chosen tasks with their records; tasks of other tools are left out.
     async fn fetched(&self, chosen: &str, given: &[&(dyn ToSql + Sync)]) -> Result<FoundTasks, StoreError> {
         let sql = format!(
             "SELECT chosen.id, status, created, updated, record FROM ({chosen}) AS chosen, LATERAL (

@@ -52,7 +52,7 @@ const INSERT: &str = "
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
     ON CONFLICT (id) DO NOTHING";
 
-/// This omits the arguments: the server does not rewrite long values that the statement does not
+/// The statement omits the arguments: the server does not rewrite long values that it does not
 /// name. A task that parks again may be offered to any host.
 macro_rules! update {
     () => {

@@ -9,12 +9,12 @@ use super::audit::time;
 use super::error::{corrupt, unreadable};
 use super::rows::number;
 use super::timeline_rows::{RunReport, TaskRows, TimelineRows};
-use super::transaction::{Operation, PostgresTransaction, relaxed, sealed};
+use super::transaction::{Operation, PostgresTransaction, pending_unflushed, sealed};
 use crate::codec::CodecError;
 use crate::encryption::{Column, Sealing};
 use crate::group_commit::log_failure;
 use crate::timeline_buffer::{Note, log_events_not_stored};
-use crate::timeline_encoding::{EncodedNote, EventLength, Recorder, SMALL};
+use crate::timeline_encoding::{EncodedNote, EventLength, MAX_SMALL_BYTES, Recorder};
 use async_trait::async_trait;
 use futures_util::future::{join_all, try_join_all};
 use std::sync::Arc;
@@ -86,11 +86,11 @@ const ENDED: &str = "
     GROUP BY task HAVING count(*) = count(ended) AND sum(bytes) > $2::bigint ORDER BY max(ended) LIMIT $1";
 
 /// The most records that one transaction removes.
-const RECORDS_AT_ONCE: i64 = 500;
+const MAX_RECORDS: i64 = 500;
 /// The most tasks that one transaction tidies, and the most such transactions at once. Changes wait for the
 /// end of such a transaction.
-const TASKS_AT_ONCE: i64 = 32;
-const TRANSACTIONS: usize = 16;
+const MAX_TASKS: i64 = 32;
+const MAX_TRANSACTIONS: usize = 16;
 
 /// Writes the rows of a transaction, which has locked their tasks.
 pub(super) async fn insert(writing: &PostgresTransaction<'_>, rows: TimelineRows) -> Result<(), Error> {
@@ -184,7 +184,7 @@ pub(super) fn write_reports(
     waiting: Vec<Note<Instant>>,
 ) -> Box<dyn Operation> {
     let notes = Arc::new(recorder.encode_notes(task, waiting));
-    relaxed(
+    pending_unflushed(
         task,
         move |writing| {
             let notes = notes.clone();
@@ -284,7 +284,7 @@ impl TimelineStore for PostgresStore {
 
     async fn tidy_timeline(&self) -> Result<(), StoreError> {
         self.writer.write(|writing| Box::pin(remove_records(writing))).await?;
-        for _ in 0..TRANSACTIONS {
+        for _ in 0..MAX_TRANSACTIONS {
             if !self.writer.write(|writing| Box::pin(empty_some(writing))).await? {
                 break;
             }
@@ -335,10 +335,10 @@ fn short(attempt: u64) -> u32 {
 async fn remove_records(writing: &PostgresTransaction<'_>) -> Result<(), Error> {
     let bounds = writing.state.recorder.bounds;
     let old = time(writing).await?.0.saturating_sub(number(bounds.keep_ms));
-    writing.execute(OLD, &[&old, &RECORDS_AT_ONCE]).await?;
+    writing.execute(OLD, &[&old, &MAX_RECORDS]).await?;
     let too_many = sizes(writing).await?.0.saturating_sub(number(bounds.rows));
     if too_many > 0 {
-        writing.execute(OLD, &[&i64::MAX, &too_many.min(RECORDS_AT_ONCE)]).await?;
+        writing.execute(OLD, &[&i64::MAX, &too_many.min(MAX_RECORDS)]).await?;
     }
     Ok(())
 }
@@ -359,7 +359,7 @@ async fn empty_some(writing: &PostgresTransaction<'_>) -> Result<bool, Error> {
     }
     sealed(writing, recorder.sealing.key()).await?;
     let mut emptied = false;
-    for row in writing.rows(ENDED, &[&TASKS_AT_ONCE, &SMALL]).await? {
+    for row in writing.rows(ENDED, &[&MAX_TASKS, &MAX_SMALL_BYTES]).await? {
         let (task, bytes) = (TaskId(row.try_get(0)?), row.try_get::<_, i64>(1)?);
         // The transaction may hold locks already, so it waits for none.
         if excess <= 0 || writing.rows(LOCK_IF_FREE, &[&task.0]).await?.is_empty() {

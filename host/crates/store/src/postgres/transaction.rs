@@ -44,13 +44,13 @@ pub(super) struct WriterState {
 
 /// The log of one host.
 pub(super) struct Log {
-    /// Its number among the hosts that write here, which no other host ever has.
+    /// The number of this host among the hosts that write here, which no other host ever has.
     pub(super) writer: i64,
     /// The prefix of the ids of its entries.
     pub(super) name: String,
     /// The next row that it writes.
     pub(super) next: AtomicI64,
-    /// It takes over rows that other hosts have not exported for this long.
+    /// The log takes over rows that other hosts have not exported for this long.
     pub(super) adopt_after: Duration,
 }
 
@@ -137,7 +137,7 @@ where
 }
 
 /// As [`pending`], for an operation that may be lost in a power failure.
-pub(super) fn relaxed<F>(task: TaskId, operation: F, reply: Reply<()>) -> Box<dyn Operation>
+pub(super) fn pending_unflushed<F>(task: TaskId, operation: F, reply: Reply<()>) -> Box<dyn Operation>
 where
     F: for<'a> Fn(&'a PostgresTransaction<'a>) -> BoxFuture<'a, Result<(), Error>> + Send + Sync + 'static,
 {

@@ -39,9 +39,9 @@ const TELL: &str = "
     SELECT id FROM mine ORDER BY place, created, id";
 
 /// For so long a task that was named to one host is not named to another one (milliseconds).
-pub(super) const TOLD: i64 = 3_000;
+pub(super) const OFFER_PAUSE_MS: i64 = 3_000;
 /// Owners among whom turns are taken, for each component.
-const OWNERS: i64 = 1_000;
+const MAX_OWNERS: i64 = 1_000;
 
 /// Returns ids of such tasks. For a while, only this host learns of them.
 pub(super) async fn elsewhere(
@@ -57,11 +57,13 @@ pub(super) async fn elsewhere(
     }
     let told = store.writer.write_to(LAST, move |writing| {
         let components = components.clone();
-        Box::pin(async move { writing.rows(TELL, &[&than, &components, &limit, &TOLD, &OWNERS]).await })
+        Box::pin(async move {
+            writing.rows(TELL, &[&than, &components, &limit, &OFFER_PAUSE_MS, &MAX_OWNERS]).await
+        })
     });
     ids(&told.await?)
 }
 
-/// It comes after all writes that change one task: it locks the rows that it finds, and waits for
+/// The key after all writes that change one task: this write locks the rows that it finds, and waits for
 /// none.
 pub(super) const LAST: Option<TaskId> = Some(TaskId(Uuid::max()));

@@ -15,7 +15,7 @@ use super::error::{failed, silent, unreadable};
 use super::sessions;
 use super::timeline;
 use super::transaction::{Operation, PostgresTransaction, WriterState, pending};
-use crate::group_commit::{Committer, Database, PAUSE, Queue, QueueLimits, TransactionError};
+use crate::group_commit::{Committer, Database, Queue, QueueLimits, RETRY_PAUSE, TransactionError};
 use crate::metrics::Metrics;
 use deadpool_postgres::ClientWrapper;
 use futures_util::future::{BoxFuture, join_all};
@@ -124,7 +124,7 @@ impl Database for PostgresDatabase {
         let silence = self.silence;
         let done = match tokio::time::timeout(silence, attempt(&on, &self.state, self.number, writes)).await {
             Ok(Ok(done)) => done,
-            Ok(Err(error)) if is_passing(&error) => {
+            Ok(Err(error)) if is_transient(&error) => {
                 return Err(TransactionError::Unavailable(failed(error)));
             }
             Ok(Err(error)) => {
@@ -158,7 +158,7 @@ impl Database for PostgresDatabase {
                 self.on = Some(on);
                 return Some(last == self.number);
             }
-            tokio::time::sleep(PAUSE).await;
+            tokio::time::sleep(RETRY_PAUSE).await;
         }
         None
     }
@@ -197,7 +197,7 @@ impl PostgresDatabase {
 }
 
 /// Whether a retry may succeed: the connection broke, or two hosts waited for each other.
-fn is_passing(error: &Error) -> bool {
+fn is_transient(error: &Error) -> bool {
     let passing = [
         SqlState::T_R_DEADLOCK_DETECTED,
         SqlState::T_R_SERIALIZATION_FAILURE,

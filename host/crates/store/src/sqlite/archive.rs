@@ -19,8 +19,8 @@ use toolyard_task::wire::Timestamp;
 use toolyard_task::{Incarnation, StoreError, Task, TaskId};
 
 /// The maximum number of tasks in one read, and the number of bytes at which a read ends.
-const ROWS: usize = 256;
-const ENOUGH: usize = 4 << 20;
+const MAX_ROWS: usize = 256;
+const MAX_READ_BYTES: usize = 4 << 20;
 
 const NEXT: &str = "
     SELECT record, coalesce(arguments, (SELECT body FROM arguments WHERE task = seq)), outcome, id, created
@@ -43,7 +43,7 @@ impl Archive for SqliteStore {
             Ok(on)
         });
         let on = Some(opened.await?);
-        Ok(Box::new(Moment { on, sealing: self.sealing.clone(), after: (i64::MIN, Vec::new()) }))
+        Ok(Box::new(Snapshot { on, sealing: self.sealing.clone(), after: (i64::MIN, Vec::new()) }))
     }
 
     async fn import(&self, tasks: Vec<Task>) -> Result<u32, StoreError> {
@@ -60,14 +60,14 @@ impl Archive for SqliteStore {
 
 /// The snapshot at the beginning of the export, and its progress. It has its own connection: a long
 /// transaction must not occupy a reader.
-struct Moment {
+struct Snapshot {
     on: Option<Connection>,
     sealing: Sealing,
     after: (i64, Vec<u8>),
 }
 
 #[async_trait]
-impl Export for Moment {
+impl Export for Snapshot {
     async fn next(&mut self) -> Result<Vec<Result<Task, Unreadable>>, StoreError> {
         // An interrupted call has dropped the connection.
         let on = self.on.take().ok_or_else(|| StoreError::Unavailable(StoreRefusal::Closed.into()))?;
@@ -90,7 +90,7 @@ fn page(
     let mut statement = on.prepare_cached(NEXT).map_err(failed)?;
     let mut rows = statement.query(params![after.0, after.1]).map_err(failed)?;
     let (mut page, mut bytes) = (Vec::new(), 0);
-    while page.len() < ROWS && bytes < ENOUGH {
+    while page.len() < MAX_ROWS && bytes < MAX_READ_BYTES {
         let Some(row) = rows.next().map_err(failed)? else { break };
         let of = id(row, 3).map_err(failed)?;
         *after = (row.get(4).map_err(failed)?, of.0.as_bytes().to_vec());

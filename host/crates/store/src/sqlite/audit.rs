@@ -29,7 +29,7 @@ const OVER: &str = "
 const STANDS_FOR: &str = "SELECT coalesce(sum(entries), 0) FROM audit WHERE seq <= ?1";
 
 /// The maximum number of bytes in one read of pending rows, beyond its first row.
-const ENOUGH: usize = 4 << 20;
+const MAX_READ_BYTES: usize = 4 << 20;
 
 /// Writes entries that belong to no change.
 pub(super) fn notes(
@@ -119,7 +119,7 @@ fn pending(on: &Connection, limit: u32) -> Result<Vec<Batch>, StoreError> {
         length += lines.len();
         let text = std::str::from_utf8(lines).map_err(|_| corrupt(CodecError::NotText))?;
         batches.push(audit_lines::batch(&name, number.unsigned_abs(), text));
-        if length > ENOUGH {
+        if length > MAX_READ_BYTES {
             break;
         }
     }

@@ -8,7 +8,7 @@ use rusqlite::{Connection, Row, params};
 use std::collections::HashMap;
 
 /// The maximum number of remembered owners; beyond it, the counts are forgotten.
-const OWNERS: usize = 10_000;
+const MAX_OWNERS: usize = 10_000;
 
 /// The longest span is stored in steps of this many milliseconds, so that changes of old tasks do
 /// not write it each time.
@@ -23,9 +23,9 @@ const LONGER: &str = "UPDATE span SET longest = ?1";
 /// The live tasks of an owner.
 #[derive(Clone, Copy, Default)]
 pub(super) struct LiveTasks {
-    /// All of them.
+    /// The number of live tasks, with the parked ones.
     pub live: u32,
-    /// Those that are parked.
+    /// The number of parked tasks.
     pub parked: u32,
 }
 
@@ -74,7 +74,7 @@ impl Counts {
             WHERE owner = ?1 AND status <= 2";
         let counts = |row: &Row<'_>| Ok(LiveTasks { live: row.get(0)?, parked: row.get(1)? });
         let count = on.prepare_cached(sql)?.query_row(params![owner], counts)?;
-        if self.live_of.len() >= OWNERS {
+        if self.live_of.len() >= MAX_OWNERS {
             self.live_of.clear();
         }
         self.live_of.insert(owner.to_owned(), count);

@@ -6,7 +6,7 @@ use super::error::{corrupt, failed};
 use super::rows::id;
 use super::transaction::SqliteTransaction;
 use crate::audit_lines;
-use crate::reencryption::{ENOUGH, ROWS};
+use crate::reencryption::{MAX_BYTES, MAX_TASKS};
 use async_trait::async_trait;
 use rusqlite::{Connection, params};
 use toolyard_task::audit::{By, Entry};
@@ -15,9 +15,9 @@ use toolyard_task::session::SessionStore as _;
 use toolyard_task::{SessionId, StoreError, TaskId};
 
 /// The maximum number of small rows in one transaction.
-const AT_ONCE: usize = 500;
+const MAX_SMALL_ROWS: usize = 500;
 
-/// A name of a record may be shortened, so a record of a stored task belongs to the task's owner.
+/// Run records may hold a shortened owner name, so while the task exists its own owner counts.
 const HELD: &str = "
     SELECT (SELECT count(*) FROM task WHERE (owner = ?1 OR (owner >= ?2 AND owner < ?3)) AND status <= 2),
            (SELECT count(*) FROM task WHERE (owner = ?1 OR (owner >= ?2 AND owner < ?3)) AND status > 2),
@@ -71,7 +71,7 @@ impl Erasure for SqliteStore {
         let tasks = ended(self, of).await?;
         // All sessions are read to find those of a principal, so only once nothing else is left.
         let mut sessions = if tasks.is_empty() { own_sessions(self, of).await? } else { Vec::new() };
-        sessions.truncate(AT_ONCE);
+        sessions.truncate(MAX_SMALL_ROWS);
         let (of, by, audited) = (of.clone(), by.clone(), self.state.audit.on);
         let operation = move |writing: &mut SqliteTransaction<'_>| {
             writing.on.pragma_update(None, "secure_delete", "ON")?;
@@ -101,9 +101,9 @@ async fn ended(store: &SqliteStore, of: &DataOwner) -> Result<Vec<TaskId>, Store
     let OwnerKeys { one, from, until } = of.keys();
     let operation = move |on: &Connection| {
         let mut ended = on.prepare_cached(ENDED).map_err(failed)?;
-        let mut rows = ended.query(params![one, from, until, ROWS as i64]).map_err(failed)?;
+        let mut rows = ended.query(params![one, from, until, MAX_TASKS as i64]).map_err(failed)?;
         let (mut found, mut bytes) = (Vec::new(), 0);
-        while bytes < ENOUGH as i64
+        while bytes < MAX_BYTES as i64
             && let Some(row) = rows.next().map_err(failed)?
         {
             found.push(id(row, 0).map_err(failed)?);
@@ -129,7 +129,7 @@ fn erase(
     if erased.total() > 0 {
         return Ok(erased);
     }
-    let limit = AT_ONCE as i64;
+    let limit = MAX_SMALL_ROWS as i64;
     erased.runs = writing.on.prepare_cached(RUNS)?.execute(params![of.short_name(), limit])? as u64;
     if erased.total() > 0 {
         return Ok(erased);
@@ -137,7 +137,7 @@ fn erase(
     let OwnerKeys { one, from, until } = of.keys();
     let mut permissions = writing.on.prepare_cached(PERMISSIONS)?;
     erased.permissions = permissions.execute(params![one, from, until, limit])? as u64;
-    if erased.permissions < AT_ONCE as u64 {
+    if erased.permissions < MAX_SMALL_ROWS as u64 {
         let mut session = writing.on.prepare_cached(SESSION)?;
         for id in sessions {
             erased.sessions += session.execute(params![id.as_str()])? as u64;

@@ -51,7 +51,7 @@ pub enum SqliteOpenError {
         /// The latest schema that this release knows.
         known: i64,
     },
-    /// It contains values that are sealed with a key that was not provided.
+    /// The database contains values that are sealed with a key that was not provided.
     #[error(
         "{} holds tasks that are encrypted with the key {key}, which is not among the keys configured here; \
          give that key as well, or name another data folder", path.display()

@@ -8,7 +8,7 @@ use super::rows::id;
 use super::transaction::SqliteTransaction;
 use crate::encryption::{Column, Sealing};
 use crate::journal_encoding::{ChunkReader, EncodedChunks, StoredFence, decode, fence_columns, fence_in};
-use crate::reencryption::{ENOUGH, ReencryptionReport, StoredBody};
+use crate::reencryption::{MAX_BYTES, ReencryptionReport, StoredBody};
 use async_trait::async_trait;
 use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
@@ -303,7 +303,7 @@ pub(super) fn reseal(
     let (mut found, mut bytes) = (Vec::new(), 0);
     let mut next = writing.on.prepare_cached(NEXT)?;
     let mut rows = next.query(params![after])?;
-    while bytes < ENOUGH
+    while bytes < MAX_BYTES
         && let Some(row) = rows.next()?
     {
         let body: Vec<u8> = row.get(3)?;

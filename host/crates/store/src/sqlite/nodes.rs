@@ -43,7 +43,7 @@ const FORGET: &str = "
     DELETE FROM node WHERE incarnation = ?1 AND NOT EXISTS (
         SELECT 1 FROM task INDEXED BY live_task_by_incarnation WHERE incarnation = ?1 AND status <= 2)";
 
-/// This process, as other processes see it.
+/// The process of this host, as other processes see it.
 pub(super) struct Node {
     pub(super) incarnation: Incarnation,
     lock: Mutex<Option<File>>,

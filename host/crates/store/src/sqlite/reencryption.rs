@@ -11,7 +11,7 @@ use super::transaction::SqliteTransaction;
 use super::{SqliteStore, journal, schema, timeline};
 use crate::encryption::Sealing;
 use crate::key_id::KeyId;
-use crate::reencryption::{ENOUGH, ROWS, ReencryptionReport, SealWith, StoredValues};
+use crate::reencryption::{MAX_BYTES, MAX_TASKS, ReencryptionReport, SealWith, StoredValues};
 use rusqlite::{Connection, Row, params};
 use toolyard_task::StoreError;
 
@@ -135,7 +135,7 @@ fn step(
     let mut statement = writing.on.prepare_cached(NEXT)?;
     let mut rows = statement.query(params![after])?;
     let mut found = Vec::new();
-    while found.len() < ROWS && bytes < ENOUGH {
+    while found.len() < MAX_TASKS && bytes < MAX_BYTES {
         let Some(row) = rows.next()? else { break };
         let values = values(row)?;
         bytes += values.length();

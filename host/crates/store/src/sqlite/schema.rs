@@ -367,7 +367,7 @@ fn migrate(connection: &mut Connection, path: &Path) -> Result<(), SqliteOpenErr
     step.commit().map_err(fault)
 }
 
-/// One statement reads all three in the same snapshot, because another process may be creating the
+/// A single statement reads all three in the same snapshot, because another process may be creating the
 /// tables at the moment.
 const VERSION: &str = "
     SELECT (SELECT count(*) FROM sqlite_schema),

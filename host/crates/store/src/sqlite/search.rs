@@ -6,7 +6,7 @@ use super::error::failed;
 use super::rows::{id, summary};
 use crate::codec;
 use crate::encryption::Sealing;
-use crate::search_plan::{BUDGET, FEW, FoundTasks, MANY, RowAccess, SearchPlan, SortKey};
+use crate::search_plan::{FEW, FoundTasks, MANY, MAX_INDEX_ROWS, RowAccess, SearchPlan, SortKey};
 use rusqlite::{Connection, OptionalExtension, Row, Rows, params};
 use statements::{FETCH, LATEST, ONE, SPAN, counted, of_all, ordered, windowed};
 use std::collections::BTreeSet;
@@ -171,7 +171,7 @@ impl IndexReader<'_> {
         &self,
         rows: impl Iterator<Item = Result<IndexRow, StoreError>>,
     ) -> Result<FoundTasks, StoreError> {
-        let (mut found, mut left, mut reached) = (FoundTasks::default(), BUDGET, None);
+        let (mut found, mut left, mut reached) = (FoundTasks::default(), MAX_INDEX_ROWS, None);
         for row in rows {
             let row = row?;
             if left == 0 {

@@ -29,7 +29,7 @@ use toolyard_task::{Incarnation, Owner, StoreError, TaskId};
 
 /// Longer arguments have their own table. Up to this length a row still fits into its page, and a
 /// second look-up would cost more than it saves.
-const INLINE_ARGUMENTS: usize = 2048;
+const MAX_INLINE_ARGUMENTS: usize = 2048;
 
 const READ: &str = "
     SELECT record, coalesce(arguments, (SELECT body FROM arguments WHERE task = seq)), outcome
@@ -288,7 +288,7 @@ impl NewTask {
             Ok(record) => record,
             Err(error) => return Ok(Err(corrupt(error))),
         };
-        let inline = (self.arguments.len() <= INLINE_ARGUMENTS).then_some(&self.arguments[..]);
+        let inline = (self.arguments.len() <= MAX_INLINE_ARGUMENTS).then_some(&self.arguments[..]);
         let inserted = writing.on.prepare_cached(INSERT)?.execute(params![
             task.id.0.as_bytes(),
             self.owner,

@@ -10,7 +10,7 @@ use crate::encryption::{Column, Sealing};
 use crate::group_commit::{PendingWrite, log_failure};
 use crate::reencryption::{ReencryptionReport, StoredBody};
 use crate::timeline_buffer::{Note, Relaxed, log_events_not_stored};
-use crate::timeline_encoding::{EncodedEvent, EncodedNote, EventLength, Recorder, SMALL};
+use crate::timeline_encoding::{EncodedEvent, EncodedNote, EventLength, MAX_SMALL_BYTES, Recorder};
 use async_trait::async_trait;
 use rusqlite::{Connection, Row, params};
 use toolyard_task::task::Task;
@@ -70,7 +70,7 @@ const NEXT: &str = "
 const RESEAL: &str = "UPDATE run_event SET body = ?3 WHERE task = ?1 AND seq = ?2";
 
 /// The most records or tasks that one transaction tidies.
-const AT_ONCE: i64 = 500;
+const MAX_ROWS: i64 = 500;
 
 /// The events of a change, encoded by its caller.
 pub(super) struct EncodedRecord {
@@ -299,18 +299,19 @@ fn tidy(writing: &mut SqliteTransaction<'_>, recorder: &Recorder) -> rusqlite::R
     let (on, bounds) = (writing.on, recorder.bounds);
     let now = writing.clock.now();
     let old = now.0.saturating_sub(number(bounds.keep_ms));
-    on.prepare_cached(OLD)?.execute(params![old, AT_ONCE])?;
+    on.prepare_cached(OLD)?.execute(params![old, MAX_ROWS])?;
     let count = |sql| on.prepare_cached(sql)?.query_row([], |row| row.get::<_, i64>(0));
     let too_many = count(ROWS)?.saturating_sub(number(bounds.rows));
     if too_many > 0 {
-        on.prepare_cached(OLD)?.execute(params![i64::MAX, too_many.min(AT_ONCE)])?;
+        on.prepare_cached(OLD)?.execute(params![i64::MAX, too_many.min(MAX_ROWS)])?;
     }
     let mut excess = count(TOTAL)?.saturating_sub(number(bounds.total));
     if excess <= 0 {
         return Ok(());
     }
     let mut ended = on.prepare_cached(ENDED)?;
-    let ended = ended.query_map(params![AT_ONCE, SMALL], |row| Ok((id(row, 0)?, row.get::<_, i64>(1)?)))?;
+    let ended = ended
+        .query_map(params![MAX_ROWS, MAX_SMALL_BYTES], |row| Ok((id(row, 0)?, row.get::<_, i64>(1)?)))?;
     for (task, bytes) in ended.collect::<Result<Vec<_>, _>>()? {
         if excess <= 0 {
             break;
@@ -355,7 +356,7 @@ pub(super) fn reseal(
 ) -> rusqlite::Result<Option<EventPosition>> {
     let mut next = writing.on.prepare_cached(NEXT)?;
     let row = |row: &Row<'_>| Ok((id(row, 0)?, row.get::<_, i64>(1)?, row.get::<_, Vec<u8>>(2)?));
-    let found = next.query_map(params![after.0, after.1, AT_ONCE], row)?.collect::<Result<Vec<_>, _>>()?;
+    let found = next.query_map(params![after.0, after.1, MAX_ROWS], row)?.collect::<Result<Vec<_>, _>>()?;
     let (mut last, mut written) = (None, false);
     for (task, seq, body) in found {
         last = Some((*task.0.as_bytes(), seq));
