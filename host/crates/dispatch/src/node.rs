@@ -1,4 +1,4 @@
-//! This process as one of several hosts.
+//! The process as one of several hosts.
 
 pub(crate) mod broadcast;
 pub(crate) mod membership;
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use toolyard_task::Broadcast;
 use toolyard_task::node::NodeStore;
 
-/// This process as one of the hosts that share a store.
+/// The process as one of the hosts that share a store.
 pub struct Node {
     membership: Membership,
     pub(crate) store: Arc<dyn NodeStore>,

@@ -1,4 +1,4 @@
-//! One run of a guest: what it reports and what it asks.
+//! A run of a guest: what it reports and what it asks.
 
 pub(crate) mod as_task;
 pub(crate) mod begin;

@@ -14,7 +14,7 @@ use toolyard_task::{Task, TaskId};
 /// Refusals that one second records. A refused client can try as often as the network allows;
 /// beyond this number the log keeps a count only, so that a flood of refusals cannot rotate
 /// important entries away.
-const REFUSALS_A_SECOND: u64 = 100;
+const MAX_REFUSALS_PER_SECOND: u64 = 100;
 
 /// Something that a principal may not do.
 #[derive(Debug, Clone)]
@@ -66,7 +66,7 @@ impl RefusalCount {
     fn admit(&self, now: Timestamp) -> (bool, u64) {
         let mut second = self.this_second.lock();
         let left_out = second.turn(now);
-        let admitted = second.noted < REFUSALS_A_SECOND;
+        let admitted = second.noted < MAX_REFUSALS_PER_SECOND;
         if admitted {
             second.noted += 1;
         } else {
@@ -202,7 +202,7 @@ mod tests {
             )
         };
         assert_eq!(in_second(7, 3), (3, 0_u64));
-        assert_eq!(in_second(8, REFUSALS_A_SECOND + 25), (REFUSALS_A_SECOND, 0));
+        assert_eq!(in_second(8, MAX_REFUSALS_PER_SECOND + 25), (MAX_REFUSALS_PER_SECOND, 0));
         assert_eq!(in_second(9, 1), (1, 25));
         assert_eq!(in_second(10, 1), (1, 0));
     }

@@ -119,7 +119,7 @@ impl Caller {
         RawJson::of(&able)
     }
 
-    /// Its client does not know the request with which it is asked.
+    /// Records that the client does not know the request with which it is asked.
     pub(crate) fn note_refusal(&self) {
         self.refuses_questions.store(true, Ordering::Relaxed);
     }

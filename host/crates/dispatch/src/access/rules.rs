@@ -77,9 +77,9 @@ pub enum Decision {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("rule {number} ({name}): `{key}`: {what}")]
 pub struct RuleError {
-    /// Its place, from 1.
+    /// The place of the rule, from 1.
     pub number: usize,
-    /// Its name.
+    /// The name of the rule.
     pub name: String,
     /// The key.
     pub key: &'static str,
@@ -98,7 +98,7 @@ pub struct AccessRules {
 pub struct EvaluatedRule<'a> {
     /// The rule.
     pub rule: &'a Rule,
-    /// Its place, from 0.
+    /// The place of the rule, from 0.
     pub place: usize,
     /// Why it does not match.
     pub miss: Option<Mismatch>,

@@ -15,12 +15,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Messages up to this size (bytes) are not counted: the limits on connections and requests bound them, and
 /// nearly every call has one.
 pub const UNCOUNTED: usize = 64 << 10;
-/// One principal may have this many times the waiting requests of one session.
-const SESSIONS: usize = 2;
+/// The maximum of a principal's waiting requests, as a multiple of the maximum of one session.
+const SESSION_FACTOR: usize = 2;
 /// The most bytes of pages of the console that are not read yet: of all logins, and of one.
-const PAGES: [usize; 2] = [192 << 20, 80 << 20];
+const MAX_PAGE_BYTES: [usize; 2] = [192 << 20, 80 << 20];
 
-/// One kind of thing that the host holds, for principals or for logins of the console.
+/// A kind of thing that the host holds, for principals or for logins of the console.
 #[derive(Debug)]
 pub struct Shares<K = RateKey> {
     /// Completes "take all the room that is set for them".
@@ -76,7 +76,12 @@ impl Shares {
     #[must_use]
     pub fn waiting_requests(per_session: usize) -> Arc<Self> {
         let limits = ["wire.requests-per-session"; 2];
-        Self::new("requests that wait for tasks", limits, usize::MAX, per_session.saturating_mul(SESSIONS))
+        Self::new(
+            "requests that wait for tasks",
+            limits,
+            usize::MAX,
+            per_session.saturating_mul(SESSION_FACTOR),
+        )
     }
 
     /// The connections of clients that are known. They are only counted here: who makes room is decided at the bound for
@@ -91,7 +96,7 @@ impl Shares<String> {
     /// The bytes of large pages of the console that its logins have not read yet.
     #[must_use]
     pub fn pages() -> Arc<Self> {
-        let [most, share] = PAGES;
+        let [most, share] = MAX_PAGE_BYTES;
         Self::new("pages that are still being read", ["console.connections"; 2], most, share)
     }
 }
@@ -107,7 +112,7 @@ impl<K: Hash + Eq + Clone> Shares<K> {
         Held { shares: self.clone(), key, amount: AtomicUsize::new(0) }
     }
 
-    /// Those who hold the most, and how much.
+    /// The principals or logins that hold the most, and how much.
     #[must_use]
     pub fn largest(&self, count: usize) -> Vec<(K, usize)> {
         let mut all: Vec<_> =
@@ -169,7 +174,7 @@ impl<K: Hash + Eq + Clone> Held<K> {
 }
 
 impl<K: Hash + Eq> Held<K> {
-    /// It counts no longer.
+    /// Counts the amount no longer.
     pub fn release(&self) {
         let amount = self.amount.swap(0, Ordering::Relaxed);
         if amount == 0 {
@@ -218,13 +223,13 @@ pub struct ClientShares {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PrincipalUse {
-    /// Its name, as the audit log writes it; anonymous ones have their address.
+    /// The name of the principal, as the audit log writes it; anonymous ones have their address.
     pub principal: String,
     /// The bytes of its large messages.
     pub message_bytes: usize,
-    /// Its requests that wait for tasks.
+    /// The number of requests of the principal that wait for tasks.
     pub waiting_requests: usize,
-    /// Its connections.
+    /// The number of connections of the principal.
     pub connections: usize,
 }
 

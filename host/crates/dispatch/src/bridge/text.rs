@@ -64,16 +64,16 @@ pub(crate) struct RunningTask<'a> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum RunState {
     Running,
-    /// It waits for its turn behind this many running calls.
+    /// The task waits for its turn behind this many running calls.
     Queued(u32),
-    /// It waits for an approval by these.
+    /// The task waits for an approval by these.
     Unapproved(ConfirmBy),
 }
 
 /// A question that a task is waiting with.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OpenQuestion<'a> {
-    /// Its key on the wire.
+    /// The key of the question on the wire.
     pub key: &'a str,
     /// The text for the user.
     pub message: &'a str,

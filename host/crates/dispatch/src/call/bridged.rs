@@ -404,7 +404,7 @@ impl OpenQuestions {
         Self(asked.map(|question| QuestionText::of(question, now)).collect())
     }
 
-    /// One question, however its client is asked.
+    /// A single question, however its client is asked.
     pub fn only(question: &Question, now: toolyard_protocol::Timestamp) -> Self {
         Self(vec![QuestionText::of(question, now)])
     }

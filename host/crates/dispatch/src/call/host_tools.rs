@@ -163,7 +163,7 @@ impl Dispatch {
             Some(id) => id,
             None => self.task_to_wait_for(caller, names).await?,
         };
-        let task = self.known(caller, &id, names).await?;
+        let task = self.find_task(caller, &id, names).await?;
         let round = match &call.terms {
             Terms::Stateless { retry, .. } => {
                 let (name, arguments) = (call.params.name.clone(), call.params.arguments.clone());
@@ -192,11 +192,11 @@ impl Dispatch {
             let input = round.binding().ask_for_task(&self.deps, task.id, asked).await?;
             return Ok(CallReply::InputRequired(input));
         }
-        Ok(self.how_it_stands(caller, &task, terms, names))
+        Ok(self.status_reply(caller, &task, terms, names))
     }
 
     /// The reply about a task that a client waited for.
-    fn how_it_stands(
+    fn status_reply(
         self: &Arc<Self>,
         caller: &Caller,
         task: &Task,
@@ -288,7 +288,7 @@ impl Dispatch {
         names: &ToolNames,
     ) -> Result<CallReply, Refused> {
         let CancelArguments { task_id } = arguments(params, &names.cancel)?;
-        let task = self.known(caller, &task_id, names).await?;
+        let task = self.find_task(caller, &task_id, names).await?;
         let id = task.id.to_string();
         let text = match self.deps.tasks.cancel_task(caller, &id).await {
             Ok(_) => text::stopped(&id, &task.tool),
@@ -315,7 +315,7 @@ impl Dispatch {
         if key.starts_with(KEYS) {
             return Err(Refused::Text(text::only_the_user().to_owned()));
         }
-        let task = self.known(caller, &task_id, names).await?;
+        let task = self.find_task(caller, &task_id, names).await?;
         let id = task.id.to_string();
         let is_meant = |question: &&Question| question.wire_key() == key || question.key == key;
         let question = task.open_questions().find(is_meant);
@@ -343,7 +343,7 @@ impl Dispatch {
     }
 
     /// The caller's task of this id.
-    async fn known(&self, caller: &Caller, id: &str, names: &ToolNames) -> Result<Task, Refused> {
+    async fn find_task(&self, caller: &Caller, id: &str, names: &ToolNames) -> Result<Task, Refused> {
         match self.deps.tasks.task(caller, id).await {
             Err(Fault::UnknownTask) => Err(Refused::Unknown(text::unknown_task(id, names))),
             found => Ok(found?),

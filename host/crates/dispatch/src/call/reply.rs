@@ -13,7 +13,7 @@ pub enum CallReply {
     Result(RawJson),
     /// A JSON-RPC error of the tool's own.
     Error(RpcError),
-    /// It is now a task, which is durable (T-16).
+    /// The call is now a task, which is durable (T-16).
     Created(CreatedTask),
     /// A `CallToolResult` for a client that knows no tasks: it names a task, or is the outcome of one.
     HandedOff(HandOff),

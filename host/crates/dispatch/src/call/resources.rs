@@ -11,7 +11,7 @@ use crate::access::rules::{Object, ObjectKind};
 use crate::application::Dispatch;
 use crate::call::plugin_pages::{PluginPage, PluginTurn, log_plugin_left_out, log_uris_left_out};
 use crate::call::resources_prompts::{FetchReply, ProviderEnd, ProviderFailure, ProviderRequest, RunBound};
-use crate::catalog::resource_index::{PluginResources, claimant, template_claimant};
+use crate::catalog::resource_index::{PluginResources, plugin_that_claims, plugin_that_claims_template};
 use crate::error::Fault;
 use crate::slots::admission::LimitReached;
 use futures_util::future::join_all;
@@ -145,7 +145,7 @@ impl Dispatch {
         Ok(())
     }
 
-    /// One page of each of these plugins, which are asked concurrently.
+    /// Asks each of these plugins for a page, concurrently.
     async fn ask_for_pages(
         self: &Arc<Self>,
         permit: &AskPermit,
@@ -243,22 +243,23 @@ impl Dispatch {
     /// may have it. Of two plugins that list one URI, the first by name has it.
     fn may_list(&self, providers: &[Arc<dyn Provider>], mine: Option<usize>, uri: &str) -> bool {
         let Some(mine) = mine else { return true };
-        match claimant(providers, uri) {
+        match plugin_that_claims(providers, uri) {
             Some(claimant) => claimant == mine,
             None => {
                 providers[mine].spec().uris.is_none()
-                    && self.deps.catalog.resources.lister(&providers[..mine], uri).is_none()
+                    && self.deps.catalog.resources.plugin_that_lists(&providers[..mine], uri).is_none()
             }
         }
     }
 
     /// As [`Dispatch::may_list`], for a template.
     fn may_list_template(&self, providers: &[Arc<dyn Provider>], mine: usize, template: &str) -> bool {
-        match template_claimant(providers, template) {
+        match plugin_that_claims_template(providers, template) {
             Some(claimant) => claimant == mine,
             None => {
+                let index = &self.deps.catalog.resources;
                 providers[mine].spec().uris.is_none()
-                    && self.deps.catalog.resources.template_lister(&providers[..mine], template).is_none()
+                    && index.plugin_that_lists_template(&providers[..mine], template).is_none()
             }
         }
     }
@@ -352,7 +353,7 @@ impl Dispatch {
             ProviderEnd::InputRequired(input) => Some(FetchReply::InputRequired(input)),
             ProviderEnd::Done(_) => None,
         };
-        if let Some(claimant) = claimant(&providers, uri) {
+        if let Some(claimant) = plugin_that_claims(&providers, uri) {
             let served = self.retrieve(&permit, &request, &providers[claimant], read()).await?;
             return fetched(served).ok_or_else(unknown);
         }
@@ -367,7 +368,7 @@ impl Dispatch {
         for (at, provider) in providers.iter().enumerate() {
             // No plugin waits behind the last one.
             let time =
-                self.deps.catalog.resources.patience(&account, &provider.spec().plugin, self.list_time());
+                self.deps.catalog.resources.time_budget(&account, &provider.spec().plugin, self.list_time());
             if at < last && time.is_none() {
                 continue;
             }
@@ -400,7 +401,7 @@ impl Dispatch {
             return Err(fault);
         }
         let providers = self.resource_providers();
-        let may_exist = claimant(&providers, uri).is_some()
+        let may_exist = plugin_that_claims(&providers, uri).is_some()
             || providers.iter().any(|provider| provider.spec().uris.is_none());
         if may_exist { Ok(()) } else { Err(Fault::Answered(not_found(uri))) }
     }
@@ -417,7 +418,7 @@ impl Dispatch {
         if providers.len() < 2 {
             return Ok(None);
         }
-        if let Some(lister) = self.deps.catalog.resources.lister(providers, uri) {
+        if let Some(lister) = self.deps.catalog.resources.plugin_that_lists(providers, uri) {
             return Ok(Some(lister));
         }
         let unknown: Vec<usize> = (0..providers.len())
@@ -436,8 +437,8 @@ impl Dispatch {
                 }
             }
         }
-        let lister = self.deps.catalog.resources.lister(providers, uri);
-        Ok(lister.or_else(|| self.deps.catalog.resources.template_fitter(providers, uri)))
+        let lister = self.deps.catalog.resources.plugin_that_lists(providers, uri);
+        Ok(lister.or_else(|| self.deps.catalog.resources.best_template_match(providers, uri)))
     }
 
     /// All that a plugin lists within its time.
@@ -490,16 +491,15 @@ impl Dispatch {
         template: &str,
     ) -> Result<Option<Arc<dyn Provider>>, Fault> {
         let providers = self.resource_providers();
-        let mut known = self.deps.catalog.resources.template_lister(&providers, template);
+        let mut known = self.deps.catalog.resources.plugin_that_lists_template(&providers, template);
         if known.is_none() {
             self.all_templates(permit, request, &providers, true).await?;
-            known = self.deps.catalog.resources.template_lister(&providers, template);
+            known = self.deps.catalog.resources.plugin_that_lists_template(&providers, template);
         }
         Ok(known.map(|at| providers[at].clone()))
     }
 
-    /// One run of a plugin on behalf of a request that asks several. A plugin that was late gets less
-    /// time, or is not asked for a while.
+    /// Runs a plugin for a request that asks several. A plugin that was late gets less time, or is skipped.
     async fn ask_one(
         self: &Arc<Self>,
         permit: &AskPermit,
@@ -510,7 +510,7 @@ impl Dispatch {
     ) -> Result<ProviderAnswer, ProviderFailure> {
         let plugin = &provider.spec().plugin;
         let account = request.caller.account();
-        let Some(time) = self.deps.catalog.resources.patience(&account, plugin, time) else {
+        let Some(time) = self.deps.catalog.resources.time_budget(&account, plugin, time) else {
             return Err(ProviderFailure::PassedOver);
         };
         let bound = RunBound { time: Some(time), here };

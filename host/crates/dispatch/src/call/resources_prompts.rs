@@ -59,9 +59,9 @@ pub(crate) enum ProviderEnd {
 pub(crate) enum ProviderFailure {
     /// There was no slot for it.
     Full(LimitReached),
-    /// It did not end in this time.
+    /// The run did not end in this time.
     Late(Duration),
-    /// It was late before and is not asked for a while.
+    /// The plugin was late before and is not asked for a while.
     PassedOver,
     /// The plugin said so, or failed.
     Failed(RpcError),
@@ -220,7 +220,7 @@ impl Dispatch {
         }
     }
 
-    /// One run of a plugin, as long as the limits of the plugin allow.
+    /// Runs a plugin, as long as the limits of the plugin allow.
     pub(crate) async fn retrieve(
         self: &Arc<Self>,
         permit: &AskPermit,
@@ -232,8 +232,8 @@ impl Dispatch {
         served.map_err(|failure| failure.fault(&self.deps.slots))
     }
 
-    /// One run of a plugin within bounds. It is stopped when its time is up, when its
-    /// client cancels or is gone, and when this future is dropped.
+    /// Runs a plugin within bounds. The run is stopped when its time is up, when its client
+    /// cancels or is gone, and when this future is dropped.
     pub(crate) async fn retrieve_within(
         self: &Arc<Self>,
         permit: &AskPermit,

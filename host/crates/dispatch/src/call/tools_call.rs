@@ -138,11 +138,11 @@ pub(crate) struct PlainCall {
 
 /// How a plain call may become a task.
 pub(crate) enum MayBeTask {
-    /// It may not.
+    /// The call may not become a task.
     No,
-    /// It may after this time. Its client learns of the task by the answer.
+    /// The call may become a task after this time. Its client learns of the task by the answer.
     Created(Duration),
-    /// Its client knows no tasks.
+    /// The client knows no tasks, so the bridge hands the call off.
     HandedOff(BridgeTerms),
 }
 

@@ -11,7 +11,7 @@ pub use toolyard_task::tool::OfferChange;
 
 /// URIs of changed resources that may wait for a follower. A follower that falls behind notifies
 /// every subscriber of every resource: more than needed, never less.
-const UPDATES: usize = 1_024;
+const MAX_UPDATES: usize = 1_024;
 
 /// How often the lists have changed: each number rises by one or more.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -32,7 +32,10 @@ pub(crate) struct CatalogChanges {
 
 impl Default for CatalogChanges {
     fn default() -> Self {
-        Self { lists: watch::Sender::new(ListVersions::default()), updates: broadcast::Sender::new(UPDATES) }
+        Self {
+            lists: watch::Sender::new(ListVersions::default()),
+            updates: broadcast::Sender::new(MAX_UPDATES),
+        }
     }
 }
 

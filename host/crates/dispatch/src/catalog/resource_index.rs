@@ -27,7 +27,7 @@ const FRESH: Duration = Duration::from_secs(300);
 const PAUSE: Duration = Duration::from_secs(1);
 /// How long a plugin is skipped after it was late once; the time doubles with each further time.
 const FIRST_PENALTY: Duration = Duration::from_secs(5);
-const LONGEST_PENALTY: Duration = Duration::from_secs(300);
+const MAX_PENALTY: Duration = Duration::from_secs(300);
 /// Plugins and accounts for which lateness is remembered.
 const MAX_LATE: usize = 4_096;
 
@@ -51,7 +51,7 @@ struct PluginListing {
     template_texts: HashSet<String>,
     /// When it was last asked for everything.
     asked: Option<Instant>,
-    /// It has reported a change since.
+    /// Whether the plugin has reported a change since.
     has_changed: bool,
 }
 
@@ -66,7 +66,7 @@ pub(crate) struct PluginResources {
     pub uris: Vec<String>,
     /// Whether these are all of its URIs.
     pub is_whole: bool,
-    /// None if it did not say.
+    /// `None` if the plugin gave no templates.
     pub templates: Option<Vec<String>>,
 }
 
@@ -141,7 +141,7 @@ impl ResourceIndex {
     }
 
     /// The first of these plugins that has listed this URI.
-    pub fn lister(&self, providers: &[Arc<dyn Provider>], uri: &str) -> Option<usize> {
+    pub fn plugin_that_lists(&self, providers: &[Arc<dyn Provider>], uri: &str) -> Option<usize> {
         let hash = self.hash(uri);
         let plugins = self.plugins.lock();
         providers.iter().position(|provider| {
@@ -153,7 +153,7 @@ impl ResourceIndex {
 
     /// The plugin with the template that fits this URI most exactly; of two alike, the
     /// first.
-    pub fn template_fitter(&self, providers: &[Arc<dyn Provider>], uri: &str) -> Option<usize> {
+    pub fn best_template_match(&self, providers: &[Arc<dyn Provider>], uri: &str) -> Option<usize> {
         let mut uri = MatchedUri::new(uri);
         let mut best: Option<((usize, usize), usize)> = None;
         for (at, provider) in providers.iter().enumerate() {
@@ -173,7 +173,11 @@ impl ResourceIndex {
     }
 
     /// The first of these plugins that has listed this very template.
-    pub fn template_lister(&self, providers: &[Arc<dyn Provider>], template: &str) -> Option<usize> {
+    pub fn plugin_that_lists_template(
+        &self,
+        providers: &[Arc<dyn Provider>],
+        template: &str,
+    ) -> Option<usize> {
         let plugins = self.plugins.lock();
         providers.iter().position(|provider| {
             plugins
@@ -183,7 +187,7 @@ impl ResourceIndex {
     }
 
     /// How much of `time` a plugin gets on behalf of this account; none while it is skipped.
-    pub fn patience(&self, account: &Arc<str>, plugin: &str, time: Duration) -> Option<Duration> {
+    pub fn time_budget(&self, account: &Arc<str>, plugin: &str, time: Duration) -> Option<Duration> {
         let late = self.late.lock();
         if late.is_empty() {
             return Some(time);
@@ -207,7 +211,7 @@ impl ResourceIndex {
         }
         let lateness =
             late.entry((account.clone(), plugin.to_owned())).or_insert(Lateness { times: 0, until: now });
-        let penalty = (FIRST_PENALTY * (1 << lateness.times.min(10))).min(LONGEST_PENALTY);
+        let penalty = (FIRST_PENALTY * (1 << lateness.times.min(10))).min(MAX_PENALTY);
         lateness.times += 1;
         lateness.until = now + penalty;
         penalty
@@ -283,13 +287,13 @@ fn bounded<'a>(templates: impl IntoIterator<Item = &'a str>) -> (HashSet<String>
 }
 
 /// The first of these plugins whose manifest claims this URI.
-pub(crate) fn claimant(providers: &[Arc<dyn Provider>], uri: &str) -> Option<usize> {
+pub(crate) fn plugin_that_claims(providers: &[Arc<dyn Provider>], uri: &str) -> Option<usize> {
     let uri = normal_uri(uri);
     providers.iter().position(|provider| claims(provider.spec(), &uri))
 }
 
 /// The first of these plugins whose manifest claims all URIs of this template.
-pub(crate) fn template_claimant(providers: &[Arc<dyn Provider>], template: &str) -> Option<usize> {
+pub(crate) fn plugin_that_claims_template(providers: &[Arc<dyn Provider>], template: &str) -> Option<usize> {
     let template = UriTemplate::parse(template)?;
     providers.iter().position(|provider| {
         let ranges = provider.spec().uris.as_deref().unwrap_or_default();

@@ -24,7 +24,7 @@ const MAX_PAGE_BYTES: usize = 1 << 20;
 #[derive(Default)]
 pub(crate) struct CatalogSnapshot {
     pub catalog: Arc<Catalog>,
-    /// Its tools, with the counters of each.
+    /// The tools of the catalog, with the counters of each.
     measured: HashMap<String, Arc<MeasuredTool>>,
     entries: Vec<Entry>,
     /// The rate limits of tools whose manifests set one.
@@ -41,7 +41,7 @@ struct Entry {
     bridged: Option<BridgedEntry>,
     /// Whether a call of it may become a task.
     may_be_task: bool,
-    /// Its parameters that HTTP clients repeat in headers (26XH).
+    /// The parameters of the tool that HTTP clients repeat in headers (26XH).
     param_headers: Arc<[ParamHeader]>,
 }
 

@@ -72,7 +72,7 @@ pub trait ClientChannel: Send + Sync + 'static {
     }
 }
 
-/// One way to ask a client: a stream, or the other end of a pipe. A request sent here is on no other
+/// A way to ask a client: a stream, or the other end of a pipe. A request sent here is on no other
 /// route (H-20).
 pub trait ClientRoute: Send + Sync + 'static {
     /// Sends a request. False if the route can take nothing.

@@ -36,7 +36,7 @@ pub(crate) struct SentRequest {
     pub route: Arc<dyn ClientRoute>,
 }
 
-/// One request that waits. If dropped before its response comes, it is withdrawn (C-6).
+/// A request that waits. If dropped before its response comes, the request is withdrawn (C-6).
 pub(crate) struct PendingRequest<'a> {
     requests: &'a PendingRequests,
     sent: SentRequest,

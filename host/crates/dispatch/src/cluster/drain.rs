@@ -20,7 +20,7 @@ const LET_GO: Duration = Duration::from_secs(5);
 const PROMOTION: Duration = Duration::from_secs(1);
 
 /// Tasks to end concurrently, so that they share commits.
-const AT_ONCE: usize = 64;
+const MAX_ENDS_AT_ONCE: usize = 64;
 
 /// How often the host looks for runs that wait for a slot and will not get one.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
@@ -28,8 +28,8 @@ const LOOK_AGAIN: Duration = Duration::from_millis(50);
 /// The fate of unfinished tasks when a host ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DrainMode {
-    /// Those that have not begun, or may be run again, are left to the next host on
-    /// the same store; the others are ended.
+    /// Tasks that have not begun, or may be run again, are left to the next host on the same
+    /// store; the others are ended.
     HandOver,
     /// All are ended, because no other host is to run them; but those that resume are left to the next host on the same
     /// store, which repeats nothing.
@@ -131,7 +131,7 @@ impl Cluster {
                 None => std::future::pending().await,
             }
         };
-        ended.buffer_unordered(AT_ONCE).take_until(over).fold(DrainReport::default(), sum).await
+        ended.buffer_unordered(MAX_ENDS_AT_ONCE).take_until(over).fold(DrainReport::default(), sum).await
     }
 
     /// Ends one run.

@@ -19,7 +19,7 @@ const SLOW_TICKS: u32 = 20;
 const LOOK: Duration = Duration::from_secs(1);
 /// The number of ticks after which the counts of rate limits are tidied.
 const TIDY_TICKS: u32 = 240;
-const DUE_AT_ONCE: u32 = 500;
+const MAX_DUE_AT_ONCE: u32 = 500;
 /// How often the host says which components it needs for tasks that resume. A component stays for an hour after
 /// that ([`COMPONENT_KEPT_MS`](toolyard_task::journal::COMPONENT_KEPT_MS)).
 const SWEEP: Duration = Duration::from_secs(900);
@@ -151,7 +151,7 @@ impl Cluster {
             }
             self.recover_once().await?;
         }
-        let due = self.deps.tasks.store.due(DUE_AT_ONCE).await?;
+        let due = self.deps.tasks.store.due(MAX_DUE_AT_ONCE).await?;
         let mut over = Vec::new();
         for id in due {
             match self.deps.tasks.expire(id).await {

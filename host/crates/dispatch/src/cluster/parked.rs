@@ -1,7 +1,7 @@
 //! Tasks that wait without a run: this host takes those that are due, as many as it has room for.
 
 use crate::cluster::Cluster;
-use crate::cluster::recovery::Taking;
+use crate::cluster::recovery::Adoption;
 use crate::observe::metrics::MeasuredTool;
 use crate::slots::admission::{LimitReached, SlotRequest};
 use futures_util::StreamExt as _;
@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use toolyard_task::{StoreError, Task, TaskId};
 
 /// Tasks that are taken at once.
-const AT_ONCE: usize = 64;
+const MAX_WAKES_AT_ONCE: usize = 64;
 /// How long a task is left alone whose tool this host does not have.
 const LEFT_ALONE: Duration = Duration::from_secs(5);
 /// How long a task is left alone for whose run there is no slot, unless its principal has one again.
@@ -25,7 +25,7 @@ const MAX_LEFT: usize = 10_000;
 /// The parked tasks that this host leaves alone for now.
 #[derive(Default)]
 pub(super) struct ParkedTasks {
-    /// Those that this host cannot take.
+    /// The tasks that this host cannot take.
     left: HashMap<TaskId, LeftTask>,
 }
 
@@ -54,9 +54,9 @@ impl ParkedTasks {
 
 /// The outcome of an attempt to wake a task that was due.
 enum WakeOutcome {
-    /// It has a run, here or elsewhere, or is not due any more.
+    /// The task has a run, here or elsewhere, or is not due any more.
     Settled,
-    /// This host cannot take it for so long, or until this account has a free slot.
+    /// The host cannot take the task for so long, or until this account has a free slot.
     Left(Duration, Option<Arc<str>>),
 }
 
@@ -69,7 +69,7 @@ impl Cluster {
         if !may || slots.leaving.is_set() || slots.closing.is_set() {
             return Ok(());
         }
-        let room = self.deps.slots.admission.free().min(AT_ONCE as u32);
+        let room = self.deps.slots.admission.free().min(MAX_WAKES_AT_ONCE as u32);
         if room == 0 {
             // The end of a run looks again.
             return Ok(());
@@ -86,7 +86,7 @@ impl Cluster {
         }
         let mut waking = futures_util::stream::iter(due)
             .map(async |id| (id, self.wake(id).await))
-            .buffer_unordered(AT_ONCE);
+            .buffer_unordered(MAX_WAKES_AT_ONCE);
         let mut failed = Ok(());
         // To the end even after an error: a task that was taken must get its run.
         while let Some((id, woken)) = waking.next().await {
@@ -150,7 +150,7 @@ impl Cluster {
                 return Ok(WakeOutcome::Left(LEFT_FOR_OTHERS, account));
             }
         };
-        self.adopt(task, tool, Taking::Woken(slot), by).await?;
+        self.adopt(task, tool, Adoption::Resume(slot), by).await?;
         Ok(WakeOutcome::Settled)
     }
 }

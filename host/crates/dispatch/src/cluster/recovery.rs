@@ -21,26 +21,26 @@ use toolyard_task::tool::ArgumentCheck;
 use toolyard_task::{Digest, Event, Incarnation, Owner, StoreError, Task, TaskId};
 
 /// Tasks to recover concurrently, so that they share commits.
-const AT_ONCE: usize = 64;
+const MAX_RECOVERIES_AT_ONCE: usize = 64;
 /// The longest time before a task is run again.
-const LONGEST_BACK_OFF: Duration = Duration::from_secs(60);
+const MAX_BACK_OFF: Duration = Duration::from_secs(60);
 
 /// The outcome of the recovery of one task.
 pub(crate) enum RecoveryOutcome {
     /// The task has ended.
     Ended,
-    /// It is this host's now.
+    /// The task belongs to this host now.
     Claimed,
-    /// Nothing, for now or for ever.
+    /// The task stays as it is: no host can run it now, or another host takes it over. Recovery looks again.
     Left,
 }
 
 /// How a task becomes one of this host.
-pub(crate) enum Taking {
-    /// It was parked, and is due. Its run begins at once, in this slot.
-    Woken(Slot),
-    /// It was another host's. Its run waits for its turn.
-    From(Event),
+pub(crate) enum Adoption {
+    /// The task was parked, and is due. Its run begins at once, in this slot.
+    Resume(Slot),
+    /// The task was another host's. Its run waits for its turn.
+    TakeOver(Event),
 }
 
 impl Cluster {
@@ -85,7 +85,7 @@ impl Cluster {
                 seen
             });
             let (mut ended, mut claimed, mut left) = (0_usize, 0_usize, 0_usize);
-            let mut seen = seeing.buffered(AT_ONCE);
+            let mut seen = seeing.buffered(MAX_RECOVERIES_AT_ONCE);
             while let Some(seen) = seen.try_next().await? {
                 match seen {
                     RecoveryOutcome::Ended => ended += 1,
@@ -197,8 +197,8 @@ impl Cluster {
         }
     }
 
-    /// Its tool may come back, here or elsewhere, until its ttl. If another host has the tool, that
-    /// host takes the task over.
+    /// Leaves the task until its ttl, because its tool may come back, here or elsewhere. If another
+    /// host has the tool, that host takes the task over.
     pub(super) async fn wait_for_tool(&self, task: &Task) -> Result<RecoveryOutcome, StoreError> {
         let hosts = self.deps.node.store.living().await?;
         if hosts.iter().any(|host| host.components.contains(&task.digest)) {
@@ -222,7 +222,7 @@ impl Cluster {
     ) -> Result<RecoveryOutcome, StoreError> {
         let by = self.deps.node.ensure_registered().await?;
         let claimed = Event::Claimed { from: task.fence.incarnation, by, digest, reached };
-        self.adopt(task, tool, Taking::From(claimed), by).await
+        self.adopt(task, tool, Adoption::TakeOver(claimed), by).await
     }
 
     /// Takes a task over, which assigns it to this incarnation, and runs it.
@@ -230,7 +230,7 @@ impl Cluster {
         &self,
         task: Task,
         tool: Arc<MeasuredTool>,
-        taking: Taking,
+        adoption: Adoption,
         by: Incarnation,
     ) -> Result<RecoveryOutcome, StoreError> {
         let permit = self.deps.access.permit_accepted(&task, tool.clone());
@@ -254,9 +254,9 @@ impl Cluster {
         };
         let is_checked = check_arguments(&task, &tool) == ArgumentCheck::Fits;
         let run = Run::new(self.deps.clone(), setup);
-        let (event, slot) = match taking {
-            Taking::Woken(slot) => (Event::Woken { by }, Some(slot)),
-            Taking::From(event) => (event, None),
+        let (event, slot) = match adoption {
+            Adoption::Resume(slot) => (Event::Woken { by }, Some(slot)),
+            Adoption::TakeOver(event) => (event, None),
         };
         // Registered before it is claimed, so that a cancel which finds the record finds
         // the run as well.
@@ -290,7 +290,7 @@ impl Cluster {
                     attempt = task.fence.attempt, %from_node, ?pause,
                     "task recovered"
                 );
-                // Of the task as it is now: another component needs another approval.
+                // Computed from the current task: a changed component needs a new approval.
                 match SlotRequest::of_call(&self.deps.access.permit_accepted(&task, tool.clone())) {
                     Ok(request) => SlotTurn::After(pause, request),
                     Err(unapproved) => SlotTurn::Approval(unapproved),
@@ -307,7 +307,7 @@ impl Cluster {
         let first = Duration::from_millis(self.deps.settings.rerun_after_ms);
         match attempt.checked_sub(2) {
             None => Duration::ZERO,
-            Some(doublings) => first.saturating_mul(1 << doublings.min(16)).min(LONGEST_BACK_OFF),
+            Some(doublings) => first.saturating_mul(1 << doublings.min(16)).min(MAX_BACK_OFF),
         }
     }
 }

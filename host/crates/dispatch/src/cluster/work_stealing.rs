@@ -4,12 +4,12 @@
 //! Not here: tasks of dead hosts, which is [`crate::cluster::recovery`].
 
 use crate::cluster::Cluster;
-use crate::cluster::recovery::Taking;
+use crate::cluster::recovery::Adoption;
 use std::sync::atomic::Ordering;
 use toolyard_task::{Event, Incarnation, StoreError, TaskId};
 
 /// Tasks that are taken over at once.
-const AT_ONCE: u32 = 64;
+const MAX_TAKEN_AT_ONCE: u32 = 64;
 
 impl Cluster {
     /// Tells the other hosts which components this host has, if that has changed. Hosts on other
@@ -35,7 +35,7 @@ impl Cluster {
         if !self.deps.settings.shares || !self.deps.settings.adopts || self.deps.slots.closing.is_set() {
             return Ok(());
         }
-        let spare = self.deps.slots.admission.spare().min(AT_ONCE);
+        let spare = self.deps.slots.admission.spare().min(MAX_TAKEN_AT_ONCE);
         if spare == 0 {
             return Ok(());
         }
@@ -60,6 +60,6 @@ impl Cluster {
             return Ok(());
         }
         let taking = Event::Taken { from: task.fence.incarnation, by: me };
-        self.adopt(task, tool, Taking::From(taking), me).await.map(drop)
+        self.adopt(task, tool, Adoption::TakeOver(taking), me).await.map(drop)
     }
 }

@@ -148,13 +148,13 @@ impl Node {
     /// Sends these in as few messages as possible.
     fn send_all<T: Serialize>(&self, all: Vec<T>, message: impl Fn(Vec<T>) -> BroadcastMessage) {
         // An upper bound for the bytes around the entries of a message.
-        const AROUND: usize = 200;
-        let (mut some, mut length) = (Vec::new(), AROUND);
+        const MAX_FRAME_BYTES: usize = 200;
+        let (mut some, mut length) = (Vec::new(), MAX_FRAME_BYTES);
         for one in all {
             let bytes = serde_json::to_string(&one).map_or(MAX_MESSAGE_BYTES, |text| text.len() + 1);
             if length + bytes > MAX_MESSAGE_BYTES && !some.is_empty() {
                 self.send(&message(std::mem::take(&mut some)));
-                length = AROUND;
+                length = MAX_FRAME_BYTES;
             }
             length += bytes;
             some.push(one);

@@ -1,4 +1,4 @@
-//! This process as a host among those that share the store: its incarnation, which fences the
+//! The process as a host among those that share the store: its incarnation, which fences the
 //! writes of its runs, and the lease of the incarnation, if there is one.
 //!
 //! A process registers before its first task, not earlier (26B-7). A host that cannot renew its
@@ -26,21 +26,21 @@ const MARGIN: u32 = 8;
 /// A renewal that failed is tried again after this part of the lease.
 const RETRIES: u32 = 15;
 
-/// This process as a host.
+/// The membership of this process among the hosts.
 pub(crate) struct Membership {
     state: Mutex<LeaseState>,
-    /// One registers at a time.
+    /// At most one task of the process registers at a time.
     turn: Semaphore,
     registered: Notify,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
 enum LeaseState {
-    /// It has held no task yet.
+    /// The host has held no task yet.
     #[default]
     Unknown,
     Holds(HeldLease),
-    /// It has lost this incarnation, and takes another one when it needs one.
+    /// The host has lost this incarnation, and takes another one when it needs one.
     Lost(Incarnation),
 }
 
@@ -96,7 +96,7 @@ impl Membership {
 /// The lease of this host, as its operator sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lease {
-    /// Its incarnation.
+    /// The incarnation of the host.
     pub incarnation: u64,
     /// How long it counts as alive unless it renews its lease. `None` if it counts as alive as long as its
     /// process.
@@ -205,8 +205,8 @@ impl Node {
         }
     }
 
-    /// This host is dead to the others, or may be: the runs of its tasks stop, and nothing that it
-    /// still writes counts.
+    /// Treats this host as dead to the others, or possibly dead: the runs of its tasks stop, and nothing
+    /// that it still writes counts.
     pub(crate) fn fence_off(&self, incarnation: Incarnation) {
         {
             let mut state = self.membership.state.lock();

@@ -11,9 +11,9 @@ pub enum CallEnd {
     ToolError,
     /// With a JSON-RPC error of this code.
     Error(i32),
-    /// It needs answers that its client brings with the next request (26M-2).
+    /// The call needs answers that its client brings with the next request (26M-2).
     InputRequired,
-    /// It was stopped: cancelled, out of its ttl, or the host stopped.
+    /// The call was stopped: cancelled, out of its ttl, or the host stopped.
     Stopped,
 }
 

@@ -41,7 +41,7 @@ pub enum Capture {
 /// A plain call that has ended.
 #[derive(Debug, Clone)]
 pub struct CallRecord {
-    /// Its number, from 1, in this process.
+    /// The number of the call, from 1, in this process.
     pub number: u64,
     /// The tool.
     pub tool: String,
@@ -85,7 +85,7 @@ pub enum CallOrder {
     /// All, the newest first.
     #[default]
     Newest,
-    /// Those that failed, the newest first.
+    /// The calls that failed, the newest first.
     Failed,
     /// The slowest first.
     Slowest,
@@ -96,7 +96,7 @@ pub enum CallOrder {
 pub struct CallPosition {
     /// How long it took.
     pub took: Duration,
-    /// Its number.
+    /// The number of the call.
     pub number: u64,
 }
 
@@ -107,7 +107,7 @@ impl CallRecord {
         matches!(self.end, CallEnd::ToolError | CallEnd::Error(_) | CallEnd::Stopped)
     }
 
-    /// Its place in lists.
+    /// The place of the call in lists.
     #[must_use]
     pub const fn position(&self) -> CallPosition {
         CallPosition { took: self.took, number: self.number }

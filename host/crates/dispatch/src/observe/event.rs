@@ -22,7 +22,7 @@ pub(crate) enum RunEvent<'a> {
     HostCall(&'a HostCall),
     /// The guest asks this question, and is allowed to.
     Asked {
-        /// Its name for the question.
+        /// The key that the guest gives the question.
         key: &'a str,
         question: &'a CheckedQuestion,
     },

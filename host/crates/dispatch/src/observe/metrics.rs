@@ -218,7 +218,7 @@ impl Metrics {
         }
     }
 
-    /// This many ended tasks were removed before their ttl.
+    /// Counts ended tasks that were removed before their ttl.
     pub fn count_discarded(&self, count: u32) {
         self.discarded.inc_by(count.into());
     }
@@ -265,7 +265,7 @@ impl Metrics {
         self.journal_flushes.inc();
     }
 
-    /// This host continues a task from its journal.
+    /// Counts a task that this host continues from its journal.
     pub fn count_resumed(&self, why: ResumedWhy) {
         self.resumed.get_or_create(&[(WHY, why.as_str())]).inc();
     }
@@ -275,7 +275,7 @@ impl Metrics {
         self.diverged.inc();
     }
 
-    /// It was decided what happens to a request that was under way when its host stopped.
+    /// Counts a decision about a request that was under way when its host stopped.
     pub fn count_doubt(&self, decision: DoubtDecision) {
         self.doubts.get_or_create(&[(DECISION, decision.as_str())]).inc();
     }

@@ -26,7 +26,7 @@ pub trait Observer: Send + Sync + 'static {
 /// The call in which something happened.
 #[derive(Debug, Clone, Copy)]
 pub struct ObservedCall<'a> {
-    /// Its number, from 1, in this process.
+    /// The number of the call, from 1, in this process.
     pub number: u64,
     /// The requested tool, which may not exist.
     pub tool: &'a str,
@@ -39,27 +39,27 @@ pub struct ObservedCall<'a> {
 /// An event of a call.
 #[derive(Debug, Clone, Copy)]
 pub enum CallEvent<'a> {
-    /// It came in. Nothing has been looked at yet.
+    /// The call came in. Nothing has been looked at yet.
     Began {
         /// The principal, as a short text.
         caller: &'a str,
         /// The arguments, an object.
         arguments: &'a RawJson,
     },
-    /// It is a task from now on, and durable.
+    /// The call is a task from now on, and durable.
     IsTask,
     /// The guest reports something; the client may never see it.
     Reported(&'a Report),
     /// The guest asks this question, and is allowed to.
     Asked {
-        /// Its name for the question.
+        /// The key that the guest gives the question.
         key: &'a str,
         /// The method.
         method: &'static str,
         /// The params, an object.
         params: &'a RawJson,
     },
-    /// It got this answer, or none.
+    /// The guest got this answer, or none.
     Answered(&'a GivenAnswer),
     /// The call has ended.
     Ended(CallOutcome<'a>),
@@ -70,16 +70,16 @@ pub enum CallEvent<'a> {
 pub enum CallOutcome<'a> {
     /// With a result.
     Result {
-        /// Its `isError`.
+        /// The `isError` of the result.
         is_error: bool,
         /// The `CallToolResult`.
         result: &'a RawJson,
     },
     /// With an error of the tool's own.
     Error(&'a RpcError),
-    /// It was not accepted.
+    /// The call was not accepted.
     Refused(&'a Fault),
-    /// It was stopped: cancelled, out of its ttl, or the host stopped.
+    /// The call was stopped: cancelled, out of its ttl, or the host stopped.
     Stopped,
 }
 

@@ -21,7 +21,7 @@ pub(crate) struct RunSinks {
     metrics: Option<Arc<MeasuredTool>>,
     /// The record of the call, if it is traced.
     recording: Option<Box<Recording>>,
-    /// Its entry in the history of plain calls, if there is one.
+    /// The entry of the run in the history of plain calls, if there is one.
     history: Option<Box<HistoryEntry>>,
     /// The observed call, if there is an observer.
     observation: Option<Arc<Observation>>,

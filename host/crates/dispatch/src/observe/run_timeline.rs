@@ -11,9 +11,9 @@ use toolyard_task::tool::{OutputStream, Report};
 use toolyard_task::wire::Progress;
 
 /// Progress is stored at most this often: a timeline of nothing but progress tells a person nothing.
-const PROGRESS: Duration = Duration::from_secs(1);
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 /// The text of a stream is stored at most this often. The lines of the time between are one event.
-const OUTPUT: Duration = Duration::from_millis(250);
+const OUTPUT_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Adds the events of one run to the timeline of its task. Those of a plain call go nowhere.
 pub(crate) struct RunTimeline {
@@ -51,7 +51,7 @@ impl MergedText {
     }
 
     fn due(&self, now: Instant) -> Option<Instant> {
-        (!self.held.is_empty()).then(|| self.stored.map_or(now, |stored| stored + OUTPUT))
+        (!self.held.is_empty()).then(|| self.stored.map_or(now, |stored| stored + OUTPUT_INTERVAL))
     }
 
     /// The held text, if it may be stored now.
@@ -115,7 +115,7 @@ impl Merged {
         match report {
             Report::Progress(progress) => {
                 let now = Instant::now();
-                if self.progress_stored.is_some_and(|stored| now < stored + PROGRESS) {
+                if self.progress_stored.is_some_and(|stored| now < stored + PROGRESS_INTERVAL) {
                     self.progress = Some(progress.clone());
                     return None;
                 }

@@ -29,7 +29,7 @@ pub trait Traces: Send + Sync + 'static {
 /// A call that has ended.
 #[derive(Debug)]
 pub struct EndedCall<'a> {
-    /// Its own span.
+    /// The span of the call itself.
     pub context: &'a TraceContext,
     /// The span that it came with.
     pub parent: Option<&'a TraceContext>,

@@ -24,7 +24,7 @@ pub(crate) struct Client {
     pub principal: Option<Arc<Principal>>,
     /// The capabilities of the client: an object.
     pub capabilities: RawJson,
-    /// Its token for progress notifications.
+    /// The token of the request for progress notifications.
     pub progress_token: Option<RawJson>,
 }
 

@@ -60,17 +60,17 @@ impl BridgedPromotion {
 /// Why a call becomes a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PromotionCause {
-    /// Its guest says that it is long.
+    /// The guest says that the call is long.
     Guest,
-    /// It takes longer than its caller waits.
+    /// The call takes longer than its caller waits.
     LongCall,
-    /// It is about to have an effect, which no other call may repeat.
+    /// The call is about to have an effect, which no other call may repeat.
     Effect,
-    /// It asks a question that its client cannot be asked.
+    /// The call asks a question that its client cannot be asked.
     Question,
-    /// Its client stopped waiting.
+    /// The client stopped waiting.
     ClientLeft,
-    /// Its host is about to stop.
+    /// The host is about to stop.
     HostLeaves,
 }
 

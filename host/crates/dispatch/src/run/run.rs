@@ -1,4 +1,4 @@
-//! One run of a tool, and the loop that drives it.
+//! A run of a tool, and the loop that drives it.
 
 mod context;
 
@@ -57,11 +57,11 @@ pub(crate) enum DriveEnd<T> {
     Done(T),
     /// By a panic of the engine.
     Panicked,
-    /// It was stopped.
+    /// The work was stopped.
     Stopped,
-    /// It has to wait for its client's next request.
+    /// The run has to wait for its client's next request.
     Suspended,
-    /// Its task waits without a run.
+    /// The task of the run waits without a run.
     Parked,
 }
 
@@ -133,7 +133,7 @@ impl Run {
         self.as_task.get().copied()
     }
 
-    /// It works on this task from now on. Set once: a run never changes its task.
+    /// Makes the run work on this task from now on. Set once: a run never changes its task.
     pub fn set_task(&self, task: &Task) {
         let as_task = RunTask {
             id: task.id,

@@ -28,11 +28,11 @@ pub(crate) struct ReportThrottle {
 /// Whether a log message is within the bounds (G-2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LogDecision {
-    /// It does.
+    /// The message is within the bounds.
     Yes,
-    /// It is the first that does not.
+    /// The message is the first that exceeds the bounds.
     NoMore,
-    /// It does not.
+    /// The message exceeds the bounds, as an earlier one did.
     No,
 }
 

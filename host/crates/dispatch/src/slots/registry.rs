@@ -58,11 +58,11 @@ struct RunEntry {
 /// The number of this process's tasks in each state.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct TaskCounts {
-    /// They wait for a slot.
+    /// The number of tasks that wait for a slot.
     pub waiting: usize,
-    /// They run.
+    /// The number of tasks that run.
     pub working: usize,
-    /// They run, and wait for their clients' answers.
+    /// The number of tasks that run, and wait for their clients' answers.
     pub asking: usize,
 }
 

@@ -12,7 +12,7 @@ pub struct KnownReason {
     pub part: &'static str,
     /// The clients that send it.
     pub clients: &'static str,
-    /// Its meaning.
+    /// The cause that the reason means.
     pub cause: StopCause,
 }
 
@@ -36,11 +36,11 @@ pub const REASONS: [KnownReason; 5] = [
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum StopCause {
-    /// Its client cancelled it and did not say why.
+    /// The client cancelled the request and did not say why.
     Unsaid = 1,
-    /// Its client cancelled it because its timeout had passed.
+    /// The client cancelled the request because its timeout had passed.
     Timeout,
-    /// Its client cancelled it for another reason, such as a person who pressed Stop.
+    /// The client cancelled the request for another reason, such as a person who pressed Stop.
     Wanted,
     /// The connection of its client ended.
     Disconnected,
@@ -54,7 +54,7 @@ impl StopCause {
     const ALL: [Self; 6] =
         [Self::Unsaid, Self::Timeout, Self::Wanted, Self::Disconnected, Self::Detached, Self::Ended];
 
-    /// Its name in the log.
+    /// The name of the cause in the log.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Unsaid | Self::Wanted => "cancelled",

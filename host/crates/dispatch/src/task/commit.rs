@@ -9,9 +9,9 @@ use toolyard_task::{Effect, Event, Refusal, StoreError, Task, TaskId, Transition
 /// The outcome of a change.
 #[derive(Debug)]
 pub(crate) enum CommitOutcome {
-    /// It is durable; this is the task now.
+    /// The change is durable; this is the task now.
     Done(Task),
-    /// It does not apply; this is the task as it is.
+    /// The change does not apply; this is the task as it is.
     Refused(Task, Refusal),
     /// There is no such task any more.
     Gone,

@@ -23,7 +23,7 @@ const SHARE: u64 = 4;
 /// The sum of an owner is valid for this long, or as above.
 const OWNER_GOOD_FOR: Duration = Duration::from_secs(1);
 /// Journals of ended tasks that are read at once.
-const AT_ONCE: u32 = 64;
+const MAX_JOURNALS_AT_ONCE: u32 = 64;
 /// The rates of `continue-with` in bytes a second: for the runs of one owner, and for all runs.
 /// A guest that calls it in a loop would keep the disk busy.
 const OWNER_RATE: u64 = 2 << 20;
@@ -183,7 +183,7 @@ impl Tasks {
         let (mut count, mut freed) = (0_u32, 0_u64);
         while bytes > bound {
             let mut removed = 0_u32;
-            for (task, size) in self.journals.ended_journals(AT_ONCE).await? {
+            for (task, size) in self.journals.ended_journals(MAX_JOURNALS_AT_ONCE).await? {
                 if bytes <= bound {
                     break;
                 }

@@ -25,11 +25,11 @@ const FULL_FOR: Duration = Duration::from_secs(1);
 /// Principals whose sums are remembered.
 const MAX_OWNERS: usize = 10_000;
 /// Tasks that are removed in one transaction.
-const AT_ONCE: u32 = 64;
+const MAX_TASKS_AT_ONCE: u32 = 64;
 /// The most principals whose tasks are removed because of the bound of all, before the host gives up.
 const MAX_LARGEST: u32 = 16;
 /// Principals that one tick checks.
-const OWNERS_A_TICK: usize = 32;
+const MAX_OWNERS_PER_TICK: usize = 32;
 /// About as much as a record takes, besides the arguments and the outcome.
 const RECORD: u64 = 1024;
 
@@ -189,7 +189,7 @@ impl Tasks {
     /// Removes ended tasks that exceed a bound since they ended.
     pub(crate) async fn tidy_kept(&self) -> Result<(), StoreError> {
         let some: Vec<Owner> = self.kept.with(|state| {
-            let some: Vec<_> = state.to_look_at.iter().take(OWNERS_A_TICK).cloned().collect();
+            let some: Vec<_> = state.to_look_at.iter().take(MAX_OWNERS_PER_TICK).cloned().collect();
             state.to_look_at.retain(|owner| !some.contains(owner));
             some
         });
@@ -265,7 +265,7 @@ impl Tasks {
     ) -> Result<u64, StoreError> {
         let mut freed = 0;
         while freed < excess {
-            let ended = self.store.ended_first(owner, AT_ONCE).await?;
+            let ended = self.store.ended_first(owner, MAX_TASKS_AT_ONCE).await?;
             let mut discarded = Vec::new();
             let mut bytes = 0;
             for (task, kept) in &ended {

@@ -27,7 +27,7 @@ pub(crate) const KEYS: &str = "host:";
 pub(crate) const DOUBTS: &str = "host:doubt:";
 /// The most tasks whose questions are sent when a client opens a stream. The others are asked on the way to
 /// their results, or at the next stream.
-const OFFERED_AT_ONCE: u32 = 100;
+const MAX_OFFERED: u32 = 100;
 
 /// The questions that were sent and wait for answers.
 #[derive(Default)]
@@ -35,12 +35,12 @@ pub(crate) struct InflightQuestions {
     by_task: Mutex<BTreeMap<TaskId, BTreeMap<String, InflightQuestion>>>,
 }
 
-/// One question.
+/// A question that the host has sent, or is about to send.
 #[derive(Default)]
 struct InflightQuestion {
     /// A sender has claimed it.
     claimed: bool,
-    /// It is sent without naming its task (IR-9).
+    /// Whether the question is sent without naming its task (IR-9).
     bare: bool,
     /// The ids that it was sent under, and their routes, the latest last.
     routes: Vec<(String, Arc<dyn ClientRoute>)>,
@@ -232,7 +232,7 @@ impl Tasks {
     pub(crate) async fn offer_open(&self, session: &Session) -> Result<(), StoreError> {
         let Some(lookup) = self.clients.lookup() else { return Ok(()) };
         let channel = lookup.channel(Some(&session.id));
-        for id in self.store.asking(&session.owner, OFFERED_AT_ONCE).await? {
+        for id in self.store.asking(&session.owner, MAX_OFFERED).await? {
             let Some(read) = self.store.read(id, None).await? else { continue };
             let of_client = (Some(&session.id), &session.client_capabilities);
             self.offer_anywhere(&read.task, of_client, &channel).await?;

@@ -248,7 +248,7 @@ impl RejoinIndex {
         true
     }
 
-    /// Its caller has been told, or it is gone. Returns whether an equal call joined it until now.
+    /// Removes a task whose caller knows of it, or that is gone. Returns whether an equal call joined it until now.
     pub fn forget(&self, id: TaskId) -> bool {
         let mut state = self.state.lock();
         let was_kept = state.remove(id);

@@ -1,4 +1,4 @@
-//! One rule: whom it is for, what it is about, and on which conditions.
+//! A rule: whom it is for, what it is about, and on which conditions.
 
 use super::condition::{Arguments, Condition};
 use super::pattern::{Pattern, any};
@@ -14,9 +14,9 @@ use toolyard_task::approval::Confirm;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Effect {
-    /// It allows.
+    /// The rule allows.
     Allow,
-    /// It denies.
+    /// The rule denies.
     Deny,
 }
 
@@ -75,11 +75,11 @@ impl RuleSpec {
 /// Why a rule does not match.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Mismatch {
-    /// It is about something else.
+    /// The rule is about something else.
     Object,
     /// The rule names other principals.
     Principal,
-    /// It is for another client.
+    /// The rule is for another client.
     Client,
     /// The token lacks these scopes.
     Scopes(Vec<String>),
@@ -105,7 +105,7 @@ impl fmt::Display for Mismatch {
 /// A rule that is ready for decisions.
 #[derive(Debug)]
 pub struct Rule {
-    /// Its name.
+    /// The name of the rule; `rule N` if the configuration gives none.
     pub name: String,
     /// The effect of a match.
     pub effect: Effect,

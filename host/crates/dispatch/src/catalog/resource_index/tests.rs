@@ -46,12 +46,12 @@ fn two() -> (ResourceIndex, Vec<Arc<dyn Provider>>) {
 #[test]
 fn the_first_by_name_of_those_that_list_a_uri_has_it() {
     let (index, both) = two();
-    assert_eq!(index.lister(&both, "x:1"), None);
+    assert_eq!(index.plugin_that_lists(&both, "x:1"), None);
     index.note_uris(&both[1], ["x:1", "X:2"]);
-    assert_eq!(index.lister(&both, "x:1"), Some(1));
-    assert_eq!(index.lister(&both, "x:2"), Some(1), "a scheme is the same in upper case");
+    assert_eq!(index.plugin_that_lists(&both, "x:1"), Some(1));
+    assert_eq!(index.plugin_that_lists(&both, "x:2"), Some(1), "a scheme is the same in upper case");
     index.note_uris(&both[0], ["x:1"]);
-    assert_eq!(index.lister(&both, "x:1"), Some(0));
+    assert_eq!(index.plugin_that_lists(&both, "x:1"), Some(0));
 }
 
 #[test]
@@ -59,12 +59,12 @@ fn the_most_exact_template_has_a_uri_that_no_plugin_listed() {
     let (index, both) = two();
     index.note_templates(&both[0], ["{+any}", "book:{+any}"]);
     index.note_templates(&both[1], ["book:/{n}"]);
-    assert_eq!(index.template_fitter(&both, "book:/1"), Some(1));
-    assert_eq!(index.template_fitter(&both, "book:1"), Some(0));
-    assert_eq!(index.template_fitter(&both, "other:1"), None, "a scheme has to be written out");
-    assert_eq!(index.template_lister(&both, "book:/{n}"), Some(1));
+    assert_eq!(index.best_template_match(&both, "book:/1"), Some(1));
+    assert_eq!(index.best_template_match(&both, "book:1"), Some(0));
+    assert_eq!(index.best_template_match(&both, "other:1"), None, "a scheme has to be written out");
+    assert_eq!(index.plugin_that_lists_template(&both, "book:/{n}"), Some(1));
     index.note_templates(&both[0], ["book:/{x}"]);
-    assert_eq!(index.template_fitter(&both, "book:/1"), Some(0), "of two alike, the first");
+    assert_eq!(index.best_template_match(&both, "book:/1"), Some(0), "of two alike, the first");
 }
 
 #[test]
@@ -78,12 +78,12 @@ fn what_a_plugin_listed_counts_until_it_was_asked_again() {
     index.note_learnt(&both[0], &learnt(&["x:1", "x:2"]));
     assert!(index.is_fresh(&both[0]) && !index.is_fresh(&both[1]));
     index.mark_changed(Some("a"));
-    assert_eq!(index.lister(&both, "x:1"), Some(0), "it goes to no other plugin meanwhile");
+    assert_eq!(index.plugin_that_lists(&both, "x:1"), Some(0), "it goes to no other plugin meanwhile");
     index.note_learnt(&both[0], &learnt(&["x:2"]));
-    assert_eq!(index.lister(&both, "x:1"), None);
-    assert_eq!(index.lister(&both, "x:2"), Some(0));
+    assert_eq!(index.plugin_that_lists(&both, "x:1"), None);
+    assert_eq!(index.plugin_that_lists(&both, "x:2"), Some(0));
     let again = vec![provider("a", None), both[1].clone()];
-    assert_eq!(index.lister(&again, "x:2"), None, "another component");
+    assert_eq!(index.plugin_that_lists(&again, "x:2"), None, "another component");
     index.retain(&again);
     assert!(index.plugins.lock().is_empty());
 }
@@ -110,26 +110,26 @@ fn who_is_late_is_passed_over_for_longer_each_time_and_for_this_caller_alone() {
     let (one, other): (Arc<str>, Arc<str>) = ("one".into(), "other".into());
     let time = Duration::from_secs(2);
     assert_eq!(index.mark_late(&one, "a"), FIRST_PENALTY);
-    assert_eq!(index.patience(&one, "a", time), None);
-    assert_eq!(index.patience(&other, "a", time), Some(time));
-    assert_eq!(index.patience(&one, "b", time), Some(time));
+    assert_eq!(index.time_budget(&one, "a", time), None);
+    assert_eq!(index.time_budget(&other, "a", time), Some(time));
+    assert_eq!(index.time_budget(&one, "b", time), Some(time));
     // As if the penalty had passed.
     index.late.lock().values_mut().for_each(|lateness| lateness.until = Instant::now());
-    assert_eq!(index.patience(&one, "a", time), Some(time / 2), "then with less time");
+    assert_eq!(index.time_budget(&one, "a", time), Some(time / 2), "then with less time");
     assert_eq!(index.mark_late(&one, "a"), FIRST_PENALTY * 2);
     for _ in 0..20 {
-        assert!(index.mark_late(&one, "a") <= LONGEST_PENALTY);
+        assert!(index.mark_late(&one, "a") <= MAX_PENALTY);
     }
     index.mark_in_time(&one, "a");
-    assert_eq!(index.patience(&one, "a", time), Some(time));
+    assert_eq!(index.time_budget(&one, "a", time), Some(time));
 }
 
 #[test]
 fn a_manifest_that_names_uris_has_them() {
     let all = vec![provider("a", None), provider("b", Some(&["book:/*"])), provider("c", Some(&["book:/1"]))];
-    assert_eq!(claimant(&all, "book:/1"), Some(1));
-    assert_eq!(claimant(&all, "BOOK:/2"), Some(1));
-    assert_eq!(claimant(&all, "note:/1"), None);
-    assert_eq!(template_claimant(&all, "book:/{n}"), Some(1));
-    assert_eq!(template_claimant(&all, "book:{+n}"), None);
+    assert_eq!(plugin_that_claims(&all, "book:/1"), Some(1));
+    assert_eq!(plugin_that_claims(&all, "BOOK:/2"), Some(1));
+    assert_eq!(plugin_that_claims(&all, "note:/1"), None);
+    assert_eq!(plugin_that_claims_template(&all, "book:/{n}"), Some(1));
+    assert_eq!(plugin_that_claims_template(&all, "book:{+n}"), None);
 }

@@ -141,9 +141,9 @@ pub(crate) struct PromotionWait {
 
 /// The outcome of a call that may become a task.
 pub(crate) enum EndOrTask {
-    /// It ended as a plain call.
+    /// The call ended as a plain call.
     End(RunEnd),
-    /// It goes on as this task.
+    /// The call goes on as this task.
     Task(Box<Promoted>),
 }
 
@@ -309,7 +309,7 @@ impl Run {
         }
     }
 
-    /// Its request is cancelled, which does nothing to a task (26H-13).
+    /// Cancels the request of the run, which does nothing to a task (26H-13).
     async fn cancel_unless_task(&self) {
         let _turn = self.turn().await;
         if self.task().is_none() {

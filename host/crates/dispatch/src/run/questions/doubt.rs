@@ -12,7 +12,7 @@ use toolyard_task::wire::QuestionKind;
 /// The name of the one field.
 const FIELD: &str = "decision";
 /// The most characters of the request that are shown.
-const REQUEST_CHARS: usize = 500;
+const MAX_REQUEST_CHARS: usize = 500;
 
 const CHOICES: [(DoubtDecision, &str); 3] = [
     (DoubtDecision::Resend, "Send it again"),
@@ -45,7 +45,7 @@ fn question(of: &Run, request: &str) -> CheckedQuestion {
     let (plugin, _) = of.work.component();
     let tool = of.work.tool_name().unwrap_or_default();
     // The request comes from a guest: characters that could hide or reverse a part of it are escaped.
-    let request: String = request.chars().take(REQUEST_CHARS).collect();
+    let request: String = request.chars().take(MAX_REQUEST_CHARS).collect();
     let message = format!(
         "The host stopped while the tool {tool:?} of the plugin {plugin:?} sent the request {request:?}. Whether the \
          server carried it out is not known. Which of these shall happen?"

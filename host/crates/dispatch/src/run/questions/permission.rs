@@ -28,9 +28,9 @@ use toolyard_task::{AccessRequest, AskError, NotPermitted, Owner, StoreError, Ta
 /// hand: the bound keeps a client that answers automatically from filling the store.
 const MAX_PERMISSIONS: u32 = 1_000;
 /// How much of a client's error is repeated.
-const ERROR_CHARS: usize = 200;
+const MAX_ERROR_CHARS: usize = 200;
 
-/// One question on its way.
+/// A question for a permission, on its way.
 struct PermissionQuestion {
     wanted: AccessRequest,
     /// The choices of the user.
@@ -284,7 +284,7 @@ fn why(error: AskError) -> WhyNot {
         AskError::TimedOut => WhyNot::TimedOut,
         AskError::Cancelled => WhyNot::Stopped,
         AskError::Unsupported(lacks) => WhyNot::CannotAsk(lacks),
-        AskError::Refused(error) => WhyNot::NoAnswer(clip(&error.message, ERROR_CHARS)),
+        AskError::Refused(error) => WhyNot::NoAnswer(clip(&error.message, MAX_ERROR_CHARS)),
         AskError::Invalid(_) | AskError::TooLate => WhyNot::Unavailable,
     }
 }

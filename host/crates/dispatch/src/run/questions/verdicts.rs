@@ -8,7 +8,7 @@ use toolyard_task::permission::WhyNot;
 /// The permissions that one run knows. Permanent verdicts are not here but in the store: each use
 /// reads them there, so that the operator can revoke them.
 pub(crate) struct Permissions {
-    /// One question at a time: its answer may also settle those that wait behind it.
+    /// At most one question is asked at a time: its answer may also settle those that wait behind it.
     pub(crate) turn: Semaphore,
     /// Whether the host asks a person for what the manifest leaves to a person.
     pub(crate) asks: bool,

@@ -11,7 +11,7 @@ use toolyard_task::{AccessRequest, Owner};
 /// The name of the one field.
 const FIELD: &str = "decision";
 /// The longest name of a host that is shown whole; no name in the DNS is longer.
-const HOST_CHARS: usize = 253;
+const MAX_HOST_CHARS: usize = 253;
 
 /// An answer of the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -126,7 +126,7 @@ fn message(of: &Run, wanted: &AccessRequest) -> String {
             format!("{who} wants {does} in the folder {place:?}, which it calls {guest:?}. May it?")
         }
         AccessRequest::Host { scheme, host, port } => {
-            let host: String = host.chars().take(HOST_CHARS).flat_map(char::escape_default).collect();
+            let host: String = host.chars().take(MAX_HOST_CHARS).flat_map(char::escape_default).collect();
             format!("{who} wants to send requests to the host \"{scheme}://{host}:{port}\". May it?")
         }
     }
