@@ -131,7 +131,7 @@ pub(crate) fn logged(fault: &Fault) -> RpcError {
     fault.rpc()
 }
 
-/// One line of text: the newlines that JSON allows between its tokens become
+/// A message as one line of text: the newlines that JSON allows between its tokens become
 /// spaces, so that a message is one line on stdio (S-1) and one `data` field in
 /// an event.
 pub(crate) fn one_line(message: Bytes) -> Bytes {

@@ -39,7 +39,7 @@ pub(crate) struct Changes {
 #[derive(Debug, PartialEq, Eq)]
 enum ResourceUpdates {
     These(BTreeSet<Arc<str>>),
-    /// It is no longer known which ones: any resource.
+    /// Any resource: the host no longer knows which ones have changed.
     Any,
 }
 
@@ -105,7 +105,7 @@ impl Changes {
     /// The messages for one client: only about declared capabilities (L-6), and only about resources that it
     /// subscribed to and may read.
     pub async fn messages(&self, dispatch: &Dispatch, client: &ClientSession) -> Vec<Bytes> {
-        if !client.audience.is_initialized() {
+        if !client.notification_filter.is_initialized() {
             return Vec::new();
         }
         let declared = client.declared;

@@ -150,7 +150,7 @@ impl ClientSession {
                     self.inflight.cancel(&request, StopCause::of_cancellation(reason.as_deref()));
                 }
             }
-            Method::Initialized => self.audience.set_initialized(),
+            Method::Initialized => self.notification_filter.set_initialized(),
             // The task of a client may report its status, but the host polls it instead.
             _ => {}
         }

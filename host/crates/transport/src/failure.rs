@@ -5,7 +5,7 @@ use toolyard_protocol::RpcError;
 
 /// The reason why a request has no result.
 pub(crate) enum Failure {
-    /// It was stopped.
+    /// The request was stopped.
     Cancelled,
     /// The request did nothing, and HTTP has a status for that.
     Refused(Fault),

@@ -8,21 +8,21 @@ use toolyard_protocol::{LogLevel, notification};
 
 /// The log level of a client, and whether it is ready for questions.
 #[derive(Debug)]
-pub(crate) struct Audience {
+pub(crate) struct NotificationFilter {
     /// The least serious level of log messages, as its position in the order.
-    least: AtomicU8,
+    min_level: AtomicU8,
     initialized: AtomicBool,
     began: Instant,
 }
 
 /// How long the host waits for `notifications/initialized`.
-const FORGOTTEN: Duration = Duration::from_secs(2);
+const INITIALIZED_TIMEOUT: Duration = Duration::from_secs(2);
 
-impl Audience {
+impl NotificationFilter {
     /// A client with this level. A session that was read from the store was initialized long ago.
     pub fn new(level: LogLevel, initialized: bool) -> Self {
         Self {
-            least: AtomicU8::new(level as u8),
+            min_level: AtomicU8::new(level as u8),
             initialized: AtomicBool::new(initialized),
             began: Instant::now(),
         }
@@ -30,7 +30,7 @@ impl Audience {
 
     /// The client sets the level of its log messages (G-2).
     pub fn set_level(&self, level: LogLevel) {
-        self.least.store(level as u8, Ordering::Relaxed);
+        self.min_level.store(level as u8, Ordering::Relaxed);
     }
 
     /// `notifications/initialized` has arrived.
@@ -39,10 +39,10 @@ impl Audience {
     }
 
     /// Whether the host may send it requests, and notices that belong to none of its requests (L-4). A client
-    /// that makes calls but has not sent `notifications/initialized` within `FORGOTTEN` never will. If the
+    /// that makes calls but has not sent `notifications/initialized` within `INITIALIZED_TIMEOUT` never will. If the
     /// host insisted on it, the client's calls would wait for questions that it never receives.
     pub fn is_initialized(&self) -> bool {
-        self.initialized.load(Ordering::Relaxed) || self.began.elapsed() >= FORGOTTEN
+        self.initialized.load(Ordering::Relaxed) || self.began.elapsed() >= INITIALIZED_TIMEOUT
     }
 
     /// The notification for a notice, if the client wants it.
@@ -53,7 +53,9 @@ impl Audience {
             Notice::Progress { token, progress } => {
                 toolyard_protocol::progress::progress(token, task, progress)
             }
-            Notice::Log { level, .. } if (*level as u8) < self.least.load(Ordering::Relaxed) => return None,
+            Notice::Log { level, .. } if (*level as u8) < self.min_level.load(Ordering::Relaxed) => {
+                return None;
+            }
             Notice::Log { level, logger, data } => {
                 notification::log_message(*level, logger.as_deref(), data, task)
             }
@@ -73,17 +75,17 @@ mod tests {
 
     #[test]
     fn g_2_a_client_gets_its_level_and_what_is_more_serious() {
-        let audience = Audience::new(LogLevel::DEFAULT, true);
-        let passes = |audience: &Audience, level| {
+        let filter = NotificationFilter::new(LogLevel::DEFAULT, true);
+        let passes = |filter: &NotificationFilter, level| {
             let notice = Notice::Log { level, logger: None, data: RawJson::trusted("1") };
-            audience.message(None, &notice).is_some()
+            filter.message(None, &notice).is_some()
         };
-        assert!(!passes(&audience, LogLevel::Debug));
-        assert!(passes(&audience, LogLevel::Info));
-        audience.set_level(LogLevel::Error);
-        assert!(!passes(&audience, LogLevel::Warning));
-        assert!(passes(&audience, LogLevel::Error) && passes(&audience, LogLevel::Emergency));
-        audience.set_level(LogLevel::Debug);
-        assert!(LogLevel::ALL.into_iter().all(|level| passes(&audience, level)));
+        assert!(!passes(&filter, LogLevel::Debug));
+        assert!(passes(&filter, LogLevel::Info));
+        filter.set_level(LogLevel::Error);
+        assert!(!passes(&filter, LogLevel::Warning));
+        assert!(passes(&filter, LogLevel::Error) && passes(&filter, LogLevel::Emergency));
+        filter.set_level(LogLevel::Debug);
+        assert!(LogLevel::ALL.into_iter().all(|level| passes(&filter, level)));
     }
 }

@@ -12,7 +12,7 @@ use crate::http::reply::SESSION_ID;
 use crate::inflight::Inflight;
 use crate::stateless::claim_of;
 use crate::stdio::line_framing::{self, Line, Outbox, Outgoing};
-use crate::stdio::{INBOX, OUTBOX};
+use crate::stdio::{MAX_INBOX, MAX_OUTBOX};
 use bytes::Bytes;
 use event_reader::EventReader;
 use futures_util::future::BoxFuture;
@@ -41,7 +41,7 @@ use toolyard_protocol::stateless::claim::VersionClaim;
 use toolyard_protocol::{DecodeError, Id, Incoming, Message, Method, RpcError, response};
 
 /// How often a request that may be repeated is sent to a host that ends before it has answered.
-const ATTEMPTS: u32 = 20;
+const MAX_ATTEMPTS: u32 = 20;
 /// The pause before a request is repeated, or a stream is opened again.
 const AGAIN: Duration = Duration::from_millis(100);
 /// How long the cancellation of a request waits for the beginning of its answer: both travel on connections of
@@ -92,8 +92,8 @@ pub async fn serve<R, W>(
     R: BufRead + Send + 'static,
     W: Write + Send + 'static,
 {
-    let (outbox, written) = line_framing::spawn_writer(output, OUTBOX);
-    let mut lines = line_framing::spawn_reader(input, settings.message_bytes, INBOX, None);
+    let (outbox, written) = line_framing::spawn_writer(output, MAX_OUTBOX);
+    let mut lines = line_framing::spawn_reader(input, settings.message_bytes, MAX_INBOX, None);
     let relay = Arc::new(Relay {
         background,
         max_requests: settings.requests,
@@ -152,7 +152,7 @@ pub async fn serve<R, W>(
 struct Relay {
     background: Arc<dyn Background>,
     max_requests: usize,
-    /// Its name at the host, which ids of requests belong to.
+    /// The name of the relay at the host, which ids of requests belong to.
     name: HeaderValue,
     outbox: Outbox,
     /// The session of the client, if it has opened one. Held while it is opened again.
@@ -166,7 +166,7 @@ struct Relay {
 /// The session of a client (2025-11-25).
 #[derive(Clone)]
 struct Session {
-    /// Its name at the host, as the header has it.
+    /// The name of the session at the host, as the header has it.
     id: HeaderValue,
     /// The `initialize` that opened it, to open another one if the host knows it no more.
     opened_by: Bytes,
@@ -312,7 +312,7 @@ impl Relay {
 
     /// Opens a session at the host; `None` if it refuses. With the answer of the host.
     async fn open(&self, line: &Bytes) -> Result<(Option<Session>, Bytes), Failure> {
-        let mut left = ATTEMPTS;
+        let mut left = MAX_ATTEMPTS;
         loop {
             let answered = async {
                 let answered = self.request(HttpMethod::POST, line.clone(), []).await?;
@@ -331,7 +331,7 @@ impl Relay {
 
     /// Sends a request, and its answer to the client.
     async fn exchange(&self, id: &Id, exchange: &Exchange) {
-        let mut left = if exchange.is_repeatable { ATTEMPTS } else { 0 };
+        let mut left = if exchange.is_repeatable { MAX_ATTEMPTS } else { 0 };
         loop {
             match self.answered(id, exchange).await {
                 Ok(()) => return,
@@ -367,7 +367,7 @@ impl Relay {
 
     /// Sends a notification or a response, which have no answer.
     async fn tell(&self, line: Bytes, is_of_session: bool) {
-        for _ in 0..ATTEMPTS {
+        for _ in 0..MAX_ATTEMPTS {
             match self.post(&line, is_of_session).await {
                 Err(Failure::Unreachable(why)) => return unreachable(&why),
                 Ok(answered) if answered.response.status() != StatusCode::SERVICE_UNAVAILABLE => return,

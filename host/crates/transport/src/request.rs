@@ -31,7 +31,7 @@ pub(crate) struct Sender {
     pub principal: Arc<Principal>,
     /// The address of the sender, over HTTP.
     pub peer: Option<IpAddr>,
-    /// Its rate limits.
+    /// The key of the sender's rate limits.
     pub key: RateKey,
 }
 
@@ -64,7 +64,7 @@ pub(crate) struct Request {
 pub(crate) enum AnswerForm {
     /// At once, as one object.
     Plain,
-    /// It may take long, and notices may precede it.
+    /// The answer may take long, and notices may precede it.
     MayStream,
     /// Always as a stream (H-18).
     Stream,
@@ -183,7 +183,7 @@ impl Request {
     }
 
     /// The form in which its answer is sent.
-    pub fn manner(&self) -> AnswerForm {
+    pub fn answer_form(&self) -> AnswerForm {
         match self.method {
             Method::TasksResult => AnswerForm::Stream,
             Method::ToolsCall => AnswerForm::MayStream,

@@ -14,7 +14,7 @@ use toolyard_protocol::{Incoming, Message, Method, RawJson};
 /// whose code is in the cache are loaded by then.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 
-/// This server, as every result shows it; rendered once.
+/// The identity of this server, as every result shows it; rendered once.
 #[derive(Debug, Default)]
 pub struct ServerInfo(OnceLock<RawJson>);
 
@@ -32,12 +32,12 @@ pub struct Server {
     pub shares: ClientShares,
     /// The metrics.
     pub metrics: Metrics,
-    /// This server, as results show it.
+    /// The identity of this server, as results show it.
     pub server_info: ServerInfo,
 }
 
 impl Server {
-    /// This server, as every result shows it (26J-5).
+    /// The identity of this server, as every result shows it (26J-5).
     pub(crate) fn server_info(&self) -> &RawJson {
         self.server_info.0.get_or_init(|| RawJson::of(&self.identity.info))
     }

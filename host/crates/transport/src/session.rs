@@ -1,7 +1,7 @@
 //! A client that has initialized, over either transport: the state of its session.
 
 use crate::inflight::Inflight;
-use crate::notifications::Audience;
+use crate::notifications::NotificationFilter;
 use crate::server::Server;
 use arc_swap::ArcSwap;
 use std::collections::BTreeSet;
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use toolyard_dispatch::{BridgeTerms, Caller, ClientChannel, Dispatch, Fault, Offers, Principal, Session};
 use toolyard_protocol::{LogLevel, Revision};
 
-/// One client.
+/// The session of a client.
 pub(crate) struct ClientSession {
     /// The caller of its latest request. The scopes of its token may change from one
     /// request to the next.
@@ -20,7 +20,7 @@ pub(crate) struct ClientSession {
     /// The offers that `initialize` declared to it, besides tools (L-6).
     pub declared: Offers,
     /// The notifications that it wants.
-    pub audience: Arc<Audience>,
+    pub notification_filter: Arc<NotificationFilter>,
     /// The part that is stored. Locked while it is written, so that the last change is also the last write.
     pub memory: tokio::sync::Mutex<DurableState>,
     /// Receives notifications about its tasks.
@@ -39,7 +39,7 @@ const MAX_SUBSCRIPTION_BYTES: usize = 256 << 10;
 pub(crate) struct SessionTerms {
     pub revision: Revision,
     pub declared: Offers,
-    pub audience: Arc<Audience>,
+    pub notification_filter: Arc<NotificationFilter>,
     pub memory: DurableState,
     /// The name of the client.
     pub client: String,
@@ -63,7 +63,7 @@ impl ClientSession {
         task_channel: Arc<dyn ClientChannel>,
     ) -> Self {
         let most = server.settings.requests_per_session;
-        let SessionTerms { revision, declared, audience, memory, client } = agreed;
+        let SessionTerms { revision, declared, notification_filter, memory, client } = agreed;
         let bridge = server.dispatch.settings().bridge.as_ref().filter(|_| server.dispatch.settings().tasks);
         let remembered = memory.session.as_ref().is_some_and(|session| session.task_aware);
         let task_aware = server.dispatch.knows_tasks(&client, &caller.capabilities, remembered);
@@ -73,7 +73,7 @@ impl ClientSession {
             caller: ArcSwap::from_pointee(caller),
             revision,
             declared,
-            audience,
+            notification_filter,
             memory: tokio::sync::Mutex::new(memory),
             task_channel,
             inflight: Inflight::new(most, "of this session"),
@@ -121,7 +121,7 @@ impl ClientSession {
             session.log_level = Some(level.as_str().to_owned());
             dispatch.remember_session(session).await?;
         }
-        self.audience.set_level(level);
+        self.notification_filter.set_level(level);
         Ok(())
     }
 
@@ -131,7 +131,7 @@ impl ClientSession {
         let mut memory = self.memory.lock().await;
         let Some(session) = &memory.session else { return Ok(true) };
         let Some(session) = dispatch.session(&session.id).await? else { return Ok(false) };
-        self.audience.set_level(level_of(&session));
+        self.notification_filter.set_level(level_of(&session));
         self.task_aware.fetch_or(session.task_aware, Ordering::Relaxed);
         memory.subscriptions.clone_from(&session.subscriptions);
         memory.session = Some(session);

@@ -5,7 +5,7 @@ mod stateless;
 
 use crate::answer::{Answer, logged};
 use crate::change_notifications::{ChangeReceiver, Changes};
-use crate::notifications::Audience;
+use crate::notifications::NotificationFilter;
 use crate::request::{Request, RequestMessage};
 use crate::server::Server;
 use crate::session::{ClientSession, DurableState, SessionTerms};
@@ -36,9 +36,9 @@ use toolyard_protocol::{
 
 /// The most messages that wait to be written. A client that does not read slows down its own requests, and
 /// the host drops notices to it.
-pub(crate) const OUTBOX: usize = 256;
+pub(crate) const MAX_OUTBOX: usize = 256;
 /// The most lines that wait to be handled.
-pub(crate) const INBOX: usize = 64;
+pub(crate) const MAX_INBOX: usize = 64;
 /// Serves one client until its input ends or `stop` is cancelled. Running requests then get
 /// `Settings::eof_grace` to end; the rest ends with `drained`, and every answer is written.
 pub async fn serve<R, W>(
@@ -51,7 +51,7 @@ pub async fn serve<R, W>(
     R: BufRead + Send + 'static,
     W: Write + Send + 'static,
 {
-    let (outbox, written) = line_framing::spawn_writer(output, OUTBOX);
+    let (outbox, written) = line_framing::spawn_writer(output, MAX_OUTBOX);
     let changes = ChangeReceiver::of(&server.dispatch);
     Client::new(&server, outbox).serve(input, written, stop, changes, drained).await;
 }
@@ -86,7 +86,7 @@ impl Client {
     ) {
         let budget = Some(self.server.shares.messages.clone());
         let most = self.server.settings.message_bytes;
-        let mut lines = line_framing::spawn_reader(input, most, INBOX, budget);
+        let mut lines = line_framing::spawn_reader(input, most, MAX_INBOX, budget);
         loop {
             tokio::select! {
                 biased;
@@ -237,10 +237,14 @@ impl Client {
         }
         let revision = Revision::negotiate(&params.protocol_version, Transport::Stdio);
         let declared = self.server.dispatch.catalog().offers();
-        let audience = Arc::new(Audience::new(LogLevel::DEFAULT, false));
-        let task_channel = Arc::new(PipeChannel { outbox: self.outbox.clone(), audience: audience.clone() });
+        let notification_filter = Arc::new(NotificationFilter::new(LogLevel::DEFAULT, false));
+        let task_channel = Arc::new(PipeChannel {
+            outbox: self.outbox.clone(),
+            notification_filter: notification_filter.clone(),
+        });
         let client = params.client_info.name;
-        let agreed = SessionTerms { revision, declared, audience, memory: DurableState::default(), client };
+        let agreed =
+            SessionTerms { revision, declared, notification_filter, memory: DurableState::default(), client };
         let caller = Caller::local(params.capabilities);
         self.client = Some(Arc::new(ClientSession::new(&self.server, caller, agreed, task_channel)));
         response::result(id, &self.server.identity.initialize_result(revision, declared))
@@ -288,7 +292,10 @@ impl Client {
     }
 
     fn channel(&self, client: &ClientSession) -> Arc<dyn ClientChannel> {
-        Arc::new(PipeChannel { outbox: self.outbox.clone(), audience: client.audience.clone() })
+        Arc::new(PipeChannel {
+            outbox: self.outbox.clone(),
+            notification_filter: client.notification_filter.clone(),
+        })
     }
 
     async fn send(&self, message: Bytes) {
@@ -311,7 +318,7 @@ async fn deliver(answer: Answer, outbox: Outbox) {
 #[derive(Clone)]
 struct PipeChannel {
     outbox: Outbox,
-    audience: Arc<Audience>,
+    notification_filter: Arc<NotificationFilter>,
 }
 
 impl PipeChannel {
@@ -324,13 +331,13 @@ impl PipeChannel {
 
 impl ClientChannel for PipeChannel {
     fn notify(&self, task: Option<TaskId>, notice: Notice) {
-        if let Some(message) = self.audience.message(task, &notice) {
+        if let Some(message) = self.notification_filter.message(task, &notice) {
             self.send(message);
         }
     }
 
     fn route(&self, _task: Option<TaskId>, _scope: RouteScope) -> Option<Arc<dyn ClientRoute>> {
-        let can_be_asked = self.audience.is_initialized() && !self.outbox.is_closed();
+        let can_be_asked = self.notification_filter.is_initialized() && !self.outbox.is_closed();
         can_be_asked.then(|| Arc::new(self.clone()) as Arc<dyn ClientRoute>)
     }
 

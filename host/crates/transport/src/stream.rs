@@ -27,7 +27,7 @@ pub(crate) struct LogBounds {
     pub events: usize,
 }
 
-/// One stream.
+/// A stream of events to a client, with those that it may ask for again.
 pub(crate) struct Stream {
     id: u64,
     bounds: LogBounds,

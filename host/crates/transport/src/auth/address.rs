@@ -55,7 +55,7 @@ impl Address {
         &self.text
     }
 
-    /// Its path, `/` at least.
+    /// The path of the address, `/` at least.
     #[must_use]
     pub fn path(&self) -> &str {
         self.uri.path()

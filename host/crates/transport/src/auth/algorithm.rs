@@ -45,7 +45,7 @@ impl Algorithm {
         Self::ALL.into_iter().find(|algorithm| algorithm.name == name)
     }
 
-    /// Its name.
+    /// The name of the algorithm.
     #[must_use]
     pub const fn name(self) -> &'static str {
         self.name

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use toolyard_dispatch::{Subject, Timestamp};
 
 /// The longest subject. A subject is a key in the stores; OpenID Connect allows at most 255 characters.
-const SUBJECT_BYTES: usize = 255;
+const MAX_SUBJECT_BYTES: usize = 255;
 
 /// The required values of the claims.
 pub(super) struct ExpectedClaims<'e> {
@@ -78,7 +78,7 @@ fn text(claims: &Map<String, Value>, name: &str) -> Result<Option<String>, Token
         None => Ok(None),
         // It appears in logs and tables.
         Some(Value::String(text))
-            if !text.is_empty() && text.len() <= SUBJECT_BYTES && !text.chars().any(char::is_control) =>
+            if !text.is_empty() && text.len() <= MAX_SUBJECT_BYTES && !text.chars().any(char::is_control) =>
         {
             Ok(Some(text.clone()))
         }

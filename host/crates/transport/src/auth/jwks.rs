@@ -11,7 +11,7 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 /// The shortest RSA key that is trusted, in bits.
-const RSA_BITS: usize = 2048;
+const MIN_RSA_BITS: usize = 2048;
 
 /// The text is not a valid key set.
 #[derive(Debug, thiserror::Error)]
@@ -113,7 +113,7 @@ impl Key {
                 // The highest bit of a modulus must be set; otherwise the key is one bit shorter.
                 let bits = (modulus.len() - leading) * 8
                     - modulus.get(leading).map_or(0, |byte| byte.leading_zeros() as usize);
-                (bits >= RSA_BITS).then_some(KeyKind::Rsa)
+                (bits >= MIN_RSA_BITS).then_some(KeyKind::Rsa)
             }
             AlgorithmParameters::EllipticCurve(key) => match key.curve {
                 EllipticCurve::P256 => Some(KeyKind::P256),

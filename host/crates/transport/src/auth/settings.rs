@@ -37,7 +37,7 @@ pub struct TokenSettings {
     pub scopes: Vec<String>,
     /// The time from which it is no longer accepted.
     pub expires: Option<Timestamp>,
-    /// Its bearer is the user of this machine, as over stdio: a principal without a name and
+    /// The bearer of the token is the user of this machine, as over stdio: a principal without a name and
     /// scopes, as long as the token is configured.
     pub local: bool,
 }
@@ -45,7 +45,7 @@ pub struct TokenSettings {
 /// An issuer of tokens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IssuerSettings {
-    /// Its name: exactly the `iss` of its tokens.
+    /// The name of the issuer: exactly the `iss` of its tokens.
     pub issuer: Address,
     /// The audiences that mean this server; a token's `aud` must contain one of them.
     pub audience: Vec<String>,

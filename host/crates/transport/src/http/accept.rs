@@ -82,13 +82,13 @@ pub async fn serve(
     let connections = TaskTracker::new();
     let requests = TaskTracker::new();
     let endpoint = Arc::new(Endpoint::new(server, requests.clone(), stop.clone()));
-    let attendant = tokio::spawn(endpoint.clone().attend(stop.clone()));
+    let attendant = tokio::spawn(endpoint.clone().run_notifications(stop.clone()));
     let acceptor = Acceptor {
         limit: ConnectionLimit::new(
             endpoint.server.settings.connections,
             endpoint.server.shares.connections.clone(),
         ),
-        overflow: Arc::new(Semaphore::new(overflow::PLACES)),
+        overflow: Arc::new(Semaphore::new(overflow::MAX_WAITING)),
         connections: connections.clone(),
         endpoint: endpoint.clone(),
         stop: stop.clone(),
@@ -100,7 +100,7 @@ pub async fn serve(
         // port free.
         () = acceptor.accept(listener) => {}
     }
-    endpoint.end_standing();
+    endpoint.end_idle_streams();
     drained.await;
     // By now every waiting request has its answer, or will never get one.
     requests.close();

@@ -10,7 +10,7 @@ use std::time::Duration;
 use toolyard_dispatch::{Held, NoRoom, RateKey, Shares, UNCOUNTED};
 
 /// The most bytes that are discarded of a body that is too large.
-const DRAINED: usize = 64 << 20;
+const MAX_DRAINED: usize = 64 << 20;
 /// Bytes are counted in steps of this size.
 const STEP: usize = 256 << 10;
 
@@ -43,7 +43,7 @@ pub(crate) async fn read(
         headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
     let read = async {
         match announced {
-            Some(length) if length > most + DRAINED => Err(BodyError::TooLarge),
+            Some(length) if length > most + MAX_DRAINED => Err(BodyError::TooLarge),
             Some(length) if length > most => Err(drained(body, length, BodyError::TooLarge).await),
             Some(length) if length <= UNCOUNTED => small(body, most).await,
             // In a box, because few requests need it.
@@ -75,7 +75,7 @@ async fn counted(
         let length = bytes.len() + data.len();
         if length > most {
             drop((bytes, counted));
-            return Err(drained(body, DRAINED, BodyError::TooLarge).await);
+            return Err(drained(body, MAX_DRAINED, BodyError::TooLarge).await);
         }
         if length > UNCOUNTED && length > counted.amount() {
             let wanted = length.next_multiple_of(STEP).min(announced.unwrap_or(most)).max(length);

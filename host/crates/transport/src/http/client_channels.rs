@@ -22,13 +22,13 @@ impl StreamChannel {
 
 impl ClientChannel for StreamChannel {
     fn notify(&self, task: Option<TaskId>, notice: Notice) {
-        if let Some(message) = self.client.audience.message(task, &notice) {
+        if let Some(message) = self.client.notification_filter.message(task, &notice) {
             self.stream.push(message);
         }
     }
 
     fn route(&self, _task: Option<TaskId>, _scope: RouteScope) -> Option<Arc<dyn ClientRoute>> {
-        let can_be_asked = self.client.audience.is_initialized() && self.stream.ended().is_none();
+        let can_be_asked = self.client.notification_filter.is_initialized() && self.stream.ended().is_none();
         can_be_asked.then(|| Arc::new(StreamRoute(self.stream.clone())) as Arc<dyn ClientRoute>)
     }
 

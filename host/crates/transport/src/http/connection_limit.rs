@@ -64,9 +64,9 @@ pub(super) struct ConnectionActivity {
     leaving: AtomicU8,
 }
 
-/// It must leave once its client is sending nothing.
+/// The connection must leave once its client is sending nothing.
 const LEAVES: u8 = 1;
-/// It must leave even while its client is sending.
+/// The connection must leave even while its client is sending.
 const LEAVES_AT_ONCE: u8 = 2;
 
 impl ConnectionActivity {
@@ -91,12 +91,12 @@ impl ConnectionActivity {
         self.has_spoken.store(true, Ordering::Relaxed);
     }
 
-    /// It must make room once nothing is left to read.
+    /// Makes the connection leave once nothing is left to read.
     pub fn leave(&self) {
         self.leaving.fetch_max(LEAVES, Ordering::Relaxed);
     }
 
-    /// It must make room, unless it is serving a request.
+    /// Makes the connection leave, unless it is serving a request.
     pub fn leave_at_once(&self) {
         self.leaving.fetch_max(LEAVES_AT_ONCE, Ordering::Relaxed);
     }

@@ -72,14 +72,14 @@ impl Endpoint {
     ) -> Reply {
         let (Parts { method, uri, headers, .. }, body) = request.into_parts();
         let of = method.clone();
-        let refused = peer.and_then(|_| self.at_the_door(&method, &uri, &headers));
+        let refused = peer.and_then(|_| self.refuse_early(&method, &uri, &headers));
         let mut reply = match refused {
             Some(reply) => reply,
             None => {
                 let origin = headers.get(ORIGIN).cloned();
                 // In a box, so that it is moved as a pointer and does not enlarge the state of an idle
                 // connection.
-                let mut reply = Box::pin(self.known((method, uri), headers, body, (peer, connection))).await;
+                let mut reply = Box::pin(self.route((method, uri), headers, body, (peer, connection))).await;
                 if let Some(origin) = origin {
                     cors::allow(&mut reply, origin);
                 }
@@ -93,7 +93,7 @@ impl Endpoint {
     }
 
     /// The answer to a request that the host/origin check refuses, or that needs no authentication.
-    fn at_the_door(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> Option<Reply> {
+    fn refuse_early(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> Option<Reply> {
         if let Err(why) = self.server.access.current().allowed_names.check(uri.authority(), headers) {
             return Some(why.into());
         }
@@ -114,7 +114,7 @@ impl Endpoint {
 
     /// Handles a request that passed the host/origin check. Its principal is determined before anything else
     /// in it is read.
-    async fn known(
+    async fn route(
         self: &Arc<Self>,
         (method, uri): (Method, Uri),
         headers: HeaderMap,
@@ -132,26 +132,26 @@ impl Endpoint {
         if cors::is_preflight(&method, &headers) {
             return cors::preflight(reply::METHODS, &headers);
         }
-        let visitor = match self.visitor(&headers, peer).await {
-            Ok(visitor) => visitor,
+        let caller = match self.authenticate(&headers, peer).await {
+            Ok(caller) => caller,
             Err(refusal) => return *refusal,
         };
-        connection.serves(&visitor.key);
+        connection.serves(&caller.key);
         let answered = match method {
-            Method::POST => self.post(headers, body, &visitor).await,
-            Method::GET => Box::pin(self.get(&headers, &visitor)).await,
-            Method::DELETE => Box::pin(self.delete(&headers, &visitor)).await,
+            Method::POST => self.post(headers, body, &caller).await,
+            Method::GET => Box::pin(self.get(&headers, &caller)).await,
+            Method::DELETE => Box::pin(self.delete(&headers, &caller)).await,
             _ => Err(reply::not_allowed(reply::METHODS).into()),
         };
         let reply = answered.unwrap_or_else(|refusal| *refusal);
         if peer.is_none() {
             return reply;
         }
-        reply::while_good(reply, &self.server, &visitor.principal)
+        reply::while_good(reply, &self.server, &caller.principal)
     }
 
     /// Notifies every client once of changed lists and resources, and drops old streams.
-    pub async fn attend(self: Arc<Self>, stop: CancellationToken) {
+    pub async fn run_notifications(self: Arc<Self>, stop: CancellationToken) {
         let mut changes = ChangeReceiver::of(&self.server.dispatch);
         let mut sweep = tokio::time::interval(SWEEP_EVERY);
         loop {
@@ -172,8 +172,8 @@ impl Endpoint {
     }
 
     /// Ends the streams that belong to no request, because the server is beginning to stop.
-    pub fn end_standing(&self) {
-        self.registry.end_standing();
+    pub fn end_idle_streams(&self) {
+        self.registry.end_idle_streams();
     }
 
     /// Ends every stream, because the server stops.
@@ -183,7 +183,11 @@ impl Endpoint {
 
     /// Authenticates a request and counts it, or refuses it. Refused requests are counted by their
     /// address.
-    async fn visitor(&self, headers: &HeaderMap, peer: Option<IpAddr>) -> Result<HttpCaller, RefusalReply> {
+    async fn authenticate(
+        &self,
+        headers: &HeaderMap,
+        peer: Option<IpAddr>,
+    ) -> Result<HttpCaller, RefusalReply> {
         let count = |key: &RateKey| self.count(key, Operation::Request);
         if peer.is_none() {
             count(&RateKey::Local)?;
@@ -193,9 +197,9 @@ impl Endpoint {
         let auth = &access.auth;
         match auth.principal(headers, &self.requests).await {
             Ok(principal) => {
-                let visitor = HttpCaller { key: RateKey::of(&principal, peer), principal, peer };
-                count(&visitor.key)?;
-                Ok(visitor)
+                let caller = HttpCaller { key: RateKey::of(&principal, peer), principal, peer };
+                count(&caller.key)?;
+                Ok(caller)
             }
             Err(why) => {
                 count(&RateKey::of(&Arc::new(Principal::Anonymous), peer))?;
@@ -213,8 +217,8 @@ impl Endpoint {
         })
     }
 
-    async fn delete(&self, headers: &HeaderMap, by: &HttpCaller) -> Result<Reply, RefusalReply> {
-        let session = self.session(headers, by).await?;
+    async fn delete(&self, headers: &HeaderMap, caller: &HttpCaller) -> Result<Reply, RefusalReply> {
+        let session = self.session(headers, caller).await?;
         let closed = self.server.dispatch.close_session(&session.session).await;
         self.registry.close(&session.session.id);
         match closed {
@@ -228,7 +232,7 @@ impl Endpoint {
     pub async fn session(
         &self,
         headers: &HeaderMap,
-        by: &HttpCaller,
+        caller: &HttpCaller,
     ) -> Result<Arc<LiveSession>, RefusalReply> {
         check_version(headers)?;
         let Some(id) = headers.get(SESSION_ID) else {
@@ -238,11 +242,11 @@ impl Endpoint {
             return Err(reply::refuse(StatusCode::BAD_REQUEST, &error).into());
         };
         let session = match id.to_str() {
-            Ok(id) => self.registry.session(id, &by.principal).await.map_err(|fault| broken(&fault))?,
+            Ok(id) => self.registry.session(id, &caller.principal).await.map_err(|fault| broken(&fault))?,
             Err(_) => None,
         };
         session.ok_or_else(|| {
-            if let Err(refusal) = self.count(&by.key, Operation::FailedLookup) {
+            if let Err(refusal) = self.count(&caller.key, Operation::FailedLookup) {
                 return refusal;
             }
             let error =

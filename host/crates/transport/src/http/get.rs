@@ -11,7 +11,7 @@ impl Endpoint {
     pub(super) async fn get(&self, headers: &HeaderMap, by: &HttpCaller) -> Result<Reply, RefusalReply> {
         check_accept(headers, &[("text", "event-stream")])?;
         let session = self.session(headers, by).await?;
-        let manner = manner(&self.server, &session);
+        let format = event_format(&self.server, &session);
         let id = headers.get("last-event-id").and_then(|last| EventId::parse(last.to_str().ok()?));
         let kept = id.and_then(|id| {
             let stream = session.find(id).filter(|stream| stream.continues_after(id.number))?;
@@ -22,16 +22,16 @@ impl Endpoint {
             // stream that is refused (H-29).
             let stream = self.registry.stream(&session);
             session.keep(&stream, StreamPurpose::Standalone);
-            let events = sse::events(&stream, 0, manner);
+            let events = sse::events(&stream, 0, format);
             self.server.dispatch.offer_open(&session.session);
             return Ok(reply::events(events));
         };
-        Ok(reply::events(sse::events(&stream, number, EventFormat { priming: false, ..manner })))
+        Ok(reply::events(sse::events(&stream, number, EventFormat { priming: false, ..format })))
     }
 }
 
 /// How the host writes streams to a client of this session.
-pub(super) fn manner(server: &Server, session: &LiveSession) -> EventFormat {
+pub(super) fn event_format(server: &Server, session: &LiveSession) -> EventFormat {
     EventFormat {
         priming: session.client.revision.has_priming_event(),
         keep_alive: server.settings.keep_alive,

@@ -10,7 +10,7 @@ use http::uri::Authority;
 /// The reason why a request is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HostOriginError {
-    /// Its `Host` does not name this server.
+    /// The `Host` of the request does not name this server.
     Host,
     /// Pages of its `Origin` may not call.
     Origin,
@@ -67,7 +67,7 @@ impl AllowedNames {
     }
 
     fn serves(&self, authority: &Authority) -> bool {
-        is_honest(authority)
+        is_plain_authority(authority)
             && (is_loopback(authority.host())
                 || self.hosts.iter().any(|name| {
                     name.host.eq_ignore_ascii_case(authority.host())
@@ -82,7 +82,7 @@ impl AllowedNames {
             || self.origins.iter().any(|(scheme, name)| {
                 *scheme == encrypted
                     && name.host.eq_ignore_ascii_case(authority.host())
-                    && name.port == own_port(encrypted, &authority)
+                    && name.port == explicit_port(encrypted, &authority)
             })
     }
 }
@@ -104,14 +104,17 @@ fn host_name(text: &str) -> Option<Name> {
     let plain =
         |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_' | b'[' | b']' | b':');
     let host = authority.host();
-    (is_honest(&authority) && has_true_port(&authority) && !host.is_empty() && host.bytes().all(plain))
-        .then(|| Name { host: host.to_ascii_lowercase(), port: authority.port_u16() })
+    (is_plain_authority(&authority)
+        && has_valid_port(&authority)
+        && !host.is_empty()
+        && host.bytes().all(plain))
+    .then(|| Name { host: host.to_ascii_lowercase(), port: authority.port_u16() })
 }
 
 fn origin_name(text: &str) -> Option<(bool, Name)> {
     let (encrypted, authority) = origin_parts(text)?;
     let name = host_name(authority.as_str())?;
-    Some((encrypted, Name { port: own_port(encrypted, &authority), ..name }))
+    Some((encrypted, Name { port: explicit_port(encrypted, &authority), ..name }))
 }
 
 /// Whether an origin is encrypted, and its host and port.
@@ -121,21 +124,21 @@ fn origin_parts(origin: &str) -> Option<(bool, Authority)> {
         None => (false, origin.strip_prefix("http://")?),
     };
     let authority = rest.parse::<Authority>().ok()?;
-    (is_honest(&authority) && has_true_port(&authority)).then_some((encrypted, authority))
+    (is_plain_authority(&authority) && has_valid_port(&authority)).then_some((encrypted, authority))
 }
 
 /// The port of an origin, unless it is the default port.
-fn own_port(encrypted: bool, authority: &Authority) -> Option<u16> {
+fn explicit_port(encrypted: bool, authority: &Authority) -> Option<u16> {
     authority.port_u16().filter(|port| *port != if encrypted { 443 } else { 80 })
 }
 
 /// Without a port, or with a valid one: 99999 must not count as no port.
-fn has_true_port(authority: &Authority) -> bool {
+fn has_valid_port(authority: &Authority) -> bool {
     authority.port_u16().is_some() || authority.as_str() == authority.host()
 }
 
 /// In a correct authority, the host comes first and only a port follows; `Authority` accepts more.
-fn is_honest(authority: &Authority) -> bool {
+fn is_plain_authority(authority: &Authority) -> bool {
     let Some(rest) = authority.as_str().strip_prefix(authority.host()) else { return false };
     let port = if rest.is_empty() { Some(rest) } else { rest.strip_prefix(':') };
     port.is_some_and(|port| port.bytes().all(|byte| byte.is_ascii_digit()))

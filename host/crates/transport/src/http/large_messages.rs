@@ -19,7 +19,7 @@ pub(super) const LARGE_BYTES: usize = 64 << 10;
 /// How many are parsed at once, for all clients.
 const MAX_READING: usize = 4;
 /// Senders are forgotten if there are more than this.
-const SENDERS_KEPT: usize = 64;
+const MAX_SENDERS: usize = 64;
 
 /// The semaphores that order the parsing of large messages.
 pub(super) struct LargeMessages {
@@ -66,7 +66,7 @@ impl LargeMessages {
         if let Some(sender) = senders.get(key).and_then(Weak::upgrade) {
             return sender;
         }
-        if senders.len() >= SENDERS_KEPT {
+        if senders.len() >= MAX_SENDERS {
             senders.retain(|_, sender| sender.strong_count() > 0);
         }
         let sender = Arc::new(Semaphore::new(1));

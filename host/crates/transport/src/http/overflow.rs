@@ -10,14 +10,14 @@ use toolyard_dispatch::Fault;
 use toolyard_protocol::response;
 
 /// The most connections that wait here at once; further ones wait in the kernel's queue.
-pub(super) const PLACES: usize = 256;
+pub(super) const MAX_WAITING: usize = 256;
 /// How long a connection waits for a slot.
 const WAIT: Duration = Duration::from_secs(1);
 /// The time limit for reading the head of a refused request, and then for the rest: closing a socket that has
 /// unread bytes discards its last answer.
 const LISTEN: Duration = Duration::from_secs(1);
 /// The most bytes that are read of each.
-const HEARD: usize = 64 * 1024;
+const MAX_DRAINED: usize = 64 * 1024;
 
 /// Waits for a slot on behalf of a connection that has sent something. `None` if it was refused.
 pub(super) async fn wait(
@@ -52,7 +52,7 @@ async fn try_refuse(stream: &mut ClientStream, has_spoken: bool, fault: &Fault) 
     if has_spoken {
         let mut heard = Vec::new();
         let head = async {
-            while !heard.windows(4).any(|bytes| bytes == b"\r\n\r\n") && heard.len() < HEARD {
+            while !heard.windows(4).any(|bytes| bytes == b"\r\n\r\n") && heard.len() < MAX_DRAINED {
                 if stream.read_buf(&mut heard).await? == 0 {
                     break;
                 }
@@ -76,7 +76,7 @@ async fn try_refuse(stream: &mut ClientStream, has_spoken: bool, fault: &Fault) 
     );
     stream.write_all(&[head.as_bytes(), &body].concat()).await?;
     stream.shutdown().await?;
-    let mut rest = stream.take(HEARD as u64);
+    let mut rest = stream.take(MAX_DRAINED as u64);
     let mut nowhere = tokio::io::sink();
     drop(tokio::time::timeout(LISTEN, tokio::io::copy(&mut rest, &mut nowhere)).await);
     Ok(())

@@ -3,7 +3,7 @@
 
 use super::client_channels::StreamChannel;
 use super::endpoint::{Endpoint, HttpCaller, broken, check_accept, check_version};
-use super::get::manner;
+use super::get::event_format;
 use super::large_messages::LARGE_BYTES;
 use super::reply::{self, RefusalReply, Reply, SESSION_ID};
 use super::session_registry::{LiveSession, StreamPurpose};
@@ -39,43 +39,45 @@ const RESULT_ABANDONED: Duration = Duration::from_secs(60);
 /// within this time is not kept for the next client.
 const RELAY_GONE: Duration = Duration::from_millis(200);
 /// The most headers that one `tracestate` may span.
-const STATES: usize = 8;
+const MAX_TRACE_STATES: usize = 8;
 
 impl Endpoint {
     pub(super) async fn post(
         self: &Arc<Self>,
         headers: HeaderMap,
         body: HttpBody,
-        by: &HttpCaller,
+        caller: &HttpCaller,
     ) -> Result<Reply, RefusalReply> {
         check_kind(&headers)?;
-        let body = self.read(&headers, body, by).await;
+        let body = self.read(&headers, body, caller).await;
         match body {
             Ok(body) if body.len() > LARGE_BYTES => {
-                let (this, visitor) = (self.clone(), by.clone());
-                let work = async move { this.received(headers, Ok(body), &visitor).await };
-                self.large.begin(&by.key, work.boxed()).await
+                let (this, caller) = (self.clone(), caller.clone());
+                let work = async move { this.dispatch_message(headers, Ok(body), &caller).await };
+                self.large.begin(&caller.key, work.boxed()).await
             }
-            body => self.received(headers, body, by).await,
+            body => self.dispatch_message(headers, body, caller).await,
         }
     }
 
     /// Answers a received message, or the error that came instead of one.
-    async fn received(
+    async fn dispatch_message(
         &self,
         headers: HeaderMap,
         body: Result<Bytes, RefusalReply>,
-        by: &HttpCaller,
+        caller: &HttpCaller,
     ) -> Result<Reply, RefusalReply> {
         // A wrong version header matters only to sessions, and the body shows whether the request belongs to
         // one (26B).
-        let spoken = || check_version(&headers);
+        let version_ok = || check_version(&headers);
         let stateless = header_check::names_stateless(&headers);
         let message = body.and_then(|body| decode(&body).map_err(|fault| malformed(&fault).into()));
         let message = match message {
             Ok(message) => message,
             // If the body cannot be parsed, the header decides.
-            Err(refused) => return Err(if stateless { refused } else { spoken().err().unwrap_or(refused) }),
+            Err(refused) => {
+                return Err(if stateless { refused } else { version_ok().err().unwrap_or(refused) });
+            }
         };
         let trace = trace_of(&headers);
         self.server.loaded_for(&message).await;
@@ -87,35 +89,35 @@ impl Endpoint {
                         Ok(self.without_envelope(&id, &method, params.as_ref()))
                     }
                     VersionClaim::None => {
-                        spoken()?;
-                        self.of_session(&headers, by, RequestMessage { id, method, params, trace }).await
+                        version_ok()?;
+                        self.of_session(&headers, caller, RequestMessage { id, method, params, trace }).await
                     }
                     VersionClaim::Version(_) | VersionClaim::Malformed => {
                         let message = RequestMessage { id, method, params, trace };
-                        Ok(self.stateless(&headers, message, claimed, by).await)
+                        Ok(self.stateless(&headers, message, claimed, caller).await)
                     }
                 }
             }
             Incoming::One(Message::Notification { method, params }) => match claim::claim(params.as_ref()) {
                 VersionClaim::None if !stateless => {
-                    spoken()?;
-                    let session = self.session(&headers, by).await?;
+                    version_ok()?;
+                    let session = self.session(&headers, caller).await?;
                     session.client.take_notification(&method, params.as_ref());
                     Ok(reply::empty(StatusCode::ACCEPTED))
                 }
                 claim => {
-                    if by.peer.is_none() && method == Method::Cancelled {
+                    if caller.peer.is_none() && method == Method::Cancelled {
                         self.relayed.cancel(&headers, params.as_ref());
                     }
                     Ok(self.stateless_notification(&headers, &method, &claim))
                 }
             },
             Incoming::One(Message::Response { id, outcome }) => {
-                spoken()?;
-                let session = self.session(&headers, by).await?;
+                version_ok()?;
+                let session = self.session(&headers, caller).await?;
                 // Accepted only after it is stored.
-                let caller = session.client.caller_now(&by.principal);
-                let kept = session.client.take_response(&self.server.dispatch, &caller, id, outcome);
+                let session_caller = session.client.caller_now(&caller.principal);
+                let kept = session.client.take_response(&self.server.dispatch, &session_caller, id, outcome);
                 Box::pin(kept).await.map_err(|fault| broken(&fault))?;
                 Ok(reply::empty(StatusCode::ACCEPTED))
             }
@@ -123,9 +125,9 @@ impl Endpoint {
                 Err(reply::refuse(StatusCode::BAD_REQUEST, &batched()).into())
             }
             Incoming::Batch(members) => {
-                spoken()?;
-                let session = self.session(&headers, by).await?;
-                Box::pin(self.batch(session, by, members)).await
+                version_ok()?;
+                let session = self.session(&headers, caller).await?;
+                Box::pin(self.batch(session, caller, members)).await
             }
         }
     }
@@ -134,16 +136,17 @@ impl Endpoint {
     async fn of_session(
         &self,
         headers: &HeaderMap,
-        by: &HttpCaller,
+        caller: &HttpCaller,
         message: RequestMessage,
     ) -> Result<Reply, RefusalReply> {
         if message.method == Method::Initialize {
-            return Ok(Box::pin(self.initialize(&message.id, message.params.as_ref(), by)).await);
+            return Ok(Box::pin(self.initialize(&message.id, message.params.as_ref(), caller)).await);
         }
-        let session = self.session(headers, by).await?;
-        let caller = session.client.caller_now(&by.principal);
-        let request = Request::of_session(&self.server, message, &session.client, caller, by.key.clone());
-        Ok(self.request(session, request, by.peer.is_none()).await)
+        let session = self.session(headers, caller).await?;
+        let session_caller = session.client.caller_now(&caller.principal);
+        let request =
+            Request::of_session(&self.server, message, &session.client, session_caller, caller.key.clone());
+        Ok(self.request(session, request, caller.peer.is_none()).await)
     }
 
     /// The body.
@@ -151,7 +154,7 @@ impl Endpoint {
         &self,
         headers: &HeaderMap,
         body: HttpBody,
-        by: &HttpCaller,
+        caller: &HttpCaller,
     ) -> Result<Bytes, RefusalReply> {
         let settings = &self.server.settings;
         let bounds = body::BodyBounds {
@@ -159,27 +162,27 @@ impl Endpoint {
             time: settings.body_time,
             shares: &self.server.shares.messages,
         };
-        let body = body::read(headers, body, bounds, || by.key.clone())
+        let body = body::read(headers, body, bounds, || caller.key.clone())
             .await
             .map_err(|why| reply::bad_body(why, settings.message_bytes))?;
         Ok(body)
     }
 
     /// Opens a session (L-1 to L-3, H-22).
-    async fn initialize(&self, id: &Id, params: Option<&RawJson>, by: &HttpCaller) -> Reply {
+    async fn initialize(&self, id: &Id, params: Option<&RawJson>, caller: &HttpCaller) -> Reply {
         self.server.metrics.count_request(&Method::Initialize);
         let params = match InitializeParams::decode(params) {
             Ok(params) => params,
             Err(error) => return reply::json(response::error(Some(id), &error)),
         };
-        if let Err(failure) = self.server.count(&by.key, Operation::Session) {
+        if let Err(failure) = self.server.count(&caller.key, Operation::Session) {
             let answer = failure.answer(&self.server, Generation::Sessions, Some(id));
             return reply::answer(answer, &self.server.access.current().auth);
         }
         let revision = Revision::negotiate(&params.protocol_version, Transport::Http);
         let client = format!("{} {}", params.client_info.name, params.client_info.version);
         let new = NewSession {
-            principal: by.principal.clone(),
+            principal: caller.principal.clone(),
             revision,
             capabilities: params.capabilities,
             client,
@@ -190,8 +193,11 @@ impl Endpoint {
         };
         self.server.metrics.opened.inc();
         // Not the session's id: it is the only credential of an anonymous client.
-        tracing::debug!(client = session.client, %revision, principal = ?by.principal.to_string(), "session opened");
-        let live = self.registry.hold(session.clone(), &by.principal, false);
+        tracing::debug!(
+            client = session.client, %revision, principal = ?caller.principal.to_string(),
+            "session opened"
+        );
+        let live = self.registry.hold(session.clone(), &caller.principal, false);
         let declared = live.client.declared;
         let result = self.server.identity.initialize_result(revision, declared);
         let mut reply = reply::json(response::result(id, &result));
@@ -203,7 +209,7 @@ impl Endpoint {
     /// Answers a request: as one object if it is quick, else as a stream. Once begun, the request runs to its
     /// end even if the connection breaks (H-16), so that nothing is left half done.
     async fn request(&self, session: Arc<LiveSession>, request: Box<Request>, is_relayed: bool) -> Reply {
-        let how = request.manner();
+        let how = request.answer_form();
         let purpose = match how {
             AnswerForm::Stream => {
                 tasks::task_id(request.params.as_ref()).map_or(StreamPurpose::Answer, StreamPurpose::Result)
@@ -229,7 +235,7 @@ impl Endpoint {
             Ok(answering) => answering,
             Err(answer) => return reply::answer(answer, &self.server.access.current().auth),
         };
-        let mut reading = None;
+        let mut events = None;
         if how != AnswerForm::Stream {
             match (&mut answering).now_or_never() {
                 Some(Some(answer)) if stream.end_unwritten() => {
@@ -242,7 +248,7 @@ impl Endpoint {
             // The stream is kept and has a reader before the wait begins, so that messages of the task find
             // it from the start.
             session.keep(&stream, purpose.clone());
-            reading = Some(sse::events(&stream, 0, manner(&self.server, &session)));
+            events = Some(sse::events(&stream, 0, event_format(&self.server, &session)));
         }
         if stream.ended().is_none() {
             if let Some((client, id, (gone_for, cause))) = abandoned {
@@ -254,7 +260,7 @@ impl Endpoint {
             let stream = stream.clone();
             self.requests.spawn(async move { stream.end_with(answering.await) });
         }
-        if let Some(events) = reading {
+        if let Some(events) = events {
             return reply::events(events);
         }
         if how == AnswerForm::Plain {
@@ -269,21 +275,21 @@ impl Endpoint {
             return reply::answer(answer, &self.server.access.current().auth);
         }
         session.keep(&stream, purpose);
-        reply::events(sse::events(&stream, 0, manner(&self.server, &session)))
+        reply::events(sse::events(&stream, 0, event_format(&self.server, &session)))
     }
 
     /// J-6: only if the revision has batches. All answers are sent together.
     async fn batch(
         &self,
         session: Arc<LiveSession>,
-        by: &HttpCaller,
+        caller: &HttpCaller,
         members: Vec<Result<Message, DecodeError>>,
     ) -> Result<Reply, RefusalReply> {
         let channel: Arc<dyn ClientChannel> = Arc::new(NoClientChannel);
-        let caller = session.client.caller_now(&by.principal);
+        let session_caller = session.client.caller_now(&caller.principal);
         let answering = session
             .client
-            .batch(&self.server, &caller, &by.key, members, &channel)
+            .batch(&self.server, &session_caller, &caller.key, members, &channel)
             .map_err(|error| reply::refuse(StatusCode::BAD_REQUEST, &error))?;
         if answering.is_empty() {
             return Ok(reply::empty(StatusCode::ACCEPTED));
@@ -340,7 +346,7 @@ fn trace_of(headers: &HeaderMap) -> Option<TraceContext> {
     let mut parents = text("traceparent");
     // Two headers do not name a single trace.
     let (Some(parent), None) = (parents.next()?, parents.next()) else { return None };
-    let states: Option<Vec<&str>> = text("tracestate").take(STATES).collect();
+    let states: Option<Vec<&str>> = text("tracestate").take(MAX_TRACE_STATES).collect();
     let state = states.filter(|states| !states.is_empty()).map(|states| states.join(","));
     TraceContext::parse(parent, state.as_deref())
 }

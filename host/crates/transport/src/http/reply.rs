@@ -92,7 +92,7 @@ pub(crate) type RefusalReply = Box<Reply>;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// One JSON object.
+/// A reply that is a JSON object.
 pub(crate) fn json(message: Bytes) -> Reply {
     let mut reply = Response::new(ReplyBody::Whole(Some(message)));
     reply.headers_mut().insert(CONTENT_TYPE, JSON);
@@ -109,7 +109,7 @@ pub(crate) fn for_browsers() -> Reply {
     reply
 }
 
-/// One JSON object that tells its client of a new task.
+/// A reply that is a JSON object, and that tells its client of a new task.
 fn handing_over(message: Bytes, handover: Handover) -> Reply {
     json(Bytes::new()).map(|_| ReplyBody::HandingOver(Some((message, handover))))
 }

@@ -5,7 +5,7 @@ mod channel;
 
 use super::sse::EventId;
 use crate::change_notifications::Changes;
-use crate::notifications::Audience;
+use crate::notifications::NotificationFilter;
 use crate::server::Server;
 use crate::session::{ClientSession, DurableState, SessionTerms, level_of};
 use crate::stream::replay::ReplayBudget;
@@ -36,7 +36,7 @@ const REPLAY_TIME: Duration = Duration::from_secs(5 * 60);
 /// a few KiB besides its streams, which settings bound, and reading one takes about a millisecond.
 const MAX_IN_MEMORY: usize = 2_000;
 /// The most GET streams of one session; clients have one, or a few while they reconnect.
-const STANDALONE: usize = 8;
+const MAX_STANDALONE: usize = 8;
 
 /// A session in use.
 pub(crate) struct LiveSession {
@@ -68,7 +68,7 @@ impl Streams {
     fn keep(&mut self, stream: KeptStream) {
         self.drop_over(MAX_ENDED_STREAMS, |kept| kept.stream.ended().is_some());
         if stream.purpose == StreamPurpose::Standalone {
-            self.drop_over(STANDALONE, |kept| kept.purpose == StreamPurpose::Standalone);
+            self.drop_over(MAX_STANDALONE, |kept| kept.purpose == StreamPurpose::Standalone);
         }
         self.kept.push(stream);
     }
@@ -124,7 +124,7 @@ pub(crate) struct Registry {
 
 /// The stored status of a session in memory.
 enum StoredStatus {
-    /// It is open, or was a moment ago.
+    /// The session is open, or was a moment ago.
     Open,
     /// Another host has closed it, and so has this one now.
     Closed,
@@ -258,7 +258,10 @@ impl Registry {
                         SessionTerms {
                             revision,
                             declared: self.server.dispatch.catalog().offers(),
-                            audience: Arc::new(Audience::new(level_of(&session), initialized)),
+                            notification_filter: Arc::new(NotificationFilter::new(
+                                level_of(&session),
+                                initialized,
+                            )),
                             memory: DurableState {
                                 subscriptions: session.subscriptions.clone(),
                                 session: Some(session.clone()),
@@ -331,10 +334,10 @@ impl Registry {
     }
 
     /// Ends the streams that belong to no request.
-    pub fn end_standing(&self) {
+    pub fn end_idle_streams(&self) {
         let all: Vec<_> = self.live.lock().values().cloned().collect();
         for session in all {
-            session.end_standing();
+            session.end_idle_streams();
         }
     }
 
@@ -439,7 +442,7 @@ impl LiveSession {
         open().find(|kept| kept.stream.is_read()).or_else(|| open().next()).map(|kept| kept.stream.clone())
     }
 
-    fn end_standing(&self) {
+    fn end_idle_streams(&self) {
         for kept in &self.streams.lock().kept {
             if kept.purpose == StreamPurpose::Standalone {
                 kept.stream.end(None);
@@ -504,7 +507,7 @@ mod tests {
         let count = |streams: &Streams, ended: bool| {
             streams.kept.iter().filter(|kept| kept.stream.ended().is_some() == ended).count()
         };
-        assert_eq!(count(&streams, false), STANDALONE);
+        assert_eq!(count(&streams, false), MAX_STANDALONE);
         for id in 100..200 {
             let answer = stream(id);
             answer.end(None);

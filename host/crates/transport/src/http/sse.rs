@@ -55,16 +55,16 @@ pub(crate) struct EventFormat {
 pub(crate) fn events(
     stream: &Arc<Stream>,
     number: u64,
-    manner: EventFormat,
+    format: EventFormat,
 ) -> impl FutureStream<Item = Bytes> + Send + use<> {
     let reader = stream.read_after(number);
-    let opening = (manner.priming && number == 0).then(|| opening(stream.id()));
+    let opening = (format.priming && number == 0).then(|| opening(stream.id()));
     stream::unfold((Some(reader), stream.id(), opening), move |(reader, id, opening)| async move {
         let mut reader = reader?;
         if let Some(opening) = opening {
             return Some((opening, (Some(reader), id, None)));
         }
-        let (event, goes_on) = next_event(&mut reader, id, manner.keep_alive).await?;
+        let (event, goes_on) = next_event(&mut reader, id, format.keep_alive).await?;
         Some((event, (goes_on.then_some(reader), id, None)))
     })
 }

@@ -9,7 +9,7 @@ use toolyard_dispatch::{NoRoom, RateKey, Shares, UNCOUNTED};
 use toolyard_protocol::message::decode;
 use toolyard_protocol::{Id, Incoming, Message};
 
-/// One line of input, without its end.
+/// A line of input, without its end.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Line {
     /// The line.

@@ -161,7 +161,7 @@ async fn place<'a>(
     }
 }
 
-/// One subscription, until its client cancels it or the server ends (26SUB-4).
+/// Serves a subscription, until its client cancels it or the server ends (26SUB-4).
 async fn subscribe(request: Box<Request>, ending: CancellationToken, outbox: Outbox, kept: InflightRequest) {
     let mut subscription = match Subscription::open(request, ending).await {
         Ok(subscription) => subscription,

@@ -56,7 +56,7 @@ impl ClientChannel for SessionChannel {
         let Some(session) = registry.in_memory(&self.id).filter(|session| session.has_stream(task)) else {
             return registry.pass_on(&self.id, task, &notice);
         };
-        if let Some(message) = session.client.audience.message(task, &notice) {
+        if let Some(message) = session.client.notification_filter.message(task, &notice) {
             session.tell_of(task, message);
         }
     }
@@ -70,7 +70,7 @@ impl ClientChannel for SessionChannel {
         let stream = session.stream_read(task)?;
         session
             .client
-            .audience
+            .notification_filter
             .is_initialized()
             .then(|| Arc::new(StreamRoute(stream)) as Arc<dyn ClientRoute>)
     }
