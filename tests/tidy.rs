@@ -1,5 +1,8 @@
-//! Rules of the workspace: the edges of crates and folders, the length of files, the events of the log, the
-//! links and paths in pages, and the code in recipes.
+//! Rules of the workspace: the edges of crates and folders, the length of files, the doc comments, the events of
+//! the log, the links and paths in pages, and the code in recipes.
+
+#[path = "tidy/docs.rs"]
+mod docs;
 
 #[path = "tidy/events.rs"]
 mod events;
